@@ -1,0 +1,50 @@
+# Two commands to begin with:  make explore   and   make test
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: explore test lint bench docs clean help
+
+help:
+	@echo "make explore   install into .venv, fit the bundled digits, write a picture"
+	@echo "make test      install what the tests need and run them"
+	@echo "make lint      ruff, types, import layers"
+	@echo "make bench     the benchmarks, as ratios against the peers"
+	@echo "make docs      the documentation, into docs/_build/html"
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || (echo "latentbits needs Python 3.11 or newer; try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1)
+	@echo "creating $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+# One stamp an extra: an install runs again only when pyproject.toml changes.
+$(VENV)/installed-%: pyproject.toml | $(BIN)/python
+	@echo "installing latentbits[$*] into $(VENV) (the first time takes a minute or two)"
+	@$(PIP) -e '.[$*]'
+	@touch $@
+
+explore: $(VENV)/installed-plot
+	$(BIN)/latentbits explore
+
+test: $(VENV)/installed-test
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/installed-test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r benchmarks/requirements.txt
+	$(BIN)/python benchmarks/mixture.py
+	$(BIN)/python benchmarks/stream.py
+
+docs: $(VENV)/installed-docs
+	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+clean:
+	rm -rf $(VENV) build dist docs/_build docs/api/generated docs/auto_examples latentbits-explore

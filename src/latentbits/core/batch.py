@@ -1,0 +1,89 @@
+"""A batch of rows as a model sees it, and how raw rows become one.
+
+Raw rows are compact: uint8 bits with `MISSING` (255) for a hole, or floats with NaN for one.  They are turned
+into floats inside the compiled function, chunk by chunk, so that no float copy of a whole table ever exists.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key, Num, UInt32
+
+__all__ = ["MISSING", "Batch", "make_batch", "row_keys"]
+
+MISSING = 255  # the mark of a hole among uint8 bits
+
+
+class Batch(eqx.Module):
+    """Rows of one chunk.
+
+    Attributes
+    ----------
+    values
+        The entries, 0 where missing.
+    observed
+        1 where an entry was seen, 0 where it is missing; None when the chunk has no holes at all, which saves a
+        model half of its matrix products.
+    weight
+        1 for a row, 0 for padding.  Every sum over rows must carry it.
+    rows
+        The global number of each row in the table.
+    key
+        The key of this pass: restart, stage and iteration are folded in already.
+    """
+
+    values: Float[Array, "rows columns"]
+    observed: Float[Array, "rows columns"] | None
+    weight: Float[Array, " rows"]
+    rows: UInt32[Array, " rows"]
+    key: Key[Array, ""]
+
+    @property
+    def keys(self) -> Key[Array, " rows"]:
+        """A key per row: the same whatever the chunking or the engine, fresh at every pass."""
+        return row_keys(self.key, self.rows)
+
+    @property
+    def mask(self) -> Float[Array, "rows columns"]:
+        """`observed`, spelled out when nothing is missing."""
+        return jnp.ones_like(self.values) if self.observed is None else self.observed
+
+
+def row_keys(key: Key[Array, ""], rows: UInt32[Array, " rows"]) -> Key[Array, " rows"]:
+    """One key per global row number."""
+    return jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, rows)
+
+
+def make_batch(
+    raw: Num[Array, "rows columns"],
+    first_row: UInt32[Array, ""],
+    n_rows: UInt32[Array, ""],
+    key: Key[Array, ""],
+    complete: bool,
+    dtype: np.dtype,
+) -> Batch:
+    """Turn a padded raw chunk into a `Batch`; traced inside every compiled pass.
+
+    Parameters
+    ----------
+    raw
+        uint8 bits with 255 for missing, or floats with NaN.
+    first_row, n_rows
+        Global number of the first row; how many rows are real (the rest is padding).
+    complete
+        Static: the caller looked, and no real row has a hole.
+    """
+    position = jnp.arange(raw.shape[0], dtype=jnp.uint32)
+    bits = raw.dtype == jnp.uint8
+    if complete:
+        observed = None
+        values = raw.astype(dtype)
+    else:
+        seen = (raw != MISSING) if bits else ~jnp.isnan(raw)
+        observed = seen.astype(dtype)
+        values = jnp.where(seen, raw, 0).astype(dtype)
+    weight = (position < n_rows).astype(dtype)
+    return Batch(values, observed, weight, first_row + position, key)

@@ -1,0 +1,65 @@
+"""Every error that latentbits raises on purpose.
+
+All derive from `LatentBitsError`, so that a caller can catch the lot; each also derives from the built-in that
+a user would expect, so that ``except ValueError`` goes on working.  A message names the argument, what was
+found and what to do.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+__all__ = [
+    "ConvergenceWarning",
+    "DataError",
+    "DownloadError",
+    "FitError",
+    "LatentBitsError",
+    "MissingDependencyError",
+    "ModelFileError",
+    "import_extra",
+]
+
+
+class LatentBitsError(Exception):
+    """Base of all errors raised by latentbits."""
+
+
+class DataError(LatentBitsError, ValueError):
+    """The data, or a file that should hold data, is not what it must be."""
+
+
+class FitError(LatentBitsError, ArithmeticError):
+    """Learning went wrong numerically, for instance the objective became NaN."""
+
+
+class ModelFileError(LatentBitsError, ValueError):
+    """A model file is truncated, tampered with, foreign or from a newer version."""
+
+
+class DownloadError(LatentBitsError, OSError):
+    """A public data set could not be fetched, or what came does not match its hash."""
+
+
+class MissingDependencyError(LatentBitsError, ImportError):
+    """An optional dependency is needed and not installed."""
+
+
+class ConvergenceWarning(UserWarning):
+    """Learning stopped before it converged."""
+
+
+def import_extra(module: str, extra: str, purpose: str) -> ModuleType:
+    """Import an optional dependency, or say which extra brings it.
+
+    >>> import_extra("json", extra="tables", purpose="reading parquet").__name__
+    'json'
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        top = module.partition(".")[0]
+        raise MissingDependencyError(
+            f"{purpose} needs {top}, which is not installed: pip install 'latentbits[{extra}]'"
+        ) from error

@@ -1,0 +1,208 @@
+"""The `Model` record: what a family of equations must supply, and nothing else.
+
+A model is a record of pure functions over pytrees.  It knows no device, file, cluster or progress bar.  Every
+function below is traced by JAX: `e_step` and the uses of a model in the precision of the rows, the rest in
+float64.  ``docs/add-a-model.md`` builds one step by step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key, PyTree, UInt8
+
+from latentbits.core.batch import Batch
+
+__all__ = ["LogLikelihood", "Model", "Progress", "Stage", "Summary"]
+
+Params = PyTree
+Shared = PyTree
+Stats = PyTree
+State = PyTree
+RowState = PyTree
+
+
+class Progress(eqx.Module):
+    """Where learning stands; schedules (annealing, cuts, step sizes) are functions of it.
+
+    Attributes
+    ----------
+    iteration
+        Passes over the data finished in this stage.
+    max_iter
+        The most there will be.
+    step
+        Updates made in this stage; the same as `iteration` but in minibatch stages.
+    key
+        Fresh at every update, for whatever is random outside the rows.
+    """
+
+    iteration: Int[Array, ""]
+    max_iter: Int[Array, ""]
+    step: Int[Array, ""]
+    key: Key[Array, ""]
+
+    @property
+    def fraction(self) -> Float[Array, ""]:
+        """How much of the stage is over, from 0 to 1."""
+        return self.iteration / jnp.maximum(self.max_iter, 1)
+
+
+class Summary(eqx.Module):
+    """What an initialisation may know of the data; from one pass, the same on every engine.
+
+    Attributes
+    ----------
+    n_rows
+        Number of rows.
+    mean, variance
+        Of each column, over its observed entries (0.5 and 0.25 where a column has none).
+    observed
+        Number of observed entries of each column.
+    sample, sample_observed
+        1024 rows drawn at random by a hash of their global number (in rotation where the table has fewer), and
+        where they are observed.
+    """
+
+    n_rows: Float[Array, ""]
+    mean: Float[Array, " columns"]
+    variance: Float[Array, " columns"]
+    observed: Float[Array, " columns"]
+    sample: Float[Array, "sampled columns"]
+    sample_observed: UInt8[Array, "sampled columns"]
+
+
+class LogLikelihood(eqx.Module):
+    """log p(x) of each row, with what is known of its error.
+
+    Attributes
+    ----------
+    value
+        log p(x) in nats.
+    error
+        Standard error of each value, independent from row to row; 0 where exact.
+    common_error
+        Standard error that all rows share (that of an estimated log Z); 0 where exact.
+    """
+
+    value: Float[Array, " rows"]
+    error: Float[Array, " rows"]
+    common_error: Float[Array, ""]
+
+    @classmethod
+    def exact(cls, value: Float[Array, " rows"]) -> LogLikelihood:
+        """A likelihood without error."""
+        return cls(value, jnp.zeros_like(value), jnp.zeros((), value.dtype))
+
+
+def _keep(key: Key[Array, ""], params: Params) -> Params:
+    return params
+
+
+class Stage(NamedTuple):
+    """One leg of learning.  A model's stages are run in order by the one loop.
+
+    Attributes
+    ----------
+    name
+        Shown by the progress bar and kept in the history.
+    overrides
+        Functions of the model that this stage replaces, by their names: a variational stage and a quadrature stage
+        differ in `e_step`, an EM stage and an ascent stage in `update`.
+    begin
+        ``(key, params) -> params``, run once before the stage, outside any compilation: it may change shapes, so a
+        stage can grow the model.
+    max_iter, tol
+        Limits of this stage; None takes the user's.  ``tol=-inf`` never stops early.
+    patience
+        Passes without a gain of `tol` that end the stage.  1 suits an exact EM; a stage whose update may take back a
+        bad step needs a few.
+    rows_per_update
+        None updates once a pass.  A number updates after every block of so many rows, cut by global row number.
+    one_pass
+        The update is exact: one pass, one update, and the new objective follows from the same statistics.
+    comparable
+        The objective is a log-likelihood or a bound on it (less a penalty), so that larger is better and restarts
+        can be ranked by it.  False for the joint probability of sampled states and the like.
+    """
+
+    name: str = "EM"
+    overrides: Mapping[str, Callable[..., Any]] = MappingProxyType({})
+    begin: Callable[[Key[Array, ""], Params], Params] = _keep
+    max_iter: int | None = None
+    tol: float | None = None
+    patience: int = 1
+    rows_per_update: int | None = None
+    one_pass: bool = False
+    comparable: bool = True
+
+
+def _no_state(params: Params) -> State:
+    return None
+
+
+def _nothing(params: Params) -> dict[str, Array]:
+    return {}
+
+
+class Model(NamedTuple):
+    """A family with its hyper-parameters, as a record of pure functions.
+
+    Learning
+        ``init(key, summary) -> params``
+            Starting parameters, float64.
+        ``prepare(params, state, progress) -> shared``
+            What a whole pass shares, computed once: log Z and its gradient, Gram matrices, logs of probabilities, a
+            temperature.  `state` and `progress` are None where a model is used rather than learned.
+        ``e_step(params, shared, batch, row_state) -> (stats, row_state)``
+            Statistics that ADD over rows, the row part of the objective among them.
+        ``update(state, params, shared, stats, progress) -> (state, params)``
+            Summed statistics into new parameters; never sees a row.  `state` is what an optimiser carries from step
+            to step (a former point to go back to, momentum, a threshold for the next pass).
+        ``objective(params, shared, stats) -> number``
+            The row part plus what is no sum over rows (a prior, -n log Z), for the parameters that made `stats`.
+
+    Use (`row` functions are given a batch and answer per row)
+        ``log_likelihood(params, shared, batch) -> LogLikelihood``
+        ``infer(params, shared, batch) -> posterior``  with at least `mean` and `mode`, (rows, latents)
+        ``decode(params, latents) -> P(bit = 1 | latents)``, or the mean of a real column
+        ``complete(params, shared, batch) -> E[P(bit = 1 | latents) | observed]``, (rows, columns)
+        ``sample(params, shared, keys) -> rows``, one per key
+
+    Optional
+        ``start(params) -> state``: the optimiser's first state.
+        ``start_rows(params, shared, batch) -> row_state``: a small state per row (a warm start, a Gibbs chain).  An
+            engine that keeps rows calls it once a stage, one that does not, at every pass; the result of learning
+            may not depend on which beyond the stopping tolerance.
+        ``done(state) -> bool``: learning of a stage may end by what its update has seen.
+        ``watch(params) -> {name: number}``: scalars to keep in the history.
+        ``row_floats``: numbers that the E-step holds per row at its widest; sets the chunk size.
+        ``needs_summary``: False spares the pass that makes the `Summary`; `init` may then use its shapes alone.
+    """
+
+    name: str
+    init: Callable[[Key[Array, ""], Summary], Params]
+    prepare: Callable[[Params, State, Progress | None], Shared]
+    e_step: Callable[[Params, Shared, Batch, RowState], tuple[Stats, RowState]]
+    update: Callable[[State, Params, Shared, Stats, Progress], tuple[State, Params]]
+    objective: Callable[[Params, Shared, Stats], Float[Array, ""]]
+    log_likelihood: Callable[[Params, Shared, Batch], LogLikelihood]
+    infer: Callable[[Params, Shared, Batch], Any]
+    decode: Callable[[Params, Float[Array, "rows latents"]], Float[Array, "rows columns"]]
+    complete: Callable[[Params, Shared, Batch], Float[Array, "rows columns"]]
+    sample: Callable[[Params, Shared, Key[Array, " rows"]], Float[Array, "rows columns"]]
+    row_floats: int
+    stages: tuple[Stage, ...] = (Stage(),)
+    start: Callable[[Params], State] = _no_state
+    start_rows: Callable[[Params, Shared, Batch], RowState] | None = None
+    done: Callable[[State], Array] | None = None
+    watch: Callable[[Params], dict[str, Array]] = _nothing
+    needs_summary: bool = True
+
+    def acting_in(self, stage: Stage) -> Model:
+        """The model with the functions that a stage replaces."""
+        return self._replace(**stage.overrides)

@@ -1,0 +1,83 @@
+"""Adding, widening and casting pytrees, and the precision each kind of number lives in.
+
+Rows are computed in the user's ``dtype`` (float32 unless asked); everything that is not a row, that is
+parameters, shared quantities, totals over chunks and small solves, is float64.  JAX only has float64 inside
+``enable_x64``; the two contexts below are the only places that say so, and leave the user's own setting alone.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+__all__ = ["add", "cast", "double", "rows_in", "sum_rows", "to_numpy", "widen"]
+
+T = TypeVar("T")
+
+
+def double() -> AbstractContextManager[None]:
+    """Context in which float64 exists: for parameters, totals and small solves."""
+    return jax.enable_x64(True)
+
+
+def rows_in(dtype: np.dtype) -> AbstractContextManager[None]:
+    """Context in which rows of this dtype are computed, whatever the user's global setting is."""
+    return jax.enable_x64(dtype == np.float64)
+
+
+def cast(tree: T, dtype: np.dtype) -> T:
+    """Floating-point leaves as `dtype`; integers, booleans and keys as they are."""
+
+    def leaf(x: Array) -> Array:
+        return x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x
+
+    return jax.tree.map(leaf, tree)
+
+
+def widen(tree: T) -> T:
+    """Leaves as totals can hold them: float64, and int64 for counts."""
+
+    def leaf(x: Array) -> Array:
+        if jnp.issubdtype(x.dtype, jnp.floating):
+            return x.astype(jnp.float64)
+        if jnp.issubdtype(x.dtype, jnp.integer):
+            return x.astype(jnp.int64)
+        raise TypeError(f"Stats must hold numbers that add; found a leaf of dtype {x.dtype}")
+
+    return jax.tree.map(leaf, tree)
+
+
+def add(total: T, part: T) -> T:
+    """Leafwise ``total + part`` in the precision of the total."""
+    return jax.tree.map(lambda a, b: a + b.astype(a.dtype), total, part)
+
+
+def to_numpy(tree: T) -> T:
+    """The same tree with NumPy leaves: what outlives a fit holds no device memory."""
+    return jax.tree.map(np.asarray, tree)
+
+
+def sum_rows(weight: Float[Array, " rows"], x: Float[Array, " rows"]) -> Float[Array, "2"]:
+    """Sum of ``weight * x`` over the rows of a chunk as an unevaluated pair; its float64 ``.sum()`` is the total.
+
+    A row's log-likelihood is a large number whose changes are small: a plain float32 sum would drown what the
+    stopping rule looks at.  So every term is cut at a power of two, coarse enough that the sum of the upper parts is
+    exact; the lower parts then add up to something small, rounding and all.  Padding may hold NaN and counts nothing.
+
+    >>> import jax.numpy as jnp, numpy as np
+    >>> x = jnp.full(4096, 0.1, jnp.float32)
+    >>> pair = np.asarray(sum_rows(jnp.ones(4096), x), np.float64)
+    >>> bool(abs(pair.sum() - 4096 * np.float64(np.float32(0.1))) < 1e-6)
+    True
+    """
+    terms = jnp.where(weight > 0, weight * x, 0)
+    digits = jnp.finfo(terms.dtype).nmant
+    largest = jnp.maximum(jnp.max(jnp.abs(terms)), jnp.finfo(terms.dtype).tiny)
+    quantum = jnp.exp2(jnp.ceil(jnp.log2(largest)) + np.ceil(np.log2(terms.shape[0])) - digits)
+    upper = jnp.round(terms / quantum) * quantum
+    return jnp.stack([jnp.sum(upper), jnp.sum(terms - upper)])

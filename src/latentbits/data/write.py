@@ -1,0 +1,116 @@
+"""Write a table to a file, whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from latentbits.core.errors import DataError, import_extra
+
+__all__ = ["write"]
+
+
+def write(path: str | os.PathLike[str], values: Any, feature_names: Sequence[str] | None = None) -> Path:
+    """Write a two-dimensional array as csv, tsv, npy, npz or parquet, by the extension; NaN is an empty cell.
+
+    The file is written under another name in the same folder and then moved into place, so that a reader
+    never sees half of it.
+
+    Parameters
+    ----------
+    path : path
+    values : (n, d) array
+        Bits, integers or real numbers; a sparse one is written as dense, row by row.
+    feature_names : sequence of d str, optional
+        The header of csv, tsv and parquet, kept beside the array in npz; ``.npy`` has no room for it.
+
+    Returns
+    -------
+    Path
+        Where it was written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     print(write(folder + "/z.csv", [[1, 0.25], [0, float("nan")]], ["a", "b"]).read_text())
+    a,b
+    1,0.25
+    0,
+    <BLANKLINE>
+    """
+    target = Path(path)
+    array = np.asarray(values.toarray() if hasattr(values, "toarray") else values)
+    if array.ndim != 2 or array.dtype.kind not in "buif":
+        raise DataError(
+            f"values must be a two-dimensional array of numbers, found {array.dtype} {array.shape}"
+        )
+    names = None if feature_names is None else [str(name) for name in feature_names]
+    if names is not None and (len(names) != array.shape[1] or len(set(names)) != len(names)):
+        raise DataError(
+            f"feature_names must be {array.shape[1]} different names, found {len(names)}: {names[:5]}"
+        )
+    writers: dict[str, Callable[[IO[bytes]], None]] = {
+        ".csv": lambda file: _write_text(file, array, names, ","),
+        ".tsv": lambda file: _write_text(file, array, names, "\t"),
+        ".npy": lambda file: np.save(file, array, allow_pickle=False),
+        ".npz": lambda file: _write_npz(file, array, names),
+        ".parquet": lambda file: _write_parquet(file, array, names),
+    }
+    writer = writers.get(target.suffix.lower())
+    if writer is None:
+        raise DataError(f"{target}: cannot write {target.suffix!r}; known are {' '.join(writers)}")
+    if not target.parent.is_dir():
+        raise DataError(f"{target}: there is no folder {target.parent}; make it first")
+    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            writer(file)
+        # mkstemp makes private files; a result should be as readable as any other file of the user
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    return target
+
+
+def _cell(value: Any) -> str:
+    """The shortest text that reads back as the same number; whole numbers without a point."""
+    if value != value:
+        return ""
+    # str of a NumPy scalar is as short as its type allows; float() would show the digits of float64
+    return str(int(value)) if abs(value) < 2**24 and value == int(value) else str(value)
+
+
+def _write_text(file: IO[bytes], array: np.ndarray, names: Sequence[str] | None, delimiter: str) -> None:
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+    if names is not None:
+        writer.writerow(names)
+    whole = array.dtype.kind != "f"
+    numbers = array.astype(np.uint8) if array.dtype.kind == "b" else array
+    writer.writerows(row.tolist() if whole else [_cell(value) for value in row] for row in numbers)
+    text.detach()
+
+
+def _write_npz(file: IO[bytes], array: np.ndarray, names: Sequence[str] | None) -> None:
+    beside = {} if names is None else {"feature_names": np.array(names, dtype=str)}
+    np.savez_compressed(file, X=array, **beside)
+
+
+def _write_parquet(file: IO[bytes], array: np.ndarray, names: Sequence[str] | None) -> None:
+    pa = import_extra("pyarrow", extra="tables", purpose="writing parquet")
+    pq = import_extra("pyarrow.parquet", extra="tables", purpose="writing parquet")
+    columns = [pa.array(np.ascontiguousarray(column), from_pandas=True) for column in array.T]
+    header = list(names) if names is not None else [f"x{j}" for j in range(array.shape[1])]
+    pq.write_table(pa.table(columns, names=header), file)

@@ -1,0 +1,133 @@
+"""Canonical chunks: rows re-blocked by their global number.
+
+Every engine feeds the same chunks in the same order, so sums are taken in one order and a fit does not depend on
+how its rows happened to arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from latentbits.core.batch import MISSING
+
+__all__ = ["Chunk", "Layout", "layout_for", "rechunk"]
+
+SMALLEST = 256  # few shapes, few compilations: small tables are padded up to this many rows
+LARGEST = 2**18
+BUDGET = {"cpu": 2**23, "gpu": 2**29, "tpu": 2**29}  # bytes; on a CPU a chunk should stay in the cache
+
+
+class Layout(NamedTuple):
+    """How rows are cut: at most `rows_per_chunk` at a time, an update after every `rows_per_update` (None: all)."""
+
+    rows_per_chunk: int
+    rows_per_update: int | None = None
+
+    def sizes(self, n_rows: int | None) -> tuple[int, int | None]:
+        """Rows of a padded chunk and of an update block; `n_rows` where the whole table is known to be small."""
+        rows = self.rows_per_chunk
+        if n_rows is not None and n_rows < rows:
+            rows = min(rows, max(SMALLEST, 1 << (n_rows - 1).bit_length()))
+        block = self.rows_per_update
+        if block is not None:
+            rows = -(-block // -(-block // rows))  # chunks of equal size that together make the block
+        return rows, block
+
+
+class Chunk(NamedTuple):
+    """Padded raw rows: see `latentbits.core.batch.make_batch`."""
+
+    values: np.ndarray | jax.Array
+    index: int
+    first_row: int
+    n_rows: int
+    complete: bool
+    ends_update: bool
+
+
+def layout_for(
+    row_floats: int, dtype: np.dtype, rows_per_update: int | None = None, budget: int | None = None
+) -> Layout:
+    """The largest power-of-two chunk whose E-step stays within a memory budget (bytes)."""
+    budget = budget or BUDGET.get(jax.default_backend(), BUDGET["cpu"])
+    rows = budget // max(1, row_floats * dtype.itemsize)
+    rows = 1 << max(rows, 1).bit_length() - 1
+    return Layout(int(np.clip(rows, SMALLEST, LARGEST)), rows_per_update)
+
+
+def rechunk(blocks: Iterable[np.ndarray], layout: Layout) -> Iterator[Chunk]:
+    """Cut a sequence of encoded row blocks, of any sizes, into canonical chunks.
+
+    Holds one chunk and one block at a time; whole chunks inside one block are views, not copies.
+    """
+    reader = _Reader(blocks)
+    head = reader.take(layout.rows_per_chunk)
+    # a table that ends within the first chunk is small, and its size is known
+    rows, block = layout.sizes(len(head) if reader.ended(head, layout.rows_per_chunk) else None)
+    reader.put_back(head)
+    index, first = 0, 0
+    part = reader.take(_until(first, rows, block))
+    while len(part):
+        following = first + len(part)
+        after = reader.take(_until(following, rows, block))
+        ends = len(after) == 0 or (block is not None and following % block == 0)
+        yield Chunk(_pad(part, rows), index, first, len(part), _is_complete(part), ends)
+        index, first, part = index + 1, following, after
+
+
+def _until(first: int, rows: int, block: int | None) -> int:
+    """Rows of the chunk that begins at `first`: a chunk never reaches over the end of an update block."""
+    return rows if block is None else min(rows, block - first % block)
+
+
+def _pad(part: np.ndarray, rows: int) -> np.ndarray:
+    if len(part) == rows:
+        return part
+    padded = np.zeros((rows, part.shape[1]), part.dtype)
+    padded[: len(part)] = part
+    return padded
+
+
+def _is_complete(part: np.ndarray) -> bool:
+    if part.dtype == np.uint8:
+        return not (part == MISSING).any()
+    return not np.isnan(part).any()
+
+
+class _Reader:
+    """Takes any number of rows at a time from an iterator of blocks."""
+
+    def __init__(self, blocks: Iterable[np.ndarray]) -> None:
+        self._blocks = iter(blocks)
+        self._held: list[np.ndarray] = []
+        self._empty: np.ndarray | None = None
+
+    def take(self, n: int) -> np.ndarray:
+        """The next n rows, fewer at the end."""
+        parts: list[np.ndarray] = []
+        while n > 0:
+            block = self._held.pop() if self._held else next(self._blocks, None)
+            if block is None:
+                break
+            if self._empty is None:
+                self._empty = block[:0]
+            if len(block) > n:
+                self._held.append(block[n:])
+                block = block[:n]
+            if len(block):
+                parts.append(block)
+                n -= len(block)
+        if not parts:
+            return self._empty if self._empty is not None else np.zeros((0, 0), np.uint8)
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def ended(self, head: np.ndarray, asked: int) -> bool:
+        return len(head) < asked
+
+    def put_back(self, rows: np.ndarray) -> None:
+        if len(rows):
+            self._held.append(rows)

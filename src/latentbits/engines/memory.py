@@ -1,0 +1,38 @@
+"""The engine for tables that fit in memory: chunks are put on the device once and stay there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import jax
+import numpy as np
+
+from latentbits.engines.chunks import Chunk, Layout, rechunk
+
+__all__ = ["MemoryEngine"]
+
+
+class MemoryEngine:
+    """Serves the chunks of an encoded table (uint8 bits or floats, see `latentbits.core.batch`).
+
+    Parameters
+    ----------
+    table
+        Encoded rows, (n, d).
+    """
+
+    keeps_rows = True
+
+    def __init__(self, table: np.ndarray) -> None:
+        self.table = table
+        self.n_features = table.shape[1]
+        self._layout: Layout | None = None
+        self._chunks: list[Chunk] = []
+
+    def chunks(self, layout: Layout) -> Iterator[Chunk]:
+        """The table's chunks, in order; a layout's chunks are made at its first use and kept until another's."""
+        if layout != self._layout:
+            self._chunks = []  # the old ones go before the new ones come
+            self._chunks = [c._replace(values=jax.device_put(c.values)) for c in rechunk([self.table], layout)]
+            self._layout = layout
+        yield from self._chunks

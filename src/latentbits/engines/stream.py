@@ -1,0 +1,34 @@
+"""The engine for tables larger than memory: rows are read anew at every pass and never held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+
+from latentbits.engines.chunks import Chunk, Layout, rechunk
+
+__all__ = ["StreamEngine"]
+
+
+class StreamEngine:
+    """Serves chunks from a factory of row blocks: a generator function, a memory map in slices, several files.
+
+    Parameters
+    ----------
+    factory
+        Called at the start of every pass; gives an iterator of encoded blocks (uint8 bits or floats), of any sizes,
+        and must give the same rows every time.
+    n_features
+        Number of columns.
+    """
+
+    keeps_rows = False
+
+    def __init__(self, factory: Callable[[], Iterable[np.ndarray]], n_features: int) -> None:
+        self.factory = factory
+        self.n_features = n_features
+
+    def chunks(self, layout: Layout) -> Iterator[Chunk]:
+        """The stream's chunks, in order; one chunk and one block are in memory at a time."""
+        yield from rechunk(self.factory(), layout)

@@ -1,0 +1,133 @@
+"""Independent bits: the product of Bernoulli distributions that every other model must beat.
+
+    p(x) = prod_j m_j^x_j (1 - m_j)^(1 - x_j)
+
+It has no hidden causes at all; its posterior is a point, its map is empty.  The maximum-likelihood fit is one pass.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+from latentbits.core.batch import Batch
+from latentbits.core.model import LogLikelihood, Model, Progress, Stage, Summary
+from latentbits.core.special import log_probabilities
+
+__all__ = ["Params", "Posterior", "Shared", "Stats", "model"]
+
+
+class Params(eqx.Module):
+    """P(bit = 1) of each column."""
+
+    means: Float[Array, " columns"]
+
+
+class Shared(eqx.Module):
+    """Log-odds of each column, and log P(bit = 0)."""
+
+    log_odds: Float[Array, " columns"]
+    log_zero: Float[Array, " columns"]
+
+
+class Stats(eqx.Module):
+    """Counts; they are sufficient, so the objective needs no part from the rows."""
+
+    n_rows: Float[Array, ""]
+    ones: Float[Array, " columns"]
+    observed: Float[Array, " columns"]
+
+
+class Posterior(eqx.Module):
+    """There is nothing hidden: both have no columns."""
+
+    mean: Float[Array, "rows 0"]
+    mode: Float[Array, "rows 0"]
+
+
+def _prepare(params: Params, state: None, progress: Progress | None) -> Shared:
+    log_one, log_zero = log_probabilities(params.means)
+    return Shared(log_one - log_zero, log_zero)
+
+
+def _init(key: Key[Array, ""], summary: Summary) -> Params:
+    return Params(jnp.full(summary.mean.shape, 0.5))
+
+
+def _e_step(params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
+    n_rows = jnp.sum(batch.weight)
+    ones = batch.weight @ batch.values
+    if batch.observed is None:
+        observed = jnp.full_like(ones, n_rows)
+    else:
+        observed = batch.weight @ batch.observed
+    return Stats(n_rows, ones, observed), None
+
+
+def _log_likelihood(params: Params, shared: Shared, batch: Batch) -> LogLikelihood:
+    if batch.observed is None:
+        log_zero = jnp.sum(shared.log_zero)
+    else:
+        log_zero = batch.observed @ shared.log_zero
+    return LogLikelihood.exact(batch.values @ shared.log_odds + log_zero)
+
+
+def _infer(params: Params, shared: Shared, batch: Batch) -> Posterior:
+    nothing = jnp.zeros((batch.values.shape[0], 0), batch.values.dtype)
+    return Posterior(nothing, nothing)
+
+
+def _decode(params: Params, latents: Float[Array, "rows 0"]) -> Float[Array, "rows columns"]:
+    return jnp.broadcast_to(params.means, (latents.shape[0], *params.means.shape))
+
+
+def _complete(params: Params, shared: Shared, batch: Batch) -> Float[Array, "rows columns"]:
+    return jnp.broadcast_to(params.means, batch.values.shape)
+
+
+def _sample(params: Params, shared: Shared, keys: Key[Array, " rows"]) -> Float[Array, "rows columns"]:
+    draw = jax.vmap(lambda key: jax.random.bernoulli(key, params.means))
+    return draw(keys).astype(params.means.dtype)
+
+
+@lru_cache(maxsize=None)
+def model(smoothing: float = 0.0) -> Model:
+    """Independent bits.
+
+    Parameters
+    ----------
+    smoothing
+        As if so many more rows of fair coins had been seen: a Beta prior on every column.
+    """
+
+    def update(
+        state: None, params: Params, shared: Shared, stats: Stats, progress: Progress
+    ) -> tuple[None, Params]:
+        total = stats.observed + smoothing
+        return None, Params(jnp.where(total > 0, (stats.ones + smoothing / 2) / jnp.maximum(total, 1e-300), 0.5))
+
+    def objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
+        ones = stats.ones + smoothing / 2
+        total = stats.observed + smoothing
+        return jnp.sum(ones * shared.log_odds + total * shared.log_zero)
+
+    return Model(
+        name="Bernoulli product",
+        init=_init,
+        prepare=_prepare,
+        e_step=_e_step,
+        update=update,
+        objective=objective,
+        log_likelihood=_log_likelihood,
+        infer=_infer,
+        decode=_decode,
+        complete=_complete,
+        sample=_sample,
+        row_floats=64,
+        stages=(Stage("counting", one_pass=True),),
+        needs_summary=False,
+    )

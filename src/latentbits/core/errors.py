@@ -11,7 +11,6 @@ import importlib
 from types import ModuleType
 
 __all__ = [
-    "ConvergenceWarning",
     "DataError",
     "DownloadError",
     "FitError",
@@ -44,10 +43,6 @@ class DownloadError(LatentBitsError, OSError):
 
 class MissingDependencyError(LatentBitsError, ImportError):
     """An optional dependency is needed and not installed."""
-
-
-class ConvergenceWarning(UserWarning):
-    """Learning stopped before it converged."""
 
 
 def import_extra(module: str, extra: str, purpose: str) -> ModuleType:

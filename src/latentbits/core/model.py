@@ -180,7 +180,7 @@ class Model(NamedTuple):
             may not depend on which beyond the stopping tolerance.
         ``done(state) -> bool``: learning of a stage may end by what its update has seen.
         ``watch(params) -> {name: number}``: scalars to keep in the history.
-        ``row_floats``: numbers that the E-step holds per row at its widest; sets the chunk size.
+        ``row_floats``: numbers that the E-step holds per row at its widest, the row itself apart; sets the chunk size.
         ``needs_summary``: False spares the pass that makes the `Summary`; `init` may then use its shapes alone.
     """
 

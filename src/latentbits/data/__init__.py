@@ -1,4 +1,4 @@
-"""Tables from files (`read`, `write`), the papers' synthetic sets (`toys`) and public sets (`load_dataset`)."""
+"""Tables from files (`read`, `write`), synthetic sets (`toys`) and public sets (`load_dataset`)."""
 
 from latentbits.data import toys
 from latentbits.data.fetch import Dataset, DatasetInfo, datasets, load_dataset

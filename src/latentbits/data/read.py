@@ -34,8 +34,8 @@ class Table:
     ----------
     values : (n, d) array
         uint8 when every cell is 0 or 1; float32 with NaN where a cell is missing, or where values are real; a
-        SciPy CSR array or matrix when the file is sparse; a read-only `numpy.memmap` of the file's own type for
-        a large ``.npy``.
+        SciPy CSR array or matrix when the file is sparse; a read-only `numpy.memmap` of the file's own type
+        for a large ``.npy``.
     feature_names, row_names : tuple of str, or None
     labels : dict of 1-D arrays
         The columns that `read` was told to keep apart, as text.
@@ -245,13 +245,14 @@ def _read_npz(path: Path, missing: Sequence[str], key: str | None) -> Table:
     with zipfile.ZipFile(path) as archive:
         sizes = {info.filename.removesuffix(".npy"): info.file_size for info in archive.infolist()}
     if {"format", "shape", "data"} <= sizes.keys():
-        sparse = import_extra("scipy.sparse", extra="tables", purpose="reading sparse arrays")
-        return Table(_sparse_rows(path, sparse.load_npz(path)))
+        from scipy import sparse
+
+        with path.open("rb") as file:
+            return Table(_sparse_rows(path, sparse.load_npz(file)))
     _check_memory(path, (sum(sizes.values()),), 1)
-    with np.load(path, allow_pickle=False) as archive:
-        name = _choose(path, key, {name: archive[name].shape for name in archive.files})
-        values = archive[name]
-        beside = {other: archive[other] for other in archive.files if other != name}
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        beside = dict(archive)
+    values = beside.pop(_choose(path, key, {name: array.shape for name, array in beside.items()}))
     width = _packed_width(values, beside)
     marks = _numeric_missing(missing)
     if width is not None:

@@ -350,8 +350,8 @@ def random_combination_machine(
         The weights are uniform in [-weight, weight] (the paper's figure 4.1 has 6, and 6/7).  The biases make
         each hidden unit, taken alone, be on half of the time; the inputs have none.
     density : float
-        The fraction of weights that are not zero.  Large dense weights exclude each other and leave a mixture;
-        few of them let the hidden units combine.
+        The fraction of weights that are not zero.  Large dense weights exclude each other and leave a
+        mixture; few of them let the hidden units combine.
     random_state : int, Generator or None
 
     Examples

@@ -104,7 +104,7 @@ def _write_text(file: IO[bytes], array: np.ndarray, names: Sequence[str] | None,
 
 
 def _write_npz(file: IO[bytes], array: np.ndarray, names: Sequence[str] | None) -> None:
-    beside = {} if names is None else {"feature_names": np.array(names, dtype=str)}
+    beside: dict[str, Any] = {} if names is None else {"feature_names": np.array(names, dtype=str)}
     np.savez_compressed(file, X=array, **beside)
 
 

@@ -18,7 +18,7 @@ __all__ = ["Chunk", "Layout", "layout_for", "rechunk"]
 
 SMALLEST = 256  # few shapes, few compilations: small tables are padded up to this many rows
 LARGEST = 2**18
-BUDGET = {"cpu": 2**23, "gpu": 2**29, "tpu": 2**29}  # bytes; on a CPU a chunk should stay in the cache
+BUDGET = {"cpu": 2**24, "gpu": 2**29, "tpu": 2**29}  # bytes; on a CPU a chunk should stay in the cache
 
 
 class Layout(NamedTuple):
@@ -49,14 +49,12 @@ class Chunk(NamedTuple):
     ends_update: bool
 
 
-def layout_for(
-    row_floats: int, dtype: np.dtype, rows_per_update: int | None = None, budget: int | None = None
-) -> Layout:
+def layout_for(row_floats: int, dtype: np.dtype, budget: int | None = None) -> Layout:
     """The largest power-of-two chunk whose E-step stays within a memory budget (bytes)."""
     budget = budget or BUDGET.get(jax.default_backend(), BUDGET["cpu"])
     rows = budget // max(1, row_floats * dtype.itemsize)
     rows = 1 << max(rows, 1).bit_length() - 1
-    return Layout(int(np.clip(rows, SMALLEST, LARGEST)), rows_per_update)
+    return Layout(int(np.clip(rows, SMALLEST, LARGEST)))
 
 
 def rechunk(blocks: Iterable[np.ndarray], layout: Layout) -> Iterator[Chunk]:
@@ -67,7 +65,7 @@ def rechunk(blocks: Iterable[np.ndarray], layout: Layout) -> Iterator[Chunk]:
     reader = _Reader(blocks)
     head = reader.take(layout.rows_per_chunk)
     # a table that ends within the first chunk is small, and its size is known
-    rows, block = layout.sizes(len(head) if reader.ended(head, layout.rows_per_chunk) else None)
+    rows, block = layout.sizes(len(head) if len(head) < layout.rows_per_chunk else None)
     reader.put_back(head)
     index, first = 0, 0
     part = reader.take(_until(first, rows, block))
@@ -124,9 +122,6 @@ class _Reader:
         if not parts:
             return self._empty if self._empty is not None else np.zeros((0, 0), np.uint8)
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-    def ended(self, head: np.ndarray, asked: int) -> bool:
-        return len(head) < asked
 
     def put_back(self, rows: np.ndarray) -> None:
         if len(rows):

@@ -107,7 +107,7 @@ def fit(
             f"n_init must be 1 for {model.name}, got {n_init}: its last stage has no likelihood or bound by which "
             "restarts could be ranked"
         )
-    layout = layout_for(model.row_floats, dtype, budget=memory_budget)
+    layout = layout_for(engine.n_features + model.row_floats, dtype, memory_budget)
     best: _Outcome | None = None
     best_restart = 0
     with Monitor(limits, verbose, model.name) as monitor:
@@ -152,7 +152,9 @@ def _run_stages(
             params = stage.begin(jax.random.fold_in(stage_key, 0), params)
         max_iter = monitor.limits.max_iter if stage.max_iter is None else stage.max_iter
         monitor.begin_stage(restart, n_restarts, stage.name, max_iter)
-        run = _StageRun(model.acting_in(stage), stage, engine, layout, dtype, monitor, restart, max_iter, stage_key)
+        run = _StageRun(
+            model.acting_in(stage), stage, engine, layout, dtype, monitor, restart, max_iter, stage_key
+        )
         outcome = run.from_params(params)
         params, n_iter = outcome.params, n_iter + outcome.n_iter
         if outcome.reason in ("interrupted", "max_time"):

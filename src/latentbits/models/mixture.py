@@ -10,7 +10,7 @@ two that are slightly perturbed, EM, and so on; where doubling would give too ma
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 import equinox as eqx
 import jax
@@ -46,7 +46,7 @@ class Stats(eqx.Module):
     """Sums over rows, weighted by the responsibilities."""
 
     n_rows: Float[Array, ""]
-    log_likelihood: Float[Array, "2"]  # see sum_rows
+    log_likelihood: Float[Array, 2]  # see sum_rows
     members: Float[Array, " components"]
     ones: Float[Array, "components columns"]
     observed: Float[Array, "components columns"]
@@ -165,7 +165,7 @@ def _random_rows(n_components: int, key: Key[Array, ""], summary: Summary) -> Pa
     return Params(jnp.full(n_components, 1 / n_components), jnp.clip(means, 0.01, 0.99))
 
 
-@lru_cache(maxsize=None)
+@cache
 def model(n_components: int, smoothing: float = 0.0, init: str = "random", split_iter: int = 20) -> Model:
     """A mixture of Bernoulli products.
 
@@ -232,11 +232,11 @@ def model(n_components: int, smoothing: float = 0.0, init: str = "random", split
         decode=_decode,
         complete=_complete,
         sample=_sample,
-        row_floats=64 + 3 * n_components,
+        row_floats=3 * n_components,
         stages=stages,
     )
 
 
-@lru_cache(maxsize=None)
-def _splitter(size: int):  # noqa: ANN202
+@cache
+def _splitter(size: int):
     return lambda key, params: split(key, params, size)

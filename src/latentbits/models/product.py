@@ -7,7 +7,7 @@ It has no hidden causes at all; its posterior is a point, its map is empty.  The
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 
 import equinox as eqx
 import jax
@@ -94,7 +94,7 @@ def _sample(params: Params, shared: Shared, keys: Key[Array, " rows"]) -> Float[
     return draw(keys).astype(params.means.dtype)
 
 
-@lru_cache(maxsize=None)
+@cache
 def model(smoothing: float = 0.0) -> Model:
     """Independent bits.
 
@@ -108,7 +108,9 @@ def model(smoothing: float = 0.0) -> Model:
         state: None, params: Params, shared: Shared, stats: Stats, progress: Progress
     ) -> tuple[None, Params]:
         total = stats.observed + smoothing
-        return None, Params(jnp.where(total > 0, (stats.ones + smoothing / 2) / jnp.maximum(total, 1e-300), 0.5))
+        return None, Params(
+            jnp.where(total > 0, (stats.ones + smoothing / 2) / jnp.maximum(total, 1e-300), 0.5)
+        )
 
     def objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
         ones = stats.ones + smoothing / 2
@@ -127,7 +129,7 @@ def model(smoothing: float = 0.0) -> Model:
         decode=_decode,
         complete=_complete,
         sample=_sample,
-        row_floats=64,
+        row_floats=1,
         stages=(Stage("counting", one_pass=True),),
         needs_summary=False,
     )

@@ -1,0 +1,48 @@
+"""Find the hidden causes of binary data.
+
+The public names are imported when they are first used: JAX and scikit-learn take seconds, and
+``latentbits --help`` should not.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from latentbits.data.fetch import load_dataset
+    from latentbits.data.read import read
+    from latentbits.estimators.compare import compare
+    from latentbits.estimators.files import load
+    from latentbits.estimators.mixture import BernoulliMixture
+    from latentbits.estimators.product import BernoulliProduct
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BernoulliMixture",
+    "BernoulliProduct",
+    "compare",
+    "load",
+    "load_dataset",
+    "read",
+]
+
+_HOME = {
+    "BernoulliMixture": "latentbits.estimators.mixture",
+    "BernoulliProduct": "latentbits.estimators.product",
+    "compare": "latentbits.estimators.compare",
+    "load": "latentbits.estimators.files",
+    "load_dataset": "latentbits.data.fetch",
+    "read": "latentbits.data.read",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'latentbits' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

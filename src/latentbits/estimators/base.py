@@ -1,0 +1,325 @@
+"""The face: one thin scikit-learn estimator over a `Model` record.
+
+A family adds a constructor, `_model` (its record for the hyper-parameters) and `_expose` (its fitted attributes).
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from numbers import Integral, Real
+from os import PathLike
+from typing import Any, ClassVar, Self
+
+import jax
+import numpy as np
+from jaxtyping import PyTree
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from latentbits.core.model import Model
+from latentbits.engines.chunks import layout_for
+from latentbits.engines.fit import FitResult, fit, seed_key
+from latentbits.engines.memory import MemoryEngine
+from latentbits.engines.monitor import Limits
+from latentbits.engines.passes import Engine, map_rows, start_pass
+from latentbits.estimators.frames import like_input
+from latentbits.estimators.validate import open_rows, open_values
+
+__all__ = ["LatentModel"]
+
+
+class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+    """Base of all estimators; every method of the face is here, once."""
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "random_state": ["random_state"],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 0, None, closed="left")],
+        "max_time": [Interval(Real, 0, None, closed="neither"), None],
+        "tol": [Interval(Real, None, None, closed="neither")],
+        "verbose": ["verbose"],
+        "dtype": [StrOptions({"float32", "float64"}), type, np.dtype],
+        "binarize": [Interval(Real, None, None, closed="neither"), None],
+    }
+
+    # Defaults that every constructor repeats by name, as scikit-learn's cloning wants it.
+    random_state: Any
+    n_init: int
+    max_iter: int
+    max_time: float | None
+    tol: float
+    verbose: int
+    dtype: Any
+    binarize: float | None
+
+    params_: PyTree
+    n_features_in_: int
+
+    @abstractmethod
+    def _model(self) -> Model:
+        """The record of functions for these hyper-parameters."""
+
+    @abstractmethod
+    def _expose(self) -> None:
+        """Set the fitted attributes from `params_`."""
+
+    # ---------------------------------------------------------------- learning
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the model from bits.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            0, 1 or bool, NaN for missing; a pandas or polars frame, SciPy sparse matrix, memory map, Dask array, or
+            a function that gives an iterable of batches each time it is called (for tables larger than memory).
+        y : Ignored
+            Present for scikit-learn's pipelines.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        dtype = self._dtype()
+        engine = self._open(X, reset=True)
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        result = fit(
+            self._model(),
+            engine,
+            seed_key(seed),
+            limits=Limits(self.max_iter, self.tol, self.max_time),
+            n_init=self.n_init,
+            dtype=dtype,
+            verbose=self.verbose,
+        )
+        self._adopt(result)
+        if result.reason != "converged":
+            warnings.warn(
+                f"{type(self).__name__} did not converge: it stopped by {result.reason} after {result.n_iter} "
+                "iterations and keeps the best parameters so far; raise max_iter or max_time, or tol",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def _adopt(self, result: FitResult) -> None:
+        self.params_ = result.params
+        self.history_ = np.array([r.objective for r in result.history])
+        self.n_iter_ = result.n_iter
+        self.converged_ = result.reason == "converged"
+        self._expose()
+
+    # ---------------------------------------------------------------- use
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Posterior means of the latents of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_latents)
+        """
+        return self._map_rows(_means_of(self._fitted().infer), X)
+
+    def posterior(self, X: Any) -> Any:
+        """Posterior of the latents of each row; what it holds beside `mean` and `mode` is the family's.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+        """
+        return self._map_rows(self._fitted().infer, X)
+
+    def inverse_transform(self, Z: Any) -> np.ndarray:
+        """P(bit = 1 | latents) of each column, at given points of the latent space.
+
+        Parameters
+        ----------
+        Z : array-like of shape (n_rows, n_latents)
+            Latents, as `transform` gives them.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_columns)
+        """
+        model = self._fitted()
+        engine = open_values(self, Z, self._n_features_out)
+        return _join(self._map_engine(_decode_rows(model.decode), engine))
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """log p(x) of each row, in nats; missing bits are marginalised.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), float64
+        """
+        return self._map_rows(self._fitted().log_likelihood, X).value.astype(np.float64)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean of `score_samples`: nats per row, the larger the better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+        y : Ignored
+            Present for scikit-learn's pipelines.
+        """
+        return float(np.mean(self.score_samples(X)))
+
+    def log_likelihood(self, X: Any, return_error: bool = False) -> float | tuple[float, float]:
+        """Log-likelihood of a table: the sum over its rows, in nats.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+        return_error : bool, default=False
+            Also return the standard error with which the number is known; 0 where it is exact.
+        """
+        rows = self._map_rows(self._fitted().log_likelihood, X)
+        total = float(np.sum(rows.value, dtype=np.float64))
+        if not return_error:
+            return total
+        own = float(np.sum(np.square(rows.error, dtype=np.float64)))
+        common = len(rows.value) * float(np.max(rows.common_error))
+        return total, float(np.sqrt(own + common**2))
+
+    def complete(self, X: Any) -> Any:
+        """Fill in the missing bits with P(bit = 1 | the observed bits of the row); observed bits are kept.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.  A frame comes back as a frame.
+
+        Returns
+        -------
+        ndarray or frame of shape (n_rows, n_columns)
+        """
+        return like_input(X, self._map_rows(_fill_in(self._fitted().complete), X))
+
+    def sample(self, n: int = 1, random_state: Any = None) -> np.ndarray:
+        """Draw rows from the model.
+
+        Parameters
+        ----------
+        n : int, default=1
+            Number of rows.
+        random_state : int, RandomState or None
+            Seed.
+
+        Returns
+        -------
+        ndarray of shape (n, n_columns)
+        """
+        model = self._fitted()
+        if n < 0:
+            raise ValueError(f"n must be at least 0, got {n}")
+        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        nothing = np.zeros((n, 1), np.uint8)  # rows that are only numbers: each gets its key from its own
+        parts = list(self._map_engine(_sample_rows(model.sample), MemoryEngine(nothing), seed))
+        bits = np.concatenate(parts) if parts else np.zeros((0, self.n_features_in_))
+        return bits.astype(np.uint8)
+
+    # ---------------------------------------------------------------- files
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model to a safetensors file; `latentbits.load` reads it back, bit for bit.
+
+        Parameters
+        ----------
+        path : str or path
+            Written to a temporary name first, so that a crash leaves no half of a file.
+        """
+        from latentbits.estimators.files import save
+
+        self._fitted()
+        save(self, path)
+
+    # ---------------------------------------------------------------- inside
+
+    def _dtype(self) -> np.dtype:
+        dtype = np.dtype(self.dtype)
+        if dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
+            raise ValueError(f"dtype must be float32 or float64, got {self.dtype!r}")
+        return dtype
+
+    def _open(self, X: Any, *, reset: bool) -> Engine:
+        return open_rows(self, X, reset=reset, binarize=self.binarize)
+
+    def _fitted(self) -> Model:
+        check_is_fitted(self, "params_")
+        return self._model()
+
+    def _map_rows(self, function: Callable[..., Any], X: Any) -> Any:
+        return _join(self._map_engine(function, self._open(X, reset=False)))
+
+    def _map_engine(self, function: Callable[..., Any], engine: Engine, seed: int = 0) -> Iterator[PyTree]:
+        model, dtype = self._model(), self._dtype()
+        layout = layout_for(self.n_features_in_ + model.row_floats, dtype)
+        given = start_pass(model, dtype, self.params_, seed_key(seed))
+        return map_rows(function, engine, layout, dtype, given)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = []  # `dtype` says in what precision answers come, not X
+        return tags
+
+
+def _join(parts: Iterator[PyTree]) -> Any:
+    """Chunk results end to end; scalars, the same in every chunk, as they are."""
+
+    def leaf(*pieces: np.ndarray) -> np.ndarray:
+        return np.concatenate(pieces) if pieces[0].ndim else pieces[0]
+
+    pieces: Sequence[PyTree] = list(parts)
+    return jax.tree.map(leaf, *pieces)
+
+
+# Compiled code is found again by the identity of its function, so these wrappers are made once per model function.
+
+
+@cache
+def _means_of(infer: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda params, shared, batch: infer(params, shared, batch).mean
+
+
+@cache
+def _decode_rows(decode: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda params, shared, batch: decode(params, batch.values)
+
+
+@cache
+def _sample_rows(sample: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda params, shared, batch: sample(params, shared, batch.keys)
+
+
+@cache
+def _fill_in(complete: Callable[..., Any]) -> Callable[..., Any]:
+    def filled(params: PyTree, shared: PyTree, batch: Any) -> Any:
+        if batch.observed is None:
+            return batch.values
+        guess = complete(params, shared, batch)
+        return batch.values * batch.observed + guess * (1 - batch.observed)
+
+    return filled

@@ -1,0 +1,165 @@
+"""Which model is right?  Held-out bits per row of several models on the same rows."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.utils import check_array
+
+from latentbits.estimators.mixture import BernoulliMixture
+from latentbits.estimators.product import BernoulliProduct
+
+__all__ = ["Comparison", "Entry", "compare", "default_models"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One model's result.
+
+    Attributes
+    ----------
+    name
+        As the model was named.
+    bits_per_row, error
+        Mean of -log2 p(x) over the held-out rows, and its standard error over rows.
+    behind, behind_error
+        How many bits per row more than the best model, and the standard error of that difference, row by row.
+    seconds
+        Time to fit, all folds together, compilation included.
+    converged
+        Whether every fit converged.
+    """
+
+    name: str
+    bits_per_row: float
+    error: float
+    behind: float
+    behind_error: float
+    seconds: float
+    converged: bool
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Entries, best first, and the held-out log2 p(x) of every row under every model."""
+
+    entries: tuple[Entry, ...]
+    n_rows: int
+    row_bits: Mapping[str, np.ndarray]
+
+    def __str__(self) -> str:
+        width = max(5, *(len(e.name) for e in self.entries))
+        lines = [f"{'model':<{width}}  bits/row  std.err.  behind the best  seconds"]
+        for e in self.entries:
+            behind = "best" if e.behind == 0 else f"{e.behind:.3f} ± {e.behind_error:.3f}"
+            note = "" if e.converged else "  (not converged)"
+            lines.append(
+                f"{e.name:<{width}}  {e.bits_per_row:8.3f}  {e.error:8.3f}  {behind:>15}  {e.seconds:7.1f}{note}"
+            )
+        return "\n".join(lines)
+
+
+def default_models(n_rows: int, random_state: Any = None) -> dict[str, Any]:
+    """The models that `compare` fits unless told otherwise: independent bits, and mixtures of growing size."""
+    models: dict[str, Any] = {"independent bits": BernoulliProduct()}
+    for k in (2, 4, 8, 16, 32):
+        if k * 10 <= n_rows:
+            models[f"mixture of {k}"] = BernoulliMixture(k, random_state=random_state)
+    return models
+
+
+def compare(
+    X: Any,
+    models: Mapping[str, Any] | Sequence[Any] | None = None,
+    *,
+    test_size: float = 0.25,
+    n_folds: int | None = None,
+    random_state: int | None = 0,
+    verbose: int = 0,
+) -> Comparison:
+    """Fit several models to a part of the rows and score them on the rest.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_rows, n_columns)
+        Bits, NaN for missing.
+    models : mapping of names to estimators, sequence of estimators, or None
+        What to compare; None takes independent bits and mixtures of several sizes.
+    test_size : float, default=0.25
+        Share of rows that is held out.
+    n_folds : int or None
+        With a number, k-fold cross-validation instead of one split: every row is held out once.
+    random_state : int or None, default=0
+        Seed of the split, and of the default models.
+    verbose : int, default=0
+        Passed on to the estimators that are given here by default.
+
+    Returns
+    -------
+    Comparison
+        Printing it shows the table.
+
+    Examples
+    --------
+    >>> from latentbits import compare, load_dataset
+    >>> print(compare(load_dataset("digits").X))  # doctest: +SKIP
+    """
+    X = check_array(
+        X, accept_sparse="csr", dtype="numeric", ensure_all_finite="allow-nan", ensure_min_samples=2
+    )
+    named = _named(models, X.shape[0], random_state, verbose)
+    if n_folds is None:
+        splits = list(ShuffleSplit(1, test_size=test_size, random_state=random_state).split(X))
+    else:
+        splits = list(KFold(n_folds, shuffle=True, random_state=random_state).split(X))
+    row_bits, seconds, converged = {}, {}, {}
+    for name, estimator in named.items():
+        began, parts, good = time.perf_counter(), [], True
+        for train, test in splits:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # told in the table
+                fitted = clone(estimator).fit(X[train])
+            good &= bool(getattr(fitted, "converged_", True))
+            parts.append(-fitted.score_samples(X[test]) / np.log(2))
+        row_bits[name], converged[name] = np.concatenate(parts), good
+        seconds[name] = time.perf_counter() - began
+    best = min(row_bits, key=lambda name: row_bits[name].mean())
+    entries = []
+    for name, bits in row_bits.items():
+        difference = bits - row_bits[best]
+        entries.append(
+            Entry(
+                name=name,
+                bits_per_row=float(bits.mean()),
+                error=_standard_error(bits),
+                behind=float(difference.mean()),
+                behind_error=_standard_error(difference),
+                seconds=seconds[name],
+                converged=converged[name],
+            )
+        )
+    entries.sort(key=lambda e: e.bits_per_row)
+    return Comparison(tuple(entries), len(row_bits[best]), row_bits)
+
+
+def _named(models: Any, n_rows: int, random_state: Any, verbose: int) -> dict[str, Any]:
+    if models is None:
+        defaults = default_models(n_rows, random_state)
+        return {name: m.set_params(verbose=verbose) for name, m in defaults.items()}
+    if not isinstance(models, Mapping):
+        models = {str(m): m for m in models}
+    if not models:
+        raise ValueError("models is empty: nothing to compare")
+    return dict(models)
+
+
+def _standard_error(x: np.ndarray) -> float:
+    return float(np.std(x, ddof=1) / np.sqrt(len(x))) if len(x) > 1 else float("nan")

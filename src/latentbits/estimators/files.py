@@ -1,0 +1,204 @@
+"""Model files: safetensors, with all that is not an array as JSON in the metadata.
+
+Loading reads numbers and JSON and nothing else: no pickle, no import by name, no code.  What a file claims is
+checked against what this version of the class would have written; a checksum tells a damaged or edited file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import tempfile
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as to_bytes
+
+import latentbits
+from latentbits.core.errors import ModelFileError
+from latentbits.estimators.base import LatentModel
+from latentbits.estimators.mixture import BernoulliMixture
+from latentbits.estimators.product import BernoulliProduct
+from latentbits.models import mixture, product
+
+__all__ = ["load", "save"]
+
+FORMAT = "latentbits-model"
+FORMAT_VERSION = 1
+
+# The classes that a file may name, with the pytree of their parameters: a file cannot ask for any other.
+KNOWN: dict[str, tuple[type[LatentModel], type]] = {
+    "BernoulliProduct": (BernoulliProduct, product.Params),
+    "BernoulliMixture": (BernoulliMixture, mixture.Params),
+}
+
+
+def save(estimator: LatentModel, path: str | PathLike[str]) -> None:
+    """Write a fitted estimator; see `LatentModel.save`."""
+    tensors = {f"params.{name}": array for name, array in _flatten(estimator.params_).items()}
+    tensors["history"] = np.asarray(estimator.history_, np.float64)
+    names = getattr(estimator, "feature_names_in_", None)
+    header = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "library_version": latentbits.__version__,
+        "class": type(estimator).__name__,
+        "hyperparameters": {k: _plain(k, v) for k, v in estimator.get_params(deep=False).items()},
+        "n_features": int(estimator.n_features_in_),
+        "feature_names": None if names is None else [str(name) for name in names],
+        "n_iter": int(estimator.n_iter_),
+        "converged": bool(estimator.converged_),
+    }
+    header["sha256"] = _digest(header, tensors)
+    _write_atomically(Path(path), to_bytes(tensors, metadata={"latentbits": json.dumps(header)}))
+
+
+def load(path: str | PathLike[str]) -> Any:
+    """Read an estimator that was written by its `save`.
+
+    Nothing in the file is executed.  A file that is truncated, was tampered with, or is no latentbits model raises
+    `latentbits.core.errors.ModelFileError`.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    The fitted estimator, equal bit for bit to the one that was saved.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"there is no model file {path}")
+    header, tensors = _read(path)
+    try:
+        return _rebuild(header, tensors)
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise ModelFileError(f"{path}: the file does not describe a valid model ({error})") from error
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    try:
+        with safe_open(path, framework="numpy") as file:
+            text = (file.metadata() or {}).get("latentbits")
+            if text is None:
+                raise ModelFileError(f"{path} is a safetensors file, but not one that latentbits wrote")
+            header = json.loads(text)
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError, TypeError, RecursionError, MemoryError) as error:
+        if isinstance(error, ModelFileError):
+            raise
+        raise ModelFileError(
+            f"{path} is no readable model file: truncated, damaged or foreign ({error})"
+        ) from error
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise ModelFileError(f"{path} is a safetensors file, but not one that latentbits wrote")
+    return header, tensors
+
+
+def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentModel:
+    if header["format_version"] != FORMAT_VERSION:
+        raise ModelFileError(
+            f"format version {header['format_version']!r} (written by latentbits {header.get('library_version')}); "
+            f"this latentbits {latentbits.__version__} reads version {FORMAT_VERSION}"
+        )
+    claimed = header.pop("sha256", None)
+    if claimed != _digest(header, tensors):
+        raise ModelFileError("the checksum does not match: the file was changed after it was written")
+    if header["class"] not in KNOWN:
+        raise ModelFileError(f"unknown class {header['class']!r}; known are {', '.join(sorted(KNOWN))}")
+    cls, params_class = KNOWN[header["class"]]
+    estimator = cls(
+        **{k: tuple(v) if isinstance(v, list) else v for k, v in header["hyperparameters"].items()}
+    )
+    estimator._validate_params()
+    history = tensors.pop("history")
+    estimator.params_ = _unflatten(params_class, {k.removeprefix("params."): v for k, v in tensors.items()})
+    estimator.n_features_in_ = int(header["n_features"])
+    if header["feature_names"] is not None:
+        estimator.feature_names_in_ = np.array(header["feature_names"], dtype=object)
+    estimator.history_ = history
+    estimator.n_iter_, estimator.converged_ = int(header["n_iter"]), bool(header["converged"])
+    estimator._expose()
+    return estimator
+
+
+def _flatten(params: Any) -> dict[str, np.ndarray]:
+    """Fields of a Params module by name; the arrays of a tuple field by name and number."""
+    arrays: dict[str, np.ndarray] = {}
+    for field in dataclasses.fields(params):
+        value = getattr(params, field.name)
+        if isinstance(value, list | tuple):
+            arrays.update({f"{field.name}.{i}": np.ascontiguousarray(a) for i, a in enumerate(value)})
+        else:
+            arrays[field.name] = np.ascontiguousarray(value)
+    return arrays
+
+
+def _unflatten(cls: type, arrays: dict[str, np.ndarray]) -> Any:
+    """The inverse of `_flatten`; complains of arrays that are missing, left over or of no number of dimensions."""
+    template = object.__new__(cls)
+    left = dict(arrays)
+    for field in dataclasses.fields(cls):
+        if field.name in left:
+            value: Any = left.pop(field.name)
+        else:
+            numbered = sorted(
+                (int(name.rpartition(".")[2]), name) for name in left if name.startswith(f"{field.name}.")
+            )
+            if [i for i, _ in numbered] != list(range(len(numbered))) or not numbered:
+                raise ModelFileError(f"parameter {field.name!r} is missing")
+            value = tuple(left.pop(name) for _, name in numbered)
+        object.__setattr__(template, field.name, value)
+    if left:
+        raise ModelFileError(f"unknown parameters {sorted(left)}")
+    return template
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A hyper-parameter as JSON can hold it."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, type | np.dtype):
+        return np.dtype(value).name
+    if isinstance(value, list | tuple):
+        return [_plain(name, v) for v in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if name == "random_state":
+        return None  # a generator has been used up by fit, and no prediction depends on it
+    raise TypeError(f"hyper-parameter {name}={value!r} cannot be written to a model file")
+
+
+def _digest(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> str:
+    sha = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for name in sorted(tensors):
+        array = np.ascontiguousarray(tensors[name])
+        sha.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        sha.update(array.tobytes())
+    return sha.hexdigest()
+
+
+def _write_atomically(path: Path, data: bytes) -> None:
+    """Write beside the goal and rename: a reader sees the old file or the new one, never a half."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(name, 0o666 & ~mask)  # mkstemp makes private files; a model is an ordinary one
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

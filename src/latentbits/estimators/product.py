@@ -1,0 +1,91 @@
+"""`BernoulliProduct`: independent bits."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from latentbits.core.model import Model
+from latentbits.estimators.base import LatentModel
+from latentbits.models import product
+
+__all__ = ["BernoulliProduct"]
+
+
+class BernoulliProduct(LatentModel):
+    """Independent bits, the baseline that any model with hidden causes must beat.
+
+    P(x) = prod_j m_j^x_j (1 - m_j)^(1 - x_j).  Learned in one pass; missing bits are left out.
+
+    Parameters
+    ----------
+    smoothing : float, default=1.0
+        As if so many more rows of fair coins had been seen, so that no bit is impossible; 0 is maximum likelihood.
+    random_state : int, RandomState or None
+        Not used: learning is deterministic.  Present, as are the next four, because all estimators share them.
+    n_init, max_iter, max_time, tol
+        Not used: there is one optimum, and one pass finds it.
+    verbose : int, default=0
+        Above 0: a progress bar, if standard error is a terminal.
+    dtype : "float32" or "float64", default="float32"
+        Precision in which rows are computed; parameters and sums are always float64.
+    binarize : float or None
+        Turn values above it into 1 and the rest into 0; None takes nothing but bits.
+
+    Attributes
+    ----------
+    means_ : ndarray of shape (n_columns,)
+        P(bit = 1) of each column.
+    history_ : ndarray
+        Objective (log-likelihood with the prior of `smoothing`, nats) before and after the update.
+    n_iter_, converged_, n_features_in_, feature_names_in_
+        As everywhere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentbits import BernoulliProduct
+    >>> X = np.array([[1, 0], [1, 1], [1, np.nan], [0, 0]])
+    >>> BernoulliProduct(smoothing=0).fit(X).means_.round(3).tolist()
+    [0.75, 0.333]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LatentModel._parameter_constraints,
+        "smoothing": [Interval(Real, 0, None, closed="left")],
+    }
+
+    means_: np.ndarray
+
+    def __init__(
+        self,
+        *,
+        smoothing: float = 1.0,
+        random_state: Any = None,
+        n_init: int = 1,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        tol: float = 1e-6,
+        verbose: int = 0,
+        dtype: Any = "float32",
+        binarize: float | None = None,
+    ) -> None:
+        self.smoothing = smoothing
+        self.random_state = random_state
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.tol = tol
+        self.verbose = verbose
+        self.dtype = dtype
+        self.binarize = binarize
+
+    def _model(self) -> Model:
+        return product.model(smoothing=float(self.smoothing))
+
+    def _expose(self) -> None:
+        self.means_ = self.params_.means
+        self._n_features_out = 0

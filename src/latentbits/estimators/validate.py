@@ -1,0 +1,228 @@
+"""From whatever a user holds to an engine full of bits: arrays, frames, sparse matrices, memory maps, streams.
+
+Bits are 0, 1 (or booleans), and NaN for a missing one.  Anything else is an error that names row, column and value,
+unless `binarize` says where to cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
+
+from latentbits.core.batch import MISSING
+from latentbits.core.errors import DataError
+from latentbits.engines.memory import MemoryEngine
+from latentbits.engines.passes import Engine
+from latentbits.engines.stream import StreamEngine
+
+__all__ = ["encode_bits", "open_rows", "open_values"]
+
+SLICE_BYTES = 2**24  # a memory map and a sparse matrix are read in slices of about this size once dense
+SPARSE_IN_MEMORY = (
+    2**28
+)  # a sparse table whose dense bits take no more than this is made dense once and for all
+
+
+def open_rows(estimator: Any, X: Any, *, reset: bool, binarize: float | None) -> Engine:
+    """An engine over the bits of X; sets or checks the number and the names of the columns.
+
+    Parameters
+    ----------
+    estimator
+        Gets `n_features_in_` and `feature_names_in_` where `reset` is true, and is checked against them otherwise.
+    X
+        Array-like, pandas or polars frame, SciPy sparse matrix, memory map, Dask array, or a function that gives an
+        iterable of such blocks each time it is called.
+    binarize
+        Where to cut: values above it are 1.  None takes nothing but bits.
+    """
+    if _is_dask(X):
+        return _open_dask(estimator, X, reset, binarize)
+    if callable(X) and not hasattr(X, "shape"):
+        return _open_factory(estimator, X, reset, binarize)
+    if isinstance(X, Iterator):
+        raise TypeError(
+            f"X is a {type(X).__name__}, which can be read only once, and learning reads the rows many times: pass the "
+            "function that makes it, e.g. fit(lambda: batches())"
+        )
+    X = _polars_to_pandas_like(X)
+    on_disk = isinstance(X, np.memmap)  # not to be read whole, so its values are checked slice by slice
+    checked = check_array(
+        X,
+        accept_sparse="csr",
+        accept_large_sparse=True,
+        dtype=None if on_disk else "numeric",
+        ensure_all_finite=False if on_disk else "allow-nan",
+        estimator=estimator,
+        input_name="X",
+    )
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    names = getattr(estimator, "feature_names_in_", None)
+    if on_disk:
+        return _open_slices(X, names, binarize)
+    if sparse.issparse(checked) and checked.shape[0] * checked.shape[1] > SPARSE_IN_MEMORY:
+        return _open_slices(checked, names, binarize)
+    return MemoryEngine(encode_bits(checked, binarize=binarize, names=names))
+
+
+def open_values(estimator: Any, Z: Any, n_columns: int) -> Engine:
+    """An engine over real numbers, such as points in the space of the latents."""
+    Z = check_array(
+        Z, dtype=np.float64, ensure_min_features=min(1, n_columns), estimator=estimator, input_name="Z"
+    )
+    if Z.shape[1] != n_columns:
+        raise DataError(
+            f"Z has {Z.shape[1]} columns, but {type(estimator).__name__} has {n_columns} latents: pass rows as "
+            "transform gives them"
+        )
+    return MemoryEngine(Z)
+
+
+def encode_bits(block: Any, *, binarize: float | None, names: Any = None, first_row: int = 0) -> np.ndarray:
+    """Bits as uint8, with 255 for NaN; an error names the first value that is no bit.
+
+    Arrays of uint8 or bool that hold bits already are not copied.
+    """
+    if sparse.issparse(block):
+        dense = np.zeros(block.shape, np.uint8)
+        for start, part in _slices(block):
+            dense[start : start + part.shape[0]] = _encode(part.toarray(), binarize, names, first_row + start)
+        return dense
+    if block.dtype in (np.dtype(bool), np.dtype(np.uint8)) and binarize is None:
+        bits = block.view(np.uint8)
+        if block.dtype == bool or not len(bits) or bits.max() <= 1:
+            return np.ascontiguousarray(bits)
+    out = np.empty(block.shape, np.uint8)
+    for start, part in _slices(block):
+        out[start : start + len(part)] = _encode(part, binarize, names, first_row + start)
+    return out
+
+
+def _encode(part: np.ndarray, binarize: float | None, names: Any, first_row: int) -> np.ndarray:
+    """One small dense block; `encode_bits` cuts, so that the temporaries here stay small."""
+    hole = np.isnan(part) if part.dtype.kind == "f" else None
+    if binarize is not None:
+        bits = (part > binarize).astype(np.uint8)
+    else:
+        one = part == 1
+        good = one | (part == 0)
+        if hole is not None:
+            good |= hole
+        if not good.all():
+            row, column = (int(i) for i in np.argwhere(~good)[0])
+            raise _not_a_bit(part[row, column], first_row + row, column, names)
+        bits = one.astype(np.uint8)
+    if hole is not None:
+        bits[hole] = MISSING
+    return bits
+
+
+def _not_a_bit(value: Any, row: int, column: int, names: Any) -> DataError:
+    where = f"column {column}" + (f" ({names[column]!r})" if names is not None else "")
+    return DataError(
+        f"X must hold bits: 0, 1 or NaN for missing; row {row}, {where} holds {value!s}. Pass binarize=t to turn every "
+        "value above t into a 1 and the rest into a 0."
+    )
+
+
+def _slices(block: Any) -> Iterator[tuple[int, Any]]:
+    """Row slices of bounded size, with the number of their first row."""
+    rows = max(1, SLICE_BYTES // max(1, 8 * block.shape[1]))
+    for start in range(0, block.shape[0], rows):
+        yield start, block[start : start + rows]
+
+
+def _open_slices(table: Any, names: Any, binarize: float | None) -> StreamEngine:
+    def blocks() -> Iterator[np.ndarray]:
+        for start, part in _slices(table):
+            _refuse_infinite(part, start)
+            yield encode_bits(part, binarize=binarize, names=names, first_row=start)
+
+    return StreamEngine(blocks, table.shape[1])
+
+
+def _refuse_infinite(part: Any, first_row: int) -> None:
+    values = part.data if sparse.issparse(part) else np.asarray(part)
+    if values.dtype.kind == "f" and np.isinf(values).any():
+        raise DataError(f"X contains infinity, between rows {first_row} and {first_row + part.shape[0] - 1}")
+
+
+def _open_factory(
+    estimator: Any, factory: Callable[[], Iterable[Any]], reset: bool, binarize: float | None
+) -> StreamEngine:
+    """A function that gives an iterable of blocks, called once a pass."""
+
+    def checked() -> Iterator[np.ndarray]:
+        first_row, columns = 0, None
+        for block in _iterate(factory):
+            block = check_array(
+                block,
+                accept_sparse="csr",
+                dtype="numeric",
+                ensure_all_finite="allow-nan",
+                ensure_min_samples=0,
+                input_name="a batch of X",
+            )
+            if columns is None:
+                columns = block.shape[1]
+            elif block.shape[1] != columns:
+                raise DataError(
+                    f"the batches of X must have the same number of columns: the first has {columns}, the one that "
+                    f"begins at row {first_row} has {block.shape[1]}"
+                )
+            yield encode_bits(block, binarize=binarize, names=names, first_row=first_row)
+            first_row += block.shape[0]
+
+    names = None
+    peek = next((b for b in _iterate(factory)), None)
+    if peek is None:
+        raise DataError("X gives no batches: at least one row is needed")
+    if sparse.issparse(peek):
+        peek = peek[:1]
+    if np.ndim(peek) != 2 and not sparse.issparse(peek):
+        raise DataError(f"a batch of X must be 2-dimensional, found {np.ndim(peek)} dimensions")
+    validate_data(estimator, peek, reset=reset, skip_check_array=True)
+    names = getattr(estimator, "feature_names_in_", None)
+    return StreamEngine(checked, estimator.n_features_in_)
+
+
+def _iterate(factory: Callable[[], Iterable[Any]]) -> Iterator[Any]:
+    blocks = factory()
+    try:
+        return iter(blocks)
+    except TypeError:
+        raise TypeError(
+            f"X is a function, which must give an iterable of batches; it gave a {type(blocks).__name__}"
+        ) from None
+
+
+def _is_dask(X: Any) -> bool:
+    return type(X).__module__.startswith("dask.")
+
+
+def _open_dask(estimator: Any, X: Any, reset: bool, binarize: float | None) -> StreamEngine:
+    """A Dask array or frame, one block of rows after the other; scikit-learn would load the whole of it."""
+    columns = getattr(X, "columns", None)
+    if columns is not None:
+        blocks = X.to_delayed()
+        return _open_factory(estimator, lambda: (block.compute() for block in blocks), reset, binarize)
+    if X.ndim != 2:
+        raise DataError(f"X must be 2-dimensional, found a Dask array of {X.ndim} dimensions")
+    X = X.rechunk({1: -1})
+    return _open_factory(
+        estimator, lambda: (X.blocks[i].compute() for i in range(X.numblocks[0])), reset, binarize
+    )
+
+
+def _polars_to_pandas_like(X: Any) -> Any:
+    """A polars frame with its nulls as NaN; a Boolean column with nulls would become an array of objects."""
+    if type(X).__module__.startswith("polars.") and hasattr(X, "to_dicts"):
+        import polars as pl
+
+        return X.with_columns(pl.col(pl.Boolean).cast(pl.UInt8))
+    return X

@@ -132,8 +132,7 @@ def test_a_folder_is_read(tmp_path, monkeypatch):
     (tmp_path / "votes").mkdir()
     (tmp_path / "usps").mkdir()
     parts = {
-        name: RNG.integers(0, 2, (n, 17), dtype=np.uint8)
-        for name, n in zip(("train", "valid", "test"), (5, 2, 3))
+        name: RNG.integers(0, 2, (n, 17), dtype=np.uint8) for name, n in zip(("train", "valid", "test"), (5, 2, 3))
     }
     packed = {name: np.packbits(bits, axis=1) for name, bits in parts.items()}
     np.savez(tmp_path / "debd/msnbc.npz", **packed, n_features=17)
@@ -151,9 +150,7 @@ def test_a_folder_is_read(tmp_path, monkeypatch):
 
     grey = RNG.integers(-1000, 1001, (3, 16, 16)).astype(np.int16)
     digit = np.array([2, 3, 2], np.uint8)
-    np.savez(
-        tmp_path / "usps/usps.npz", X_train=grey[:2], X_test=grey[2:], y_train=digit[:2], y_test=digit[2:]
-    )
+    np.savez(tmp_path / "usps/usps.npz", X_train=grey[:2], X_test=grey[2:], y_train=digit[:2], y_test=digit[2:])
     test = load_dataset("usps", split="test")
     np.testing.assert_allclose(test.X, grey[2:].reshape(1, 256) / 1000, rtol=1e-6)
     assert test.labels["digit"].tolist() == [2]
@@ -196,9 +193,7 @@ def test_offline_says_what_to_do(registry, tmp_path):
 
 def test_download_once_then_from_the_cache(registry, server, tmp_path):
     parts = {name: RNG.integers(0, 2, (4, 16), dtype=np.uint8) for name in ("train", "valid", "test")}
-    entry = publish(
-        registry, server, "nltcs", {name: as_text(bits) for name, bits in parts.items()}, hashed=True
-    )
+    entry = publish(registry, server, "nltcs", {name: as_text(bits) for name, bits in parts.items()}, hashed=True)
     entry["digests"] = {name: array_digest(bits) for name, bits in parts.items()}
     np.testing.assert_array_equal(load_dataset("nltcs", split="valid").X, parts["valid"])
     server[0].clear()
@@ -261,12 +256,9 @@ def test_decoders(registry, server):
 
     grey = RNG.integers(-1000, 1001, (4, 256)).astype(np.int16)
     digit = [2, 7, 2, 1]
-    rows = [
-        f"{d:.4f} " + " ".join(f"{v / 1000:.4f}" for v in row) + " \n" for d, row in zip(digit, grey.tolist())
-    ]
+    rows = [f"{d:.4f} " + " ".join(f"{v / 1000:.4f}" for v in row) + " \n" for d, row in zip(digit, grey.tolist())]
     text = {
-        part: gzip.compress("".join(rows[at]).encode())
-        for part, at in (("train", slice(3)), ("test", slice(3, 4)))
+        part: gzip.compress("".join(rows[at]).encode()) for part, at in (("train", slice(3)), ("test", slice(3, 4)))
     }
     assert load("usps", text, {"train": grey[:3], "test": grey[3:]}).labels["digit"].tolist() == digit
     np.testing.assert_array_equal(load_dataset("usps_twos").X, grey[[0, 2]] > 0)

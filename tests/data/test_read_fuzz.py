@@ -16,9 +16,7 @@ from latentbits.core.errors import LatentBitsError
 from latentbits.data import Table, read, write
 
 SUFFIXES = [".csv", ".tsv", ".txt", ".data", ".amat", ".csv.gz", ".parquet", ".npy", ".npz", ".zarr", ".h5ad"]
-settings.register_profile(
-    "files", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
-)
+settings.register_profile("files", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 FILES = settings.get_profile("files")
 
 
@@ -54,9 +52,7 @@ def test_bytes(suffix, data):
 )
 def test_texts(suffix, text, header, labels):
     data = text.encode()
-    read_or_refuse(
-        suffix, gzip.compress(data) if suffix.endswith(".gz") else data, header=header, labels=labels
-    )
+    read_or_refuse(suffix, gzip.compress(data) if suffix.endswith(".gz") else data, header=header, labels=labels)
 
 
 def sound(suffix: str) -> bytes:

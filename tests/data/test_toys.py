@@ -134,9 +134,7 @@ def brute_force(toy: toys.CombinationSample) -> tuple[np.ndarray, float]:
 
 @pytest.mark.parametrize("density", [1.0, 0.5])
 def test_combination_machine_samples_its_distribution(density):
-    toy = toys.random_combination_machine(
-        20000, n_features=5, n_hidden=3, weight=1.5, density=density, random_state=7
-    )
+    toy = toys.random_combination_machine(20000, n_features=5, n_hidden=3, weight=1.5, density=density, random_state=7)
     expected, log_partition = brute_force(toy)
     assert toy.log_partition == pytest.approx(log_partition, rel=1e-12)
     codes = toy.X @ (1 << np.arange(5)[::-1])

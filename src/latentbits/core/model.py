@@ -13,17 +13,18 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key, PyTree, UInt8
+from jaxtyping import Array, Float, Int, Key, UInt8
 
 from latentbits.core.batch import Batch
 
 __all__ = ["LogLikelihood", "Model", "Progress", "Stage", "Summary"]
 
-Params = PyTree
-Shared = PyTree
-Stats = PyTree
-State = PyTree
-RowState = PyTree
+# Pytrees, each of a shape of the model's own.
+Params = Any
+Shared = Any
+Stats = Any
+State = Any
+RowState = Any
 
 
 class Progress(eqx.Module):
@@ -205,4 +206,5 @@ class Model(NamedTuple):
 
     def acting_in(self, stage: Stage) -> Model:
         """The model with the functions that a stage replaces."""
-        return self._replace(**stage.overrides)
+        functions: dict[str, Any] = dict(stage.overrides)
+        return self._replace(**functions)

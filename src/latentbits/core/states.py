@@ -19,9 +19,7 @@ def all_states(m: int) -> UInt8[np.ndarray, "states {m}"]:
     [[0, 0], [1, 0], [0, 1], [1, 1]]
     """
     if not 0 <= m <= 24:
-        raise ValueError(
-            f"m must be between 0 and 24 to hold all 2**m states at once, got {m}; use state_block"
-        )
+        raise ValueError(f"m must be between 0 and 24 to hold all 2**m states at once, got {m}; use state_block")
     numbers = np.arange(2**m, dtype=np.uint32)
     return ((numbers[:, None] >> np.arange(m, dtype=np.uint32)) & 1).astype(np.uint8)
 

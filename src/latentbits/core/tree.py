@@ -62,7 +62,7 @@ def to_numpy(tree: T) -> T:
     return jax.tree.map(np.asarray, tree)
 
 
-def sum_rows(weight: Float[Array, " rows"], x: Float[Array, " rows"]) -> Float[Array, 2]:
+def sum_rows(weight: Float[Array, " rows"], x: Float[Array, " rows"]) -> Float[Array, "2"]:
     """Sum of ``weight * x`` over the rows of a chunk as an unevaluated pair; its float64 ``.sum()`` is the total.
 
     A row's log-likelihood is a large number whose changes are small: a plain float32 sum would drown what the

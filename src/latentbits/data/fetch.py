@@ -135,9 +135,7 @@ def load_dataset(name: str = "digits", *, split: str | None = None) -> Dataset:
     """
     entry = _registry().get(name)
     if entry is None:
-        raise DataError(
-            f"name must be a known set, found {name!r}; known are {', '.join(sorted(_registry()))}"
-        )
+        raise DataError(f"name must be a known set, found {name!r}; known are {', '.join(sorted(_registry()))}")
     if "folder" not in entry:
         raw = _load_digits() if name == "digits" else _load_patterns(entry)
     else:
@@ -217,13 +215,10 @@ def _load_folder(name: str, entry: Mapping[str, Any]) -> _Raw | None:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             parts = {part: _unpack(archive[key], entry["shape"]) for part, key in where["arrays"].items()}
             labels = {
-                label: np.concatenate([archive[key] for key in keys])
-                for label, keys in where.get("labels", {}).items()
+                label: np.concatenate([archive[key] for key in keys]) for label, keys in where.get("labels", {}).items()
             }
     except Exception as error:  # a broken archive raises whatever zipfile, zlib or NumPy stumble over
-        raise DataError(
-            f"{path}: cannot be read as the set {name} ({type(error).__name__}: {error})"
-        ) from error
+        raise DataError(f"{path}: cannot be read as the set {name} ({type(error).__name__}: {error})") from error
     return _Raw(parts, labels)
 
 
@@ -287,9 +282,7 @@ def _fetch(name: str, entry: Mapping[str, Any], part: str) -> Path:
     folder = _cache_folder() / name
     file = url.rpartition("/")[2]
     known = None if sha256 is None else f"sha256:{sha256}"
-    fetcher = pooch.create(
-        folder, base_url="", registry={file: known}, urls={file: url}, retry_if_failed=RETRIES
-    )
+    fetcher = pooch.create(folder, base_url="", registry={file: known}, urls={file: url}, retry_if_failed=RETRIES)
     try:
         return Path(fetcher.fetch(file, downloader=pooch.HTTPDownloader(timeout=60)))
     except (OSError, ValueError) as error:
@@ -322,9 +315,7 @@ def _decode_usps(paths: Mapping[str, Path], entry: Mapping[str, Any]) -> _Raw:
         with gzip.open(path, "rt", encoding="ascii") as file:
             tables[part] = np.loadtxt(file, dtype=np.float64, ndmin=2)
     digit = np.concatenate([table[:, 0] for table in tables.values()]).astype(np.uint8)
-    return _Raw(
-        {part: np.rint(1000 * t[:, 1:]).astype(np.int16) for part, t in tables.items()}, {"digit": digit}
-    )
+    return _Raw({part: np.rint(1000 * t[:, 1:]).astype(np.int16) for part, t in tables.items()}, {"digit": digit})
 
 
 def _rows(paths: Mapping[str, Path]) -> list[list[str]]:

@@ -162,9 +162,7 @@ def _check_array(path: Path, values: Any) -> None:
     if len(values.shape) != 2:
         raise DataError(f"{path}: the array has shape {tuple(values.shape)}; a table has two dimensions")
     if np.dtype(values.dtype).kind not in "buif":
-        raise DataError(
-            f"{path}: the array has dtype {values.dtype}; bits, integers or real numbers are needed"
-        )
+        raise DataError(f"{path}: the array has dtype {values.dtype}; bits, integers or real numbers are needed")
 
 
 def _check_memory(path: Path, shape: Sequence[int], itemsize: int) -> None:
@@ -330,9 +328,5 @@ def _read_h5ad(path: Path, missing: Sequence[str]) -> Table:
     if cells.X is None:
         raise DataError(f"{path}: the AnnData has no X")
     sparse = hasattr(cells.X, "tocsr")
-    values = (
-        _sparse_rows(path, cells.X)
-        if sparse
-        else _narrow(path, np.asarray(cells.X), _numeric_missing(missing))
-    )
+    values = _sparse_rows(path, cells.X) if sparse else _narrow(path, np.asarray(cells.X), _numeric_missing(missing))
     return Table(values, tuple(map(str, cells.var_names)), tuple(map(str, cells.obs_names)))

@@ -163,9 +163,7 @@ def _check_header(path: Path, line: int, names: Sequence[str]) -> None:
         seen.add(name)
 
 
-def find_labels(
-    path: Path, labels: Sequence[str | int], names: Sequence[str] | None, width: int
-) -> dict[str, int]:
+def find_labels(path: Path, labels: Sequence[str | int], names: Sequence[str] | None, width: int) -> dict[str, int]:
     """Where the label columns are; by number they take the header's name, or the number as name."""
     found: dict[str, int] = {}
     for label in labels:
@@ -174,11 +172,7 @@ def find_labels(
         elif isinstance(label, str) and names and label in names:
             found[label] = list(names).index(label)
         else:
-            there = (
-                f"the columns are {', '.join(names[:20])}"
-                if names
-                else f"there are {width} columns without names"
-            )
+            there = f"the columns are {', '.join(names[:20])}" if names else f"there are {width} columns without names"
             raise DataError(f"{path}: labels names column {label!r}, but {there}")
     return found
 

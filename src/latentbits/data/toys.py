@@ -149,9 +149,7 @@ def linear_bars(
     return Bars(causes @ components + noise, causes, components)
 
 
-def bars(
-    n_samples: int = 1000, *, size: int = 5, active: float = 2.0, random_state: RandomState = None
-) -> Bars:
+def bars(n_samples: int = 1000, *, size: int = 5, active: float = 2.0, random_state: RandomState = None) -> Bars:
     """Bars that hide each other, the superposition being OR (Foldiak 1989; no noise).
 
     Parameters
@@ -295,9 +293,7 @@ def bump(n_samples: int | None = None, *, n_features: int = 256, random_state: R
     return Bump((place < n_features // 2).astype(np.uint8), shift)
 
 
-def sum_constrained(
-    n_samples: int = 1000, *, n_features: int = 16, random_state: RandomState = None
-) -> np.ndarray:
+def sum_constrained(n_samples: int = 1000, *, n_features: int = 16, random_state: RandomState = None) -> np.ndarray:
     """Bits that are uniform but for one constraint: exactly half are ones, so that spins sum to zero.
 
     Lee & Sompolinsky (1998) give it as what a clipped Gaussian cannot represent.

@@ -49,14 +49,10 @@ def write(path: str | os.PathLike[str], values: Any, feature_names: Sequence[str
     target = Path(path)
     array = np.asarray(values.toarray() if hasattr(values, "toarray") else values)
     if array.ndim != 2 or array.dtype.kind not in "buif":
-        raise DataError(
-            f"values must be a two-dimensional array of numbers, found {array.dtype} {array.shape}"
-        )
+        raise DataError(f"values must be a two-dimensional array of numbers, found {array.dtype} {array.shape}")
     names = None if feature_names is None else [str(name) for name in feature_names]
     if names is not None and (len(names) != array.shape[1] or len(set(names)) != len(names)):
-        raise DataError(
-            f"feature_names must be {array.shape[1]} different names, found {len(names)}: {names[:5]}"
-        )
+        raise DataError(f"feature_names must be {array.shape[1]} different names, found {len(names)}: {names[:5]}")
     writers: dict[str, Callable[[IO[bytes]], None]] = {
         ".csv": lambda file: _write_text(file, array, names, ","),
         ".tsv": lambda file: _write_text(file, array, names, "\t"),

@@ -42,7 +42,7 @@ class Chunk(NamedTuple):
     """Padded raw rows: see `latentbits.core.batch.make_batch`."""
 
     values: np.ndarray | jax.Array
-    index: int
+    number: int
     first_row: int
     n_rows: int
     complete: bool
@@ -67,14 +67,14 @@ def rechunk(blocks: Iterable[np.ndarray], layout: Layout) -> Iterator[Chunk]:
     # a table that ends within the first chunk is small, and its size is known
     rows, block = layout.sizes(len(head) if len(head) < layout.rows_per_chunk else None)
     reader.put_back(head)
-    index, first = 0, 0
+    number, first = 0, 0
     part = reader.take(_until(first, rows, block))
     while len(part):
         following = first + len(part)
         after = reader.take(_until(following, rows, block))
         ends = len(after) == 0 or (block is not None and following % block == 0)
-        yield Chunk(_pad(part, rows), index, first, len(part), _is_complete(part), ends)
-        index, first, part = index + 1, following, after
+        yield Chunk(_pad(part, rows), number, first, len(part), _is_complete(part), ends)
+        number, first, part = number + 1, following, after
 
 
 def _until(first: int, rows: int, block: int | None) -> int:

@@ -25,6 +25,9 @@ from latentbits.engines.summary import shapes_only, summarise
 __all__ = ["FitResult", "fit", "seed_key"]
 
 
+DEFAULT_LIMITS = Limits()
+
+
 class FitResult(NamedTuple):
     """What a fit gives back.
 
@@ -70,7 +73,7 @@ def fit(
     key: Key[Array, ""],
     *,
     params: PyTree | None = None,
-    limits: Limits = Limits(),
+    limits: Limits = DEFAULT_LIMITS,
     n_init: int = 1,
     dtype: Any = np.float32,
     verbose: int = 0,
@@ -122,7 +125,7 @@ def fit(
                     start = jax.tree.map(jnp.asarray, params)
             run = _run_stages(model, engine, layout, dtype, start, run_key, monitor, restart, n_init)
             unfinished = run.reason in ("interrupted", "max_time")
-            # a run that was cut short may end in another stage, so its objective is of use only if nothing else is there
+            # a run that was cut short may end in another stage: its objective is no match for those of finished runs
             if best is None or (not unfinished and run.objective > best.objective):
                 best, best_restart = run, restart
             if unfinished:
@@ -152,9 +155,7 @@ def _run_stages(
             params = stage.begin(jax.random.fold_in(stage_key, 0), params)
         max_iter = monitor.limits.max_iter if stage.max_iter is None else stage.max_iter
         monitor.begin_stage(restart, n_restarts, stage.name, max_iter)
-        run = _StageRun(
-            model.acting_in(stage), stage, engine, layout, dtype, monitor, restart, max_iter, stage_key
-        )
+        run = _StageRun(model.acting_in(stage), stage, engine, layout, dtype, monitor, restart, max_iter, stage_key)
         outcome = run.from_params(params)
         params, n_iter = outcome.params, n_iter + outcome.n_iter
         if outcome.reason in ("interrupted", "max_time"):
@@ -272,9 +273,7 @@ class _StageRun:
             raise DataError("X has no rows: at least one is needed to learn from.")
         return passed
 
-    def _advance(
-        self, here: _Position, stats: PyTree, iteration: int
-    ) -> tuple[Array, dict[str, Array], _Position]:
+    def _advance(self, here: _Position, stats: PyTree, iteration: int) -> tuple[Array, dict[str, Array], _Position]:
         now = self._clock(iteration)
         self.step += 1
         following = self._clock(iteration if self.minibatch else iteration + 1)
@@ -306,9 +305,7 @@ class _StageRun:
             return float(_call(self.model.objective, here.params, here.shared, stats))
 
     def _record(self, iteration: int, objective: float, watched: dict[str, float]) -> None:
-        self.monitor.record(
-            Record(self.restart, self.stage.name, iteration, objective, self.monitor.seconds, watched)
-        )
+        self.monitor.record(Record(self.restart, self.stage.name, iteration, objective, self.monitor.seconds, watched))
 
 
 @partial(jax.jit, static_argnames=("functions", "dtype"))

@@ -33,8 +33,6 @@ class MemoryEngine:
         """The table's chunks, in order; a layout's chunks are made at its first use and kept until another's."""
         if layout != self._layout:
             self._chunks = []  # the old ones go before the new ones come
-            self._chunks = [
-                c._replace(values=jax.device_put(c.values)) for c in rechunk([self.table], layout)
-            ]
+            self._chunks = [c._replace(values=jax.device_put(c.values)) for c in rechunk([self.table], layout)]
             self._layout = layout
         yield from self._chunks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,7 @@ from latentbits.engines.chunks import Chunk, Layout
 __all__ = ["Clock", "Engine", "Pass", "map_rows", "prepare", "start_pass", "sum_blocks"]
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Where chunks come from.  An engine knows no model."""
 
@@ -40,8 +41,8 @@ class Clock(NamedTuple):
 
     def progress(self) -> Progress:
         """Where learning stands, with a key of its own."""
-        key = jax.random.fold_in(self.key, self.step)
-        return Progress(*(jnp.asarray(x) for x in self[:3]), key)
+        iteration, max_iter, step = (jnp.asarray(x) for x in (self.iteration, self.max_iter, self.step))
+        return Progress(iteration, max_iter, step, jax.random.fold_in(self.key, self.step))
 
 
 class Pass(NamedTuple):
@@ -140,14 +141,12 @@ def sum_blocks(
         now = given()
         first, n = np.uint32(chunk.first_row), np.uint32(chunk.n_rows)
         with tree.rows_in(dtype):
-            state = row_states.get(chunk.index)
+            state = row_states.get(chunk.number)
             if state is None and model.start_rows is not None:
                 state = _chunk_rows(model.start_rows, chunk.complete, dtype, now, chunk.values, first, n)
-            stats, state = _chunk_stats(
-                model.e_step, chunk.complete, dtype, now, chunk.values, first, n, state
-            )
+            stats, state = _chunk_stats(model.e_step, chunk.complete, dtype, now, chunk.values, first, n, state)
         if engine.keeps_rows and model.start_rows is not None:
-            row_states[chunk.index] = state
+            row_states[chunk.number] = state
         with tree.double():
             total = _widen(stats) if total is None else _add(total, stats)
         # the device may run behind, but by one chunk: otherwise a stream would pile up in its queue

@@ -60,9 +60,7 @@ def shapes_only(engine: Engine) -> Summary:
     return _summary(np.nan, nothing, nothing, nothing, np.full((SAMPLED_ROWS, engine.n_features), np.nan))
 
 
-def _summary(
-    n: float, mean: np.ndarray, variance: np.ndarray, observed: np.ndarray, sample: np.ndarray
-) -> Summary:
+def _summary(n: float, mean: np.ndarray, variance: np.ndarray, observed: np.ndarray, sample: np.ndarray) -> Summary:
     hole = np.isnan(sample)
     with tree.double():
         return Summary(

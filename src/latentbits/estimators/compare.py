@@ -112,9 +112,7 @@ def compare(
     >>> from latentbits import compare, load_dataset
     >>> print(compare(load_dataset("digits").X))  # doctest: +SKIP
     """
-    X = check_array(
-        X, accept_sparse="csr", dtype="numeric", ensure_all_finite="allow-nan", ensure_min_samples=2
-    )
+    X = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite="allow-nan", ensure_min_samples=2)
     named = _named(models, X.shape[0], random_state, verbose)
     if n_folds is None:
         splits = list(ShuffleSplit(1, test_size=test_size, random_state=random_state).split(X))

@@ -96,9 +96,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     except (SafetensorError, OSError, ValueError, TypeError, RecursionError, MemoryError) as error:
         if isinstance(error, ModelFileError):
             raise
-        raise ModelFileError(
-            f"{path} is no readable model file: truncated, damaged or foreign ({error})"
-        ) from error
+        raise ModelFileError(f"{path} is no readable model file: truncated, damaged or foreign ({error})") from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ModelFileError(f"{path} is a safetensors file, but not one that latentbits wrote")
     return header, tensors
@@ -116,9 +114,7 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentMo
     if header["class"] not in KNOWN:
         raise ModelFileError(f"unknown class {header['class']!r}; known are {', '.join(sorted(KNOWN))}")
     cls, params_class = KNOWN[header["class"]]
-    estimator = cls(
-        **{k: tuple(v) if isinstance(v, list) else v for k, v in header["hyperparameters"].items()}
-    )
+    estimator = cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in header["hyperparameters"].items()})
     estimator._validate_params()
     history = tensors.pop("history")
     estimator.params_ = _unflatten(params_class, {k.removeprefix("params."): v for k, v in tensors.items()})
@@ -145,7 +141,7 @@ def _flatten(params: Any) -> dict[str, np.ndarray]:
 
 def _unflatten(cls: type, arrays: dict[str, np.ndarray]) -> Any:
     """The inverse of `_flatten`; complains of arrays that are missing, left over or of no number of dimensions."""
-    template = object.__new__(cls)
+    template: Any = object.__new__(cls)
     left = dict(arrays)
     for field in dataclasses.fields(cls):
         if field.name in left:

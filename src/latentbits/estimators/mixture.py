@@ -108,9 +108,7 @@ class BernoulliMixture(LatentModel):
         self.binarize = binarize
 
     def _model(self) -> Model:
-        return mixture.model(
-            n_components=int(self.n_components), smoothing=float(self.smoothing), init=self.init
-        )
+        return mixture.model(n_components=int(self.n_components), smoothing=float(self.smoothing), init=self.init)
 
     def _expose(self) -> None:
         self.weights_, self.means_ = self.params_.weights, self.params_.means

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+from scipy.sparse import issparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
@@ -23,9 +23,7 @@ from latentbits.engines.stream import StreamEngine
 __all__ = ["encode_bits", "open_rows", "open_values"]
 
 SLICE_BYTES = 2**24  # a memory map and a sparse matrix are read in slices of about this size once dense
-SPARSE_IN_MEMORY = (
-    2**28
-)  # a sparse table whose dense bits take no more than this is made dense once and for all
+SPARSE_IN_MEMORY = 2**28  # a sparse table whose dense bits take no more than this is made dense once and for all
 
 
 def open_rows(estimator: Any, X: Any, *, reset: bool, binarize: float | None) -> Engine:
@@ -65,16 +63,14 @@ def open_rows(estimator: Any, X: Any, *, reset: bool, binarize: float | None) ->
     names = getattr(estimator, "feature_names_in_", None)
     if on_disk:
         return _open_slices(X, names, binarize)
-    if sparse.issparse(checked) and checked.shape[0] * checked.shape[1] > SPARSE_IN_MEMORY:
+    if _is_sparse(checked) and checked.shape[0] * checked.shape[1] > SPARSE_IN_MEMORY:
         return _open_slices(checked, names, binarize)
     return MemoryEngine(encode_bits(checked, binarize=binarize, names=names))
 
 
 def open_values(estimator: Any, Z: Any, n_columns: int) -> Engine:
     """An engine over real numbers, such as points in the space of the latents."""
-    Z = check_array(
-        Z, dtype=np.float64, ensure_min_features=min(1, n_columns), estimator=estimator, input_name="Z"
-    )
+    Z = check_array(Z, dtype=np.float64, ensure_min_features=min(1, n_columns), estimator=estimator, input_name="Z")
     if Z.shape[1] != n_columns:
         raise DataError(
             f"Z has {Z.shape[1]} columns, but {type(estimator).__name__} has {n_columns} latents: pass rows as "
@@ -88,7 +84,7 @@ def encode_bits(block: Any, *, binarize: float | None, names: Any = None, first_
 
     Arrays of uint8 or bool that hold bits already are not copied.
     """
-    if sparse.issparse(block):
+    if _is_sparse(block):
         dense = np.zeros(block.shape, np.uint8)
         for start, part in _slices(block):
             dense[start : start + part.shape[0]] = _encode(part.toarray(), binarize, names, first_row + start)
@@ -147,7 +143,7 @@ def _open_slices(table: Any, names: Any, binarize: float | None) -> StreamEngine
 
 
 def _refuse_infinite(part: Any, first_row: int) -> None:
-    values = part.data if sparse.issparse(part) else np.asarray(part)
+    values = part.data if _is_sparse(part) else np.asarray(part)
     if values.dtype.kind == "f" and np.isinf(values).any():
         raise DataError(f"X contains infinity, between rows {first_row} and {first_row + part.shape[0] - 1}")
 
@@ -182,9 +178,9 @@ def _open_factory(
     peek = next((b for b in _iterate(factory)), None)
     if peek is None:
         raise DataError("X gives no batches: at least one row is needed")
-    if sparse.issparse(peek):
+    if _is_sparse(peek):
         peek = peek[:1]
-    if np.ndim(peek) != 2 and not sparse.issparse(peek):
+    if np.ndim(peek) != 2 and not _is_sparse(peek):
         raise DataError(f"a batch of X must be 2-dimensional, found {np.ndim(peek)} dimensions")
     validate_data(estimator, peek, reset=reset, skip_check_array=True)
     names = getattr(estimator, "feature_names_in_", None)
@@ -201,6 +197,10 @@ def _iterate(factory: Callable[[], Iterable[Any]]) -> Iterator[Any]:
         ) from None
 
 
+def _is_sparse(X: Any) -> bool:
+    return bool(issparse(X))  # typed so that X stays Any: SciPy's own narrowing forgets shape and data
+
+
 def _is_dask(X: Any) -> bool:
     return type(X).__module__.startswith("dask.")
 
@@ -214,9 +214,7 @@ def _open_dask(estimator: Any, X: Any, reset: bool, binarize: float | None) -> S
     if X.ndim != 2:
         raise DataError(f"X must be 2-dimensional, found a Dask array of {X.ndim} dimensions")
     X = X.rechunk({1: -1})
-    return _open_factory(
-        estimator, lambda: (X.blocks[i].compute() for i in range(X.numblocks[0])), reset, binarize
-    )
+    return _open_factory(estimator, lambda: (X.blocks[i].compute() for i in range(X.numblocks[0])), reset, binarize)
 
 
 def _polars_to_pandas_like(X: Any) -> Any:

@@ -46,7 +46,7 @@ class Stats(eqx.Module):
     """Sums over rows, weighted by the responsibilities."""
 
     n_rows: Float[Array, ""]
-    log_likelihood: Float[Array, 2]  # see sum_rows
+    log_likelihood: Float[Array, "2"]  # see sum_rows
     members: Float[Array, " components"]
     ones: Float[Array, "components columns"]
     observed: Float[Array, "components columns"]
@@ -73,9 +73,7 @@ def _log_joint(shared: Shared, batch: Batch) -> Float[Array, "rows components"]:
     return products + batch.observed @ shared.log_zero.T + shared.log_weight
 
 
-def _responsibilities(
-    shared: Shared, batch: Batch
-) -> tuple[Float[Array, "rows components"], Float[Array, " rows"]]:
+def _responsibilities(shared: Shared, batch: Batch) -> tuple[Float[Array, "rows components"], Float[Array, " rows"]]:
     """P(component | x) and log p(x)."""
     log_joint = _log_joint(shared, batch)
     top = jnp.max(log_joint, axis=1, keepdims=True)
@@ -144,6 +142,8 @@ def split(key: Key[Array, ""], params: Params, n_components: int) -> Params:
     """Split the first components in two, up to `n_components`; both halves are slightly perturbed."""
     old = params.weights.shape[0]
     new = n_components - old
+    if new == 0:
+        return params
     weights = params.weights.at[:new].multiply(0.5)
     weights = jnp.concatenate([weights, weights[:new]])
     means = jnp.concatenate([params.means, params.means[:new]])
@@ -187,9 +187,7 @@ def model(n_components: int, smoothing: float = 0.0, init: str = "random", split
         ones, observed = stats.ones.sum(0), stats.observed.sum(0)
         return (ones + smoothing / 2) / jnp.maximum(observed + smoothing, TINY)
 
-    def update(
-        state: None, params: Params, shared: Shared, stats: Stats, progress: Progress
-    ) -> tuple[None, Params]:
+    def update(state: None, params: Params, shared: Shared, stats: Stats, progress: Progress) -> tuple[None, Params]:
         ones = stats.ones + smoothing * base(stats)
         observed = stats.observed + smoothing
         members = stats.members + smoothing
@@ -202,14 +200,14 @@ def model(n_components: int, smoothing: float = 0.0, init: str = "random", split
         return stats.log_likelihood.sum() + smoothing * pseudo.sum()
 
     if init == "random":
-        sizes = (n_components,)
+        sizes: tuple[int, ...] = (n_components,)
         stages: tuple[Stage, ...] = (Stage("EM"),)
     elif init == "split":
         sizes = split_sizes(n_components)
         stages = tuple(
             Stage(
                 f"EM, {size} of {n_components} components",
-                begin=(lambda key, params: params) if size == 1 else _splitter(size),
+                begin=lambda key, params, size=size: split(key, params, size),  # type: ignore[misc]
                 max_iter=None if size == n_components else split_iter,
             )
             for size in sizes
@@ -235,8 +233,3 @@ def model(n_components: int, smoothing: float = 0.0, init: str = "random", split
         row_floats=3 * n_components,
         stages=stages,
     )
-
-
-@cache
-def _splitter(size: int):
-    return lambda key, params: split(key, params, size)

@@ -104,13 +104,9 @@ def model(smoothing: float = 0.0) -> Model:
         As if so many more rows of fair coins had been seen: a Beta prior on every column.
     """
 
-    def update(
-        state: None, params: Params, shared: Shared, stats: Stats, progress: Progress
-    ) -> tuple[None, Params]:
+    def update(state: None, params: Params, shared: Shared, stats: Stats, progress: Progress) -> tuple[None, Params]:
         total = stats.observed + smoothing
-        return None, Params(
-            jnp.where(total > 0, (stats.ones + smoothing / 2) / jnp.maximum(total, 1e-300), 0.5)
-        )
+        return None, Params(jnp.where(total > 0, (stats.ones + smoothing / 2) / jnp.maximum(total, 1e-300), 0.5))
 
     def objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
         ones = stats.ones + smoothing / 2

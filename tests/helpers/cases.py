@@ -1,0 +1,73 @@
+"""The table of the contract tests: every model, with data to learn from and what it is excused from, by name."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import sketches
+
+from latentbits.core.model import Model
+from latentbits.models import mixture, product
+
+
+class Case(NamedTuple):
+    """One model under contract.
+
+    `excused` maps a clause of the contract to the reason why the model cannot keep it.
+    """
+
+    name: str
+    model: Model
+    table: np.ndarray
+    excused: dict[str, str]
+
+
+def bits(n=700, d=6, k=2, seed=0, missing=0.0):
+    rng = np.random.default_rng(seed)
+    means = rng.beta(0.6, 0.6, (k, d)) * 0.9 + 0.05
+    table = (rng.random((n, d)) < means[rng.integers(k, size=n)]).astype(np.uint8)
+    table[rng.random((n, d)) < missing] = 255
+    return table
+
+
+def bars(n=600, seed=1):
+    """Two horizontal and two vertical bars on a 2 x 2 grid of pixel pairs, real-valued."""
+    rng = np.random.default_rng(seed)
+    W = np.array([[5, 5, 0, 0, 0], [0, 0, 5, 5, 0], [-5, 0, -5, 0, 0], [0, 0, 0, -5, 5]], float)
+    return (rng.random((n, 4)) < 0.35) @ W + rng.normal(size=(n, 5))
+
+
+def answers(n=600, d=6, seed=2, missing=0.0):
+    rng = np.random.default_rng(seed)
+    w, b = rng.uniform(0.5, 2, d), rng.normal(size=d)
+    table = (rng.random((n, d)) < 1 / (1 + np.exp(-(rng.normal(size=(n, 1)) * w + b)))).astype(np.uint8)
+    table[rng.random((n, d)) < missing] = 255
+    return table
+
+
+SAMPLED = "its statistics are sampled: the objective is the joint probability of a Gibbs state"
+STEPS_BACK = "its optimiser may take a bad step and goes back at the next pass"
+TRUNCATED = "rows are left out by an evidence threshold, which moves"
+NO_HOLES = "the sketch leaves missing data out"
+NEWTON = "an M-step that is one Newton step may overshoot"
+
+CASES = [
+    Case("product", product.model(), bits(), {}),
+    Case("product with holes", product.model(1.0), bits(missing=0.2), {}),
+    Case("mixture", mixture.model(3), bits(k=3), {}),
+    Case("mixture with holes", mixture.model(3, 0.5), bits(k=3, missing=0.2), {}),
+    Case("mixture by splitting", mixture.model(5, 1.0, "split"), bits(k=5), {}),
+    Case("sparse coding", sketches.sparse_coding(), bars(), {"missing": NO_HOLES, "monotone": "truncated to 2 of 4"}),
+    Case("exact sparse coding", sketches.sparse_coding(4, 4), bars(), {"missing": NO_HOLES}),
+    Case("cut sparse coding", sketches.sparse_coding(4, 2, 0.9, True), bars(), {"missing": NO_HOLES, "monotone": TRUNCATED}),
+    Case("noisy-OR", sketches.noisy_or(), bits(), {"missing": NO_HOLES, "monotone": SAMPLED, "row state": SAMPLED}),
+    Case("RBM", sketches.rbm(), bits(), {"missing": NO_HOLES, "monotone": STEPS_BACK}),
+    Case("RBM by minibatches", sketches.rbm(2, "minibatch"), bits(), {"missing": NO_HOLES, "monotone": STEPS_BACK}),
+    Case("latent trait", sketches.trait(), answers(), {"monotone": NEWTON}),
+    Case("latent trait with holes", sketches.trait(), answers(missing=0.2), {"monotone": NEWTON}),
+]
+
+
+def ids(case: Any) -> str:
+    return case.name

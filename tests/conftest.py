@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from jaxtyping import install_import_hook
 
-_hook = install_import_hook(["latentbits.core", "latentbits.models", "latentbits.engines"], "beartype.beartype")
+_hook = install_import_hook(["latentbits.core", "latentbits.models"], "beartype.beartype")

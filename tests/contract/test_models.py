@@ -90,22 +90,28 @@ def test_statistics_add(case):
         np.testing.assert_allclose(a + b, total, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("sizes", [(1000,), (7, 300, 1), (64,)], ids=str)
-def test_engines_agree_to_the_bit(case, sizes):
-    """Memory and stream, and any batching of a stream, learn the same parameters."""
-    memory = learn(case, MemoryEngine(case.table), memory_budget=2**14)
-    stream = learn(case, streamed(case.table, sizes), memory_budget=2**14)
-    assert sum(1 for _ in rechunk([case.table], layout_for(1, FLOAT32, 2**10))) > 1
+def test_engines_agree(case):
+    """Memory and stream, and any batching of a stream, learn the same parameters: to the bit.
+
+    Only a model with a state per row may differ between memory and stream, within its tolerance, since a stream
+    starts every row anew at every pass.
+    """
+    budget = 2**14
+    memory = learn(case, MemoryEngine(case.table), memory_budget=budget)
+    one, *others = (learn(case, streamed(case.table, s), memory_budget=budget) for s in [(1000,), (7, 300, 1), (64,)])
+    assert all(same(one.params, other.params) for other in others)
     if case.model.start_rows is None:
-        assert same(memory.params, stream.params)
-        assert memory.objective == stream.objective
+        assert same(memory.params, one.params)
+        assert memory.objective == one.objective
     elif not_excused(case, "row state"):
-        # a stream starts every row anew at every pass: the same but for the tolerance of the inner iteration
-        for a, b in zip(jax.tree.leaves(memory.params), jax.tree.leaves(stream.params)):
+        for a, b in zip(jax.tree.leaves(memory.params), jax.tree.leaves(one.params)):
             np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-3)
-    else:
-        again = learn(case, streamed(case.table, (33,)), memory_budget=2**14)
-        assert same(stream.params, again.params)
+
+
+def test_the_budget_makes_several_chunks(case):
+    """Otherwise the test before this one would compare nothing."""
+    layout = layout_for(case.table.shape[1] + case.model.row_floats, FLOAT32, 2**14)
+    assert sum(1 for _ in rechunk([case.table], layout)) > 1
 
 
 def test_same_seed_same_result(case):
@@ -152,7 +158,9 @@ def test_missing_bits_are_marginalised(case):
         holes = np.flatnonzero(row == MISSING)
         filled = np.repeat(row[None], 2 ** len(holes), 0)
         filled[:, holes] = np.array(list(pairs([0, 1], repeat=len(holes))))
-        np.testing.assert_allclose(value, np.logaddexp.reduce(log_likelihoods(case, params, filled)), atol=tolerance(case))
+        np.testing.assert_allclose(
+            value, np.logaddexp.reduce(log_likelihoods(case, params, filled)), atol=tolerance(case)
+        )
 
 
 @keeping("missing")
@@ -166,7 +174,7 @@ def test_completion_is_the_conditional_probability(case):
     on[2], off[2] = 1, 0
     a, b = log_likelihoods(case, params, np.stack([on, off]))
     given = start_pass(case.model, FLOAT64, params, seed_key(0))
-    (filled,) = map_rows(case.model.complete, MemoryEngine(hidden[None]), Layout(256), FLOAT64, given)
+    (filled,) = map_rows(case.model.complete, MemoryEngine(hidden[None]), Layout(256, FLOAT64), given)
     np.testing.assert_allclose(filled[0, 2], 1 / (1 + np.exp(b - a)), atol=tolerance(case))
 
 
@@ -194,7 +202,7 @@ def tolerance(case):
 
 def log_likelihoods(case, params, table):
     given = start_pass(case.model, FLOAT64, params, seed_key(0))
-    parts = map_rows(case.model.log_likelihood, MemoryEngine(table), Layout(1024), FLOAT64, given)
+    parts = map_rows(case.model.log_likelihood, MemoryEngine(table), Layout(1024, FLOAT64), given)
     return np.concatenate([part.value for part in parts])
 
 
@@ -205,4 +213,4 @@ def _sample(case, params, n):
     def draw(params, shared, batch):
         return case.model.sample(params, shared, batch.keys)
 
-    return np.concatenate(list(map_rows(draw, rows, Layout(4096), FLOAT32, given)))
+    return np.concatenate(list(map_rows(draw, rows, Layout(4096, FLOAT32), given)))

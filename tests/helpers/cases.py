@@ -60,7 +60,12 @@ CASES = [
     Case("mixture by splitting", mixture.model(5, 1.0, "split"), bits(k=5), {}),
     Case("sparse coding", sketches.sparse_coding(), bars(), {"missing": NO_HOLES, "monotone": "truncated to 2 of 4"}),
     Case("exact sparse coding", sketches.sparse_coding(4, 4), bars(), {"missing": NO_HOLES}),
-    Case("cut sparse coding", sketches.sparse_coding(4, 2, 0.9, True), bars(), {"missing": NO_HOLES, "monotone": TRUNCATED}),
+    Case(
+        "cut sparse coding",
+        sketches.sparse_coding(4, 2, 0.9, True),
+        bars(),
+        {"missing": NO_HOLES, "monotone": TRUNCATED},
+    ),
     Case("noisy-OR", sketches.noisy_or(), bits(), {"missing": NO_HOLES, "monotone": SAMPLED, "row state": SAMPLED}),
     Case("RBM", sketches.rbm(), bits(), {"missing": NO_HOLES, "monotone": STEPS_BACK}),
     Case("RBM by minibatches", sketches.rbm(2, "minibatch"), bits(), {"missing": NO_HOLES, "monotone": STEPS_BACK}),

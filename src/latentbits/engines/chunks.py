@@ -22,9 +22,13 @@ BUDGET = {"cpu": 2**24, "gpu": 2**29, "tpu": 2**29}  # bytes; on a CPU a chunk s
 
 
 class Layout(NamedTuple):
-    """How rows are cut: at most `rows_per_chunk` at a time, an update after every `rows_per_update` (None: all)."""
+    """How rows are cut: at most `rows_per_chunk` at a time, an update after every `rows_per_update` (None: all).
+
+    Real numbers are handed on in `dtype`; bits stay bytes.
+    """
 
     rows_per_chunk: int
+    dtype: np.dtype
     rows_per_update: int | None = None
 
     def sizes(self, n_rows: int | None) -> tuple[int, int | None]:
@@ -54,7 +58,7 @@ def layout_for(row_floats: int, dtype: np.dtype, budget: int | None = None) -> L
     budget = budget or BUDGET.get(jax.default_backend(), BUDGET["cpu"])
     rows = budget // max(1, row_floats * dtype.itemsize)
     rows = 1 << max(rows, 1).bit_length() - 1
-    return Layout(int(np.clip(rows, SMALLEST, LARGEST)))
+    return Layout(int(np.clip(rows, SMALLEST, LARGEST)), dtype)
 
 
 def rechunk(blocks: Iterable[np.ndarray], layout: Layout) -> Iterator[Chunk]:
@@ -73,7 +77,8 @@ def rechunk(blocks: Iterable[np.ndarray], layout: Layout) -> Iterator[Chunk]:
         following = first + len(part)
         after = reader.take(_until(following, rows, block))
         ends = len(after) == 0 or (block is not None and following % block == 0)
-        yield Chunk(_pad(part, rows), number, first, len(part), _is_complete(part), ends)
+        values = part if part.dtype == np.uint8 else part.astype(layout.dtype, copy=False)
+        yield Chunk(_pad(values, rows), number, first, len(part), _is_complete(part), ends)
         number, first, part = number + 1, following, after
 
 

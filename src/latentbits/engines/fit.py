@@ -123,7 +123,7 @@ def fit(
             else:
                 with tree.double():
                     start = jax.tree.map(jnp.asarray, params)
-            run = _run_stages(model, engine, layout, dtype, start, run_key, monitor, restart, n_init)
+            run = _run_stages(model, engine, layout, start, run_key, monitor, restart, n_init)
             unfinished = run.reason in ("interrupted", "max_time")
             # a run that was cut short may end in another stage: its objective is no match for those of finished runs
             if best is None or (not unfinished and run.objective > best.objective):
@@ -141,7 +141,6 @@ def _run_stages(
     model: Model,
     engine: Engine,
     layout: Layout,
-    dtype: np.dtype,
     params: PyTree,
     run_key: Key[Array, ""],
     monitor: Monitor,
@@ -155,7 +154,7 @@ def _run_stages(
             params = stage.begin(jax.random.fold_in(stage_key, 0), params)
         max_iter = monitor.limits.max_iter if stage.max_iter is None else stage.max_iter
         monitor.begin_stage(restart, n_restarts, stage.name, max_iter)
-        run = _StageRun(model.acting_in(stage), stage, engine, layout, dtype, monitor, restart, max_iter, stage_key)
+        run = _StageRun(model.acting_in(stage), stage, engine, layout, monitor, restart, max_iter, stage_key)
         outcome = run.from_params(params)
         params, n_iter = outcome.params, n_iter + outcome.n_iter
         if outcome.reason in ("interrupted", "max_time"):
@@ -192,13 +191,12 @@ class _StageRun:
         stage: Stage,
         engine: Engine,
         layout: Layout,
-        dtype: np.dtype,
         monitor: Monitor,
         restart: int,
         max_iter: int,
         key: Key[Array, ""],
     ) -> None:
-        self.model, self.stage, self.engine, self.dtype = model, stage, engine, dtype
+        self.model, self.stage, self.engine = model, stage, engine
         self.layout = layout._replace(rows_per_update=stage.rows_per_update)
         self.minibatch = stage.rows_per_update is not None
         self.monitor, self.restart, self.max_iter = monitor, restart, max_iter
@@ -249,7 +247,7 @@ class _StageRun:
     def _start(self, params: PyTree) -> _Position:
         with tree.double():
             state = _call(self.model.start, params)
-        shared, *in_rows = prepare(self.model, self.dtype, params, state, self._clock(0))
+        shared, *in_rows = prepare(self.model, self.layout.dtype, params, state, self._clock(0))
         return _Position(params, state, shared, *in_rows)
 
     def _pass(self, here: _Position, iteration: int) -> _Passed:
@@ -259,7 +257,6 @@ class _StageRun:
             self.model,
             self.engine,
             self.layout,
-            self.dtype,
             lambda: self._given(here, iteration),
             self.row_states,
         )
@@ -281,7 +278,7 @@ class _StageRun:
         functions = (model.update, model.prepare, model.objective, model.watch)
         with tree.double():
             value, watched, position = _advance(
-                functions, self.dtype, here.state, here.params, here.shared, stats, now, following
+                functions, self.layout.dtype, here.state, here.params, here.shared, stats, now, following
             )
         return value, watched, _Position(*position)
 
@@ -295,7 +292,7 @@ class _StageRun:
         """The objective of a point that no full pass has seen: one more pass, and no update."""
         whole = self.layout._replace(rows_per_update=None)
         given = self._given(here, iteration)
-        (stats,) = sum_blocks(self.model, self.engine, whole, self.dtype, lambda: given, {})
+        (stats,) = sum_blocks(self.model, self.engine, whole, lambda: given, {})
         objective = self._objective(here, stats)
         self._record(iteration, objective, {})
         return objective

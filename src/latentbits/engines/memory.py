@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import jax
 import numpy as np
 
+from latentbits.core.tree import rows_in
 from latentbits.engines.chunks import Chunk, Layout, rechunk
 
 __all__ = ["MemoryEngine"]
@@ -33,6 +34,7 @@ class MemoryEngine:
         """The table's chunks, in order; a layout's chunks are made at its first use and kept until another's."""
         if layout != self._layout:
             self._chunks = []  # the old ones go before the new ones come
-            self._chunks = [c._replace(values=jax.device_put(c.values)) for c in rechunk([self.table], layout)]
+            with rows_in(layout.dtype):
+                self._chunks = [c._replace(values=jax.device_put(c.values)) for c in rechunk([self.table], layout)]
             self._layout = layout
         yield from self._chunks

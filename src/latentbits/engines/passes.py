@@ -123,7 +123,6 @@ def sum_blocks(
     model: Model,
     engine: Engine,
     layout: Layout,
-    dtype: np.dtype,
     given: Callable[[], Pass],
     row_states: dict[int, PyTree],
 ) -> Iterator[PyTree]:
@@ -136,7 +135,7 @@ def sum_blocks(
     row_states
         States of the rows by chunk, kept from pass to pass where the engine keeps rows.
     """
-    total, waiting = None, None
+    dtype, total, waiting = layout.dtype, None, None
     for chunk in engine.chunks(layout):
         now = given()
         first, n = np.uint32(chunk.first_row), np.uint32(chunk.n_rows)
@@ -158,13 +157,12 @@ def sum_blocks(
             total, waiting = None, None
 
 
-def map_rows(
-    function: Callable[..., Any], engine: Engine, layout: Layout, dtype: np.dtype, given: Pass
-) -> Iterator[PyTree]:
+def map_rows(function: Callable[..., Any], engine: Engine, layout: Layout, given: Pass) -> Iterator[PyTree]:
     """A function of each row, ``(params, shared, batch) -> pytree of (rows, ...)``, as NumPy, chunk by chunk.
 
     Leaves without a row axis (scalars) are passed through.
     """
+    dtype = layout.dtype
     for chunk in engine.chunks(layout):
         with tree.rows_in(dtype):
             out = _chunk_rows(

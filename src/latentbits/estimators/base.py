@@ -276,7 +276,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         model, dtype = self._model(), self._dtype()
         layout = layout_for(self.n_features_in_ + model.row_floats, dtype)
         given = start_pass(model, dtype, self.params_, seed_key(seed))
-        return map_rows(function, engine, layout, dtype, given)
+        return map_rows(function, engine, layout, given)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

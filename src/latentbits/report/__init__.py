@@ -1,0 +1,1 @@
+"""From fitted models to what people look at: arrays (`summaries`), then pictures (`figures`)."""

@@ -1,0 +1,154 @@
+"""`latentbits score`, `transform`, `complete` and `sample`: what a model file is good for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from latentbits.cli.console import common_options, give, interrupts, print_table, say
+from latentbits.cli.inputs import Reading, load_model, reading_options, to_apply
+
+__all__ = ["complete", "sample", "score", "transform"]
+
+FORMATS = "csv, tsv, npy, npz or parquet, by the extension"
+
+
+def model_argument(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.argument("model_path", metavar="MODEL")(command)
+
+
+def data_argument(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.argument("source", metavar="DATA")(command)
+
+
+def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "-o",
+        "--output",
+        required=True,
+        type=click.Path(dir_okay=False),
+        help=f"Where the result goes ({FORMATS}).",
+    )(command)
+
+
+@click.command(short_help="How well a model describes a table.")
+@model_argument
+@data_argument
+@click.option(
+    "--per-row", type=click.Path(dir_okay=False), help=f"Also write log p(x), in nats, of each row ({FORMATS})."
+)
+@reading_options
+@common_options
+def score(model_path: str, source: str, reading: Reading, per_row: str | None, as_json: bool) -> None:
+    """How well the model in file MODEL describes DATA (a file, or the name of a public data set).
+
+    Prints the log-likelihood in nats, its mean, and bits per row (the fewer the better) with the standard error over
+    rows.
+    """
+    import numpy as np
+
+    from latentbits.cli.cache import use_compile_cache
+
+    use_compile_cache()
+    model, rows = to_apply(model_path, source, reading)
+    with interrupts(end_command=True):
+        nats = model.score_samples(rows.values)
+    if per_row is not None:
+        _write(per_row, nats[:, None], ["log_likelihood"])
+    error = float(np.std(nats, ddof=1) / math.sqrt(len(nats))) if len(nats) > 1 else math.nan
+    mean = float(np.mean(nats))
+    result = {
+        "n_rows": len(nats),
+        "log_likelihood": float(np.sum(nats)),
+        "nats_per_row": mean,
+        "nats_per_row_error": error,
+        "bits_per_row": -mean / math.log(2),
+        "bits_per_row_error": error / math.log(2),
+        "per_row": per_row,
+    }
+
+    def show() -> None:
+        lines = [
+            ["log-likelihood, nats", f"{result['log_likelihood']:.3f}", ""],
+            ["nats per row", f"{mean:.4f}", f"{error:.4f}"],
+            ["bits per row", f"{result['bits_per_row']:.4f}", f"{result['bits_per_row_error']:.4f}"],
+        ]
+        print_table(["", "value", "std. error"], lines)
+
+    give(result, as_json, show)
+
+
+@click.command(short_help="The hidden causes of each row.")
+@model_argument
+@data_argument
+@output_option
+@reading_options
+@common_options
+def transform(model_path: str, source: str, reading: Reading, output: str, as_json: bool) -> None:
+    """Write the hidden causes of each row of DATA, as the model in file MODEL sees them.
+
+    Of a mixture: the probability of each component.
+    """
+    from latentbits.cli.cache import use_compile_cache
+    from latentbits.core.errors import DataError
+
+    use_compile_cache()
+    model, rows = to_apply(model_path, source, reading)
+    names = [str(name) for name in model.get_feature_names_out()]
+    if not names:
+        raise DataError(f"{model_path} is a {type(model).__name__}, which has no hidden causes to write")
+    with interrupts(end_command=True):
+        latents = model.transform(rows.values)
+    _write(output, latents, names)
+    give({"output": output, "n_rows": len(latents), "columns": names}, as_json)
+
+
+@click.command(short_help="Fill in missing cells.")
+@model_argument
+@data_argument
+@output_option
+@reading_options
+@common_options
+def complete(model_path: str, source: str, reading: Reading, output: str, as_json: bool) -> None:
+    """Write DATA with each missing cell filled in by P(bit = 1 | the observed bits of its row)."""
+    import numpy as np
+
+    from latentbits.cli.cache import use_compile_cache
+
+    use_compile_cache()
+    model, rows = to_apply(model_path, source, reading)
+    stored = rows.values.data if hasattr(rows.values, "tocsr") else rows.values
+    n_missing = int(np.isnan(stored).sum()) if stored.dtype.kind == "f" else 0
+    with interrupts(end_command=True):
+        filled = model.complete(rows.values)
+    say(f"filled in {n_missing} cells" if n_missing else "nothing is missing: the rows stay as they are")
+    _write(output, filled, rows.names)
+    give({"output": output, "n_rows": len(filled), "n_filled": n_missing}, as_json)
+
+
+@click.command(short_help="Draw new rows from a model.")
+@model_argument
+@click.option("-n", "--rows", "n_rows", type=click.IntRange(1), default=100, help="Number of rows.")
+@click.option("--seed", type=click.IntRange(0), default=0, help="The same seed gives the same rows.")
+@output_option
+@common_options
+def sample(model_path: str, n_rows: int, seed: int, output: str, as_json: bool) -> None:
+    """Draw new rows from the model in file MODEL."""
+    from latentbits.cli.cache import use_compile_cache
+
+    use_compile_cache()
+    model, names = load_model(model_path)
+    with interrupts(end_command=True):
+        bits = model.sample(n_rows, random_state=seed)
+    _write(output, bits, names)
+    give({"output": output, "n_rows": len(bits), "n_columns": bits.shape[1], "seed": seed}, as_json)
+
+
+def _write(path: str, values: Any, names: Any) -> None:
+    from latentbits.data.write import write
+
+    write(path, values, names)
+    say(f"wrote {path}: {values.shape[0]} rows x {values.shape[1]} columns")

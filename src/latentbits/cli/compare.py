@@ -1,0 +1,128 @@
+"""`latentbits compare`: which model describes rows that it has not seen in the fewest bits?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from latentbits.cli.console import common_options, give, interrupts, print_table, say
+from latentbits.cli.inputs import Reading, load_rows, reading_options
+
+__all__ = ["as_dict", "compare", "models_option", "named_models", "show_comparison"]
+
+
+def models_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--models and how they are fitted; the same for `compare` and `explore`."""
+    for option in (
+        click.option("--binarize", type=float, metavar="T", help="Values above T are 1, others 0."),
+        click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the split and of the fits."),
+        click.option("--restarts", type=click.IntRange(1), default=1, help="Fit each so many times, keep the best."),
+        click.option(
+            "--models",
+            metavar="LIST",
+            help="Names with commas between: product, mixture:K, or mixture for several sizes.  [default: all]",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command(short_help="Which model describes unseen rows in the fewest bits?")
+@click.argument("source", metavar="[DATA]", default="digits")
+@models_option
+@click.option("--folds", type=click.IntRange(2), help="K-fold cross-validation instead of one split.")
+@click.option(
+    "--test-size",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.25,
+    help="Share of rows that is held out.",
+)
+@reading_options
+@common_options
+def compare(
+    source: str,
+    reading: Reading,
+    models: str | None,
+    restarts: int,
+    seed: int,
+    binarize: float | None,
+    folds: int | None,
+    test_size: float,
+    as_json: bool,
+) -> None:
+    """Fit several models to a part of DATA and score them on the rest, in bits per row.
+
+    DATA is a file or the name of a public data set; without it, the bundled digits.
+    """
+    from latentbits.cli.cache import use_compile_cache
+
+    rows = load_rows(source, reading)
+    use_compile_cache()
+    from latentbits.estimators.compare import compare as run_comparison
+
+    named = named_models(models, rows.shape[0], seed, restarts, binarize)
+    held_out = f"{folds} folds" if folds else f"{test_size:.0%} of the rows held out"
+    say(f"fitting {', '.join(named)} ({held_out})")
+    with interrupts(end_command=True):
+        found = run_comparison(rows.values, named, test_size=test_size, n_folds=folds, random_state=seed)
+    give({"source": source, **as_dict(found)}, as_json, lambda: show_comparison(found))
+
+
+def named_models(text: str | None, n_rows: int, seed: int, restarts: int, binarize: float | None) -> dict[str, Any]:
+    """The estimators that --models names, each under a name for people.
+
+    Parameters
+    ----------
+    text
+        The value of --models; None takes the default set.
+    n_rows
+        Of the table; it limits the sizes of mixtures that are tried by default.
+    seed, restarts, binarize
+        Given to every estimator.
+    """
+    from latentbits.estimators.compare import default_models
+    from latentbits.estimators.mixture import BernoulliMixture
+    from latentbits.estimators.product import BernoulliProduct
+
+    defaults = default_models(n_rows)
+    chosen: dict[str, Any] = {}
+    for word in ("product,mixture" if text is None else text).split(","):
+        family, _, size = word.strip().partition(":")
+        if family == "product" and not size:
+            chosen["independent bits"] = BernoulliProduct()
+        elif family == "mixture" and not size:
+            chosen.update({name: m for name, m in defaults.items() if isinstance(m, BernoulliMixture)})
+        elif family == "mixture" and size.isdecimal() and int(size) > 0:
+            chosen[f"mixture of {int(size)}"] = BernoulliMixture(int(size))
+        else:
+            raise ValueError(
+                f"--models: {word.strip()!r} is none of product, mixture and mixture:K (K a number from 1)"
+            )
+    if not chosen:
+        raise ValueError(f"--models: {n_rows} rows are too few for the default mixtures; name sizes, e.g. mixture:2")
+    shared = {"random_state": seed, "n_init": restarts, "binarize": binarize, "verbose": 1}
+    return {name: estimator.set_params(**shared) for name, estimator in chosen.items()}
+
+
+def show_comparison(found: Any) -> None:
+    """The table, best first."""
+    lines = []
+    for entry in found.entries:
+        behind = "best" if entry.behind == 0 else f"+{entry.behind:.2f} ± {entry.behind_error:.2f}"
+        name = entry.name if entry.converged else f"{entry.name} (not converged)"
+        lines.append([name, f"{entry.bits_per_row:.2f} ± {entry.error:.2f}", behind, f"{entry.seconds:.1f}"])
+    title = f"{found.n_rows} held-out rows, ± standard error; fewer bits are better"
+    print_table(["model", "bits per row", "to the best", "seconds"], lines, title=title)
+
+
+def as_dict(found: Any) -> dict[str, Any]:
+    """A comparison as JSON has it."""
+    from dataclasses import asdict
+
+    return {
+        "n_held_out": found.n_rows,
+        "best": found.entries[0].name,
+        "models": [asdict(entry) for entry in found.entries],
+    }

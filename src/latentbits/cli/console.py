@@ -1,0 +1,123 @@
+"""Talking to people and to machines: messages go to stderr, results to stdout."""
+
+from __future__ import annotations
+
+import json
+import math
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+__all__ = ["Interrupted", "common_options", "give", "interrupts", "print_table", "say", "told_warnings", "wants_debug"]
+
+
+def say(text: str) -> None:
+    """One line to whoever is watching."""
+    click.echo(text, err=True)
+
+
+def give(result: Mapping[str, Any], as_json: bool, show: Callable[[], None] | None = None) -> None:
+    """The result of a command: one JSON object, or whatever `show` prints."""
+    if as_json:
+        click.echo(json.dumps(_plain(result), allow_nan=False))
+    elif show is not None:
+        show()
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold: NaN, which it cannot, becomes null."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, title: str = "") -> None:
+    """A table on stdout; the first `left` columns are text, the others are numbers."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left")
+    for place, name in enumerate(columns):
+        table.add_column(name, justify="left" if place < left else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    Console(highlight=False).print(table)
+
+
+@contextmanager
+def told_warnings() -> Iterator[None]:
+    """Warnings of the library as lines on stderr, without the place in the code."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for text in dict.fromkeys(str(item.message) for item in caught if issubclass(item.category, UserWarning)):
+        say(f"warning: {text}")
+
+
+# --- options of every command ---
+
+
+def common_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--json and --debug."""
+    command = click.option(
+        "--debug", is_flag=True, expose_value=False, callback=_set_debug, help="Show the full traceback of an error."
+    )(command)
+    return click.option(
+        "--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else there."
+    )(command)
+
+
+def _set_debug(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.find_root().params["debug"] = True
+
+
+def wants_debug(ctx: click.Context) -> bool:
+    """Whether --debug was given, before or after the name of the command."""
+    return bool(ctx.find_root().params.get("debug"))
+
+
+# --- Ctrl-C ---
+
+
+class Interrupted(BaseException):
+    """Ctrl-C in a command of several fits.
+
+    A fit takes KeyboardInterrupt as "keep what you have", and the next fit would then begin; this one ends the
+    command.
+    """
+
+
+@contextmanager
+def interrupts(*, end_command: bool) -> Iterator[threading.Event]:
+    """Watch for Ctrl-C; the event tells afterwards whether it came.
+
+    Parameters
+    ----------
+    end_command
+        Raise `Interrupted`, which no fit catches; otherwise the ordinary KeyboardInterrupt.
+    """
+    came = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield came  # only the main thread may handle signals
+        return
+
+    def handle(number: int, frame: Any) -> None:
+        came.set()
+        raise Interrupted if end_command else KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        yield came
+    finally:
+        signal.signal(signal.SIGINT, before)

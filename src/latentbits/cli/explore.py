@@ -1,0 +1,152 @@
+"""`latentbits explore`: from a table to a picture and three sentences."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from latentbits.cli.compare import as_dict, models_option, named_models, show_comparison
+from latentbits.cli.console import common_options, give, interrupts, say, told_warnings
+from latentbits.cli.inputs import Reading, Rows, load_rows, reading_options
+
+if TYPE_CHECKING:
+    from latentbits.report.summaries import Exploration
+
+__all__ = ["explore"]
+
+TEST_SIZE = 0.25
+N_EXAMPLES = 16
+FIGURES = (".png", ".svg", ".pdf")
+
+
+class ImageShape(click.ParamType):
+    """HxW, two numbers."""
+
+    name = "HxW"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        if isinstance(value, tuple):
+            return value
+        height, _, width = str(value).lower().partition("x")
+        if not (height.isdecimal() and width.isdecimal() and int(height) * int(width) > 0):
+            self.fail(f"{value!r} is not a height and a width such as 8x8.", param, ctx)
+        return int(height), int(width)
+
+
+@click.command(short_help="From a table to a picture and a few sentences (start here).")
+@click.argument("source", metavar="[DATA]", default="digits")
+@click.option(
+    "--out",
+    type=click.Path(),
+    default="latentbits-explore",
+    help="A folder, made if need be, or a file that ends in .png, .svg or .pdf.",
+)
+@click.option("--image", type=ImageShape(), help="Show each row as an image of this height and width, e.g. 8x8.")
+@models_option
+@reading_options
+@common_options
+def explore(
+    source: str,
+    reading: Reading,
+    out: str,
+    image: tuple[int, int] | None,
+    models: str | None,
+    restarts: int,
+    seed: int,
+    binarize: float | None,
+    as_json: bool,
+) -> None:
+    """Find out what is in DATA: compare models, draw what the best one found, and say it in words.
+
+    DATA is a file or the name of a public data set; without it, the bundled digits.
+    """
+    from latentbits.cli.cache import use_compile_cache
+    from latentbits.core.errors import DataError, import_extra
+
+    import_extra("matplotlib", extra="plot", purpose="drawing the figure of explore")  # before minutes of fitting
+    rows = load_rows(source, reading)
+    shape = image or rows.image_shape
+    if shape is not None and shape[0] * shape[1] != rows.shape[1]:
+        raise DataError(f"--image {shape[0]}x{shape[1]} needs {shape[0] * shape[1]} columns, found {rows.shape[1]}")
+    path = _figure_path(out)
+    use_compile_cache()
+    from latentbits.estimators.compare import compare
+    from latentbits.report.figures import draw_exploration, save_figure
+    from latentbits.report.summaries import findings
+
+    named = named_models(models, rows.shape[0], seed, restarts, binarize)
+    say(f"fitting {', '.join(named)} ({TEST_SIZE:.0%} of the rows held out)")
+    with interrupts(end_command=True):
+        found = compare(rows.values, named, test_size=TEST_SIZE, random_state=seed)
+        if not as_json:
+            show_comparison(found)
+        say("looking at what was found")
+        seen = _look(rows, shape, named, found, seed, binarize)
+        say(f"drawing {path}")
+        save_figure(draw_exploration(seen), path)
+    sentences = findings(seen)
+
+    def show() -> None:
+        for sentence in sentences:
+            click.echo(sentence)
+        click.echo(f"Figure: {path}")
+
+    give({"source": source, **as_dict(found), "figure": str(path), "findings": sentences}, as_json, show)
+
+
+def _figure_path(out: str) -> Path:
+    """Where the figure goes; its folder is made now, so that a bad name fails before the fits."""
+    path = Path(out)
+    if path.suffix.lower() not in FIGURES:
+        path = path / "explore.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _look(
+    rows: Rows, shape: tuple[int, int] | None, named: dict[str, Any], found: Any, seed: int, binarize: float | None
+) -> Exploration:
+    """All that the figure shows: the best model fitted again to the same rows, and tried on the held-out ones."""
+    import numpy as np
+    from sklearn.base import clone
+    from sklearn.model_selection import ShuffleSplit
+
+    from latentbits.report import summaries
+
+    # the split that `compare` made
+    ((train, test),) = ShuffleSplit(1, test_size=TEST_SIZE, random_state=seed).split(rows.values)
+    best = next((e.name for e in found.entries if hasattr(named[e.name], "n_components")), found.entries[0].name)
+    with told_warnings():
+        model = clone(named[best]).fit(rows.values[train])
+    weights, means = getattr(model, "weights_", np.ones(1)), np.atleast_2d(model.means_)
+    order = summaries.by_share(weights)
+    held_out = summaries.dense_bits(rows.values[test], binarize)
+    rng = np.random.default_rng(seed)
+    hidden = summaries.hide_lower_half(len(held_out), shape) if shape else summaries.hide_some(held_out.shape, rng)
+    given = np.where(hidden, np.nan, held_out)
+    completed = np.asarray(model.set_params(binarize=None).complete(given))
+    examples = np.sort(rng.permutation(len(held_out))[:N_EXAMPLES])
+    return summaries.Exploration(
+        source=rows.source,
+        n_rows=rows.shape[0],
+        n_columns=rows.shape[1],
+        n_held_out=len(test),
+        models=tuple(e.name for e in found.entries),
+        bits=np.array([e.bits_per_row for e in found.entries]),
+        errors=np.array([e.error for e in found.entries]),
+        behind=np.array([e.behind for e in found.entries]),
+        behind_errors=np.array([e.behind_error for e in found.entries]),
+        shown=best,
+        weights=weights[order],
+        means=means[order],
+        column_names=rows.names or tuple(f"column {j}" for j in range(rows.shape[1])),
+        image_shape=shape,
+        history=-model.history_ / len(train) / np.log(2),
+        truth=held_out[examples],
+        given=given[examples],
+        completed=completed[examples],
+        right=summaries.share_right(completed, held_out, hidden),
+        right_alone=summaries.share_right(np.broadcast_to(weights @ means, held_out.shape), held_out, hidden),
+    )

@@ -1,0 +1,221 @@
+"""What a command works on: a table from a file or a public set, and its columns put in a model's order."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from latentbits.cli.console import say
+
+__all__ = ["Reading", "Rows", "align", "fit_named", "load_model", "load_rows", "reading_options", "to_apply"]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How to read DATA: the options that all commands share."""
+
+    header: bool | None = None
+    missing: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    key: str | None = None
+    split: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A table, and what is known of its columns."""
+
+    source: str
+    values: Any
+    names: tuple[str, ...] | None = None
+    image_shape: tuple[int, int] | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.values.shape
+
+
+def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of `Reading`, handed to the command as one argument `reading`."""
+
+    @click.option(
+        "--header/--no-header",
+        default=None,
+        show_default=False,
+        help="Of text files: whether the first line holds names.  [default: look]",
+    )
+    @click.option(
+        "--missing",
+        metavar="MARK",
+        multiple=True,
+        help="One more mark of a missing cell, e.g. -1; empty, NA, NaN and ? always are.  May be repeated.",
+    )
+    @click.option(
+        "--labels",
+        metavar="COLUMN",
+        multiple=True,
+        help="A column that holds no bits, to be left out, by name or by number from 0.  May be repeated.",
+    )
+    @click.option("--key", metavar="NAME", help="Which array of an npz or zarr file.")
+    @click.option("--split", metavar="NAME", help="Only these rows of a public data set: train, valid or test.")
+    @functools.wraps(command)
+    def wrapped(
+        *args: Any,
+        header: bool | None,
+        missing: tuple[str, ...],
+        labels: tuple[str, ...],
+        key: str | None,
+        split: str | None,
+        **others: Any,
+    ) -> Any:
+        return command(*args, reading=Reading(header, missing, labels, key, split), **others)
+
+    return wrapped
+
+
+def load_rows(source: str, reading: Reading) -> Rows:
+    """The table that DATA names: a file if there is one of that name, else a public set."""
+    from latentbits.core.errors import DataError
+    from latentbits.data.fetch import datasets
+
+    known = [info.name for info in datasets()]
+    if not Path(source).exists() and source in known:
+        rows = _load_set(source, reading)
+    elif Path(source).exists() or Path(source).suffix:
+        rows = _load_file(source, reading)
+    else:
+        close = difflib.get_close_matches(source, known, n=1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        raise DataError(
+            f"{source}: there is neither a file nor a public data set of that name{hint} "
+            "(`latentbits data` lists the sets)"
+        )
+    n, d = rows.shape
+    say(f"reading {source}: {n} rows x {d} columns, {_missing(rows.values)}")
+    return rows
+
+
+def _load_file(source: str, reading: Reading) -> Rows:
+    from latentbits.core.errors import DataError
+    from latentbits.data.read import MISSING, read
+
+    if reading.split is not None:
+        raise DataError(f"--split is for public data sets, but {source} is a file")
+    labels = [int(label) if label.isdigit() else label for label in reading.labels]
+    table = read(
+        source,
+        header="auto" if reading.header is None else reading.header,
+        missing=(*MISSING, *reading.missing),
+        key=reading.key,
+        labels=labels,
+    )
+    return Rows(source, table.values, table.feature_names)
+
+
+def _load_set(name: str, reading: Reading) -> Rows:
+    from latentbits.core.errors import DataError
+    from latentbits.data.fetch import load_dataset
+
+    found = load_dataset(name, split=reading.split)
+    if found.X.ndim != 2:
+        raise DataError(f"{name} holds whole images of shape {found.X.shape[1:]}, not a table of bits")
+    return Rows(name, found.X, found.feature_names, found.image_shape)
+
+
+def _missing(values: Any) -> str:
+    """How many cells are missing, in words; a file that stays on the disk is not read for it."""
+    import numpy as np
+
+    if isinstance(values, np.memmap):
+        return "left on the disk"
+    stored = values.data if hasattr(values, "tocsr") else values
+    return f"{int(np.isnan(stored).sum()) if stored.dtype.kind == 'f' else 0} missing"
+
+
+# --- names of columns ---
+# pandas is optional, so tables are plain arrays here, and these two functions alone keep the names.
+
+
+def fit_named(estimator: Any, rows: Rows) -> Any:
+    """Fit, with the names of the columns kept as if they had come in a frame."""
+    import numpy as np
+
+    from latentbits.core.errors import DataError
+    from latentbits.estimators.validate import encode_bits
+
+    try:
+        estimator.fit(rows.values)
+    except DataError:
+        if rows.names is not None:  # the same complaint, but with the name of the column
+            encode_bits(rows.values, binarize=estimator.binarize, names=rows.names)
+        raise
+    if rows.names is not None:
+        estimator.feature_names_in_ = np.array(rows.names, dtype=object)
+    return estimator
+
+
+def align(rows: Rows, n_columns: int, names: Sequence[str] | None) -> Rows:
+    """The table with its columns in the order of the model's, or an error that says how they differ.
+
+    Parameters
+    ----------
+    rows
+        The table.
+    n_columns, names
+        Of the table that the model was fitted to; names may be None.
+    """
+    from latentbits.core.errors import DataError
+
+    if names is not None and rows.names is not None:
+        absent = [name for name in names if name not in set(rows.names)]
+        unknown = [name for name in rows.names if name not in set(names)]
+        if absent or unknown:
+            parts = [f"{word} {_listed(some)}" for word, some in (("lacks", absent), ("has also", unknown)) if some]
+            raise DataError(
+                f"{rows.source}: its columns are not those that the model was fitted to: it {' and '.join(parts)}"
+            )
+        if list(names) != list(rows.names):
+            say(f"the columns of {rows.source} are in another order than the model's: reordered by name")
+            order = [rows.names.index(name) for name in names]
+            return replace(rows, values=rows.values[:, order], names=tuple(names))
+        return rows
+    if rows.shape[1] != n_columns:
+        raise DataError(f"{rows.source} has {rows.shape[1]} columns, but the model was fitted to {n_columns}")
+    if names is not None:
+        say(f"{rows.source} names no columns: they are taken to be in the model's order")
+        return replace(rows, names=tuple(names))
+    return rows
+
+
+def _listed(names: Sequence[str], most: int = 5) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(repr(name) for name in names[:most]) + more
+
+
+def load_model(path: str) -> tuple[Any, tuple[str, ...] | None]:
+    """A model, and the names of its columns.
+
+    The names are taken off the model: scikit-learn would warn of every table that is no frame.
+    """
+    from latentbits.estimators.files import load
+
+    model = load(path)
+    found = getattr(model, "feature_names_in_", None)
+    say(f"loading {path}: {type(model).__name__} of {model.n_features_in_} columns")
+    if found is None:
+        return model, None
+    del model.feature_names_in_
+    return model, tuple(str(name) for name in found)
+
+
+def to_apply(model_path: str, source: str, reading: Reading) -> tuple[Any, Rows]:
+    """A model, and the table that it is to be applied to, checked against it."""
+    model, names = load_model(model_path)
+    rows = load_rows(source, reading)
+    return model, align(rows, model.n_features_in_, names)

@@ -1,0 +1,346 @@
+"""Pictures: each function takes arrays and, if you have one, an Axes, and returns the Axes it drew on.
+
+Matplotlib is an extra (``pip install 'latentbits[plot]'``) and is imported when something is drawn.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from latentbits.core.errors import DataError, import_extra
+from latentbits.report.summaries import Exploration, headline, telling_columns, tile
+
+__all__ = [
+    "draw_exploration",
+    "plot_comparison",
+    "plot_completions",
+    "plot_components",
+    "plot_gallery",
+    "plot_history",
+    "save_figure",
+]
+
+INK, GREY, ACCENT, PAPER, VEIL = "#22303c", "#8a949e", "#c8553d", "#ffffff", "#f3e3c3"
+STYLE: Any = {
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": "#c9d0d6",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "axes.titlepad": 10,
+    "axes.axisbelow": True,
+    "grid.color": "#e6eaed",
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.major.size": 0,
+    "ytick.major.size": 0,
+    "svg.fonttype": "none",
+    "figure.facecolor": PAPER,
+    "savefig.facecolor": PAPER,
+}
+MOST_TILES = 40
+MOST_KINDS = 12
+MOST_COLUMNS = 24
+FORMATS = (".png", ".svg", ".pdf")
+
+
+def plot_comparison(models: Sequence[str], bits: np.ndarray, errors: np.ndarray, ax: Any = None) -> Any:
+    """Held-out bits per row of each model, with two standard errors to either side; the best is in colour.
+
+    Parameters
+    ----------
+    models : sequence of m names
+    bits, errors : (m,) arrays
+        Mean and standard error.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
+    ax = _axes(ax)
+    place = np.arange(len(models))
+    colours = [ACCENT if p == int(np.argmin(bits)) else GREY for p in place]
+    bars = np.nan_to_num(2 * np.asarray(errors))
+    ax.hlines(place, 0, bits, color=colours, linewidth=1, alpha=0.45)
+    ax.errorbar(bits, place, xerr=bars, fmt="none", ecolor=colours, elinewidth=2.5, capsize=0)
+    ax.scatter(bits, place, color=colours, s=42, zorder=3)
+    reach = float(np.max(bits + bars))
+    for p in place:
+        ax.text(bits[p] + bars[p] + 0.02 * reach, p, f"{bits[p]:.1f}", va="center", color=colours[p], fontweight="bold")
+    ax.set_yticks(place, labels=list(models))
+    ax.set_ylim(len(models) - 0.4, -0.6)
+    ax.set_xlim(0, 1.14 * reach)
+    ax.grid(axis="x")
+    ax.set_xlabel("bits per held-out row (± 2 standard errors); fewer is better")
+    return ax
+
+
+def plot_gallery(images: np.ndarray, shares: np.ndarray, image_shape: tuple[int, int], ax: Any = None) -> Any:
+    """The components of a mixture as images, in the order given, each with its share of the rows below it.
+
+    Parameters
+    ----------
+    images : (k, height * width) array
+        P(bit = 1).
+    shares : (k,) array
+    image_shape : (height, width)
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
+    ax = _axes(ax)
+    height, width = image_shape
+    n_columns = min(len(images), 8)
+    gap = max(2, round(0.38 * height))
+    _show(ax, tile(images, image_shape, n_columns, gap))
+    for place, share in enumerate(shares):
+        left, top = (place % n_columns) * (width + gap), (place // n_columns) * (height + gap)
+        label = f"{share:.0%}" if share >= 0.01 else "<1%"
+        ax.text(
+            left + width / 2 - 0.5,
+            top + height - 0.5 + 0.08 * gap,
+            label,
+            ha="center",
+            va="top",
+            fontsize=8,
+            color=GREY,
+        )
+    bottom = ax.get_ylim()[0]
+    ax.set_ylim(bottom + gap, -0.5)
+    return ax
+
+
+def plot_completions(
+    truth: np.ndarray, given: np.ndarray, completed: np.ndarray, image_shape: tuple[int, int], ax: Any = None
+) -> Any:
+    """Images with a part hidden, filled in by a model, and as they were: three rows, one column an image.
+
+    Parameters
+    ----------
+    truth, given, completed : (n, height * width) arrays
+        In `given`, what is hidden is NaN.
+    image_shape : (height, width)
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
+    ax = _axes(ax)
+    height = image_shape[0]
+    gap = max(1, round(0.2 * height))
+    sheet = tile(np.concatenate([given, completed, truth]), image_shape, len(truth), gap)
+    veil = tile(np.isnan(np.concatenate([given, 0 * completed, 0 * truth])), image_shape, len(truth), gap)
+    _show(ax, sheet)
+    ax.imshow(np.where(veil == 1, 1.0, np.nan), cmap=_one_colour(VEIL), vmin=0, vmax=1, interpolation="nearest")
+    ax.set_yticks([(height - 1) / 2 + row * (height + gap) for row in range(3)], labels=["given", "completed", "truth"])
+    return ax
+
+
+def plot_components(
+    means: np.ndarray, shares: np.ndarray, column_names: Sequence[str], ax: Any = None, most: int = MOST_COLUMNS
+) -> Any:
+    """The components of a mixture as a heat map: one line a column of the table, one column a component.
+
+    Only the columns in which the components differ most are shown, grouped by where they are most frequent.
+
+    Parameters
+    ----------
+    means : (k, d) array
+        P(bit = 1).
+    shares : (k,) array
+    column_names : sequence of d names
+    ax : matplotlib Axes, optional
+    most : int
+        Number of columns of the table shown.
+
+    Returns
+    -------
+    Axes
+    """
+    ax = _axes(ax)
+    chosen = telling_columns(shares, means, most)
+    image = ax.imshow(means[:, chosen].T, cmap=_ink(), vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+    names = [_short(str(column_names[j])) for j in chosen]
+    ax.set_yticks(range(len(chosen)), labels=names, fontsize=9 if len(chosen) <= 16 else 7)
+    ax.set_xticks(range(len(means)), labels=[f"{share:.0%}" for share in shares])
+    ax.set_xlabel("kinds of rows, by their share of all rows")
+    # white lines between the cells, so that a run of like cells can be counted
+    ax.set_xticks(np.arange(len(means) + 1) - 0.5, minor=True)
+    ax.set_yticks(np.arange(len(chosen) + 1) - 0.5, minor=True)
+    ax.grid(which="minor", color=PAPER, linewidth=1.5)
+    ax.tick_params(which="minor", length=0)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.6, aspect=18, pad=0.02, ticks=[0, 0.5, 1])
+    bar.outline.set_visible(False)
+    bar.set_label("P(bit = 1)")
+    return ax
+
+
+def plot_history(history: np.ndarray, ax: Any = None) -> Any:
+    """The objective along a fit.
+
+    Parameters
+    ----------
+    history : (n,) array
+        Bits per row after each iteration.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
+    ax = _axes(ax)
+    ax.plot(np.arange(len(history)), history, color=ACCENT, linewidth=2)
+    ax.scatter(len(history) - 1, history[-1], color=ACCENT, s=36, zorder=3)
+    ax.set_xlabel("iteration")
+    ax.set_ylabel("bits per row, fitted rows")
+    ax.grid()
+    return ax
+
+
+def draw_exploration(seen: Exploration) -> Any:
+    """The figure of `latentbits explore`: the comparison, the kinds of rows found, and what they are good for.
+
+    Parameters
+    ----------
+    seen : Exploration
+
+    Returns
+    -------
+    matplotlib Figure with three panels
+    """
+    import_extra("matplotlib", extra="plot", purpose="drawing")
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure  # without pyplot: no window, no state
+
+    with rc_context(STYLE):
+        figure = Figure(figsize=(13, 7.4), layout="constrained", dpi=150)
+        layout: Any = figure.get_layout_engine()
+        layout.set(w_pad=0.15, h_pad=0.1, wspace=0.03, hspace=0.04)
+        figure.suptitle(headline(seen), x=0.012, ha="left", fontsize=17, fontweight="bold")
+        panels = _draw_images(figure, seen) if seen.image_shape is not None else _draw_table(figure, seen)
+        plot_comparison(seen.models, seen.bits, seen.errors, panels["models"])
+        panels["models"].set_title(
+            f"Bits to write down an unseen row ({seen.n_held_out} rows of {seen.n_columns} bits)"
+        )
+    return figure
+
+
+def _draw_images(figure: Any, seen: Exploration) -> Any:
+    """The panels on images: the kinds beside the comparison, the completions below both."""
+    assert seen.image_shape is not None
+    panels = figure.subplot_mosaic(
+        [["models", "kinds"], ["uses", "uses"]], width_ratios=(1, 1.35), height_ratios=(1.65, 1)
+    )
+    shown = min(len(seen.weights), MOST_TILES)
+    plot_gallery(seen.means[:shown], seen.weights[:shown], seen.image_shape, panels["kinds"])
+    panels["kinds"].set_title(_of("kinds of images found, with their share of the rows", shown, seen))
+    panels["kinds"].set_anchor("NW")
+    plot_completions(seen.truth, seen.given, seen.completed, seen.image_shape, panels["uses"])
+    panels["uses"].set_title(
+        f"Unseen rows with the lower half hidden: {seen.right:.0%} of the hidden bits are guessed right "
+        f"({seen.right_alone:.0%} from the average row)"
+    )
+    panels["uses"].set_anchor("NW")
+    return panels
+
+
+def _draw_table(figure: Any, seen: Exploration) -> Any:
+    """The panels on a table with named columns: the kinds as a heat map, the course of the fit."""
+    panels = figure.subplot_mosaic(
+        [["models", "kinds"], ["uses", "kinds"]], width_ratios=(1, 1.25), height_ratios=(1.2, 1)
+    )
+    shown = min(len(seen.weights), MOST_KINDS)
+    plot_components(seen.means[:shown], seen.weights[:shown], seen.column_names, panels["kinds"])
+    panels["kinds"].set_title(_of("kinds of rows found", shown, seen))
+    plot_history(seen.history, panels["uses"])
+    panels["uses"].set_title(f"How the {seen.shown} was learned")
+    return panels
+
+
+def save_figure(figure: Any, path: str | os.PathLike[str]) -> Path:
+    """Write a figure as png, svg or pdf, by the extension; under another name first, so that no half is left.
+
+    Parameters
+    ----------
+    figure : matplotlib Figure
+    path : path
+
+    Returns
+    -------
+    Path
+    """
+    target = Path(path)
+    kind = target.suffix.lower()
+    if kind not in FORMATS:
+        raise DataError(f"{target}: a figure is written as {', '.join(FORMATS)}, not {kind!r}")
+    from matplotlib import rc_context
+
+    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=kind, dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as file, rc_context(STYLE):
+            figure.savefig(file, format=kind[1:])
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)  # mkstemp makes private files
+        os.replace(temporary, target)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    return target
+
+
+def _axes(ax: Any) -> Any:
+    """The Axes given, or new ones in a figure of pyplot."""
+    if ax is not None:
+        return ax
+    plt = import_extra("matplotlib.pyplot", extra="plot", purpose="drawing")
+    with plt.rc_context(STYLE):
+        return plt.subplots(layout="constrained")[1]
+
+
+def _show(ax: Any, sheet: np.ndarray) -> None:
+    """A sheet of images, white where there is none, without axes."""
+    ax.imshow(sheet, cmap=_ink(), vmin=0, vmax=1, interpolation="nearest")
+    ax.set_xticks([])
+    ax.set_yticks([])
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+
+
+def _ink() -> Any:
+    """From a light grey, so that an empty image still has an edge, to ink."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("ink", ["#eef1f3", "#8fa1b0", INK]).with_extremes(bad=PAPER)
+
+
+def _one_colour(colour: str) -> Any:
+    from matplotlib.colors import ListedColormap
+
+    return ListedColormap([colour]).with_extremes(bad=(1, 1, 1, 0))
+
+
+def _of(what: str, shown: int, seen: Exploration) -> str:
+    total = len(seen.weights)
+    return f"The {shown} largest of {total} {what}" if shown < total else f"The {total} {what}"
+
+
+def _short(name: str, most: int = 22) -> str:
+    return name if len(name) <= most else name[: most - 1] + "…"

@@ -1,0 +1,240 @@
+"""What a picture shows, as plain arrays and sentences; nothing here draws."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = [
+    "Exploration",
+    "by_share",
+    "dense_bits",
+    "findings",
+    "headline",
+    "hide_lower_half",
+    "hide_some",
+    "share_right",
+    "telling_columns",
+    "tile",
+]
+
+HIDDEN_SHARE = 0.25  # of the bits of a table that are hidden to see how well they are guessed
+SURE = 2.0  # standard errors from which a difference counts
+
+
+class Exploration(NamedTuple):
+    """All that `explore` found out.
+
+    Attributes
+    ----------
+    source, n_rows, n_columns, n_held_out
+        The table.
+    models, bits, errors, behind, behind_errors
+        The comparison, best first: held-out bits per row, and how many more than the best, with standard errors.
+    shown
+        Name of the model that the rest is about.
+    weights, means
+        Its components, the largest first: shares (k,), and P(bit = 1) of each column (k, d).
+    column_names, image_shape
+        Of the d columns; the shape is None where rows are no images.
+    history
+        Its objective along the fit, in bits per row.
+    truth, given, completed
+        Some held-out rows (m, d); with some bits hidden (NaN); with these filled in by probabilities.
+    right, right_alone
+        Share of the hidden bits that were guessed right; and that the column means alone guess right.
+    """
+
+    source: str
+    n_rows: int
+    n_columns: int
+    n_held_out: int
+    models: tuple[str, ...]
+    bits: np.ndarray
+    errors: np.ndarray
+    behind: np.ndarray
+    behind_errors: np.ndarray
+    shown: str
+    weights: np.ndarray
+    means: np.ndarray
+    column_names: tuple[str, ...]
+    image_shape: tuple[int, int] | None
+    history: np.ndarray
+    truth: np.ndarray
+    given: np.ndarray
+    completed: np.ndarray
+    right: float
+    right_alone: float
+
+
+def by_share(weights: np.ndarray) -> np.ndarray:
+    """The order of the components, the largest first.
+
+    >>> by_share(np.array([0.2, 0.5, 0.3])).tolist()
+    [1, 2, 0]
+    """
+    return np.argsort(-np.asarray(weights), kind="stable")
+
+
+def dense_bits(values: Any, binarize: float | None = None) -> np.ndarray:
+    """A table as float64 bits with NaN for missing, whether it was sparse, real or already that."""
+    dense = np.asarray(values.toarray() if hasattr(values, "toarray") else values, np.float64)
+    if binarize is None:
+        return dense
+    return np.where(np.isnan(dense), np.nan, (dense > binarize).astype(np.float64))
+
+
+def hide_lower_half(n: int, image_shape: tuple[int, int]) -> np.ndarray:
+    """Which bits of n images are hidden if the lower half is; an odd row in the middle stays.
+
+    >>> hide_lower_half(1, (3, 2)).tolist()
+    [[False, False, False, False, True, True]]
+    """
+    height, width = image_shape
+    line = np.repeat(np.arange(height) >= (height + 1) // 2, width)
+    return np.tile(line, (n, 1))
+
+
+def hide_some(shape: tuple[int, ...], rng: np.random.Generator, share: float = HIDDEN_SHARE) -> np.ndarray:
+    """Which bits of a table are hidden if each is with the same probability."""
+    return rng.random(shape) < share
+
+
+def share_right(guess: np.ndarray, truth: np.ndarray, hidden: np.ndarray) -> float:
+    """Share of the hidden bits that a probability is on the right side of 1/2 for; NaN if none can be checked.
+
+    >>> share_right(np.array([[0.9, 0.2, 0.6]]), np.array([[1.0, 1.0, np.nan]]), np.array([[True, True, True]]))
+    0.5
+    """
+    asked = hidden & ~np.isnan(truth)
+    if not asked.any():
+        return float("nan")
+    return float(np.mean((guess[asked] > 0.5) == (truth[asked] > 0.5)))
+
+
+def telling_columns(weights: np.ndarray, means: np.ndarray, most: int) -> np.ndarray:
+    """The columns in which the components differ most, grouped by the component in which each is most frequent.
+
+    Parameters
+    ----------
+    weights, means : (k,) and (k, d) arrays
+    most : int
+        Number of columns wanted.
+
+    Returns
+    -------
+    (m,) array of column numbers, m = min(most, d)
+    """
+    share = np.asarray(weights) / np.sum(weights)
+    spread = share @ np.square(means - share @ means)
+    chosen = np.argsort(-spread, kind="stable")[:most]
+    top = np.argmax(means[:, chosen], axis=0)
+    return chosen[np.lexsort((-means[top, chosen], top))]
+
+
+def tile(images: np.ndarray, image_shape: tuple[int, int], n_columns: int, gap: int = 1) -> np.ndarray:
+    """Images side by side in one array, with NaN between them and where the last row has none.
+
+    Parameters
+    ----------
+    images : (n, height * width) array
+    image_shape : (height, width)
+    n_columns : int
+        Images in a row.
+    gap : int
+        Pixels between neighbours.
+    """
+    height, width = image_shape
+    n_rows = -(-len(images) // n_columns)
+    sheet = np.full((n_rows * (height + gap) - gap, n_columns * (width + gap) - gap), np.nan)
+    for place, image in enumerate(images):
+        top, left = (place // n_columns) * (height + gap), (place % n_columns) * (width + gap)
+        sheet[top : top + height, left : left + width] = np.reshape(image, image_shape)
+    return sheet
+
+
+# --- in words ---
+
+
+def headline(seen: Exploration) -> str:
+    """The finding, as a title."""
+    gain, error = _gain(seen)
+    if gain is None:
+        return f"{seen.source}: a {seen.models[0]} needs {seen.bits[0]:.1f} bits per row"
+    if gain <= SURE * error:
+        return f"{seen.source}: no sign of hidden causes, independent bits do as well"
+    alone = seen.bits[seen.models.index("independent bits")]
+    kinds = f"{len(seen.weights)} hidden kinds of rows" if seen.shown == seen.models[0] else seen.models[0]
+    return f"{seen.source}: {kinds}; a row then takes {seen.bits[0]:.1f} bits instead of {alone:.1f}"
+
+
+def findings(seen: Exploration) -> list[str]:
+    """At most three sentences that need no statistics to be understood."""
+    return [sentence for sentence in (_best(seen), _kinds(seen), _guesses(seen)) if sentence]
+
+
+def _gain(seen: Exploration) -> tuple[float | None, float]:
+    """Bits per row by which the best model beats independent bits, and the standard error; None if not compared."""
+    if "independent bits" not in seen.models:
+        return None, 0.0
+    place = seen.models.index("independent bits")
+    error = float(seen.behind_errors[place])
+    return float(seen.behind[place]), 0.0 if np.isnan(error) else error
+
+
+def _best(seen: Exploration) -> str:
+    gain, error = _gain(seen)
+    best, cost = seen.models[0], f"{seen.bits[0]:.1f} bits per row"
+    if gain is None:
+        return f"Of the models compared, the {best} describes unseen rows best, in {cost}."
+    alone = seen.bits[seen.models.index("independent bits")]
+    if gain <= SURE * error:
+        return (
+            f"Independent bits describe unseen rows as well as anything tried ({alone:.1f} bits per row): there is no "
+            "sign of hidden causes."
+        )
+    return (
+        f"The bits are not independent: the {best} describes an unseen row in {seen.bits[0]:.1f} bits, {gain:.1f} ± {error:.1f} "
+        f"({gain / alone:.0%}) fewer than independent bits need."
+    )
+
+
+def _kinds(seen: Exploration) -> str:
+    k = len(seen.weights)
+    if k < 2:
+        return ""
+    sizes = [int(name.rpartition(" ")[2]) for name in seen.models if name.startswith("mixture of ")]
+    text = (
+        f"It sorts the rows into {k} kinds; the commonest makes up {seen.weights[0]:.0%} of them, the rarest "
+        f"{_percent(seen.weights[-1])}"
+    )
+    if not seen.image_shape:
+        text += f"; they differ most in {_and(_apart(seen))}"
+    if seen.shown == seen.models[0] and k == max(sizes) and len(sizes) > 1:
+        text += ", and since no larger number was tried, there may be more"
+    return text + "."
+
+
+def _apart(seen: Exploration) -> list[str]:
+    """The three columns in which the components differ most, the first the most."""
+    spread = seen.weights @ np.square(seen.means - seen.weights @ seen.means)
+    return [seen.column_names[j] for j in np.argsort(-spread, kind="stable")[:3]]
+
+
+def _guesses(seen: Exploration) -> str:
+    if np.isnan(seen.right):
+        return ""
+    part = "the lower half" if seen.image_shape else f"{HIDDEN_SHARE:.0%} of the bits"
+    return (
+        f"With {part} of an unseen row hidden, it guesses {seen.right:.0%} of the hidden bits right; "
+        f"the average row alone would give {seen.right_alone:.0%}."
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.01 else f"{share:.1%}"
+
+
+def _and(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

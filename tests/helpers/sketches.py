@@ -33,8 +33,8 @@ def _log_sum(x):
 
 
 # ---------------------------------------------------------------- truncated: binary sparse coding
-# y = s W + noise, states with at most `max_active` causes; rows below an evidence threshold are left out of the M-step,
-# and the threshold comes from a histogram of the pass before: the optimiser's state reaches the E-step through `shared`.
+# y = s W + noise, states with at most `max_active` causes; rows below an evidence threshold are left out of the M-step.
+# The threshold comes from a histogram of the pass before: the optimiser's state reaches the E-step through `shared`.
 
 
 class BSCParams(eqx.Module):
@@ -193,7 +193,7 @@ def noisy_or(n_causes=3, sweeps=3, burn_in=8):
             gain = log_likelihood_given(params, batch.values, on) - log_likelihood_given(params, batch.values, off)
             gain = gain + jnp.log(params.prior[i]) - jnp.log1p(-params.prior[i])
             keys = jax.vmap(lambda k, i=i: jax.random.fold_in(k, number * n_causes + i))(batch.keys)
-            u = jax.vmap(lambda k: jax.random.uniform(k, dtype=s.dtype))(keys)
+            u = jax.vmap(jax.random.uniform)(keys).astype(s.dtype)
             s = s.at[:, i].set((u < jax.nn.sigmoid(gain)).astype(s.dtype))
         return s
 
@@ -293,7 +293,7 @@ def rbm(n_hidden=2, learner="backtracking"):
         return {"log_z": log_z, "gradient": gradient}
 
     def e_step(params, shared, batch, row_state):
-        total, gradient = jax.value_and_grad(lambda p: jnp.sum(batch.weight * _rbm_score(p, batch)))(params)
+        gradient = jax.grad(lambda p: jnp.sum(batch.weight * _rbm_score(p, batch)))(params)
         stats = RBMStats(batch.weight.sum(), sum_rows(batch.weight, _rbm_score(params, batch)), gradient)
         return stats, None
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from latentbits.cli.console import common_options, give, interrupts, print_table, say
-from latentbits.cli.inputs import Reading, load_rows, reading_options
+from latentbits.cli.inputs import Reading, check_bits, load_rows, reading_options
 
 __all__ = ["as_dict", "compare", "models_option", "named_models", "show_comparison"]
 
@@ -59,6 +59,7 @@ def compare(
     from latentbits.cli.cache import use_compile_cache
 
     rows = load_rows(source, reading)
+    check_bits(rows, binarize)
     use_compile_cache()
     from latentbits.estimators.compare import compare as run_comparison
 

@@ -9,7 +9,7 @@ import click
 
 from latentbits.cli.compare import as_dict, models_option, named_models, show_comparison
 from latentbits.cli.console import common_options, give, interrupts, say, told_warnings
-from latentbits.cli.inputs import Reading, Rows, load_rows, reading_options
+from latentbits.cli.inputs import Reading, Rows, check_bits, load_rows, reading_options
 
 if TYPE_CHECKING:
     from latentbits.report.summaries import Exploration
@@ -67,6 +67,7 @@ def explore(
 
     import_extra("matplotlib", extra="plot", purpose="drawing the figure of explore")  # before minutes of fitting
     rows = load_rows(source, reading)
+    check_bits(rows, binarize)
     shape = image or rows.image_shape
     if shape is not None and shape[0] * shape[1] != rows.shape[1]:
         raise DataError(f"--image {shape[0]}x{shape[1]} needs {shape[0] * shape[1]} columns, found {rows.shape[1]}")

@@ -13,7 +13,17 @@ import click
 
 from latentbits.cli.console import say
 
-__all__ = ["Reading", "Rows", "align", "fit_named", "load_model", "load_rows", "reading_options", "to_apply"]
+__all__ = [
+    "Reading",
+    "Rows",
+    "align",
+    "check_bits",
+    "fit_named",
+    "load_model",
+    "load_rows",
+    "reading_options",
+    "to_apply",
+]
 
 
 @dataclass(frozen=True)
@@ -139,22 +149,29 @@ def _missing(values: Any) -> str:
 
 
 # --- names of columns ---
-# pandas is optional, so tables are plain arrays here, and these two functions alone keep the names.
+# pandas is optional, so tables are plain arrays here, and these functions alone keep the names.
+
+
+def check_bits(rows: Rows, binarize: float | None) -> None:
+    """Complain of what is no bit by the row of the file and the name of the column.
+
+    An estimator would complain too, but it knows neither the names nor which rows a split has given it.  What is
+    sparse or on the disk is left to the estimator: it is not worth a pass of its own.
+    """
+    import numpy as np
+
+    from latentbits.estimators.validate import encode_bits
+
+    if type(rows.values) is np.ndarray:
+        encode_bits(rows.values, binarize=binarize, names=rows.names)
 
 
 def fit_named(estimator: Any, rows: Rows) -> Any:
     """Fit, with the names of the columns kept as if they had come in a frame."""
     import numpy as np
 
-    from latentbits.core.errors import DataError
-    from latentbits.estimators.validate import encode_bits
-
-    try:
-        estimator.fit(rows.values)
-    except DataError:
-        if rows.names is not None:  # the same complaint, but with the name of the column
-            encode_bits(rows.values, binarize=estimator.binarize, names=rows.names)
-        raise
+    check_bits(rows, estimator.binarize)
+    estimator.fit(rows.values)
     if rows.names is not None:
         estimator.feature_names_in_ = np.array(rows.names, dtype=object)
     return estimator
@@ -217,5 +234,6 @@ def load_model(path: str) -> tuple[Any, tuple[str, ...] | None]:
 def to_apply(model_path: str, source: str, reading: Reading) -> tuple[Any, Rows]:
     """A model, and the table that it is to be applied to, checked against it."""
     model, names = load_model(model_path)
-    rows = load_rows(source, reading)
-    return model, align(rows, model.n_features_in_, names)
+    rows = align(load_rows(source, reading), model.n_features_in_, names)
+    check_bits(rows, model.binarize)
+    return model, rows

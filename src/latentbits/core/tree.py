@@ -77,7 +77,8 @@ def sum_rows(weight: Float[Array, " rows"], x: Float[Array, " rows"]) -> Float[A
     """
     terms = jnp.where(weight > 0, weight * x, 0)
     digits = jnp.finfo(terms.dtype).nmant
-    largest = jnp.maximum(jnp.max(jnp.abs(terms)), jnp.finfo(terms.dtype).tiny)
-    quantum = jnp.exp2(jnp.ceil(jnp.log2(largest)) + np.ceil(np.log2(terms.shape[0])) - digits)
+    largest = jnp.max(jnp.abs(terms))
+    exponent = jnp.ceil(jnp.log2(jnp.where(largest > 0, largest, 1))) + np.ceil(np.log2(terms.shape[0])) - digits
+    quantum = jnp.exp2(exponent)
     upper = jnp.round(terms / quantum) * quantum
     return jnp.stack([jnp.sum(upper), jnp.sum(terms - upper)])

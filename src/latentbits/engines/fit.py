@@ -117,12 +117,8 @@ def fit(
         summary = summarise(engine, layout) if model.needs_summary else shapes_only(engine)
         for restart in range(n_init):
             run_key = jax.random.fold_in(key, restart)
-            if params is None:
-                with tree.double():
-                    start = _call(model.init, jax.random.fold_in(run_key, 0), summary)
-            else:
-                with tree.double():
-                    start = jax.tree.map(jnp.asarray, params)
+            with tree.double():
+                start = _call(model.init, jax.random.fold_in(run_key, 0), summary) if params is None else params
             run = _run_stages(model, engine, layout, start, run_key, monitor, restart, n_init)
             unfinished = run.reason in ("interrupted", "max_time")
             # a run that was cut short may end in another stage: its objective is no match for those of finished runs
@@ -152,6 +148,8 @@ def _run_stages(
         stage_key = jax.random.fold_in(run_key, number + 1)
         with tree.double():
             params = stage.begin(jax.random.fold_in(stage_key, 0), params)
+            # plain arrays: JAX's weak types would compile everything twice
+            params = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)), params)
         max_iter = monitor.limits.max_iter if stage.max_iter is None else stage.max_iter
         monitor.begin_stage(restart, n_restarts, stage.name, max_iter)
         run = _StageRun(model.acting_in(stage), stage, engine, layout, monitor, restart, max_iter, stage_key)
@@ -230,7 +228,7 @@ class _StageRun:
                 if n_iter == self.max_iter:
                     break
                 here, n_iter = passed.ahead, n_iter + 1
-                if self.model.done is not None and bool(_call(self.model.done, here.state)):
+                if self._done(here):
                     reason = "converged"
                     evaluates = False  # the point we stand on has not been evaluated yet
                     break
@@ -296,6 +294,10 @@ class _StageRun:
         objective = self._objective(here, stats)
         self._record(iteration, objective, {})
         return objective
+
+    def _done(self, here: _Position) -> bool:
+        with tree.double():
+            return self.model.done is not None and bool(_call(self.model.done, here.state))
 
     def _objective(self, here: _Position, stats: PyTree) -> float:
         with tree.double():

@@ -69,6 +69,10 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _expose(self) -> None:
         """Set the fitted attributes from `params_`."""
 
+    @abstractmethod
+    def _shapes(self) -> dict[str, tuple[int | None, ...]]:
+        """Shapes of the parameters by name, None for a free length: what a model file is held to."""
+
     # ---------------------------------------------------------------- learning
 
     def fit(self, X: Any, y: Any = None) -> Self:

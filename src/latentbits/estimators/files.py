@@ -117,14 +117,31 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentMo
     estimator = cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in header["hyperparameters"].items()})
     estimator._validate_params()
     history = tensors.pop("history")
-    estimator.params_ = _unflatten(params_class, {k.removeprefix("params."): v for k, v in tensors.items()})
+    arrays = {name.removeprefix("params."): array for name, array in tensors.items()}
+    estimator.params_ = _unflatten(params_class, arrays)
     estimator.n_features_in_ = int(header["n_features"])
-    if header["feature_names"] is not None:
-        estimator.feature_names_in_ = np.array(header["feature_names"], dtype=object)
+    _check(arrays, estimator._shapes())
+    names = header["feature_names"]
+    if names is not None:
+        if len(names) != estimator.n_features_in_:
+            raise ModelFileError(f"{len(names)} feature_names for {estimator.n_features_in_} columns")
+        estimator.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
     estimator.history_ = history
     estimator.n_iter_, estimator.converged_ = int(header["n_iter"]), bool(header["converged"])
     estimator._expose()
     return estimator
+
+
+def _check(arrays: dict[str, np.ndarray], shapes: dict[str, tuple[int | None, ...]]) -> None:
+    """Hold the arrays to what the class would have written for these hyper-parameters."""
+    for name, shape in shapes.items():
+        array = arrays[name]
+        if array.dtype != np.float64:
+            raise ModelFileError(f"parameter {name!r} must be float64, found {array.dtype}")
+        if len(array.shape) != len(shape) or any(b not in (a, None) for a, b in zip(array.shape, shape)):
+            raise ModelFileError(f"parameter {name!r} must have shape {shape}, found {array.shape}")
+        if not np.isfinite(array).all():
+            raise ModelFileError(f"parameter {name!r} is not finite")
 
 
 def _flatten(params: Any) -> dict[str, np.ndarray]:

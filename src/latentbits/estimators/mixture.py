@@ -113,3 +113,6 @@ class BernoulliMixture(LatentModel):
     def _expose(self) -> None:
         self.weights_, self.means_ = self.params_.weights, self.params_.means
         self._n_features_out = len(self.weights_)
+
+    def _shapes(self) -> dict[str, tuple[int | None, ...]]:
+        return {"weights": (self.n_components,), "means": (self.n_components, self.n_features_in_)}

@@ -89,3 +89,6 @@ class BernoulliProduct(LatentModel):
     def _expose(self) -> None:
         self.means_ = self.params_.means
         self._n_features_out = 0
+
+    def _shapes(self) -> dict[str, tuple[int | None, ...]]:
+        return {"means": (self.n_features_in_,)}

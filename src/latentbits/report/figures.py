@@ -83,7 +83,7 @@ def plot_comparison(models: Sequence[str], bits: np.ndarray, errors: np.ndarray,
     ax.set_ylim(len(models) - 0.4, -0.6)
     ax.set_xlim(0, 1.14 * reach)
     ax.grid(axis="x")
-    ax.set_xlabel("bits per held-out row (± 2 standard errors); fewer is better")
+    ax.set_xlabel("bits per row, ± 2 standard errors; fewer is better")
     return ax
 
 
@@ -117,7 +117,7 @@ def plot_gallery(images: np.ndarray, shares: np.ndarray, image_shape: tuple[int,
             ha="center",
             va="top",
             fontsize=8,
-            color=GREY,
+            color=INK,
         )
     bottom = ax.get_ylim()[0]
     ax.set_ylim(bottom + gap, -0.5)
@@ -209,7 +209,7 @@ def plot_history(history: np.ndarray, ax: Any = None) -> Any:
     ax.plot(np.arange(len(history)), history, color=ACCENT, linewidth=2)
     ax.scatter(len(history) - 1, history[-1], color=ACCENT, s=36, zorder=3)
     ax.set_xlabel("iteration")
-    ax.set_ylabel("bits per row, fitted rows")
+    ax.set_ylabel("objective, bits per row")
     ax.grid()
     return ax
 
@@ -236,9 +236,7 @@ def draw_exploration(seen: Exploration) -> Any:
         figure.suptitle(headline(seen), x=0.012, ha="left", fontsize=17, fontweight="bold")
         panels = _draw_images(figure, seen) if seen.image_shape is not None else _draw_table(figure, seen)
         plot_comparison(seen.models, seen.bits, seen.errors, panels["models"])
-        panels["models"].set_title(
-            f"Bits to write down an unseen row ({seen.n_held_out} rows of {seen.n_columns} bits)"
-        )
+        panels["models"].set_title(f"Bits to write down one of {seen.n_held_out} unseen rows")
     return figure
 
 

@@ -163,7 +163,7 @@ def headline(seen: Exploration) -> str:
     if gain is None:
         return f"{seen.source}: a {seen.models[0]} needs {seen.bits[0]:.1f} bits per row"
     if gain <= SURE * error:
-        return f"{seen.source}: no sign of hidden causes, independent bits do as well"
+        return f"{seen.source}: no clear sign of hidden causes in {seen.n_rows} rows"
     alone = seen.bits[seen.models.index("independent bits")]
     kinds = f"{len(seen.weights)} hidden kinds of rows" if seen.shown == seen.models[0] else seen.models[0]
     return f"{seen.source}: {kinds}; a row then takes {seen.bits[0]:.1f} bits instead of {alone:.1f}"
@@ -171,6 +171,9 @@ def headline(seen: Exploration) -> str:
 
 def findings(seen: Exploration) -> list[str]:
     """At most three sentences that need no statistics to be understood."""
+    gain, error = _gain(seen)
+    if gain is not None and gain <= SURE * error:
+        return [_best(seen)]  # what a mixture makes of independent bits is of no interest
     return [sentence for sentence in (_best(seen), _kinds(seen), _guesses(seen)) if sentence]
 
 
@@ -191,12 +194,12 @@ def _best(seen: Exploration) -> str:
     alone = seen.bits[seen.models.index("independent bits")]
     if gain <= SURE * error:
         return (
-            f"Independent bits describe unseen rows as well as anything tried ({alone:.1f} bits per row): there is no "
-            "sign of hidden causes."
+            f"Nothing tried describes unseen rows clearly better than independent bits do ({alone:.1f} bits per row): "
+            "there is no clear sign of hidden causes."
         )
     return (
-        f"The bits are not independent: the {best} describes an unseen row in {seen.bits[0]:.1f} bits, {gain:.1f} ± {error:.1f} "
-        f"({gain / alone:.0%}) fewer than independent bits need."
+        f"The bits are not independent: the {best} describes an unseen row in {seen.bits[0]:.1f} bits, "
+        f"{gain:.1f} ± {error:.1f} ({gain / alone:.0%}) fewer than independent bits need."
     )
 
 

@@ -1,0 +1,262 @@
+"""Every command: what it writes, what it prints, and what it makes of names and of bad input."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import latentbits
+from latentbits.core.errors import MissingDependencyError
+from latentbits.data import read
+
+# --- from a file to a model and back ---
+
+
+def test_round_trip(tool, csv, model, table, names):
+    estimator = latentbits.load(model)
+    assert estimator.weights_.shape == (2,)
+    assert tuple(estimator.feature_names_in_) == names
+
+    scored = tool.json("score", model, csv, "--per-row", "rows.csv")
+    per_row = read("rows.csv")
+    assert per_row.feature_names == ("log_likelihood",)
+    assert scored["n_rows"] == 120 == len(per_row.values)
+    assert scored["log_likelihood"] == pytest.approx(per_row.values.sum(), rel=1e-5)
+    assert scored["bits_per_row"] == pytest.approx(-scored["nats_per_row"] / np.log(2))
+    assert scored["bits_per_row_error"] > 0
+
+    done = tool.json("complete", model, csv, "-o", "full.csv")
+    filled = read("full.csv")
+    assert done["n_filled"] == 12
+    assert filled.feature_names == names
+    seen = ~np.isnan(table)
+    np.testing.assert_array_equal(filled.values[seen], table[seen])
+    assert np.all((filled.values[~seen] > 0) & (filled.values[~seen] < 1))
+
+    assert len(tool.json("transform", model, csv, "-o", "z.npz")["columns"]) == 2
+    np.testing.assert_allclose(read("z.npz").values.sum(axis=1), 1, atol=1e-5)
+
+    drawn = tool.json("sample", model, "-n", 7, "--seed", 3, "-o", "new.csv")
+    assert drawn["n_rows"] == 7
+    new = read("new.csv")
+    assert new.feature_names == names
+    assert new.values.shape == (7, 6)
+    tool("sample", model, "-n", 7, "--seed", 3, "-o", "again.csv")
+    assert Path("again.csv").read_text() == Path("new.csv").read_text()
+
+
+def test_the_same_seed_gives_the_same_file(tool, csv, model):
+    tool("fit", csv, "-k", 2, "-o", "again.safetensors")
+    assert Path("again.safetensors").read_bytes() == model.read_bytes()
+
+
+def test_fit_says_what_it_does(tool, csv):
+    result = tool("fit", csv, "--model", "product", "-o", "p.safetensors")
+    assert result.stdout == ""
+    assert "120 rows x 6 columns, 12 missing" in result.stderr
+    assert "fitting independent bits" in result.stderr
+    assert "wrote p.safetensors" in result.stderr
+
+
+def test_options_reach_the_estimator(tool, csv):
+    tool("fit", csv, "-k", 3, "--smoothing", 0.5, "--init", "split", "--restarts", 2, "--max-iter", 5, "--max-time", 9,
+         "--tol", 1e-4, "--seed", 4, "--binarize", 0.5, "--dtype", "float64", "-o", "m.safetensors")  # fmt: skip
+    found = latentbits.load("m.safetensors").get_params()
+    expected = {"n_components": 3, "smoothing": 0.5, "init": "split", "n_init": 2, "max_iter": 5, "max_time": 9.0,
+                "tol": 1e-4, "random_state": 4, "binarize": 0.5, "dtype": "float64"}  # fmt: skip
+    assert {key: found[key] for key in expected} == expected
+
+
+def test_a_fit_cut_short_is_told_in_a_line(tool, csv):
+    result = tool("fit", csv, "-k", 2, "--max-iter", 1, "--tol", 0, "-o", "m.safetensors")
+    assert "warning: BernoulliMixture did not converge" in result.stderr
+
+
+def test_other_marks_of_missing_and_columns_left_out(tool, tmp_path):
+    (tmp_path / "x.csv").write_text("id,a,b\nfirst,1,-1\nsecond,0,1\nthird,1,0\n")
+    found = tool.json("fit", "x.csv", "--model", "product", "--missing", "-1", "--labels", "id", "-o", "m.safetensors")
+    assert found["n_columns"] == 2
+    assert tuple(latentbits.load("m.safetensors").feature_names_in_) == ("a", "b")
+
+
+def test_no_header(tool, tmp_path):
+    (tmp_path / "x.csv").write_text("1,0\n0,1\n1,1\n")
+    assert tool.json("fit", "x.csv", "--no-header", "--model", "product")["n_rows"] == 3
+    assert Path("model.safetensors").exists()
+
+
+# --- names of columns ---
+
+
+def test_reordered_columns_are_put_right(tool, csv, model, table, names, write_csv):
+    order = [3, 1, 0, 2, 5, 4]
+    write_csv("moved.csv", table[:, order], [names[j] for j in order])
+    result = tool("score", model, "moved.csv", "--json")
+    assert "reordered by name" in result.stderr
+    assert tool.json("score", model, "moved.csv") == tool.json("score", model, csv)
+
+
+def test_other_columns_are_named(tool, model, table, write_csv):
+    write_csv("other.csv", table, ("hair", "milk", "eggs", "wings", "fins", "tail"))
+    result = tool("score", model, "other.csv", code=1)
+    assert result.stderr.splitlines()[-1].startswith("error: other.csv: its columns are not those")
+    assert "lacks 'legs' and has also 'tail'" in result.stderr
+
+
+def test_a_file_without_names_is_taken_in_order(tool, model, table, names, write_csv):
+    write_csv("bare.csv", table, None)
+    result = tool("complete", model, "bare.csv", "-o", "full.csv")
+    assert "names no columns" in result.stderr
+    assert read("full.csv").feature_names == names
+    write_csv("narrow.csv", table[:, :4], None)
+    result = tool("score", model, "narrow.csv", code=1)
+    assert "narrow.csv has 4 columns, but the model was fitted to 6" in result.stderr
+
+
+# --- compare, data, explore ---
+
+
+def test_compare(tool, csv):
+    found = tool.json("compare", csv, "--models", "product,mixture:2")
+    assert [m["name"] for m in found["models"]] == ["mixture of 2", "independent bits"]
+    assert found["best"] == "mixture of 2"
+    assert found["n_held_out"] == 30
+    assert tool.json("compare", csv, "--models", "product", "--folds", 3)["n_held_out"] == 120
+    result = tool("compare", csv, "--models", "product,mixture:2")
+    assert "bits per row" in result.stdout
+    assert "fitting independent bits, mixture of 2 (25% of the rows held out)" in result.stderr
+
+
+@pytest.mark.parametrize("models", ["trees", "mixture:0", "mixture:x", "product:2", ""])
+def test_compare_refuses_unknown_models(tool, csv, models):
+    assert "--models" in tool("compare", csv, "--models", models, code=1).stderr
+
+
+def test_data_lists_tells_and_writes(tool):
+    listed = tool.json("data")["datasets"]
+    assert {"digits", "carcinoma"} <= {info["name"] for info in listed}
+    assert "carcinoma" in tool("data").stdout
+    assert tool.json("data", "carcinoma")["shape"] == [118, 7]
+    assert "bundled" in tool("data", "carcinoma").stdout
+    assert tool.json("data", "carcinoma", "-o", "c.csv")["shape"] == [118, 7]
+    assert read("c.csv").shape == (118, 7)
+    assert "known are" in tool("data", "nothing", code=1).stderr
+    tool("data", "--split", "train", code=2)
+    tool("data", "carcinoma", "--split", "train", code=2)
+    assert "no split" in tool("data", "carcinoma", "--split", "train", "-o", "c.csv", code=1).stderr
+
+
+def test_a_public_set_is_data(tool):
+    result = tool("fit", "carcinoma", "--model", "product")
+    assert "118 rows x 7 columns" in result.stderr
+
+
+def test_explore_a_table(tool, csv):
+    result = tool("explore", csv, "--models", "product,mixture:2", "--out", "pictures")
+    assert result.stdout.splitlines()[-1] == f"Figure: {Path('pictures', 'explore.png')}"
+    assert "The bits are not independent" in result.stdout
+    assert Path("pictures/explore.png").read_bytes().startswith(b"\x89PNG")
+    assert [p.name for p in Path("pictures").iterdir()] == ["explore.png"]
+
+
+def test_explore_images(tool, csv):
+    found = tool.json("explore", csv, "--models", "product,mixture:2", "--image", "2x3", "--out", "x.svg")
+    assert found["figure"] == "x.svg"
+    assert 1 <= len(found["findings"]) <= 3
+    assert "lower half" in found["findings"][-1]
+    assert "<svg" in Path("x.svg").read_text()
+    assert "needs 12 columns" in tool("explore", csv, "--image", "3x4", code=1).stderr
+    tool("explore", csv, "--image", "wide", code=2)
+
+
+def test_explore_without_matplotlib(tool, csv, monkeypatch):
+    def no_extra(module, extra, purpose):
+        raise MissingDependencyError(f"{purpose} needs {module}: pip install 'latentbits[{extra}]'")
+
+    monkeypatch.setattr("latentbits.core.errors.import_extra", no_extra)
+    assert "pip install 'latentbits[plot]'" in tool("explore", csv, code=1).stderr
+
+
+# --- bad input ---
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("fit", "no.csv"), "there is no such file"),
+        (("fit", "digit"), "did you mean digits?"),
+        (("fit", "numbers.csv"), "row 1, column 1 ('b') holds 7"),
+        (("fit", "numbers.csv"), "--binarize T"),
+        (("compare", "numbers.csv"), "row 1, column 1 ('b') holds 7"),
+        (("score", "p.safetensors", "wrong.csv"), "row 0, column 5 ('legs') holds 2"),
+        (("fit", "words.csv"), "--missing"),
+        (("fit", "bits.csv", "--split", "train"), "is a file"),
+        (("fit", "bits.csv", "-o", "no/folder/m.safetensors"), "no/folder"),
+        (("score", "no.safetensors", "bits.csv"), "there is no model file"),
+        (("score", "bits.csv", "bits.csv"), "no readable model file"),
+        (("transform", "p.safetensors", "bits.csv", "-o", "z.csv"), "no hidden causes"),
+        (("sample", "p.safetensors", "-o", "z.doc"), "cannot write '.doc'"),
+    ],
+)
+def test_bad_input_is_one_line(tool, csv, names, arguments, message):
+    Path("numbers.csv").write_text("a,b\n1,0\n0,7\n")
+    Path("wrong.csv").write_text(",".join(names) + "\n0,0,0,0,0,2\n")
+    Path("words.csv").write_text("a,b\n1,0\n0,seven\n")
+    tool("fit", "bits.csv", "--model", "product", "-o", "p.safetensors")
+    result = tool(*arguments, code=1)
+    errors = [line for line in result.stderr.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1
+    assert message in errors[0]
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+
+
+def test_binarize_takes_real_numbers(tool):
+    Path("numbers.csv").write_text("a,b\n1,0\n0,7\n3,3\n")
+    tool("fit", "numbers.csv", "--binarize", 2, "--model", "product", "-o", "m.safetensors")
+    assert tool.json("score", "m.safetensors", "numbers.csv")["n_rows"] == 3  # the model remembers where to cut
+    tool("explore", "numbers.csv", "--binarize", 2, "--models", "product,mixture:1", "--out", "x.png")
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_debug_shows_the_traceback(tool, place):
+    arguments = ["fit", "no.csv"]
+    result = tool(*(["--debug", *arguments] if place == "before" else [*arguments, "--debug"]), code=1)
+    assert isinstance(result.exception, ValueError)
+
+
+def test_usage_errors_exit_with_2(tool, csv):
+    tool("fit", csv, "-k", 0, code=2)
+    tool("fit", csv, "--model", "trees", code=2)
+    tool("nothing", code=2)
+    tool("score", code=2)
+
+
+# --- Ctrl-C ---
+
+
+def test_ctrl_c_exits_with_130(tool, csv, monkeypatch):
+    def press(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("latentbits.cli.fit.load_rows", press)
+    result = tool("fit", csv, code=130)
+    assert result.stderr.splitlines()[-1] == "interrupted"
+
+
+def test_ctrl_c_in_a_fit_keeps_the_model(tool, csv, monkeypatch):
+    import signal
+
+    from latentbits.engines import monitor
+
+    record = monitor.Monitor.record
+
+    def press(self, entry):
+        record(self, entry)
+        if entry.iteration == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(monitor.Monitor, "record", press)
+    tool("fit", csv, "-k", 2, "-o", "m.safetensors", code=130)
+    assert latentbits.load("m.safetensors").converged_ is False
+    tool("compare", csv, "--models", "mixture:2,mixture:3", code=130)

@@ -1,0 +1,112 @@
+"""The tool as a process: start-up time, exit codes, and the cache of compiled programs."""
+
+import json
+import stat
+import subprocess
+import sys
+import time
+
+import pytest
+
+from latentbits.cli.cache import cache_folder, private_folder
+from latentbits.cli.main import in_one_line
+
+
+def run_python(code):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True).stdout
+
+
+def test_help_is_quick(process):
+    times = []
+    for _ in range(3):
+        began = time.perf_counter()
+        result = process("--help")
+        times.append(time.perf_counter() - began)
+    assert result.returncode == 0
+    for command in ("explore", "compare", "fit", "score", "transform", "complete", "sample", "data"):
+        assert f"  {command} " in result.stdout
+    assert min(times) < 1.0  # the goal is 0.3 s; machines that run tests are busy
+
+
+def test_help_imports_nothing_heavy():
+    heavy = run_python(
+        "import sys, latentbits.cli.main\n"
+        "print([m for m in ('jax', 'numpy', 'sklearn', 'scipy', 'rich', 'pandas', 'matplotlib') if m in sys.modules])"
+    )
+    assert heavy.strip() == "[]"
+
+
+def test_version_and_short_help(process):
+    assert process("--version").stdout.startswith("latentbits, version ")
+    assert process("fit", "-h").stdout.startswith("Usage: ")
+
+
+def test_exit_codes(process, tmp_path):
+    bad = process("fit", tmp_path / "no.csv")
+    assert bad.returncode == 1
+    assert bad.stderr.startswith("error: ")
+    assert bad.stderr.count("\n") == 1
+    assert process("fit").returncode == 2
+    debug = process("--debug", "fit", tmp_path / "no.csv")
+    assert debug.returncode == 1
+    assert "Traceback" in debug.stderr
+    assert "DataError" in debug.stderr
+
+
+def test_second_run_finds_what_the_first_compiled(process, tmp_path):
+    arguments = ("fit", "carcinoma", "-k", "2", "--json", "-o", tmp_path / "m.safetensors")
+    first = process(*arguments)
+    folder = process.cache / "compiled"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    compiled = sorted(p.name for p in folder.glob("*/*-cache"))
+    assert compiled
+    second = process(*arguments)
+    assert sorted(p.name for p in folder.glob("*/*-cache")) == compiled
+    for result in (first, second):
+        assert result.returncode == 0
+        assert json.loads(result.stdout)["model"] == "BernoulliMixture"
+        lines = result.stderr.splitlines()
+        assert [line.split()[0] for line in lines] == ["reading", "fitting", "converged", "objective:", "wrote"]
+    assert json.loads(second.stdout)["objective"] == json.loads(first.stdout)["objective"]
+
+
+def test_the_library_leaves_jax_alone():
+    changed = run_python(
+        "import jax; before = dict(jax.config.values)\n"
+        "import latentbits, latentbits.cli.main\n"
+        "from latentbits import BernoulliMixture, compare, load\n"
+        "print({k: v for k, v in jax.config.values.items() if before.get(k) != v})"
+    )
+    assert changed.strip() == "{}"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes are of POSIX")
+def test_a_folder_that_is_not_private_is_closed_or_not_used(tmp_path):
+    open_folder = tmp_path / "open"
+    open_folder.mkdir(mode=0o777)
+    assert private_folder(open_folder) == open_folder
+    assert stat.S_IMODE(open_folder.stat().st_mode) == 0o700
+    link = tmp_path / "link"
+    link.symlink_to(open_folder)
+    assert private_folder(link) is None
+    (tmp_path / "file").write_text("")
+    assert private_folder(tmp_path / "file" / "compiled") is None
+
+
+def test_where_the_cache_is(monkeypatch, tmp_path):
+    monkeypatch.setenv("LATENTBITS_CACHE", str(tmp_path))
+    assert cache_folder() == tmp_path
+    monkeypatch.delenv("LATENTBITS_CACHE")
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache_folder() == tmp_path / "xdg" / "latentbits"
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert cache_folder().parts[-3:] == ("Library", "Caches", "latentbits")
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
+    assert cache_folder() == tmp_path / "local" / "latentbits"
+
+
+def test_messages_are_one_line_and_speak_of_options():
+    assert in_one_line(ValueError("a\n b; pass binarize=t or key=")) == "a b; pass --binarize T or --key"
+    assert in_one_line(MemoryError()) == "MemoryError"

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from latentbits.core import tree
+from latentbits.core.special import TINY, log1mexp, log_cosh, log_probabilities
+
+
+@pytest.mark.parametrize("u", [1e-12, 1e-6, 0.1, 0.69, 0.7, 5.0, 40.0])
+def test_log1mexp(u):
+    # each form where it is accurate, in extended precision
+    wide = np.longdouble(u)
+    reference = np.log(-np.expm1(-wide)) if u < 1 else np.log1p(-np.exp(-wide))
+    with tree.double():
+        np.testing.assert_allclose(float(log1mexp(jnp.asarray(u))), float(reference), rtol=1e-14)
+
+
+def test_log1mexp_has_finite_gradients():
+    with tree.double():
+        u = jnp.asarray([1e-12, 0.5, 50.0])
+        slope = jax.vmap(jax.grad(log1mexp))(u)
+    np.testing.assert_allclose(slope, 1 / np.expm1(np.asarray(u)), rtol=1e-12)
+
+
+def test_log_cosh():
+    with tree.double():
+        x = jnp.asarray([-3.0, -1e-4, 0.0, 2.0, 20.0])
+        np.testing.assert_allclose(log_cosh(x), np.log(np.cosh(np.asarray(x))), atol=1e-15)
+        np.testing.assert_allclose(float(log_cosh(jnp.asarray(1e4))), 1e4 - np.log(2))
+
+
+def test_log_probabilities_are_finite_at_the_ends():
+    with tree.double():
+        log_one, log_zero = log_probabilities(jnp.asarray([0.0, 0.25, 1.0]))
+    np.testing.assert_allclose(log_one, [np.log(TINY), np.log(0.25), 0], atol=1e-11)
+    np.testing.assert_allclose(log_zero, [0, np.log(0.75), np.log(TINY)], atol=1e-3)

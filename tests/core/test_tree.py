@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from latentbits.core import tree
+from latentbits.core.batch import make_batch, row_keys
+
+
+@pytest.mark.parametrize("n", [1, 7, 256, 4096])
+def test_sum_rows_is_far_better_than_a_float32_sum(n):
+    rng = np.random.default_rng(n)
+    x = (-150 + 30 * rng.normal(size=n)).astype(np.float32)
+    pair = np.asarray(tree.sum_rows(jnp.ones(n), jnp.asarray(x)), np.float64)
+    exact = x.astype(np.float64).sum()
+    # an absolute error of a few ulp of one row, however many rows there are
+    assert abs(pair.sum() - exact) <= 4 * np.spacing(np.float32(np.abs(x).max()))
+
+
+def test_sum_rows_leaves_padding_out_even_if_it_is_nan():
+    pair = tree.sum_rows(jnp.asarray([1.0, 0.0, 1.0]), jnp.asarray([1.5, jnp.nan, 2.0]))
+    assert float(pair.sum()) == 3.5
+
+
+def test_sum_rows_of_nothing_is_zero():
+    assert float(tree.sum_rows(jnp.zeros(4), jnp.ones(4)).sum()) == 0
+
+
+def test_totals_are_double_whatever_the_global_setting():
+    with tree.rows_in(np.dtype(np.float32)):
+        part = {"x": jnp.ones(3), "n": jnp.arange(3, dtype=jnp.int32)}
+        assert part["x"].dtype == jnp.float32
+    with tree.double():
+        total = tree.add(tree.widen(part), part)
+    assert total["x"].dtype == jnp.float64
+    assert total["n"].dtype == jnp.int64
+    np.testing.assert_array_equal(total["x"], 2)
+
+
+def test_statistics_that_do_not_add_are_refused():
+    with tree.double(), pytest.raises(TypeError, match="must hold numbers that add"):
+        tree.widen({"flag": jnp.ones(2, bool)})
+
+
+def test_row_keys_depend_on_the_global_number_alone():
+    key = jax.random.key(0)
+    whole = jax.random.key_data(row_keys(key, jnp.arange(10, dtype=jnp.uint32)))
+    part = jax.random.key_data(row_keys(key, jnp.arange(4, 7, dtype=jnp.uint32)))
+    np.testing.assert_array_equal(whole[4:7], part)
+    assert len({tuple(k) for k in whole.tolist()}) == 10
+
+
+@pytest.mark.parametrize(("raw", "hole"), [(np.uint8, 255), (np.float32, np.nan)])
+def test_a_batch_knows_its_holes_and_its_padding(raw, hole):
+    table = jnp.asarray(np.array([[1, hole], [0, 1], [0, 0]], raw))
+    batch = make_batch(table, jnp.uint32(5), jnp.uint32(2), jax.random.key(0), False, np.dtype(np.float32))
+    np.testing.assert_array_equal(batch.values, [[1, 0], [0, 1], [0, 0]])
+    np.testing.assert_array_equal(batch.observed[:2], [[1, 0], [1, 1]])
+    np.testing.assert_array_equal(batch.weight, [1, 1, 0])
+    np.testing.assert_array_equal(batch.rows, [5, 6, 7])

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import weakref
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from latentbits.engines.chunks import Layout, layout_for, rechunk
+from latentbits.engines.stream import StreamEngine
+
+FLOAT32 = np.dtype(np.float32)
+
+
+@given(
+    n=st.integers(1, 900),
+    cuts=st.lists(st.integers(0, 900), max_size=6),
+    rows=st.sampled_from([256, 512]),
+    per_update=st.one_of(st.none(), st.integers(1, 700)),
+)
+def test_chunks_depend_on_the_rows_alone(n, cuts, rows, per_update):
+    """Whatever the blocks, empty ones too: the same chunks, covering each row once, in order."""
+    table = np.arange(2 * n).reshape(n, 2).astype(np.float32)
+    layout = Layout(rows, FLOAT32, per_update)
+    bounds = [0, *sorted(min(c, n) for c in cuts), n]
+    blocks = [table[a:b] for a, b in pairwise(bounds)]
+    chunks, whole = list(rechunk(blocks, layout)), list(rechunk([table], layout))
+    assert [c[1:] for c in chunks] == [c[1:] for c in whole]
+    for a, b in zip(chunks, whole):
+        np.testing.assert_array_equal(a.values, b.values)
+    np.testing.assert_array_equal(np.concatenate([c.values[: c.n_rows] for c in chunks]), table)
+    assert len({c.values.shape for c in chunks}) == 1
+    assert chunks[-1].ends_update
+    ends = [c.first_row + c.n_rows for c in chunks if c.ends_update]
+    expected = list(range(per_update, n, per_update)) if per_update else []
+    assert ends == [*expected, n]
+
+
+def test_small_tables_share_few_shapes():
+    layout = Layout(4096, FLOAT32)
+    shapes = {next(rechunk([np.zeros((n, 3), np.uint8)], layout)).values.shape[0] for n in range(1, 600)}
+    assert shapes == {256, 512, 1024}
+
+
+def test_chunk_size_follows_the_budget():
+    small, large = (layout_for(1000, FLOAT32, budget).rows_per_chunk for budget in (2**20, 2**24))
+    assert small == 256
+    assert large == 4096
+
+
+def test_holes_are_found_chunk_by_chunk():
+    table = np.zeros((600, 2), np.uint8)
+    table[300, 1] = 255
+    assert [c.complete for c in rechunk([table], Layout(256, FLOAT32))] == [True, False, True]
+
+
+def test_a_stream_holds_no_more_than_a_chunk_and_a_block():
+    alive, most = 0, 0
+
+    class Block(np.ndarray):
+        """An array that can be watched."""
+
+    def gone():
+        nonlocal alive
+        alive -= 1
+
+    def blocks():
+        nonlocal alive, most
+        for _ in range(200):
+            block = np.zeros((100, 3), np.uint8).view(Block)
+            weakref.finalize(block, gone)
+            alive += 1
+            most = max(most, alive)
+            yield block
+            del block
+
+    rows = 0
+    for chunk in StreamEngine(blocks, 3).chunks(Layout(256, FLOAT32)):
+        rows += chunk.n_rows
+        del chunk
+    assert rows == 20000
+    assert most < 10

@@ -1,0 +1,328 @@
+from __future__ import annotations
+
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import sketches
+from cases import answers, bars, bits
+
+from latentbits.core.errors import DataError, FitError
+from latentbits.core.model import Stage
+from latentbits.engines.fit import fit, seed_key
+from latentbits.engines.memory import MemoryEngine
+from latentbits.engines.monitor import Limits, Monitor, Plateau
+from latentbits.engines.stream import StreamEngine
+from latentbits.models import mixture, product
+
+
+def run(model, table, seed=0, **options):
+    options.setdefault("limits", Limits(60, 1e-7))
+    return fit(model, MemoryEngine(table), seed_key(seed), **options)
+
+
+def objectives(result):
+    return np.array([r.objective for r in result.history])
+
+
+def test_the_best_restart_is_kept():
+    table = bits(k=4, d=8)
+    many = run(mixture.model(4), table, n_init=6)
+    singles = [run(mixture.model(4), table, params=None, seed=0, n_init=k + 1).objective for k in range(6)]
+    assert many.objective == max(singles) == singles[-1]
+    assert len({round(s, 3) for s in singles}) > 1  # restarts differ, so there was something to choose
+    assert many.history[-1].objective == many.objective
+
+
+def test_restarts_are_refused_where_nothing_ranks_them():
+    with pytest.raises(ValueError, match="n_init must be 1"):
+        run(sketches.noisy_or(), bits(), n_init=2)
+
+
+def test_given_params_are_where_it_starts():
+    table = bits()
+    first = run(mixture.model(3), table, limits=Limits(5, -np.inf))
+    second = run(mixture.model(3), table, params=first.params, limits=Limits(0))
+    assert second.history[0].objective == pytest.approx(first.objective, rel=1e-7)
+
+
+def test_limits():
+    table = bits(k=3)
+    assert run(mixture.model(3), table, limits=Limits(4, -np.inf)).n_iter == 4
+    result = run(mixture.model(3), table, limits=Limits(4, -np.inf))
+    assert (result.reason, len(result.history)) == ("max_iter", 5)  # four updates, five evaluated points
+    loose, tight = (run(mixture.model(3), table, limits=Limits(500, tol)) for tol in (1e-3, 1e-6))
+    assert loose.reason == tight.reason == "converged"
+    assert loose.n_iter < tight.n_iter
+    gains = np.diff(objectives(tight))[:-1] / len(table)
+    assert gains.min() >= 1e-6
+
+
+def test_time_is_up():
+    began = time.perf_counter()
+    result = run(mixture.model(3), bits(k=3), limits=Limits(10**6, -np.inf, max_time=0.3), n_init=50)
+    assert result.reason == "max_time"
+    assert time.perf_counter() - began < 20
+    assert result.objective == objectives(result).max()
+
+
+def interrupted_after(model, passes):
+    """The model, with a user who presses Ctrl-C during a later pass."""
+    seen = 0
+
+    class Impatient(MemoryEngine):
+        def chunks(self, layout):
+            nonlocal seen
+            seen += 1
+            if seen > passes:
+                raise KeyboardInterrupt
+            yield from super().chunks(layout)
+
+    return Impatient
+
+
+@pytest.mark.parametrize(
+    "model", [mixture.model(3), sketches.noisy_or(), sketches.rbm(2, "minibatch")], ids=lambda m: m.name
+)
+def test_ctrl_c_keeps_the_best_so_far(model):
+    engine = interrupted_after(model, 4)(bits())
+    result = fit(model, engine, seed_key(0), limits=Limits(1000, -np.inf))
+    assert result.reason == "interrupted"
+    assert result.n_iter == 3  # the summary was one pass
+    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(result.params))
+
+
+def test_ctrl_c_in_a_later_restart_keeps_the_finished_one():
+    table, model = bits(), mixture.model(3)
+    alone = run(model, table, limits=Limits(5, -np.inf))
+    engine = interrupted_after(model, 1 + 6 + 3)(table)
+    result = fit(model, engine, seed_key(0), limits=Limits(5, -np.inf), n_init=3)
+    assert result.reason == "interrupted"
+    np.testing.assert_array_equal(result.params.means, alone.params.means)
+
+
+def test_an_objective_that_is_no_number_is_an_error():
+    model = mixture.model(2)
+    broken = model._replace(objective=lambda p, s, stats: jnp.log(-stats.n_rows))
+    with pytest.raises(FitError, match="became nan at iteration 0"):
+        run(broken, bits())
+
+
+@pytest.mark.parametrize("model", [product.model(), mixture.model(2)], ids=lambda m: m.name)
+def test_no_rows_is_an_error(model):
+    with pytest.raises(DataError, match="no rows"):
+        fit(model, StreamEngine(lambda: iter(()), 3), seed_key(0))
+
+
+def test_plateau():
+    em = Plateau(tol=0.1, patience=1)
+    assert [em.reached(x, 10) for x in (-100, -90, -88.9, -88)] == [False, False, False, True]
+    patient = Plateau(tol=0.1, patience=3)
+    # two bad steps are taken back, the third pass gains again
+    assert [patient.reached(x, 10) for x in (-100, -200, -150, -90, -89.5, -89.4, -89.3)] == [False] * 6 + [True]
+    never = Plateau(tol=-np.inf, patience=1)
+    assert not any(never.reached(x, 10) for x in (0, 0, -1, -1))
+
+
+# ---------------------------------------------------------------- the hard cases
+
+
+def test_a_step_back():
+    """The optimiser overshoots, sees it in the next pass, goes back, and what is returned is the best point."""
+    result = run(sketches.rbm(), bits(k=3), limits=Limits(300, 1e-3), dtype="float64")
+    values = objectives(result)
+    assert np.diff(values).min() < -1  # it did overshoot
+    assert result.objective == values.max()
+    assert result.reason == "converged"
+
+
+def test_the_gradient_of_the_partition_function_reaches_the_update():
+    """The step that the first update takes is the gradient of the objective, log Z and all: finite differences."""
+    model, table, h = sketches.rbm(), bits(k=3), 1e-5
+
+    def objective_at(params):
+        return run(model, table, params=params, limits=Limits(0), dtype="float64").objective / len(table)
+
+    rng = np.random.default_rng(0)
+    start = sketches.RBMParams(jnp.asarray(rng.normal(size=(2, 6))), jnp.asarray(rng.normal(size=2)))
+    start = jax.tree.map(lambda x: np.asarray(x, float), start)
+    moved = []
+    spying = model._replace(
+        update=lambda *a: moved.append(1) or model.update(*a),
+        watch=lambda p: {f"W{i}{j}": p.W[i, j] for i in range(2) for j in range(6)},
+    )
+    watched = run(spying, table, params=start, limits=Limits(1, -np.inf), dtype="float64").history
+    assert moved
+    for i, j in ((0, 0), (1, 4)):
+        up, down = (jax.tree.map(np.copy, start) for _ in range(2))
+        up.W[i, j] += h
+        down.W[i, j] -= h
+        slope = (objective_at(up) - objective_at(down)) / (2 * h)
+        step = watched[1].watched[f"W{i}{j}"] - watched[0].watched[f"W{i}{j}"]  # twice the gradient: a step of 2
+        assert step == pytest.approx(2 * slope, rel=1e-5)
+
+
+def test_minibatches_update_many_times_a_pass():
+    model = sketches.rbm(2, "minibatch")
+    table = bits(n=950)
+    result = run(model, table, limits=Limits(100))
+    values = objectives(result)
+    assert result.n_iter == 20
+    assert len(values) == 21  # twenty passes, and one to evaluate the end
+    assert result.objective == values[-1] > values[0]
+    # the optimiser's own count: ten blocks a pass, the last one short
+    counted = model._replace(watch=lambda p: {"size": jnp.abs(p.W).max()})
+    assert run(counted, table).history[3].watched["size"] > 0
+
+
+def test_minibatch_blocks_do_not_depend_on_the_chunks():
+    model, table = sketches.rbm(2, "minibatch"), bits()
+    small, large = (run(model, table, memory_budget=b, dtype="float64") for b in (2**10, 2**22))
+    np.testing.assert_allclose(small.params.W, large.params.W, rtol=1e-10)
+
+
+def test_a_stage_grows_the_model():
+    result = run(mixture.model(5, 0.0, "split"), bits(k=5))
+    stages = list(dict.fromkeys(r.stage for r in result.history))
+    assert stages == [f"EM, {k} of 5 components" for k in (1, 2, 4, 5)]
+    assert result.params.means.shape == (5, 6)
+
+
+def test_samples_are_fresh_at_every_pass_and_follow_the_row():
+    """With the parameters held still, two passes of a sampled model differ; two runs do not."""
+    model = sketches.noisy_or()
+    still = model._replace(update=lambda state, params, shared, stats, progress: (state, params))
+    a, b = (objectives(run(still, bits(), seed=1)) for _ in range(2))
+    assert len(set(a.tolist())) > len(a) // 2
+    np.testing.assert_array_equal(a, b)
+
+
+def test_a_row_keeps_its_state_in_memory_and_does_without_in_a_stream():
+    """Ages of the Gibbs chains: in memory they grow with the passes, in a stream every pass begins anew."""
+    ages = {}
+    model = sketches.noisy_or()
+
+    def spying(name):
+        def e_step(params, shared, batch, row_state):
+            stats, state = model.e_step(params, shared, batch, row_state)
+            age = jnp.max(row_state["age"]).astype(batch.values.dtype)
+            return (stats, age * batch.weight.sum()), state
+
+        return model._replace(
+            e_step=lambda *a: _with_age(e_step, *a),
+            update=lambda state, params, shared, stats, progress: (state, params),
+            watch=lambda p: {},
+            objective=lambda p, s, stats: stats.age / stats.n_rows,
+        )
+
+    table = bits()
+    for name, engine in {
+        "memory": MemoryEngine(table),
+        "stream": StreamEngine(lambda: iter([table]), table.shape[1]),
+    }.items():
+        ages[name] = objectives(fit(spying(name), engine, seed_key(0), limits=Limits(4))).tolist()
+    assert ages["memory"][:4] == [0, 1, 2, 3]
+    assert set(ages["stream"]) == {0}
+
+
+class _Aged(sketches.NoisyOrStats):
+    age: object = None
+
+
+def _with_age(e_step, *args):
+    (stats, age), state = e_step(*args)
+    return _Aged(stats.n_rows, stats.log_joint, stats.s, stats.share, age), state
+
+
+def test_one_newton_step_a_pass_finds_the_optimum():
+    """Adaptive quadrature with a warm start per row against one that starts cold and takes its time."""
+    table = answers(n=900)
+    warm = run(sketches.trait(), table, dtype="float64", limits=Limits(200, 1e-10))
+    stream = StreamEngine(lambda: iter([table]), table.shape[1])
+    cold = fit(sketches.trait(), stream, seed_key(0), dtype="float64", limits=Limits(200, 1e-10))
+    assert warm.objective == pytest.approx(cold.objective, abs=1e-4)
+    np.testing.assert_allclose(warm.params.w, cold.params.w, atol=1e-3)
+
+
+def test_the_threshold_of_a_truncated_model_comes_from_the_pass_before():
+    """The first pass uses every row, later ones leave out about the tenth with the least evidence."""
+    model = sketches.sparse_coding(4, 2, 0.9, True)
+    used = model._replace(objective=lambda p, s, stats: stats.used / stats.n_rows)
+    shares = objectives(run(used, bars(), limits=Limits(30)))
+    assert shares[0] == 1
+    assert 0.85 < shares[-1] < 0.99
+
+
+def test_watched_scalars_are_in_the_history():
+    result = run(sketches.sparse_coding(), bars(), limits=Limits(10))
+    assert set(result.history[0].watched) == {"sparseness", "noise"}
+    assert result.history[-1].watched["noise"] < result.history[0].watched["noise"]
+
+
+def test_a_stage_may_end_by_its_own_word():
+    base = mixture.model(2)
+
+    def update(state, params, shared, stats, progress):
+        return state + 1, base.update(None, params, shared, stats, progress)[1]
+
+    model = base._replace(
+        start=lambda p: jnp.zeros((), int),
+        prepare=lambda params, state, progress: base.prepare(params, None, progress),
+        update=update,
+        done=lambda state: state >= 3,
+    )
+    result = run(model, bits(), limits=Limits(50, -np.inf))
+    assert (result.n_iter, result.reason) == (3, "converged")
+    assert result.objective == objectives(result)[-1]
+
+
+def test_progress_tells_iteration_and_step():
+    seen = []
+    base = mixture.model(2)
+
+    def update(state, params, shared, stats, progress):
+        jax.debug.callback(
+            lambda i, m, s, f: seen.append((int(i), int(m), int(s), float(f))),
+            progress.iteration,
+            progress.max_iter,
+            progress.step,
+            progress.fraction,
+        )
+        return base.update(state, params, shared, stats, progress)
+
+    model = base._replace(update=update, stages=(Stage(rows_per_update=400, max_iter=2, tol=-np.inf),))
+    run(model, bits(n=700))
+    jax.effects_barrier()
+    assert seen == [(0, 2, 0, 0.0), (0, 2, 1, 0.0), (1, 2, 2, 0.5), (1, 2, 3, 0.5)]
+
+
+def test_no_bar_where_nobody_looks(capfd):
+    run(mixture.model(2), bits(), verbose=1)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_bar_where_somebody_does(monkeypatch):
+    import io
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    with Monitor(Limits(), verbose=1, label="mixture") as monitor:
+        monitor.begin_stage(0, 3, "EM", 100)
+    assert "mixture: EM (1 of 3)" in terminal.getvalue()
+
+
+def test_the_global_setting_of_jax_changes_nothing():
+    """A user with 64 bits switched on gets the same float32 fit, and finds the switch where it was."""
+    table = bits()
+    plain = run(mixture.model(3), table)
+    with jax.enable_x64(True):
+        wide = run(mixture.model(3), table)
+        assert jax.config.jax_enable_x64
+    np.testing.assert_array_equal(plain.params.means, wide.params.means)
+    assert not jax.config.jax_enable_x64

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cases import bits
+from sklearn.model_selection import ShuffleSplit
+
+from latentbits import BernoulliMixture, BernoulliProduct, compare
+
+TABLE = bits(n=400, d=8, k=2)
+
+
+def test_the_table_and_its_numbers():
+    result = compare(TABLE, {"a": BernoulliProduct(), "b": BernoulliMixture(2, random_state=0)})
+    assert [e.name for e in result.entries] == ["b", "a"]
+    best, other = result.entries
+    train, test = next(ShuffleSplit(1, test_size=0.25, random_state=0).split(TABLE))
+    expected = -BernoulliProduct().fit(TABLE[train]).score_samples(TABLE[test]) / np.log(2)
+    np.testing.assert_allclose(result.row_bits["a"], expected, rtol=1e-6)
+    assert other.bits_per_row == pytest.approx(expected.mean())
+    assert other.error == pytest.approx(expected.std(ddof=1) / 10)
+    difference = expected - result.row_bits["b"]
+    assert other.behind == pytest.approx(difference.mean())
+    assert other.behind_error == pytest.approx(difference.std(ddof=1) / 10)
+    assert best.behind == best.behind_error == 0
+    text = str(result)
+    assert "best" in text
+    assert "bits/row" in text
+
+
+def test_folds_hold_every_row_out_once():
+    result = compare(TABLE, [BernoulliProduct()], n_folds=4)
+    assert result.n_rows == 400
+
+
+def test_the_default_models_fit_the_size():
+    names = [e.name for e in compare(TABLE[:30]).entries]
+    assert set(names) == {"independent bits", "mixture of 2"}
+
+
+def test_nothing_to_compare():
+    with pytest.raises(ValueError, match="models is empty"):
+        compare(TABLE, {})

@@ -1,0 +1,54 @@
+"""scikit-learn's own checks, on every estimator.
+
+Their data are real numbers, so the estimators run with `binarize`; strict mode has tests of its own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from latentbits import BernoulliMixture, BernoulliProduct
+
+ESTIMATORS = [
+    BernoulliProduct(binarize=0.5),
+    BernoulliProduct(binarize=0.0),
+    BernoulliMixture(binarize=0.5),
+    BernoulliMixture(binarize=0.0, init="split"),
+]
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learn_compatible(estimator, check):
+    check(estimator)
+
+
+def test_grid_search_chooses_by_held_out_likelihood(two_groups):
+    search = GridSearchCV(BernoulliMixture(random_state=0), {"n_components": [1, 2], "smoothing": [0.5, 2.0]}, cv=3)
+    search.fit(two_groups)
+    assert search.best_params_["n_components"] == 2
+
+
+def test_features_in_a_pipeline(two_groups):
+    y = (two_groups[:, 0] + two_groups[:, 1] > 1).astype(int)
+    pipe = make_pipeline(BernoulliMixture(2, random_state=0), LogisticRegression())
+    assert pipe.fit(two_groups, y).score(two_groups, y) > 0.8
+
+
+def test_clones_are_equal_and_not_fitted(two_groups):
+    m = BernoulliMixture(3, smoothing=0.25, random_state=1).fit(two_groups)
+    copy = clone(m)
+    assert copy.get_params() == m.get_params()
+    assert not hasattr(copy, "means_")
+
+
+@pytest.fixture
+def two_groups():
+    rng = np.random.default_rng(0)
+    means = np.array([[0.9, 0.8, 0.1, 0.2, 0.5], [0.1, 0.2, 0.9, 0.8, 0.5]])
+    return (rng.random((300, 5)) < means[rng.integers(2, size=300)]).astype(int)

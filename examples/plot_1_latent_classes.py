@@ -28,16 +28,16 @@ for k, m in fits.items():
 
 # %%
 # The Bayesian information criterion is smallest for three classes: slides that nobody calls carcinoma, slides that nearly
-# all do, and a class in between in which pathologists differ: B, E and G say yes, the others mostly no.
+# all do, and a class in between on which pathologists differ: B, E and G mostly say yes, C, D and F say no.
 
 m = fits[3]
 order = np.argsort(m.means_.mean(axis=1))
-fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), width_ratios=[3, 2], layout="constrained")
+fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4.4), width_ratios=[3, 2], layout="constrained")
 names = list("ABCDEFG")
 for i, colour, marker in zip(order, ("#4477aa", "#ccbb44", "#cc6677"), "osD", strict=True):
     left.plot(names, m.means_[i], color=colour, marker=marker, label=f"{m.weights_[i]:.0%} of the slides")
 left.set(xlabel="pathologist", ylabel="P(says carcinoma)", ylim=(-0.03, 1.03), title="Three kinds of slides")
-left.legend(frameon=False, loc="center left", bbox_to_anchor=(0, 0.62))
+fig.legend(*left.get_legend_handles_labels(), frameon=False, loc="outside lower left", ncols=3)
 
 bic = [(k - 1 + k * d) * np.log(n) - 2 * fits[k].log_likelihood(X) for k in fits]
 right.plot(list(fits), bic, color="#555555", marker="o")

@@ -167,22 +167,34 @@ class Model(NamedTuple):
         ``objective(params, shared, stats) -> number``
             The row part plus what is no sum over rows (a prior, -n log Z), for the parameters that made `stats`.
 
-    Use (`row` functions are given a batch and answer per row)
+    Use (answers are per row of the batch)
         ``log_likelihood(params, shared, batch) -> LogLikelihood``
-        ``infer(params, shared, batch) -> posterior``  with at least `mean` and `mode`, (rows, latents)
-        ``decode(params, latents) -> P(bit = 1 | latents)``, or the mean of a real column
-        ``complete(params, shared, batch) -> E[P(bit = 1 | latents) | observed]``, (rows, columns)
-        ``sample(params, shared, keys) -> rows``, one per key
+            log p(x), missing bits marginalised.
+        ``infer(params, shared, batch) -> posterior``
+            With at least `mean` and `mode`, (rows, latents).
+        ``decode(params, latents) -> P(bit = 1 | latents)``
+            Or the mean of a real column.
+        ``complete(params, shared, batch) -> E[P(bit = 1 | latents) | observed]``
+            (rows, columns); not the decoding of a mean.
+        ``sample(params, shared, keys) -> rows``
+            One per key.
 
     Optional
-        ``start(params) -> state``: the optimiser's first state.
-        ``start_rows(params, shared, batch) -> row_state``: a small state per row (a warm start, a Gibbs chain).  An
-            engine that keeps rows calls it once a stage, one that does not, at every pass; the result of learning
-            may not depend on which beyond the stopping tolerance.
-        ``done(state) -> bool``: learning of a stage may end by what its update has seen.
-        ``watch(params) -> {name: number}``: scalars to keep in the history.
-        ``row_floats``: numbers that the E-step holds per row at its widest, the row itself apart; sets the chunk size.
-        ``needs_summary``: False spares the pass that makes the `Summary`; `init` may then use its shapes alone.
+        ``start(params) -> state``
+            The optimiser's first state.
+        ``start_rows(params, shared, batch) -> row_state``
+            A small state per row (a warm start, a Gibbs chain).  An engine that keeps rows calls it once a stage, one
+            that does not, at every pass; the result of learning may not depend on which beyond the stopping tolerance.
+        ``done(state) -> bool``
+            Learning of a stage may end by what its update has seen.
+        ``watch(params) -> {name: number}``
+            Scalars to keep in the history.
+        ``row_floats``
+            Numbers that the E-step holds per row at its widest, the row itself apart; sets the chunk size.
+        ``stages``
+            The legs of learning, in order.
+        ``needs_summary``
+            False spares the pass that makes the `Summary`; `init` may then use its shapes alone.
     """
 
     name: str

@@ -61,7 +61,7 @@ def pomegranate_():
         from pomegranate.distributions import Bernoulli
         from pomegranate.gmm import GeneralMixtureModel
 
-        parts = [Bernoulli(torch.tensor(m, dtype=torch.float32)) for m in means]
+        parts = [Bernoulli(torch.tensor(m, dtype=torch.float32), check_data=False) for m in means]
         priors = torch.tensor(weights, dtype=torch.float32)
         model = GeneralMixtureModel(parts, priors=priors, max_iter=iterations, tol=-1e30, check_data=False)
         model.fit(torch.from_numpy(X))
@@ -83,7 +83,13 @@ def stepmix_():
                 self._mm.parameters["pis"] = means.copy()
 
         model = Started(
-            len(weights), measurement="binary", max_iter=iterations, abs_tol=0, rel_tol=0, progress_bar=0, random_state=0
+            len(weights),
+            measurement="binary",
+            max_iter=iterations,
+            abs_tol=0,
+            rel_tol=0,
+            progress_bar=0,
+            random_state=0,
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -194,7 +200,8 @@ def main() -> None:
                     continue
                 results[name].append(json.loads(done.stdout.splitlines()[-1]))
     print(f"{options.rows} x {options.columns} bits, {options.components} components, {options.rounds} rounds; medians")
-    print(f"{'':<20}{'ms/iteration':>14}{'times ours':>12}{'peak MB':>9}{'x data':>8}{'nats/row':>14}{'rel. to float64':>17}")
+    heads = f"{'ms/iteration':>14}{'times ours':>12}{'peak MB':>9}{'x data':>8}{'nats/row':>14}{'rel. to float64':>17}"
+    print(f"{'':<20}{heads}")
     ours = results["latentbits"]
     wide = results["latentbits float64"]
     reference = wide[0]["log_likelihood"] if wide else np.nan

@@ -85,10 +85,13 @@ def _write_datasets() -> None:
     """The registry of public sets as a table."""
     from latentbits.data.fetch import datasets
 
-    lines = ["| name | rows × columns | access | what it is |", "|---|---|---|---|"]
-    for info in datasets():
-        lines.append(f"| `{info.name}` | {' × '.join(map(str, info.shape))} | {info.access} | {info.description} |")
-    (Path(__file__).parent / "api" / "generated" / "datasets.txt").write_text("\n".join(lines) + "\n", "utf-8")
+    head = ["| name | rows × columns | access | what it is |", "|---|---|---|---|"]
+    rows = [
+        f"| `{info.name}` | {' × '.join(map(str, info.shape))} | {info.access} | {info.description} |"
+        for info in datasets()
+    ]
+    path = Path(__file__).parent / "api" / "generated" / "datasets.txt"
+    path.write_text("\n".join([*head, *rows, ""]), "utf-8")
 
 
 _write_help()

@@ -251,7 +251,7 @@ def test_points_of_the_wrong_dimension():
 
 
 def test_a_fit_that_did_not_converge_says_so(X):
-    with pytest.warns(ConvergenceWarning, match="stopped by max_iter after 2 iterations"):
+    with pytest.warns(ConvergenceWarning, match="reached max_iter after 2 iterations"):
         m = BernoulliMixture(3, random_state=0, max_iter=2).fit(X)
     assert not m.converged_
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from latentbits.cli.console import common_options, give, interrupts, print_table, say
+from latentbits.cli.console import common_options, give, print_table, say
 from latentbits.cli.inputs import Reading, load_model, reading_options, to_apply
 
 __all__ = ["complete", "sample", "score", "transform"]
@@ -54,8 +54,7 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
 
     use_compile_cache()
     model, rows = to_apply(model_path, source, reading)
-    with interrupts(end_command=True):
-        nats = model.score_samples(rows.values)
+    nats = model.score_samples(rows.values)
     if per_row is not None:
         _write(per_row, nats[:, None], ["log_likelihood"])
     error = float(np.std(nats, ddof=1) / math.sqrt(len(nats))) if len(nats) > 1 else math.nan
@@ -100,8 +99,7 @@ def transform(model_path: str, source: str, reading: Reading, output: str, as_js
     names = [str(name) for name in model.get_feature_names_out()]
     if not names:
         raise DataError(f"{model_path} is a {type(model).__name__}, which has no hidden causes to write")
-    with interrupts(end_command=True):
-        latents = model.transform(rows.values)
+    latents = model.transform(rows.values)
     _write(output, latents, names)
     give({"output": output, "n_rows": len(latents), "columns": names}, as_json)
 
@@ -122,8 +120,7 @@ def complete(model_path: str, source: str, reading: Reading, output: str, as_jso
     model, rows = to_apply(model_path, source, reading)
     stored = rows.values.data if hasattr(rows.values, "tocsr") else rows.values
     n_missing = int(np.isnan(stored).sum()) if stored.dtype.kind == "f" else 0
-    with interrupts(end_command=True):
-        filled = model.complete(rows.values)
+    filled = model.complete(rows.values)
     say(f"filled in {n_missing} cells" if n_missing else "nothing is missing: the rows stay as they are")
     _write(output, filled, rows.names)
     give({"output": output, "n_rows": len(filled), "n_filled": n_missing}, as_json)
@@ -141,8 +138,7 @@ def sample(model_path: str, n_rows: int, seed: int, output: str, as_json: bool) 
 
     use_compile_cache()
     model, names = load_model(model_path)
-    with interrupts(end_command=True):
-        bits = model.sample(n_rows, random_state=seed)
+    bits = model.sample(n_rows, random_state=seed)
     _write(output, bits, names)
     give({"output": output, "n_rows": len(bits), "n_columns": bits.shape[1], "seed": seed}, as_json)
 

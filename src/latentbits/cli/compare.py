@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from latentbits.cli.console import common_options, give, interrupts, print_table, say
+from latentbits.cli.console import common_options, give, print_table, say
 from latentbits.cli.inputs import Reading, check_bits, load_rows, reading_options
 
 __all__ = ["as_dict", "compare", "models_option", "named_models", "show_comparison"]
@@ -66,8 +66,7 @@ def compare(
     named = named_models(models, rows.shape[0], seed, restarts, binarize)
     held_out = f"{folds} folds" if folds else f"{test_size:.0%} of the rows held out"
     say(f"fitting {', '.join(named)} ({held_out})")
-    with interrupts(end_command=True):
-        found = run_comparison(rows.values, named, test_size=test_size, n_folds=folds, random_state=seed)
+    found = run_comparison(rows.values, named, test_size=test_size, n_folds=folds, random_state=seed)
     give({"source": source, **as_dict(found)}, as_json, lambda: show_comparison(found))
 
 

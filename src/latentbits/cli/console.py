@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import signal
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,7 +11,7 @@ from typing import Any
 
 import click
 
-__all__ = ["Interrupted", "common_options", "give", "interrupts", "print_table", "say", "told_warnings", "wants_debug"]
+__all__ = ["common_options", "give", "print_table", "say", "told_warnings", "wants_debug"]
 
 
 def say(text: str) -> None:
@@ -85,39 +83,3 @@ def _set_debug(ctx: click.Context, parameter: click.Parameter, value: bool) -> N
 def wants_debug(ctx: click.Context) -> bool:
     """Whether --debug was given, before or after the name of the command."""
     return bool(ctx.find_root().params.get("debug"))
-
-
-# --- Ctrl-C ---
-
-
-class Interrupted(BaseException):
-    """Ctrl-C in a command of several fits.
-
-    A fit takes KeyboardInterrupt as "keep what you have", and the next fit would then begin; this one ends the
-    command.
-    """
-
-
-@contextmanager
-def interrupts(*, end_command: bool) -> Iterator[threading.Event]:
-    """Watch for Ctrl-C; the event tells afterwards whether it came.
-
-    Parameters
-    ----------
-    end_command
-        Raise `Interrupted`, which no fit catches; otherwise the ordinary KeyboardInterrupt.
-    """
-    came = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield came  # only the main thread may handle signals
-        return
-
-    def handle(number: int, frame: Any) -> None:
-        came.set()
-        raise Interrupted if end_command else KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, handle)
-    try:
-        yield came
-    finally:
-        signal.signal(signal.SIGINT, before)

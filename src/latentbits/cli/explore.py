@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from latentbits.cli.compare import as_dict, models_option, named_models, show_comparison
-from latentbits.cli.console import common_options, give, interrupts, say, told_warnings
+from latentbits.cli.console import common_options, give, say
 from latentbits.cli.inputs import Reading, Rows, check_bits, load_rows, reading_options
 
 if TYPE_CHECKING:
@@ -79,14 +79,13 @@ def explore(
 
     named = named_models(models, rows.shape[0], seed, restarts, binarize)
     say(f"fitting {', '.join(named)} ({TEST_SIZE:.0%} of the rows held out)")
-    with interrupts(end_command=True):
-        found = compare(rows.values, named, test_size=TEST_SIZE, random_state=seed)
-        if not as_json:
-            show_comparison(found)
-        say("looking at what was found")
-        seen = _look(rows, shape, named, found, seed, binarize)
-        say(f"drawing {path}")
-        save_figure(draw_exploration(seen), path)
+    found = compare(rows.values, named, test_size=TEST_SIZE, random_state=seed)
+    if not as_json:
+        show_comparison(found)
+    say("looking at what was found")
+    seen = _look(rows, shape, found, seed, binarize)
+    say(f"drawing {path}")
+    save_figure(draw_exploration(seen), path)
     sentences = findings(seen)
 
     def show() -> None:
@@ -106,24 +105,18 @@ def _figure_path(out: str) -> Path:
     return path
 
 
-def _look(
-    rows: Rows, shape: tuple[int, int] | None, named: dict[str, Any], found: Any, seed: int, binarize: float | None
-) -> Exploration:
-    """All that the figure shows: the best model fitted again to the same rows, and tried on the held-out ones."""
+def _look(rows: Rows, shape: tuple[int, int] | None, found: Any, seed: int, binarize: float | None) -> Exploration:
+    """All that the figure shows: the best model, and how it does on the held-out rows."""
     import numpy as np
-    from sklearn.base import clone
-    from sklearn.model_selection import ShuffleSplit
 
     from latentbits.report import summaries
 
-    # the split that `compare` made
-    ((train, test),) = ShuffleSplit(1, test_size=TEST_SIZE, random_state=seed).split(rows.values)
-    best = next((e.name for e in found.entries if hasattr(named[e.name], "n_components")), found.entries[0].name)
-    with told_warnings():
-        model = clone(named[best]).fit(rows.values[train])
+    names = [entry.name for entry in found.entries]
+    best = next((name for name in names if hasattr(found.fitted[name], "n_components")), names[0])
+    model = found.fitted[best]
     weights, means = getattr(model, "weights_", np.ones(1)), np.atleast_2d(model.means_)
     order = summaries.by_share(weights)
-    held_out = summaries.dense_bits(rows.values[test], binarize)
+    held_out = summaries.dense_bits(rows.values[found.rows], binarize)
     rng = np.random.default_rng(seed)
     hidden = summaries.hide_lower_half(len(held_out), shape) if shape else summaries.hide_some(held_out.shape, rng)
     given = np.where(hidden, np.nan, held_out)
@@ -133,8 +126,8 @@ def _look(
         source=rows.source,
         n_rows=rows.shape[0],
         n_columns=rows.shape[1],
-        n_held_out=len(test),
-        models=tuple(e.name for e in found.entries),
+        n_held_out=found.n_rows,
+        models=tuple(names),
         bits=np.array([e.bits_per_row for e in found.entries]),
         errors=np.array([e.error for e in found.entries]),
         behind=np.array([e.behind for e in found.entries]),
@@ -144,7 +137,7 @@ def _look(
         means=means[order],
         column_names=rows.names or tuple(f"column {j}" for j in range(rows.shape[1])),
         image_shape=shape,
-        history=-model.history_ / len(train) / np.log(2),
+        history=-model.history_ / (rows.shape[0] - found.n_rows) / np.log(2),
         truth=held_out[examples],
         given=given[examples],
         completed=completed[examples],

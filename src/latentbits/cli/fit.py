@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from latentbits.cli.console import common_options, give, interrupts, say, told_warnings
+from latentbits.cli.console import common_options, give, say, told_warnings
 from latentbits.cli.inputs import Reading, fit_named, load_rows, reading_options
 
 __all__ = ["fit"]
@@ -82,7 +82,7 @@ def fit(
         estimator = BernoulliProduct(**shared)
         say("fitting independent bits")
     began = time.perf_counter()
-    with interrupts(end_command=False) as interrupted, told_warnings():
+    with told_warnings():
         fit_named(estimator, rows)
     seconds = time.perf_counter() - began
     objective = float(max(estimator.history_))
@@ -98,9 +98,10 @@ def fit(
         "n_columns": rows.shape[1],
         "n_iter": int(estimator.n_iter_),
         "converged": bool(estimator.converged_),
+        "stop_reason": estimator.stop_reason_,
         "objective": objective,
         "seconds": seconds,
     }
     give(result, as_json)
-    if interrupted.is_set():
+    if estimator.stop_reason_ == "interrupted":
         raise KeyboardInterrupt  # the model is safe; whoever pressed the key also stops the script around us

@@ -13,7 +13,7 @@ import click
 from latentbits import __version__
 from latentbits.cli.apply import complete, sample, score, transform
 from latentbits.cli.compare import compare
-from latentbits.cli.console import Interrupted, say, wants_debug
+from latentbits.cli.console import say, wants_debug
 from latentbits.cli.data import data
 from latentbits.cli.explore import explore
 from latentbits.cli.fit import fit
@@ -52,7 +52,7 @@ class Tool(click.Group):
             return super().invoke(ctx)
         except BrokenPipeError:
             raise  # click knows what to do when `| head` has seen enough
-        except (KeyboardInterrupt, Interrupted):
+        except KeyboardInterrupt:
             say("interrupted")
             ctx.exit(130)
         except EXPECTED as error:

@@ -142,10 +142,6 @@ class Stage(NamedTuple):
     comparable: bool = True
 
 
-def _no_state(params: Params) -> State:
-    return None
-
-
 def _nothing(params: Params) -> dict[str, Array]:
     return {}
 
@@ -210,7 +206,7 @@ class Model(NamedTuple):
     sample: Callable[[Params, Shared, Key[Array, " rows"]], Float[Array, "rows columns"]]
     row_floats: int
     stages: tuple[Stage, ...] = (Stage(),)
-    start: Callable[[Params], State] = _no_state
+    start: Callable[[Params], State] | None = None
     start_rows: Callable[[Params, Shared, Batch], RowState] | None = None
     done: Callable[[State], Array] | None = None
     watch: Callable[[Params], dict[str, Array]] = _nothing

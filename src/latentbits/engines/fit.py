@@ -244,7 +244,7 @@ class _StageRun:
 
     def _start(self, params: PyTree) -> _Position:
         with tree.double():
-            state = _call(self.model.start, params)
+            state = None if self.model.start is None else _call(self.model.start, params)
         shared, *in_rows = prepare(self.model, self.layout.dtype, params, state, self._clock(0))
         return _Position(params, state, shared, *in_rows)
 

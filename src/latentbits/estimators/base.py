@@ -104,19 +104,15 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             verbose=self.verbose,
         )
         self._adopt(result)
-        if result.reason != "converged":
-            warnings.warn(
-                f"{type(self).__name__} did not converge: it stopped by {result.reason} after {result.n_iter} "
-                "iterations and keeps the best parameters so far; raise max_iter or max_time, or tol",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        if not self.converged_:
+            warnings.warn(_not_converged(type(self).__name__, result), ConvergenceWarning, stacklevel=2)
         return self
 
     def _adopt(self, result: FitResult) -> None:
         self.params_ = result.params
         self.history_ = np.array([r.objective for r in result.history])
         self.n_iter_ = result.n_iter
+        self.stop_reason_ = result.reason
         self.converged_ = result.reason == "converged"
         self._expose()
 
@@ -288,6 +284,15 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = []  # `dtype` says in what precision answers come, not X
         return tags
+
+
+def _not_converged(name: str, result: FitResult) -> str:
+    why, advice = {
+        "max_iter": ("reached max_iter", "raise max_iter or tol"),
+        "max_time": ("ran out of max_time", "raise max_time or tol"),
+        "interrupted": ("was interrupted", "fit again to go on"),
+    }[result.reason]
+    return f"{name} {why} after {result.n_iter} iterations and keeps the best parameters so far; {advice}"
 
 
 def _join(parts: Iterator[PyTree]) -> Any:

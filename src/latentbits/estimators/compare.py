@@ -16,6 +16,7 @@ from sklearn.utils import check_array
 
 from latentbits.estimators.mixture import BernoulliMixture
 from latentbits.estimators.product import BernoulliProduct
+from latentbits.estimators.validate import encode_bits
 
 __all__ = ["Comparison", "Entry", "compare", "default_models"]
 
@@ -33,7 +34,7 @@ class Entry:
     behind, behind_error
         How many bits per row more than the best model, and the standard error of that difference, row by row.
     seconds
-        Time to fit, all folds together, compilation included.
+        Time to fit and to score, all folds together, compilation included.
     converged
         Whether every fit converged.
     """
@@ -49,11 +50,27 @@ class Entry:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Entries, best first, and the held-out log2 p(x) of every row under every model."""
+    """What a comparison found.
+
+    Attributes
+    ----------
+    entries
+        One for each model, best first.
+    n_rows
+        Number of held-out rows.
+    row_bits
+        -log2 p(x) of every held-out row under every model.
+    rows
+        Numbers of the held-out rows in X, in the order of `row_bits`.
+    fitted
+        The fitted models; with folds, those of the last fold.
+    """
 
     entries: tuple[Entry, ...]
     n_rows: int
     row_bits: Mapping[str, np.ndarray]
+    rows: np.ndarray
+    fitted: Mapping[str, Any]
 
     def __str__(self) -> str:
         width = max(5, *(len(e.name) for e in self.entries))
@@ -114,21 +131,20 @@ def compare(
     """
     X = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite="allow-nan", ensure_min_samples=2)
     named = _named(models, X.shape[0], random_state, verbose)
+    for threshold in {getattr(m, "binarize", None) for m in named.values()}:
+        encode_bits(X, binarize=threshold)  # a value that is no bit is named by its row in X, not in a split of it
     if n_folds is None:
         splits = list(ShuffleSplit(1, test_size=test_size, random_state=random_state).split(X))
     else:
         splits = list(KFold(n_folds, shuffle=True, random_state=random_state).split(X))
-    row_bits, seconds, converged = {}, {}, {}
+    row_bits, seconds, converged, last = {}, {}, {}, {}
     for name, estimator in named.items():
-        began, parts, good = time.perf_counter(), [], True
-        for train, test in splits:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # told in the table
-                fitted = clone(estimator).fit(X[train])
-            good &= bool(getattr(fitted, "converged_", True))
-            parts.append(-fitted.score_samples(X[test]) / np.log(2))
-        row_bits[name], converged[name] = np.concatenate(parts), good
+        began = time.perf_counter()
+        fits = [_fit(estimator, X[train]) for train, _ in splits]
+        row_bits[name] = np.concatenate([-m.score_samples(X[test]) / np.log(2) for m, (_, test) in zip(fits, splits)])
         seconds[name] = time.perf_counter() - began
+        converged[name] = all(getattr(m, "converged_", True) for m in fits)
+        last[name] = fits[-1]
     best = min(row_bits, key=lambda name: row_bits[name].mean())
     entries = []
     for name, bits in row_bits.items():
@@ -145,7 +161,17 @@ def compare(
             )
         )
     entries.sort(key=lambda e: e.bits_per_row)
-    return Comparison(tuple(entries), len(row_bits[best]), row_bits)
+    rows = np.concatenate([test for _, test in splits])
+    return Comparison(tuple(entries), len(rows), row_bits, rows, last)
+
+
+def _fit(estimator: Any, X: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # told in the table
+        fitted = clone(estimator).fit(X)
+    if getattr(fitted, "stop_reason_", None) == "interrupted":
+        raise KeyboardInterrupt  # half of a comparison is none
+    return fitted
 
 
 def _named(models: Any, n_rows: int, random_state: Any, verbose: int) -> dict[str, Any]:

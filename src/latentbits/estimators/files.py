@@ -52,7 +52,7 @@ def save(estimator: LatentModel, path: str | PathLike[str]) -> None:
         "n_features": int(estimator.n_features_in_),
         "feature_names": None if names is None else [str(name) for name in names],
         "n_iter": int(estimator.n_iter_),
-        "converged": bool(estimator.converged_),
+        "stop_reason": estimator.stop_reason_,
     }
     header["sha256"] = _digest(header, tensors)
     _write_atomically(Path(path), to_bytes(tensors, metadata={"latentbits": json.dumps(header)}))
@@ -127,7 +127,8 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentMo
             raise ModelFileError(f"{len(names)} feature_names for {estimator.n_features_in_} columns")
         estimator.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
     estimator.history_ = history
-    estimator.n_iter_, estimator.converged_ = int(header["n_iter"]), bool(header["converged"])
+    estimator.n_iter_, estimator.stop_reason_ = int(header["n_iter"]), str(header["stop_reason"])
+    estimator.converged_ = estimator.stop_reason_ == "converged"
     estimator._expose()
     return estimator
 

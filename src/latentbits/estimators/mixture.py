@@ -55,8 +55,16 @@ class BernoulliMixture(LatentModel):
         P(bit = 1) of each column in each component.
     history_ : ndarray
         Objective (log-likelihood with the prior of `smoothing`, nats) of every iteration.
-    n_iter_, converged_, n_features_in_, feature_names_in_
-        As everywhere.
+    n_iter_ : int
+        Iterations of the restart that was kept.
+    converged_ : bool
+        Whether it stopped because an iteration gained less than `tol`.
+    stop_reason_ : str
+        "converged", "max_iter", "max_time" or "interrupted".
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Names of the columns, where X was a frame.
 
     Examples
     --------

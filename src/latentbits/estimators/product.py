@@ -41,8 +41,16 @@ class BernoulliProduct(LatentModel):
         P(bit = 1) of each column.
     history_ : ndarray
         Objective (log-likelihood with the prior of `smoothing`, nats) before and after the update.
-    n_iter_, converged_, n_features_in_, feature_names_in_
-        As everywhere.
+    n_iter_ : int
+        1, the one pass.
+    converged_ : bool
+        True, unless the pass was interrupted.
+    stop_reason_ : str
+        "converged", "max_iter", "max_time" or "interrupted".
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Names of the columns, where X was a frame.
 
     Examples
     --------

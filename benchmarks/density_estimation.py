@@ -31,7 +31,7 @@ def main() -> None:
     warnings.simplefilter("ignore", ConvergenceWarning)
     for name in options.names:
         data = load_dataset(name)
-        train, valid, test = (data.split(part) for part in ("train", "valid", "test"))
+        train, valid, test = (data.split(part).X for part in ("train", "valid", "test"))
         began = time.perf_counter()
         product = BernoulliProduct().fit(train).score(test)
         tried = []

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
+from latentbits.core.batch import MISSING
 from latentbits.core.special import TINY
+from latentbits.estimators.validate import encode_bits
 
 __all__ = ["log_loss", "reconstruction", "single_bit_error"]
 
@@ -28,7 +30,7 @@ def log_loss(model: Any, X: Any) -> float:
     X : array-like of shape (n_rows, n_columns)
         Bits, NaN for missing.
     """
-    bits = _bits(X)
+    bits = _bits(model, X)
     return float(-np.sum(model.score_samples(X)) / np.log(2) / np.sum(~np.isnan(bits)))
 
 
@@ -48,7 +50,7 @@ def single_bit_error(model: Any, X: Any, n_bits: int | None = 5, random_state: A
     random_state : int, Generator or None
         Seed of the choice.
     """
-    bits = _bits(X)
+    bits, values = _bits(model, X), _values(X)
     rng = np.random.default_rng(random_state)
     # a random order of the columns for each row, its missing bits last
     order = np.argsort(rng.random(bits.shape) + np.isnan(bits), axis=1)
@@ -59,7 +61,7 @@ def single_bit_error(model: Any, X: Any, n_bits: int | None = 5, random_state: A
         known = ~np.isnan(truth)
         if not known.any():
             continue
-        hidden = bits[known].copy()
+        hidden = values[known]
         at = np.arange(len(hidden)), column[known]
         hidden[at] = np.nan
         guess = np.asarray(model.complete(hidden))[at] > 0.5
@@ -81,7 +83,7 @@ def reconstruction(model: Any, X: Any) -> float:
     X : array-like of shape (n_rows, n_columns)
         Bits; missing ones cost nothing.
     """
-    bits = _bits(X)
+    bits = _bits(model, X)
     p = np.asarray(model.inverse_transform(model.posterior(X).mode), np.float64)
     p = np.clip(p, TINY, 1 - TINY)
     cost = -np.where(bits > 0.5, np.log2(p), np.log2(1 - p))
@@ -89,5 +91,12 @@ def reconstruction(model: Any, X: Any) -> float:
     return float(np.sum(cost[seen]) / np.sum(seen))
 
 
-def _bits(X: Any) -> np.ndarray:
-    return check_array(X, dtype=np.float64, ensure_all_finite="allow-nan", input_name="X")
+def _values(X: Any) -> np.ndarray:
+    X = check_array(X, accept_sparse=True, dtype=np.float64, ensure_all_finite="allow-nan", input_name="X")
+    return np.asarray(X.toarray() if hasattr(X, "toarray") else X)
+
+
+def _bits(model: Any, X: Any) -> np.ndarray:
+    """The bits as the model sees them, with NaN for missing: its `binarize` is applied."""
+    codes = encode_bits(_values(X), binarize=getattr(model, "binarize", None))
+    return np.where(codes == MISSING, np.nan, codes)

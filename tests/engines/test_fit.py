@@ -103,6 +103,26 @@ def test_ctrl_c_in_a_later_restart_keeps_the_finished_one():
     np.testing.assert_array_equal(result.params.means, alone.params.means)
 
 
+def test_ctrl_c_before_anything_is_learned_is_no_fit():
+    engine = interrupted_after(mixture.model(2), 1)(bits())
+    with pytest.raises(KeyboardInterrupt):
+        fit(mixture.model(2), engine, seed_key(0))
+
+
+@pytest.mark.parametrize("where", ["begin", "prepare"])
+def test_ctrl_c_between_two_stages_keeps_the_first(where):
+    def impatient(*args):
+        raise KeyboardInterrupt
+
+    base = mixture.model(2)
+    second = Stage("second", begin=impatient) if where == "begin" else Stage("second", {"prepare": impatient})
+    result = run(base._replace(stages=(Stage("first"), second)), bits())
+    assert result.reason == "interrupted"
+    alone = run(base, bits())
+    np.testing.assert_array_equal(result.params.means, alone.params.means)
+    assert (result.objective, result.n_iter) == (alone.objective, alone.n_iter)
+
+
 def test_an_objective_that_is_no_number_is_an_error():
     model = mixture.model(2)
     broken = model._replace(objective=lambda p, s, stats: jnp.log(-stats.n_rows))

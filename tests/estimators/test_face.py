@@ -76,6 +76,7 @@ def forms_of(X):
 
     filled = np.where(np.isnan(X), 1, X)
     yield "list", filled.tolist(), filled
+    yield "list with None", np.where(np.isnan(X), None, X).tolist(), X
     yield "float32", filled.astype(np.float32), filled
     yield "int64", filled.astype(int), filled
     yield "uint8", filled.astype(np.uint8), filled
@@ -94,7 +95,7 @@ def forms_of(X):
     yield "Dask", dask.array.from_array(X, chunks=(64, 4)), X
 
 
-@pytest.mark.parametrize("form", range(17))
+@pytest.mark.parametrize("form", range(18))
 def test_every_form_of_input_gives_the_same_fit(X, form):
     _, given, plain = list(forms_of(X))[form]
     m = BernoulliMixture(2, random_state=0, max_iter=40)
@@ -204,6 +205,12 @@ def test_binarize_cuts_and_keeps_holes():
 def test_bad_input_is_told_apart(X, error, message):
     with pytest.raises(error, match=message):
         BernoulliMixture(2, random_state=0).fit(X)
+
+
+def test_a_stream_without_rows(X):
+    m = BernoulliProduct().fit(X)
+    with pytest.raises(DataError, match="no rows"):
+        m.score_samples(lambda: [np.zeros((0, 6))])
 
 
 def test_infinity_in_a_memory_map(tmp_path):

@@ -11,6 +11,7 @@ from cases import bits
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save as to_safetensors
+from sklearn.exceptions import ConvergenceWarning
 
 from latentbits import BernoulliMixture, BernoulliProduct, load
 from latentbits.core.errors import LatentBitsError, ModelFileError
@@ -53,6 +54,14 @@ def test_a_generator_as_seed_is_not_written(tmp_path):
     m = BernoulliMixture(2, random_state=np.random.RandomState(0)).fit(TABLE)
     m.save(tmp_path / "m.safetensors")
     assert load(tmp_path / "m.safetensors").random_state is None
+
+
+def test_a_splitting_schedule_that_was_cut_short(tmp_path):
+    with pytest.warns(ConvergenceWarning, match="ran out of max_time"):
+        m = BernoulliMixture(8, init="split", random_state=0, max_time=1e-9).fit(TABLE)
+    assert len(m.weights_) == 1
+    m.save(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(load(tmp_path / "m.safetensors").means_, m.means_)
 
 
 def test_what_the_header_says(written):

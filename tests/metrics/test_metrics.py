@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cases import bits
+from scipy import sparse
 
 from latentbits import BernoulliMixture, BernoulliProduct
 from latentbits.metrics import log_loss, reconstruction, single_bit_error
@@ -62,3 +63,13 @@ def test_missing_bits_count_nothing(mixture):
     assert np.isfinite(reconstruction(mixture, holes))
     with pytest.raises(ValueError, match="no observed bit"):
         single_bit_error(mixture, np.full((3, 6), np.nan))
+
+
+def test_a_model_that_binarises_is_measured_on_its_own_bits(mixture):
+    """Grey values with a cut at 2 are the same bits, dense or sparse."""
+    grey = TABLE * 3.0
+    cut = BernoulliMixture(3, random_state=0, dtype="float64", binarize=2.0).fit(grey)
+    for X in (grey, sparse.csr_matrix(grey)):
+        assert log_loss(cut, X) == pytest.approx(log_loss(mixture, TABLE), rel=1e-9)
+        assert reconstruction(cut, X) == pytest.approx(reconstruction(mixture, TABLE), rel=1e-9)
+        assert single_bit_error(cut, X, n_bits=None) == single_bit_error(mixture, TABLE, n_bits=None)

@@ -119,7 +119,12 @@ def fit(
             run_key = jax.random.fold_in(key, restart)
             with tree.double():
                 start = _call(model.init, jax.random.fold_in(run_key, 0), summary) if params is None else params
-            run = _run_stages(model, engine, layout, start, run_key, monitor, restart, n_init)
+            try:
+                run = _run_stages(model, engine, layout, start, run_key, monitor, restart, n_init)
+            except KeyboardInterrupt:
+                if best is None:
+                    raise  # nothing has been learned yet
+                run = best._replace(reason="interrupted")
             unfinished = run.reason in ("interrupted", "max_time")
             # a run that was cut short may end in another stage: its objective is no match for those of finished runs
             if best is None or (not unfinished and run.objective > best.objective):
@@ -146,18 +151,26 @@ def _run_stages(
     n_iter, outcome = 0, _Outcome(params, -np.inf, 0, "max_iter")
     for number, stage in enumerate(model.stages):
         stage_key = jax.random.fold_in(run_key, number + 1)
-        with tree.double():
-            params = stage.begin(jax.random.fold_in(stage_key, 0), params)
-            # plain arrays: JAX's weak types would compile everything twice
-            params = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)), params)
         max_iter = monitor.limits.max_iter if stage.max_iter is None else stage.max_iter
         monitor.begin_stage(restart, n_restarts, stage.name, max_iter)
         run = _StageRun(model.acting_in(stage), stage, engine, layout, monitor, restart, max_iter, stage_key)
-        outcome = run.from_params(params)
-        params, n_iter = outcome.params, n_iter + outcome.n_iter
+        try:
+            outcome = run.from_params(_begin(stage, jax.random.fold_in(stage_key, 0), outcome.params))
+        except KeyboardInterrupt:  # before this stage had learned anything
+            if number == 0:
+                raise
+            outcome = outcome._replace(n_iter=0, reason="interrupted")
+        n_iter += outcome.n_iter
         if outcome.reason in ("interrupted", "max_time"):
             break
     return outcome._replace(n_iter=n_iter)
+
+
+def _begin(stage: Stage, key: Key[Array, ""], params: PyTree) -> PyTree:
+    with tree.double():
+        params = stage.begin(key, params)
+        # plain arrays: JAX's weak types would compile everything twice
+        return jax.tree.map(lambda x: jnp.asarray(np.asarray(x)), params)
 
 
 class _Position(NamedTuple):
@@ -237,6 +250,8 @@ class _StageRun:
                 if objective >= best.objective:
                     best = _Outcome(here.params, objective, n_iter, reason)
         except KeyboardInterrupt:
+            if n_iter == 0 and best.objective == -np.inf:
+                raise
             reason = "interrupted"
         if best.objective == -np.inf:  # nothing comparable was evaluated: the last point is the answer
             best = best._replace(params=here.params)

@@ -22,6 +22,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from latentbits.core.errors import DataError
 from latentbits.core.model import Model
 from latentbits.engines.chunks import layout_for
 from latentbits.engines.fit import FitResult, fit, seed_key
@@ -60,6 +61,8 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     params_: PyTree
     n_features_in_: int
+
+    _sample_dtype: ClassVar[Any] = np.uint8  # of bits; a family of real-valued rows has its own
 
     @abstractmethod
     def _model(self) -> Model:
@@ -142,12 +145,12 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         return self._map_rows(self._fitted().infer, X)
 
-    def inverse_transform(self, Z: Any) -> np.ndarray:
+    def inverse_transform(self, X: Any) -> np.ndarray:
         """P(bit = 1 | latents) of each column, at given points of the latent space.
 
         Parameters
         ----------
-        Z : array-like of shape (n_rows, n_latents)
+        X : array-like of shape (n_rows, n_latents)
             Latents, as `transform` gives them.
 
         Returns
@@ -155,7 +158,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         ndarray of shape (n_rows, n_columns)
         """
         model = self._fitted()
-        engine = open_values(self, Z, self._n_features_out)
+        engine = open_values(self, X, self._n_features_out)
         return _join(self._map_engine(_decode_rows(model.decode), engine))
 
     def score_samples(self, X: Any) -> np.ndarray:
@@ -237,7 +240,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         nothing = np.zeros((n, 1), np.uint8)  # rows that are only numbers: each gets its key from its own
         parts = list(self._map_engine(_sample_rows(model.sample), MemoryEngine(nothing), seed))
         bits = np.concatenate(parts) if parts else np.zeros((0, self.n_features_in_))
-        return bits.astype(np.uint8)
+        return bits.astype(self._sample_dtype)
 
     # ---------------------------------------------------------------- files
 
@@ -302,6 +305,8 @@ def _join(parts: Iterator[PyTree]) -> Any:
         return np.concatenate(pieces) if pieces[0].ndim else pieces[0]
 
     pieces: Sequence[PyTree] = list(parts)
+    if not pieces:
+        raise DataError("X has no rows: at least one is needed.")
     return jax.tree.map(leaf, *pieces)
 
 

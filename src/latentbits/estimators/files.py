@@ -151,9 +151,9 @@ def _flatten(params: Any) -> dict[str, np.ndarray]:
     for field in dataclasses.fields(params):
         value = getattr(params, field.name)
         if isinstance(value, list | tuple):
-            arrays.update({f"{field.name}.{i}": np.ascontiguousarray(a) for i, a in enumerate(value)})
+            arrays.update({f"{field.name}.{i}": np.asarray(a, order="C") for i, a in enumerate(value)})
         else:
-            arrays[field.name] = np.ascontiguousarray(value)
+            arrays[field.name] = np.asarray(value, order="C")  # ascontiguousarray would make (1,) of a scalar
     return arrays
 
 
@@ -195,7 +195,7 @@ def _plain(name: str, value: Any) -> Any:
 def _digest(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> str:
     sha = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
     for name in sorted(tensors):
-        array = np.ascontiguousarray(tensors[name])
+        array = tensors[name]
         sha.update(f"{name} {array.dtype.str} {array.shape}".encode())
         sha.update(array.tobytes())
     return sha.hexdigest()

@@ -123,4 +123,5 @@ class BernoulliMixture(LatentModel):
         self._n_features_out = len(self.weights_)
 
     def _shapes(self) -> dict[str, tuple[int | None, ...]]:
-        return {"weights": (self.n_components,), "means": (self.n_components, self.n_features_in_)}
+        k = len(self.params_.weights)  # fewer than n_components where a splitting schedule was cut short
+        return {"weights": (k,), "means": (k, self.n_features_in_)}

@@ -48,7 +48,7 @@ def open_rows(estimator: Any, X: Any, *, reset: bool, binarize: float | None) ->
             f"X is a {type(X).__name__}, which can be read only once, and learning reads the rows many times: pass the "
             "function that makes it, e.g. fit(lambda: batches())"
         )
-    X = _polars_to_pandas_like(X)
+    X = np.asarray(X) if isinstance(X, list | tuple) else _with_nan(X)  # check_array would keep a list's None
     on_disk = isinstance(X, np.memmap)  # not to be read whole, so its values are checked slice by slice
     checked = check_array(
         X,
@@ -157,7 +157,7 @@ def _open_factory(
         first_row, columns = 0, None
         for block in _iterate(factory):
             block = check_array(
-                block,
+                np.asarray(block) if isinstance(block, list | tuple) else _with_nan(block),
                 accept_sparse="csr",
                 dtype="numeric",
                 ensure_all_finite="allow-nan",
@@ -217,7 +217,7 @@ def _open_dask(estimator: Any, X: Any, reset: bool, binarize: float | None) -> S
     return _open_factory(estimator, lambda: (X.blocks[i].compute() for i in range(X.numblocks[0])), reset, binarize)
 
 
-def _polars_to_pandas_like(X: Any) -> Any:
+def _with_nan(X: Any) -> Any:
     """A polars frame with its nulls as NaN; a Boolean column with nulls would become an array of objects."""
     if type(X).__module__.startswith("polars.") and hasattr(X, "to_dicts"):
         import polars as pl

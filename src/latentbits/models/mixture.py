@@ -114,7 +114,8 @@ def _decode(params: Params, latents: Float[Array, "rows components"]) -> Float[A
 
 
 def _complete(params: Params, shared: Shared, batch: Batch) -> Float[Array, "rows columns"]:
-    return _responsibilities(shared, batch)[0] @ params.means
+    # responsibilities sum to 1 but for rounding, and a probability above 1 is none
+    return jnp.clip(_responsibilities(shared, batch)[0] @ params.means, 0, 1)
 
 
 def _sample(params: Params, shared: Shared, keys: Key[Array, " rows"]) -> Float[Array, "rows columns"]:

@@ -14,6 +14,7 @@ from sklearn.utils import check_array
 
 from latentbits.core.batch import MISSING
 from latentbits.core.special import TINY
+from latentbits.estimators.frames import like_input
 from latentbits.estimators.validate import encode_bits
 
 __all__ = ["log_loss", "reconstruction", "single_bit_error"]
@@ -64,7 +65,7 @@ def single_bit_error(model: Any, X: Any, n_bits: int | None = 5, random_state: A
         hidden = values[known]
         at = np.arange(len(hidden)), column[known]
         hidden[at] = np.nan
-        guess = np.asarray(model.complete(hidden))[at] > 0.5
+        guess = np.asarray(model.complete(_named(X, hidden)))[at] > 0.5
         mistakes += int(np.sum(guess != (truth[known] > 0.5)))
         tried += int(known.sum())
     if tried == 0:
@@ -89,6 +90,11 @@ def reconstruction(model: Any, X: Any) -> float:
     cost = -np.where(bits > 0.5, np.log2(p), np.log2(1 - p))
     seen = ~np.isnan(bits)
     return float(np.sum(cost[seen]) / np.sum(seen))
+
+
+def _named(X: Any, values: np.ndarray) -> Any:
+    """Some rows, with the column names of X where it has any, in the order that the model knows."""
+    return like_input(X[: len(values)], values) if hasattr(X, "columns") else values
 
 
 def _values(X: Any) -> np.ndarray:

@@ -110,7 +110,7 @@ def test_engines_agree(case):
 
 def test_the_budget_makes_several_chunks(case):
     """Otherwise the test before this one would compare nothing."""
-    layout = layout_for(case.table.shape[1] + case.model.row_floats, FLOAT32, 2**14)
+    layout = layout_for(case.model.row_floats(case.table.shape[1]), FLOAT32, 2**14)
     assert sum(1 for _ in rechunk([case.table], layout)) > 1
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,14 +11,24 @@ from latentbits.core import tree
 from latentbits.core.batch import make_batch, row_keys
 
 
-@pytest.mark.parametrize("n", [1, 7, 256, 4096])
-def test_sum_rows_is_far_better_than_a_float32_sum(n):
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 7, 256, 4096, 65536])
+def test_sum_rows_is_far_better_than_a_plain_sum(n, dtype):
+    """An absolute error of a few ulp of one row, however many rows there are and whatever their scale."""
     rng = np.random.default_rng(n)
-    x = (-150 + 30 * rng.normal(size=n)).astype(np.float32)
-    pair = np.asarray(tree.sum_rows(jnp.ones(n), jnp.asarray(x)), np.float64)
-    exact = x.astype(np.float64).sum()
-    # an absolute error of a few ulp of one row, however many rows there are
-    assert abs(pair.sum() - exact) <= 4 * np.spacing(np.float32(np.abs(x).max()))
+    for scale in np.geomspace(0.01, 1000, 30):
+        x = (-scale * (1 + 0.3 * rng.normal(size=n))).astype(dtype)
+        with tree.rows_in(np.dtype(dtype)):
+            pair = np.asarray(tree.sum_rows(jnp.ones(n, dtype), jnp.asarray(x)), np.float64)
+        error = math.fsum([*pair, *(-x.astype(np.float64))])
+        assert abs(error) <= 4 * np.spacing(np.abs(x).max())
+
+
+@pytest.mark.parametrize(("scale", "rtol"), [(1e-36, 1e-2), (1e-30, 1e-6), (1e30, 1e-6)])
+def test_sum_rows_at_the_ends_of_float32(scale, rtol):
+    x = np.full(256, scale, np.float32)
+    pair = np.asarray(tree.sum_rows(jnp.ones(256), jnp.asarray(x)), np.float64)
+    np.testing.assert_allclose(pair.sum(), 256 * np.float64(np.float32(scale)), rtol=rtol)
 
 
 def test_sum_rows_leaves_padding_out_even_if_it_is_nan():

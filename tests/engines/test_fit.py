@@ -123,6 +123,18 @@ def test_ctrl_c_between_two_stages_keeps_the_first(where):
     assert (result.objective, result.n_iter) == (alone.objective, alone.n_iter)
 
 
+def test_a_restart_that_is_cut_in_its_last_stage_may_still_win():
+    table, model = bits(k=4, d=8), mixture.model(4)
+    limits = Limits(80, -np.inf)
+    ranked = [run(model, table, n_init=k, limits=limits).objective for k in range(1, 8)]
+    best = int(np.argmax(ranked))  # number of the restart that beats all before it
+    assert best > 0
+    engine = interrupted_after(model, 1 + 81 * best + 80)(table)  # pressed in its very last pass
+    result = fit(model, engine, seed_key(0), limits=limits, n_init=10)
+    assert result.reason == "interrupted"
+    assert result.objective > ranked[best - 1]
+
+
 def test_an_objective_that_is_no_number_is_an_error():
     model = mixture.model(2)
     broken = model._replace(objective=lambda p, s, stats: jnp.log(-stats.n_rows))
@@ -134,6 +146,110 @@ def test_an_objective_that_is_no_number_is_an_error():
 def test_no_rows_is_an_error(model):
     with pytest.raises(DataError, match="no rows"):
         fit(model, StreamEngine(lambda: iter(()), 3), seed_key(0))
+
+
+def test_a_restart_that_fails_is_dropped():
+    base = mixture.model(2)
+
+    def objective(params, shared, stats):
+        # the second restart starts badly
+        return jnp.where(params.weights[0] == 0.123, jnp.nan, stats.log_likelihood.sum())
+
+    def init(key, summary):
+        start = base.init(key, summary)
+        bad = jax.random.uniform(key) < 0.5
+        return mixture.Params(jnp.where(bad, jnp.asarray([0.123, 0.877]), start.weights), start.means)
+
+    result = run(base._replace(objective=objective, init=init), bits(), n_init=12, limits=Limits(3, -np.inf))
+    assert np.isfinite(result.objective)
+
+
+def test_a_stream_that_changes_its_length_is_refused():
+    table, calls = bits(), []
+
+    def blocks():
+        calls.append(1)
+        yield table[: 300 + 10 * len(calls)]
+
+    with pytest.raises(DataError, match="310 rows in one pass and 320 in another"):
+        fit(mixture.model(2), StreamEngine(blocks, 6), seed_key(0))
+
+
+def test_time_is_up_within_a_minibatch_pass():
+    model = sketches.rbm(2, "minibatch")
+    slow = model._replace(update=lambda *a: (jax.debug.callback(lambda: time.sleep(0.02)), model.update(*a))[1])
+    result = run(slow, bits(n=5000), limits=Limits(100, max_time=0.01))
+    assert (result.reason, result.n_iter) == ("max_time", 1)
+
+
+def test_no_two_purposes_share_a_key():
+    """Keys seen by init, prepare, update, start_rows and e_step over three passes are all different."""
+    seen = []
+
+    def spy(name, key):
+        jax.debug.callback(lambda k: seen.append((name, *np.ravel(k).tolist())), jax.random.key_data(key))
+
+    base = sketches.noisy_or()
+
+    def init(key, summary):
+        spy("init", key)
+        return base.init(key, summary)
+
+    def prepare(params, state, progress):
+        spy("prepare", progress.key)
+
+    def update(state, params, shared, stats, progress):
+        spy("update", progress.key)
+        return base.update(state, params, shared, stats, progress)
+
+    def start_rows(params, shared, batch):
+        spy("start_rows", batch.keys[0])
+        return base.start_rows(params, shared, batch)
+
+    def e_step(params, shared, batch, row_state):
+        spy("e_step", batch.keys[0])
+        return base.e_step(params, shared, batch, row_state)
+
+    model = base._replace(init=init, prepare=prepare, update=update, start_rows=start_rows, e_step=e_step)
+    table = bits(n=200)
+    fit(model, StreamEngine(lambda: iter([table]), 6), seed_key(0), limits=Limits(3))
+    jax.effects_barrier()
+    assert len({key for _, *key in [(n, tuple(k)) for n, *k in seen] for key in key}) == len(seen)
+    assert {name for name, *_ in seen} == {"init", "prepare", "update", "start_rows", "e_step"}
+
+
+def test_a_schedule_that_ran_to_its_end_is_complete():
+    assert run(sketches.noisy_or(), bits()).reason == "completed"
+    assert run(sketches.rbm(2, "minibatch"), bits()).reason == "completed"
+
+
+def test_a_last_stage_that_only_evaluates_keeps_the_reason():
+    model = mixture.model(2)._replace(stages=(Stage("EM"), Stage("evaluation", max_iter=0)))
+    assert run(model, bits()).reason == "converged"
+
+
+def test_growth_may_end_by_what_the_stage_before_has_seen():
+    base = mixture.model(2)
+
+    def update(state, params, shared, stats, progress):
+        return stats.log_likelihood.sum(), base.update(None, params, shared, stats, progress)[1]
+
+    asked = []
+
+    def begin(key, params, state):
+        asked.append(float(state))
+        return None
+
+    model = base._replace(
+        start=lambda p: jnp.zeros(()),
+        prepare=lambda params, state, progress: base.prepare(params, None, None),
+        update=update,
+        stages=(Stage("first"), Stage("second", begin=begin), Stage("never")),
+    )
+    result = run(model, bits())
+    assert asked == [pytest.approx(result.objective, rel=1e-6)]
+    assert {r.stage for r in result.history} == {"first"}
+    assert result.reason == "converged"
 
 
 def test_plateau():

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from cases import bits
 from sklearn.model_selection import ShuffleSplit
 
 from latentbits import BernoulliMixture, BernoulliProduct, compare
+from latentbits.core.errors import DataError
 
 TABLE = bits(n=400, d=8, k=2)
 
@@ -26,6 +28,31 @@ def test_the_table_and_its_numbers():
     text = str(result)
     assert "best" in text
     assert "bits/row" in text
+
+
+def test_frames_keep_their_names():
+    frame = pd.DataFrame(TABLE, columns=list("abcdefgh"))
+    result = compare(frame, {"a": BernoulliProduct()})
+    assert result.fitted["a"].feature_names_in_.tolist() == list("abcdefgh")
+    np.testing.assert_array_equal(result.row_bits["a"], compare(TABLE, {"a": BernoulliProduct()}).row_bits["a"])
+
+
+def test_what_is_no_bit_is_named_by_its_row_in_x():
+    bad = TABLE.copy()
+    bad[321, 2] = 7
+    with pytest.raises(DataError, match="row 321, column 2 holds 7"):
+        compare(bad)
+
+
+def test_an_interrupted_fit_ends_the_comparison():
+    class Impatient(BernoulliProduct):
+        def fit(self, X, y=None):
+            super().fit(X)
+            self.stop_reason_ = "interrupted"
+            return self
+
+    with pytest.raises(KeyboardInterrupt):
+        compare(TABLE, {"a": Impatient()})
 
 
 def test_folds_hold_every_row_out_once():

@@ -16,6 +16,7 @@ from latentbits import BernoulliMixture, BernoulliProduct
 from latentbits.core.errors import DataError
 from latentbits.estimators import validate
 
+ONCE = iter([np.zeros((2, 3))])
 NAMES = ["ant", "bee", "cat", "dog", "eel", "fly"]
 
 
@@ -196,7 +197,13 @@ def test_binarize_cuts_and_keeps_holes():
         (lambda: 3, TypeError, "must give an iterable of batches"),
         (lambda: [], DataError, "no batches"),
         (lambda: [np.zeros((0, 3))], ValueError, "no rows"),
-        (lambda: [np.zeros((2, 3)), np.zeros((2, 4))], DataError, "same number of columns"),
+        (lambda: [np.zeros((2, 3)), np.zeros((2, 4))], ValueError, "X has 4 features, but"),
+        (lambda: ONCE, TypeError, "gives the same iterator each time"),
+        (
+            lambda: [pd.DataFrame(np.eye(2), columns=["a", "b"]), pd.DataFrame(np.eye(2), columns=["b", "a"])],
+            ValueError,
+            "feature names",
+        ),
         (lambda: [np.zeros(3)], DataError, "must be 2-dimensional"),
         (None, ValueError, "2D array|array"),
     ],
@@ -255,6 +262,24 @@ def test_points_of_the_wrong_dimension():
     m = BernoulliMixture(3, random_state=0).fit(np.eye(6))
     with pytest.raises(DataError, match="Z has 2 columns, but BernoulliMixture has 3 latents"):
         m.inverse_transform(np.ones((4, 2)))
+
+
+def test_a_fit_that_fails_leaves_nothing_behind(X):
+    m = BernoulliProduct().fit(X)
+    with pytest.raises(DataError):
+        m.fit(np.full((3, 2), 5))
+    with pytest.raises(NotFittedError):
+        m.score(X)
+
+
+def test_very_many_columns_take_little_memory():
+    """The sample of rows and the chunks shrink with the number of columns."""
+    from latentbits.engines.chunks import layout_for
+    from latentbits.engines.summary import sampled_rows
+
+    assert sampled_rows(64) == 1024
+    assert sampled_rows(10**6) * 10**6 * 8 <= 2**27
+    assert layout_for(3 * 10**6, np.dtype(np.float32), 2**24).rows_per_chunk == 8
 
 
 def test_a_fit_that_did_not_converge_says_so(X):

@@ -133,6 +133,8 @@ def rewrite(path, change):
         (lambda h, t: h.update(n_features="many"), "valid model"),
         (lambda h, t: h.update(feature_names=["a"]), "feature_names"),
         (lambda h, t: h.pop("hyperparameters"), "valid model"),
+        (lambda h, t: t.update({"params.weights": np.array([-1.0, 1.0, 1.0])}), "between 0 and 1"),
+        (lambda h, t: t.update({"params.means": np.full((3, 6), 7.0)}), "between 0 and 1"),
     ],
 )
 def test_a_file_that_claims_nonsense(written, change, message):
@@ -140,6 +142,15 @@ def test_a_file_that_claims_nonsense(written, change, message):
     rewrite(written, change)
     with pytest.raises(ModelFileError, match=message):
         load(written)
+
+
+def test_numbers_of_a_strange_type(tmp_path):
+    path = tmp_path / "x.safetensors"
+    header = {"w": {"dtype": "F8_E4M3", "shape": [2], "data_offsets": [0, 2]}, "__metadata__": {"latentbits": "{}"}}
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + b"ab")
+    with pytest.raises(ModelFileError):
+        load(path)
 
 
 def test_every_changed_byte_is_noticed(written, fitted):

@@ -145,7 +145,7 @@ def sparse_coding(n_causes=4, max_active=2, keep=0.9, cut=False):
         decode=lambda p, z: z @ p.W,
         complete=lambda p, s, b: infer(p, s, b).mean @ p.W,
         sample=sample,
-        row_floats=3 * len(states),
+        row_floats=lambda n_columns: n_columns + 3 * len(states),
         start=start,
         watch=lambda p: {"sparseness": p.pi * n_causes, "noise": p.sigma},
         stages=(Stage("EM", tol=-np.inf if cut else None),),
@@ -249,7 +249,7 @@ def noisy_or(n_causes=3, sweeps=3, burn_in=8):
         decode=lambda p, z: -jnp.expm1(-(p.bias + z @ p.W)),
         complete=lambda p, s, b: -jnp.expm1(-(p.bias + infer(p, s, b).mean @ p.W)),
         sample=sample,
-        row_floats=8 * n_causes,
+        row_floats=lambda n_columns: 4 * n_columns + 8 * n_causes,
         start_rows=start_rows,
         stages=(Stage("Gibbs EM", comparable=False, tol=-np.inf, max_iter=20),),
     )
@@ -359,7 +359,7 @@ def rbm(n_hidden=2, learner="backtracking"):
         decode=decode,
         complete=lambda p, s, b: decode(p, infer(p, s, b).mean),
         sample=sample,
-        row_floats=4 * n_hidden,
+        row_floats=lambda n_columns: n_columns + 4 * n_hidden,
         start=optimiser.init if minibatch else start_backtracking,
         stages=(stage,),
     )
@@ -465,7 +465,7 @@ def trait(n_nodes=7):
         decode=lambda p, z: jax.nn.sigmoid(z * p.w + p.b),
         complete=complete,
         sample=sample,
-        row_floats=4 * n_nodes,
+        row_floats=lambda n_columns: 3 * n_nodes * n_columns,
         start_rows=start_rows,
         stages=(Stage("quadrature EM", patience=3),),
     )

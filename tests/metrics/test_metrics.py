@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from cases import bits
 from scipy import sparse
@@ -73,3 +74,11 @@ def test_a_model_that_binarises_is_measured_on_its_own_bits(mixture):
         assert log_loss(cut, X) == pytest.approx(log_loss(mixture, TABLE), rel=1e-9)
         assert reconstruction(cut, X) == pytest.approx(reconstruction(mixture, TABLE), rel=1e-9)
         assert single_bit_error(cut, X, n_bits=None) == single_bit_error(mixture, TABLE, n_bits=None)
+
+
+def test_frames_are_measured_without_a_word(mixture):
+    frame = pd.DataFrame(TABLE, columns=list("abcdef"))
+    named = BernoulliMixture(3, random_state=0, dtype="float64").fit(frame)
+    assert single_bit_error(named, frame, n_bits=None) == single_bit_error(mixture, TABLE, n_bits=None)
+    assert log_loss(named, frame) == log_loss(mixture, TABLE)
+    assert reconstruction(named, frame) == reconstruction(mixture, TABLE)

@@ -10,7 +10,7 @@ from latentbits.core.tree import double
 from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
-from latentbits.models import mixture
+from latentbits.models import mixture, product
 
 
 def reference_em(table, weights, means, n_iter, smoothing=0.0):
@@ -105,3 +105,33 @@ def test_a_component_that_owns_nothing_stays_put():
     result = fit(mixture.model(2), MemoryEngine(table), seed_key(0), params=start, limits=Limits(5, -np.inf))
     assert np.isfinite(result.params.means).all()
     assert result.objective == pytest.approx(0, abs=1e-3)
+
+
+@pytest.mark.parametrize("model", [mixture.model(4, 1.0), product.model(1.0)], ids=lambda m: m.name)
+def test_which_value_is_called_one_does_not_matter(model):
+    """Rare bits and their complements give the same fit, in float32 too: nothing cancels."""
+    rng = np.random.default_rng(0)
+    rare = (rng.random((400, 784)) < rng.beta(0.1, 4, (4, 784))[rng.integers(4, size=400)]).astype(np.uint8)
+    with double():
+        start = mixture.Params(jnp.full(4, 0.25), jnp.asarray(rng.uniform(0.1, 0.4, (4, 784))))
+        flipped = mixture.Params(start.weights, 1 - start.means)
+    if model.name == "Bernoulli product":
+        start = flipped = None
+    one, other = (
+        fit(model, MemoryEngine(table), seed_key(0), params=params, limits=Limits(100, 1e-6))
+        for table, params in ((rare, start), (1 - rare, flipped))
+    )
+    assert one.n_iter == other.n_iter
+    assert one.objective == pytest.approx(other.objective, rel=1e-6)
+    np.testing.assert_allclose(one.params.means, 1 - other.params.means, atol=1e-4)
+    exact = fit(model, MemoryEngine(1 - rare), seed_key(0), params=flipped, limits=Limits(100, 1e-6), dtype="float64")
+    assert exact.objective == pytest.approx(other.objective, rel=1e-6)
+
+
+def test_given_parameters_may_be_float32():
+    table = bits(k=2)
+    start = mixture.Params(jnp.full(2, 0.5), jnp.linspace(0, 1, 12).reshape(2, 6))
+    assert start.means.dtype == np.float32
+    for init in ("random", "split"):
+        result = fit(mixture.model(2, 0.0, init), MemoryEngine(table), seed_key(0), params=start)
+        assert result.params.means.dtype == np.float64

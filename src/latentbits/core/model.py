@@ -65,8 +65,8 @@ class Summary(eqx.Module):
     observed
         Number of observed entries of each column.
     sample, sample_observed
-        1024 rows drawn at random by a hash of their global number (in rotation where the table has fewer), and
-        where they are observed.
+        1024 rows (fewer where columns are very many) drawn at random by a hash of their global number, in rotation
+        where the table has fewer; and where they are observed.
     """
 
     n_rows: Float[Array, ""]
@@ -100,7 +100,7 @@ class LogLikelihood(eqx.Module):
         return cls(value, jnp.zeros_like(value), jnp.zeros((), value.dtype))
 
 
-def _keep(key: Key[Array, ""], params: Params) -> Params:
+def _keep(key: Key[Array, ""], params: Params, state: State) -> Params:
     return params
 
 
@@ -115,10 +115,12 @@ class Stage(NamedTuple):
         Functions of the model that this stage replaces, by their names: a variational stage and a quadrature stage
         differ in `e_step`, an EM stage and an ascent stage in `update`.
     begin
-        ``(key, params) -> params``, run once before the stage, outside any compilation: it may change shapes, so a
-        stage can grow the model.
+        ``(key, params, state) -> params``, run once before the stage, outside any compilation: it may change shapes,
+        so a stage can grow the model.  `state` is the optimiser's of the stage before (None for the first); returning
+        None ends learning where it stands, so growth can depend on what the data gave.
     max_iter, tol
-        Limits of this stage; None takes the user's.  ``tol=-inf`` never stops early.
+        Limits of this stage; None takes the user's.  ``tol=-inf`` makes it a schedule: it never stops early, and is
+        complete at its last iteration.
     patience
         Passes without a gain of `tol` that end the stage.  1 suits an exact EM; a stage whose update may take back a
         bad step needs a few.
@@ -133,7 +135,7 @@ class Stage(NamedTuple):
 
     name: str = "EM"
     overrides: Mapping[str, Callable[..., Any]] = MappingProxyType({})
-    begin: Callable[[Key[Array, ""], Params], Params] = _keep
+    begin: Callable[[Key[Array, ""], Params, State], Params | None] = _keep
     max_iter: int | None = None
     tol: float | None = None
     patience: int = 1
@@ -185,8 +187,8 @@ class Model(NamedTuple):
             Learning of a stage may end by what its update has seen.
         ``watch(params) -> {name: number}``
             Scalars to keep in the history.
-        ``row_floats``
-            Numbers that the E-step holds per row at its widest, the row itself apart; sets the chunk size.
+        ``row_floats(n_columns) -> int``
+            Numbers that the E-step holds per row at its widest; sets the chunk size.
         ``stages``
             The legs of learning, in order.
         ``needs_summary``
@@ -204,7 +206,7 @@ class Model(NamedTuple):
     decode: Callable[[Params, Float[Array, "rows latents"]], Float[Array, "rows columns"]]
     complete: Callable[[Params, Shared, Batch], Float[Array, "rows columns"]]
     sample: Callable[[Params, Shared, Key[Array, " rows"]], Float[Array, "rows columns"]]
-    row_floats: int
+    row_floats: Callable[[int], int]
     stages: tuple[Stage, ...] = (Stage(),)
     start: Callable[[Params], State] | None = None
     start_rows: Callable[[Params, Shared, Batch], RowState] | None = None

@@ -8,7 +8,7 @@ parameters, shared quantities, totals over chunks and small solves, is float64. 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from typing import TypeVar
 
 import jax
@@ -16,23 +16,25 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-__all__ = ["add", "cast", "double", "rows_in", "sum_rows", "to_numpy", "widen"]
+__all__ = ["add", "cast", "double", "rows_in", "strong", "sum_rows", "to_numpy", "widen"]
 
 T = TypeVar("T")
 
 
-def double() -> AbstractContextManager[None]:
+# Products are taken in full precision: a GPU would round their factors to 10 bits (TF32), which is wrong in the fourth
+# digit of a log-likelihood.  A model for which that is good enough says so at the product itself.
+
+
+@contextmanager
+def double() -> Iterator[None]:
     """Context in which float64 exists: for parameters, totals and small solves."""
-    return jax.enable_x64(True)
+    with jax.enable_x64(True), jax.default_matmul_precision("highest"):
+        yield
 
 
 @contextmanager
 def rows_in(dtype: np.dtype) -> Iterator[None]:
-    """Context in which rows of this dtype are computed, whatever the user's global settings are.
-
-    Products are taken in full precision: a GPU would round their factors to 10 bits (TF32), which is wrong in the
-    fourth digit of a log-likelihood.  A model for which that is good enough says so at the product itself.
-    """
+    """Context in which rows of this dtype are computed, whatever the user's global settings are."""
     with jax.enable_x64(dtype == np.float64), jax.default_matmul_precision("highest"):
         yield
 
@@ -64,6 +66,18 @@ def add(total: T, part: T) -> T:
     return jax.tree.map(lambda a, b: a + b.astype(a.dtype), total, part)
 
 
+def strong(tree: T) -> T:
+    """The same tree as plain device arrays, floats in float64: JAX's weak types would compile everything twice."""
+
+    def leaf(x: Array) -> Array:
+        if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+            return x
+        values = np.asarray(x)
+        return jnp.asarray(values.astype(np.float64) if values.dtype.kind == "f" else values)
+
+    return jax.tree.map(leaf, jax.tree.map(jnp.asarray, tree))
+
+
 def to_numpy(tree: T) -> T:
     """The same tree with NumPy leaves: what outlives a fit holds no device memory."""
     return jax.tree.map(np.asarray, tree)
@@ -84,8 +98,8 @@ def sum_rows(weight: Float[Array, " rows"], x: Float[Array, " rows"]) -> Float[A
     """
     terms = jnp.where(weight > 0, weight * x, 0)
     digits = jnp.finfo(terms.dtype).nmant
-    largest = jnp.max(jnp.abs(terms))
-    exponent = jnp.ceil(jnp.log2(jnp.where(largest > 0, largest, 1))) + np.ceil(np.log2(terms.shape[0])) - digits
-    quantum = jnp.exp2(exponent)
+    _, exponent = jnp.frexp(jnp.max(jnp.abs(terms)))  # frexp and ldexp: exp2 of an integer is not always a power of two
+    quantum = jnp.ldexp(jnp.ones((), terms.dtype), exponent + (terms.shape[0] - 1).bit_length() - digits)
+    quantum = jnp.maximum(quantum, jnp.finfo(terms.dtype).tiny)
     upper = jnp.round(terms / quantum) * quantum
     return jnp.stack([jnp.sum(upper), jnp.sum(terms - upper)])

@@ -16,8 +16,8 @@ from latentbits.core.batch import MISSING
 
 __all__ = ["Chunk", "Layout", "layout_for", "rechunk"]
 
-SMALLEST = 256  # few shapes, few compilations: small tables are padded up to this many rows
-LARGEST = 2**18
+SMALLEST = 256  # few shapes, few compilations: small tables are padded up to this many rows, if the budget allows
+FEWEST, LARGEST = 8, 2**18  # rows of a chunk, whatever the budget
 BUDGET = {"cpu": 2**24, "gpu": 2**29, "tpu": 2**29}  # bytes; on a CPU a chunk should stay in the cache
 
 
@@ -58,7 +58,7 @@ def layout_for(row_floats: int, dtype: np.dtype, budget: int | None = None) -> L
     budget = budget or BUDGET.get(jax.default_backend(), BUDGET["cpu"])
     rows = budget // max(1, row_floats * dtype.itemsize)
     rows = 1 << max(rows, 1).bit_length() - 1
-    return Layout(int(np.clip(rows, SMALLEST, LARGEST)), dtype)
+    return Layout(int(np.clip(rows, FEWEST, LARGEST)), dtype)
 
 
 def rechunk(blocks: Iterable[np.ndarray], layout: Layout) -> Iterator[Chunk]:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from latentbits.core.errors import FitError
+from latentbits.core.errors import DataError, FitError
 
 __all__ = ["Limits", "Monitor", "Plateau", "Record"]
 
@@ -49,6 +49,7 @@ class Monitor:
     def __init__(self, limits: Limits, verbose: int = 0, label: str = "fitting") -> None:
         self.limits = limits
         self.history: list[Record] = []
+        self._n_rows: float | None = None
         self._began = time.perf_counter()
         self._label = label
         self._bar: Any = None
@@ -74,6 +75,15 @@ class Monitor:
     @property
     def out_of_time(self) -> bool:
         return self.limits.max_time is not None and self.seconds >= self.limits.max_time
+
+    def check_rows(self, n_rows: float) -> None:
+        """Refuse a stream that gives more or fewer rows in one pass than in another."""
+        if self._n_rows is not None and n_rows != self._n_rows:
+            raise DataError(
+                f"X gave {self._n_rows:.0f} rows in one pass and {n_rows:.0f} in another: what is passed as a function "
+                "must give the same rows each time it is called"
+            )
+        self._n_rows = n_rows
 
     def begin_stage(self, restart: int, n_restarts: int, stage: str, max_iter: int) -> None:
         if self._bar is None:

@@ -16,7 +16,7 @@ from latentbits.core.batch import make_batch
 from latentbits.core.model import Model, Progress
 from latentbits.engines.chunks import Chunk, Layout
 
-__all__ = ["Clock", "Engine", "Pass", "map_rows", "prepare", "start_pass", "sum_blocks"]
+__all__ = ["PREPARE", "UPDATE", "Clock", "Engine", "Pass", "map_rows", "prepare", "start_pass", "sum_blocks"]
 
 
 @runtime_checkable
@@ -31,6 +31,10 @@ class Engine(Protocol):
         ...
 
 
+# What a key is used for is folded into it, so that no two uses share one.
+PREPARE, UPDATE, E_STEP, START_ROWS = range(4)
+
+
 class Clock(NamedTuple):
     """A `Progress` before its key is made, which is done inside the compiled functions."""
 
@@ -39,10 +43,10 @@ class Clock(NamedTuple):
     step: np.int32
     key: Key[Array, ""]
 
-    def progress(self) -> Progress:
-        """Where learning stands, with a key of its own."""
+    def progress(self, purpose: int) -> Progress:
+        """Where learning stands, with a key of its own for each purpose (`PREPARE`, `UPDATE`)."""
         iteration, max_iter, step = (jnp.asarray(x) for x in (self.iteration, self.max_iter, self.step))
-        return Progress(iteration, max_iter, step, jax.random.fold_in(self.key, self.step))
+        return Progress(iteration, max_iter, step, jax.random.fold_in(jax.random.fold_in(self.key, self.step), purpose))
 
 
 class Pass(NamedTuple):
@@ -56,6 +60,10 @@ class Pass(NamedTuple):
     shared: PyTree
     key: Key[Array, ""]
     iteration: np.uint32 = np.uint32(0)
+
+    def key_for(self, purpose: int) -> Key[Array, ""]:
+        """The key of this pass for one purpose."""
+        return jax.random.fold_in(jax.random.fold_in(self.key, self.iteration), purpose)
 
 
 # The functions of a model are static arguments below: model constructors are cached, so that two fits with the same
@@ -73,14 +81,14 @@ def _chunk_stats(
     n_rows: Array,
     row_state: PyTree,
 ) -> tuple[PyTree, PyTree]:
-    key = jax.random.fold_in(given.key, given.iteration)
-    batch = make_batch(raw, first_row, n_rows, key, complete, dtype)
+    batch = make_batch(raw, first_row, n_rows, given.key_for(E_STEP), complete, dtype)
     return e_step(given.params, given.shared, batch, row_state)
 
 
-@partial(jax.jit, static_argnames=("function", "complete", "dtype"))
+@partial(jax.jit, static_argnames=("function", "purpose", "complete", "dtype"))
 def _chunk_rows(
     function: Callable[..., Any],
+    purpose: int,
     complete: bool,
     dtype: np.dtype,
     given: Pass,
@@ -88,8 +96,7 @@ def _chunk_rows(
     first_row: Array,
     n_rows: Array,
 ) -> PyTree:
-    key = jax.random.fold_in(given.key, given.iteration)
-    batch = make_batch(raw, first_row, n_rows, key, complete, dtype)
+    batch = make_batch(raw, first_row, n_rows, given.key_for(purpose), complete, dtype)
     return function(given.params, given.shared, batch)
 
 
@@ -97,7 +104,7 @@ def _chunk_rows(
 def _prepare(
     function: Callable[..., Any], dtype: np.dtype, params: PyTree, state: PyTree, clock: Clock | None
 ) -> tuple[PyTree, PyTree, PyTree]:
-    shared = function(params, state, None if clock is None else clock.progress())
+    shared = function(params, state, None if clock is None else clock.progress(PREPARE))
     return shared, tree.cast(params, dtype), tree.cast(shared, dtype)
 
 
@@ -142,7 +149,7 @@ def sum_blocks(
         with tree.rows_in(dtype):
             state = row_states.get(chunk.number)
             if state is None and model.start_rows is not None:
-                state = _chunk_rows(model.start_rows, chunk.complete, dtype, now, chunk.values, first, n)
+                state = _chunk_rows(model.start_rows, START_ROWS, chunk.complete, dtype, now, chunk.values, first, n)
             stats, state = _chunk_stats(model.e_step, chunk.complete, dtype, now, chunk.values, first, n, state)
         if engine.keeps_rows and model.start_rows is not None:
             row_states[chunk.number] = state
@@ -167,6 +174,7 @@ def map_rows(function: Callable[..., Any], engine: Engine, layout: Layout, given
         with tree.rows_in(dtype):
             out = _chunk_rows(
                 function,
+                E_STEP,
                 chunk.complete,
                 dtype,
                 given,

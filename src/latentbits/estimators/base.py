@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from numbers import Integral, Real
 from os import PathLike
@@ -23,7 +23,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from latentbits.core.errors import DataError
-from latentbits.core.model import Model
+from latentbits.core.model import LogLikelihood, Model
 from latentbits.engines.chunks import layout_for
 from latentbits.engines.fit import FitResult, fit, seed_key
 from latentbits.engines.memory import MemoryEngine
@@ -62,6 +62,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     params_: PyTree
     n_features_in_: int
 
+    _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {}  # of parameters: what a model file is held to
     _sample_dtype: ClassVar[Any] = np.uint8  # of bits; a family of real-valued rows has its own
 
     @abstractmethod
@@ -95,6 +96,9 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         self._validate_params()
         dtype = self._dtype()
+        self.__dict__.pop(
+            "params_", None
+        )  # if this fit fails, the estimator is not fitted, rather than half of another
         engine = self._open(X, reset=True)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         result = fit(
@@ -107,6 +111,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             verbose=self.verbose,
         )
         self._adopt(result)
+        self._finish(engine, result)
         if not self.converged_:
             warnings.warn(_not_converged(type(self).__name__, result), ConvergenceWarning, stacklevel=2)
         return self
@@ -116,8 +121,11 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.history_ = np.array([r.objective for r in result.history])
         self.n_iter_ = result.n_iter
         self.stop_reason_ = result.reason
-        self.converged_ = result.reason == "converged"
+        self.converged_ = result.reason in ("converged", "completed")
         self._expose()
+
+    def _finish(self, engine: Engine, result: FitResult) -> None:
+        """What a family does with the rows once they are learned: standard errors, reports."""
 
     # ---------------------------------------------------------------- use
 
@@ -173,7 +181,22 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         -------
         ndarray of shape (n_rows,), float64
         """
-        return self._map_rows(self._fitted().log_likelihood, X).value.astype(np.float64)
+        return np.asarray(self.log_likelihoods(X).value, np.float64)
+
+    def log_likelihoods(self, X: Any) -> LogLikelihood:
+        """log p(x) of each row with its standard error, and the error that all rows share.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+
+        Returns
+        -------
+        latentbits.core.model.LogLikelihood
+            With `value` and `error`, (n_rows,), and `common_error`; the errors are 0 where exact.
+        """
+        return self._map_rows(self._fitted().log_likelihood, X)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean of `score_samples`: nats per row, the larger the better.
@@ -197,7 +220,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return_error : bool, default=False
             Also return the standard error with which the number is known; 0 where it is exact.
         """
-        rows = self._map_rows(self._fitted().log_likelihood, X)
+        rows = self.log_likelihoods(X)
         total = float(np.sum(rows.value, dtype=np.float64))
         if not return_error:
             return total
@@ -277,8 +300,8 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _map_engine(self, function: Callable[..., Any], engine: Engine, seed: int = 0) -> Iterator[PyTree]:
         model, dtype = self._model(), self._dtype()
-        layout = layout_for(self.n_features_in_ + model.row_floats, dtype)
-        given = start_pass(model, dtype, self.params_, seed_key(seed))
+        layout = layout_for(model.row_floats(self.n_features_in_), dtype)
+        given = start_pass(model, dtype, self.params_, seed_key(seed, "use"))
         return map_rows(function, engine, layout, given)
 
     def __sklearn_tags__(self) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, ShuffleSplit
-from sklearn.utils import check_array
+from sklearn.utils import _safe_indexing, check_array
 
 from latentbits.estimators.mixture import BernoulliMixture
 from latentbits.estimators.product import BernoulliProduct
@@ -30,7 +30,7 @@ class Entry:
     name
         As the model was named.
     bits_per_row, error
-        Mean of -log2 p(x) over the held-out rows, and its standard error over rows.
+        Mean of -log2 p(x) over the held-out rows, and its standard error: over rows, and of an estimated log Z.
     behind, behind_error
         How many bits per row more than the best model, and the standard error of that difference, row by row.
     seconds
@@ -129,19 +129,25 @@ def compare(
     >>> from latentbits import compare, load_dataset
     >>> print(compare(load_dataset("digits").X))  # doctest: +SKIP
     """
-    X = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite="allow-nan", ensure_min_samples=2)
-    named = _named(models, X.shape[0], random_state, verbose)
+    if isinstance(X, list | tuple):
+        X = np.asarray(X)
+    values = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite="allow-nan", ensure_min_samples=2)
+    named = _named(models, values.shape[0], random_state, verbose)
     for threshold in {getattr(m, "binarize", None) for m in named.values()}:
-        encode_bits(X, binarize=threshold)  # a value that is no bit is named by its row in X, not in a split of it
+        encode_bits(values, binarize=threshold)  # what is no bit is named by its row in X, not in a split of it
+    X = X if hasattr(X, "columns") else values  # frames keep their names
     if n_folds is None:
-        splits = list(ShuffleSplit(1, test_size=test_size, random_state=random_state).split(X))
+        splits = list(ShuffleSplit(1, test_size=test_size, random_state=random_state).split(values))
     else:
-        splits = list(KFold(n_folds, shuffle=True, random_state=random_state).split(X))
-    row_bits, seconds, converged, last = {}, {}, {}, {}
+        splits = list(KFold(n_folds, shuffle=True, random_state=random_state).split(values))
+    row_bits, common, seconds, converged, last = {}, {}, {}, {}, {}
     for name, estimator in named.items():
         began = time.perf_counter()
-        fits = [_fit(estimator, X[train]) for train, _ in splits]
-        row_bits[name] = np.concatenate([-m.score_samples(X[test]) / np.log(2) for m, (_, test) in zip(fits, splits)])
+        fits = [_fit(estimator, _safe_indexing(X, train)) for train, _ in splits]
+        held_out = [m.log_likelihoods(_safe_indexing(X, test)) for m, (_, test) in zip(fits, splits)]
+        row_bits[name] = np.concatenate([-rows.value / np.log(2) for rows in held_out]).astype(float)
+        # folds are of about one size, and their estimates of log Z are independent
+        common[name] = float(np.sqrt(np.mean([rows.common_error**2 for rows in held_out]) / len(fits)) / np.log(2))
         seconds[name] = time.perf_counter() - began
         converged[name] = all(getattr(m, "converged_", True) for m in fits)
         last[name] = fits[-1]
@@ -153,9 +159,11 @@ def compare(
             Entry(
                 name=name,
                 bits_per_row=float(bits.mean()),
-                error=_standard_error(bits),
+                error=float(np.hypot(_standard_error(bits), common[name])),
                 behind=float(difference.mean()),
-                behind_error=_standard_error(difference),
+                behind_error=0.0
+                if name == best
+                else float(np.hypot(_standard_error(difference), np.hypot(common[name], common[best]))),
                 seconds=seconds[name],
                 converged=converged[name],
             )

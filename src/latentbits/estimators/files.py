@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,16 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
                 raise ModelFileError(f"{path} is a safetensors file, but not one that latentbits wrote")
             header = json.loads(text)
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError, TypeError, RecursionError, MemoryError) as error:
+    except (
+        SafetensorError,
+        OSError,
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        RecursionError,
+        MemoryError,
+    ) as error:
         if isinstance(error, ModelFileError):
             raise
         raise ModelFileError(f"{path} is no readable model file: truncated, damaged or foreign ({error})") from error
@@ -120,7 +130,7 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentMo
     arrays = {name.removeprefix("params."): array for name, array in tensors.items()}
     estimator.params_ = _unflatten(params_class, arrays)
     estimator.n_features_in_ = int(header["n_features"])
-    _check(arrays, estimator._shapes())
+    _check(arrays, estimator._shapes(), estimator._ranges)
     names = header["feature_names"]
     if names is not None:
         if len(names) != estimator.n_features_in_:
@@ -128,12 +138,16 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentMo
         estimator.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
     estimator.history_ = history
     estimator.n_iter_, estimator.stop_reason_ = int(header["n_iter"]), str(header["stop_reason"])
-    estimator.converged_ = estimator.stop_reason_ == "converged"
+    estimator.converged_ = estimator.stop_reason_ in ("converged", "completed")
     estimator._expose()
     return estimator
 
 
-def _check(arrays: dict[str, np.ndarray], shapes: dict[str, tuple[int | None, ...]]) -> None:
+def _check(
+    arrays: dict[str, np.ndarray],
+    shapes: dict[str, tuple[int | None, ...]],
+    ranges: Mapping[str, tuple[float, float]],
+) -> None:
     """Hold the arrays to what the class would have written for these hyper-parameters."""
     for name, shape in shapes.items():
         array = arrays[name]
@@ -143,6 +157,9 @@ def _check(arrays: dict[str, np.ndarray], shapes: dict[str, tuple[int | None, ..
             raise ModelFileError(f"parameter {name!r} must have shape {shape}, found {array.shape}")
         if not np.isfinite(array).all():
             raise ModelFileError(f"parameter {name!r} is not finite")
+        low, high = ranges.get(name, (-np.inf, np.inf))
+        if ((array < low) | (array > high)).any():
+            raise ModelFileError(f"parameter {name!r} must lie between {low} and {high}")
 
 
 def _flatten(params: Any) -> dict[str, np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -87,6 +88,8 @@ class BernoulliMixture(LatentModel):
 
     weights_: np.ndarray
     means_: np.ndarray
+
+    _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {"weights": (0, 1), "means": (0, 1)}
 
     def __init__(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -67,6 +68,8 @@ class BernoulliProduct(LatentModel):
     }
 
     means_: np.ndarray
+
+    _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {"means": (0, 1)}
 
     def __init__(
         self,

@@ -152,11 +152,25 @@ def _open_factory(
     estimator: Any, factory: Callable[[], Iterable[Any]], reset: bool, binarize: float | None
 ) -> StreamEngine:
     """A function that gives an iterable of blocks, called once a pass."""
+    first, second = _iterate(factory), _iterate(factory)
+    if first is second:
+        raise TypeError(
+            "X is a function that gives the same iterator each time it is called, which can be read only once: make "
+            "the iterator inside the function"
+        )
+    del second
+    peek = next(first, None)
+    if peek is None:
+        raise DataError("X gives no batches: at least one row is needed")
+    if np.ndim(peek) != 2 and not _is_sparse(peek):
+        raise DataError(f"a batch of X must be 2-dimensional, found {np.ndim(peek)} dimensions")
+    validate_data(estimator, peek, reset=reset, skip_check_array=True)
+    names = getattr(estimator, "feature_names_in_", None)
 
     def checked() -> Iterator[np.ndarray]:
-        first_row, columns = 0, None
+        first_row = 0
         for block in _iterate(factory):
-            block = check_array(
+            numbers = check_array(
                 np.asarray(block) if isinstance(block, list | tuple) else _with_nan(block),
                 accept_sparse="csr",
                 dtype="numeric",
@@ -164,26 +178,10 @@ def _open_factory(
                 ensure_min_samples=0,
                 input_name="a batch of X",
             )
-            if columns is None:
-                columns = block.shape[1]
-            elif block.shape[1] != columns:
-                raise DataError(
-                    f"the batches of X must have the same number of columns: the first has {columns}, the one that "
-                    f"begins at row {first_row} has {block.shape[1]}"
-                )
-            yield encode_bits(block, binarize=binarize, names=names, first_row=first_row)
-            first_row += block.shape[0]
+            validate_data(estimator, block, reset=False, skip_check_array=True)  # number and names of its columns
+            yield encode_bits(numbers, binarize=binarize, names=names, first_row=first_row)
+            first_row += numbers.shape[0]
 
-    names = None
-    peek = next((b for b in _iterate(factory)), None)
-    if peek is None:
-        raise DataError("X gives no batches: at least one row is needed")
-    if _is_sparse(peek):
-        peek = peek[:1]
-    if np.ndim(peek) != 2 and not _is_sparse(peek):
-        raise DataError(f"a batch of X must be 2-dimensional, found {np.ndim(peek)} dimensions")
-    validate_data(estimator, peek, reset=reset, skip_check_array=True)
-    names = getattr(estimator, "feature_names_in_", None)
     return StreamEngine(checked, estimator.n_features_in_)
 
 

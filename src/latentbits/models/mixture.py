@@ -33,12 +33,10 @@ class Params(eqx.Module):
 
 
 class Shared(eqx.Module):
-    """A row's log-likelihood under component k is ``bias_k + x @ log_odds_k``, or with holes, for an observed mask
-    o, ``log_weight_k + x @ log_odds_k + o @ log_zero_k``."""
+    """Logs of the weights, and of P(bit = 1) and P(bit = 0)."""
 
-    bias: Float[Array, " components"]
     log_weight: Float[Array, " components"]
-    log_odds: Float[Array, "components columns"]
+    log_one: Float[Array, "components columns"]
     log_zero: Float[Array, "components columns"]
 
 
@@ -60,17 +58,18 @@ class Posterior(eqx.Module):
 
 
 def _prepare(params: Params, state: None, progress: Progress | None) -> Shared:
-    log_one, log_zero = log_probabilities(params.means)
-    log_weight = jnp.log(jnp.maximum(params.weights, TINY))
-    return Shared(log_weight + log_zero.sum(1), log_weight, log_one - log_zero, log_zero)
+    return Shared(jnp.log(jnp.maximum(params.weights, TINY)), *log_probabilities(params.means))
 
 
 def _log_joint(shared: Shared, batch: Batch) -> Float[Array, "rows components"]:
-    """log P(x, component), the one matrix product of the E-step (two where bits are missing)."""
-    products = batch.values @ shared.log_odds.T
-    if batch.observed is None:
-        return products + shared.bias
-    return products + batch.observed @ shared.log_zero.T + shared.log_weight
+    """log P(x, component).
+
+    Two products whose terms have one sign.  One product with the log-odds would do, and be faster, but for means near 1
+    it cancels against sum(log_zero): in float32 that is wrong by whole nats at d = 784, and makes the fit depend on
+    which of two values is called 1.
+    """
+    zeros = (1 if batch.observed is None else batch.observed) - batch.values
+    return batch.values @ shared.log_one.T + zeros @ shared.log_zero.T + shared.log_weight
 
 
 def _responsibilities(shared: Shared, batch: Batch) -> tuple[Float[Array, "rows components"], Float[Array, " rows"]]:
@@ -143,22 +142,24 @@ def split(key: Key[Array, ""], params: Params, n_components: int) -> Params:
     """Split the first components in two, up to `n_components`; both halves are slightly perturbed."""
     old = params.weights.shape[0]
     new = n_components - old
-    if new == 0:
+    if new <= 0:
         return params
     weights = params.weights.at[:new].multiply(0.5)
     weights = jnp.concatenate([weights, weights[:new]])
     means = jnp.concatenate([params.means, params.means[:new]])
     touched = (jnp.arange(n_components) < new) | (jnp.arange(n_components) >= old)
-    # a fifth of a column's own spread: enough to break the tie, too little to forget what was learned
-    spread = 0.2 * jnp.sqrt(means * (1 - means)) * touched[:, None]
-    means = means + spread * jax.random.normal(key, means.shape, means.dtype)
-    return Params(weights, jnp.clip(means, TINY, 1 - TINY))
+    # in log-odds, so that rare bits stay rare: enough to break the tie, too little to forget what was learned
+    log_one, log_zero = log_probabilities(means)
+    noise = 0.4 * touched[:, None] * jax.random.normal(key, means.shape, means.dtype)
+    return Params(weights, jax.nn.sigmoid(log_one - log_zero + noise))
 
 
 def _random_rows(n_components: int, key: Key[Array, ""], summary: Summary) -> Params:
     """Components around randomly drawn rows, each pulled half of the way to the column means and jittered."""
     rows, jitter = jax.random.split(key)
-    drawn = jax.random.choice(rows, summary.sample.shape[0], (n_components,), replace=n_components > 1024)
+    drawn = jax.random.choice(
+        rows, summary.sample.shape[0], (n_components,), replace=n_components > summary.sample.shape[0]
+    )
     seen = summary.sample_observed[drawn] > 0
     row = jnp.where(seen, summary.sample[drawn], summary.mean)
     noise = jax.random.uniform(jitter, row.shape, row.dtype)
@@ -197,7 +198,8 @@ def model(n_components: int, smoothing: float = 0.0, init: str = "random", split
         return None, Params(members / members.sum(), jnp.clip(means, 0, 1))
 
     def objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
-        pseudo = shared.log_weight + shared.log_odds @ base(stats) + shared.log_zero.sum(1)
+        mean = base(stats)
+        pseudo = shared.log_weight + shared.log_one @ mean + shared.log_zero @ (1 - mean)
         return stats.log_likelihood.sum() + smoothing * pseudo.sum()
 
     if init == "random":
@@ -208,7 +210,7 @@ def model(n_components: int, smoothing: float = 0.0, init: str = "random", split
         stages = tuple(
             Stage(
                 f"EM, {size} of {n_components} components",
-                begin=lambda key, params, size=size: split(key, params, size),  # type: ignore[misc]
+                begin=lambda key, params, state, size=size: split(key, params, size),  # type: ignore[misc]
                 max_iter=None if size == n_components else split_iter,
             )
             for size in sizes
@@ -231,6 +233,6 @@ def model(n_components: int, smoothing: float = 0.0, init: str = "random", split
         decode=_decode,
         complete=_complete,
         sample=_sample,
-        row_floats=3 * n_components,
+        row_floats=lambda n_columns: 2 * n_columns + 3 * n_components,
         stages=stages,
     )

@@ -28,9 +28,9 @@ class Params(eqx.Module):
 
 
 class Shared(eqx.Module):
-    """Log-odds of each column, and log P(bit = 0)."""
+    """log P(bit = 1) and log P(bit = 0) of each column."""
 
-    log_odds: Float[Array, " columns"]
+    log_one: Float[Array, " columns"]
     log_zero: Float[Array, " columns"]
 
 
@@ -50,8 +50,7 @@ class Posterior(eqx.Module):
 
 
 def _prepare(params: Params, state: None, progress: Progress | None) -> Shared:
-    log_one, log_zero = log_probabilities(params.means)
-    return Shared(log_one - log_zero, log_zero)
+    return Shared(*log_probabilities(params.means))
 
 
 def _init(key: Key[Array, ""], summary: Summary) -> Params:
@@ -69,11 +68,9 @@ def _e_step(params: Params, shared: Shared, batch: Batch, row_state: None) -> tu
 
 
 def _log_likelihood(params: Params, shared: Shared, batch: Batch) -> LogLikelihood:
-    if batch.observed is None:
-        log_zero = jnp.sum(shared.log_zero)
-    else:
-        log_zero = batch.observed @ shared.log_zero
-    return LogLikelihood.exact(batch.values @ shared.log_odds + log_zero)
+    # two sums of one sign: one sum with the log-odds would cancel against sum(log_zero), and float32 cannot afford it
+    zeros = (1 if batch.observed is None else batch.observed) - batch.values
+    return LogLikelihood.exact(batch.values @ shared.log_one + zeros @ shared.log_zero)
 
 
 def _infer(params: Params, shared: Shared, batch: Batch) -> Posterior:
@@ -111,7 +108,7 @@ def model(smoothing: float = 0.0) -> Model:
     def objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
         ones = stats.ones + smoothing / 2
         total = stats.observed + smoothing
-        return jnp.sum(ones * shared.log_odds + total * shared.log_zero)
+        return jnp.sum(ones * shared.log_one + (total - ones) * shared.log_zero)
 
     return Model(
         name="Bernoulli product",
@@ -125,7 +122,7 @@ def model(smoothing: float = 0.0) -> Model:
         decode=_decode,
         complete=_complete,
         sample=_sample,
-        row_floats=1,
+        row_floats=lambda n_columns: 2 * n_columns,
         stages=(Stage("counting", one_pass=True),),
         needs_summary=False,
     )

@@ -180,6 +180,7 @@ def main() -> None:
     parser.add_argument("--components", type=int, default=20)
     parser.add_argument("--iterations", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--contenders", nargs="+", default=list(CONTENDERS), choices=list(CONTENDERS), metavar="NAME")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
@@ -190,9 +191,9 @@ def main() -> None:
         X, weights, means = make_data(options.rows, options.columns, options.components)
         np.save(Path(folder) / "X.npy", X)
         np.savez(Path(folder) / "start.npz", weights=weights, means=means)
-        results: dict[str, list[dict[str, float]]] = {name: [] for name in CONTENDERS}
+        results: dict[str, list[dict[str, float]]] = {name: [] for name in options.contenders}
         for _ in range(options.rounds):
-            for name in CONTENDERS:
+            for name in options.contenders:
                 command = [sys.executable, __file__, "--child", name, folder, "--iterations", str(options.iterations)]
                 done = subprocess.run(command, capture_output=True, text=True)
                 if done.returncode:
@@ -203,7 +204,7 @@ def main() -> None:
     heads = f"{'ms/iteration':>14}{'times ours':>12}{'peak MB':>9}{'x data':>8}{'nats/row':>14}{'rel. to float64':>17}"
     print(f"{'':<20}{heads}")
     ours = results["latentbits"]
-    wide = results["latentbits float64"]
+    wide = results.get("latentbits float64")
     reference = wide[0]["log_likelihood"] if wide else np.nan
     for name, runs in results.items():
         if runs:

@@ -26,7 +26,7 @@ class Batch(eqx.Module):
         The entries, 0 where missing.
     observed
         1 where an entry was seen, 0 where it is missing; None when the chunk has no holes at all, which saves a
-        model half of its matrix products.
+        model products with the mask.
     weight
         1 for a row, 0 for padding.  Every sum over rows must carry it.
     rows

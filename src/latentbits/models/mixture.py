@@ -62,11 +62,10 @@ def _prepare(params: Params, state: None, progress: Progress | None) -> Shared:
 
 
 def _log_joint(shared: Shared, batch: Batch) -> Float[Array, "rows components"]:
-    """log P(x, component).
+    """log P(x, component), by two products whose terms have one sign.
 
-    Two products whose terms have one sign.  One product with the log-odds would do, and be faster, but for means near 1
-    it cancels against sum(log_zero): in float32 that is wrong by whole nats at d = 784, and makes the fit depend on
-    which of two values is called 1.
+    One product with the log-odds would do, and be faster, but for means near 1 it cancels against sum(log_zero): in
+    float32 that is wrong by whole nats at d = 784, and makes the fit depend on which of two values is called 1.
     """
     zeros = (1 if batch.observed is None else batch.observed) - batch.values
     return batch.values @ shared.log_one.T + zeros @ shared.log_zero.T + shared.log_weight

@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
+from latentbits.core.atomic import write_atomically
 from latentbits.core.errors import DataError, import_extra
 
 __all__ = ["write"]
@@ -65,18 +65,8 @@ def write(path: str | os.PathLike[str], values: Any, feature_names: Sequence[str
         raise DataError(f"{target}: cannot write {target.suffix!r}; known are {' '.join(writers)}")
     if not target.parent.is_dir():
         raise DataError(f"{target}: there is no folder {target.parent}; make it first")
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            writer(file)
-        # mkstemp makes private files; a result should be as readable as any other file of the user
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with write_atomically(target) as file:
+        writer(file)
     return target
 
 

@@ -49,21 +49,33 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         "binarize": [Interval(Real, None, None, closed="neither"), None],
     }
 
-    # Defaults that every constructor repeats by name, as scikit-learn's cloning wants it.
-    random_state: Any
-    n_init: int
-    max_iter: int
-    max_time: float | None
-    tol: float
-    verbose: int
-    dtype: Any
-    binarize: float | None
-
     params_: PyTree
     n_features_in_: int
 
     _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {}  # of parameters: what a model file is held to
     _sample_dtype: ClassVar[Any] = np.uint8  # of bits; a family of real-valued rows has its own
+
+    def __init__(
+        self,
+        *,
+        random_state: Any = None,
+        n_init: int = 1,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        tol: float = 1e-6,
+        verbose: int = 0,
+        dtype: Any = "float32",
+        binarize: float | None = None,
+    ) -> None:
+        # a family repeats these by name in its own signature, where scikit-learn looks for them, and hands them on
+        self.random_state = random_state
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.max_time = max_time
+        self.tol = tol
+        self.verbose = verbose
+        self.dtype = dtype
+        self.binarize = binarize
 
     @abstractmethod
     def _model(self) -> Model:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -21,6 +19,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
 import latentbits
+from latentbits.core.atomic import write_atomically
 from latentbits.core.errors import ModelFileError
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.mixture import BernoulliMixture
@@ -56,7 +55,8 @@ def save(estimator: LatentModel, path: str | PathLike[str]) -> None:
         "stop_reason": estimator.stop_reason_,
     }
     header["sha256"] = _digest(header, tensors)
-    _write_atomically(Path(path), to_bytes(tensors, metadata={"latentbits": json.dumps(header)}))
+    with write_atomically(path) as file:
+        file.write(to_bytes(tensors, metadata={"latentbits": json.dumps(header)}))
 
 
 def load(path: str | PathLike[str]) -> Any:
@@ -124,7 +124,8 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentMo
     if header["class"] not in KNOWN:
         raise ModelFileError(f"unknown class {header['class']!r}; known are {', '.join(sorted(KNOWN))}")
     cls, params_class = KNOWN[header["class"]]
-    estimator = cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in header["hyperparameters"].items()})
+    options: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in header["hyperparameters"].items()}
+    estimator = cls(**options)
     estimator._validate_params()
     history = tensors.pop("history")
     arrays = {name.removeprefix("params."): array for name, array in tensors.items()}
@@ -216,20 +217,3 @@ def _digest(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> str:
         sha.update(f"{name} {array.dtype.str} {array.shape}".encode())
         sha.update(array.tobytes())
     return sha.hexdigest()
-
-
-def _write_atomically(path: Path, data: bytes) -> None:
-    """Write beside the goal and rename: a reader sees the old file or the new one, never a half."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(name, 0o666 & ~mask)  # mkstemp makes private files; a model is an ordinary one
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -109,14 +109,16 @@ class BernoulliMixture(LatentModel):
         self.n_components = n_components
         self.smoothing = smoothing
         self.init = init
-        self.random_state = random_state
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.tol = tol
-        self.verbose = verbose
-        self.dtype = dtype
-        self.binarize = binarize
+        super().__init__(
+            random_state=random_state,
+            n_init=n_init,
+            max_iter=max_iter,
+            max_time=max_time,
+            tol=tol,
+            verbose=verbose,
+            dtype=dtype,
+            binarize=binarize,
+        )
 
     def _model(self) -> Model:
         return mixture.model(n_components=int(self.n_components), smoothing=float(self.smoothing), init=self.init)

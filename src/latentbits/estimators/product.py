@@ -85,14 +85,16 @@ class BernoulliProduct(LatentModel):
         binarize: float | None = None,
     ) -> None:
         self.smoothing = smoothing
-        self.random_state = random_state
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.max_time = max_time
-        self.tol = tol
-        self.verbose = verbose
-        self.dtype = dtype
-        self.binarize = binarize
+        super().__init__(
+            random_state=random_state,
+            n_init=n_init,
+            max_iter=max_iter,
+            max_time=max_time,
+            tol=tol,
+            verbose=verbose,
+            dtype=dtype,
+            binarize=binarize,
+        )
 
     def _model(self) -> Model:
         return product.model(smoothing=float(self.smoothing))

@@ -6,13 +6,13 @@ Matplotlib is an extra (``pip install 'latentbits[plot]'``) and is imported when
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from latentbits.core.atomic import write_atomically
 from latentbits.core.errors import DataError, import_extra
 from latentbits.report.summaries import Exploration, headline, telling_columns, tile
 
@@ -290,17 +290,8 @@ def save_figure(figure: Any, path: str | os.PathLike[str]) -> Path:
         raise DataError(f"{target}: a figure is written as {', '.join(FORMATS)}, not {kind!r}")
     from matplotlib import rc_context
 
-    handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=kind, dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as file, rc_context(STYLE):
-            figure.savefig(file, format=kind[1:])
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)  # mkstemp makes private files
-        os.replace(temporary, target)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with write_atomically(target) as file, rc_context(STYLE):
+        figure.savefig(file, format=kind[1:])
     return target
 
 

@@ -186,7 +186,7 @@ def test_explore_without_matplotlib(tool, csv, monkeypatch):
         (("fit", "no.csv"), "there is no such file"),
         (("fit", "digit"), "did you mean digits?"),
         (("fit", "numbers.csv"), "row 1, column 1 ('b') holds 7"),
-        (("fit", "numbers.csv"), "--binarize T"),
+        (("fit", "numbers.csv"), "--binarize 0.5"),
         (("compare", "numbers.csv"), "row 1, column 1 ('b') holds 7"),
         (("score", "p.safetensors", "wrong.csv"), "row 0, column 5 ('legs') holds 2"),
         (("fit", "words.csv"), "--missing"),
@@ -260,3 +260,29 @@ def test_ctrl_c_in_a_fit_keeps_the_model(tool, csv, monkeypatch):
     tool("fit", csv, "-k", 2, "-o", "m.safetensors", code=130)
     assert latentbits.load("m.safetensors").converged_ is False
     tool("compare", csv, "--models", "mixture:2,mixture:3", code=130)
+
+
+def test_ids_and_groups_go_along(tool):
+    """What --labels names, and a column of row names, stand again beside the results."""
+    Path("people.csv").write_text(
+        "id,group,a,b,c\n" + "".join(f"p{i},g{i % 2},{i % 2},{(i // 2) % 2},\n" for i in range(20))
+    )
+    options = ("--labels", "id", "--labels", "group")
+    tool("fit", "people.csv", *options, "-k", 2, "-o", "m.safetensors")
+    for command in ("transform", "complete"):
+        tool(command, "m.safetensors", "people.csv", *options, "-o", "out.csv")
+        lines = Path("out.csv").read_text().splitlines()
+        assert lines[0].startswith("id,group,")
+        assert lines[4].startswith("p3,g1,")
+    tool("data", "carcinoma", "-o", "c.csv")
+    Path("named.csv").write_text(",a,b\n" + "".join(f"site {i},{i % 2},1\n" for i in range(20)))
+    tool("fit", "named.csv", "--model", "product", "-o", "p.safetensors")
+    tool("complete", "p.safetensors", "named.csv", "-o", "out.csv")
+    assert Path("out.csv").read_text().splitlines()[:2] == [",a,b", "site 0,0,1"]
+
+
+def test_the_folder_is_looked_for_before_the_fit(tool, csv):
+    result = tool("fit", csv, "-o", "nowhere/m.safetensors", code=1)
+    assert "there is no folder nowhere" in result.stderr
+    assert "fitting" not in result.stderr
+    assert "a figure is written as" in tool("explore", csv, "--out", "x.jpg", code=1).stderr

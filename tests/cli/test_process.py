@@ -108,5 +108,5 @@ def test_where_the_cache_is(monkeypatch, tmp_path):
 
 
 def test_messages_are_one_line_and_speak_of_options():
-    assert in_one_line(ValueError("a\n b; pass binarize=t or key=")) == "a b; pass --binarize T or --key"
+    assert in_one_line(ValueError("a\n b; pass binarize=2 or key=")) == "a b; pass --binarize 2 or --key"
     assert in_one_line(MemoryError()) == "MemoryError"

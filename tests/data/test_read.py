@@ -122,13 +122,21 @@ def test_bad_arguments_are_named(tmp_path):
     with pytest.raises(DataError, match="no such file"):
         read(path)
     path.write_text("0,1\n")
-    for option in ({"header": "maybe"}, {"delimiter": ",,"}, {"missing": "NA"}, {"labels": "a"}):
+    for option in ({"header": "maybe"}, {"delimiter": ",,"}, {"labels": "a"}):
         with pytest.raises(DataError, match=next(iter(option))):
             read(path, **option)
     with pytest.raises(DataError, match=r"\.xlsx"):
         read(tmp_path / "x.xlsx")
+    with pytest.raises(DataError, match="is a folder"):
+        read(tmp_path)
     with pytest.raises(DataError, match="compressed"):
         read(tmp_path / "x.npy.gz")
+
+
+def test_a_single_mark_is_added_to_the_usual_ones(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("0,-1\nNA,1\n.,N/A\nyes,No\n")
+    np.testing.assert_array_equal(read(path, missing="-1").values, [[0, np.nan], [np.nan, 1], [np.nan, np.nan], [1, 0]])
 
 
 # --- round trips ---
@@ -348,3 +356,18 @@ def test_import_is_light():
     code = f"import sys, latentbits.data; print(*[m for m in '{heavy}'.split() if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+def test_labels_are_written_beside_the_values(tmp_path):
+    values, labels = np.array([[1.0, np.nan], [0.0, 0.5]]), {"id": ["p1", "p2"], "n": [3, 4]}
+    for kind in ("csv", "tsv", "parquet"):
+        path = write(tmp_path / f"x.{kind}", values, ["a", "b"], labels)
+        table = read(path, labels=["id", "n"])
+        assert table.feature_names == ("a", "b")
+        assert table.labels["id"].tolist() == ["p1", "p2"]
+        assert table.labels["n"].tolist() == ["3", "4"]
+        np.testing.assert_array_equal(table.values, values.astype(np.float32))
+    kept = np.load(write(tmp_path / "x.npz", values, None, labels))
+    assert kept["label_id"].tolist() == ["p1", "p2"]
+    with pytest.raises(DataError, match="labels must have 2 values"):
+        write(tmp_path / "x.csv", values, None, {"id": ["p1"]})

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from cases import bits
+from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import ShuffleSplit
 
 from latentbits import BernoulliMixture, BernoulliProduct, compare
@@ -63,6 +64,25 @@ def test_folds_hold_every_row_out_once():
 def test_the_default_models_fit_the_size():
     names = [e.name for e in compare(TABLE[:30]).entries]
     assert set(names) == {"independent bits", "mixture of 2"}
+
+
+def test_the_simplest_that_is_good_enough():
+    """Two classes: larger mixtures gain nothing that could be told from noise."""
+    result = compare(TABLE, n_folds=5)
+    assert result.simplest == "mixture of 2"
+    noise = np.random.default_rng(0).integers(0, 2, (400, 8))
+    assert compare(noise, n_folds=5).simplest == "independent bits"
+
+
+def test_density_models_of_others_can_take_part():
+    result = compare(TABLE, {"a": BernoulliProduct(), "b": GaussianMixture(2, random_state=0)})
+    assert {e.name for e in result.entries} == {"a", "b"}
+
+
+@pytest.mark.parametrize("folds", [1, 401])
+def test_too_many_or_few_folds(folds):
+    with pytest.raises(ValueError, match="n_folds must be between 2 and the number of rows, 400"):
+        compare(TABLE, n_folds=folds)
 
 
 def test_nothing_to_compare():

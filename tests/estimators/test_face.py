@@ -12,8 +12,9 @@ from cases import bits
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from latentbits import BernoulliMixture, BernoulliProduct
+from latentbits import BernoulliMixture, BernoulliProduct, load_dataset
 from latentbits.core.errors import DataError
+from latentbits.data.read import Table
 from latentbits.estimators import validate
 
 ONCE = iter([np.zeros((2, 3))])
@@ -85,6 +86,8 @@ def forms_of(X):
     yield "object", np.where(np.isnan(X), None, X), X
     yield "Fortran order", np.asfortranarray(X), X
     yield "pandas", pd.DataFrame(X, columns=NAMES), X
+    yield "masked", np.ma.masked_array(filled, np.isnan(X)), X
+    yield "pandas objects", pd.DataFrame(np.where(np.isnan(X), pd.NA, X), columns=NAMES), X
     yield "pandas nullable", pd.DataFrame(X, columns=NAMES).astype("boolean"), X
     yield "polars", pl.DataFrame(X, schema=NAMES).fill_nan(None), X
     yield "polars Boolean", pl.DataFrame(X, schema=NAMES).fill_nan(None).cast(pl.Boolean), X
@@ -96,7 +99,7 @@ def forms_of(X):
     yield "Dask", dask.array.from_array(X, chunks=(64, 4)), X
 
 
-@pytest.mark.parametrize("form", range(18))
+@pytest.mark.parametrize("form", range(20))
 def test_every_form_of_input_gives_the_same_fit(X, form):
     _, given, plain = list(forms_of(X))[form]
     m = BernoulliMixture(2, random_state=0, max_iter=40)
@@ -147,7 +150,7 @@ def test_frames_keep_their_names(X):
 def test_what_is_no_bit_is_named(estimator, kind):
     table = np.zeros((50, 6), kind)
     table[41, 3] = 2
-    with pytest.raises(DataError, match=r"row 41, column 3 holds 2(\.0)?\. Pass binarize=t"):
+    with pytest.raises(DataError, match=r"row 41, column 3 holds 2(\.0)?\. A model made with binarize=0\.5"):
         estimator.fit(table)
 
 
@@ -156,6 +159,36 @@ def test_the_name_of_the_column_is_told():
     frame.loc[2, "dog"] = 0.5
     with pytest.raises(DataError, match=r"row 2, column 3 \('dog'\) holds 0\.5"):
         BernoulliProduct().fit(frame)
+
+
+@pytest.mark.parametrize("library", ["pandas", "pandas categories", "polars"])
+def test_a_column_of_text_is_named(library):
+    data = {"a": [0, 1, None], "id": ["1", "p2", "p3"]}
+    frame = pl.DataFrame(data) if library == "polars" else pd.DataFrame(data)
+    if library == "pandas categories":
+        frame["id"] = frame["id"].astype("category")
+    with pytest.raises(DataError, match=r"column 1 \('id'\) holds '(1|p2)'\. Leave columns of text out"):
+        BernoulliProduct().fit(frame)
+
+
+def test_a_mark_for_missing_is_recognised():
+    with pytest.raises(DataError, match=r"holds -1\. If -1 marks a missing bit, make it NaN"):
+        BernoulliProduct().fit(np.array([[1, 0], [-1, 0]]))
+
+
+@pytest.mark.parametrize(
+    ("X", "step"),
+    [
+        ("bits.csv", "read it first"),
+        (load_dataset("lsat6"), "pass its .X"),
+        (Table(np.eye(2)), "pass its .values"),
+        (pl.DataFrame({"a": [1]}).lazy(), r"pass X.collect\(\)"),
+    ],
+    ids=["path", "Dataset", "Table", "LazyFrame"],
+)
+def test_what_is_one_step_from_a_table(X, step):
+    with pytest.raises(TypeError, match=step):
+        BernoulliProduct().fit(X)
 
 
 def test_rows_are_counted_across_batches():

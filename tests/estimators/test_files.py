@@ -87,6 +87,13 @@ def test_nothing_is_left_behind_when_writing_fails(fitted, tmp_path, monkeypatch
     assert os.listdir(tmp_path) == ["m.safetensors"]
 
 
+def test_no_folder(fitted, tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        fitted.save(tmp_path / "nowhere" / "m.safetensors")
+    with pytest.raises(ModelFileError, match="is a folder"):
+        load(tmp_path)
+
+
 def test_no_file():
     with pytest.raises(FileNotFoundError, match="no model file"):
         load("nowhere.safetensors")

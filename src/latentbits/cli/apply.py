@@ -56,7 +56,7 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
     model, rows = to_apply(model_path, source, reading)
     nats = model.score_samples(rows.values)
     if per_row is not None:
-        _write(per_row, nats[:, None], ["log_likelihood"])
+        _write(per_row, nats[:, None], ["log_likelihood"], rows.labels)
     error = float(np.std(nats, ddof=1) / math.sqrt(len(nats))) if len(nats) > 1 else math.nan
     mean = float(np.mean(nats))
     result = {
@@ -100,7 +100,7 @@ def transform(model_path: str, source: str, reading: Reading, output: str, as_js
     if not names:
         raise DataError(f"{model_path} is a {type(model).__name__}, which has no hidden causes to write")
     latents = model.transform(rows.values)
-    _write(output, latents, names)
+    _write(output, latents, names, rows.labels)
     give({"output": output, "n_rows": len(latents), "columns": names}, as_json)
 
 
@@ -122,7 +122,7 @@ def complete(model_path: str, source: str, reading: Reading, output: str, as_jso
     n_missing = int(np.isnan(stored).sum()) if stored.dtype.kind == "f" else 0
     filled = model.complete(rows.values)
     say(f"filled in {n_missing} cells" if n_missing else "nothing is missing: the rows stay as they are")
-    _write(output, filled, rows.names)
+    _write(output, filled, rows.names, rows.labels)
     give({"output": output, "n_rows": len(filled), "n_filled": n_missing}, as_json)
 
 
@@ -143,8 +143,8 @@ def sample(model_path: str, n_rows: int, seed: int, output: str, as_json: bool) 
     give({"output": output, "n_rows": len(bits), "n_columns": bits.shape[1], "seed": seed}, as_json)
 
 
-def _write(path: str, values: Any, names: Any) -> None:
+def _write(path: str, values: Any, names: Any, labels: Any = None) -> None:
     from latentbits.data.write import write
 
-    write(path, values, names)
+    write(path, values, names, labels)
     say(f"wrote {path}: {values.shape[0]} rows x {values.shape[1]} columns")

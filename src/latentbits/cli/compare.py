@@ -110,11 +110,11 @@ def show_comparison(found: Any) -> None:
     """The table, best first."""
     lines = []
     for entry in found.entries:
-        behind = "best" if entry.behind == 0 else f"+{entry.behind:.2f} ± {entry.behind_error:.2f}"
+        behind = "best" if entry.behind == 0 else f"+{entry.behind:.3f} ± {entry.behind_error:.3f}"
         name = entry.name if entry.converged else f"{entry.name} (not converged)"
-        lines.append([name, f"{entry.bits_per_row:.2f} ± {entry.error:.2f}", behind, f"{entry.seconds:.1f}"])
+        lines.append([name, f"{entry.bits_per_row:.3f} ± {entry.error:.3f}", behind, f"{entry.seconds:.1f}"])
     title = f"{found.n_rows} held-out rows, ± standard error; fewer bits are better"
-    print_table(["model", "bits per row", "to the best", "seconds"], lines, title=title)
+    print_table(["model", "bits per row", "behind the best", "seconds"], lines, title=title)
 
 
 def as_dict(found: Any) -> dict[str, Any]:

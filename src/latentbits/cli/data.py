@@ -64,7 +64,7 @@ def _fetch(name: str, output: str, split: str | None, as_json: bool) -> None:
     if info.access == "download":
         say(f"getting {name}, from the network if it is not here yet")
     found = load_dataset(name, split=split)
-    write(output, found.X, found.feature_names)
+    write(output, found.X, found.feature_names, found.labels)
     say(f"wrote {output}: {_shape(found.X.shape)}")
     give({"name": name, "split": split, "output": output, "shape": list(found.X.shape)}, as_json)
 

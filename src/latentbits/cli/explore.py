@@ -99,6 +99,8 @@ def explore(
 def _figure_path(out: str) -> Path:
     """Where the figure goes; its folder is made now, so that a bad name fails before the fits."""
     path = Path(out)
+    if path.suffix and path.suffix.lower() not in FIGURES and not path.is_dir():
+        raise ValueError(f"--out {out}: a figure is written as {', '.join(FIGURES)}")
     if path.suffix.lower() not in FIGURES:
         path = path / "explore.png"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -109,11 +111,15 @@ def _look(rows: Rows, shape: tuple[int, int] | None, found: Any, seed: int, bina
     """All that the figure shows: the best model, and how it does on the held-out rows."""
     import numpy as np
 
+    from latentbits.estimators.compare import standard_error
     from latentbits.report import summaries
 
     names = [entry.name for entry in found.entries]
-    best = next((name for name in names if hasattr(found.fitted[name], "n_components")), names[0])
+    # the simplest that is as good as the best; where that is independent bits, the smallest mixture there is to see
+    candidates = [found.simplest, *found.row_bits]
+    best = next((name for name in candidates if hasattr(found.fitted[name], "n_components")), names[0])
     model = found.fitted[best]
+    behind = [found.row_bits[name] - found.row_bits[best] for name in names]
     weights, means = getattr(model, "weights_", np.ones(1)), np.atleast_2d(model.means_)
     order = summaries.by_share(weights)
     held_out = summaries.dense_bits(rows.values[found.rows], binarize)
@@ -130,8 +136,8 @@ def _look(rows: Rows, shape: tuple[int, int] | None, found: Any, seed: int, bina
         models=tuple(names),
         bits=np.array([e.bits_per_row for e in found.entries]),
         errors=np.array([e.error for e in found.entries]),
-        behind=np.array([e.behind for e in found.entries]),
-        behind_errors=np.array([e.behind_error for e in found.entries]),
+        behind=np.array([np.mean(b) for b in behind]),
+        behind_errors=np.array([standard_error(b) for b in behind]),
         shown=best,
         weights=weights[order],
         means=means[order],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import click
@@ -58,6 +59,8 @@ def fit(
     """
     from latentbits.cli.cache import use_compile_cache
 
+    if not Path(output).parent.is_dir():
+        raise ValueError(f"--output {output}: there is no folder {Path(output).parent}")  # before minutes of fitting
     rows = load_rows(source, reading)
     use_compile_cache()
     shared: dict[str, Any] = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,7 @@ class Rows:
     values: Any
     names: tuple[str, ...] | None = None
     image_shape: tuple[int, int] | None = None
+    labels: Mapping[str, Any] = field(default_factory=dict)  # what goes with the rows: ids, groups, names
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -64,7 +65,7 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--missing",
         metavar="MARK",
         multiple=True,
-        help="One more mark of a missing cell, e.g. -1; empty, NA, NaN and ? always are.  May be repeated.",
+        help="One more mark of a missing cell, e.g. -1; empty, NA, N/A, NaN, ? and . always are.  Repeatable.",
     )
     @click.option(
         "--labels",
@@ -125,7 +126,9 @@ def _load_file(source: str, reading: Reading) -> Rows:
         key=reading.key,
         labels=labels,
     )
-    return Rows(source, table.values, table.feature_names)
+    # a column without a name is how csv files hold the names of rows
+    labels_of_rows = {} if table.row_names is None else {"": table.row_names}
+    return Rows(source, table.values, table.feature_names, labels={**labels_of_rows, **table.labels})
 
 
 def _load_set(name: str, reading: Reading) -> Rows:
@@ -135,7 +138,7 @@ def _load_set(name: str, reading: Reading) -> Rows:
     found = load_dataset(name, split=reading.split)
     if found.X.ndim != 2:
         raise DataError(f"{name} holds whole images of shape {found.X.shape[1:]}, not a table of bits")
-    return Rows(name, found.X, found.feature_names, found.image_shape)
+    return Rows(name, found.X, found.feature_names, found.image_shape, found.labels)
 
 
 def _missing(values: Any) -> str:

@@ -26,7 +26,8 @@ EXPECTED = (LatentBitsError, ValueError, OSError, MemoryError)
 
 # Messages of the library speak of arguments; here they are options.
 AS_OPTIONS = {
-    "binarize=t": "--binarize T",
+    "binarize=": "--binarize ",
+    "missing='-1' when it is read from a file": "--missing -1",
     "labels=": "--labels",
     "missing=": "--missing",
     "header=": "--header/--no-header",
@@ -64,8 +65,8 @@ class Tool(click.Group):
 def in_one_line(error: BaseException) -> str:
     """The message of an error for somebody at a terminal.
 
-    >>> in_one_line(ValueError("no bits.\\n  Pass binarize=t to cut"))
-    'no bits. Pass --binarize T to cut'
+    >>> in_one_line(ValueError("no bits.\\n  Pass binarize=0.5 to cut"))
+    'no bits. Pass --binarize 0.5 to cut'
     """
     text = " ".join(str(error).split()) or type(error).__name__
     for argument, option in AS_OPTIONS.items():

@@ -25,6 +25,8 @@ def write_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     b'all of it'
     """
     target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {target}: there is no folder {target.parent}")
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -22,7 +22,7 @@ from latentbits.data.text import TEXT_SUFFIXES, find_labels, parse_text
 
 __all__ = ["Table", "read"]
 
-MISSING = ("", "NA", "NaN", "nan", "?")
+MISSING = ("", "NA", "N/A", "NaN", "nan", "?", ".")
 MMAP_BYTES = 64 * 2**20  # plain .npy files above this stay on the disk unless told otherwise
 
 
@@ -55,10 +55,10 @@ def read(
     source: str | os.PathLike[str],
     *,
     header: bool | str = "auto",
-    missing: Sequence[str] = MISSING,
+    missing: str | Sequence[str] = MISSING,
     delimiter: str | None = None,
     key: str | None = None,
-    labels: Sequence[str | int] = (),
+    labels: str | Sequence[str | int] = (),
     mmap: bool | str = "auto",
 ) -> Table:
     """Read the table in a file; its extension says how.
@@ -73,13 +73,14 @@ def read(
     header : "auto", True or False
         Of text files: whether the first line holds names.  "auto": yes, if a cell in it is neither a number
         nor missing.  A first column without a name holds the names of the rows, as pandas and R write them.
-    missing : sequence of str
-        Cells that mean "not observed".  Those that are numbers ("-1") also count in the binary formats.
+    missing : str or sequence of str
+        Cells that mean "not observed"; a single string is added to the default ones.  Those that are numbers ("-1")
+        also count in the binary formats.
     delimiter : str, optional
         Of text files; guessed from the first line if not given.  A blank means any run of blanks.
     key : str, optional
         Which array of an ``.npz`` or zarr group; else ``X``, else the only two-dimensional one.
-    labels : sequence of str or int
+    labels : str, or sequence of str or int
         Columns to keep apart as text, by name or by number from 0 (text and parquet).
     mmap : "auto", True or False
         Whether a ``.npy`` stays on the disk; "auto": above 64 MiB.
@@ -97,8 +98,10 @@ def read(
     path = Path(source)
     if header not in ("auto", True, False):
         raise DataError(f"header must be 'auto', True or False, found {header!r}")
-    if isinstance(missing, str) or isinstance(labels, str):
-        raise DataError("missing and labels must be sequences of strings, found a single string")
+    if isinstance(missing, str):
+        missing = (*MISSING, missing)
+    if isinstance(labels, str):
+        labels = (labels,)
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise DataError(f"delimiter must be a single character, found {delimiter!r}")
     suffix = path.suffix.lower()
@@ -113,6 +116,8 @@ def read(
         ".zarr": lambda: _read_zarr(path, missing, key),
         ".h5ad": lambda: _read_h5ad(path, missing),
     }
+    if path.is_dir() and suffix != ".zarr":
+        raise DataError(f"{path} is a folder, not a table")
     if suffix not in TEXT_SUFFIXES and suffix not in arrays:
         known = " ".join((*TEXT_SUFFIXES, *arrays))
         raise DataError(f"{path}: cannot tell the format from the extension {suffix!r}; known are {known}")

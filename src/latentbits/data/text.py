@@ -107,7 +107,8 @@ class _Worth(dict[str, float]):
     """What a cell's text is worth; looked up, since a table of bits has few different texts."""
 
     def __init__(self, missing: Sequence[str]) -> None:
-        super().__init__({"true": 1.0, "false": 0.0, "True": 1.0, "False": 0.0, "TRUE": 1.0, "FALSE": 0.0})
+        words = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
+        super().__init__({form(word): bit for word, bit in words.items() for form in (str.lower, str.title, str.upper)})
         self.update((str(mark).strip(), float("nan")) for mark in missing)
 
     def __missing__(self, text: str) -> float:

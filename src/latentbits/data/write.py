@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,7 +18,12 @@ from latentbits.core.errors import DataError, import_extra
 __all__ = ["write"]
 
 
-def write(path: str | os.PathLike[str], values: Any, feature_names: Sequence[str] | None = None) -> Path:
+def write(
+    path: str | os.PathLike[str],
+    values: Any,
+    feature_names: Sequence[str] | None = None,
+    labels: Mapping[str, Any] | None = None,
+) -> Path:
     """Write a two-dimensional array as csv, tsv, npy, npz or parquet, by the extension; NaN is an empty cell.
 
     The file is written under another name in the same folder and then moved into place, so that a reader
@@ -30,6 +36,8 @@ def write(path: str | os.PathLike[str], values: Any, feature_names: Sequence[str
         Bits, integers or real numbers; a sparse one is written as dense, row by row.
     feature_names : sequence of d str, optional
         The header of csv, tsv and parquet, kept beside the array in npz; ``.npy`` has no room for it.
+    labels : mapping of names to n values, optional
+        What goes with the rows (ids, groups), as first columns; in npz beside the array; not in ``.npy``.
 
     Returns
     -------
@@ -53,12 +61,17 @@ def write(path: str | os.PathLike[str], values: Any, feature_names: Sequence[str
     names = None if feature_names is None else [str(name) for name in feature_names]
     if names is not None and (len(names) != array.shape[1] or len(set(names)) != len(names)):
         raise DataError(f"feature_names must be {array.shape[1]} different names, found {len(names)}: {names[:5]}")
+    beside = {str(name): np.asarray(column).astype(str) for name, column in (labels or {}).items()}
+    if any(column.shape != (len(array),) for column in beside.values()):
+        raise DataError(f"labels must have {len(array)} values each, one a row")
+    if beside and names is None:
+        names = [f"x{j}" for j in range(array.shape[1])]
     writers: dict[str, Callable[[IO[bytes]], None]] = {
-        ".csv": lambda file: _write_text(file, array, names, ","),
-        ".tsv": lambda file: _write_text(file, array, names, "\t"),
+        ".csv": lambda file: _write_text(file, array, names, beside, ","),
+        ".tsv": lambda file: _write_text(file, array, names, beside, "\t"),
         ".npy": lambda file: np.save(file, array, allow_pickle=False),
-        ".npz": lambda file: _write_npz(file, array, names),
-        ".parquet": lambda file: _write_parquet(file, array, names),
+        ".npz": lambda file: _write_npz(file, array, names, beside),
+        ".parquet": lambda file: _write_parquet(file, array, names, beside),
     }
     writer = writers.get(target.suffix.lower())
     if writer is None:
@@ -78,25 +91,34 @@ def _cell(value: Any) -> str:
     return str(int(value)) if abs(value) < 2**24 and value == int(value) else str(value)
 
 
-def _write_text(file: IO[bytes], array: np.ndarray, names: Sequence[str] | None, delimiter: str) -> None:
+Labels = Mapping[str, np.ndarray]
+
+
+def _write_text(
+    file: IO[bytes], array: np.ndarray, names: Sequence[str] | None, labels: Labels, delimiter: str
+) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
     if names is not None:
-        writer.writerow(names)
+        writer.writerow([*labels, *names])
     whole = array.dtype.kind != "f"
     numbers = array.astype(np.uint8) if array.dtype.kind == "b" else array
-    writer.writerows(row.tolist() if whole else [_cell(value) for value in row] for row in numbers)
+    first = zip(*labels.values(), strict=True) if labels else repeat((), len(numbers))
+    cells = (row.tolist() if whole else [_cell(value) for value in row] for row in numbers)
+    writer.writerows([*some, *others] for some, others in zip(first, cells, strict=True))
     text.detach()
 
 
-def _write_npz(file: IO[bytes], array: np.ndarray, names: Sequence[str] | None) -> None:
+def _write_npz(file: IO[bytes], array: np.ndarray, names: Sequence[str] | None, labels: Labels) -> None:
     beside: dict[str, Any] = {} if names is None else {"feature_names": np.array(names, dtype=str)}
+    beside |= {f"label_{name or 'row'}": column for name, column in labels.items()}
     np.savez_compressed(file, X=array, **beside)
 
 
-def _write_parquet(file: IO[bytes], array: np.ndarray, names: Sequence[str] | None) -> None:
+def _write_parquet(file: IO[bytes], array: np.ndarray, names: Sequence[str] | None, labels: Labels) -> None:
     pa = import_extra("pyarrow", extra="tables", purpose="writing parquet")
     pq = import_extra("pyarrow.parquet", extra="tables", purpose="writing parquet")
     columns = [pa.array(np.ascontiguousarray(column), from_pandas=True) for column in array.T]
     header = list(names) if names is not None else [f"x{j}" for j in range(array.shape[1])]
-    pq.write_table(pa.table(columns, names=header), file)
+    text = {name or "row": pa.array(column.tolist(), pa.string()) for name, column in labels.items()}
+    pq.write_table(pa.table([*text.values(), *columns], names=[*text, *header]), file)

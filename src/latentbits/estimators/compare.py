@@ -18,7 +18,7 @@ from latentbits.estimators.mixture import BernoulliMixture
 from latentbits.estimators.product import BernoulliProduct
 from latentbits.estimators.validate import encode_bits
 
-__all__ = ["Comparison", "Entry", "compare", "default_models"]
+__all__ = ["Comparison", "Entry", "compare", "default_models", "standard_error"]
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,16 @@ class Comparison:
     rows: np.ndarray
     fitted: Mapping[str, Any]
 
+    @property
+    def simplest(self) -> str:
+        """The first model, in the order they were given, that is within one standard error of the best.
+
+        A difference smaller than that is not known to be one, so where models are given from simple to complex this is
+        the one to take.
+        """
+        behind = {entry.name: entry for entry in self.entries}
+        return next(name for name in self.row_bits if behind[name].behind <= behind[name].behind_error)
+
     def __str__(self) -> str:
         width = max(5, *(len(e.name) for e in self.entries))
         lines = [f"{'model':<{width}}  bits/row  std.err.  behind the best  seconds"]
@@ -107,7 +117,7 @@ def compare(
     Parameters
     ----------
     X : array-like of shape (n_rows, n_columns)
-        Bits, NaN for missing.
+        Bits, NaN for missing.  In memory: rows are drawn from it, so no function of batches.
     models : mapping of names to estimators, sequence of estimators, or None
         What to compare; None takes independent bits and mixtures of several sizes.
     test_size : float, default=0.25
@@ -136,6 +146,8 @@ def compare(
     for threshold in {getattr(m, "binarize", None) for m in named.values()}:
         encode_bits(values, binarize=threshold)  # what is no bit is named by its row in X, not in a split of it
     X = X if hasattr(X, "columns") else values  # frames keep their names
+    if n_folds is not None and not 2 <= n_folds <= values.shape[0]:
+        raise ValueError(f"n_folds must be between 2 and the number of rows, {values.shape[0]}; got {n_folds}")
     if n_folds is None:
         splits = list(ShuffleSplit(1, test_size=test_size, random_state=random_state).split(values))
     else:
@@ -144,10 +156,10 @@ def compare(
     for name, estimator in named.items():
         began = time.perf_counter()
         fits = [_fit(estimator, _safe_indexing(X, train)) for train, _ in splits]
-        held_out = [m.log_likelihoods(_safe_indexing(X, test)) for m, (_, test) in zip(fits, splits)]
-        row_bits[name] = np.concatenate([-rows.value / np.log(2) for rows in held_out]).astype(float)
+        held_out = [_score(m, _safe_indexing(X, test)) for m, (_, test) in zip(fits, splits)]
+        row_bits[name] = np.concatenate([-rows / np.log(2) for rows, _ in held_out])
         # folds are of about one size, and their estimates of log Z are independent
-        common[name] = float(np.sqrt(np.mean([rows.common_error**2 for rows in held_out]) / len(fits)) / np.log(2))
+        common[name] = float(np.sqrt(np.mean([error**2 for _, error in held_out]) / len(fits)) / np.log(2))
         seconds[name] = time.perf_counter() - began
         converged[name] = all(getattr(m, "converged_", True) for m in fits)
         last[name] = fits[-1]
@@ -159,11 +171,11 @@ def compare(
             Entry(
                 name=name,
                 bits_per_row=float(bits.mean()),
-                error=float(np.hypot(_standard_error(bits), common[name])),
+                error=float(np.hypot(standard_error(bits), common[name])),
                 behind=float(difference.mean()),
                 behind_error=0.0
                 if name == best
-                else float(np.hypot(_standard_error(difference), np.hypot(common[name], common[best]))),
+                else float(np.hypot(standard_error(difference), np.hypot(common[name], common[best]))),
                 seconds=seconds[name],
                 converged=converged[name],
             )
@@ -171,6 +183,14 @@ def compare(
     entries.sort(key=lambda e: e.bits_per_row)
     rows = np.concatenate([test for _, test in splits])
     return Comparison(tuple(entries), len(rows), row_bits, rows, last)
+
+
+def _score(fitted: Any, X: Any) -> tuple[np.ndarray, float]:
+    """log p(x) of each row, and the standard error that they share; any density model of scikit-learn will do."""
+    if not hasattr(fitted, "log_likelihoods"):
+        return np.asarray(fitted.score_samples(X), float), 0.0
+    rows = fitted.log_likelihoods(X)
+    return np.asarray(rows.value, float), float(rows.common_error)
 
 
 def _fit(estimator: Any, X: Any) -> Any:
@@ -193,5 +213,6 @@ def _named(models: Any, n_rows: int, random_state: Any, verbose: int) -> dict[st
     return dict(models)
 
 
-def _standard_error(x: np.ndarray) -> float:
+def standard_error(x: np.ndarray) -> float:
+    """Of the mean of x; NaN for a single number."""
     return float(np.std(x, ddof=1) / np.sqrt(len(x))) if len(x) > 1 else float("nan")

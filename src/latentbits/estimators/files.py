@@ -77,6 +77,8 @@ def load(path: str | PathLike[str]) -> Any:
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"there is no model file {path}")
+    if path.is_dir():
+        raise ModelFileError(f"{path} is a folder, not a model file")
     header, tensors = _read(path)
     try:
         return _rebuild(header, tensors)

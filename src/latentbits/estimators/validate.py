@@ -7,6 +7,7 @@ unless `binarize` says where to cut.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,8 @@ def open_rows(estimator: Any, X: Any, *, reset: bool, binarize: float | None) ->
             f"X is a {type(X).__name__}, which can be read only once, and learning reads the rows many times: pass the "
             "function that makes it, e.g. fit(lambda: batches())"
         )
-    X = np.asarray(X) if isinstance(X, list | tuple) else _with_nan(X)  # check_array would keep a list's None
+    _refuse_wrapped(X)
+    X = _with_nan(X)
     on_disk = isinstance(X, np.memmap)  # not to be read whole, so its values are checked slice by slice
     checked = check_array(
         X,
@@ -120,10 +122,14 @@ def _encode(part: np.ndarray, binarize: float | None, names: Any, first_row: int
 
 def _not_a_bit(value: Any, row: int, column: int, names: Any) -> DataError:
     where = f"column {column}" + (f" ({names[column]!r})" if names is not None else "")
-    return DataError(
-        f"X must hold bits: 0, 1 or NaN for missing; row {row}, {where} holds {value!s}. Pass binarize=t to turn every "
-        "value above t into a 1 and the rest into a 0."
-    )
+    value = value.item() if isinstance(value, np.generic) else value
+    if value == -1:
+        advice = "If -1 marks a missing bit, make it NaN (missing='-1' when it is read from a file)."
+    elif isinstance(value, str):
+        advice = "Leave columns of text out, or turn them into bits."
+    else:
+        advice = "A model made with binarize=0.5, say, takes every value above 0.5 as a 1 and the rest as a 0."
+    return DataError(f"X must hold bits: 0, 1 or NaN for missing; row {row}, {where} holds {value!r}. {advice}")
 
 
 def _slices(block: Any) -> Iterator[tuple[int, Any]]:
@@ -171,7 +177,7 @@ def _open_factory(
         first_row = 0
         for block in _iterate(factory):
             numbers = check_array(
-                np.asarray(block) if isinstance(block, list | tuple) else _with_nan(block),
+                _with_nan(block),
                 accept_sparse="csr",
                 dtype="numeric",
                 ensure_all_finite="allow-nan",
@@ -215,10 +221,54 @@ def _open_dask(estimator: Any, X: Any, reset: bool, binarize: float | None) -> S
     return _open_factory(estimator, lambda: (X.blocks[i].compute() for i in range(X.numblocks[0])), reset, binarize)
 
 
+def _refuse_wrapped(X: Any) -> None:
+    """What is one step away from a table: say which step."""
+    step = None
+    if isinstance(X, str | PathLike):
+        step = "read it first: latentbits.read(path).values"
+    elif type(X).__name__ == "LazyFrame":
+        step = "pass X.collect()"
+    elif type(X).__module__.startswith("latentbits.data."):
+        step = "pass its .X" if hasattr(X, "X") else "pass its .values"
+    if step is not None:
+        raise TypeError(f"X is a {type(X).__name__}, not a table: {step}")
+
+
 def _with_nan(X: Any) -> Any:
-    """A polars frame with its nulls as NaN; a Boolean column with nulls would become an array of objects."""
-    if type(X).__module__.startswith("polars.") and hasattr(X, "to_dicts"):
+    """X with NaN for whatever its kind uses for missing: None, a mask, null, NA; and text in a frame refused."""
+    if isinstance(X, list | tuple):
+        return np.asarray(X)  # check_array would keep a list's None
+    if np.ma.isMaskedArray(X):
+        return np.ma.filled(X.astype(float), np.nan)
+    library = type(X).__module__.partition(".")[0]
+    if library == "polars" and hasattr(X, "to_dicts"):
         import polars as pl
 
-        return X.with_columns(pl.col(pl.Boolean).cast(pl.UInt8))
+        for place, (name, kind) in enumerate(X.schema.items()):
+            if not (kind.is_numeric() or kind in (pl.Boolean, pl.Null)):
+                raise _not_a_bit(str(X[name].drop_nulls().first()), 0, place, list(X.columns))
+        # a Boolean column with nulls would become an array of objects
+        return X.with_columns(pl.col(pl.Boolean, pl.Null).cast(pl.Float32))
+    if library == "pandas" and hasattr(X, "columns"):
+        return _pandas_with_nan(X)
+    return X
+
+
+def _pandas_with_nan(X: Any) -> Any:
+    import pandas as pd
+
+    changed = {}
+    for place in range(X.shape[1]):
+        column = X.iloc[:, place]
+        if not (pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype)):
+            numbers = pd.to_numeric(column.astype(object).where(column.notna(), np.nan), errors="coerce")
+            text = np.flatnonzero(numbers.isna() & column.notna())
+            if len(text) or isinstance(column.dtype, pd.CategoricalDtype):
+                row = int(text[0]) if len(text) else 0
+                raise _not_a_bit(str(column.iloc[row]), row, place, list(X.columns))
+            changed[place] = numbers
+    if changed:
+        X = X.copy()
+        for place, numbers in changed.items():
+            X.isetitem(place, numbers)
     return X

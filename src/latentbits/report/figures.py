@@ -55,8 +55,10 @@ MOST_COLUMNS = 24
 FORMATS = (".png", ".svg", ".pdf")
 
 
-def plot_comparison(models: Sequence[str], bits: np.ndarray, errors: np.ndarray, ax: Any = None) -> Any:
-    """Held-out bits per row of each model, with two standard errors to either side; the best is in colour.
+def plot_comparison(
+    models: Sequence[str], bits: np.ndarray, errors: np.ndarray, ax: Any = None, marked: str | None = None
+) -> Any:
+    """Held-out bits per row of each model, with two standard errors to either side; one is in colour.
 
     Parameters
     ----------
@@ -64,6 +66,8 @@ def plot_comparison(models: Sequence[str], bits: np.ndarray, errors: np.ndarray,
     bits, errors : (m,) arrays
         Mean and standard error.
     ax : matplotlib Axes, optional
+    marked : str, optional
+        Name of the model in colour; else the one with the fewest bits.
 
     Returns
     -------
@@ -71,7 +75,8 @@ def plot_comparison(models: Sequence[str], bits: np.ndarray, errors: np.ndarray,
     """
     ax = _axes(ax)
     place = np.arange(len(models))
-    colours = [ACCENT if p == int(np.argmin(bits)) else GREY for p in place]
+    marked = models[int(np.argmin(bits))] if marked is None else marked
+    colours = [ACCENT if name == marked else GREY for name in models]
     bars = np.nan_to_num(2 * np.asarray(errors))
     ax.hlines(place, 0, bits, color=colours, linewidth=1, alpha=0.45)
     ax.errorbar(bits, place, xerr=bars, fmt="none", ecolor=colours, elinewidth=2.5, capsize=0)
@@ -209,7 +214,7 @@ def plot_history(history: np.ndarray, ax: Any = None) -> Any:
     ax.plot(np.arange(len(history)), history, color=ACCENT, linewidth=2)
     ax.scatter(len(history) - 1, history[-1], color=ACCENT, s=36, zorder=3)
     ax.set_xlabel("iteration")
-    ax.set_ylabel("objective, bits per row")
+    ax.set_ylabel("bits per row, the prior of\nthe smoothing included")
     ax.grid()
     return ax
 
@@ -235,7 +240,7 @@ def draw_exploration(seen: Exploration) -> Any:
         layout.set(w_pad=0.15, h_pad=0.1, wspace=0.03, hspace=0.04)
         figure.suptitle(headline(seen), x=0.012, ha="left", fontsize=17, fontweight="bold")
         panels = _draw_images(figure, seen) if seen.image_shape is not None else _draw_table(figure, seen)
-        plot_comparison(seen.models, seen.bits, seen.errors, panels["models"])
+        plot_comparison(seen.models, seen.bits, seen.errors, panels["models"], marked=seen.shown)
         panels["models"].set_title(f"Bits to write down one of {seen.n_held_out} unseen rows")
     return figure
 
@@ -266,7 +271,8 @@ def _draw_table(figure: Any, seen: Exploration) -> Any:
     )
     shown = min(len(seen.weights), MOST_KINDS)
     plot_components(seen.means[:shown], seen.weights[:shown], seen.column_names, panels["kinds"])
-    panels["kinds"].set_title(_of("kinds of rows found", shown, seen))
+    columns = f", in the {MOST_COLUMNS} columns that tell them apart best" if seen.n_columns > MOST_COLUMNS else ""
+    panels["kinds"].set_title(_of("kinds of rows found", shown, seen) + columns)
     plot_history(seen.history, panels["uses"])
     panels["uses"].set_title(f"How the {seen.shown} was learned")
     return panels

@@ -179,7 +179,8 @@ def plot_components(
     """
     ax = _axes(ax)
     chosen = telling_columns(shares, means, most)
-    image = ax.imshow(means[:, chosen].T, cmap=_ink(), vmin=0, vmax=1, aspect="auto", interpolation="nearest")
+    top = min(1.0, np.ceil(10 * means[:, chosen].max()) / 10)  # rare bits would all look white on a scale to 1
+    image = ax.imshow(means[:, chosen].T, cmap=_ink(), vmin=0, vmax=top, aspect="auto", interpolation="nearest")
     names = [_short(str(column_names[j])) for j in chosen]
     ax.set_yticks(range(len(chosen)), labels=names, fontsize=9 if len(chosen) <= 16 else 7)
     ax.set_xticks(range(len(means)), labels=[f"{share:.0%}" for share in shares])
@@ -191,7 +192,7 @@ def plot_components(
     ax.tick_params(which="minor", length=0)
     for spine in ax.spines.values():
         spine.set_visible(False)
-    bar = ax.figure.colorbar(image, ax=ax, shrink=0.6, aspect=18, pad=0.02, ticks=[0, 0.5, 1])
+    bar = ax.figure.colorbar(image, ax=ax, shrink=0.6, aspect=18, pad=0.02, ticks=[0, top / 2, top])
     bar.outline.set_visible(False)
     bar.set_label("P(bit = 1)")
     return ax
@@ -271,7 +272,7 @@ def _draw_table(figure: Any, seen: Exploration) -> Any:
     )
     shown = min(len(seen.weights), MOST_KINDS)
     plot_components(seen.means[:shown], seen.weights[:shown], seen.column_names, panels["kinds"])
-    columns = f", in the {MOST_COLUMNS} columns that tell them apart best" if seen.n_columns > MOST_COLUMNS else ""
+    columns = f" ({MOST_COLUMNS} of {seen.n_columns} columns)" if seen.n_columns > MOST_COLUMNS else ""
     panels["kinds"].set_title(_of("kinds of rows found", shown, seen) + columns)
     plot_history(seen.history, panels["uses"])
     panels["uses"].set_title(f"How the {seen.shown} was learned")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from latentbits import BernoulliMixture, BernoulliProduct, load_dataset
@@ -18,12 +16,11 @@ def test_carcinoma(classes, published):
 
 
 @pytest.mark.real_data
-@pytest.mark.skipif(not os.environ.get("LATENTBITS_DATA"), reason="LATENTBITS_DATA names no folder of real data")
 @pytest.mark.parametrize(
     ("name", "components", "independent", "at_least"),
     [("nltcs", 64, -9.23, -6.05), ("jester", 64, -63.88, -53.0), ("plants", 64, -31.27, -13.8)],
 )
-def test_density_estimation(name, components, independent, at_least):
+def test_density_estimation(name, components, independent, at_least, real_data):
     """Test log-likelihoods per row: independent bits as published, a mixture well above a Chow-Liu tree."""
     data = load_dataset(name)
     train, test = data.split("train").X, data.split("test").X

@@ -41,6 +41,7 @@ bench: $(VENV)/installed-test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r benchmarks/requirements.txt
 	$(BIN)/python benchmarks/mixture.py
 	$(BIN)/python benchmarks/stream.py
+	$(BIN)/python benchmarks/latent_trait.py --limit 30
 
 docs: $(VENV)/installed-docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html

@@ -1,1 +1,2 @@
-"""From fitted models to what people look at: arrays (`summaries`), then pictures (`figures`)."""
+"""From fitted models to what people look at: arrays (`summaries`, `map_summaries`), then pictures (`figures`, `maps`,
+`curves`)."""

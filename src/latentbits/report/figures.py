@@ -14,6 +14,7 @@ import numpy as np
 
 from latentbits.core.atomic import write_atomically
 from latentbits.core.errors import DataError, import_extra
+from latentbits.report.style import ACCENT, GREY, INK, PAPER, STYLE, VEIL, axes_or_new, ink, one_colour, short, show
 from latentbits.report.summaries import Exploration, headline, telling_columns, tile
 
 __all__ = [
@@ -26,29 +27,6 @@ __all__ = [
     "save_figure",
 ]
 
-INK, GREY, ACCENT, PAPER, VEIL = "#22303c", "#8a949e", "#c8553d", "#ffffff", "#f3e3c3"
-STYLE: Any = {
-    "font.family": "sans-serif",
-    "font.size": 10,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": "#c9d0d6",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlelocation": "left",
-    "axes.titlesize": 11,
-    "axes.titleweight": "bold",
-    "axes.titlepad": 10,
-    "axes.axisbelow": True,
-    "grid.color": "#e6eaed",
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "xtick.major.size": 0,
-    "ytick.major.size": 0,
-    "svg.fonttype": "none",
-    "figure.facecolor": PAPER,
-    "savefig.facecolor": PAPER,
-}
 MOST_TILES = 40
 MOST_KINDS = 12
 MOST_COLUMNS = 24
@@ -73,7 +51,7 @@ def plot_comparison(
     -------
     Axes
     """
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     place = np.arange(len(models))
     marked = models[int(np.argmin(bits))] if marked is None else marked
     colours = [ACCENT if name == marked else GREY for name in models]
@@ -107,11 +85,11 @@ def plot_gallery(images: np.ndarray, shares: np.ndarray, image_shape: tuple[int,
     -------
     Axes
     """
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     height, width = image_shape
     n_columns = min(len(images), 8)
     gap = max(2, round(0.38 * height))
-    _show(ax, tile(images, image_shape, n_columns, gap))
+    show(ax, tile(images, image_shape, n_columns, gap))
     for place, share in enumerate(shares):
         left, top = (place % n_columns) * (width + gap), (place // n_columns) * (height + gap)
         label = f"{share:.0%}" if share >= 0.01 else "<1%"
@@ -145,13 +123,13 @@ def plot_completions(
     -------
     Axes
     """
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     height = image_shape[0]
     gap = max(1, round(0.2 * height))
     sheet = tile(np.concatenate([given, completed, truth]), image_shape, len(truth), gap)
     veil = tile(np.isnan(np.concatenate([given, 0 * completed, 0 * truth])), image_shape, len(truth), gap)
-    _show(ax, sheet)
-    ax.imshow(np.where(veil == 1, 1.0, np.nan), cmap=_one_colour(VEIL), vmin=0, vmax=1, interpolation="nearest")
+    show(ax, sheet)
+    ax.imshow(np.where(veil == 1, 1.0, np.nan), cmap=one_colour(VEIL), vmin=0, vmax=1, interpolation="nearest")
     ax.set_yticks([(height - 1) / 2 + row * (height + gap) for row in range(3)], labels=["given", "completed", "truth"])
     return ax
 
@@ -177,11 +155,11 @@ def plot_components(
     -------
     Axes
     """
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     chosen = telling_columns(shares, means, most)
     top = min(1.0, np.ceil(10 * means[:, chosen].max()) / 10)  # rare bits would all look white on a scale to 1
-    image = ax.imshow(means[:, chosen].T, cmap=_ink(), vmin=0, vmax=top, aspect="auto", interpolation="nearest")
-    names = [_short(str(column_names[j])) for j in chosen]
+    image = ax.imshow(means[:, chosen].T, cmap=ink(), vmin=0, vmax=top, aspect="auto", interpolation="nearest")
+    names = [short(str(column_names[j])) for j in chosen]
     ax.set_yticks(range(len(chosen)), labels=names, fontsize=9 if len(chosen) <= 16 else 7)
     ax.set_xticks(range(len(means)), labels=[f"{share:.0%}" for share in shares])
     ax.set_xlabel("kinds of rows, by their share of all rows")
@@ -211,7 +189,7 @@ def plot_history(history: np.ndarray, ax: Any = None) -> Any:
     -------
     Axes
     """
-    ax = _axes(ax)
+    ax = axes_or_new(ax)
     ax.plot(np.arange(len(history)), history, color=ACCENT, linewidth=2)
     ax.scatter(len(history) - 1, history[-1], color=ACCENT, s=36, zorder=3)
     ax.set_xlabel("iteration")
@@ -302,41 +280,6 @@ def save_figure(figure: Any, path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def _axes(ax: Any) -> Any:
-    """The Axes given, or new ones in a figure of pyplot."""
-    if ax is not None:
-        return ax
-    plt = import_extra("matplotlib.pyplot", extra="plot", purpose="drawing")
-    with plt.rc_context(STYLE):
-        return plt.subplots(layout="constrained")[1]
-
-
-def _show(ax: Any, sheet: np.ndarray) -> None:
-    """A sheet of images, white where there is none, without axes."""
-    ax.imshow(sheet, cmap=_ink(), vmin=0, vmax=1, interpolation="nearest")
-    ax.set_xticks([])
-    ax.set_yticks([])
-    for spine in ax.spines.values():
-        spine.set_visible(False)
-
-
-def _ink() -> Any:
-    """From a light grey, so that an empty image still has an edge, to ink."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    return LinearSegmentedColormap.from_list("ink", ["#eef1f3", "#8fa1b0", INK]).with_extremes(bad=PAPER)
-
-
-def _one_colour(colour: str) -> Any:
-    from matplotlib.colors import ListedColormap
-
-    return ListedColormap([colour]).with_extremes(bad=(1, 1, 1, 0))
-
-
 def _of(what: str, shown: int, seen: Exploration) -> str:
     total = len(seen.weights)
     return f"The {shown} largest of {total} {what}" if shown < total else f"The {total} {what}"
-
-
-def _short(name: str, most: int = 22) -> str:
-    return name if len(name) <= most else name[: most - 1] + "…"

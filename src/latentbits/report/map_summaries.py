@@ -1,0 +1,380 @@
+"""What a map of the latent space shows, as plain arrays: glyphs, boundaries, chosen places, exact posteriors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import qr
+from scipy.special import expit, logsumexp
+
+from latentbits.core.errors import DataError
+
+__all__ = [
+    "Boundaries",
+    "Glyphs",
+    "PlaceGrid",
+    "PosteriorGrid",
+    "boundary_ends",
+    "coincident",
+    "data_window",
+    "decode",
+    "grid_places",
+    "label_groups",
+    "mass_levels",
+    "posterior_grid",
+    "spread_places",
+    "telling_boundaries",
+    "telling_items",
+]
+
+Window = tuple[float, float, float, float]  # left, right, bottom, top: the order of an extent in matplotlib
+
+OUTLYING = 0.1  # share of the rows, the farthest out, that are not taken for typical of their side
+MARGIN = 0.06  # of a window, beyond the outermost row
+
+
+class Boundaries(NamedTuple):
+    """Where each bit is as likely one as zero: `components` (q, d), `intercept` (d,), `names` of the d bits or None."""
+
+    components: np.ndarray
+    intercept: np.ndarray
+    names: Sequence[str] | None = None
+
+
+class Glyphs(NamedTuple):
+    """Rows that coincide, as one: `places` (g, q), `counts` (g,) rows at each, `groups` (g,) their label's number.
+
+    The largest come first, so that what is drawn later hides nothing.
+    """
+
+    places: np.ndarray
+    counts: np.ndarray
+    groups: np.ndarray
+
+
+class PlaceGrid(NamedTuple):
+    """`places` (n_rows * n_columns, 2), the uppermost first; `shape` (n_rows, n_columns); `extent` of the cells'
+    outer edges; `counts` (n_rows * n_columns,) rows in each cell."""
+
+    places: np.ndarray
+    shape: tuple[int, int]
+    extent: Window
+    counts: np.ndarray
+
+
+class PosteriorGrid(NamedTuple):
+    """`log_density` (n, n) at x[j], y[i], so that the density times the area of a cell sums to 1; `extent` from the
+    first to the last point; `mean` (2,) and `covariance` (2, 2) of the posterior."""
+
+    log_density: np.ndarray
+    extent: Window
+    mean: np.ndarray
+    covariance: np.ndarray
+
+
+# --- rows ---
+
+
+def label_groups(labels: Iterable[Any], label_names: Any = None) -> tuple[list[str], np.ndarray]:
+    """The names of the labels that occur, and which of them each row has; -1 where it has none (None, NaN, "").
+
+    Parameters
+    ----------
+    labels : n values
+    label_names : mapping from a label to its name, or sequence of names for labels 0, 1, ..., optional
+
+    Examples
+    --------
+    >>> label_groups([2, 0, 2, None], ["cat", "dog", "owl"])
+    (['cat', 'owl'], array([ 1,  0,  1, -1]))
+    """
+    values = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
+    lacking = [value is None or value == "" or value != value for value in values]
+    found = {value for value, lacks in zip(values, lacking) if not lacks}
+    kinds = sorted(found, key=lambda value: (isinstance(value, str), value))
+    if isinstance(label_names, Mapping):
+        kinds = sorted(kinds, key=list(label_names).index)  # the order of the caller, not of the alphabet
+    number = {kind: place for place, kind in enumerate(kinds)}
+    groups = np.array([-1 if lacks else number[value] for value, lacks in zip(values, lacking)], dtype=int)
+    return [str(kind if label_names is None else label_names[kind]) for kind in kinds], groups
+
+
+def coincident(means: np.ndarray, groups: np.ndarray | None = None, decimals: int = 3) -> Glyphs:
+    """Rows that no picture could tell apart, counted; rows of different groups stay apart.
+
+    Parameters
+    ----------
+    means : (n, q) array
+    groups : (n,) array of int, optional
+    decimals : int
+        Places that agree when rounded to so many are the same.
+
+    Examples
+    --------
+    >>> coincident(np.array([[0.0, 1.0], [2.0, 1.0], [2.0, 1.0]])).counts.tolist()
+    [2, 1]
+    """
+    means = np.asarray(means, np.float64)
+    groups = np.zeros(len(means), int) if groups is None else np.asarray(groups, int)
+    keys = np.column_stack([np.round(means, decimals) + 0.0, groups])  # + 0.0: -0.0 would be a place of its own
+    _, first, counts = np.unique(keys, axis=0, return_index=True, return_counts=True)
+    # among equals by lot, or the last group would lie on top of all others
+    lot = np.random.default_rng(0).permutation(len(first))
+    order = np.lexsort((lot, -counts))
+    return Glyphs(means[first[order]], counts[order], groups[first[order]])
+
+
+def data_window(places: np.ndarray, margin: float = MARGIN) -> Window:
+    """The box round all places, and a margin; where there is no extent, that of the prior.
+
+    >>> data_window(np.array([[0.0, 0.0], [10.0, 1.0]]), margin=0.1)
+    (-1.0, 11.0, -1.0, 2.0)
+    """
+    low, high = (-2.0, 2.0) if len(places) == 0 else (places.min(axis=0), places.max(axis=0))
+    extent = float(np.max(np.subtract(high, low)))
+    room = margin * extent if extent > 0 else 1.0
+    low, high = np.broadcast_to(np.subtract(low, room), 2), np.broadcast_to(np.add(high, room), 2)
+    return float(low[0]), float(high[0]), float(low[1]), float(high[1])
+
+
+# --- the lines at which a bit is as likely one as zero ---
+
+
+def boundary_ends(weights: np.ndarray, bias: np.ndarray, window: Window) -> np.ndarray:
+    """Where the lines w . x + b = 0 enter and leave a window.
+
+    Parameters
+    ----------
+    weights, bias : (d, 2) and (d,) arrays
+    window : (left, right, bottom, top)
+
+    Returns
+    -------
+    (d, 2, 2) array of two points each; NaN for lines that miss the window or have no direction
+
+    Examples
+    --------
+    >>> boundary_ends(np.array([[1.0, 0.0]]), np.array([-0.5]), (0.0, 1.0, 0.0, 1.0)).tolist()
+    [[[0.5, 0.0], [0.5, 1.0]]]
+    """
+    weights, bias = np.asarray(weights, np.float64), np.asarray(bias, np.float64)
+    low, high = np.array(window[::2]), np.array(window[1::2])
+    centre = (low + high) / 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        length = np.sqrt(np.square(weights).sum(axis=1))
+        normal = weights / length[:, None]
+        foot = centre - ((weights @ centre + bias) / length)[:, None] * normal
+        along = np.column_stack([-normal[:, 1], normal[:, 0]])
+        steps = np.sort(np.stack([(low - foot) / along, (high - foot) / along]), axis=0)
+        # a line along an axis is inside the other slab for all steps (-inf to inf) or for none (NaN or inf, inf)
+        enter, leave = np.max(steps[0], axis=1), np.min(steps[1], axis=1)
+        ends = foot[:, None] + np.stack([enter, leave], axis=1)[:, :, None] * along[:, None]
+    ends[~(enter < leave)] = np.nan
+    return ends
+
+
+def telling_boundaries(
+    weights: np.ndarray, bias: np.ndarray, places: np.ndarray, most: int, window: Window
+) -> np.ndarray:
+    """The bits whose lines tell most about the rows: they run among them, and each adds to those before it.
+
+    With more candidates than wanted, the next is always the bit whose P(bit = 1) at the rows is explained least by
+    the bits already chosen, so that of many parallel lines one is drawn.
+
+    Parameters
+    ----------
+    weights, bias : (d, 2) and (d,) arrays
+    places : (n, 2) array
+        Of the rows.
+    most : int
+    window : (left, right, bottom, top)
+
+    Returns
+    -------
+    (m,) array of bit numbers, ascending
+    """
+    logits = places @ weights.T + bias
+    split = (logits > 0).any(axis=0) & (logits < 0).any(axis=0)
+    runs = ~np.isnan(boundary_ends(weights, bias, window)).any(axis=(1, 2))
+    able = np.flatnonzero(split & runs)
+    if len(able) <= most:
+        return able
+    probability = expit(logits[:, able])
+    order = qr(probability - probability.mean(axis=0), mode="r", pivoting=True)[1]
+    return np.sort(able[order[:most]])
+
+
+def telling_items(weights: np.ndarray, bias: np.ndarray, most: int) -> np.ndarray:
+    """The items that on average over a standard Gaussian latent variable give most information, ascending.
+
+    Parameters
+    ----------
+    weights, bias : (d,) arrays
+    most : int
+
+    Examples
+    --------
+    >>> telling_items(np.array([1.0, -3.0, 2.0]), np.zeros(3), 2).tolist()
+    [1, 2]
+    """
+    nodes, shares = np.polynomial.hermite_e.hermegauss(31)
+    probability = expit(nodes[:, None] * weights + bias)
+    information = np.square(weights) * (shares @ (probability * (1 - probability)))
+    return np.sort(np.argsort(-information, kind="stable")[:most])
+
+
+# --- places to look at ---
+
+
+def spread_places(means: np.ndarray, n_places: int = 5) -> np.ndarray:
+    """Rows that stand for the whole cloud: one in its middle, then always the one farthest from those chosen.
+
+    Distances are in units of the cloud's standard deviation along its principal directions; the outermost rows
+    stand for nobody and are not chosen.
+
+    Parameters
+    ----------
+    means : (n, q) array
+    n_places : int
+
+    Returns
+    -------
+    (m, q) array of places, in ascending order of the first coordinate; m <= n_places where rows coincide
+    """
+    means = np.unique(np.asarray(means, np.float64), axis=0)
+    centred = means - means.mean(axis=0)
+    left, scale, _ = np.linalg.svd(centred, full_matrices=False)
+    round_cloud = left[:, scale > 1e-9 * max(scale.max(initial=0.0), 1e-300)]
+    radius = np.square(round_cloud).sum(axis=1)
+    able = np.flatnonzero(radius <= np.quantile(radius, 1 - OUTLYING))
+    chosen = [able[np.argmin(radius[able])]]
+    nearest = np.square(round_cloud[able] - round_cloud[chosen[0]]).sum(axis=1)
+    while len(chosen) < n_places and nearest.max() > 0:
+        chosen.append(able[np.argmax(nearest)])
+        nearest = np.minimum(nearest, np.square(round_cloud[able] - round_cloud[chosen[-1]]).sum(axis=1))
+    return means[np.sort(chosen)]  # np.unique has sorted the rows
+
+
+def grid_places(means: np.ndarray, n_columns: int = 9) -> PlaceGrid:
+    """A regular grid of square cells over the rows, and how many rows lie in each.
+
+    Parameters
+    ----------
+    means : (n, 2) array
+    n_columns : int
+        Cells from left to right.
+    """
+    left, right, bottom, top = data_window(means, margin=0.0)
+    centre, wide = (left + right) / 2, max(right - left, (top - bottom) / 4)  # not ever thinner cells in a column
+    left, right, side = centre - wide / 2, centre + wide / 2, wide / n_columns
+    n_rows = max(1, round((top - bottom) / side))
+    middle = (bottom + top) / 2
+    bottom, top = middle - n_rows * side / 2, middle + n_rows * side / 2
+    x = left + side * (np.arange(n_columns) + 0.5)
+    y = top - side * (np.arange(n_rows) + 0.5)
+    places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    column = np.clip(((means[:, 0] - left) / side).astype(int), 0, n_columns - 1)
+    row = np.clip(((top - means[:, 1]) / side).astype(int), 0, n_rows - 1)
+    counts = np.bincount(row * n_columns + column, minlength=len(places))
+    return PlaceGrid(places, (n_rows, n_columns), (left, right, bottom, top), counts)
+
+
+def decode(components: np.ndarray, intercept: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """P(bit = 1) at places in the latent space, (m, d).
+
+    Parameters
+    ----------
+    components, intercept : (q, d) and (d,) arrays
+    places : (m, q) array
+
+    Examples
+    --------
+    >>> decode(np.array([[0.0, 100.0]]), np.zeros(2), np.ones((1, 1))).tolist()
+    [[0.5, 1.0]]
+    """
+    return expit(np.asarray(places, np.float64) @ np.asarray(components, np.float64) + intercept)
+
+
+# --- the exact posterior of one row ---
+
+
+def posterior_grid(
+    components: np.ndarray,
+    intercept: np.ndarray,
+    row: np.ndarray,
+    extent: Window | None = None,
+    n_points: int = 121,
+) -> PosteriorGrid:
+    """The posterior density of the two latent variables given one row of bits, on a grid, exact but for the grid.
+
+    Parameters
+    ----------
+    components, intercept : (2, d) and (d,) arrays
+    row : (d,) array
+        Bits; NaN where one is missing, and then it says nothing.
+    extent : (left, right, bottom, top), optional
+        Else four standard deviations and a half to either side of the posterior mean.
+    n_points : int
+        Along each axis.
+
+    Examples
+    --------
+    With no bit observed it is the prior:
+
+    >>> prior = posterior_grid(np.ones((2, 3)), np.zeros(3), np.full(3, np.nan))
+    >>> prior.covariance.round(3).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    weights, row = np.asarray(components, np.float64).T, np.asarray(row, np.float64)
+    if weights.shape[1:] != (2,) or row.shape != (len(weights),):
+        raise DataError(
+            f"a posterior is drawn over 2 latent variables for one row of bits; found components of shape "
+            f"{np.shape(components)} and a row of shape {np.shape(row)}"
+        )
+    seen = ~np.isnan(row)
+    weights, bias, bits = weights[seen], np.asarray(intercept, np.float64)[seen], row[seen]
+    if extent is not None:
+        return _posterior_on(weights, bias, bits, extent, n_points)
+    # every posterior is narrower than the prior; a first look finds where it is
+    window: Window = (-7.0, 7.0, -7.0, 7.0)
+    for _ in range(3):
+        found = _posterior_on(weights, bias, bits, window, n_points)
+        reach = 4.5 * np.sqrt(np.diag(found.covariance)) + (window[1] - window[0]) / n_points
+        (left, bottom), (right, top) = found.mean - reach, found.mean + reach
+        window = (float(left), float(right), float(bottom), float(top))
+    return _posterior_on(weights, bias, bits, window, n_points)
+
+
+def _posterior_on(
+    weights: np.ndarray, bias: np.ndarray, bits: np.ndarray, window: Window, n_points: int
+) -> PosteriorGrid:
+    """The posterior of complete bits on a grid over a window."""
+    x, y = np.linspace(window[0], window[1], n_points), np.linspace(window[2], window[3], n_points)
+    points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
+    logits = points @ weights.T + bias
+    log_joint = logits @ bits - np.logaddexp(0.0, logits).sum(axis=1) - np.square(points).sum(axis=1) / 2
+    log_density = log_joint - logsumexp(log_joint) - np.log((x[1] - x[0]) * (y[1] - y[0]))
+    share = np.exp(log_joint - logsumexp(log_joint))
+    mean = share @ points
+    covariance = (share[:, None] * (points - mean)).T @ (points - mean)
+    return PosteriorGrid(log_density.reshape(n_points, n_points), window, mean, covariance)
+
+
+def mass_levels(log_density: np.ndarray, masses: Sequence[float]) -> np.ndarray:
+    """The log densities above which lie these shares of all probability, in the order of `masses`.
+
+    Parameters
+    ----------
+    log_density : array over equal cells, normalised or not
+    masses : sequence of shares
+
+    Examples
+    --------
+    >>> np.exp(mass_levels(np.log([0.5, 0.3, 0.15, 0.05]), [0.5, 0.8])).round(2).tolist()
+    [0.5, 0.3]
+    """
+    falling = np.sort(np.ravel(log_density))[::-1]
+    covered = np.exp(np.logaddexp.accumulate(falling) - logsumexp(falling))
+    return falling[np.minimum(np.searchsorted(covered, np.asarray(masses) - 1e-12), len(falling) - 1)]

@@ -1,0 +1,107 @@
+"""How all pictures look, and what drawing them shares: colours, type, new axes, sheets of images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from latentbits.core.errors import import_extra
+
+__all__ = [
+    "ACCENT",
+    "GREY",
+    "INK",
+    "PALETTE",
+    "PAPER",
+    "SMALL",
+    "STYLE",
+    "VEIL",
+    "axes_or_new",
+    "for_words",
+    "ink",
+    "one_colour",
+    "short",
+    "show",
+    "size_in_points",
+]
+
+INK, GREY, ACCENT, PAPER, VEIL = "#22303c", "#8a949e", "#c8553d", "#ffffff", "#f3e3c3"
+STYLE: Any = {
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": "#c9d0d6",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 11,
+    "axes.titleweight": "bold",
+    "axes.titlepad": 10,
+    "axes.axisbelow": True,
+    "grid.color": "#e6eaed",
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.major.size": 0,
+    "ytick.major.size": 0,
+    "svg.fonttype": "none",
+    "figure.facecolor": PAPER,
+    "savefig.facecolor": PAPER,
+}
+# Okabe and Ito's, that the colour-blind can tell apart, without yellow, which white paper swallows
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#22303c")
+SMALL = 8.0  # points: names within a picture
+
+
+def axes_or_new(ax: Any, size: tuple[float, float] | None = None) -> Any:
+    """The Axes given, or new ones in a figure of pyplot, of a size in inches if one is given."""
+    if ax is not None:
+        return ax
+    plt = import_extra("matplotlib.pyplot", extra="plot", purpose="drawing")
+    with plt.rc_context(STYLE):
+        return plt.subplots(figsize=size, layout="constrained")[1]
+
+
+def size_in_points(ax: Any) -> tuple[float, float]:
+    """Width and height that the layout, as it stands, leaves to the Axes: what text of a given size must fit into."""
+    figure = ax.figure
+    engine = figure.figure.get_layout_engine()  # of a subfigure, the figure
+    if engine is not None:
+        engine.execute(figure.figure)
+    box = ax.get_position(original=True).transformed(figure.transSubfigure)
+    return box.width * 72 / figure.dpi, box.height * 72 / figure.dpi
+
+
+def for_words(colour: str) -> str:
+    """The colour, dark enough to be read in small type."""
+    from matplotlib.colors import to_hex, to_rgb
+
+    red, green, blue = (0.65 * own + 0.35 * dark for own, dark in zip(to_rgb(colour), to_rgb(INK)))
+    return to_hex((red, green, blue))
+
+
+def show(ax: Any, sheet: np.ndarray) -> None:
+    """A sheet of images, white where there is none, without axes."""
+    ax.imshow(sheet, cmap=ink(), vmin=0, vmax=1, interpolation="nearest")
+    ax.set_xticks([])
+    ax.set_yticks([])
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+
+
+def ink() -> Any:
+    """From a light grey, so that an empty image still has an edge, to ink."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("ink", ["#eef1f3", "#8fa1b0", INK]).with_extremes(bad=PAPER)
+
+
+def one_colour(colour: str) -> Any:
+    from matplotlib.colors import ListedColormap
+
+    return ListedColormap([colour]).with_extremes(bad=(1, 1, 1, 0))
+
+
+def short(name: str, most: int = 22) -> str:
+    return name if len(name) <= most else name[: most - 1] + "…"

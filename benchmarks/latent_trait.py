@@ -18,7 +18,7 @@ interpreter for the Python peers, whose requirements are heavy.
 
 The likelihood of what each found is computed here, by one adaptive Gauss-Hermite quadrature in float64 that shares no
 code with any of them; `--check` compares it with a dense grid.  "above best" is the difference to the lowest of the
-cell, in nats a row: a contender with few numbers there may be fast because it stopped early.
+cell, in nats a row: a contender far above it may be fast because it stopped early.
 
 `--large` times an iteration of variational EM on a large table against its matrix products alone, on the device that
 JAX chooses, with all its threads: of a round the fastest iteration and the fastest products, the least disturbed.

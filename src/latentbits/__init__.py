@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from latentbits.data.read import read
     from latentbits.estimators.compare import compare
     from latentbits.estimators.files import load
+    from latentbits.estimators.latent_trait import LatentTrait
     from latentbits.estimators.mixture import BernoulliMixture
     from latentbits.estimators.product import BernoulliProduct
 
@@ -22,6 +23,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BernoulliMixture",
     "BernoulliProduct",
+    "LatentTrait",
     "compare",
     "load",
     "load_dataset",
@@ -31,6 +33,7 @@ __all__ = [
 _HOME = {
     "BernoulliMixture": "latentbits.estimators.mixture",
     "BernoulliProduct": "latentbits.estimators.product",
+    "LatentTrait": "latentbits.estimators.latent_trait",
     "compare": "latentbits.estimators.compare",
     "load": "latentbits.estimators.files",
     "load_dataset": "latentbits.data.fetch",

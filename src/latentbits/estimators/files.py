@@ -22,9 +22,11 @@ import latentbits
 from latentbits.core.atomic import write_atomically
 from latentbits.core.errors import ModelFileError
 from latentbits.estimators.base import LatentModel
+from latentbits.estimators.latent_trait import LatentTrait
 from latentbits.estimators.mixture import BernoulliMixture
 from latentbits.estimators.product import BernoulliProduct
 from latentbits.models import mixture, product
+from latentbits.models.latent_trait import columns as latent_trait
 
 __all__ = ["load", "save"]
 
@@ -35,6 +37,7 @@ FORMAT_VERSION = 1
 KNOWN: dict[str, tuple[type[LatentModel], type]] = {
     "BernoulliProduct": (BernoulliProduct, product.Params),
     "BernoulliMixture": (BernoulliMixture, mixture.Params),
+    "LatentTrait": (LatentTrait, latent_trait.Params),
 }
 
 

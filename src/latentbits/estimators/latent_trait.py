@@ -1,0 +1,410 @@
+"""`LatentTrait`: a map of binary data, and item response theory."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import cache
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from latentbits.core.model import Model
+from latentbits.engines.chunks import layout_for
+from latentbits.engines.fit import FitResult, seed_key
+from latentbits.engines.passes import Engine, start_pass, sum_blocks
+from latentbits.estimators import psychometrics
+from latentbits.estimators.base import LatentModel
+from latentbits.estimators.psychometrics import Rotation, Scores, StandardErrors
+from latentbits.models.latent_trait import columns as kinds
+from latentbits.models.latent_trait import information, variational
+from latentbits.models.latent_trait import model as latent_trait
+from latentbits.models.latent_trait.columns import ALL_BITS, Columns
+
+__all__ = ["LatentTrait"]
+
+RUNAWAY = 25.0  # |w|: a bit whose log-odds change by that much over one standard deviation is no longer random
+LARGEST_INFORMATION = 6000  # parameters; the square of it in float64 is 288 MB
+
+
+class Variational(NamedTuple):
+    """The approximate posterior of each row, eqs. 6 and 7 with xi converged, and the bound on its log p.
+
+    `bound` is a lower bound on log p(x), eq. 4; for the log-likelihood itself see `score_samples`.
+    """
+
+    mean: np.ndarray
+    covariance: np.ndarray
+    bound: np.ndarray
+
+
+class LatentTrait(LatentModel):
+    """Latent trait model: Gaussian latents, logistic bits (Tipping 1998); the multidimensional 2PL of item response.
+
+    x ~ N(0, I),  P(t_i = 1 | x) = sigmoid(w_i.x + b_i).  With two latents it is a map of the data; with one, the
+    two-parameter logistic model of item response theory.  Missing bits are left out, which marginalises them.
+
+    Parameters
+    ----------
+    n_components : int, default=2
+        Number of latent dimensions, q.
+    method : {"auto", "variational", "quadrature", "monte_carlo"}, default="auto"
+        "variational" is the EM of the paper's section 4, which maximises a bound; "monte_carlo" that of its section 3,
+        with `n_samples` fixed draws of the latents.  "quadrature" is EM by nodes adapted to each row (Gauss-Hermite up
+        to three dimensions, quasi-Monte Carlo above): maximum likelihood.  "auto" is variational EM to get near, and
+        then quadrature: the same optimum, sooner.
+    column_types : None, "infer", list or dict, default=None
+        None takes bits only.  A list with "binary", "continuous" or "categorical" for each column, a dict from column
+        names to these (the rest is binary), or "infer" to go by the dtypes of a frame.
+    equal_discrimination : bool, default=False
+        One weight for all columns: the one-parameter (Rasch) model.  Needs ``n_components=1``.
+    weight_prior : float or None, default=None
+        Standard deviation of a Gaussian prior on the weights.  None is maximum likelihood, whose weights run to
+        infinity where bits are separable; 3 is weak, and stops them.
+    n_samples : int, default=500
+        Draws of the latents for ``method="monte_carlo"``, L of eq. 3.
+    n_nodes : int or None, default=None
+        Nodes a dimension to learn with by quadrature (above three dimensions: 2 to this power in all); None chooses by
+        the number of columns.  Likelihoods and scores are always told with more.
+    accelerate : bool, default=True
+        Parameter expansion and Anderson acceleration.  Without, EM goes step by step as in the paper.
+    random_state : int, RandomState or None
+        Seed; the same seed gives the same fit.
+    n_init : int, default=1
+        Number of restarts; the best objective is kept.
+    max_iter : int, default=1000
+        Most EM iterations of each stage.
+    max_time : float or None
+        Most seconds, all restarts together.
+    tol : float, default=1e-7
+        Stop when iterations gain less than this, in nats per row.
+    verbose : int, default=0
+        Above 0: a progress bar, if standard error is a terminal.
+    dtype : "float32" or "float64", default="float32"
+        Precision in which rows are computed; parameters and sums are always float64.
+    binarize : float or None
+        Turn values above it into 1 and the rest into 0; None takes nothing but bits.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_columns)
+        Weights: P(bit = 1 | z) = sigmoid(z @ components_ + intercept_).  In a canonical rotation: components are
+        orthogonal, the longest first, each with a sum that is not negative.
+    intercept_ : ndarray of shape (n_columns,)
+        Biases.
+    difficulty_ : ndarray of shape (n_columns,)
+        -b / w in one dimension, -b / |w| (MDIFF) in several.
+    discrimination_ : ndarray of shape (n_columns,)
+        w in one dimension, |w| (MDISC) in several.
+    n_parameters_ : int
+        Free parameters, the rotation taken off.
+    history_ : ndarray
+        Objective of every iteration, nats: the bound in a variational stage, the log-likelihood by the nodes used for
+        learning in a quadrature stage, each less the penalty of the prior.
+    n_iter_ : int
+        Iterations of the restart that was kept.
+    converged_ : bool
+        Whether it stopped because iterations gained less than `tol`.
+    stop_reason_ : str
+        "converged", "max_iter", "max_time" or "interrupted".
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Names of the columns, where X was a frame.
+
+    Examples
+    --------
+    >>> from latentbits import LatentTrait
+    >>> from latentbits.data import load_dataset
+    >>> X = load_dataset("lsat6").X
+    >>> m = LatentTrait(1, random_state=0).fit(X)
+    >>> m.components_.round(2)
+    array([[0.83, 0.72, 0.89, 0.69, 0.66]])
+    >>> round(m.log_likelihood(X), 2)
+    -2466.65
+    >>> m.standard_errors(X).components.round(2)
+    array([[0.26, 0.19, 0.23, 0.19, 0.21]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LatentModel._parameter_constraints,
+        "n_components": [Interval(Integral, 1, 20, closed="both")],
+        "method": [StrOptions(set(latent_trait.METHODS))],
+        "column_types": [None, StrOptions({"infer"}), "array-like", dict],
+        "equal_discrimination": ["boolean"],
+        "weight_prior": [Interval(Real, 0, None, closed="neither"), None],
+        "n_samples": [Interval(Integral, 1, None, closed="left")],
+        "n_nodes": [Interval(Integral, 1, 60, closed="both"), None],
+        "accelerate": ["boolean"],
+    }
+
+    components_: np.ndarray
+    intercept_: np.ndarray
+    difficulty_: np.ndarray
+    discrimination_: np.ndarray
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        method: str = "auto",
+        column_types: Any = None,
+        equal_discrimination: bool = False,
+        weight_prior: float | None = None,
+        n_samples: int = 500,
+        n_nodes: int | None = None,
+        accelerate: bool = True,
+        random_state: Any = None,
+        n_init: int = 1,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        tol: float = 1e-7,
+        verbose: int = 0,
+        dtype: Any = "float32",
+        binarize: float | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.method = method
+        self.column_types = column_types
+        self.equal_discrimination = equal_discrimination
+        self.weight_prior = weight_prior
+        self.n_samples = n_samples
+        self.n_nodes = n_nodes
+        self.accelerate = accelerate
+        super().__init__(
+            random_state=random_state,
+            n_init=n_init,
+            max_iter=max_iter,
+            max_time=max_time,
+            tol=tol,
+            verbose=verbose,
+            dtype=dtype,
+            binarize=binarize,
+        )
+
+    # ---------------------------------------------------------------- learning
+
+    def _model(self) -> Model:
+        return latent_trait.model(
+            n_components=int(self.n_components),
+            method=self.method,
+            columns=self._columns(),
+            equal_discrimination=bool(self.equal_discrimination),
+            weight_prior=None if self.weight_prior is None else float(self.weight_prior),
+            n_samples=int(self.n_samples),
+            n_nodes=None if self.n_nodes is None else int(self.n_nodes),
+            accelerate=bool(self.accelerate),
+        )
+
+    def _columns(self) -> Columns:
+        return ALL_BITS
+
+    def _open(self, X: Any, *, reset: bool) -> Engine:
+        if self.equal_discrimination and self.n_components != 1:
+            raise ValueError(
+                f"equal_discrimination=True is the one-parameter model, which has one latent dimension: "
+                f"n_components must be 1, got {self.n_components}"
+            )
+        return super()._open(X, reset=reset)
+
+    def _adopt(self, result: FitResult) -> None:
+        weights = result.params.weights
+        turned = kinds.Params(
+            weights @ psychometrics.canonical_axes(weights),
+            *(getattr(result.params, name) for name in ("bias", "log_variance", "centre", "scale")),
+        )
+        super()._adopt(result._replace(params=turned))
+
+    def _expose(self) -> None:
+        weights, bias = self.params_.weights, self.params_.bias
+        self.components_, self.intercept_ = weights.T, bias
+        self.difficulty_ = psychometrics.difficulty(weights, bias)
+        self.discrimination_ = psychometrics.discrimination(weights)
+        q = weights.shape[1]
+        free = weights.size - q * (q - 1) // 2
+        self.n_parameters_ = (1 if self.equal_discrimination else free) + bias.size + self.params_.log_variance.size
+        self._n_features_out = q
+
+    def _shapes(self) -> dict[str, tuple[int | None, ...]]:
+        d, q = self.n_features_in_, self.n_components
+        return {"weights": (d, q), "bias": (d,), "log_variance": (0,), "centre": (0,), "scale": (0,)}
+
+    def _finish(self, engine: Engine, result: FitResult) -> None:
+        size = np.linalg.norm(self.params_.weights, axis=1)
+        names = [self._name(i) for i in np.flatnonzero(size > RUNAWAY).tolist()]
+        if names and self.weight_prior is None:
+            warnings.warn(
+                f"the weights of {_listed(names)} run to infinity (|w| up to {size.max():.0f} when the fit stopped): "
+                "the latents determine these bits wholly. Their probabilities are near 0 and 1 and can be used; weights "
+                "and difficulties mean little. weight_prior=3, say, keeps them finite",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    # ---------------------------------------------------------------- use
+
+    def variational(self, X: Any) -> Variational:
+        """The paper's approximate posterior of each row (eqs. 6 and 7), and the variational bound on log p(x).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+
+        Returns
+        -------
+        Variational
+            `mean` (n_rows, n_components), `covariance` (n_rows, n_components, n_components) and `bound` (n_rows,).
+        """
+        self._fitted()
+        mean, covariance, bound = self._map_rows(_variational_rows(self._columns()), X)
+        return Variational(mean, covariance, np.asarray(bound, np.float64))
+
+    def scores(self, X: Any, method: str = "eap") -> Scores:
+        """Latents of each row with their standard errors.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+        method : {"eap", "map"}, default="eap"
+            Posterior mean and standard deviation, or posterior mode and inverse root of the curvature there.
+
+        Returns
+        -------
+        Scores
+            `value` and `error`, (n_rows, n_components).
+        """
+        if method not in ("eap", "map"):
+            raise ValueError(f"method must be 'eap' or 'map', got {method!r}")
+        posterior = self.posterior(X)
+        eap = method == "eap"
+        covariance = posterior.covariance if eap else posterior.mode_covariance
+        error = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+        return Scores(posterior.mean if eap else posterior.mode, error)
+
+    def standard_errors(self, X: Any) -> StandardErrors:
+        """Standard errors of weights, biases, difficulties and discriminations.
+
+        From the observed information of the rows (Louis's identity, by quadrature, in float64).  In several dimensions
+        they are those of the canonical rotation: components orthogonal to each other, which is how `components_` is
+        given.  With `weight_prior` the information of the prior is added.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            The rows that the model was fitted to.
+
+        Returns
+        -------
+        StandardErrors
+            `components` (n_components, n_columns), `intercept`, `difficulty`, `discrimination` (n_columns,), and the
+            `covariance` of all estimates.  NaN for columns without a finite estimate.
+        """
+        model = self._fitted()
+        weights, bias = self.params_.weights, self.params_.bias
+        d, q = weights.shape
+        if d * (q + 1) > LARGEST_INFORMATION:
+            raise ValueError(
+                f"standard errors need a matrix of {d * (q + 1)} x {d * (q + 1)} numbers, and this stops at "
+                f"{LARGEST_INFORMATION}: fit fewer columns"
+            )
+        double = np.dtype(np.float64)
+        engine = self._open(X, reset=False)
+        given = start_pass(model, double, self.params_, seed_key(0, "use"))
+        summing = model._replace(e_step=information.e_step(q), start_rows=None)
+        layout = layout_for(information.row_floats(q, d), double)
+        (stats,) = sum_blocks(summing, engine, layout, lambda: given, {})
+        precision = 0.0 if self.weight_prior is None else 1 / float(self.weight_prior) ** 2
+        free = np.any(weights != 0, axis=1)  # a constant column has weights of 0 exactly, and no finite bias
+        try:
+            covariance = information.covariance(
+                np.asarray(stats.information), weights, free, bool(self.equal_discrimination), precision
+            )
+        except np.linalg.LinAlgError:
+            warnings.warn(
+                "the observed information is not positive definite, so there are no standard errors (NaN): the fit has "
+                "not converged, or some weights run to infinity, or there are more latents than the data can tell",
+                UserWarning,
+                stacklevel=2,
+            )
+            covariance = np.full((d * (q + 1), d * (q + 1)), np.nan)
+        return psychometrics.item_errors(weights, bias, covariance)
+
+    def item_information(self, X: Any) -> np.ndarray:
+        """Fisher information of each item at given points of the latent space: |w|^2 P (1 - P).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_points, n_components)
+            Latents.
+
+        Returns
+        -------
+        ndarray of shape (n_points, n_columns)
+            Their sum over columns is the test information in one dimension.
+        """
+        self._fitted()
+        points = np.asarray(X, float)
+        if points.ndim != 2 or points.shape[1] != self._n_features_out:
+            raise ValueError(f"points must have shape (n, {self._n_features_out}), found {points.shape}")
+        return psychometrics.item_information(self.params_.weights, self.params_.bias, points)
+
+    def rotate(self, method: str = "varimax") -> Rotation:
+        """Components in rotated coordinates; the fitted model stays as it is.
+
+        Parameters
+        ----------
+        method : {"varimax", "promax", "oblimin"}, default="varimax"
+            Towards simple structure of the loadings w / sqrt(1.702^2 + |w|^2); the latter two let latents correlate.
+
+        Returns
+        -------
+        Rotation
+            `components`, `correlation` of the rotated latents, and `matrix`: rotated latents are ``Z @ matrix``.
+        """
+        self._fitted()
+        return psychometrics.rotate(self.params_.weights, method)
+
+    def aic(self, X: Any) -> float:
+        """Akaike's information criterion: 2 parameters - 2 log-likelihood; the lower the better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+        """
+        return 2 * self.n_parameters_ - 2 * float(np.sum(self.score_samples(X)))
+
+    def bic(self, X: Any) -> float:
+        """Schwarz's information criterion: parameters log(n_rows) - 2 log-likelihood; the lower the better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+        """
+        rows = self.score_samples(X)
+        return self.n_parameters_ * float(np.log(len(rows))) - 2 * float(np.sum(rows))
+
+    def _name(self, column: int) -> str:
+        names = getattr(self, "feature_names_in_", None)
+        return f"column {column}" if names is None else f"{str(names[column])!r}"
+
+
+@cache
+def _variational_rows(columns: Columns) -> Callable[..., Any]:
+    def rows_of(params: Any, shared: Any, batch: Any) -> tuple[jax.Array, ...]:
+        rows = kinds.rows_of(columns, params, batch)
+        posterior, bound, _ = variational.improve(columns, params, rows, variational.converge(columns, params, rows))
+        return posterior.mean, posterior.covariance, bound
+
+    return rows_of
+
+
+def _listed(names: list[str], most: int = 5) -> str:
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -1,0 +1,207 @@
+"""Binary columns: P(t = 1 | x) = sigmoid(w.x + b), eq. 2, by Jaakkola & Jordan's bound, and exactly at points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from latentbits.models.latent_trait.gaussians import Gaussian, pairs, products, unpack
+
+__all__ = ["Stats", "bound", "bound_stats", "density", "local", "maximise", "point_stats"]
+
+LONGEST_STEP = 4.0  # of a column's Newton step, in log-odds: where bits are separable the curvature vanishes
+
+
+class Stats(eqx.Module):
+    """What the M-step of binary columns needs: gradient and curvature of the expected log-likelihood, by column."""
+
+    gradient: Float[Array, "columns extended"]  # by (w, b)
+    curvature: Float[Array, "columns pairs"]  # packed, over pairs of (w, b)
+    ones: Float[Array, " columns"]
+    observed: Float[Array, " columns"]
+
+
+def _row_sums(x: Float[Array, "*rows columns"]) -> Float[Array, "*rows"]:
+    """Sums over columns, as a product: compilers vectorise what is written for a product, but not a short reduction."""
+    return (x.reshape(-1, x.shape[-1]) @ jnp.ones(x.shape[-1], x.dtype)).reshape(x.shape[:-1])
+
+
+def bound(
+    w: Float[Array, "columns latents"],
+    b: Float[Array, " columns"],
+    values: Float[Array, "rows columns"],
+    seen: Float[Array, "rows columns"] | None,
+    posterior: Gaussian,
+) -> tuple[Float[Array, "rows pairs"], Float[Array, "rows latents"], Float[Array, " rows"], Array]:
+    """The bound (5) at the xi of eq. 8, as a quadratic in x: precision, linear term and constant of its logarithm.
+
+    lambda of the paper is -tanh(xi / 2) / (4 xi); here it comes with the sign and the 2 of eqs. 6 and 7, as
+    ``lambda2 = -2 lambda >= 0``, which is returned too.
+    """
+    j, k = pairs(w.shape[1])
+    centre = _affine(posterior.mean, w, b)
+    spread = _affine(posterior.covariance[:, j, k], products(w, twice=True))
+    xi = jnp.sqrt(centre**2 + jnp.maximum(spread, 1e-12))  # (8)
+    tanh = jnp.tanh(xi / 2)
+    lambda2 = tanh / (2 * xi)
+    half = values - 0.5
+    at_contact = jnp.log((1 + tanh) / 2) + xi * (tanh / 4 - 0.5)  # log sigmoid(xi) - xi / 2 - lambda xi^2
+    if seen is not None:
+        lambda2, half, at_contact = lambda2 * seen, half * seen, at_contact * seen
+    through = lambda2 @ jnp.concatenate([products(w), b[:, None] * w, (b**2)[:, None]], 1)
+    n_pairs = len(j)
+    linear = half @ w - through[:, n_pairs:-1]  # (7), before C
+    constant = _row_sums(at_contact) + half @ b - through[:, -1] / 2
+    return through[:, :n_pairs], linear, constant, lambda2
+
+
+def bound_stats(
+    w: Float[Array, "columns latents"],
+    b: Float[Array, " columns"],
+    values: Float[Array, "rows columns"],
+    seen: Float[Array, "rows columns"] | None,
+    lambda2: Float[Array, "rows columns"],
+    moments: Float[Array, "rows pairs"],
+    weight: Float[Array, " rows"],
+) -> Stats:
+    """The sums of eq. 11: its first bracket is the curvature, its second the gradient at w = b = 0."""
+    q = w.shape[1]
+    _, k = pairs(q + 1)
+    weighted = weight[:, None] * moments
+    half = values - 0.5 if seen is None else (values - 0.5) * seen
+    curvature = (weighted.T @ lambda2).T  # this way round the long, narrow factor is read in order
+    right = (weighted[:, k == q].T @ half).T
+    ours = jnp.einsum("dij,dj->di", unpack(curvature, q + 1), jnp.concatenate([w, b[:, None]], 1))
+    return Stats(right - ours, curvature, *_counts(values, seen, weight))
+
+
+def density(
+    w: Float[Array, "columns latents"],
+    b: Float[Array, " columns"],
+    values: Float[Array, "rows columns"],
+    seen: Float[Array, "rows columns"] | None,
+    points: Float[Array, "rows points latents"],
+) -> tuple[Float[Array, "rows points"], Float[Array, "rows points columns"]]:
+    """log P(t | x) at each row's own points, and 2 P(t_i = 1 | x) - 1 there (0 where t_i is missing).
+
+    With sign y = 2 t - 1 and tanh = 2 P - 1, ``log sigmoid(y a) = min(y a, 0) + log((1 + |tanh|) / 2)``: two terms of
+    one sign, so nothing cancels, and one transcendental function serves likelihood, gradient and curvature.
+    """
+    a = _affine(points, w, b)
+    tanh = jnp.tanh(a / 2)
+    terms = jnp.minimum((2 * values - 1)[:, None] * a, 0) + jnp.log((1 + jnp.abs(tanh)) / 2)
+    if seen is not None:
+        tanh, terms = tanh * seen[:, None], terms * seen[:, None]
+    return _row_sums(terms), tanh
+
+
+def point_stats(
+    values: Float[Array, "rows columns"],
+    seen: Float[Array, "rows columns"] | None,
+    tanh: Float[Array, "rows points columns"],
+    share: Float[Array, "rows points"],
+    points: Float[Array, "rows points latents"],
+    moments: Float[Array, "rows pairs"],
+    weight: Float[Array, " rows"],
+) -> Stats:
+    """Gradient and curvature of the expected log-likelihood, for a step of iteratively re-weighted least squares.
+
+    Parameters
+    ----------
+    tanh
+        2 P - 1, of `density`.
+    share
+        Posterior probability of each point, times the row's weight.
+    moments
+        <x^ x^'> of each row over its points.
+    """
+    n, m, q = points.shape
+    _, k = pairs(q + 1)
+    extended = jnp.concatenate([points, jnp.ones((n, m, 1), points.dtype)], -1)
+    shared = (share[..., None] * products(extended)).reshape(n * m, -1).T
+    spread = 1 - tanh**2 if seen is None else seen[:, None] - tanh**2  # 4 P (1 - P)
+    sign = 2 * values - 1 if seen is None else (2 * values - 1) * seen
+    curvature = shared @ spread.reshape(n * m, -1)
+    gradient = (weight[:, None] * moments[:, k == q]).T @ sign - shared[k == q] @ tanh.reshape(n * m, -1)
+    return Stats(gradient.T / 2, curvature.T / 4, *_counts(values, seen, weight))
+
+
+def local(
+    w: Float[Array, "columns latents"],
+    b: Float[Array, " columns"],
+    values: Float[Array, "rows columns"],
+    seen: Float[Array, "rows columns"] | None,
+    point: Float[Array, "rows latents"],
+) -> tuple[Float[Array, "rows pairs"], Float[Array, "rows latents"]]:
+    """Curvature (packed) and slope of log P(t | x) in x."""
+    tanh = jnp.tanh(_affine(point, w, b) / 2)
+    error, spread = values - (1 + tanh) / 2, (1 - tanh**2) / 4
+    if seen is not None:
+        error, spread = error * seen, spread * seen
+    return spread @ products(w), error @ w
+
+
+def maximise(
+    w: Float[Array, "columns latents"],
+    b: Float[Array, " columns"],
+    stats: Stats,
+    precision: float,
+    tied: bool,
+    longest: float = LONGEST_STEP,
+) -> tuple[Float[Array, "columns latents"], Float[Array, " columns"]]:
+    """One step on every column: eq. 11 where the statistics are the bound's, one of re-weighted least squares else.
+
+    Parameters
+    ----------
+    precision
+        Of a Gaussian prior on the weights, 0 for none.
+    tied
+        All columns have the same weight (one latent dimension): the one-parameter logistic model.
+    longest
+        Longest step of a column, in log-odds; inf takes eq. 11 as it is.
+    """
+    q = w.shape[1]
+    prior = jnp.append(jnp.full(q, precision), 0.0)
+    gradient = stats.gradient - prior * jnp.concatenate([w, jnp.zeros_like(b)[:, None]], 1)
+    curvature = unpack(stats.curvature, q + 1) + jnp.diag(prior)
+    curvature = curvature + 1e-9 * (1 + jnp.trace(curvature, axis1=1, axis2=2))[:, None, None] * jnp.eye(q + 1)
+    # a bit that is always (or never) set has its optimum at infinity, one never seen has none: both are left out
+    free = (stats.ones > 0) & (stats.ones < stats.observed)
+    gradient = jnp.where(free[:, None], gradient, 0)
+    if tied:
+        # Schur complement of the biases: one weight for all, one bias each
+        to_bias = curvature[:, 0, 1] / curvature[:, 1, 1]
+        slope = jnp.sum(gradient[:, 0] - to_bias * gradient[:, 1])
+        steepness = jnp.sum(jnp.where(free, curvature[:, 0, 0] - to_bias * curvature[:, 0, 1], 0))
+        common = slope / jnp.maximum(steepness, 1e-300)
+        step = jnp.stack([jnp.full_like(b, common), gradient[:, 1] / curvature[:, 1, 1] - to_bias * common], 1)
+    else:
+        step = jnp.linalg.solve(curvature, gradient[..., None])[..., 0]
+    size = jnp.sqrt(jnp.sum(step**2, 1, keepdims=True))
+    step = step * jnp.minimum(1, longest / jnp.maximum(size, 1e-300))
+    limit = jnp.log(2 * stats.observed + 1) * jnp.sign(2 * stats.ones - stats.observed)  # half a bit on either side
+    fixed_w = jnp.where(free[:, None], w + step[:, :q], w + step[:, :q] if tied else 0)
+    return fixed_w, jnp.where(free, b + step[:, q], limit)
+
+
+def _affine(
+    x: Float[Array, "*rows inputs"], w: Float[Array, "columns inputs"], b: Float[Array, " columns"] | float = 0.0
+) -> Float[Array, "*rows columns"]:
+    """w.x + b.  A product over a few inputs is no work for a matrix unit: it is fused with what follows."""
+    if w.shape[1] > 6:
+        return x @ w.T + b
+    total: Any = b
+    for j in range(w.shape[1]):
+        total = total + x[..., j, None] * w[:, j]
+    return total
+
+
+def _counts(
+    values: Float[Array, "rows columns"], seen: Float[Array, "rows columns"] | None, weight: Float[Array, " rows"]
+) -> tuple[Float[Array, " columns"], Float[Array, " columns"]]:
+    if seen is None:
+        return weight @ values, jnp.full(values.shape[1], weight.sum())
+    return weight @ values, weight @ seen

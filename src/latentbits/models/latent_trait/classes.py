@@ -1,0 +1,143 @@
+"""Categorical columns: softmax of (0, w_1.x + b_1, ..., w_K-1.x + b_K-1), by Boehning's bound, and exactly at points.
+
+    log sum exp(eta)  <=  its tangent at psi  +  (eta - psi)' A (eta - psi) / 2,     A = (I - 11' / K) / 2
+
+with the first class as reference.  A is the same for every row, so the bound is a quadratic in x whose precision does
+not depend on the row, and the same A gives the M-step of both algorithms: a step that can only go uphill.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from latentbits.models.latent_trait.gaussians import pairs, unpack
+
+__all__ = ["Stats", "bound", "bound_stats", "density", "local", "maximise", "point_stats"]
+
+
+class Stats(eqx.Module):
+    """Gradient by (w, b) of each class but the first, and the sum of <x^ x^'> over the rows where it is observed."""
+
+    gradient: Float[Array, "classes extended"]
+    squares: Float[Array, " pairs"]
+    counts: Float[Array, " classes"]
+    observed: Float[Array, ""]
+
+
+def curvature(n_logits: int) -> np.ndarray:
+    """Boehning's A."""
+    return 0.5 * (np.eye(n_logits) - 1 / (n_logits + 1))
+
+
+def bound(
+    w: Float[Array, "classes latents"],
+    b: Float[Array, " classes"],
+    chosen: Float[Array, "rows classes"],
+    seen: Float[Array, " rows"],
+    mean: Float[Array, "rows latents"],
+) -> tuple[Float[Array, "rows pairs"], Float[Array, "rows latents"], Float[Array, " rows"], Array]:
+    """The bound at psi = <eta>, the best place, as a quadratic in x: precision, linear term, constant; and psi."""
+    A = jnp.asarray(curvature(len(b)), w.dtype)
+    j, k = pairs(w.shape[1])
+    psi = mean @ w.T + b
+    p, log_sum = _softmax(psi)
+    right = chosen - p + psi @ A  # of eta
+    precision = (w.T @ A @ w)[j, k]
+    constant = right @ b - log_sum + jnp.sum(p * psi, 1) - 0.5 * jnp.sum((psi @ A) * psi, 1) - 0.5 * b @ A @ b
+    return seen[:, None] * precision, seen[:, None] * ((right - A @ b) @ w), seen * constant, psi
+
+
+def bound_stats(
+    w: Float[Array, "classes latents"],
+    b: Float[Array, " classes"],
+    chosen: Float[Array, "rows classes"],
+    seen: Float[Array, " rows"],
+    psi: Float[Array, "rows classes"],
+    moments: Float[Array, "rows pairs"],
+    weight: Float[Array, " rows"],
+) -> Stats:
+    """The gradient of the expected bound."""
+    q = w.shape[1]
+    A = jnp.asarray(curvature(len(b)), w.dtype)
+    _, k = pairs(q + 1)
+    weighted = (weight * seen)[:, None] * moments
+    squares = weighted.sum(0)
+    right = chosen - _softmax(psi)[0] + psi @ A
+    ours = A @ jnp.concatenate([w, b[:, None]], 1) @ unpack(squares, q + 1)
+    return Stats(right.T @ weighted[:, k == q] - ours, squares, (weight * seen) @ chosen, weight @ seen)
+
+
+def density(
+    w: Float[Array, "classes latents"],
+    b: Float[Array, " classes"],
+    chosen: Float[Array, "rows classes"],
+    seen: Float[Array, " rows"],
+    points: Float[Array, "rows points latents"],
+) -> tuple[Float[Array, "rows points"], Float[Array, "rows points classes"]]:
+    """log P(t | x) at each row's own points, and the probabilities of the classes there."""
+    eta = points @ w.T + b
+    p, log_sum = _softmax(eta)
+    return seen[:, None] * (jnp.sum(chosen[:, None] * eta, -1) - log_sum), p
+
+
+def point_stats(
+    chosen: Float[Array, "rows classes"],
+    seen: Float[Array, " rows"],
+    p: Float[Array, "rows points classes"],
+    share: Float[Array, "rows points"],
+    points: Float[Array, "rows points latents"],
+    moments: Float[Array, "rows pairs"],
+    weight: Float[Array, " rows"],
+) -> Stats:
+    """The gradient of the expected log-likelihood; see `bits.point_stats`."""
+    extended = jnp.concatenate([points, jnp.ones_like(points[..., :1])], -1)
+    error = (chosen[:, None] - p) * (share * seen[:, None])[..., None]
+    squares = (weight * seen) @ moments
+    return Stats(jnp.einsum("nmk,nmi->ki", error, extended), squares, (weight * seen) @ chosen, weight @ seen)
+
+
+def local(
+    w: Float[Array, "classes latents"],
+    b: Float[Array, " classes"],
+    chosen: Float[Array, "rows classes"],
+    seen: Float[Array, " rows"],
+    point: Float[Array, "rows latents"],
+) -> tuple[Float[Array, "rows pairs"], Float[Array, "rows latents"]]:
+    """Curvature (packed) and slope of log P(t | x) in x."""
+    j, k = pairs(w.shape[1])
+    p, _ = _softmax(point @ w.T + b)
+    mean = p @ w
+    spread = p @ (w[:, j] * w[:, k]) - mean[:, j] * mean[:, k]
+    return seen[:, None] * spread, seen[:, None] * ((chosen - p) @ w)
+
+
+def maximise(
+    w: Float[Array, "classes latents"], b: Float[Array, " classes"], stats: Stats, precision: float
+) -> tuple[Float[Array, "classes latents"], Float[Array, " classes"]]:
+    """A^-1 gradient (sum <x^ x^'>)^-1: uphill whatever the probabilities are, as A bounds their curvature."""
+    n, q = w.shape
+    squares = unpack(stats.squares, q + 1) + 1e-9 * (1 + stats.observed) * jnp.eye(q + 1)
+    prior = jnp.append(jnp.full(q, precision), 0.0)
+    gradient = stats.gradient - prior * jnp.concatenate([w, jnp.zeros_like(b)[:, None]], 1)
+    if precision == 0:
+        step = 2 * (gradient + gradient.sum(0)) @ jnp.linalg.inv(squares)  # A^-1 = 2 (I + 11')
+    else:
+        whole = jnp.kron(jnp.asarray(curvature(n)), squares) + jnp.diag(jnp.tile(prior, n))
+        step = jnp.linalg.solve(whole, gradient.reshape(-1)).reshape(n, q + 1)
+    # a class never seen, or the reference never seen, runs to infinity: it stops at half a row
+    b = jnp.clip(b + step[:, q], -_limit(stats), _limit(stats))
+    return w + step[:, :q], b
+
+
+def _limit(stats: Stats) -> Float[Array, ""]:
+    return 2 * jnp.log(2 * stats.observed + 1)
+
+
+def _softmax(eta: Float[Array, "*rows classes"]) -> tuple[Float[Array, "*rows classes"], Float[Array, "*rows"]]:
+    """Probabilities of all classes but the first, whose logit is 0, and the log of the sum."""
+    log_sum = jnp.maximum(jnp.max(eta, -1), 0)
+    log_sum = log_sum + jnp.log(jnp.exp(-log_sum) + jnp.exp(eta - log_sum[..., None]).sum(-1))
+    return jnp.exp(eta - log_sum[..., None]), log_sum

@@ -1,0 +1,134 @@
+"""The observed information of the weights and biases of bits, by Louis's identity, and what identifies them.
+
+With the score g(x) of a row if its latents were known, and the curvature H(x),
+
+    information = sum over rows of  <H> - <g g'> + <g><g>'          (Louis 1982)
+
+all expectations over the row's posterior.  From two latent dimensions on, a rotation of the latents changes no
+likelihood, so the information is singular in q (q - 1) / 2 directions, and standard errors have a meaning only once it
+is said which rotation is meant: here the one with orthogonal components, `components @ components.T` diagonal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from latentbits.core.batch import Batch
+from latentbits.models.latent_trait import columns as kinds
+from latentbits.models.latent_trait import quadrature
+from latentbits.models.latent_trait.columns import ALL_BITS, Params
+from latentbits.models.latent_trait.gaussians import unpack
+
+__all__ = ["Stats", "covariance", "e_step", "row_floats"]
+
+
+class Stats(eqx.Module):
+    """The information, over (w_1, b_1, w_2, b_2, ...)."""
+
+    n_rows: Float[Array, ""]
+    information: Float[Array, "params params"]
+
+
+def _rule(q: int, d: int) -> quadrature.Rule:
+    if q > quadrature.MOST_GRID:
+        return quadrature.learning_rule(q, d)
+    return max(quadrature.learning_rule(q, d), quadrature.gauss_hermite(5, q), key=lambda rule: len(rule.nodes))
+
+
+@cache
+def e_step(q: int) -> Callable[..., tuple[Stats, None]]:
+    """The pass that sums the information; takes the place of a model's E-step."""
+
+    def summed(params: Params, shared: Any, batch: Batch, row_state: None) -> tuple[Stats, None]:
+        rows = kinds.rows_of(ALL_BITS, params, batch)
+        n, d = batch.values.shape
+        at = quadrature.placed(ALL_BITS, params, rows, quadrature.start(ALL_BITS, params, rows))
+        integral = quadrature.integrate(ALL_BITS, params, rows, at, _rule(q, d))
+        stats = quadrature.stats_of(ALL_BITS, params, rows, integral, batch.weight)
+        tanh = integral.probabilities[0]
+        sign = 2 * batch.values - 1 if batch.observed is None else (2 * batch.values - 1) * batch.observed
+        error = (sign[:, None] - tanh) / 2  # t - p
+        extended = jnp.concatenate([integral.points, jnp.ones_like(integral.points[..., :1])], -1)
+        share = integral.share * batch.weight[:, None]
+        scores = error[..., None] * extended[:, :, None]  # rows, points, columns, q + 1
+        mean = jnp.einsum("nk,nkdi->ndi", integral.share, scores).reshape(n, -1)
+        scores = (jnp.sqrt(share)[..., None, None] * scores).reshape(-1, d * (q + 1))
+        blocks = unpack(stats.bits.curvature, q + 1)
+        complete = jnp.einsum("dij,de->diej", blocks, jnp.eye(d, dtype=blocks.dtype)).reshape(d * (q + 1), -1)
+        missing = scores.T @ scores - (batch.weight[:, None] * mean).T @ mean
+        return Stats(batch.weight.sum(), complete - missing), None
+
+    return summed
+
+
+def row_floats(q: int, d: int) -> int:
+    """Numbers held per row by the pass."""
+    return 3 * len(_rule(q, d).nodes) * d * (q + 1)
+
+
+def covariance(
+    information: np.ndarray, weights: np.ndarray, free: np.ndarray, tied: bool, precision: float
+) -> np.ndarray:
+    """Covariance of the estimates of (w_1, b_1, w_2, b_2, ...), NaN where a column has no finite estimate.
+
+    Parameters
+    ----------
+    information
+        Of `Stats`.
+    weights
+        (d, q), at the estimate, in the rotation with orthogonal components.
+    free
+        (d,) which columns have a finite estimate.
+    tied
+        All columns share one weight.
+    precision
+        Of the prior on the weights: the information of the data and of the prior add.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        Where the information is not positive definite on what is identified.
+    """
+    d, q = weights.shape
+    size = d * (q + 1)
+    is_weight = np.tile(np.arange(q + 1) < q, d)
+    total = information + precision * np.diag(is_weight.astype(float))
+    basis = _tangents(weights, tied)
+    kept = np.repeat(free, q + 1)
+    if tied:
+        kept = kept | is_weight
+    basis = basis[:, np.abs(basis[~kept]).sum(0) == 0] if not kept.all() else basis
+    inner = basis.T @ total @ basis
+    factor = np.linalg.cholesky((inner + inner.T) / 2)
+    half = np.linalg.solve(factor, basis.T)
+    spread = half.T @ half
+    spread[~kept] = spread[:, ~kept] = np.nan
+    return spread.reshape(size, size)
+
+
+def _tangents(weights: np.ndarray, tied: bool) -> np.ndarray:
+    """Directions in which the parameters can move while they stay identified, as columns."""
+    d, q = weights.shape
+    if tied:
+        basis = np.zeros((2 * d, d + 1))
+        basis[0::2, 0] = 1
+        basis[1::2, 1:] = np.eye(d)
+        return basis
+    if q == 1:
+        return np.eye(2 * d)
+    constraints = []
+    for j in range(q):
+        for k in range(j + 1, q):
+            # component j . component k = 0
+            slope = np.zeros((d, q + 1))
+            slope[:, j], slope[:, k] = weights[:, k], weights[:, j]
+            constraints.append(slope.ravel())
+    _, _, vectors = np.linalg.svd(np.array(constraints))
+    return vectors[len(constraints) :].T

@@ -1,0 +1,348 @@
+"""The latent trait model of Tipping (1998): Gaussian latents, logistic bits; the model record.
+
+    x ~ N(0, I_q),    P(t_i = 1 | x) = sigmoid(w_i.x + b_i)                        (1), (2)
+
+Where the paper's equations are:
+
+    (1)         quadrature.integrate         adaptive nodes
+    (2)         bits.density, columns.expected
+    (3)         sampling.py                  the sampling EM of section 3
+    (4)         variational.improve          the integral of the bound, in closed form
+    (5)         bits.bound
+    (6), (7)    bits.bound, gaussians.from_precision
+    (8)         bits.bound                   xi of each row and bit
+    (9), (10)   gaussians.Gaussian
+    (11)        bits.bound_stats, bits.maximise
+    (12)        gaussians.moments
+
+Beyond the paper: columns that are continuous or categorical (`columns.py`), missing entries (left out of every sum),
+EM by adaptive quadrature, and two accelerations.  Parameter expansion (Liu, Rubin & Wu 1998) lets the prior of the
+latents be any Gaussian during the M-step, and then folds its mean and covariance back into weights and biases;
+Anderson's method extrapolates the sequence (`core/anderson.py`), and takes back what did not help.
+"""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Key
+
+from latentbits.core import anderson
+from latentbits.core.anderson import Anderson
+from latentbits.core.batch import Batch
+from latentbits.core.model import LogLikelihood, Model, Progress, Stage, Summary
+from latentbits.models.latent_trait import columns as kinds
+from latentbits.models.latent_trait import quadrature, sampling, variational
+from latentbits.models.latent_trait.columns import ALL_BITS, Columns, Params, Stats
+from latentbits.models.latent_trait.gaussians import Gaussian, unpack
+
+__all__ = ["METHODS", "Posterior", "model"]
+
+METHODS = ("auto", "variational", "quadrature", "monte_carlo")
+MEMORY = 5  # former steps that Anderson's method looks back on
+PATIENCE = 3  # passes without gain: a step that is taken back, and the one after it
+
+
+class Posterior(eqx.Module):
+    """Posterior of the latents of each row.
+
+    Attributes
+    ----------
+    mean, covariance
+        Of the exact posterior, by accurate quadrature (EAP and its error).
+    mode, mode_covariance
+        The most probable latents (MAP), and the inverse curvature there.
+    """
+
+    mean: Float[Array, "rows latents"]
+    covariance: Float[Array, "rows latents latents"]
+    mode: Float[Array, "rows latents"]
+    mode_covariance: Float[Array, "rows latents latents"]
+
+
+class Move(eqx.Module):
+    """A change of latent coordinates, x' = (x - shift) @ matrix, and its inverse matrix."""
+
+    matrix: Float[Array, "latents latents"]
+    inverse: Float[Array, "latents latents"]
+    shift: Float[Array, " latents"]
+
+
+class State(eqx.Module):
+    """Of the optimiser: the acceleration, and the coordinates that the last step changed."""
+
+    anderson: Anderson
+    move: Move
+
+
+def _no_move(q: int) -> Move:
+    return Move(jnp.eye(q), jnp.eye(q), jnp.zeros(q))
+
+
+def expansion(stats: Stats, q: int) -> Move:
+    """Coordinates in which the posteriors of all rows together have mean 0 and covariance I, as their prior has."""
+    shift = stats.latent / stats.n_rows
+    covariance = unpack(stats.latent_squares / stats.n_rows, q) - jnp.outer(shift, shift)
+    values, vectors = jnp.linalg.eigh(covariance)
+    root = jnp.sqrt(jnp.clip(values, 0.04, 25.0))  # a bold change of scale is better done in two steps
+    return Move((vectors / root) @ vectors.T, (vectors * root) @ vectors.T, shift)
+
+
+def init_params(n_components: int, columns: Columns, tied: bool, key: Key[Array, ""], summary: Summary) -> Params:
+    """Principal axes of the standardised columns of a sample of rows, as if they were factors.
+
+    The subspace is found by a few power iterations from a random start, so restarts begin apart where it is unclear.
+    """
+    real = np.asarray(columns.continuous, int)
+    at = np.arange(len(summary.mean)) if columns.binary is None else np.asarray(columns.binary, int)
+    spread = jnp.sqrt(jnp.maximum(summary.variance, 1e-6))
+    table = jnp.where(summary.sample_observed > 0, (summary.sample - summary.mean) / spread, 0)
+    names = [table[:, at], table[:, real]]
+    log_odds = []
+    for column, n in zip(columns.categorical, columns.n_classes):
+        codes = jnp.arange(n, dtype=table.dtype)
+        seen = summary.sample_observed[:, column, None] > 0
+        chosen = (summary.sample[:, column, None] == codes) & seen
+        share = (chosen.sum(0) + 0.5) / (seen.sum() + 0.5 * n)
+        names.append(jnp.where(seen, (chosen - share) / jnp.sqrt(share * (1 - share)), 0)[:, 1:])
+        log_odds.append(jnp.log(share[1:]) - jnp.log(share[0]))
+    table = jnp.concatenate(names, 1)
+    n, d = table.shape
+    basis = jax.random.normal(key, (d, n_components), table.dtype)
+    for _ in range(6):
+        basis = jnp.linalg.qr(table.T @ (table @ basis))[0]
+    projected = table @ basis
+    values, vectors = jnp.linalg.eigh(projected.T @ projected / n)
+    # communalities as in a principal factor analysis, away from 1; 0.3 keeps every start a little off the saddle at 0
+    loadings = (basis @ vectors) * jnp.sqrt(jnp.maximum(values - 1, 0.3))
+    loadings = loadings[:, :n_components] if d >= n_components else jnp.pad(loadings, [(0, 0), (0, n_components - d)])
+    share = jnp.sum(loadings**2, 1, keepdims=True)
+    loadings = loadings * jnp.sqrt(jnp.minimum(1, 0.6 / jnp.maximum(share, 1e-12)))
+    share = jnp.minimum(share, 0.6)
+    slopes = loadings / jnp.sqrt(1 - share)
+    mean = jnp.clip(summary.mean[at], 0.001, 0.999)
+    n_bits = len(at)
+    bits = jnp.ones((n_bits, 1)) if tied else 1.7 * slopes[:n_bits]
+    bias = (jnp.log(mean) - jnp.log1p(-mean)) * jnp.sqrt(1 + jnp.sum(slopes[:n_bits] ** 2, 1))
+    weights = [bits, loadings[n_bits : n_bits + len(real)], slopes[n_bits + len(real) :]]
+    biases = [bias, jnp.zeros(len(real), bias.dtype), *log_odds]
+    return Params(
+        jnp.concatenate(weights),
+        jnp.concatenate(biases),
+        jnp.log(1 - share[n_bits : n_bits + len(real), 0]),
+        summary.mean[real],
+        spread[real],
+    )
+
+
+@cache
+def model(
+    n_components: int = 2,
+    method: str = "auto",
+    columns: Columns = ALL_BITS,
+    equal_discrimination: bool = False,
+    weight_prior: float | None = None,
+    n_samples: int = 500,
+    n_nodes: int | None = None,
+    accelerate: bool = True,
+) -> Model:
+    """A latent trait model.
+
+    Parameters
+    ----------
+    n_components
+        Number of latent dimensions, q.
+    method
+        "variational" is the paper's section 4, "monte_carlo" its section 3; "quadrature" is EM by adaptive nodes, and
+        "auto" goes on with it where variational EM has converged.
+    columns
+        Which columns are of what kind.
+    equal_discrimination
+        One weight for all columns (one latent dimension, bits only).
+    weight_prior
+        Standard deviation of a Gaussian prior on the weights; None for none.
+    n_samples
+        L of eq. 3.
+    n_nodes
+        Nodes a dimension to learn with (above three dimensions: 2 to that power in all); None chooses.
+    accelerate
+        Parameter expansion and Anderson's method; without, EM is the paper's.
+    """
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {METHODS}, got {method!r}")
+    q = n_components
+    precision = 0.0 if weight_prior is None else 1 / weight_prior**2
+    samples = sampling.prior_sample(n_samples, q)
+    on_grid = q <= quadrature.MOST_GRID
+    n_points_used = len(quadrature.accurate_rules(q)[0].nodes) if on_grid else 512
+
+    # ---------------------------------------------------------------- learning
+
+    def start(params: Params) -> State:
+        flat, _ = ravel_pytree(params)
+        return State(anderson.start(flat, 2, MEMORY), _no_move(q))
+
+    def prepare(params: Params, state: State | None, progress: Progress | None) -> Move:
+        return _no_move(q) if state is None else state.move
+
+    def prepare_sampling(params: Params, state: State | None, progress: Progress | None) -> sampling.Shared:
+        return sampling.prepare(params, samples)
+
+    def start_variational(params: Params, shared: Move, batch: Batch) -> Gaussian:
+        posterior = variational.converge(columns, params, kinds.rows_of(columns, params, batch))
+        back = -shared.shift @ shared.matrix
+        return posterior.moved(shared.inverse, back)  # the E-step will move it
+
+    def start_quadrature(params: Params, shared: Move, batch: Batch) -> Float[Array, "rows latents"]:
+        mean = quadrature.start(columns, params, kinds.rows_of(columns, params, batch))
+        return mean @ shared.inverse + shared.shift  # the E-step will move it
+
+    def e_step_variational(params: Params, shared: Move, batch: Batch, row_state: Gaussian) -> tuple[Stats, Gaussian]:
+        rows = kinds.rows_of(columns, params, batch)
+        posterior = row_state.moved(shared.matrix, shared.shift)
+        posterior, bound, contact = variational.improve(columns, params, rows, posterior)
+        return variational.stats_of(columns, params, rows, posterior, bound, contact, batch.weight), posterior
+
+    def e_step_quadrature(
+        params: Params, shared: Move, batch: Batch, row_state: Float[Array, "rows latents"]
+    ) -> tuple[Stats, Float[Array, "rows latents"]]:
+        rows = kinds.rows_of(columns, params, batch)
+        rule = quadrature.learning_rule(q, batch.values.shape[1], n_nodes)
+        at = quadrature.placed(columns, params, rows, (row_state - shared.shift) @ shared.matrix)
+        integral = quadrature.integrate(columns, params, rows, at, rule)
+        return quadrature.stats_of(columns, params, rows, integral, batch.weight), quadrature.mean_of(integral)
+
+    def objective(params: Params, shared: Any, stats: Stats | sampling.Stats) -> Float[Array, ""]:
+        return stats.objective.sum() - 0.5 * precision * jnp.sum(params.weights**2)
+
+    def update(
+        longest: float, state: State, params: Params, shared: Move, stats: Stats, progress: Progress
+    ) -> tuple[State, Params]:
+        plain = kinds.maximise(columns, params, stats, precision, equal_discrimination, longest)
+        if not accelerate:
+            return state, plain
+        move = expansion(stats, q) if precision == 0 else _no_move(q)
+        return _accelerated(state, params, objective(params, shared, stats), plain, move)
+
+    def update_sampling(
+        state: State, params: Params, shared: sampling.Shared, stats: sampling.Stats, progress: Progress
+    ) -> tuple[State, Params]:
+        plain = sampling.regress(params, stats, samples, precision, equal_discrimination)
+        if not accelerate:
+            return state, plain
+        return _accelerated(state, params, objective(params, shared, stats), plain, _no_move(q))
+
+    # ---------------------------------------------------------------- use
+
+    def accurate(params: Params, batch: Batch) -> quadrature.Integral:
+        rows = kinds.rows_of(columns, params, batch)
+        at = quadrature.placed(columns, params, rows, quadrature.start(columns, params, rows))
+        rule = quadrature.accurate_rules(q)[0] if on_grid else quadrature.quasi_monte_carlo(512, q)
+        return quadrature.integrate(columns, params, rows, at, rule)
+
+    def log_likelihood(params: Params, shared: Any, batch: Batch) -> LogLikelihood:
+        rows = kinds.rows_of(columns, params, batch)
+        at = quadrature.placed(columns, params, rows, quadrature.start(columns, params, rows))
+        if on_grid:
+            value, rough = (
+                quadrature.integrate(columns, params, rows, at, rule).log_likelihood
+                for rule in quadrature.accurate_rules(q)
+            )
+            error = jnp.abs(value - rough)  # of the rougher rule, so more than that of the value
+        else:
+            value, error = quadrature.importance(columns, params, rows, at, batch.keys)
+        return LogLikelihood(value, error, jnp.zeros((), value.dtype))
+
+    def infer(params: Params, shared: Any, batch: Batch) -> Posterior:
+        mean, covariance = quadrature.covariance_of(accurate(params, batch))
+        peak = quadrature.mode(columns, params, kinds.rows_of(columns, params, batch))
+        return Posterior(mean, covariance, peak.mean, peak.covariance)
+
+    def decode(params: Params, latents: Float[Array, "rows latents"]) -> Float[Array, "rows outputs"]:
+        return kinds.expected(columns, params, latents)
+
+    def complete(params: Params, shared: Any, batch: Batch) -> Float[Array, "rows columns"]:
+        integral = accurate(params, batch)
+        means = jnp.einsum("nk,nko->no", integral.share, kinds.expected(columns, params, integral.points))
+        return kinds.best_guess(columns, means)
+
+    def sample(params: Params, shared: Any, keys: Key[Array, " rows"]) -> Float[Array, "rows columns"]:
+        def one(key: Key[Array, ""]) -> Float[Array, " columns"]:
+            latent, rest = jax.random.split(key)
+            return kinds.draw(columns, params, jax.random.normal(latent, (q,), params.bias.dtype), rest)
+
+        return jax.vmap(one)(keys)
+
+    def row_floats(n: int) -> int:
+        return n_points_used * n + 8 * (q + 1) ** 2
+
+    patience = PATIENCE if accelerate else 1
+    learn_variational = Stage(
+        "variational EM",
+        {
+            "e_step": e_step_variational,
+            "start_rows": start_variational,
+            "update": partial(update, np.inf),
+            "row_floats": lambda n: 8 * n + 8 * (q + 1) ** 2,
+        },
+        patience=patience,
+    )
+    learn_quadrature = Stage(
+        "quadrature EM",
+        {"row_floats": lambda n: 3 * n * len(quadrature.learning_rule(q, n, n_nodes).nodes)},
+        patience=patience,
+    )
+    learn_by_sample = Stage(
+        "sampling EM",
+        {
+            "prepare": prepare_sampling,
+            "e_step": sampling.e_step,
+            "update": update_sampling,
+            "start_rows": None,  # type: ignore[dict-item]
+            "row_floats": lambda n: 2 * n + 3 * n_samples,
+        },
+        patience=patience,
+    )
+    stages: dict[str, tuple[Stage, ...]] = {
+        # the optimum of the bound is not the goal: near it is near enough to go on
+        "auto": (learn_variational._replace(tol=1e-4), learn_quadrature),
+        "variational": (learn_variational,),
+        "quadrature": (learn_quadrature,),
+        "monte_carlo": (learn_by_sample,),
+    }
+    return Model(
+        name="latent trait",
+        init=partial(init_params, q, columns, equal_discrimination),
+        prepare=prepare,
+        e_step=e_step_quadrature,
+        update=partial(update, 4.0),
+        objective=objective,
+        log_likelihood=log_likelihood,
+        infer=infer,
+        decode=decode,
+        complete=complete,
+        sample=sample,
+        row_floats=row_floats,
+        start=start,
+        start_rows=start_quadrature,
+        stages=stages[method],
+    )
+
+
+def _accelerated(
+    state: State, params: Params, value: Float[Array, ""], plain: Params, move: Move
+) -> tuple[State, Params]:
+    """Expansion, then extrapolation; both can be taken back."""
+    flat, restore = ravel_pytree(params)
+    bold = kinds.transformed(plain, move.inverse, move.shift)
+    images = jnp.stack([ravel_pytree(bold)[0], ravel_pytree(plain)[0]])
+    memory, ahead, kept = anderson.advance(state.anderson, flat, value, images)
+    q = params.weights.shape[1]
+    moved = jax.tree.map(lambda a, b: jnp.where(kept, a, b), move, _no_move(q))
+    return State(memory, moved), restore(ahead)

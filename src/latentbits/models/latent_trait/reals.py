@@ -1,0 +1,107 @@
+"""Continuous columns: t ~ N(w.x + b, variance), each with a variance of its own (section 2 of the paper).
+
+Values are taken relative to a centre and a scale of their column, which stay what they were at the start: float32
+then has digits left for a column of years.  The "bound" of a Gaussian is the Gaussian itself.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from latentbits.models.latent_trait.gaussians import pairs, products, unpack
+
+__all__ = ["SMALLEST_VARIANCE", "Stats", "bound", "density", "local", "maximise", "stats_of"]
+
+SMALLEST_VARIANCE = 1e-4  # of the column's own: a column that the latents explain wholly would run to 0
+
+
+class Stats(eqx.Module):
+    """Sums of a regression of each column on x^ = (x, 1), over the rows where it is observed."""
+
+    squares: Float[Array, "columns pairs"]
+    cross: Float[Array, "columns extended"]
+    total: Float[Array, " columns"]
+    observed: Float[Array, " columns"]
+
+
+def bound(
+    w: Float[Array, "columns latents"],
+    b: Float[Array, " columns"],
+    log_variance: Float[Array, " columns"],
+    log_scale: Float[Array, " columns"],
+    values: Float[Array, "rows columns"],
+    seen: Float[Array, "rows columns"],
+) -> tuple[Float[Array, "rows pairs"], Float[Array, "rows latents"], Float[Array, " rows"]]:
+    """log p(t | x) as a quadratic in x: precision, linear term and constant."""
+    inverse = jnp.exp(-log_variance)
+    away = (values - b) * seen
+    constant = -0.5 * ((away**2) @ inverse) - seen @ (0.5 * log_variance + log_scale + 0.5 * np.log(2 * np.pi))
+    return seen @ (products(w) * inverse[:, None]), away @ (w * inverse[:, None]), constant
+
+
+def stats_of(
+    values: Float[Array, "rows columns"],
+    seen: Float[Array, "rows columns"],
+    moments: Float[Array, "rows pairs"],
+    weight: Float[Array, " rows"],
+    q: int,
+) -> Stats:
+    """From <x^ x^'> of each row, however it was found."""
+    _, k = pairs(q + 1)
+    weighted = weight[:, None] * moments
+    return Stats(
+        squares=seen.T @ weighted,
+        cross=(values * seen).T @ weighted[:, k == q],
+        total=weight @ (values**2 * seen),
+        observed=weight @ seen,
+    )
+
+
+def density(
+    w: Float[Array, "columns latents"],
+    b: Float[Array, " columns"],
+    log_variance: Float[Array, " columns"],
+    log_scale: Float[Array, " columns"],
+    values: Float[Array, "rows columns"],
+    seen: Float[Array, "rows columns"],
+    points: Float[Array, "rows points latents"],
+) -> Float[Array, "rows points"]:
+    """log p(t | x) at each row's own points."""
+    away = (values[:, None] - points @ w.T - b) * seen[:, None]
+    constant = seen @ (0.5 * log_variance + log_scale + 0.5 * np.log(2 * np.pi))
+    return -0.5 * (away**2 @ jnp.exp(-log_variance)) - constant[:, None]
+
+
+def local(
+    w: Float[Array, "columns latents"],
+    b: Float[Array, " columns"],
+    log_variance: Float[Array, " columns"],
+    values: Float[Array, "rows columns"],
+    seen: Float[Array, "rows columns"],
+    point: Float[Array, "rows latents"],
+) -> tuple[Float[Array, "rows pairs"], Float[Array, "rows latents"]]:
+    """Curvature (packed) and slope of log p(t | x) in x."""
+    inverse = jnp.exp(-log_variance)
+    away = (values - point @ w.T - b) * seen
+    return seen @ (products(w) * inverse[:, None]), away @ (w * inverse[:, None])
+
+
+def maximise(
+    stats: Stats, precision: float, log_variance: Float[Array, " columns"]
+) -> tuple[Float[Array, "columns latents"], Float[Array, " columns"], Float[Array, " columns"]]:
+    """Regression of every column on the latents, and its residual variance; in closed form."""
+    extended = stats.cross.shape[1]
+    squares = unpack(stats.squares, extended)
+    # the prior is on w; the likelihood's curvature has 1 / variance, hence its product with the variance here
+    prior = precision * jnp.exp(log_variance)[:, None, None] * jnp.diag(jnp.append(jnp.ones(extended - 1), 0.0))
+    right = stats.cross[..., None]
+    solved = jnp.linalg.solve(squares + prior + 1e-9 * jnp.eye(extended), right)
+    explained = jnp.einsum("di,dij,dj->d", solved[..., 0], squares, solved[..., 0])
+    residual = stats.total - 2 * jnp.sum(right * solved, (1, 2)) + explained
+    variance = jnp.maximum(residual / jnp.maximum(stats.observed, 1), SMALLEST_VARIANCE)
+    unseen = stats.observed == 0
+    solved = jnp.where(unseen[:, None], 0, solved[..., 0])
+    return solved[:, :-1], solved[:, -1], jnp.where(unseen, 0.0, jnp.log(variance))

@@ -27,6 +27,7 @@ from latentbits.models.latent_trait.columns import ALL_BITS, Columns
 __all__ = ["LatentTrait"]
 
 RUNAWAY = 25.0  # |w|: a bit whose log-odds change by that much over one standard deviation is no longer random
+FEW_COLUMNS = 10  # per latent dimension
 LARGEST_INFORMATION = 6000  # parameters; the square of it in float64 is 288 MB
 
 
@@ -55,7 +56,7 @@ class LatentTrait(LatentModel):
         "variational" is the EM of the paper's section 4, which maximises a bound; "monte_carlo" that of its section 3,
         with `n_samples` fixed draws of the latents.  "quadrature" is EM by nodes adapted to each row (Gauss-Hermite up
         to three dimensions, quasi-Monte Carlo above): maximum likelihood.  "auto" is variational EM to get near, and
-        then quadrature: the same optimum, sooner.
+        then quadrature: the same optimum, sooner (quadrature alone below ten columns a latent dimension).
     column_types : None, "infer", list or dict, default=None
         None takes bits only.  A list with "binary", "continuous" or "categorical" for each column, a dict from column
         names to these (the rest is binary), or "infer" to go by the dtypes of a frame.
@@ -188,9 +189,11 @@ class LatentTrait(LatentModel):
     # ---------------------------------------------------------------- learning
 
     def _model(self) -> Model:
+        # with few columns the bound is so loose that its optimum is no place to start from, and can be w = 0
+        alone = self.method == "auto" and self.n_features_in_ < FEW_COLUMNS * self.n_components
         return latent_trait.model(
             n_components=int(self.n_components),
-            method=self.method,
+            method="quadrature" if alone else self.method,
             columns=self._columns(),
             equal_discrimination=bool(self.equal_discrimination),
             weight_prior=None if self.weight_prior is None else float(self.weight_prior),
@@ -238,8 +241,8 @@ class LatentTrait(LatentModel):
         if names and self.weight_prior is None:
             warnings.warn(
                 f"the weights of {_listed(names)} run to infinity (|w| up to {size.max():.0f} when the fit stopped): "
-                "the latents determine these bits wholly. Their probabilities are near 0 and 1 and can be used; weights "
-                "and difficulties mean little. weight_prior=3, say, keeps them finite",
+                "the latents determine these bits wholly. Their probabilities are near 0 and 1 and can be used; "
+                "weights and difficulties mean little. weight_prior=3, say, keeps them finite",
                 UserWarning,
                 stacklevel=3,
             )

@@ -9,6 +9,7 @@ from sklearn.model_selection import ShuffleSplit
 
 from latentbits import BernoulliMixture, BernoulliProduct, compare
 from latentbits.core.errors import DataError
+from latentbits.estimators.compare import default_models
 
 TABLE = bits(n=400, d=8, k=2)
 
@@ -63,7 +64,9 @@ def test_folds_hold_every_row_out_once():
 
 def test_the_default_models_fit_the_size():
     names = [e.name for e in compare(TABLE[:30]).entries]
-    assert set(names) == {"independent bits", "mixture of 2"}
+    assert set(names) == {"independent bits", "1 latent trait", "mixture of 2", "2 latent traits"}
+    assert list(default_models(10)) == ["independent bits", "1 latent trait"]
+    assert list(default_models(400, families=["latent-trait"])) == ["1 latent trait", "2 latent traits"]
 
 
 def test_the_simplest_that_is_good_enough():

@@ -84,13 +84,24 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
 @model_argument
 @data_argument
 @output_option
+@click.option(
+    "--scores",
+    type=click.Choice(["eap", "map"]),
+    default="eap",
+    help="Latent traits: posterior means or modes.",
+)
+@click.option("--errors", is_flag=True, help="Latent traits: also the standard error of each score.")
 @reading_options
 @common_options
-def transform(model_path: str, source: str, reading: Reading, output: str, as_json: bool) -> None:
+def transform(
+    model_path: str, source: str, reading: Reading, output: str, scores: str, errors: bool, as_json: bool
+) -> None:
     """Write the hidden causes of each row of DATA, as the model in file MODEL sees them.
 
-    Of a mixture: the probability of each component.
+    Of a mixture: the probability of each component.  Of a latent trait model: the scores.
     """
+    import numpy as np
+
     from latentbits.cli.cache import use_compile_cache
     from latentbits.core.errors import DataError
 
@@ -99,7 +110,16 @@ def transform(model_path: str, source: str, reading: Reading, output: str, as_js
     names = [str(name) for name in model.get_feature_names_out()]
     if not names:
         raise DataError(f"{model_path} is a {type(model).__name__}, which has no hidden causes to write")
-    latents = model.transform(rows.values)
+    if errors or scores != "eap":
+        if not hasattr(model, "scores"):
+            raise DataError(
+                f"--scores and --errors are for latent traits, but {model_path} is a {type(model).__name__}"
+            )
+        found = model.scores(rows.values, scores)
+        latents = np.column_stack([found.value, found.error]) if errors else found.value
+        names += [f"{name}_error" for name in names] if errors else []
+    else:
+        latents = model.transform(rows.values)
     _write(output, latents, names, rows.labels)
     give({"output": output, "n_rows": len(latents), "columns": names}, as_json)
 

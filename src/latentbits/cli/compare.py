@@ -22,7 +22,8 @@ def models_option(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--models",
             metavar="LIST",
-            help="Names with commas between: product, mixture:K, or mixture for several sizes.  [default: all]",
+            help="Names with commas between: product, mixture:K, latent-trait:K, or without K for several sizes.  "
+            "[default: all]",
         ),
     ):
         command = option(command)
@@ -78,30 +79,27 @@ def named_models(text: str | None, n_rows: int, seed: int, restarts: int, binari
     text
         The value of --models; None takes the default set.
     n_rows
-        Of the table; it limits the sizes of mixtures that are tried by default.
+        Of the table; it limits the sizes that are tried by default.
     seed, restarts, binarize
         Given to every estimator.
     """
-    from latentbits.estimators.compare import default_models
-    from latentbits.estimators.mixture import BernoulliMixture
-    from latentbits.estimators.product import BernoulliProduct
+    from latentbits.estimators.compare import FAMILIES, default_models, new_model
 
-    defaults = default_models(n_rows)
-    chosen: dict[str, Any] = {}
-    for word in ("product,mixture" if text is None else text).split(","):
+    chosen: dict[str, Any] = default_models(n_rows) if text is None else {}
+    for word in [] if text is None else text.split(","):
         family, _, size = word.strip().partition(":")
-        if family == "product" and not size:
-            chosen["independent bits"] = BernoulliProduct()
-        elif family == "mixture" and not size:
-            chosen.update({name: m for name, m in defaults.items() if isinstance(m, BernoulliMixture)})
-        elif family == "mixture" and size.isdecimal() and int(size) > 0:
-            chosen[f"mixture of {int(size)}"] = BernoulliMixture(int(size))
-        else:
+        known = family in FAMILIES and not (family == "product" and size)
+        if not known or (size and not (size.isdecimal() and int(size) > 0)):
             raise ValueError(
-                f"--models: {word.strip()!r} is none of product, mixture and mixture:K (K a number from 1)"
+                f"--models: {word.strip()!r} is none of product, mixture, mixture:K, latent-trait and latent-trait:K "
+                "(K a number from 1)"
             )
+        if size:
+            chosen.update([new_model(family, int(size))])
+        else:
+            chosen.update(default_models(n_rows, families=[family]))
     if not chosen:
-        raise ValueError(f"--models: {n_rows} rows are too few for the default mixtures; name sizes, e.g. mixture:2")
+        raise ValueError(f"--models: {n_rows} rows are too few for the default sizes; name them, e.g. mixture:2")
     shared = {"random_state": seed, "n_init": restarts, "binarize": binarize, "verbose": 1}
     return {name: estimator.set_params(**shared) for name, estimator in chosen.items()}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,7 +12,20 @@ from typing import Any
 
 import click
 
-__all__ = ["common_options", "give", "print_table", "say", "told_warnings", "wants_debug"]
+__all__ = ["as_options", "common_options", "give", "print_table", "say", "told_warnings", "wants_debug"]
+
+# Messages of the library speak of arguments; here they are options.
+AS_OPTIONS = {
+    "binarize=": "--binarize ",
+    "missing='-1' when it is read from a file": "--missing -1",
+    "labels=": "--labels",
+    "missing=": "--missing",
+    "header=": "--header/--no-header",
+    "key=": "--key",
+    "equal_discrimination=True": "--equal-discrimination",
+    "weight_prior=": "--weight-prior ",
+    "n_components": "--components",
+}
 
 
 def say(text: str) -> None:
@@ -53,13 +67,26 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int
 
 
 @contextmanager
-def told_warnings() -> Iterator[None]:
-    """Warnings of the library as lines on stderr, without the place in the code."""
+def told_warnings(names: Sequence[str] | None = None) -> Iterator[None]:
+    """Warnings of the library as lines on stderr, without the place in the code, columns called by their names."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         yield
     for text in dict.fromkeys(str(item.message) for item in caught if issubclass(item.category, UserWarning)):
-        say(f"warning: {text}")
+        if names is not None:  # tables are plain arrays here, and estimators know the numbers of columns only
+            text = re.sub(r"\bcolumn (\d+)\b", lambda found: repr(names[int(found[1])]), text)
+        say(f"warning: {as_options(text)}")
+
+
+def as_options(text: str) -> str:
+    """A message of the library for somebody at a terminal.
+
+    >>> as_options("Pass binarize=0.5 to cut")
+    'Pass --binarize 0.5 to cut'
+    """
+    for argument, option in AS_OPTIONS.items():
+        text = text.replace(argument, option)
+    return text
 
 
 # --- options of every command ---

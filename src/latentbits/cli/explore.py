@@ -12,12 +12,15 @@ from latentbits.cli.console import common_options, give, say
 from latentbits.cli.inputs import Reading, Rows, check_bits, load_rows, reading_options
 
 if TYPE_CHECKING:
+    from latentbits.report.map_summaries import TraitMap
     from latentbits.report.summaries import Exploration
 
 __all__ = ["explore"]
 
 TEST_SIZE = 0.25
 N_EXAMPLES = 16
+MOST_ON_MAP = 5000  # rows drawn
+DEFAULT_NAME = "explore.png"
 FIGURES = (".png", ".svg", ".pdf")
 
 
@@ -74,7 +77,7 @@ def explore(
     path = _figure_path(out)
     use_compile_cache()
     from latentbits.estimators.compare import compare
-    from latentbits.report.figures import draw_exploration, save_figure
+    from latentbits.report.figures import draw_exploration, draw_map, save_figure
     from latentbits.report.summaries import findings
 
     named = named_models(models, rows.shape[0], seed, restarts, binarize)
@@ -86,14 +89,23 @@ def explore(
     seen = _look(rows, shape, found, seed, binarize)
     say(f"drawing {path}")
     save_figure(draw_exploration(seen), path)
+    mapped = _map(rows, shape, found, seed)
+    map_path = None
+    if mapped is not None:
+        map_path = path.with_name("map.png" if path.name == DEFAULT_NAME else f"{path.stem}-map{path.suffix}")
+        say(f"drawing {map_path}")
+        save_figure(draw_map(mapped), map_path)
     sentences = findings(seen)
 
     def show() -> None:
         for sentence in sentences:
             click.echo(sentence)
         click.echo(f"Figure: {path}")
+        if map_path is not None:
+            click.echo(f"Map: {map_path}")
 
-    give({"source": source, **as_dict(found), "figure": str(path), "findings": sentences}, as_json, show)
+    pictures = {"figure": str(path), "map": None if map_path is None else str(map_path)}
+    give({"source": source, **as_dict(found), **pictures, "findings": sentences}, as_json, show)
 
 
 def _figure_path(out: str) -> Path:
@@ -102,7 +114,7 @@ def _figure_path(out: str) -> Path:
     if path.suffix and path.suffix.lower() not in FIGURES and not path.is_dir():
         raise ValueError(f"--out {out}: a figure is written as {', '.join(FIGURES)}")
     if path.suffix.lower() not in FIGURES:
-        path = path / "explore.png"
+        path = path / DEFAULT_NAME
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
 
@@ -115,18 +127,22 @@ def _look(rows: Rows, shape: tuple[int, int] | None, found: Any, seed: int, bina
     from latentbits.report import summaries
 
     names = [entry.name for entry in found.entries]
-    # the simplest that is as good as the best; where that is independent bits, the smallest mixture there is to see
+    # the simplest that is as good as the best; where that is independent bits, the first with something hidden to see
     candidates = [found.simplest, *found.row_bits]
     best = next((name for name in candidates if hasattr(found.fitted[name], "n_components")), names[0])
     model = found.fitted[best]
     behind = [found.row_bits[name] - found.row_bits[best] for name in names]
-    weights, means = getattr(model, "weights_", np.ones(1)), np.atleast_2d(model.means_)
+    is_trait = hasattr(model, "components_")
+    weights, means = np.ones(0), np.ones((0, rows.shape[1]))
+    if not is_trait:
+        weights, means = getattr(model, "weights_", np.ones(1)), np.atleast_2d(model.means_)
     order = summaries.by_share(weights)
     held_out = summaries.dense_bits(rows.values[found.rows], binarize)
     rng = np.random.default_rng(seed)
     hidden = summaries.hide_lower_half(len(held_out), shape) if shape else summaries.hide_some(held_out.shape, rng)
     given = np.where(hidden, np.nan, held_out)
     completed = np.asarray(model.set_params(binarize=None).complete(given))
+    average = np.asarray(model.complete(np.full((1, rows.shape[1]), np.nan)))
     examples = np.sort(rng.permutation(len(held_out))[:N_EXAMPLES])
     return summaries.Exploration(
         source=rows.source,
@@ -141,12 +157,43 @@ def _look(rows: Rows, shape: tuple[int, int] | None, found: Any, seed: int, bina
         shown=best,
         weights=weights[order],
         means=means[order],
-        column_names=rows.names or tuple(f"column {j}" for j in range(rows.shape[1])),
+        column_names=rows.all_names,
         image_shape=shape,
         history=-model.history_ / (rows.shape[0] - found.n_rows) / np.log(2),
         truth=held_out[examples],
         given=given[examples],
         completed=completed[examples],
         right=summaries.share_right(completed, held_out, hidden),
-        right_alone=summaries.share_right(np.broadcast_to(weights @ means, held_out.shape), held_out, hidden),
+        right_alone=summaries.share_right(np.broadcast_to(average, held_out.shape), held_out, hidden),
+        trait=_places(model.set_params(binarize=binarize), rows, shape, seed) if is_trait else None,
+    )
+
+
+def _map(rows: Rows, shape: tuple[int, int] | None, found: Any, seed: int) -> TraitMap | None:
+    """What the second figure shows: the rows by two latent traits, or by as many as there are; None without a model."""
+    traits = [model for model in found.fitted.values() if hasattr(model, "components_")]
+    if not traits:
+        return None
+    return _places(min(traits, key=lambda model: abs(model.n_components - 2)), rows, shape, seed)
+
+
+def _places(model: Any, rows: Rows, shape: tuple[int, int] | None, seed: int) -> TraitMap:
+    """Where a latent trait model places the rows, or a sample of them, and what they are known to be."""
+    import numpy as np
+
+    from latentbits.report.map_summaries import TraitMap, kind_labels
+
+    drawn = np.arange(rows.shape[0])
+    if len(drawn) > MOST_ON_MAP:
+        drawn = np.sort(np.random.default_rng(seed).permutation(drawn)[:MOST_ON_MAP])
+    label = kind_labels(rows.labels)
+    return TraitMap(
+        source=rows.source,
+        means=np.asarray(model.transform(rows.values[drawn]), np.float64),
+        components=model.components_,
+        intercept=model.intercept_,
+        column_names=rows.all_names,
+        image_shape=shape,
+        labels=None if label is None else np.asarray(rows.labels[label])[drawn].tolist(),
+        label_name=label,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,20 +11,66 @@ import click
 
 from latentbits.cli.console import common_options, give, say, told_warnings
 from latentbits.cli.inputs import Reading, fit_named, load_rows, reading_options
+from latentbits.cli.items import describe, show_items, write_items
 
 __all__ = ["fit"]
 
 
+# The options that not every model has; the others refuse them.
+OWN_OPTIONS: dict[str, tuple[str, ...]] = {
+    "mixture": ("components", "smoothing", "init"),
+    "product": ("smoothing",),
+    "latent-trait": (
+        "components",
+        "method",
+        "equal_discrimination",
+        "weight_prior",
+        "samples",
+        "nodes",
+        "plain",
+        "errors",
+        "items",
+    ),
+}
+
+
 @click.command(short_help="Learn a model and write it to a file.")
 @click.argument("source", metavar="DATA")
-@click.option("-m", "--model", type=click.Choice(["mixture", "product"]), default="mixture", help="What to learn.")
-@click.option("-k", "--components", type=click.IntRange(1), default=8, help="Mixture: number of components.")
+@click.option("-m", "--model", type=click.Choice(list(OWN_OPTIONS)), default="mixture", help="What to learn.")
+@click.option(
+    "-k",
+    "--components",
+    type=click.IntRange(1),
+    help="Components of a mixture, or latent dimensions.  [default: 8; latent-trait: 2]",
+)
 @click.option("--smoothing", type=click.FloatRange(0), default=1.0, help="Rows' worth of prior; 0: maximum likelihood.")
 @click.option("--init", type=click.Choice(["random", "split"]), default="random", help="Mixture: how to start.")
+@click.option(
+    "--method",
+    type=click.Choice(["auto", "variational", "quadrature", "monte_carlo"]),
+    default="auto",
+    help="Latent trait: how to learn.  auto and quadrature: maximum likelihood.",
+)
+@click.option("--equal-discrimination", is_flag=True, help="Latent trait with -k 1: the one-parameter (Rasch) model.")
+@click.option(
+    "--weight-prior",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SD",
+    help="Latent trait: Gaussian prior on the weights, of this standard deviation.  [default: none]",
+)
+@click.option("--samples", type=click.IntRange(1), default=500, help="Latent trait, monte_carlo: draws of the latents.")
+@click.option("--nodes", type=click.IntRange(1, 60), help="Latent trait: nodes a dimension.  [default: by the columns]")
+@click.option("--plain", is_flag=True, help="Latent trait: EM step by step, without acceleration.")
+@click.option("--errors", is_flag=True, help="Latent trait: standard errors of the items.")
+@click.option(
+    "--items", type=click.Path(dir_okay=False), help="Latent trait: also write the table of items to this file."
+)
 @click.option("--restarts", type=click.IntRange(1), default=1, help="Fit so many times and keep the best.")
 @click.option("--max-iter", type=click.IntRange(0), default=1000, help="Most iterations.")
 @click.option("--max-time", type=click.FloatRange(0, min_open=True), help="Most seconds, all restarts together.")
-@click.option("--tol", type=float, default=1e-6, help="Stop when an iteration gains less, in nats per row.")
+@click.option(
+    "--tol", type=float, help="Stop when iterations gain less, in nats per row.  [default: 1e-6; latent-trait: 1e-7]"
+)
 @click.option("--seed", type=click.IntRange(0), default=0, help="The same seed gives the same model.")
 @click.option("--binarize", type=float, metavar="T", help="Values above T are 1, others 0.")
 @click.option("--dtype", type=click.Choice(["float32", "float64"]), default="float32", help="Precision of the rows.")
@@ -36,56 +83,51 @@ __all__ = ["fit"]
 )
 @reading_options
 @common_options
+@click.pass_context
 def fit(
+    context: click.Context,
     source: str,
     reading: Reading,
     model: str,
-    components: int,
-    smoothing: float,
-    init: str,
+    output: str,
+    seed: int,
     restarts: int,
     max_iter: int,
     max_time: float | None,
-    tol: float,
-    seed: int,
+    tol: float | None,
     binarize: float | None,
     dtype: str,
-    output: str,
     as_json: bool,
+    **own: Any,
 ) -> None:
     """Learn a model from DATA (a file, or the name of a public data set) and write it to a file.
+
+    Of a latent trait model it prints the items with their discriminations and difficulties, and AIC and BIC.
 
     Ctrl-C ends the fit, keeps the best model so far, and exits with 130.
     """
     from latentbits.cli.cache import use_compile_cache
 
-    if not Path(output).parent.is_dir():
-        raise ValueError(f"--output {output}: there is no folder {Path(output).parent}")  # before minutes of fitting
+    _refuse_foreign(context, model)
+    for option, path in (("--output", output), ("--items", own["items"])):  # before minutes of fitting
+        if path is not None and not Path(path).parent.is_dir():
+            raise ValueError(f"{option} {path}: there is no folder {Path(path).parent}")
     rows = load_rows(source, reading)
     use_compile_cache()
-    shared: dict[str, Any] = {
-        "smoothing": smoothing,
-        "n_init": restarts,
-        "max_iter": max_iter,
-        "max_time": max_time,
-        "tol": tol,
-        "random_state": seed,
-        "binarize": binarize,
-        "dtype": dtype,
-        "verbose": 1,
-    }
-    if model == "mixture":
-        from latentbits.estimators.mixture import BernoulliMixture
-
-        estimator: Any = BernoulliMixture(components, init=init, **shared)
-        say(f"fitting a mixture of {components}" + (f", best of {restarts} restarts" if restarts > 1 else ""))
-    else:
-        from latentbits.estimators.product import BernoulliProduct
-
-        estimator = BernoulliProduct(**shared)
-        say("fitting independent bits")
+    estimator, what = _estimator(model, own)
+    estimator.set_params(
+        n_init=restarts,
+        max_iter=max_iter,
+        max_time=max_time,
+        random_state=seed,
+        binarize=binarize,
+        dtype=dtype,
+        verbose=1,
+        **({} if tol is None else {"tol": tol}),
+    )
+    say(f"fitting {what}" + (f", best of {restarts} restarts" if restarts > 1 else ""))
     began = time.perf_counter()
-    with told_warnings():
+    with told_warnings(rows.names):
         fit_named(estimator, rows)
     seconds = time.perf_counter() - began
     objective = float(max(estimator.history_))
@@ -105,6 +147,47 @@ def fit(
         "objective": objective,
         "seconds": seconds,
     }
-    give(result, as_json)
+    if model != "latent-trait":
+        give(result, as_json)
+    else:
+        with told_warnings(rows.names):
+            found = describe(estimator, rows, own["errors"])
+        if own["items"] is not None:
+            write_items(found, own["items"])
+        give({**result, **found.as_dict()}, as_json, lambda: show_items(found))
     if estimator.stop_reason_ == "interrupted":
         raise KeyboardInterrupt  # the model is safe; whoever pressed the key also stops the script around us
+
+
+def _refuse_foreign(context: click.Context, model: str) -> None:
+    """An option of another model would be without effect: better to say so."""
+    for name in sorted({name for names in OWN_OPTIONS.values() for name in names} - set(OWN_OPTIONS[model])):
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            able = " and ".join(other for other, names in OWN_OPTIONS.items() if name in names)
+            raise click.UsageError(f"--{name.replace('_', '-')} is for --model {able}, not {model}.")
+
+
+def _estimator(model: str, own: Mapping[str, Any]) -> tuple[Any, str]:
+    """The estimator with the options of its own, and its name in a sentence."""
+    if model == "mixture":
+        from latentbits.estimators.mixture import BernoulliMixture
+
+        k = own["components"] or 8
+        return BernoulliMixture(k, init=own["init"], smoothing=own["smoothing"]), f"a mixture of {k}"
+    if model == "product":
+        from latentbits.estimators.product import BernoulliProduct
+
+        return BernoulliProduct(smoothing=own["smoothing"]), "independent bits"
+    from latentbits.estimators.latent_trait import LatentTrait
+
+    q = own["components"] or 2
+    estimator = LatentTrait(
+        q,
+        method=own["method"],
+        equal_discrimination=own["equal_discrimination"],
+        weight_prior=own["weight_prior"],
+        n_samples=own["samples"],
+        n_nodes=own["nodes"],
+        accelerate=not own["plain"],
+    )
+    return estimator, "1 latent trait" if q == 1 else f"{q} latent traits"

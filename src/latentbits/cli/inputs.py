@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ __all__ = [
     "load_rows",
     "reading_options",
     "to_apply",
+    "without_names",
 ]
 
 
@@ -50,6 +52,11 @@ class Rows:
     @property
     def shape(self) -> tuple[int, int]:
         return self.values.shape
+
+    @property
+    def all_names(self) -> tuple[str, ...]:
+        """Names of the columns; their numbers where they have none."""
+        return self.names or tuple(f"column {j}" for j in range(self.shape[1]))
 
 
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -178,6 +185,17 @@ def fit_named(estimator: Any, rows: Rows) -> Any:
     if rows.names is not None:
         estimator.feature_names_in_ = np.array(rows.names, dtype=object)
     return estimator
+
+
+@contextmanager
+def without_names(estimator: Any) -> Iterator[Any]:
+    """The estimator for as long as it is given tables without names: scikit-learn would warn of each."""
+    names = estimator.__dict__.pop("feature_names_in_", None)
+    try:
+        yield estimator
+    finally:
+        if names is not None:
+            estimator.feature_names_in_ = names
 
 
 def align(rows: Rows, n_columns: int, names: Sequence[str] | None) -> Rows:

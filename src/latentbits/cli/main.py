@@ -13,7 +13,7 @@ import click
 from latentbits import __version__
 from latentbits.cli.apply import complete, sample, score, transform
 from latentbits.cli.compare import compare
-from latentbits.cli.console import say, wants_debug
+from latentbits.cli.console import as_options, say, wants_debug
 from latentbits.cli.data import data
 from latentbits.cli.explore import explore
 from latentbits.cli.fit import fit
@@ -23,16 +23,6 @@ __all__ = ["cli", "main"]
 
 # What bad input raises; anything else is a mistake of ours, and its traceback is wanted.
 EXPECTED = (LatentBitsError, ValueError, OSError, MemoryError)
-
-# Messages of the library speak of arguments; here they are options.
-AS_OPTIONS = {
-    "binarize=": "--binarize ",
-    "missing='-1' when it is read from a file": "--missing -1",
-    "labels=": "--labels",
-    "missing=": "--missing",
-    "header=": "--header/--no-header",
-    "key=": "--key",
-}
 
 
 class OneLineError(click.ClickException):
@@ -68,10 +58,7 @@ def in_one_line(error: BaseException) -> str:
     >>> in_one_line(ValueError("no bits.\\n  Pass binarize=0.5 to cut"))
     'no bits. Pass --binarize 0.5 to cut'
     """
-    text = " ".join(str(error).split()) or type(error).__name__
-    for argument, option in AS_OPTIONS.items():
-        text = text.replace(argument, option)
-    return text
+    return as_options(" ".join(str(error).split())) or type(error).__name__
 
 
 @click.group(

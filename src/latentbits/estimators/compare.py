@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +14,22 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.utils import _safe_indexing, check_array
 
+from latentbits.estimators.latent_trait import LatentTrait
 from latentbits.estimators.mixture import BernoulliMixture
 from latentbits.estimators.product import BernoulliProduct
 from latentbits.estimators.validate import encode_bits
 
-__all__ = ["Comparison", "Entry", "compare", "default_models", "standard_error"]
+__all__ = ["Comparison", "Entry", "compare", "default_models", "new_model", "standard_error"]
+
+FAMILIES = ("product", "latent-trait", "mixture")
+DEFAULTS = (
+    ("product", 1),
+    ("latent-trait", 1),
+    ("mixture", 2),
+    ("latent-trait", 2),
+    *(("mixture", size) for size in (4, 8, 16, 32)),
+)
+WEAK_PRIOR = 3.0  # standard deviation of the weights; without one, unseen rows of separable bits can cost any number
 
 
 @dataclass(frozen=True)
@@ -94,13 +105,33 @@ class Comparison:
         return "\n".join(lines)
 
 
-def default_models(n_rows: int, random_state: Any = None) -> dict[str, Any]:
-    """The models that `compare` fits unless told otherwise: independent bits, and mixtures of growing size."""
-    models: dict[str, Any] = {"independent bits": BernoulliProduct()}
-    for k in (2, 4, 8, 16, 32):
-        if k * 10 <= n_rows:
-            models[f"mixture of {k}"] = BernoulliMixture(k, random_state=random_state)
-    return models
+def new_model(family: str, size: int = 1) -> tuple[str, Any]:
+    """A model of one of the families "product", "latent-trait" and "mixture", and its name for people.
+
+    >>> new_model("latent-trait", 2)[0], new_model("mixture", 4)[0]
+    ('2 latent traits', 'mixture of 4')
+    """
+    if family == "product":
+        return "independent bits", BernoulliProduct()
+    if family == "latent-trait":
+        return f"{size} latent trait{'s' if size > 1 else ''}", LatentTrait(size, weight_prior=WEAK_PRIOR)
+    return f"mixture of {size}", BernoulliMixture(size)
+
+
+def default_models(n_rows: int, random_state: Any = None, families: Collection[str] = FAMILIES) -> dict[str, Any]:
+    """The models that `compare` fits unless told otherwise, in the order of their numbers of parameters.
+
+    Parameters
+    ----------
+    n_rows : int
+        Models that have not ten rows for each component or latent are left out.
+    random_state : int, RandomState or None
+        Given to every model.
+    families : collection of str
+        Which to take.
+    """
+    fitting = [(family, size) for family, size in DEFAULTS if family in families and (size == 1 or size * 10 <= n_rows)]
+    return {name: m.set_params(random_state=random_state) for name, m in (new_model(*which) for which in fitting)}
 
 
 def compare(
@@ -119,7 +150,7 @@ def compare(
     X : array-like of shape (n_rows, n_columns)
         Bits, NaN for missing.  In memory: rows are drawn from it, so no function of batches.
     models : mapping of names to estimators, sequence of estimators, or None
-        What to compare; None takes independent bits and mixtures of several sizes.
+        What to compare; None takes independent bits, and latent traits and mixtures of several sizes.
     test_size : float, default=0.25
         Share of rows that is held out.
     n_folds : int or None

@@ -6,7 +6,8 @@ Matplotlib is an extra (``pip install 'latentbits[plot]'``) and is imported when
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,15 @@ import numpy as np
 
 from latentbits.core.atomic import write_atomically
 from latentbits.core.errors import DataError, import_extra
+from latentbits.report.curves import plot_item_curves
+from latentbits.report.map_summaries import TraitMap, decode, grid_places, spread_places
+from latentbits.report.maps import plot_decoded, plot_decoded_grid, plot_map
 from latentbits.report.style import ACCENT, GREY, INK, PAPER, STYLE, VEIL, axes_or_new, ink, one_colour, short, show
 from latentbits.report.summaries import Exploration, headline, telling_columns, tile
 
 __all__ = [
     "draw_exploration",
+    "draw_map",
     "plot_comparison",
     "plot_completions",
     "plot_components",
@@ -30,6 +35,7 @@ __all__ = [
 MOST_TILES = 40
 MOST_KINDS = 12
 MOST_COLUMNS = 24
+N_PLACES = 9  # of a map that are shown as images
 FORMATS = (".png", ".svg", ".pdf")
 
 
@@ -60,8 +66,10 @@ def plot_comparison(
     ax.errorbar(bits, place, xerr=bars, fmt="none", ecolor=colours, elinewidth=2.5, capsize=0)
     ax.scatter(bits, place, color=colours, s=42, zorder=3)
     reach = float(np.max(bits + bars))
-    for p in place:
-        ax.text(bits[p] + bars[p] + 0.02 * reach, p, f"{bits[p]:.1f}", va="center", color=colours[p], fontweight="bold")
+    decimals = 1 if np.ptp(bits) >= 1 else 2
+    for p, colour in enumerate(colours):
+        words = f"{bits[p]:.{decimals}f}"
+        ax.text(bits[p] + bars[p] + 0.02 * reach, p, words, va="center", color=colour, fontweight="bold")
     ax.set_yticks(place, labels=list(models))
     ax.set_ylim(len(models) - 0.4, -0.6)
     ax.set_xlim(0, 1.14 * reach)
@@ -193,7 +201,7 @@ def plot_history(history: np.ndarray, ax: Any = None) -> Any:
     ax.plot(np.arange(len(history)), history, color=ACCENT, linewidth=2)
     ax.scatter(len(history) - 1, history[-1], color=ACCENT, s=36, zorder=3)
     ax.set_xlabel("iteration")
-    ax.set_ylabel("bits per row, the prior of\nthe smoothing included")
+    ax.set_ylabel("bits per row,\nthe prior included")
     ax.grid()
     return ax
 
@@ -209,19 +217,59 @@ def draw_exploration(seen: Exploration) -> Any:
     -------
     matplotlib Figure with three panels
     """
-    import_extra("matplotlib", extra="plot", purpose="drawing")
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure  # without pyplot: no window, no state
-
-    with rc_context(STYLE):
-        figure = Figure(figsize=(13, 7.4), layout="constrained", dpi=150)
-        layout: Any = figure.get_layout_engine()
-        layout.set(w_pad=0.15, h_pad=0.1, wspace=0.03, hspace=0.04)
-        figure.suptitle(headline(seen), x=0.012, ha="left", fontsize=17, fontweight="bold")
+    with _sheet((13, 7.4), headline(seen)) as figure:
         panels = _draw_images(figure, seen) if seen.image_shape is not None else _draw_table(figure, seen)
         plot_comparison(seen.models, seen.bits, seen.errors, panels["models"], marked=seen.shown)
         panels["models"].set_title(f"Bits to write down one of {seen.n_held_out} unseen rows")
     return figure
+
+
+def draw_map(seen: TraitMap) -> Any:
+    """The second figure of `latentbits explore`: rows placed by a latent trait model, and what the places stand for.
+
+    Parameters
+    ----------
+    seen : TraitMap
+
+    Returns
+    -------
+    matplotlib Figure: a map, and beside it images of some places; where rows are no images, lines on it for the bits
+    """
+    q = seen.means.shape[1]
+    title = f"{seen.source}: {len(seen.means)} rows, placed by {q} latent trait{'s' if q > 1 else ''}"
+    with _sheet((13, 7.4) if seen.image_shape else (9.2, 9.2), title) as figure:
+        if seen.image_shape is None:
+            _plot_rows(seen, figure.subplots())
+            return figure
+        left, right = figure.subplots(1, 2, width_ratios=(1.45, 1))
+        places = spread_places(seen.means, N_PLACES)
+        _plot_rows(seen, left, places)
+        plot_decoded(decode(seen.components, seen.intercept, places), seen.image_shape, right)
+        right.set_title("P(bit = 1) at the places that are marked")
+        right.set_anchor("N")
+    return figure
+
+
+@contextmanager
+def _sheet(size: tuple[float, float], title: str) -> Iterator[Any]:
+    """A new figure in the style of all, with a title; not one of pyplot's: no window, no state."""
+    import_extra("matplotlib", extra="plot", purpose="drawing")
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context(STYLE):
+        figure = Figure(figsize=size, layout="constrained", dpi=150)
+        layout: Any = figure.get_layout_engine()
+        layout.set(w_pad=0.15, h_pad=0.1, wspace=0.03, hspace=0.04)
+        figure.suptitle(title, x=0.012, ha="left", fontsize=17, fontweight="bold")
+        yield figure
+
+
+def _plot_rows(seen: TraitMap, ax: Any, marks: np.ndarray | None = None) -> None:
+    """The rows on a map, with the bits' lines unless these are pixels."""
+    lines = None if seen.image_shape else (seen.components, seen.intercept, seen.column_names)
+    plot_map(seen.means, ax, labels=seen.labels, boundaries=lines, marks=marks)
+    ax.set_title("Where the rows are" + (f", by {seen.label_name}" if seen.label_name else ""))
 
 
 def _draw_images(figure: Any, seen: Exploration) -> Any:
@@ -230,9 +278,12 @@ def _draw_images(figure: Any, seen: Exploration) -> Any:
     panels = figure.subplot_mosaic(
         [["models", "kinds"], ["uses", "uses"]], width_ratios=(1, 1.35), height_ratios=(1.65, 1)
     )
-    shown = min(len(seen.weights), MOST_TILES)
-    plot_gallery(seen.means[:shown], seen.weights[:shown], seen.image_shape, panels["kinds"])
-    panels["kinds"].set_title(_of("kinds of images found, with their share of the rows", shown, seen))
+    if seen.trait is not None:
+        _decode_all_over(seen.trait, panels["kinds"])
+    else:
+        shown = min(len(seen.weights), MOST_TILES)
+        plot_gallery(seen.means[:shown], seen.weights[:shown], seen.image_shape, panels["kinds"])
+        panels["kinds"].set_title(_of("kinds of images found, with their share of the rows", shown, seen))
     panels["kinds"].set_anchor("NW")
     plot_completions(seen.truth, seen.given, seen.completed, seen.image_shape, panels["uses"])
     panels["uses"].set_title(
@@ -248,13 +299,36 @@ def _draw_table(figure: Any, seen: Exploration) -> Any:
     panels = figure.subplot_mosaic(
         [["models", "kinds"], ["uses", "kinds"]], width_ratios=(1, 1.25), height_ratios=(1.2, 1)
     )
-    shown = min(len(seen.weights), MOST_KINDS)
-    plot_components(seen.means[:shown], seen.weights[:shown], seen.column_names, panels["kinds"])
-    columns = f" ({MOST_COLUMNS} of {seen.n_columns} columns)" if seen.n_columns > MOST_COLUMNS else ""
-    panels["kinds"].set_title(_of("kinds of rows found", shown, seen) + columns)
-    plot_history(seen.history, panels["uses"])
-    panels["uses"].set_title(f"How the {seen.shown} was learned")
+    if seen.trait is not None:
+        _plot_rows(seen.trait, panels["kinds"])
+    else:
+        shown = min(len(seen.weights), MOST_KINDS)
+        plot_components(seen.means[:shown], seen.weights[:shown], seen.column_names, panels["kinds"])
+        columns = f" ({MOST_COLUMNS} of {seen.n_columns} columns)" if seen.n_columns > MOST_COLUMNS else ""
+        panels["kinds"].set_title(_of("kinds of rows found", shown, seen) + columns)
+    if seen.trait is not None and len(seen.trait.components) == 1:
+        plot_item_curves(seen.trait.components, seen.trait.intercept, seen.column_names, panels["uses"])
+        panels["uses"].set_title("How the bits depend on it")
+    else:
+        plot_history(seen.history, panels["uses"])
+        panels["uses"].set_title(f"How the {seen.shown} {'were' if seen.trait is not None else 'was'} learned")
     return panels
+
+
+def _decode_all_over(trait: TraitMap, ax: Any) -> None:
+    """Images at places all over a latent space: along it, or over the plane of its first two dimensions."""
+    assert trait.image_shape is not None
+    if trait.means.shape[1] == 1:
+        places = spread_places(trait.means, MOST_TILES)
+        plot_decoded(decode(trait.components, trait.intercept, places), trait.image_shape, ax, n_columns=8)
+        ax.set_title("Images along the latent trait")
+        return
+    grid = grid_places(trait.means[:, :2])
+    places = np.zeros((len(grid.places), trait.means.shape[1]))
+    places[:, :2] = grid.places
+    images = decode(trait.components, trait.intercept, places)
+    plot_decoded_grid(images, grid.shape, trait.image_shape, ax, grid.extent, grid.counts)
+    ax.set_title("Images all over the latent space, pale where no rows are")
 
 
 def save_figure(figure: Any, path: str | os.PathLike[str]) -> Path:

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentbits.report.map_summaries import TraitMap, decode
+
 __all__ = [
     "Exploration",
     "by_share",
@@ -35,7 +37,7 @@ class Exploration(NamedTuple):
     shown
         Name of the model that the rest is about.
     weights, means
-        Its components, the largest first: shares (k,), and P(bit = 1) of each column (k, d).
+        Components of a mixture, the largest first: shares (k,), and P(bit = 1) of each column (k, d); else none.
     column_names, image_shape
         Of the d columns; the shape is None where rows are no images.
     history
@@ -44,6 +46,8 @@ class Exploration(NamedTuple):
         Some held-out rows (m, d); with some bits hidden (NaN); with these filled in by probabilities.
     right, right_alone
         Share of the hidden bits that were guessed right; and that the column means alone guess right.
+    trait
+        Where the model shown is one of latent traits: where it places the rows.
     """
 
     source: str
@@ -66,6 +70,7 @@ class Exploration(NamedTuple):
     completed: np.ndarray
     right: float
     right_alone: float
+    trait: TraitMap | None = None
 
 
 def by_share(weights: np.ndarray) -> np.ndarray:
@@ -161,12 +166,14 @@ def headline(seen: Exploration) -> str:
     """The finding, as a title."""
     gain, error = _gain(seen)
     if gain is None:
-        return f"{seen.source}: a {seen.models[0]} needs {seen.bits[0]:.1f} bits per row"
+        return f"{seen.source}: {_called(seen.models[0])} needs {seen.bits[0]:.1f} bits per row"
     if gain <= SURE * error:
         return f"{seen.source}: no clear sign of hidden causes in {seen.n_rows} rows"
     alone, then = (seen.bits[seen.models.index(name)] for name in ("independent bits", seen.shown))
-    kinds = f"{seen.source}: {len(seen.weights)} hidden kinds of rows"
-    return f"{kinds}; a row then takes {then:.1f} bits instead of {alone:.1f}"
+    causes = f"{len(seen.weights)} hidden kinds of rows"
+    if seen.trait is not None:
+        causes = seen.shown.replace("latent", "hidden")
+    return f"{seen.source}: {causes}; a row then takes {then:.1f} bits instead of {alone:.1f}"
 
 
 def findings(seen: Exploration) -> list[str]:
@@ -174,7 +181,7 @@ def findings(seen: Exploration) -> list[str]:
     gain, error = _gain(seen)
     if gain is not None and gain <= SURE * error:
         return [_best(seen)]  # what a mixture makes of independent bits is of no interest
-    return [sentence for sentence in (_best(seen), _kinds(seen), _guesses(seen)) if sentence]
+    return [sentence for sentence in (_best(seen), _causes(seen), _guesses(seen)) if sentence]
 
 
 def _gain(seen: Exploration) -> tuple[float | None, float]:
@@ -190,7 +197,7 @@ def _best(seen: Exploration) -> str:
     gain, error = _gain(seen)
     best, cost = seen.models[0], f"{seen.bits[0]:.1f} bits per row"
     if gain is None:
-        return f"Of the models compared, the {best} describes unseen rows best, in {cost}."
+        return f"Of the models compared, {_called(best)} describes unseen rows best, in {cost}."
     alone = seen.bits[seen.models.index("independent bits")]
     if gain <= SURE * error:
         return (
@@ -199,10 +206,41 @@ def _best(seen: Exploration) -> str:
             "more.)"
         )
     then = seen.bits[seen.models.index(seen.shown)]
+    places = 1 if error >= 0.1 else 2
     return (
-        f"The bits are not independent: the {seen.shown} describes an unseen row in {then:.1f} bits, "
-        f"{gain:.1f} ± {error:.1f} ({gain / alone:.0%}) fewer than independent bits need."
+        f"The bits are not independent: {_called(seen.shown)} describes an unseen row in {then:.1f} bits, "
+        f"{gain:.{places}f} ± {error:.{places}f} ({gain / alone:.0%}) fewer than independent bits need."
     )
+
+
+def _called(model: str) -> str:
+    """A model in a sentence.
+
+    >>> _called("2 latent traits"), _called("mixture of 4")
+    ('the model with 2 latent traits', 'the mixture of 4')
+    """
+    if "latent trait" in model:
+        return f"the model with {model}"
+    return f"the model of {model}" if model == "independent bits" else f"the {model}"
+
+
+def _causes(seen: Exploration) -> str:
+    text = _places(seen, seen.trait) if seen.trait is not None else _kinds(seen)
+    if text and seen.shown != seen.models[0]:
+        text += f" ({_called(seen.models[0])} is not clearly better)"
+    return text and f"{text}."
+
+
+def _places(seen: Exploration, trait: TraitMap) -> str:
+    q = trait.means.shape[1]
+    where = "along one scale" if q == 1 else f"in a space of {q} dimensions"
+    text = f"It places each row {where}"
+    if not seen.image_shape:
+        apart = _most(np.var(decode(trait.components, trait.intercept, trait.means), axis=0), seen)
+        text += (
+            f"; along it, rows differ most in {_and(apart)}" if q == 1 else f", where they differ most in {_and(apart)}"
+        )
+    return text
 
 
 def _kinds(seen: Exploration) -> str:
@@ -215,17 +253,15 @@ def _kinds(seen: Exploration) -> str:
         f"{_percent(seen.weights[-1])}"
     )
     if not seen.image_shape:
-        text += f"; they differ most in {_and(_apart(seen))}"
+        spread = seen.weights @ np.square(seen.means - seen.weights @ seen.means)
+        text += f"; they differ most in {_and(_most(spread, seen))}"
     if k == max(sizes) and len(sizes) > 1:
         text += ", and since no larger number was tried, there may be more"
-    if seen.shown != seen.models[0]:
-        text += f" (the {seen.models[0]} is not clearly better)"
-    return text + "."
+    return text
 
 
-def _apart(seen: Exploration) -> list[str]:
-    """The three columns in which the components differ most, the first the most."""
-    spread = seen.weights @ np.square(seen.means - seen.weights @ seen.means)
+def _most(spread: np.ndarray, seen: Exploration) -> list[str]:
+    """The three columns in which something is greatest, the first the most."""
     return [seen.column_names[j] for j in np.argsort(-spread, kind="stable")[:3]]
 
 

@@ -17,6 +17,7 @@ from latentbits.cli.console import as_options, say, wants_debug
 from latentbits.cli.data import data
 from latentbits.cli.explore import explore
 from latentbits.cli.fit import fit
+from latentbits.cli.reproduce import reproduce
 from latentbits.core.errors import LatentBitsError
 
 __all__ = ["cli", "main"]
@@ -76,7 +77,7 @@ def cli(debug: bool) -> None:
     """
 
 
-for command in (explore, compare, fit, score, transform, complete, sample, data):
+for command in (explore, compare, fit, score, transform, complete, sample, data, reproduce):
     cli.add_command(command)
 
 

@@ -1,0 +1,61 @@
+"""The papers behind the models: each folder repeats the experiments of one, and sets its numbers beside ours.
+
+A folder has ``reproduce.py`` with a function `reproduce(out, *, quick, say)`, ``expected.json`` (what the paper
+reports, and what we hold ourselves to) and ``README.md``.  Nothing heavy is imported before an experiment runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+__all__ = ["PAPERS", "Paper", "reproduce"]
+
+
+class Paper(NamedTuple):
+    """The name of a folder here, the paper, and what of it is repeated."""
+
+    name: str
+    citation: str
+    repeated: str
+
+
+PAPERS = {
+    paper.name: paper
+    for paper in (
+        Paper(
+            "tipping_1998",
+            "Tipping (1998), Probabilistic visualisation of high-dimensional binary data",
+            "figures 1 to 4 and table 1, with LatentTrait",
+        ),
+    )
+}
+
+
+def reproduce(
+    name: str, out: str | Path, *, quick: bool = False, say: Callable[[str], None] | None = None
+) -> dict[str, Any]:
+    """Repeat the experiments of a paper.
+
+    Parameters
+    ----------
+    name
+        One of `PAPERS`.
+    out
+        The folder for ``results.md``, ``results.json`` and the figures; made if need be.
+    quick
+        Smaller and fewer experiments, within a minute: to see that all works.
+    say
+        Called with a line whenever there is something to tell; None tells nothing.
+
+    Returns
+    -------
+    dict
+        What ``results.json`` holds.
+    """
+    if name not in PAPERS:
+        raise ValueError(f"name must be a paper that can be repeated, found {name!r}; these are {', '.join(PAPERS)}")
+    module = import_module(f"latentbits.papers.{name}.reproduce")
+    return module.reproduce(Path(out), quick=quick, say=say or (lambda text: None))

@@ -1,0 +1,126 @@
+"""Figures 1 to 4 of the paper, from fitted models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from latentbits.core.errors import import_extra
+from latentbits.estimators.latent_trait import LatentTrait
+from latentbits.report.curves import plot_error_against_time
+from latentbits.report.figures import save_figure
+from latentbits.report.map_summaries import posterior_grid, spread_places
+from latentbits.report.maps import plot_decoded, plot_map, plot_posterior_contours
+from latentbits.report.style import STYLE
+
+__all__ = ["Clusters", "figure_1", "figure_2", "figure_3", "figure_4", "save"]
+
+N_PLACES = 4  # of figure 2
+
+
+class Clusters(NamedTuple):
+    """A synthetic set on its map: a title, the model, the rows, the prototype of each, and the prototypes."""
+
+    title: str
+    model: LatentTrait
+    X: np.ndarray
+    labels: np.ndarray
+    prototypes: np.ndarray
+
+
+def _in_style(draw: Callable[..., Any]) -> Callable[..., Any]:
+    """Axes and titles alike in the style of all pictures."""
+
+    @wraps(draw)
+    def styled(*args: Any) -> Any:
+        with import_extra("matplotlib", extra="plot", purpose="drawing the figures of the paper").rc_context(STYLE):
+            return draw(*args)
+
+    return styled
+
+
+def _new(size: tuple[float, float], n_columns: int, **options: Any) -> tuple[Any, Any]:
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(1, n_columns, figsize=size, layout="constrained", squeeze=False, **options)
+    return figure, axes[0]
+
+
+@_in_style
+def figure_1(panels: Sequence[Clusters]) -> Any:
+    """Maps of the synthetic sets, rows by posterior mean (eq. 7); in the last also the lines P(t_i | x) = 1/2.
+
+    The places of the prototypes themselves are numbered.
+    """
+    figure, axes = _new((6.4 * len(panels), 7.0), len(panels))
+    for ax, panel in zip(axes, panels):
+        model, n = panel.model, len(panel.X)
+        names = [f"prototype {k + 1}" for k in range(len(panel.prototypes))]
+        places = model.variational(np.concatenate([panel.X, panel.prototypes])).mean
+        plot_map(
+            places[:n],
+            ax,
+            labels=panel.labels,
+            label_names=names,
+            boundaries=(model.components_, model.intercept_) if panel is panels[-1] else None,
+            marks=places[n:],
+        )
+        ax.set_title(panel.title)
+    return figure
+
+
+@_in_style
+def figure_2(model: LatentTrait, X: np.ndarray, image_shape: tuple[int, int], title: str) -> Any:
+    """The map of the digits, and P(t | x) as images at some of its places."""
+    figure, axes = _new((11.5, 6.6), 2, width_ratios=(1.4, 1))
+    means = model.variational(X).mean
+    places = spread_places(means, N_PLACES)
+    plot_map(means, axes[0], marks=places)
+    axes[0].set_title(title)
+    plot_decoded(model.inverse_transform(places), image_shape, axes[1])
+    axes[1].set_title("P(pixel = 1) at the numbered places")
+    return figure
+
+
+@_in_style
+def figure_3(curves: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]) -> Any:
+    """Error by the sample against time: a panel for each set, a curve for each algorithm."""
+    figure, axes = _new((7.4 * len(curves), 4.6), len(curves))
+    for ax, (title, algorithms) in zip(axes, curves.items()):
+        lines = {name: (np.array(one["cpu_seconds"]), np.array(one["error"])) for name, one in algorithms.items()}
+        plot_error_against_time(lines, ax, "error: nats per row, by the 500-point sample")
+        ax.set_xlabel("seconds of one process")
+        ax.set_title(title)
+    return figure
+
+
+@_in_style
+def figure_4(panels: Sequence[tuple[str, LatentTrait, np.ndarray]]) -> Any:
+    """The posterior of a typical row of each set, exact and by eqs. 6 and 7."""
+    figure, axes = _new((6.0 * len(panels), 6.6), len(panels))
+    for ax, (title, model, X) in zip(axes, panels):
+        approximate = model.variational(X)
+        row = _typical(model.score_samples(X) - approximate.bound)
+        exact = posterior_grid(model.components_, model.intercept_, X[row])
+        mean, covariance = approximate.mean[row], approximate.covariance[row]
+        plot_posterior_contours(exact.log_density, mean, covariance, exact.extent, ax)
+        ax.set_title(f"{title}: row {row}")
+    return figure
+
+
+def _typical(gap: np.ndarray) -> int:
+    """The row whose log-likelihood is above its bound by the median amount: neither the best nor the worst case."""
+    return int(np.argsort(gap, kind="stable")[len(gap) // 2])
+
+
+def save(figure: Any, out: Path, name: str) -> list[str]:
+    """Write a figure as png and svg; gives the names of the files."""
+    from matplotlib import pyplot as plt
+
+    paths = [save_figure(figure, out / f"{name}.{kind}") for kind in ("png", "svg")]
+    plt.close(figure)
+    return [path.name for path in paths]

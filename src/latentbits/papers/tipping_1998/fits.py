@@ -1,0 +1,236 @@
+"""The algorithms of table 1 from one start, their times, and the two measures of error."""
+
+from __future__ import annotations
+
+import time
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import log_expit
+
+from latentbits.core import tree
+from latentbits.core.model import Model
+from latentbits.engines.chunks import layout_for
+from latentbits.engines.fit import FitResult, fit, seed_key
+from latentbits.engines.memory import MemoryEngine
+from latentbits.engines.monitor import Limits
+from latentbits.engines.summary import summarise
+from latentbits.estimators.latent_trait import LatentTrait
+from latentbits.models.latent_trait import model as latent_trait
+from latentbits.models.latent_trait.columns import Params
+from latentbits.models.latent_trait.sampling import prior_sample
+
+__all__ = [
+    "ALGORITHMS",
+    "MAIN",
+    "N_SAMPLES",
+    "Algorithm",
+    "Timed",
+    "curve",
+    "estimator_of",
+    "exact_error",
+    "independent_error",
+    "learn",
+    "sample_error",
+    "start",
+    "timed_fits",
+]
+
+N_SAMPLES = 500  # L of eq. 3
+MOST_ITERATIONS = 2000
+REACH = 7.0  # of the grid for the exact error; beyond lie 2e-11 of the prior
+POINTS_AT_ONCE = 2048
+
+
+class Algorithm(NamedTuple):
+    """A way to learn, as arguments of the latent trait model."""
+
+    method: str
+    accelerate: bool
+
+
+# The first two are the paper's, step by step; the third is what LatentTrait does unless told otherwise.
+ALGORITHMS = {
+    "variational": Algorithm("variational", False),
+    "sampling": Algorithm("monte_carlo", False),
+    "auto": Algorithm("auto", True),
+    "variational, accelerated": Algorithm("variational", True),
+    "sampling, accelerated": Algorithm("monte_carlo", True),
+    "auto, not accelerated": Algorithm("auto", False),
+}
+MAIN = ("variational", "sampling", "auto")
+
+
+class Timed(NamedTuple):
+    """A fit, and medians over its repetitions of seconds by the clock and of the process."""
+
+    result: FitResult
+    seconds: float
+    cpu_seconds: float
+
+
+# --- learning ---
+
+
+def _model(name: str) -> Model:
+    method, accelerate = ALGORITHMS[name]
+    return latent_trait.model(n_components=2, method=method, n_samples=N_SAMPLES, accelerate=accelerate)
+
+
+def start(X: np.ndarray, seed: int) -> Params:
+    """The parameters that every algorithm starts from."""
+    model = _model("variational")
+    summary = summarise(MemoryEngine(X), layout_for(model.row_floats(X.shape[1]), np.dtype(np.float32)))
+    with tree.double():
+        return tree.to_numpy(model.init(seed_key(seed), summary))
+
+
+def learn(name: str, X: np.ndarray, params: Params, tol: float) -> FitResult:
+    """One algorithm until an iteration gains less than `tol` nats per row."""
+    return _learn(_model(name), MemoryEngine(X), params, tol)
+
+
+def _learn(model: Model, engine: MemoryEngine, params: Params, tol: float) -> FitResult:
+    return fit(model, engine, seed_key(0), params=params, limits=Limits(MOST_ITERATIONS, tol))
+
+
+def _clocked(model: Model, engine: MemoryEngine, params: Params, tol: float, repeats: int) -> Timed:
+    walls, processes = [], []
+    for _ in range(repeats):
+        cpu = time.process_time()
+        result = _learn(model, engine, params, tol)
+        processes.append(time.process_time() - cpu)
+        walls.append(result.seconds)
+    return Timed(result, median(walls), median(processes))
+
+
+def timed_fits(X: np.ndarray, params: Params, names: tuple[str, ...], tol: float, repeats: int) -> dict[str, Timed]:
+    """Each algorithm to its end, once to compile it, then `repeats` times to time it.
+
+    They take turns, so that what else the machine does in the meantime slows all of them.
+    """
+    engines = {name: MemoryEngine(X) for name in names}  # each keeps the chunks of one layout
+    for name in names:
+        _learn(_model(name), engines[name], params, tol)
+    rounds = [{name: _clocked(_model(name), engines[name], params, tol, 1) for name in names} for _ in range(repeats)]
+    return {
+        name: Timed(
+            rounds[0][name].result,
+            median(one[name].seconds for one in rounds),
+            median(one[name].cpu_seconds for one in rounds),
+        )
+        for name in names
+    }
+
+
+def curve(name: str, X: np.ndarray, params: Params, whole: FitResult, repeats: int) -> dict[str, list[float]]:
+    """How the error by the sample falls with time, from fits that are stopped after 1, 2, 3, 5, 8, ... iterations.
+
+    Fits are deterministic, so that these are points on the way of one fit.
+
+    Parameters
+    ----------
+    name, X, params
+        The algorithm, the rows and the start.
+    whole
+        The fit to its end.
+    repeats
+        Of every fit; times are medians.
+
+    Returns
+    -------
+    dict
+        Lists of `iterations`, `seconds`, `cpu_seconds` and `error`.
+    """
+    engine, model = MemoryEngine(X), _model(name)
+    found: dict[str, list[float]] = {"iterations": [], "seconds": [], "cpu_seconds": [], "error": []}
+    for n in _fibonacci(whole.n_iter):
+        timed = _clocked(_stopped(model, whole, n), engine, params, 0.0, repeats)
+        for key, value in zip(found, (n, timed.seconds, timed.cpu_seconds, sample_error(timed.result.params, X))):
+            found[key].append(value)
+    return found
+
+
+def _fibonacci(last: int) -> list[int]:
+    """1, 2, 3, 5, ... and the last.
+
+    >>> _fibonacci(10)
+    [1, 2, 3, 5, 8, 10]
+    """
+    numbers = [1, 2]
+    while numbers[-1] < last:
+        numbers.append(numbers[-1] + numbers[-2])
+    return [n for n in numbers if n < last] + [last]
+
+
+def _stopped(model: Model, whole: FitResult, n: int) -> Model:
+    """The model that learns for n iterations, all stages together, each at most as long as it took in the whole fit.
+
+    The number of iterations alone ends a stage: with its tolerance a patient one would have gone on a little.
+    """
+    stages, left = [], n
+    for stage in model.stages:
+        took = max((record.iteration for record in whole.history if record.stage == stage.name), default=0)
+        stages.append(stage._replace(max_iter=min(took, left), tol=-np.inf))
+        left -= took
+        if left <= 0:
+            break
+    return model._replace(stages=tuple(stages))
+
+
+# --- errors: the negative log-likelihood per row, in nats ---
+
+
+def sample_error(params: Params, X: np.ndarray) -> float:
+    """The paper's measure: eq. 3 by the 500 draws that the sampling algorithm learns with."""
+    draws = prior_sample(N_SAMPLES, 2)
+    return -float(np.mean(_log_mean(params, X.astype(np.float64), draws, np.full(N_SAMPLES, -np.log(N_SAMPLES)))))
+
+
+def exact_error(params: Params, X: np.ndarray, step: float = 0.05) -> float:
+    """Eq. 1 by a grid of equal steps over the plane, which knows neither the sample nor any algorithm.
+
+    It is exact to all digits shown while posteriors are wider than a step, and off by some thousandths where weights
+    have run away and P(bit | x) jumps between two points.
+    """
+    axis = np.arange(-REACH, REACH + step / 2, step)
+    points = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    points = points[np.square(points).sum(axis=1) <= REACH**2]
+    log_share = 2 * np.log(step) - np.log(2 * np.pi) - np.square(points).sum(axis=1) / 2
+    rows, counts = np.unique(X, axis=0, return_counts=True)
+    values = rows.astype(np.float64)
+    total = np.full(len(rows), -np.inf)
+    for first in range(0, len(points), POINTS_AT_ONCE):
+        some = slice(first, first + POINTS_AT_ONCE)
+        total = np.logaddexp(total, _log_mean(params, values, points[some], log_share[some]))
+    return -float(counts @ total) / len(X)
+
+
+def _log_mean(params: Params, values: np.ndarray, points: np.ndarray, log_share: np.ndarray) -> np.ndarray:
+    """log sum_l share_l prod_i P(t_i | x_l) of each row."""
+    logits = points @ params.weights.T + params.bias
+    joint = values @ logits.T + (log_expit(-logits).sum(axis=1) + log_share)
+    top = joint.max(axis=1, keepdims=True)
+    return top[:, 0] + np.log(np.exp(joint - top).sum(axis=1))  # half the time of SciPy's logsumexp
+
+
+def independent_error(X: np.ndarray) -> float:
+    """Of independent bits, each with its own mean: what a map must beat.
+
+    >>> round(independent_error(np.array([[0, 1], [1, 1]])), 4)
+    0.6931
+    """
+    mean = np.clip(X.mean(axis=0), 1e-12, 1 - 1e-12)
+    return -float(np.mean(X @ np.log(mean) + (1.0 - X) @ np.log1p(-mean)))
+
+
+# --- looking at a fit ---
+
+
+def estimator_of(result: FitResult, n_columns: int) -> LatentTrait:
+    """The fit as a fitted estimator, in its canonical rotation."""
+    estimator = LatentTrait(2)
+    estimator.n_features_in_ = n_columns
+    estimator._adopt(result)
+    return estimator

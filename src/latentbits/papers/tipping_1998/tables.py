@@ -1,0 +1,147 @@
+"""The results as a page to read: the paper's numbers beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["report"]
+
+CAPTIONS = {
+    "1": "Maps of the synthetic sets. The area of a glyph is the number of rows at a place; numbers mark the places of "
+    "the prototypes themselves. The lines are P(bit = 1) = 1/2.",
+    "2": "Map of the twos, and what four of its places stand for.",
+    "3": "Error by the sample against time; the paper's two algorithms step by step, and `auto`.",
+    "4": "The posterior of a typical row, exact and by equations 6 and 7.",
+}
+
+
+def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
+    """The whole page, in Markdown."""
+    machine, stopping = results["machine"], results["stopping"]
+    parts = [
+        "# Tipping (1998): the paper's numbers beside ours",
+        expected["citation"],
+        *(f"**Note.** {note}" for note in results["notes"]),
+        *(["**A quick run**: few seeds and digits, times from a single fit."] if results["quick"] else []),
+        "## Table 1",
+        _table_1(results["sets"], expected["table_1"]),
+        f"Errors are negative log-likelihoods per row in nats. *By the sample* is the paper's measure, equation 3 by "
+        f"{stopping['n_samples']} draws; the sampling algorithm has learned with these very draws, which flatters it. "
+        f"*Exact* is equation 1 by a fine grid. All algorithms start from the same parameters and stop when an "
+        f"iteration gains less than {stopping['tol']:g} nats per row. `variational` and `sampling` are plain EM as in "
+        f"the paper; `auto` is what LatentTrait does unless told otherwise (variational, then quadrature). Seconds are "
+        f"those of the process, compilation left out, the median of {stopping['repeats']}; *time* is their ratio to "
+        f"`variational`, and *as good after* when the error by the sample was first below the end of `variational`.",
+        f"Measured on {machine['cores']} cores ({machine['processor']}, {machine['device']}), "
+        f"latentbits {machine['latentbits']}, jax {machine['jax']}.",
+        "## Do the paper's findings hold?",
+        _relations(results["relations"]),
+        "## Many synthetic sets",
+        _seeds(results["seeds"]),
+        "Mean and standard deviation over sets with prototypes of their own. *Separation* is the share of rows whose "
+        "place on the map is nearest to the place of their own prototype; *best possible* is what the rows themselves "
+        "allow (nearest prototype by the number of differing bits).",
+        "## The approximate posterior",
+        _posteriors(results["sets"]),
+        "*Gap*: mean of log p(row) less its bound. *Shift*: median distance of the approximate posterior mean from the "
+        "exact one, in posterior standard deviations. *Area*: median of the approximate over the exact posterior's "
+        "area; below 1 the approximation is too sure.",
+        "## Figures",
+        *_figures(results["figures"]),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """A table; the first `left` columns are text, the others are numbers."""
+    marks = [":--" if place < left else "--:" for place in range(len(columns))]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (columns, marks, *rows))
+
+
+def _table_1(sets: Mapping[str, Any], paper: Mapping[str, Any]) -> str:
+    columns = ["set", "algorithm", "seconds", "time", "as good after", "iterations", "error by the sample",
+               "exact error", "paper: seconds", "paper: time", "paper: error"]  # fmt: skip
+    rows = []
+    for key, one in sets.items():
+        size = f"{one['title']} ({one['n_rows']} x {one['n_columns']})"
+        theirs = paper.get(key, {})
+        for place, (name, row) in enumerate(one["algorithms"].items()):
+            rows.append([size if place == 0 else "", name, *_ours(row), *_theirs(theirs, name)])
+        rows.append(["", "independent bits", "", "", "", "", "", f"{one['independent_error']:.2f}", "", "", ""])
+    return _markdown(columns, rows, left=2)
+
+
+def _ours(row: Mapping[str, Any]) -> list[str]:
+    after = row.get("cpu_seconds_to_variational_error")
+    digits = 2 if row["sample_error"] >= 20 else 3
+    return [
+        f"{row['cpu_seconds']:.3f}",
+        f"{row['relative_time']:.1f}",
+        "" if after is None else f"{after:.3f} s",
+        f"{row['iterations']}" + ("" if row["stopped"] == "converged" else f" ({row['stopped']})"),
+        f"{row['sample_error']:.{digits}f}",
+        f"{row['exact_error']:.{digits}f}",
+    ]
+
+
+def _theirs(table: Mapping[str, Any], name: str) -> list[str]:
+    if name not in table:
+        return ["", "", ""]
+    seconds, error = table[name]["seconds"], table[name]["error"]
+    return [f"{seconds:g}", f"{seconds / table['variational']['seconds']:.1f}", f"{error:.2f}"]
+
+
+def _relations(relations: Mapping[str, Mapping[str, Any]]) -> str:
+    rows = []
+    for one in relations.values():
+        paper = "" if "paper" not in one else f"{one['paper']:g}"
+        rows.append([one["says"], _range(one), f"{one['measured']:.3f}", paper, "yes" if one["holds"] else "**no**"])
+    return _markdown(["finding", "held to", "measured", "paper", "holds"], rows)
+
+
+def _range(one: Mapping[str, Any]) -> str:
+    """
+    >>> _range({"least": 1.0, "most": None}), _range({"least": 0.2, "most": 0.35})
+    ('at least 1', '0.2 to 0.35')
+    """
+    least, most = one["least"], one["most"]
+    if least is None:
+        return f"at most {most:g}"
+    return f"at least {least:g}" if most is None else f"{least:g} to {most:g}"
+
+
+def _seeds(seeds: Mapping[str, Any]) -> str:
+    rows = []
+    for one in seeds.values():
+        head = f"{one['flip']:g} ({one['n_seeds']} sets)"
+        for name, by in one["algorithms"].items():
+            errors = [_spread(by["sample_error"], 3), _spread(by["exact_error"], 3)]
+            rows.append([head, name, *errors, _spread(by["separation"], 4), f"{min(by['separation']):.4f}"])
+            head = ""
+        best = one["best_possible_separation"]
+        rows.append(["", "best possible", "", "", _spread(best, 4), f"{min(best):.4f}"])
+    return _markdown(
+        ["flips", "algorithm", "error by the sample", "exact error", "separation", "worst set"], rows, left=2
+    )
+
+
+def _spread(values: Sequence[float], digits: int) -> str:
+    return f"{np.mean(values):.{digits}f} ± {np.std(values):.{digits}f}"
+
+
+def _posteriors(sets: Mapping[str, Any]) -> str:
+    rows = []
+    for one in sets.values():
+        found = one["posterior"]
+        cells = [f"{found['gap']:.3f}", f"{found['shift']:.3f}", f"{found['area']:.3f}"]
+        rows.append([one["title"], str(one["n_columns"]), *cells])
+    return _markdown(["set", "bits", "gap, nats", "shift", "area"], rows)
+
+
+def _figures(files: Mapping[str, Sequence[str]]) -> list[str]:
+    return [
+        f"**Figure {number}.** {CAPTIONS[number]}\n\n![Figure {number}]({names[0]})" for number, names in files.items()
+    ]

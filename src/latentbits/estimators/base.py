@@ -22,7 +22,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from latentbits.core.errors import DataError
+from latentbits.core.errors import DataError, ModelFileError
 from latentbits.core.model import LogLikelihood, Model
 from latentbits.engines.chunks import layout_for
 from latentbits.engines.fit import FitResult, fit, seed_key
@@ -53,7 +53,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     n_features_in_: int
 
     _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {}  # of parameters: what a model file is held to
-    _sample_dtype: ClassVar[Any] = np.uint8  # of bits; a family of real-valued rows has its own
+    _sample_dtype: Any = np.uint8  # of bits; a family of real-valued rows has its own
 
     def __init__(
         self,
@@ -88,6 +88,15 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     @abstractmethod
     def _shapes(self) -> dict[str, tuple[int | None, ...]]:
         """Shapes of the parameters by name, None for a free length: what a model file is held to."""
+
+    def _extra(self) -> dict[str, Any]:
+        """What a model file must keep beside parameters and hyper-parameters, as JSON can hold it."""
+        return {}
+
+    def _take_extra(self, extra: dict[str, Any]) -> None:
+        """Take back what `_extra` gave, and complain of anything else."""
+        if extra:
+            raise ModelFileError(f"unknown entries {sorted(extra)}")
 
     # ---------------------------------------------------------------- learning
 

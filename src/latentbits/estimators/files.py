@@ -56,6 +56,7 @@ def save(estimator: LatentModel, path: str | PathLike[str]) -> None:
         "feature_names": None if names is None else [str(name) for name in names],
         "n_iter": int(estimator.n_iter_),
         "stop_reason": estimator.stop_reason_,
+        "extra": estimator._extra(),
     }
     header["sha256"] = _digest(header, tensors)
     with write_atomically(path) as file:
@@ -129,19 +130,22 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentMo
     if header["class"] not in KNOWN:
         raise ModelFileError(f"unknown class {header['class']!r}; known are {', '.join(sorted(KNOWN))}")
     cls, params_class = KNOWN[header["class"]]
-    options: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in header["hyperparameters"].items()}
-    estimator = cls(**options)
+    estimator = cls(**{name: _unplain(value) for name, value in header["hyperparameters"].items()})
     estimator._validate_params()
     history = tensors.pop("history")
     arrays = {name.removeprefix("params."): array for name, array in tensors.items()}
     estimator.params_ = _unflatten(params_class, arrays)
     estimator.n_features_in_ = int(header["n_features"])
-    _check(arrays, estimator._shapes(), estimator._ranges)
     names = header["feature_names"]
     if names is not None:
         if len(names) != estimator.n_features_in_:
             raise ModelFileError(f"{len(names)} feature_names for {estimator.n_features_in_} columns")
         estimator.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
+    extra = header.get("extra", {})
+    if not isinstance(extra, dict):
+        raise ModelFileError("'extra' is no dict")
+    estimator._take_extra(extra)
+    _check(arrays, estimator._shapes(), estimator._ranges)
     estimator.history_ = history
     estimator.n_iter_, estimator.stop_reason_ = int(header["n_iter"]), str(header["stop_reason"])
     estimator.converged_ = estimator.stop_reason_ in ("converged", "completed")
@@ -206,13 +210,24 @@ def _plain(name: str, value: Any) -> Any:
         value = value.item()
     if isinstance(value, type | np.dtype):
         return np.dtype(value).name
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
     if isinstance(value, list | tuple):
         return [_plain(name, v) for v in value]
+    if isinstance(value, Mapping):
+        return {"items": [[_plain(name, k), _plain(name, v)] for k, v in value.items()]}  # keys need not be text
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if name == "random_state":
         return None  # a generator has been used up by fit, and no prediction depends on it
     raise TypeError(f"hyper-parameter {name}={value!r} cannot be written to a model file")
+
+
+def _unplain(value: Any) -> Any:
+    """The inverse of `_plain`; a list comes back as a tuple."""
+    if isinstance(value, list):
+        return tuple(value)
+    return dict(value["items"]) if isinstance(value, dict) else value
 
 
 def _digest(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> str:

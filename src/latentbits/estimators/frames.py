@@ -6,17 +6,23 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["like_input"]
+__all__ = ["library_of", "like_input"]
+
+
+def library_of(X: Any) -> str | None:
+    """The name of the library, "pandas" or "polars", where X is a frame of theirs."""
+    library = type(X).__module__.partition(".")[0]
+    return library if library in ("pandas", "polars") and hasattr(X, "columns") else None
 
 
 def like_input(X: Any, values: np.ndarray) -> Any:
     """`values` with the column names (and index) of X where X is a pandas or polars frame; else as they are."""
-    library = type(X).__module__.partition(".")[0]
-    if library == "pandas" and hasattr(X, "columns"):
+    library = library_of(X)
+    if library == "pandas":
         import pandas as pd
 
         return pd.DataFrame(values, index=X.index, columns=X.columns)
-    if library == "polars" and hasattr(X, "columns"):
+    if library == "polars":
         import polars as pl
 
         return pl.DataFrame(values, schema=list(X.columns))

@@ -8,6 +8,7 @@ from functools import cache
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
+import equinox as eqx
 import jax
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -18,6 +19,7 @@ from latentbits.engines.fit import FitResult, seed_key
 from latentbits.engines.passes import Engine, start_pass, sum_blocks
 from latentbits.estimators import psychometrics
 from latentbits.estimators.base import LatentModel
+from latentbits.estimators.columns import KINDS, Encoding, open_table
 from latentbits.estimators.psychometrics import Rotation, Scores, StandardErrors
 from latentbits.models.latent_trait import columns as kinds
 from latentbits.models.latent_trait import information, variational
@@ -58,13 +60,17 @@ class LatentTrait(LatentModel):
         to three dimensions, quasi-Monte Carlo above): maximum likelihood.  "auto" is variational EM to get near, and
         then quadrature: the same optimum, sooner (quadrature alone below ten columns a latent dimension).
     column_types : None, "infer", list or dict, default=None
-        None takes bits only.  A list with "binary", "continuous" or "categorical" for each column, a dict from column
-        names to these (the rest is binary), or "infer" to go by the dtypes of a frame.
+        None takes bits only.  A list with "binary", "continuous" or "categorical" for each column; a dict from column
+        names or positions to these, the rest being binary; or "infer": booleans and columns of nothing but 0 and 1 are
+        binary, other numbers continuous, and text and categorical dtypes categorical, two categories or more.
+        Continuous columns are Gaussian with a variance of their own, categorical ones a softmax.  Such a table must be
+        in memory, as a frame, an array or a list of rows.
     equal_discrimination : bool, default=False
         One weight for all columns: the one-parameter (Rasch) model.  Needs ``n_components=1``.
     weight_prior : float or None, default=None
         Standard deviation of a Gaussian prior on the weights.  None is maximum likelihood, whose weights run to
-        infinity where bits are separable; 3 is weak, and stops them.
+        infinity where bits are separable; 3 is weak, and stops them.  For a continuous column it is in units of the
+        column's standard deviation.
     n_samples : int, default=500
         Draws of the latents for ``method="monte_carlo"``, L of eq. 3.
     n_nodes : int or None, default=None
@@ -87,19 +93,30 @@ class LatentTrait(LatentModel):
     dtype : "float32" or "float64", default="float32"
         Precision in which rows are computed; parameters and sums are always float64.
     binarize : float or None
-        Turn values above it into 1 and the rest into 0; None takes nothing but bits.
+        Turn values above it into 1 and the rest into 0; None takes nothing but bits.  Of columns of several kinds it
+        is for the binary ones.
 
     Attributes
     ----------
-    components_ : ndarray of shape (n_components, n_columns)
+    components_ : ndarray of shape (n_components, n_outputs)
         Weights: P(bit = 1 | z) = sigmoid(z @ components_ + intercept_).  In a canonical rotation: components are
-        orthogonal, the longest first, each with a sum that is not negative.
-    intercept_ : ndarray of shape (n_columns,)
+        orthogonal, the longest first, each with a sum that is not negative.  There is one output for each column, and
+        one for each category of a categorical column, whose probabilities are the softmax over its outputs (those of
+        its first category are 0).  The mean of a continuous column is its output, in the units of the data; the
+        rotation is canonical when each is divided by its standard deviation.
+    intercept_ : ndarray of shape (n_outputs,)
         Biases.
     difficulty_ : ndarray of shape (n_columns,)
-        -b / w in one dimension, -b / |w| (MDIFF) in several.
+        -b / w in one dimension, -b / |w| (MDIFF) in several; NaN for columns that are not binary.
     discrimination_ : ndarray of shape (n_columns,)
-        w in one dimension, |w| (MDISC) in several.
+        w in one dimension, |w| (MDISC) in several; NaN for columns that are not binary.
+    noise_variance_ : ndarray of shape (n_columns,)
+        With `column_types`: variance of each continuous column given the latents, NaN for the others.  It stays above
+        1e-4 of the column's own variance.
+    categories_ : dict
+        With `column_types`: sorted labels of each categorical column, by name (or position, where columns have none).
+    output_names_ : list of str
+        With `column_types`: names of the outputs, such as "age" or "colour=red".
     n_parameters_ : int
         Free parameters, the rotation taken off.
     history_ : ndarray
@@ -146,6 +163,11 @@ class LatentTrait(LatentModel):
     intercept_: np.ndarray
     difficulty_: np.ndarray
     discrimination_: np.ndarray
+    noise_variance_: np.ndarray
+    categories_: dict[Any, list[Any]]
+    output_names_: list[str]
+
+    _encoding: Encoding | None = None
 
     def __init__(
         self,
@@ -203,7 +225,7 @@ class LatentTrait(LatentModel):
         )
 
     def _columns(self) -> Columns:
-        return ALL_BITS
+        return ALL_BITS if self._encoding is None else self._encoding.columns
 
     def _open(self, X: Any, *, reset: bool) -> Engine:
         if self.equal_discrimination and self.n_components != 1:
@@ -211,33 +233,88 @@ class LatentTrait(LatentModel):
                 f"equal_discrimination=True is the one-parameter model, which has one latent dimension: "
                 f"n_components must be 1, got {self.n_components}"
             )
-        return super()._open(X, reset=reset)
+        if self.column_types is None:
+            self._encoding = None
+            return super()._open(X, reset=reset)
+        self._encoding, engine = open_table(
+            self,
+            X,
+            column_types=self.column_types,
+            encoding=None if reset else self._encoding,
+            binarize=self.binarize,
+        )
+        if self.method == "monte_carlo":
+            self._bits_only("method='monte_carlo'", "choose another method")
+        if self.equal_discrimination:
+            self._bits_only("equal_discrimination=True", "leave it out")
+        return engine
+
+    def _bits_only(self, what: str, advice: str = "fit the binary columns alone") -> None:
+        if self._columns() != ALL_BITS:
+            kinds_there = ", ".join(kind for kind in KINDS if kind in self._encoding.kinds) if self._encoding else ""
+            raise ValueError(f"{what} is for binary columns only, and here they are {kinds_there}: {advice}")
 
     def _adopt(self, result: FitResult) -> None:
         weights = result.params.weights
-        turned = kinds.Params(
-            weights @ psychometrics.canonical_axes(weights),
-            *(getattr(result.params, name) for name in ("bias", "log_variance", "centre", "scale")),
-        )
+        turned = eqx.tree_at(lambda p: p.weights, result.params, weights @ psychometrics.canonical_axes(weights))
         super()._adopt(result._replace(params=turned))
 
     def _expose(self) -> None:
         weights, bias = self.params_.weights, self.params_.bias
-        self.components_, self.intercept_ = weights.T, bias
-        self.difficulty_ = psychometrics.difficulty(weights, bias)
-        self.discrimination_ = psychometrics.discrimination(weights)
         q = weights.shape[1]
+        for name in ("noise_variance_", "categories_", "output_names_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+        if self._encoding is None:
+            self.components_, self.intercept_ = weights.T, bias
+            self.difficulty_ = psychometrics.difficulty(weights, bias)
+            self.discrimination_ = psychometrics.discrimination(weights)
+        else:
+            self._expose_kinds(self._encoding)
+        self._sample_dtype = np.uint8 if self._encoding is None else np.float64
         free = weights.size - q * (q - 1) // 2
         self.n_parameters_ = (1 if self.equal_discrimination else free) + bias.size + self.params_.log_variance.size
         self._n_features_out = q
 
+    def _expose_kinds(self, encoding: Encoding) -> None:
+        weights, bias, self.noise_variance_ = encoding.outputs(self.params_)
+        self.components_, self.intercept_ = weights.T, bias
+        bits = np.array([kind == "binary" for kind in encoding.kinds])
+        lines = [block.start for block, bit in zip(encoding.blocks, bits) if bit]
+        self.difficulty_, self.discrimination_ = np.full((2, len(bits)), np.nan)
+        self.difficulty_[bits] = psychometrics.difficulty(weights[lines], bias[lines])
+        self.discrimination_[bits] = psychometrics.discrimination(weights[lines])
+        names = getattr(self, "feature_names_in_", None)
+        self.output_names_ = encoding.output_names(names)
+        self.categories_ = {
+            place if names is None else str(names[place]): list(labels) for place, labels in encoding.categories.items()
+        }
+
     def _shapes(self) -> dict[str, tuple[int | None, ...]]:
-        d, q = self.n_features_in_, self.n_components
-        return {"weights": (d, q), "bias": (d,), "log_variance": (0,), "centre": (0,), "scale": (0,)}
+        columns, q = self._columns(), self.n_components
+        outputs, reals = columns.n_outputs(self.n_features_in_), columns.n_reals
+        each = dict.fromkeys(("log_variance", "centre", "scale"), (reals,))
+        return {"weights": (outputs, q), "bias": (outputs,), **each}
+
+    def _extra(self) -> dict[str, Any]:
+        return {} if self._encoding is None else {"columns": self._encoding.to_json()}
+
+    def _take_extra(self, extra: dict[str, Any]) -> None:
+        if self.column_types is None:
+            return super()._take_extra(extra)
+        names = getattr(self, "feature_names_in_", None)
+        self._encoding = Encoding.from_json(extra.get("columns"), self.n_features_in_, self.column_types, names)
+        super()._take_extra({name: value for name, value in extra.items() if name != "columns"})
 
     def _finish(self, engine: Engine, result: FitResult) -> None:
+        columns = self._columns()
         size = np.linalg.norm(self.params_.weights, axis=1)
-        names = [self._name(i) for i in np.flatnonzero(size > RUNAWAY).tolist()]
+        if columns.binary is None:
+            places = np.arange(len(size))
+        else:
+            several = [place for place, n in zip(columns.categorical, columns.n_classes) for _ in range(n - 1)]
+            places = np.array([*columns.binary, *columns.continuous, *several])
+            size[len(columns.binary) : len(columns.binary) + columns.n_reals] = 0  # a Gaussian's do not run away
+        names = [self._name(i) for i in np.unique(places[size > RUNAWAY]).tolist()]
         if names and self.weight_prior is None:
             warnings.warn(
                 f"the weights of {_listed(names)} run to infinity (|w| up to {size.max():.0f} when the fit stopped): "
@@ -248,6 +325,67 @@ class LatentTrait(LatentModel):
             )
 
     # ---------------------------------------------------------------- use
+
+    def complete(self, X: Any) -> Any:
+        """Fill in what is missing from what was observed of the row; observed entries are kept as they are.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            NaN for missing.  A frame comes back as a frame.
+
+        Returns
+        -------
+        ndarray or frame of shape (n_rows, n_columns)
+            P(bit = 1) for a bit; the mean for a continuous column; the label of the most probable category.  An array
+            holds numbers, or objects where X has text.
+        """
+        model = self._fitted()
+        if self._encoding is None:
+            return super().complete(X)
+        return self._encoding.filled(X, self._map_rows(model.complete, X))
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """Mean of each column at given points of the latent space: P(bit = 1 | latents) for bits.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_components)
+            Latents, as `transform` gives them.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_outputs)
+            For a categorical column the probabilities of its categories; `output_names_` has the names.
+        """
+        means = super().inverse_transform(X)
+        if self._encoding is None:
+            return means
+        means = means.astype(np.float64)
+        for place in self._columns().continuous:
+            means[:, self._encoding.blocks[place]] += self._encoding.offset[place]
+        return means
+
+    def sample(self, n: int = 1, random_state: Any = None) -> Any:
+        """Draw rows from the model.
+
+        Parameters
+        ----------
+        n : int, default=1
+            Number of rows.
+        random_state : int, RandomState or None
+            Seed.
+
+        Returns
+        -------
+        ndarray or frame of shape (n, n_columns)
+            Bits; with `column_types` values of the columns, as a frame where the model was fitted to one.  Else an
+            array of numbers, or of objects where categories are text.
+        """
+        drawn = super().sample(n, random_state)
+        if self._encoding is None:
+            return drawn
+        return self._encoding.drawn(drawn, getattr(self, "feature_names_in_", None))
 
     def variational(self, X: Any) -> Variational:
         """The paper's approximate posterior of each row (eqs. 6 and 7), and the variational bound on log p(x).
@@ -308,6 +446,7 @@ class LatentTrait(LatentModel):
             `covariance` of all estimates.  NaN for columns without a finite estimate.
         """
         model = self._fitted()
+        self._bits_only("standard_errors")
         weights, bias = self.params_.weights, self.params_.bias
         d, q = weights.shape
         if d * (q + 1) > LARGEST_INFORMATION:
@@ -351,6 +490,7 @@ class LatentTrait(LatentModel):
             Their sum over columns is the test information in one dimension.
         """
         self._fitted()
+        self._bits_only("item_information")
         points = np.asarray(X, float)
         if points.ndim != 2 or points.shape[1] != self._n_features_out:
             raise ValueError(f"points must have shape (n, {self._n_features_out}), found {points.shape}")
@@ -370,6 +510,7 @@ class LatentTrait(LatentModel):
             `components`, `correlation` of the rotated latents, and `matrix`: rotated latents are ``Z @ matrix``.
         """
         self._fitted()
+        self._bits_only("rotate")
         return psychometrics.rotate(self.params_.weights, method)
 
     def aic(self, X: Any) -> float:
@@ -392,6 +533,13 @@ class LatentTrait(LatentModel):
         """
         rows = self.score_samples(X)
         return self.n_parameters_ * float(np.log(len(rows))) - 2 * float(np.sum(rows))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if self.column_types is not None:
+            tags.input_tags.sparse = False
+            tags.input_tags.categorical = tags.input_tags.string = True
+        return tags
 
     def _name(self, column: int) -> str:
         names = getattr(self, "feature_names_in_", None)

@@ -21,7 +21,7 @@ from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
 from latentbits.engines.stream import StreamEngine
 
-__all__ = ["encode_bits", "open_rows", "open_values"]
+__all__ = ["at_column", "encode_bits", "in_memory", "open_rows", "open_values"]
 
 SLICE_BYTES = 2**24  # a memory map and a sparse matrix are read in slices of about this size once dense
 SPARSE_IN_MEMORY = 2**28  # a sparse table whose dense bits take no more than this is made dense once and for all
@@ -70,6 +70,18 @@ def open_rows(estimator: Any, X: Any, *, reset: bool, binarize: float | None) ->
     return MemoryEngine(encode_bits(checked, binarize=binarize, names=names))
 
 
+def in_memory(X: Any) -> None:
+    """Refuse what is not a table in memory, where only that will do."""
+    _refuse_wrapped(X)
+    what = "a sparse matrix" if _is_sparse(X) else "a Dask collection" if _is_dask(X) else None
+    if what is None and (isinstance(X, Iterator) or (callable(X) and not hasattr(X, "shape"))):
+        what = "a stream of batches"
+    if what is not None:
+        raise TypeError(
+            f"X is {what}, and a table with column_types must be in memory: pass a frame, an array or a list of rows"
+        )
+
+
 def open_values(estimator: Any, Z: Any, n_columns: int) -> Engine:
     """An engine over real numbers, such as points in the space of the latents."""
     Z = check_array(Z, dtype=np.float64, ensure_min_features=min(1, n_columns), estimator=estimator, input_name="Z")
@@ -81,15 +93,19 @@ def open_values(estimator: Any, Z: Any, n_columns: int) -> Engine:
     return MemoryEngine(Z)
 
 
-def encode_bits(block: Any, *, binarize: float | None, names: Any = None, first_row: int = 0) -> np.ndarray:
+def encode_bits(
+    block: Any, *, binarize: float | None, names: Any = None, first_row: int = 0, first_column: int = 0
+) -> np.ndarray:
     """Bits as uint8, with 255 for NaN; an error names the first value that is no bit.
 
-    Arrays of uint8 or bool that hold bits already are not copied.
+    Arrays of uint8 or bool that hold bits already are not copied.  `first_row` and `first_column` say where in the
+    table the block is; `names` are those of the whole table.
     """
+    place = (first_row, first_column)
     if _is_sparse(block):
         dense = np.zeros(block.shape, np.uint8)
         for start, part in _slices(block):
-            dense[start : start + part.shape[0]] = _encode(part.toarray(), binarize, names, first_row + start)
+            dense[start : start + part.shape[0]] = _encode(part.toarray(), binarize, names, start, place)
         return dense
     if block.dtype in (np.dtype(bool), np.dtype(np.uint8)) and binarize is None:
         bits = block.view(np.uint8)
@@ -97,11 +113,11 @@ def encode_bits(block: Any, *, binarize: float | None, names: Any = None, first_
             return np.ascontiguousarray(bits)
     out = np.empty(block.shape, np.uint8)
     for start, part in _slices(block):
-        out[start : start + len(part)] = _encode(part, binarize, names, first_row + start)
+        out[start : start + len(part)] = _encode(part, binarize, names, start, place)
     return out
 
 
-def _encode(part: np.ndarray, binarize: float | None, names: Any, first_row: int) -> np.ndarray:
+def _encode(part: np.ndarray, binarize: float | None, names: Any, start: int, place: tuple[int, int]) -> np.ndarray:
     """One small dense block; `encode_bits` cuts, so that the temporaries here stay small."""
     hole = np.isnan(part) if part.dtype.kind == "f" else None
     if binarize is not None:
@@ -113,15 +129,19 @@ def _encode(part: np.ndarray, binarize: float | None, names: Any, first_row: int
             good |= hole
         if not good.all():
             row, column = (int(i) for i in np.argwhere(~good)[0])
-            raise _not_a_bit(part[row, column], first_row + row, column, names)
+            raise _not_a_bit(part[row, column], place[0] + start + row, place[1] + column, names)
         bits = one.astype(np.uint8)
     if hole is not None:
         bits[hole] = MISSING
     return bits
 
 
+def at_column(column: int, names: Any) -> str:
+    """A column in the words of a message: its position, and its name where it has one."""
+    return f"column {column}" + (f" ({names[column]!r})" if names is not None else "")
+
+
 def _not_a_bit(value: Any, row: int, column: int, names: Any) -> DataError:
-    where = f"column {column}" + (f" ({names[column]!r})" if names is not None else "")
     value = value.item() if isinstance(value, np.generic) else value
     if value == -1:
         advice = "If -1 marks a missing bit, make it NaN (missing='-1' when it is read from a file)."
@@ -129,7 +149,8 @@ def _not_a_bit(value: Any, row: int, column: int, names: Any) -> DataError:
         advice = "Leave columns of text out, or turn them into bits."
     else:
         advice = "A model made with binarize=0.5, say, takes every value above 0.5 as a 1 and the rest as a 0."
-    return DataError(f"X must hold bits: 0, 1 or NaN for missing; row {row}, {where} holds {value!r}. {advice}")
+    where = f"row {row}, {at_column(column, names)}"
+    return DataError(f"X must hold bits: 0, 1 or NaN for missing; {where} holds {value!r}. {advice}")
 
 
 def _slices(block: Any) -> Iterator[tuple[int, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import equinox as eqx
@@ -26,7 +27,8 @@ class Stats(eqx.Module):
 
 def _row_sums(x: Float[Array, "*rows columns"]) -> Float[Array, "*rows"]:
     """Sums over columns, as a product: compilers vectorise what is written for a product, but not a short reduction."""
-    return (x.reshape(-1, x.shape[-1]) @ jnp.ones(x.shape[-1], x.dtype)).reshape(x.shape[:-1])
+    n = math.prod(x.shape[:-1])  # not -1, which has no meaning where there are no columns
+    return (x.reshape(n, x.shape[-1]) @ jnp.ones(x.shape[-1], x.dtype)).reshape(x.shape[:-1])
 
 
 def bound(

@@ -128,16 +128,13 @@ def maximise(
         whole = jnp.kron(jnp.asarray(curvature(n)), squares) + jnp.diag(jnp.tile(prior, n))
         step = jnp.linalg.solve(whole, gradient.reshape(-1)).reshape(n, q + 1)
     # a class never seen, or the reference never seen, runs to infinity: it stops at half a row
-    b = jnp.clip(b + step[:, q], -_limit(stats), _limit(stats))
-    return w + step[:, :q], b
-
-
-def _limit(stats: Stats) -> Float[Array, ""]:
-    return 2 * jnp.log(2 * stats.observed + 1)
+    unseen = jnp.any(stats.counts == 0) | (stats.counts.sum() == stats.observed)
+    limit = jnp.where(unseen, 2 * jnp.log(2 * stats.observed + 1), jnp.inf)
+    return w + step[:, :q], jnp.clip(b + step[:, q], -limit, limit)
 
 
 def _softmax(eta: Float[Array, "*rows classes"]) -> tuple[Float[Array, "*rows classes"], Float[Array, "*rows"]]:
     """Probabilities of all classes but the first, whose logit is 0, and the log of the sum."""
-    log_sum = jnp.maximum(jnp.max(eta, -1), 0)
+    log_sum = jnp.max(eta, -1, initial=0)
     log_sum = log_sum + jnp.log(jnp.exp(-log_sum) + jnp.exp(eta - log_sum[..., None]).sum(-1))
     return jnp.exp(eta - log_sum[..., None]), log_sum

@@ -43,7 +43,7 @@ class Columns(NamedTuple):
     def starts(self, n_outputs: int) -> list[int]:
         """Where the outputs of the kinds begin: reals, then each categorical column, then the end."""
         sizes = [self.n_reals, *(n - 1 for n in self.n_classes)]
-        return list(np.cumsum([n_outputs - sum(sizes), *sizes]))
+        return np.cumsum([n_outputs - sum(sizes), *sizes]).tolist()
 
     def n_outputs(self, n_columns: int) -> int:
         """Lines of weights for a table of so many columns."""

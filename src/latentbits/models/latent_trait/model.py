@@ -102,6 +102,9 @@ def init_params(n_components: int, columns: Columns, tied: bool, key: Key[Array,
     real = np.asarray(columns.continuous, int)
     at = np.arange(len(summary.mean)) if columns.binary is None else np.asarray(columns.binary, int)
     spread = jnp.sqrt(jnp.maximum(summary.variance, 1e-6))
+    # a continuous column may be in any unit; a constant one has none
+    variance = summary.variance[real]
+    spread = spread.at[real].set(jnp.sqrt(jnp.where(variance > 0, variance, 1.0)))
     table = jnp.where(summary.sample_observed > 0, (summary.sample - summary.mean) / spread, 0)
     names = [table[:, at], table[:, real]]
     log_odds = []
@@ -280,7 +283,7 @@ def model(
         return jax.vmap(one)(keys)
 
     def row_floats(n: int) -> int:
-        return n_points_used * n + 8 * (q + 1) ** 2
+        return n_points_used * columns.n_outputs(n) + 8 * (q + 1) ** 2
 
     patience = PATIENCE if accelerate else 1
     learn_variational = Stage(
@@ -289,13 +292,13 @@ def model(
             "e_step": e_step_variational,
             "start_rows": start_variational,
             "update": partial(update, np.inf),
-            "row_floats": lambda n: 8 * n + 8 * (q + 1) ** 2,
+            "row_floats": lambda n: 8 * columns.n_outputs(n) + 8 * (q + 1) ** 2,
         },
         patience=patience,
     )
     learn_quadrature = Stage(
         "quadrature EM",
-        {"row_floats": lambda n: 3 * n * len(quadrature.learning_rule(q, n, n_nodes).nodes)},
+        {"row_floats": lambda n: 3 * columns.n_outputs(n) * len(quadrature.learning_rule(q, n, n_nodes).nodes)},
         patience=patience,
     )
     learn_by_sample = Stage(

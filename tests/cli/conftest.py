@@ -104,3 +104,10 @@ def csv(write_csv, table):
 def model(tool, csv):
     tool("fit", csv, "-k", 2, "-o", "m.safetensors")
     return tool.folder / "m.safetensors"
+
+
+@pytest.fixture
+def trait(tool, csv):
+    """A model of one latent trait, with a prior: its table is nearly separable."""
+    tool("fit", csv, "-m", "latent-trait", "-k", 1, "--weight-prior", 3, "-o", "t.safetensors")
+    return tool.folder / "t.safetensors"

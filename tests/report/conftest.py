@@ -3,7 +3,28 @@
 import numpy as np
 import pytest
 
+from latentbits.report.map_summaries import TraitMap
 from latentbits.report.summaries import Exploration
+
+
+@pytest.fixture
+def mapped():
+    """A function that gives a map of 50 rows and 6 columns, with changes."""
+    return _mapped
+
+
+def _mapped(q=2, **changes):
+    rng = np.random.default_rng(1)
+    fields = {
+        "source": "zoo",
+        "means": rng.normal(size=(50, q)),
+        "components": rng.normal(size=(q, 6)),
+        "intercept": rng.normal(size=6) / 2,
+        "column_names": tuple("abcdef"),
+        "labels": ["cat", "dog"] * 25,
+        "label_name": "class",
+    }
+    return TraitMap(**{**fields, **changes})
 
 
 @pytest.fixture

@@ -75,6 +75,41 @@ def test_exploration_has_three_panels(image_shape, explored):
     assert plt.get_fignums() == []  # nothing of pyplot's is left open
 
 
+@pytest.mark.parametrize("q", [1, 2, 3])
+@pytest.mark.parametrize("image_shape", [None, (2, 3)])
+def test_exploration_of_latent_traits(image_shape, q, explored, mapped):
+    shown = f"{q} latent trait{'s' if q > 1 else ''}"
+    seen = explored(
+        models=(shown, "mixture of 2", "independent bits"),
+        shown=shown,
+        weights=np.ones(0),
+        means=np.ones((0, 6)),
+        image_shape=image_shape,
+        trait=mapped(q, image_shape=image_shape),
+    )
+    figure = figures.draw_exploration(seen)
+    assert len([ax for ax in figure.axes if ax.get_title(loc="left")]) == 3
+    assert figure.get_suptitle().startswith(f"zoo: {q} hidden trait")
+
+
+@pytest.mark.parametrize("q", [1, 2, 3])
+def test_map_of_a_table_names_bits_and_labels(q, mapped):
+    figure = figures.draw_map(mapped(q))
+    (ax,) = figure.axes
+    words = [text.get_text() for text in ax.texts]
+    assert set(words) <= set("abcdef")
+    assert words
+    assert ax.get_title(loc="left") == "Where the rows are, by class"
+    assert figure.get_suptitle().startswith("zoo: 50 rows, placed by")
+
+
+def test_map_of_images_decodes_places(mapped):
+    figure = figures.draw_map(mapped(image_shape=(2, 3), labels=None, label_name=None))
+    rows, images = figure.axes
+    numbers = [str(number) for number in range(1, 10)]
+    assert [text.get_text() for text in images.texts] == numbers == [text.get_text() for text in rows.texts]
+
+
 def test_many_components_show_the_largest(explored):
     k = 60
     figure = figures.draw_exploration(

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse
 
 from latentbits.report import summaries
+from latentbits.report.map_summaries import kind_labels
 from latentbits.report.summaries import findings, headline
 
 
@@ -61,3 +62,27 @@ def test_findings_without_the_baseline(explored):
     one = explored(models=("mixture of 3",), bits=np.array([3.0]), weights=np.ones(1), means=np.ones((1, 6)))
     assert "describes unseen rows best, in 3.0 bits per row" in findings(one)[0]
     assert "needs 3.0 bits" in headline(one)
+
+
+def test_findings_of_latent_traits(explored, mapped):
+    one = explored(
+        models=("mixture of 2", "1 latent trait", "independent bits"),
+        shown="1 latent trait",
+        trait=mapped(1, components=np.array([[0.0, 0.1, 3.0, 0.2, -2.0, 1.0]]), intercept=np.zeros(6)),
+    )
+    told = findings(one)
+    assert "the model with 1 latent trait describes an unseen row in 3.5 bits" in told[0]
+    assert told[1] == (
+        "It places each row along one scale; along it, rows differ most in c, e and f (the mixture of 2 is not clearly "
+        "better)."
+    )
+    assert headline(one).startswith("zoo: 1 hidden trait; a row then takes")
+    two = explored(models=("2 latent traits",), shown="2 latent traits", trait=mapped(2))
+    assert "the model with 2 latent traits describes unseen rows best" in findings(two)[0]
+    assert "in a space of 2 dimensions, where they differ most in" in findings(two)[1]
+
+
+def test_which_labels_are_kinds():
+    labels = {"id": list(range(50)), "constant": [1] * 50, "kind": ["a", "b"] * 25}
+    assert kind_labels(labels) == "kind"
+    assert kind_labels({"id": ["x", "y", "z"]}) is None

@@ -19,7 +19,7 @@ from latentbits.report.style import STYLE
 
 __all__ = ["Clusters", "figure_1", "figure_2", "figure_3", "figure_4", "save"]
 
-N_PLACES = 4  # of figure 2
+N_PLACES = 6  # of figure 2; the paper has 4
 
 
 class Clusters(NamedTuple):
@@ -81,7 +81,7 @@ def figure_2(model: LatentTrait, X: np.ndarray, image_shape: tuple[int, int], ti
     places = spread_places(means, N_PLACES)
     plot_map(means, axes[0], marks=places)
     axes[0].set_title(title)
-    plot_decoded(model.inverse_transform(places), image_shape, axes[1])
+    plot_decoded(model.inverse_transform(places), image_shape, axes[1], n_columns=2)
     axes[1].set_title("P(pixel = 1) at the numbered places")
     return figure
 
@@ -89,11 +89,16 @@ def figure_2(model: LatentTrait, X: np.ndarray, image_shape: tuple[int, int], ti
 @_in_style
 def figure_3(curves: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]) -> Any:
     """Error by the sample against time: a panel for each set, a curve for each algorithm."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     figure, axes = _new((7.4 * len(curves), 4.6), len(curves))
     for ax, (title, algorithms) in zip(axes, curves.items()):
         lines = {name: (np.array(one["cpu_seconds"]), np.array(one["error"])) for name, one in algorithms.items()}
         plot_error_against_time(lines, ax, "error: nats per row, by the 500-point sample")
         ax.set_xlabel("seconds of one process")
+        ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))  # a decade or less has few round numbers else
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.xaxis.set_minor_formatter(NullFormatter())
         ax.set_title(title)
     return figure
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from statistics import median
 from typing import NamedTuple
 
@@ -63,11 +64,22 @@ MAIN = ("variational", "sampling", "auto")
 
 
 class Timed(NamedTuple):
-    """A fit, and medians over its repetitions of seconds by the clock and of the process."""
+    """A fit, and medians over its repetitions.
+
+    Attributes
+    ----------
+    result
+        The same at every repetition.
+    seconds, cpu_seconds
+        By the clock, and of the process.
+    shares
+        For each number of iterations from 0 on, the share of its time after which the fit stood there.
+    """
 
     result: FitResult
     seconds: float
     cpu_seconds: float
+    shares: np.ndarray
 
 
 # --- learning ---
@@ -95,61 +107,56 @@ def _learn(model: Model, engine: MemoryEngine, params: Params, tol: float) -> Fi
     return fit(model, engine, seed_key(0), params=params, limits=Limits(MOST_ITERATIONS, tol))
 
 
-def _clocked(model: Model, engine: MemoryEngine, params: Params, tol: float, repeats: int) -> Timed:
-    walls, processes = [], []
-    for _ in range(repeats):
-        cpu = time.process_time()
-        result = _learn(model, engine, params, tol)
-        processes.append(time.process_time() - cpu)
-        walls.append(result.seconds)
-    return Timed(result, median(walls), median(processes))
-
-
 def timed_fits(X: np.ndarray, params: Params, names: tuple[str, ...], tol: float, repeats: int) -> dict[str, Timed]:
     """Each algorithm to its end, once to compile it, then `repeats` times to time it.
 
     They take turns, so that what else the machine does in the meantime slows all of them.
     """
     engines = {name: MemoryEngine(X) for name in names}  # each keeps the chunks of one layout
-    for name in names:
-        _learn(_model(name), engines[name], params, tol)
-    rounds = [{name: _clocked(_model(name), engines[name], params, tol, 1) for name in names} for _ in range(repeats)]
-    return {
-        name: Timed(
-            rounds[0][name].result,
-            median(one[name].seconds for one in rounds),
-            median(one[name].cpu_seconds for one in rounds),
-        )
-        for name in names
-    }
+    runs: dict[str, list[tuple[FitResult, float]]] = {name: [] for name in names}
+    for _ in range(1 + repeats):
+        for name in names:
+            began = time.process_time()
+            result = _learn(_model(name), engines[name], params, tol)
+            runs[name].append((result, time.process_time() - began))
+    return {name: _summed_up(one[1:]) for name, one in runs.items()}
 
 
-def curve(name: str, X: np.ndarray, params: Params, whole: FitResult, repeats: int) -> dict[str, list[float]]:
-    """How the error by the sample falls with time, from fits that are stopped after 1, 2, 3, 5, 8, ... iterations.
+def _summed_up(runs: Sequence[tuple[FitResult, float]]) -> Timed:
+    results, cpu = zip(*runs)
+    shares = np.median([_when(result) / result.seconds for result in results], axis=0)
+    return Timed(results[0], median(result.seconds for result in results), median(cpu), shares)
 
-    Fits are deterministic, so that these are points on the way of one fit.
 
-    Parameters
-    ----------
-    name, X, params
-        The algorithm, the rows and the start.
-    whole
-        The fit to its end.
-    repeats
-        Of every fit; times are medians.
+def _when(result: FitResult) -> np.ndarray:
+    """Seconds after which a fit stood at 0, 1, 2, ... iterations, all stages together."""
+    times: dict[int, float] = {}
+    stage, before = result.history[0].stage, 0
+    for record in result.history:
+        if record.stage != stage:
+            stage, before = record.stage, max(times)
+        times.setdefault(before + record.iteration, record.seconds)
+    return np.array(list(times.values()))
+
+
+def curve(name: str, X: np.ndarray, params: Params, timed: Timed) -> dict[str, list[float]]:
+    """How the error by the sample falls with time, at 1, 2, 3, 5, 8, ... iterations.
+
+    Fits are deterministic: the parameters come from fits that are stopped there, the times from the whole fit.
 
     Returns
     -------
     dict
-        Lists of `iterations`, `seconds`, `cpu_seconds` and `error`.
+        Lists of `iterations`, `cpu_seconds` and `error`.
     """
     engine, model = MemoryEngine(X), _model(name)
-    found: dict[str, list[float]] = {"iterations": [], "seconds": [], "cpu_seconds": [], "error": []}
-    for n in _fibonacci(whole.n_iter):
-        timed = _clocked(_stopped(model, whole, n), engine, params, 0.0, repeats)
-        for key, value in zip(found, (n, timed.seconds, timed.cpu_seconds, sample_error(timed.result.params, X))):
-            found[key].append(value)
-    return found
+    points = _fibonacci(timed.result.n_iter)
+    stopped = [_learn(_stopped(model, timed.result, n), engine, params, 0.0).params for n in points]
+    return {
+        "iterations": [float(n) for n in points],
+        "cpu_seconds": [float(timed.cpu_seconds * timed.shares[n]) for n in points],
+        "error": [sample_error(one, X) for one in stopped],
+    }
 
 
 def _fibonacci(last: int) -> list[int]:

@@ -8,12 +8,15 @@ pass tells the objective there: when it fell, the extrapolation is taken back, a
 from __future__ import annotations
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from latentbits.core.packed import pairs, solve
+
 __all__ = ["Anderson", "advance", "start"]
 
-RIDGE = 1e-10  # relative; the last differences of a converging map are nearly parallel
+RIDGE = 1e-8  # relative; the last differences of a converging map are nearly parallel
 
 
 class Anderson(eqx.Module):
@@ -55,15 +58,24 @@ def start(x: Float[Array, " size"], n_images: int, memory: int) -> Anderson:
 
 
 def advance(
-    state: Anderson, x: Float[Array, " size"], value: Float[Array, ""], images: Float[Array, "images size"]
+    state: Anderson,
+    x: Float[Array, " size"],
+    value: Float[Array, ""],
+    images: Float[Array, "images size"],
+    slack: Float[Array, ""] | float = 0.0,
 ) -> tuple[Anderson, Float[Array, " size"], Bool[Array, ""]]:
     """One step: where to go next, given the objective at x and its images, the boldest first.
+
+    Parameters
+    ----------
+    slack
+        How much the objective may seem to fall: the accuracy to which it is known.
 
     Returns
     -------
     state, next point, and whether x was kept (its objective did not fall).
     """
-    good = value >= state.value
+    good = value >= state.value - slack
     memory = state.points.shape[0]
     residual = images[0] - x
     # the very first good point has no predecessor to differ from
@@ -109,6 +121,8 @@ def _extrapolated(
     gram = residuals @ residuals.T
     # slots that hold nothing are zero: their diagonal of 1 keeps the system solvable and their share 0
     diagonal = jnp.diag(gram)
-    scaled = gram + jnp.diag(jnp.where(diagonal > 0, RIDGE * diagonal, 1.0))
-    share = jnp.linalg.solve(scaled, residuals @ residual)
+    unit = jax.lax.rsqrt(jnp.where(diagonal > 0, diagonal, 1.0))
+    scaled = gram * jnp.outer(unit, unit) + jnp.diag(jnp.where(diagonal > 0, RIDGE, 1.0))
+    j, k = pairs(len(diagonal))
+    share = unit * solve(scaled[j, k][None], (unit * (residuals @ residual))[None])[0]
     return x + residual - share @ (points + residuals)

@@ -16,7 +16,9 @@ from latentbits.core.batch import MISSING
 
 __all__ = ["Chunk", "Layout", "layout_for", "rechunk"]
 
-SMALLEST = 256  # few shapes, few compilations: small tables are padded up to this many rows, if the budget allows
+# Few shapes, few compilations: small tables are padded to a multiple of this, if the budget allows, and larger ones to
+# one of a sixteenth of the next power of two, which wastes little.
+SMALLEST = 256
 FEWEST, LARGEST = 8, 2**18  # rows of a chunk, whatever the budget
 BUDGET = {"cpu": 2**24, "gpu": 2**29, "tpu": 2**29}  # bytes; on a CPU a chunk should stay in the cache
 
@@ -35,7 +37,8 @@ class Layout(NamedTuple):
         """Rows of a padded chunk and of an update block; `n_rows` where the whole table is known to be small."""
         rows = self.rows_per_chunk
         if n_rows is not None and n_rows < rows:
-            rows = min(rows, max(SMALLEST, 1 << (n_rows - 1).bit_length()))
+            step = max(SMALLEST, (1 << (n_rows - 1).bit_length()) // 16)
+            rows = min(rows, -(-n_rows // step) * step)
         block = self.rows_per_update
         if block is not None:
             rows = -(-block // -(-block // rows))  # chunks of equal size that together make the block

@@ -6,14 +6,16 @@ import math
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from latentbits.models.latent_trait.gaussians import Gaussian, pairs, products, unpack
+from latentbits.core.packed import pairs, products, solve, unpack
+from latentbits.models.latent_trait.gaussians import Gaussian
 
-__all__ = ["Stats", "bound", "bound_stats", "density", "local", "maximise", "point_stats"]
-
-LONGEST_STEP = 4.0  # of a column's Newton step, in log-odds: where bits are separable the curvature vanishes
+__all__ = ["Stats", "bound", "bound_stats", "density", "local", "maximise", "point_stats",
+           "typical_curvature"]  # fmt: skip
 
 
 class Stats(eqx.Module):
@@ -146,13 +148,32 @@ def local(
     return spread @ products(w), error @ w
 
 
+def typical_curvature(
+    w: Float[Array, "columns latents"],
+    b: Float[Array, " columns"],
+    seen: Float[Array, "rows columns"] | None,
+    at: Gaussian,
+) -> Float[Array, "rows pairs"]:
+    """Curvature of -log P(t | x) in x, as a mean over x ~ `at`.
+
+    With a = w.x + b of mean m and variance s^2, the mean of sigmoid'(a) is close to k sigmoid'(k m), with
+    k = 1 / sqrt(1 + pi s^2 / 8) (MacKay 1992).  The curvature at one point would not do: a steep bit bends the
+    posterior at its threshold only.
+    """
+    j, k = pairs(w.shape[1])
+    spread = _affine(at.covariance[:, j, k], products(w, twice=True))
+    shrink = jax.lax.rsqrt(1 + np.pi / 8 * jnp.maximum(spread, 0))
+    slope = shrink * (1 - jnp.tanh(shrink * _affine(at.mean, w, b) / 2) ** 2) / 4
+    return (slope if seen is None else slope * seen) @ products(w)
+
+
 def maximise(
     w: Float[Array, "columns latents"],
     b: Float[Array, " columns"],
     stats: Stats,
     precision: float,
     tied: bool,
-    longest: float = LONGEST_STEP,
+    longest: Float[Array, ""] | float,
 ) -> tuple[Float[Array, "columns latents"], Float[Array, " columns"]]:
     """One step on every column: eq. 11 where the statistics are the bound's, one of re-weighted least squares else.
 
@@ -166,22 +187,23 @@ def maximise(
         Longest step of a column, in log-odds; inf takes eq. 11 as it is.
     """
     q = w.shape[1]
+    j, k = pairs(q + 1)
     prior = jnp.append(jnp.full(q, precision), 0.0)
     gradient = stats.gradient - prior * jnp.concatenate([w, jnp.zeros_like(b)[:, None]], 1)
-    curvature = unpack(stats.curvature, q + 1) + jnp.diag(prior)
-    curvature = curvature + 1e-9 * (1 + jnp.trace(curvature, axis1=1, axis2=2))[:, None, None] * jnp.eye(q + 1)
+    ridge = 1e-9 * (1 + stats.curvature[:, j == k].sum(1, keepdims=True))
+    curvature = stats.curvature + jnp.where(j == k, prior[j] + ridge, 0)
     # a bit that is always (or never) set has its optimum at infinity, one never seen has none: both are left out
     free = (stats.ones > 0) & (stats.ones < stats.observed)
     gradient = jnp.where(free[:, None], gradient, 0)
     if tied:
-        # Schur complement of the biases: one weight for all, one bias each
-        to_bias = curvature[:, 0, 1] / curvature[:, 1, 1]
+        # Schur complement of the biases: one weight for all, one bias each; packed entries are ww, wb, bb
+        to_bias = curvature[:, 1] / curvature[:, 2]
         slope = jnp.sum(gradient[:, 0] - to_bias * gradient[:, 1])
-        steepness = jnp.sum(jnp.where(free, curvature[:, 0, 0] - to_bias * curvature[:, 0, 1], 0))
+        steepness = jnp.sum(jnp.where(free, curvature[:, 0] - to_bias * curvature[:, 1], 0))
         common = slope / jnp.maximum(steepness, 1e-300)
-        step = jnp.stack([jnp.full_like(b, common), gradient[:, 1] / curvature[:, 1, 1] - to_bias * common], 1)
+        step = jnp.stack([jnp.full_like(b, common), gradient[:, 1] / curvature[:, 2] - to_bias * common], 1)
     else:
-        step = jnp.linalg.solve(curvature, gradient[..., None])[..., 0]
+        step = solve(curvature, gradient)
     size = jnp.sqrt(jnp.sum(step**2, 1, keepdims=True))
     step = step * jnp.minimum(1, longest / jnp.maximum(size, 1e-300))
     limit = jnp.log(2 * stats.observed + 1) * jnp.sign(2 * stats.ones - stats.observed)  # half a bit on either side

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from latentbits.models.latent_trait.gaussians import pairs, unpack
+from latentbits.core.packed import pairs, unpack
 
 __all__ = ["Stats", "bound", "bound_stats", "density", "local", "maximise", "point_stats"]
 

@@ -16,11 +16,13 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from latentbits.core.batch import Batch
+from latentbits.core.packed import pairs
 from latentbits.models.latent_trait import bits, classes, reals
-from latentbits.models.latent_trait.gaussians import Gaussian, pairs
+from latentbits.models.latent_trait.gaussians import Gaussian
 
 __all__ = ["ALL_BITS", "Columns", "Params", "Rows", "Stats", "best_guess", "bound", "bound_stats", "density", "draw",
-           "expected", "local", "maximise", "point_stats", "rows_of", "transformed"]  # fmt: skip
+           "expected", "local", "maximise", "point_stats", "rows_of", "transformed",
+           "typical_curvature"]  # fmt: skip
 
 
 class Columns(NamedTuple):
@@ -225,12 +227,23 @@ def local(
     return precision + _prior_precision(point.shape[1], precision.dtype), slope - point
 
 
+def typical_curvature(columns: Columns, params: Params, rows: Rows, at: Gaussian) -> Float[Array, "rows pairs"]:
+    """Curvature (packed) in x of -log p(t | x) - log p(x): for bits its mean over x ~ `at`, else that at the mean."""
+    (w, b), real, *several = _parts(columns, params)
+    precision = bits.typical_curvature(w, b, rows.bits_seen, at) if rows.bits.shape[1] else 0
+    if columns.n_reals:
+        precision = precision + reals.local(*real, params.log_variance, rows.reals, rows.reals_seen, at.mean)[0]
+    for (w, b), chosen, seen in zip(several, rows.chosen, rows.chosen_seen):
+        precision = precision + classes.local(w, b, chosen, seen, at.mean)[0]
+    return precision + _prior_precision(at.mean.shape[1], at.mean.dtype)
+
+
 def _prior_precision(q: int, dtype: Any) -> Array:
     j, k = pairs(q)
     return jnp.asarray(j == k, dtype)
 
 
-def maximise(columns: Columns, params: Params, stats: Stats, precision: float, tied: bool, longest: float) -> Params:
+def maximise(columns: Columns, params: Params, stats: Stats, precision: float, tied: bool, longest: Any) -> Params:
     """The M-step, column by column."""
     (w, b), _, *several = _parts(columns, params)
     w, b = bits.maximise(w, b, stats.bits, precision, tied, longest)

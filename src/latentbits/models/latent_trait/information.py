@@ -21,10 +21,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from latentbits.core.batch import Batch
+from latentbits.core.packed import unpack
 from latentbits.models.latent_trait import columns as kinds
 from latentbits.models.latent_trait import quadrature
 from latentbits.models.latent_trait.columns import ALL_BITS, Params
-from latentbits.models.latent_trait.gaussians import unpack
 
 __all__ = ["Stats", "covariance", "e_step", "row_floats"]
 

@@ -37,14 +37,17 @@ from latentbits.core import anderson
 from latentbits.core.anderson import Anderson
 from latentbits.core.batch import Batch
 from latentbits.core.model import LogLikelihood, Model, Progress, Stage, Summary
+from latentbits.core.packed import inverse_factor, pairs, unpack
 from latentbits.models.latent_trait import columns as kinds
 from latentbits.models.latent_trait import quadrature, sampling, variational
 from latentbits.models.latent_trait.columns import ALL_BITS, Columns, Params, Stats
-from latentbits.models.latent_trait.gaussians import Gaussian, unpack
+from latentbits.models.latent_trait.gaussians import Gaussian
 
 __all__ = ["METHODS", "Posterior", "model"]
 
 METHODS = ("auto", "variational", "quadrature", "monte_carlo")
+LONGEST_STEP = 4.0  # of a column, in log-odds: where bits are separable, their curvature vanishes
+NOISE, SETTLED = 5e-6, 1e-7  # see State; nats a row, where columns are many
 MEMORY = 5  # former steps that Anderson's method looks back on
 PATIENCE = 3  # passes without gain: a step that is taken back, and the one after it
 
@@ -75,23 +78,46 @@ class Move(eqx.Module):
 
 
 class State(eqx.Module):
-    """Of the optimiser: the acceleration, and the coordinates that the last step changed."""
+    """Of the optimiser.
+
+    Attributes
+    ----------
+    anderson, move
+        The acceleration, and the change of coordinates in the last step.
+    longest
+        Longest step of a bit, in log-odds.
+    noise
+        Nats a row to which the objective is known: with few nodes it depends on where they are by that much.
+    gain
+        Nats a row that the next step promises, by gradient and displacement; inf where not known.
+    settled
+        Learning ends when `gain` is below this; 0 goes by the objective alone.
+    """
 
     anderson: Anderson
     move: Move
+    longest: Float[Array, ""]
+    noise: Float[Array, ""]
+    gain: Float[Array, ""]
+    settled: Float[Array, ""]
 
 
 def _no_move(q: int) -> Move:
     return Move(jnp.eye(q), jnp.eye(q), jnp.zeros(q))
 
 
-def expansion(stats: Stats, q: int) -> Move:
+def expansion(stats: Stats) -> Move:
     """Coordinates in which the posteriors of all rows together have mean 0 and covariance I, as their prior has."""
     shift = stats.latent / stats.n_rows
-    covariance = unpack(stats.latent_squares / stats.n_rows, q) - jnp.outer(shift, shift)
-    values, vectors = jnp.linalg.eigh(covariance)
-    root = jnp.sqrt(jnp.clip(values, 0.04, 25.0))  # a bold change of scale is better done in two steps
-    return Move((vectors / root) @ vectors.T, (vectors * root) @ vectors.T, shift)
+    j, k = pairs(len(shift))
+    covariance = stats.latent_squares / stats.n_rows - shift[j] * shift[k] + 1e-6 * (j == k)
+    root, _ = inverse_factor(covariance[None])
+    return Move(root[0].T, root[0] @ unpack(covariance, len(shift)), shift)
+
+
+def _back(move: Move, posterior: Gaussian) -> Gaussian:
+    """A posterior in the coordinates before the move, which the E-step is about to make."""
+    return posterior.moved(move.inverse, -move.shift @ move.matrix)
 
 
 def init_params(n_components: int, columns: Columns, tied: bool, key: Key[Array, ""], summary: Summary) -> Params:
@@ -183,13 +209,25 @@ def model(
     precision = 0.0 if weight_prior is None else 1 / weight_prior**2
     samples = sampling.prior_sample(n_samples, q)
     on_grid = q <= quadrature.MOST_GRID
-    n_points_used = len(quadrature.accurate_rules(q)[0].nodes) if on_grid else 512
 
     # ---------------------------------------------------------------- learning
 
     def start(params: Params) -> State:
         flat, _ = ravel_pytree(params)
-        return State(anderson.start(flat, 2, MEMORY), _no_move(q))
+        # with many columns few nodes are used, and posteriors are narrow, so that EM hardly crawls
+        many = on_grid and len(params.bias) >= quadrature.MANY_COLUMNS
+        noise, settled = jnp.asarray(NOISE if many else 0.0), jnp.asarray(SETTLED if many else 0.0)
+        longest, unknown = jnp.asarray(LONGEST_STEP), jnp.asarray(jnp.inf)
+        return State(anderson.start(flat, 2, MEMORY), _no_move(q), longest, noise, unknown, settled)
+
+    def start_exact(params: Params) -> State:
+        nothing = jnp.asarray(0.0)
+        return eqx.tree_at(
+            lambda s: (s.longest, s.noise, s.settled), start(params), (nothing + jnp.inf, nothing, nothing)
+        )
+
+    def done(state: State) -> Array:
+        return state.gain < state.settled
 
     def prepare(params: Params, state: State | None, progress: Progress | None) -> Move:
         return _no_move(q) if state is None else state.move
@@ -198,13 +236,10 @@ def model(
         return sampling.prepare(params, samples)
 
     def start_variational(params: Params, shared: Move, batch: Batch) -> Gaussian:
-        posterior = variational.converge(columns, params, kinds.rows_of(columns, params, batch))
-        back = -shared.shift @ shared.matrix
-        return posterior.moved(shared.inverse, back)  # the E-step will move it
+        return _back(shared, variational.converge(columns, params, kinds.rows_of(columns, params, batch)))
 
-    def start_quadrature(params: Params, shared: Move, batch: Batch) -> Float[Array, "rows latents"]:
-        mean = quadrature.start(columns, params, kinds.rows_of(columns, params, batch))
-        return mean @ shared.inverse + shared.shift  # the E-step will move it
+    def start_quadrature(params: Params, shared: Move, batch: Batch) -> Gaussian:
+        return _back(shared, quadrature.start(columns, params, kinds.rows_of(columns, params, batch)))
 
     def e_step_variational(params: Params, shared: Move, batch: Batch, row_state: Gaussian) -> tuple[Stats, Gaussian]:
         rows = kinds.rows_of(columns, params, batch)
@@ -212,41 +247,47 @@ def model(
         posterior, bound, contact = variational.improve(columns, params, rows, posterior)
         return variational.stats_of(columns, params, rows, posterior, bound, contact, batch.weight), posterior
 
-    def e_step_quadrature(
-        params: Params, shared: Move, batch: Batch, row_state: Float[Array, "rows latents"]
-    ) -> tuple[Stats, Float[Array, "rows latents"]]:
+    def e_step_quadrature(params: Params, shared: Move, batch: Batch, row_state: Gaussian) -> tuple[Stats, Gaussian]:
         rows = kinds.rows_of(columns, params, batch)
         rule = quadrature.learning_rule(q, batch.values.shape[1], n_nodes)
-        at = quadrature.placed(columns, params, rows, (row_state - shared.shift) @ shared.matrix)
+        at = quadrature.placed(columns, params, rows, row_state.moved(shared.matrix, shared.shift))
         integral = quadrature.integrate(columns, params, rows, at, rule)
-        return quadrature.stats_of(columns, params, rows, integral, batch.weight), quadrature.mean_of(integral)
+        stats = quadrature.stats_of(columns, params, rows, integral, batch.weight)
+        return stats, Gaussian(quadrature.mean_of(integral), at.scale)
 
     def objective(params: Params, shared: Any, stats: Stats | sampling.Stats) -> Float[Array, ""]:
         return stats.objective.sum() - 0.5 * precision * jnp.sum(params.weights**2)
 
-    def update(
-        longest: float, state: State, params: Params, shared: Move, stats: Stats, progress: Progress
-    ) -> tuple[State, Params]:
-        plain = kinds.maximise(columns, params, stats, precision, equal_discrimination, longest)
+    def update(state: State, params: Params, shared: Move, stats: Stats, progress: Progress) -> tuple[State, Params]:
+        plain = kinds.maximise(columns, params, stats, precision, equal_discrimination, state.longest)
         if not accelerate:
             return state, plain
-        move = expansion(stats, q) if precision == 0 else _no_move(q)
-        return _accelerated(state, params, objective(params, shared, stats), plain, move)
+        move = expansion(stats) if precision == 0 else _no_move(q)
+        value = objective(params, shared, stats)
+        state, ahead = _accelerated(state, params, value, plain, move, state.noise * stats.n_rows)
+        if columns != ALL_BITS:
+            return state, ahead
+        step = jnp.concatenate([ahead.weights - params.weights, (ahead.bias - params.bias)[:, None]], 1)
+        gain = jnp.abs(jnp.sum(stats.bits.gradient * step)) / (2 * stats.n_rows)
+        refused = state.anderson.refused > 0
+        return eqx.tree_at(lambda s: s.gain, state, jnp.where(refused, jnp.inf, gain)), ahead
 
     def update_sampling(
         state: State, params: Params, shared: sampling.Shared, stats: sampling.Stats, progress: Progress
     ) -> tuple[State, Params]:
-        plain = sampling.regress(params, stats, samples, precision, equal_discrimination)
+        plain = sampling.regress(params, stats, samples, precision, equal_discrimination, state.longest)
         if not accelerate:
             return state, plain
-        return _accelerated(state, params, objective(params, shared, stats), plain, _no_move(q))
+        return _accelerated(state, params, objective(params, shared, stats), plain, _no_move(q), 0.0)
 
     # ---------------------------------------------------------------- use
 
     def accurate(params: Params, batch: Batch) -> quadrature.Integral:
         rows = kinds.rows_of(columns, params, batch)
         at = quadrature.placed(columns, params, rows, quadrature.start(columns, params, rows))
-        rule = quadrature.accurate_rules(q)[0] if on_grid else quadrature.quasi_monte_carlo(512, q)
+        rule = (
+            quadrature.accurate_rules(q, batch.values.shape[1])[0] if on_grid else quadrature.quasi_monte_carlo(512, q)
+        )
         return quadrature.integrate(columns, params, rows, at, rule)
 
     def log_likelihood(params: Params, shared: Any, batch: Batch) -> LogLikelihood:
@@ -255,7 +296,7 @@ def model(
         if on_grid:
             value, rough = (
                 quadrature.integrate(columns, params, rows, at, rule).log_likelihood
-                for rule in quadrature.accurate_rules(q)
+                for rule in quadrature.accurate_rules(q, batch.values.shape[1])
             )
             error = jnp.abs(value - rough)  # of the rougher rule, so more than that of the value
         else:
@@ -291,7 +332,7 @@ def model(
         {
             "e_step": e_step_variational,
             "start_rows": start_variational,
-            "update": partial(update, np.inf),
+            "start": start_exact,  # (11) as it stands; only numbers differ, so the update is compiled once for both
             "row_floats": lambda n: 8 * columns.n_outputs(n) + 8 * (q + 1) ** 2,
         },
         patience=patience,
@@ -307,6 +348,7 @@ def model(
             "prepare": prepare_sampling,
             "e_step": sampling.e_step,
             "update": update_sampling,
+            "start": start_exact,
             "start_rows": None,  # type: ignore[dict-item]
             "row_floats": lambda n: 2 * n + 3 * n_samples,
         },
@@ -324,7 +366,7 @@ def model(
         init=partial(init_params, q, columns, equal_discrimination),
         prepare=prepare,
         e_step=e_step_quadrature,
-        update=partial(update, 4.0),
+        update=update,
         objective=objective,
         log_likelihood=log_likelihood,
         infer=infer,
@@ -333,19 +375,20 @@ def model(
         sample=sample,
         row_floats=row_floats,
         start=start,
+        done=done if accelerate else None,
         start_rows=start_quadrature,
         stages=stages[method],
     )
 
 
 def _accelerated(
-    state: State, params: Params, value: Float[Array, ""], plain: Params, move: Move
+    state: State, params: Params, value: Float[Array, ""], plain: Params, move: Move, slack: Any
 ) -> tuple[State, Params]:
     """Expansion, then extrapolation; both can be taken back."""
     flat, restore = ravel_pytree(params)
     bold = kinds.transformed(plain, move.inverse, move.shift)
     images = jnp.stack([ravel_pytree(bold)[0], ravel_pytree(plain)[0]])
-    memory, ahead, kept = anderson.advance(state.anderson, flat, value, images)
+    memory, ahead, kept = anderson.advance(state.anderson, flat, value, images, slack)
     q = params.weights.shape[1]
     moved = jax.tree.map(lambda a, b: jnp.where(kept, a, b), move, _no_move(q))
-    return State(memory, moved), restore(ahead)
+    return State(memory, moved, state.longest, state.noise, state.gain, state.settled), restore(ahead)

@@ -8,7 +8,7 @@ and three nodes a dimension are enough, where a fixed grid misses it altogether.
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,18 +16,35 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 from scipy.stats import norm, qmc
 
+from latentbits.core.packed import pairs
 from latentbits.core.tree import sum_rows
 from latentbits.models.latent_trait import columns as kinds
 from latentbits.models.latent_trait.columns import Columns, Params, Rows, Stats
-from latentbits.models.latent_trait.gaussians import Gaussian, from_precision, moments, pairs
+from latentbits.models.latent_trait.gaussians import Gaussian, from_precision, moments
 from latentbits.models.latent_trait.variational import converge
 
-__all__ = ["MOST_GRID", "Integral", "Rule", "accurate_rules", "covariance_of", "gauss_hermite", "importance",
-           "integrate", "learning_rule", "mean_of", "mode", "placed", "quasi_monte_carlo", "start",
-           "stats_of"]  # fmt: skip
+__all__ = [
+    "MANY_COLUMNS",
+    "MOST_GRID",
+    "Integral",
+    "Rule",
+    "accurate_rules",
+    "covariance_of",
+    "gauss_hermite",
+    "importance",
+    "integrate",
+    "learning_rule",
+    "mean_of",
+    "mode",
+    "placed",
+    "quasi_monte_carlo",
+    "start",
+    "stats_of",
+]
 
 REPLICATES = 8  # of a quasi-random net, for its standard error
 WIDER = 1.1
+MANY_COLUMNS = 50  # from here on posteriors are so close to Gaussian that three nodes a dimension do
 MOST_GRID = 3  # latent dimensions for which a product rule is cheaper than quasi-Monte Carlo
 
 
@@ -66,15 +83,16 @@ def learning_rule(q: int, d: int, n_nodes: int | None = None) -> Rule:
 def _nodes(q: int, d: int) -> int:
     """Nodes a dimension for which the fitted likelihood is right to about 1e-5 nats a row."""
     if q == 1:
-        return 15 if d < 25 else 9 if d < 50 else 5
+        return 15 if d < 25 else 9 if d < MANY_COLUMNS else 5
     if q == 2:
-        return 11 if d < 15 else 7 if d < 50 else 3
-    return 7 if d < 15 else 5 if d < 50 else 3
+        return 11 if d < 15 else 7 if d < MANY_COLUMNS else 3
+    return 7 if d < 15 else 5 if d < MANY_COLUMNS else 3
 
 
-def accurate_rules(q: int) -> tuple[Rule, Rule]:
+def accurate_rules(q: int, d: int) -> tuple[Rule, Rule]:
     """Nodes to tell a likelihood or a posterior with, and fewer, to tell how accurate that is."""
-    fine, coarse = {1: (31, 21), 2: (13, 10), 3: (9, 7)}[q]
+    few = d < MANY_COLUMNS
+    fine, coarse = {1: (41, 31) if few else (21, 15), 2: (21, 15) if few else (13, 9), 3: (11, 8) if few else (7, 5)}[q]
     return gauss_hermite(fine, q), gauss_hermite(coarse, q)
 
 
@@ -114,13 +132,13 @@ def _log_det(scale: Float[Array, "rows latents latents"]) -> Float[Array, " rows
     return jnp.linalg.slogdet(scale)[1]
 
 
-def placed(columns: Columns, params: Params, rows: Rows, mean: Float[Array, "rows latents"]) -> Gaussian:
-    """Where a rule goes: around `mean`, as wide as the curvature there says.
+def placed(columns: Columns, params: Params, rows: Rows, at: Gaussian) -> Gaussian:
+    """Where a rule goes: around the mean of `at`, as wide as the typical curvature there says.
 
     Not as wide as the covariance over former nodes: that collapses once a single node has all the weight.
     """
-    precision, _ = kinds.local(columns, params, rows, mean)
-    return Gaussian(mean, from_precision(precision, mean)[0].scale)
+    precision = kinds.typical_curvature(columns, params, rows, at)
+    return Gaussian(at.mean, from_precision(precision, at.mean)[0].scale)
 
 
 def mean_of(integral: Integral) -> Float[Array, "rows latents"]:
@@ -128,14 +146,15 @@ def mean_of(integral: Integral) -> Float[Array, "rows latents"]:
     return jnp.einsum("nk,nkj->nj", integral.share, integral.points)
 
 
-def start(columns: Columns, params: Params, rows: Rows, refine: int = 2) -> Float[Array, "rows latents"]:
-    """Posterior mean of a row that has no former one: that of the variational posterior, corrected by small rules."""
+def start(columns: Columns, params: Params, rows: Rows, refine: int = 2) -> Gaussian:
+    """The posterior of a row that has no former one: the variational one, its mean corrected by small rules."""
     q = params.weights.shape[1]
-    mean = converge(columns, params, rows, most=30, tolerance=1e-2).mean
+    at = converge(columns, params, rows, most=30, tolerance=1e-2)
     small = gauss_hermite(3, q) if q <= MOST_GRID else quasi_monte_carlo(32, q)
     for _ in range(refine):
-        mean = mean_of(integrate(columns, params, rows, placed(columns, params, rows, mean), small))
-    return mean
+        at = placed(columns, params, rows, at)
+        at = Gaussian(mean_of(integrate(columns, params, rows, at, small)), at.scale)
+    return at
 
 
 def covariance_of(integral: Integral) -> tuple[Float[Array, "rows latents"], Float[Array, "rows latents latents"]]:
@@ -196,7 +215,7 @@ def mode(columns: Columns, params: Params, rows: Rows, n_steps: int = 30) -> Gau
     def joint(x: Float[Array, "rows latents"]) -> Float[Array, " rows"]:
         return kinds.density(columns, params, rows, x[:, None])[0][:, 0] - 0.5 * jnp.sum(x**2, 1)
 
-    def body(_: int, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+    def body(_: Any, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         x, value, length = carry
         precision, slope = kinds.local(columns, params, rows, x)
         step = from_precision(precision, slope)[0].mean

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from latentbits.models.latent_trait.gaussians import pairs, products, unpack
+from latentbits.core.packed import pairs, products, unpack
 
 __all__ = ["SMALLEST_VARIANCE", "Stats", "bound", "density", "local", "maximise", "stats_of"]
 

@@ -7,6 +7,8 @@ The M-step is a logistic regression for each bit, by iteratively re-weighted lea
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -14,10 +16,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from latentbits.core.batch import Batch
+from latentbits.core.packed import products
 from latentbits.core.tree import sum_rows
 from latentbits.models.latent_trait import bits
 from latentbits.models.latent_trait.columns import Params
-from latentbits.models.latent_trait.gaussians import products
 
 __all__ = ["Shared", "Stats", "e_step", "log_likelihoods", "prepare", "prior_sample", "regress"]
 
@@ -75,12 +77,14 @@ def e_step(params: Params, shared: Shared, batch: Batch, row_state: None) -> tup
     return Stats(batch.weight.sum(), sum_rows(batch.weight, value), members, share.T @ batch.values, observed), None
 
 
-def regress(params: Params, stats: Stats, samples: np.ndarray, precision: float, tied: bool) -> Params:
+def regress(
+    params: Params, stats: Stats, samples: np.ndarray, precision: float, tied: bool, longest: Float[Array, ""]
+) -> Params:
     """Logistic regression of every bit on the sample, by iteratively re-weighted least squares from where it stands."""
     extended = jnp.concatenate([jnp.asarray(samples), jnp.ones((len(samples), 1))], 1)
     second = products(extended)
 
-    def body(_: int, at: Params) -> Params:
+    def body(_: Any, at: Params) -> Params:
         p = jax.nn.sigmoid(extended[:, :-1] @ at.weights.T + at.bias)
         here = bits.Stats(
             gradient=(stats.ones - stats.observed * p).T @ extended,
@@ -88,7 +92,7 @@ def regress(params: Params, stats: Stats, samples: np.ndarray, precision: float,
             ones=stats.ones.sum(0),
             observed=stats.observed.sum(0),
         )
-        w, b = bits.maximise(at.weights, at.bias, here, precision, tied)
+        w, b = bits.maximise(at.weights, at.bias, here, precision, tied, longest)
         return Params(w, b, at.log_variance, at.centre, at.scale)
 
     return jax.lax.fori_loop(0, LEAST_SQUARES_STEPS, body, params)

@@ -11,10 +11,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from latentbits.core.packed import pairs
 from latentbits.core.tree import sum_rows
 from latentbits.models.latent_trait import columns as kinds
 from latentbits.models.latent_trait.columns import Columns, Params, Rows, Stats
-from latentbits.models.latent_trait.gaussians import Gaussian, from_precision, moments, pairs
+from latentbits.models.latent_trait.gaussians import Gaussian, from_precision, moments
 
 __all__ = ["converge", "improve", "prior", "stats_of"]
 
@@ -37,7 +38,7 @@ def improve(
     return posterior, constant + log_integral, contact
 
 
-def converge(columns: Columns, params: Params, rows: Rows, most: int = MOST_STEPS, tolerance: float = 1e-4) -> Gaussian:
+def converge(columns: Columns, params: Params, rows: Rows, most: int = MOST_STEPS, tolerance: float = 1e-3) -> Gaussian:
     """The posterior of each row from a cold start: (8) and (6, 7) in turn, until no mean moves by `tolerance`.
 
     The tolerance is in units of the prior's standard deviation.

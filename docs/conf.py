@@ -67,7 +67,8 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "monokai",
 }
-html_sidebars = {"index": [], "quickstart": [], "models": [], "data": [], "cli": [], "design": [], "add-a-model": []}
+PAGES = ("index", "quickstart", "models", "item-response", "data", "cli", "design", "add-a-model")
+html_sidebars: dict[str, list[str]] = {page: [] for page in PAGES}
 
 
 def _write_help() -> None:

@@ -190,15 +190,8 @@ def _draw_total(ax: Any, x: np.ndarray, total: np.ndarray) -> None:
     above.tick_params(axis="x", labelbottom=False)
     above.patch.set_visible(False)
     peak = int(np.argmax(total))
-    above.annotate(
-        "all items together",
-        (x[peak], total[peak]),
-        xytext=(0, -8),
-        textcoords="offset points",
-        ha="center",
-        va="top",
-        color=INK,
-        fontsize=SMALL + 1,
+    above.text(
+        x[peak], 0.4 * total[peak], "all items together", ha="center", va="center", color=INK, fontsize=SMALL + 1
     )
 
 

@@ -324,7 +324,8 @@ def model(
         return jax.vmap(one)(keys)
 
     def row_floats(n: int) -> int:
-        return n_points_used * columns.n_outputs(n) + 8 * (q + 1) ** 2
+        points = len(quadrature.accurate_rules(q, n)[0].nodes) if on_grid else 512
+        return 2 * points * columns.n_outputs(n) + 8 * (q + 1) ** 2
 
     patience = PATIENCE if accelerate else 1
     learn_variational = Stage(

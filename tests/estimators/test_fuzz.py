@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
-from latentbits import BernoulliMixture, BernoulliProduct
+from latentbits import BernoulliMixture, BernoulliProduct, LatentTrait
 
 numbers = st.one_of(
     st.sampled_from([0, 1, 0.0, 1.0, np.nan]),
@@ -75,6 +75,24 @@ def test_any_table_of_bits_is_learned(X, smoothing):
     assert np.isfinite(m.score_samples(X)).all()
     assert m.weights_.sum() == 1 or abs(m.weights_.sum() - 1) < 1e-9
     assert ((m.means_ >= 0) & (m.means_ <= 1)).all()
+    filled = m.complete(X)
+    assert ((filled >= 0) & (filled <= 1)).all()
+
+
+@settings(many, max_examples=40)
+@given(X=hnp.arrays(np.float64, st.tuples(st.integers(1, 6), st.just(3)), elements=st.sampled_from([0.0, 1.0, np.nan])))
+def test_any_table_of_bits_has_traits(X):
+    """Constant and separable columns, columns and rows with nothing in them, one row, more latents than rows.
+
+    One number of columns, as each is compiled anew.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # weights that run to infinity
+        m = LatentTrait(2, max_iter=50, random_state=0).fit(X)
+    assert np.isfinite(m.components_).all()
+    assert np.isfinite(m.intercept_).all()
+    assert np.isfinite(m.transform(X)).all()
+    assert (m.score_samples(X) <= 1e-5).all()
     filled = m.complete(X)
     assert ((filled >= 0) & (filled <= 1)).all()
 

@@ -99,7 +99,7 @@ class LatentTrait(LatentModel):
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_outputs)
-        Weights: P(bit = 1 | z) = sigmoid(z @ components_ + intercept_).  In a canonical rotation: components are
+        Weights: ``P(bit = 1 | z) = sigmoid(z @ components_ + intercept_)``.  In a canonical rotation: components are
         orthogonal, the longest first, each with a sum that is not negative.  There is one output for each column, and
         one for each category of a categorical column, whose probabilities are the softmax over its outputs (those of
         its first category are 0).  The mean of a continuous column is its output, in the units of the data; the
@@ -107,9 +107,9 @@ class LatentTrait(LatentModel):
     intercept_ : ndarray of shape (n_outputs,)
         Biases.
     difficulty_ : ndarray of shape (n_columns,)
-        -b / w in one dimension, -b / |w| (MDIFF) in several; NaN for columns that are not binary.
+        -b / w in one dimension, ``-b / |w|`` (MDIFF) in several; NaN for columns that are not binary.
     discrimination_ : ndarray of shape (n_columns,)
-        w in one dimension, |w| (MDISC) in several; NaN for columns that are not binary.
+        w in one dimension, ``|w|`` (MDISC) in several; NaN for columns that are not binary.
     noise_variance_ : ndarray of shape (n_columns,)
         With `column_types`: variance of each continuous column given the latents, NaN for the others.  It stays above
         1e-4 of the column's own variance.
@@ -477,7 +477,7 @@ class LatentTrait(LatentModel):
         return psychometrics.item_errors(weights, bias, covariance)
 
     def item_information(self, X: Any) -> np.ndarray:
-        """Fisher information of each item at given points of the latent space: |w|^2 P (1 - P).
+        """Fisher information of each item at given points of the latent space: ``|w|^2 P (1 - P)``.
 
         Parameters
         ----------
@@ -502,7 +502,7 @@ class LatentTrait(LatentModel):
         Parameters
         ----------
         method : {"varimax", "promax", "oblimin"}, default="varimax"
-            Towards simple structure of the loadings w / sqrt(1.702^2 + |w|^2); the latter two let latents correlate.
+            Towards simple structure of the loadings ``w / sqrt(1.702^2 + |w|^2)``; the latter two let latents correlate.
 
         Returns
         -------

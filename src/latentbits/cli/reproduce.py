@@ -14,7 +14,7 @@ __all__ = ["reproduce"]
 @click.command(short_help="Repeat the experiments of a paper.")
 @click.argument("paper", required=False)
 @click.option("--out", type=click.Path(file_okay=False), help="A folder, made if need be.  [default: the paper's name]")
-@click.option("--quick", is_flag=True, help="Smaller and fewer experiments, within a minute.")
+@click.option("--quick", is_flag=True, help="Smaller and fewer experiments, in about a minute.")
 @common_options
 def reproduce(paper: str | None, out: str | None, quick: bool, as_json: bool) -> None:
     """Repeat the experiments of PAPER; without it, list the papers.

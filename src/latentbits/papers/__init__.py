@@ -46,7 +46,7 @@ def reproduce(
     out
         The folder for ``results.md``, ``results.json`` and the figures; made if need be.
     quick
-        Smaller and fewer experiments, within a minute: to see that all works.
+        Smaller and fewer experiments, in about a minute: to see that all works.
     say
         Called with a line whenever there is something to tell; None tells nothing.
 

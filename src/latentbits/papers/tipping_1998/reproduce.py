@@ -98,7 +98,7 @@ def reproduce(
     out
         A folder, made if need be.
     quick
-        Fewer seeds, digits and repetitions, a coarser end of fits, only three algorithms: within a minute.
+        Fewer seeds, digits and repetitions, a coarser end of fits, only three algorithms: in about a minute.
     say
         Called with a line for every part.
     digits

@@ -502,7 +502,7 @@ class LatentTrait(LatentModel):
         Parameters
         ----------
         method : {"varimax", "promax", "oblimin"}, default="varimax"
-            Towards simple structure of the loadings ``w / sqrt(1.702^2 + |w|^2)``; the latter two let latents correlate.
+            Towards simple structure of the loadings ``w / sqrt(1.702^2 + |w|^2)``; the last two let latents correlate.
 
         Returns
         -------

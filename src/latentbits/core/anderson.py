@@ -89,7 +89,7 @@ def advance(
 
     # the image itself, then the more cautious ones, then shorter and shorter steps along the last
     n_images = images.shape[0]
-    extrapolated = state.n_kept > 0
+    extrapolated = (state.n_kept > 0) | (state.refused > 0)  # a refusal empties the memory
     place = state.refused + jnp.where(extrapolated, 0, 1)
     image = state.images[jnp.clip(place, 0, n_images - 1)]
     shorter = 0.5 ** jnp.maximum(place - (n_images - 1), 0)

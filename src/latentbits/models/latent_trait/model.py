@@ -42,6 +42,7 @@ from latentbits.models.latent_trait import columns as kinds
 from latentbits.models.latent_trait import quadrature, sampling, variational
 from latentbits.models.latent_trait.columns import ALL_BITS, Columns, Params, Stats
 from latentbits.models.latent_trait.gaussians import Gaussian
+from latentbits.models.latent_trait.reals import SMALLEST_VARIANCE
 
 __all__ = ["METHODS", "Posterior", "model"]
 
@@ -392,4 +393,8 @@ def _accelerated(
     memory, ahead, kept = anderson.advance(state.anderson, flat, value, images, slack)
     q = params.weights.shape[1]
     moved = jax.tree.map(lambda a, b: jnp.where(kept, a, b), move, _no_move(q))
-    return State(memory, moved, state.longest, state.noise, state.gain, state.settled), restore(ahead)
+    # a variance that was extrapolated below what the M-step allows would be kept for its likelihood
+    ahead = restore(ahead)
+    allowed = jnp.maximum(ahead.log_variance, np.log(SMALLEST_VARIANCE))
+    ahead = eqx.tree_at(lambda p: p.log_variance, ahead, allowed)
+    return State(memory, moved, state.longest, state.noise, state.gain, state.settled), ahead

@@ -138,7 +138,13 @@ def placed(columns: Columns, params: Params, rows: Rows, at: Gaussian) -> Gaussi
     Not as wide as the covariance over former nodes: that collapses once a single node has all the weight.
     """
     precision = kinds.typical_curvature(columns, params, rows, at)
-    return Gaussian(at.mean, from_precision(precision, at.mean)[0].scale)
+    if not columns.n_reals:
+        return Gaussian(at.mean, from_precision(precision, at.mean)[0].scale)
+    # continuous columns can make a posterior so narrow that a step of the parameters takes it away from its nodes; a
+    # step of Newton's goes after it, to the very place where it is Gaussian
+    _, slope = kinds.local(columns, params, rows, at.mean)
+    step, _ = from_precision(precision, slope)
+    return Gaussian(at.mean + step.mean, step.scale)
 
 
 def mean_of(integral: Integral) -> Float[Array, "rows latents"]:

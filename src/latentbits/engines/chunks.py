@@ -7,6 +7,7 @@ how its rows happened to arrive.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import NamedTuple
 
 import jax
@@ -20,7 +21,8 @@ __all__ = ["Chunk", "Layout", "layout_for", "rechunk"]
 # one of a sixteenth of the next power of two, which wastes little.
 SMALLEST = 256
 FEWEST, LARGEST = 8, 2**18  # rows of a chunk, whatever the budget
-BUDGET = {"cpu": 2**24, "gpu": 2**29, "tpu": 2**29}  # bytes; on a CPU a chunk should stay in the cache
+CPU_BUDGET = 2**24  # bytes; on a CPU a chunk should stay in the cache
+SHARE = 16  # on other devices a chunk may take this part of the memory: few chunks, as each costs a launch
 
 
 class Layout(NamedTuple):
@@ -58,10 +60,18 @@ class Chunk(NamedTuple):
 
 def layout_for(row_floats: int, dtype: np.dtype, budget: int | None = None) -> Layout:
     """The largest power-of-two chunk whose E-step stays within a memory budget (bytes)."""
-    budget = budget or BUDGET.get(jax.default_backend(), BUDGET["cpu"])
+    budget = budget or _device_budget()
     rows = budget // max(1, row_floats * dtype.itemsize)
     rows = 1 << max(rows, 1).bit_length() - 1
     return Layout(int(np.clip(rows, FEWEST, LARGEST)), dtype)
+
+
+@cache
+def _device_budget() -> int:
+    if jax.default_backend() == "cpu":
+        return CPU_BUDGET
+    stats = jax.local_devices()[0].memory_stats() or {}
+    return max(CPU_BUDGET, stats.get("bytes_limit", 2**33) // SHARE)
 
 
 def rechunk(blocks: Iterable[np.ndarray], layout: Layout) -> Iterator[Chunk]:

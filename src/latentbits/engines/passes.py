@@ -108,8 +108,7 @@ def _prepare(
     return shared, tree.cast(params, dtype), tree.cast(shared, dtype)
 
 
-_widen = jax.jit(tree.widen)
-_add = jax.jit(tree.add)
+_add = jax.jit(lambda total, part: tree.add(tree.widen(total), part))
 
 
 def prepare(
@@ -133,7 +132,9 @@ def sum_blocks(
     given: Callable[[], Pass],
     row_states: dict[int, PyTree],
 ) -> Iterator[PyTree]:
-    """Sum the statistics of one pass; yields the float64 total of every update block, one where there are none.
+    """Sum the statistics of one pass; yields the total of every update block, one where there are none.
+
+    Totals are float64, but for a block of a single chunk, whose statistics come as they are.
 
     Parameters
     ----------
@@ -154,7 +155,7 @@ def sum_blocks(
         if engine.keeps_rows and model.start_rows is not None:
             row_states[chunk.number] = state
         with tree.double():
-            total = _widen(stats) if total is None else _add(total, stats)
+            total = stats if total is None else _add(total, stats)
         # the device may run behind, but by one chunk: otherwise a stream would pile up in its queue
         if waiting is not None:
             jax.block_until_ready(waiting)

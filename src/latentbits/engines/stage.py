@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Key, PyTree
 
@@ -59,6 +60,7 @@ class _Passed(NamedTuple):
     watched: dict[str, float]
     stats: PyTree
     ahead: _Position
+    done: bool
 
 
 class StageRun:
@@ -117,7 +119,7 @@ class StageRun:
                     reason = "max_time"
                     break
                 self.here, n_iter = passed.ahead, n_iter + 1
-                if self._done():
+                if passed.done:
                     reason, evaluates = "converged", False  # the point we stand on has not been evaluated yet
                     break
             if stage.comparable and not evaluates:
@@ -143,9 +145,11 @@ class StageRun:
         objective, n_rows, passed = 0.0, 0.0, None
         given = partial(self._given, iteration)
         for stats in sum_blocks(self.model, self.run.engine, self.layout, given, self.row_states):
-            value, watched, ahead = self._advance(stats, iteration)
-            objective, n_rows = objective + float(value), n_rows + float(stats.n_rows)
-            passed = _Passed(objective, n_rows, {k: float(x) for k, x in watched.items()}, stats, ahead)
+            told, ahead = self._advance(stats, iteration)
+            # one transfer for all that the loop wants to know
+            value, rows, done, watched = jax.device_get((told.value, stats.n_rows, told.done, told.watched))
+            objective, n_rows = objective + float(value), n_rows + float(rows)
+            passed = _Passed(objective, n_rows, {k: float(x) for k, x in watched.items()}, stats, ahead, bool(done))
             if self.minibatch:
                 self.here = ahead
                 if self.run.monitor.out_of_time:
@@ -155,16 +159,17 @@ class StageRun:
         self.run.monitor.check_rows(n_rows)
         return passed
 
-    def _advance(self, stats: PyTree, iteration: int) -> tuple[Array, dict[str, Array], _Position]:
+    def _advance(self, stats: PyTree, iteration: int) -> tuple[_Told, _Position]:
         here, now = self.here, self._clock(iteration)
         self.step += 1
         following = self._clock(iteration if self.minibatch else iteration + 1)
-        functions = (self.model.update, self.model.prepare, self.model.objective, self.model.watch)
+        model = self.model
+        functions = _Functions(model.update, model.prepare, model.objective, model.watch, model.done)
         with tree.double():
-            value, watched, position = _advance(
+            told, position = _advance(
                 functions, self.run.dtype, here.state, here.params, here.shared, stats, now, following
             )
-        return value, watched, _Position(*position)
+        return told, _Position(*position)
 
     def _given(self, iteration: int) -> Pass:
         return Pass(self.here.params_rows, self.here.shared_rows, self.row_key, np.uint32(iteration))
@@ -181,13 +186,9 @@ class StageRun:
         self._record(iteration, objective, {})
         return objective
 
-    def _done(self) -> bool:
-        with tree.double():
-            return self.model.done is not None and bool(call(self.model.done, self.here.state))
-
     def _objective(self, here: _Position, stats: PyTree) -> float:
         with tree.double():
-            return float(call(self.model.objective, here.params, here.shared, stats))
+            return float(call(self.model.objective, here.params, here.shared, tree.widen(stats)))
 
     def _record(self, iteration: int, objective: float, watched: dict[str, float]) -> None:
         monitor = self.run.monitor
@@ -198,9 +199,27 @@ class StageRun:
 # hyper-parameters share their compiled code.
 
 
+class _Functions(NamedTuple):
+    """Of a model: those of one step."""
+
+    update: Callable[..., Any]
+    prepare: Callable[..., Any]
+    objective: Callable[..., Any]
+    watch: Callable[..., Any]
+    done: Callable[..., Any] | None
+
+
+class _Told(NamedTuple):
+    """What a step tells the loop."""
+
+    value: Array
+    watched: dict[str, Array]
+    done: Array
+
+
 @partial(jax.jit, static_argnames=("functions", "dtype"))
 def _advance(
-    functions: tuple[Callable[..., Any], ...],
+    functions: _Functions,
     dtype: np.dtype,
     state: PyTree,
     params: PyTree,
@@ -208,13 +227,14 @@ def _advance(
     stats: PyTree,
     now: Clock,
     following: Clock,
-) -> tuple[Array, dict[str, Array], tuple[PyTree, ...]]:
+) -> tuple[_Told, tuple[PyTree, ...]]:
     """Objective, update and the preparation of the next pass in one compiled call."""
-    update, prepare_, objective, watch = functions
-    value, watched = objective(params, shared, stats), watch(params)
-    state, params = update(state, params, shared, stats, now.progress(UPDATE))
-    shared = prepare_(params, state, following.progress(PREPARE))
-    return value, watched, (params, state, shared, tree.cast(params, dtype), tree.cast(shared, dtype))
+    stats = tree.widen(stats)  # of a single chunk they come as they are
+    value, watched = functions.objective(params, shared, stats), functions.watch(params)
+    state, params = functions.update(state, params, shared, stats, now.progress(UPDATE))
+    shared = functions.prepare(params, state, following.progress(PREPARE))
+    done = jnp.asarray(False) if functions.done is None else functions.done(state)
+    return _Told(value, watched, done), (params, state, shared, tree.cast(params, dtype), tree.cast(shared, dtype))
 
 
 @partial(jax.jit, static_argnums=0)

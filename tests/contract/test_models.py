@@ -76,8 +76,8 @@ def e_step(case, params, table, first_row=0, dtype=FLOAT64):
             dtype,
         )
         model = case.model
-        state = None if model.start_rows is None else model.start_rows(params, shared, batch)
-        return tree.to_numpy(model.e_step(params, shared, batch, state)[0])
+        state = None if model.start_rows is None else jax.jit(model.start_rows)(params, shared, batch)
+        return tree.to_numpy(jax.jit(model.e_step)(params, shared, batch, state)[0])
 
 
 def test_statistics_add(case):
@@ -197,7 +197,9 @@ def test_samples_have_the_model_s_moments(case):
 
 
 def tolerance(case):
-    return 2e-4 if "trait" in case.name else 1e-9  # a quadrature of 7 nodes is that good
+    if case.name == "adaptive quadrature":
+        return 2e-4  # seven nodes are that good
+    return 1e-5 if "trait" in case.name else 1e-9  # as are twenty-one a dimension
 
 
 def log_likelihoods(case, params, table):

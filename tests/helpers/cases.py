@@ -9,6 +9,7 @@ import sketches
 
 from latentbits.core.model import Model
 from latentbits.models import mixture, product
+from latentbits.models.latent_trait import model as latent_trait
 
 
 class Case(NamedTuple):
@@ -50,6 +51,7 @@ SAMPLED = "its statistics are sampled: the objective is the joint probability of
 STEPS_BACK = "its optimiser may take a bad step and goes back at the next pass"
 TRUNCATED = "rows are left out by an evidence threshold, which moves"
 NO_HOLES = "the sketch leaves missing data out"
+ACCELERATED = "an extrapolated step may go too far, and is taken back at the next pass"
 NEWTON = "an M-step that is one Newton step may overshoot"
 
 CASES = [
@@ -69,8 +71,15 @@ CASES = [
     Case("noisy-OR", sketches.noisy_or(), bits(), {"missing": NO_HOLES, "monotone": SAMPLED, "row state": SAMPLED}),
     Case("RBM", sketches.rbm(), bits(), {"missing": NO_HOLES, "monotone": STEPS_BACK}),
     Case("RBM by minibatches", sketches.rbm(2, "minibatch"), bits(), {"missing": NO_HOLES, "monotone": STEPS_BACK}),
-    Case("latent trait", sketches.trait(), answers(), {"monotone": NEWTON}),
-    Case("latent trait with holes", sketches.trait(), answers(missing=0.2), {"monotone": NEWTON}),
+    Case("adaptive quadrature", sketches.trait(), answers(missing=0.2), {"monotone": NEWTON}),
+    Case("latent trait", latent_trait.model(1), answers(missing=0.1), {"monotone": ACCELERATED}),
+    Case(
+        "latent trait by the bound",
+        latent_trait.model(1, "variational", accelerate=False),
+        answers(missing=0.2),
+        {},
+    ),
+    Case("latent trait by sampling", latent_trait.model(2, "monte_carlo"), answers(), {"monotone": ACCELERATED}),
 ]
 
 

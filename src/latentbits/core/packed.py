@@ -74,6 +74,17 @@ def inverse_factor(
 
 
 def solve(packed: Float[Array, "rows pairs"], right: Float[Array, "rows size"]) -> Float[Array, "rows size"]:
-    """M^-1 right for positive definite M."""
-    inverse, _ = inverse_factor(packed)
-    return jnp.einsum("nij,ni->nj", inverse, jnp.einsum("nij,nj->ni", inverse, right))
+    """M^-1 right for positive definite M, where there are not many.
+
+    On a CPU by LAPACK, which needs no compilation; on a GPU, where its calls are slow to start, unrolled.
+    """
+
+    def unrolled(packed: Array, right: Array) -> Array:
+        inverse, _ = inverse_factor(packed)
+        return jnp.einsum("nij,ni->nj", inverse, jnp.einsum("nij,nj->ni", inverse, right))
+
+    def lapack(packed: Array, right: Array) -> Array:
+        factor = jax.scipy.linalg.cho_factor(unpack(packed, right.shape[1]), lower=True)
+        return jax.scipy.linalg.cho_solve(factor, right[..., None])[..., 0]
+
+    return jax.lax.platform_dependent(packed, right, cpu=lapack, default=unrolled)

@@ -28,7 +28,7 @@ from latentbits.models.latent_trait.columns import ALL_BITS, Columns
 
 __all__ = ["LatentTrait"]
 
-RUNAWAY = 25.0  # |w|: a bit whose log-odds change by that much over one standard deviation is no longer random
+RUNAWAY = 15.0  # |w|: a bit whose log-odds change by that much over one standard deviation is no longer random
 FEW_COLUMNS = 10  # per latent dimension
 LARGEST_INFORMATION = 6000  # parameters; the square of it in float64 is 288 MB
 

@@ -1,0 +1,298 @@
+"""LatentTrait as a user meets it: published fits, standard errors, scores, rotations, and awkward tables."""
+
+from __future__ import annotations
+
+import warnings
+
+import equinox as eqx
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from latentbits import LatentTrait, load, load_dataset
+from latentbits.data import toys
+
+
+def sigmoid(a):
+    return 1 / (1 + np.exp(-a))
+
+
+def answers(n=600, d=8, q=1, seed=0, scale=1.0):
+    rng = np.random.default_rng(seed)
+    w, b = scale * rng.lognormal(0, 0.3, (d, q)) * np.where(np.arange(d)[:, None] % q == np.arange(q), 1, 0.2), None
+    b = rng.normal(size=d)
+    z = rng.normal(size=(n, q))
+    return (rng.random((n, d)) < sigmoid(z @ w.T + b)).astype(float), w, b, z
+
+
+# ---------------------------------------------------------------- published fits
+
+
+def test_lsat6_two_parameters():
+    X = load_dataset("lsat6").X
+    m = LatentTrait(1, random_state=0).fit(X)
+    assert m.converged_
+    assert abs(m.log_likelihood(X) - -2466.653) < 0.01
+    np.testing.assert_allclose(m.components_[0], [0.8254, 0.7229, 0.8905, 0.6886, 0.6575], atol=0.005)
+    np.testing.assert_allclose(m.intercept_, [2.7730, 0.9902, 0.2492, 1.2848, 2.0536], atol=0.005)
+    errors = m.standard_errors(X)
+    np.testing.assert_allclose(errors.components[0], [0.2581, 0.1867, 0.2326, 0.1852, 0.2100], atol=0.01)
+    np.testing.assert_allclose(m.difficulty_, -m.intercept_ / m.components_[0])
+    np.testing.assert_array_equal(errors.discrimination, errors.components[0])
+    assert m.n_parameters_ == 10
+    np.testing.assert_allclose(m.aic(X), 2 * 10 + 2 * 2466.653, atol=0.02)
+    np.testing.assert_allclose(m.bic(X), 10 * np.log(1000) + 2 * 2466.653, atol=0.02)
+
+
+def test_lsat6_one_parameter():
+    X = load_dataset("lsat6").X
+    m = LatentTrait(1, equal_discrimination=True, random_state=0).fit(X)
+    assert abs(m.log_likelihood(X) - -2466.938) < 0.01
+    np.testing.assert_allclose(m.components_, 0.7551, atol=0.005)
+    np.testing.assert_allclose(m.standard_errors(X).components, 0.0694, atol=0.001)
+    assert m.n_parameters_ == 6
+
+
+def test_lsat7():
+    X = load_dataset("lsat7").X
+    m = LatentTrait(1, random_state=0).fit(X)
+    assert abs(m.log_likelihood(X) - -2658.805) < 0.01
+    np.testing.assert_allclose(m.components_[0], [0.9877, 1.0808, 1.7067, 0.7650, 0.7357], atol=0.005)
+    one = LatentTrait(1, equal_discrimination=True, random_state=0).fit(X)
+    assert abs(one.log_likelihood(X) - -2664.901) < 0.01
+
+
+@pytest.mark.real_data
+def test_ability16_with_missing_answers(real_data, monkeypatch):
+    monkeypatch.setenv("LATENTBITS_DATA", str(real_data))
+    X = load_dataset("ability16").X
+    m = LatentTrait(1, random_state=0).fit(X)
+    assert abs(m.log_likelihood(X) - -12612.7) < 0.2
+    two = LatentTrait(2, random_state=0).fit(X)
+    assert abs(two.log_likelihood(X) - -12453.27) < 0.05  # the same from every start, plain and accelerated
+
+
+@pytest.mark.real_data
+def test_usps_twos(real_data, monkeypatch):
+    monkeypatch.setenv("LATENTBITS_DATA", str(real_data))
+    X = load_dataset("usps_twos").X
+    m = LatentTrait(2, random_state=0).fit(X)
+    assert 104.5 < -m.score(X) < 105.6  # independent bits: 120.83
+
+
+# ---------------------------------------------------------------- recovery, errors, scores
+
+
+def test_standard_errors_cover_the_truth():
+    """Over 40 simulated tables about 95 % of the intervals of 1.96 errors hold the truth (5 standard errors: 0.88)."""
+    inside = []
+    for seed in range(40):
+        rng = np.random.default_rng(1000 + seed)
+        w, b = np.linspace(0.7, 1.6, 6), np.linspace(-1, 1, 6)
+        X = (rng.random((500, 6)) < sigmoid(rng.normal(size=(500, 1)) * w + b)).astype(float)
+        m = LatentTrait(1, random_state=0).fit(X)
+        errors = m.standard_errors(X)
+        inside += [np.abs(m.components_[0] - w) < 1.96 * errors.components[0]]
+        inside += [np.abs(m.intercept_ - b) < 1.96 * errors.intercept]
+    assert 0.90 < np.mean(inside) < 0.99
+
+
+def test_standard_errors_in_two_dimensions_are_those_of_the_curvature():
+    """The covariance is the inverse of minus the Hessian on the tangent space of the canonical rotation."""
+    X, *_ = answers(400, 6, 2, scale=1.5)
+    m = LatentTrait(2, random_state=0, dtype="float64", tol=1e-10).fit(X)
+    errors = m.standard_errors(X)
+    gram = m.components_ @ m.components_.T
+    np.testing.assert_allclose(gram[0, 1], 0, atol=1e-9)
+    # along the covariance's own directions a step of one standard deviation costs half a nat
+    values, vectors = np.linalg.eigh(errors.covariance)
+    assert np.sum(values > 1e-10) == 6 * 3 - 1
+    for place in (-3, -8):
+        step = 0.3 * np.sqrt(values[place]) * vectors[:, place].reshape(6, 3)
+        drop = [_moved(m, sign * step).log_likelihood(X) - m.log_likelihood(X) for sign in (1, -1)]
+        np.testing.assert_allclose(np.mean(drop), -0.5 * 0.09, rtol=0.05)
+
+
+def _moved(m, step):
+    other = LatentTrait(2, random_state=0, dtype="float64")
+    other.__dict__.update(m.__dict__)
+    moved = (m.params_.weights + step[:, :2], m.params_.bias + step[:, 2])
+    other.params_ = eqx.tree_at(lambda p: (p.weights, p.bias), m.params_, moved)
+    return other
+
+
+def test_scores_follow_the_latents_and_tell_their_errors():
+    X, _, _, z = answers(1500, 30, seed=2)
+    m = LatentTrait(1, random_state=0).fit(X)
+    for method in ("eap", "map"):
+        scores = m.scores(X, method)
+        away = (scores.value[:, 0] - z[:, 0]) / scores.error[:, 0]
+        assert 0.9 < np.sqrt(np.mean(away**2)) < 1.1
+    np.testing.assert_allclose(m.scores(X).value, m.transform(X), atol=1e-6)
+    with pytest.raises(ValueError, match="eap"):
+        m.scores(X, "ml")
+
+
+def test_the_bound_is_named_and_is_one():
+    X, *_ = answers(300, 10, 2)
+    m = LatentTrait(2, random_state=0).fit(X)
+    found = m.variational(X)
+    assert np.all(found.bound <= m.score_samples(X) + 1e-4)
+    assert found.mean.shape == (300, 2)
+    assert found.covariance.shape == (300, 2, 2)
+    v = LatentTrait(2, method="variational", random_state=0).fit(X)
+    np.testing.assert_allclose(v.variational(X).bound.sum(), v.history_.max(), rtol=1e-4)
+    assert v.log_likelihood(X) < m.log_likelihood(X) + 0.01
+
+
+def test_the_rotation_is_canonical_and_rotations_change_no_probability():
+    X, *_ = answers(1500, 12, 2, scale=2.0, seed=4)
+    m = LatentTrait(2, random_state=0).fit(X)
+    gram = m.components_ @ m.components_.T
+    assert abs(gram[0, 1]) < 1e-9 * gram[0, 0]
+    assert gram[0, 0] >= gram[1, 1]
+    assert np.all(m.components_.sum(1) >= 0)
+    Z = m.transform(X[:5])
+    plain = Z @ m.components_
+    for method in ("varimax", "promax", "oblimin"):
+        r = m.rotate(method)
+        np.testing.assert_allclose((Z @ r.matrix) @ r.components, plain, atol=1e-8)
+        np.testing.assert_allclose(np.diag(r.correlation), 1, atol=1e-8)
+        np.testing.assert_allclose(r.matrix.T @ r.matrix, r.correlation, atol=1e-8)
+        # simple structure: each column belongs to one latent
+        size = np.sort(np.abs(r.components), axis=0)
+        assert np.mean(size[0] / size[1]) < 0.4
+    assert abs(m.rotate("varimax").correlation[0, 1]) < 1e-8
+
+
+def test_item_information_is_the_curvature_of_the_likelihood():
+    X, *_ = answers(300, 5)
+    m = LatentTrait(1, random_state=0).fit(X)
+    z = np.linspace(-2, 2, 5)[:, None]
+    p = m.inverse_transform(z)
+    np.testing.assert_allclose(m.item_information(z), m.components_[0] ** 2 * p * (1 - p), rtol=1e-4)
+    with pytest.raises(ValueError, match="shape"):
+        m.item_information([0.0])
+
+
+@pytest.mark.parametrize(("flip", "right", "low", "high"), [(0.05, 0.99, 4.6, 5.2), (0.15, 0.90, 7.8, 8.4)])
+def test_three_noisy_prototypes_part(flip, right, low, high):
+    """The paper's first experiment: the prototype whose own posterior mean is nearest is the right one."""
+    shares, errors = [], []
+    for seed in range(4):
+        toy = toys.noisy_prototypes(n_per_prototype=200, n_features=16, flip=flip, random_state=seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # near-separable bits may run away
+            m = LatentTrait(2, method="variational", random_state=0).fit(toy.X)
+        places, own = m.variational(toy.X).mean, m.variational(toy.prototypes).mean
+        nearest = np.argmin(((places[:, None] - own[None]) ** 2).sum(-1), axis=1)
+        shares.append(np.mean(nearest == toy.labels))
+        errors.append(-m.score(toy.X))
+    assert np.mean(shares) >= right
+    assert low < np.mean(errors) < high
+
+
+# ---------------------------------------------------------------- awkward tables
+
+
+def test_a_constant_column_gets_no_weight_and_a_finite_bias():
+    X, *_ = answers(300, 6)
+    X[:, 2], X[:, 4] = 1, 0
+    m = LatentTrait(1, random_state=0).fit(X)
+    np.testing.assert_array_equal(m.components_[:, [2, 4]], 0)
+    p = m.inverse_transform([[0.0]])[0]
+    assert 0.99 < p[2] < 1
+    assert 0 < p[4] < 0.01
+    errors = m.standard_errors(X)
+    assert np.isnan(errors.intercept[[2, 4]]).all()
+    assert np.isfinite(errors.intercept[[0, 1, 3, 5]]).all()
+
+
+def test_rows_and_columns_without_an_observation():
+    X, *_ = answers(300, 6)
+    X[7] = np.nan
+    X[:, 3] = np.nan
+    m = LatentTrait(1, random_state=0).fit(X)
+    assert np.isfinite(m.components_).all()
+    assert abs(m.transform(X)[7, 0]) < 1e-4
+    assert abs(m.score_samples(X)[7]) < 1e-5
+    assert m.intercept_[3] == 0
+    np.testing.assert_allclose(m.complete(X)[:, 3], 0.5, atol=1e-6)
+    without = LatentTrait(1, random_state=0).fit(np.delete(np.delete(X, 7, 0), 3, 1))
+    np.testing.assert_allclose(np.delete(m.components_[0], 3), without.components_[0], atol=0.01)
+
+
+def test_two_identical_columns_warn_by_name_or_stay_finite():
+    X, *_ = answers(500, 6)
+    X[:, 5] = X[:, 4]
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    with pytest.warns(UserWarning, match="'e', 'f' run to infinity"):
+        m = LatentTrait(1, random_state=0).fit(frame)
+    assert np.isfinite(m.components_).all()
+    assert np.isfinite(m.score(frame))
+    held = LatentTrait(1, weight_prior=2.0, random_state=0).fit(frame)  # no warning: warnings are errors here
+    assert held.discrimination_.max() < 15
+
+
+def test_separable_bits_are_held_by_a_prior():
+    """Noiseless prototypes: maximum likelihood runs to infinity and says so; a weak prior keeps it finite."""
+    toy = toys.noisy_prototypes(n_per_prototype=60, n_features=12, flip=0.0, random_state=0)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        m = LatentTrait(2, random_state=0).fit(toy.X)
+    assert any("run to infinity" in str(w.message) for w in seen)
+    assert np.isfinite(m.components_).all()
+    assert m.score(toy.X) > -2  # log 3 = 1.1 nats tell which prototype
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        held = LatentTrait(2, weight_prior=3.0, random_state=0).fit(toy.X)
+    assert held.discrimination_.max() < 20
+    assert held.score(toy.X) > -3
+
+
+def test_more_columns_than_rows():
+    X, *_ = answers(25, 60)
+    m = LatentTrait(1, weight_prior=2.0, random_state=0).fit(X)
+    assert np.isfinite(m.components_).all()
+    assert np.isfinite(m.score(X))
+
+
+@pytest.mark.parametrize("q", [4, 5])
+def test_more_than_three_dimensions(q):
+    X, *_ = answers(800, 40, q, scale=2.0)
+    m = LatentTrait(q, random_state=0).fit(X)
+    total, error = m.log_likelihood(X, return_error=True)
+    assert 0 < error < 2
+    less = LatentTrait(2, random_state=0).fit(X)
+    assert total > less.log_likelihood(X) + 50
+    assert m.posterior(X[:3]).covariance.shape == (3, q, q)
+
+
+def test_sampling_em_needs_its_sample():
+    X, *_ = answers(500, 8)
+    few, many = (LatentTrait(1, method="monte_carlo", n_samples=k, random_state=0).fit(X) for k in (20, 2000))
+    best = LatentTrait(1, random_state=0).fit(X)
+    assert few.log_likelihood(X) < many.log_likelihood(X) <= best.log_likelihood(X) + 0.01
+    assert best.log_likelihood(X) - many.log_likelihood(X) < 0.5
+
+
+def test_a_seed_gives_the_same_fit_and_a_file_keeps_it(tmp_path):
+    X, *_ = answers(300, 8, 2)
+    a, b = (LatentTrait(2, random_state=3).fit(X) for _ in range(2))
+    np.testing.assert_array_equal(a.components_, b.components_)
+    a.save(tmp_path / "m.safetensors")
+    c = load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(a.components_, c.components_)
+    np.testing.assert_array_equal(a.score_samples(X), c.score_samples(X))
+
+
+def test_messages():
+    X, *_ = answers(50, 5)
+    with pytest.raises(ValueError, match="n_components must be 1, got 2"):
+        LatentTrait(2, equal_discrimination=True).fit(X)
+    with pytest.raises(ValueError, match="method"):
+        LatentTrait(method="laplace").fit(X)
+    m = LatentTrait(1, random_state=0).fit(X)
+    with pytest.raises(ValueError, match="varimax, promax, oblimin"):
+        m.rotate("quartimax")

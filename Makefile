@@ -28,8 +28,9 @@ $(VENV)/installed-%: pyproject.toml | $(BIN)/python
 explore: $(VENV)/installed-plot
 	$(BIN)/latentbits explore
 
+# Two workers; a file stays with one, which compiles what its tests share once.
 test: $(VENV)/installed-test
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

@@ -25,10 +25,11 @@ from latentbits.models.latent_trait import columns as kinds
 from latentbits.models.latent_trait import information, variational
 from latentbits.models.latent_trait import model as latent_trait
 from latentbits.models.latent_trait.columns import ALL_BITS, Columns
+from latentbits.models.latent_trait.quadrature import MOST_GRID
 
 __all__ = ["LatentTrait"]
 
-RUNAWAY = 15.0  # |w|: a bit whose log-odds change by that much over one standard deviation is no longer random
+RUNAWAY = 10.0  # |w|: a bit whose log-odds change by that much over one standard deviation is no longer random
 FEW_COLUMNS = 10  # per latent dimension
 LARGEST_INFORMATION = 6000  # parameters; the square of it in float64 is 288 MB
 
@@ -222,6 +223,7 @@ class LatentTrait(LatentModel):
             n_samples=int(self.n_samples),
             n_nodes=None if self.n_nodes is None else int(self.n_nodes),
             accelerate=bool(self.accelerate),
+            settle=self.tol >= 1e-7,
         )
 
     def _columns(self) -> Columns:
@@ -232,6 +234,11 @@ class LatentTrait(LatentModel):
             raise ValueError(
                 f"equal_discrimination=True is the one-parameter model, which has one latent dimension: "
                 f"n_components must be 1, got {self.n_components}"
+            )
+        if self.n_components > MOST_GRID and self.n_nodes is not None and not 5 <= self.n_nodes <= 14:
+            raise ValueError(
+                f"n_nodes must be between 5 and 14 above {MOST_GRID} latent dimensions, where 2 to that power is the "
+                f"number of points, got {self.n_nodes}"
             )
         if self.column_types is None:
             self._encoding = None
@@ -271,7 +278,8 @@ class LatentTrait(LatentModel):
         else:
             self._expose_kinds(self._encoding)
         self._sample_dtype = np.uint8 if self._encoding is None else np.float64
-        free = weights.size - q * (q - 1) // 2
+        rank = min(weights.shape)
+        free = len(weights) * rank - rank * (rank - 1) // 2
         self.n_parameters_ = (1 if self.equal_discrimination else free) + bias.size + self.params_.log_variance.size
         self._n_features_out = q
 
@@ -404,6 +412,27 @@ class LatentTrait(LatentModel):
         mean, covariance, bound = self._map_rows(_variational_rows(self._columns()), X)
         return Variational(mean, covariance, np.asarray(bound, np.float64))
 
+    def log_likelihood(self, X: Any, return_error: bool = False) -> float | tuple[float, float]:
+        """Log-likelihood of a table: the sum over its rows, in nats.
+
+        Up to three dimensions by adaptive quadrature: the error is what fewer nodes would have changed, added up over
+        the rows, as errors of a rule are no chance.  Above, by importance sampling: the error is a standard error.
+        Steep bits make both larger; at ``|w|`` above 10 or so trust the error rather than the digits.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+        return_error : bool, default=False
+            Also return the error.
+        """
+        if self.n_components > MOST_GRID:
+            return super().log_likelihood(X, return_error)
+        rows = self.log_likelihoods(X)
+        total = float(np.sum(rows.value, dtype=np.float64))
+        rounding = float(np.finfo(self._dtype()).eps) * abs(total)
+        return (total, float(np.sum(rows.error, dtype=np.float64)) + rounding) if return_error else total
+
     def scores(self, X: Any, method: str = "eap") -> Scores:
         """Latents of each row with their standard errors.
 
@@ -461,7 +490,17 @@ class LatentTrait(LatentModel):
         layout = layout_for(information.row_floats(q, d), double)
         (stats,) = sum_blocks(summing, engine, layout, lambda: given, {})
         precision = 0.0 if self.weight_prior is None else 1 / float(self.weight_prior) ** 2
-        free = np.any(weights != 0, axis=1)  # a constant column has weights of 0 exactly, and no finite bias
+        steep = np.linalg.norm(weights, axis=1) > RUNAWAY
+        ones, observed = np.asarray(stats.ones), np.asarray(stats.observed)
+        free = (ones > 0) & (ones < observed) & ~steep
+        if steep.any():
+            names = [self._name(i) for i in np.flatnonzero(steep).tolist()]
+            warnings.warn(
+                f"the weights of {_listed(names)} run to infinity: they have no standard errors (NaN), and those of "
+                "the other columns hold them fixed. weight_prior=3, say, keeps them finite",
+                UserWarning,
+                stacklevel=2,
+            )
         try:
             covariance = information.covariance(
                 np.asarray(stats.information), weights, free, bool(self.equal_discrimination), precision
@@ -469,7 +508,7 @@ class LatentTrait(LatentModel):
         except np.linalg.LinAlgError:
             warnings.warn(
                 "the observed information is not positive definite, so there are no standard errors (NaN): the fit has "
-                "not converged, or some weights run to infinity, or there are more latents than the data can tell",
+                "not converged, or there are more latents than the data can tell",
                 UserWarning,
                 stacklevel=2,
             )

@@ -117,7 +117,7 @@ def rotate(weights: np.ndarray, method: str) -> Rotation:
     q = weights.shape[1]
     if q == 1:
         return Rotation(weights.T.copy(), np.eye(1), np.eye(1))
-    library = import_extra("statsmodels.multivariate.factor_rotation", extra="rotate", purpose="rotations")
+    library = import_extra("statsmodels.multivariate.factor_rotation", extra="rotate", purpose="rotation")
     start = loadings(weights)
     if method == "oblimin":
         _, latent = library.rotate_factors(start, "oblimin", 0.0, "oblique")  # gamma = 0: direct quartimin

@@ -30,9 +30,11 @@ __all__ = ["Stats", "covariance", "e_step", "row_floats"]
 
 
 class Stats(eqx.Module):
-    """The information, over (w_1, b_1, w_2, b_2, ...)."""
+    """The information, over (w_1, b_1, w_2, b_2, ...), and how often each bit is set and seen."""
 
     n_rows: Float[Array, ""]
+    ones: Float[Array, " columns"]
+    observed: Float[Array, " columns"]
     information: Float[Array, "params params"]
 
 
@@ -63,7 +65,7 @@ def e_step(q: int) -> Callable[..., tuple[Stats, None]]:
         blocks = unpack(stats.bits.curvature, q + 1)
         complete = jnp.einsum("dij,de->diej", blocks, jnp.eye(d, dtype=blocks.dtype)).reshape(d * (q + 1), -1)
         missing = scores.T @ scores - (batch.weight[:, None] * mean).T @ mean
-        return Stats(batch.weight.sum(), complete - missing), None
+        return Stats(batch.weight.sum(), stats.bits.ones, stats.bits.observed, complete - missing), None
 
     return summed
 
@@ -85,7 +87,7 @@ def covariance(
     weights
         (d, q), at the estimate, in the rotation with orthogonal components.
     free
-        (d,) which columns have a finite estimate.
+        (d,) which columns have a finite estimate; the others are held where they are.
     tied
         All columns share one weight.
     precision
@@ -97,38 +99,35 @@ def covariance(
         Where the information is not positive definite on what is identified.
     """
     d, q = weights.shape
-    size = d * (q + 1)
     is_weight = np.tile(np.arange(q + 1) < q, d)
     total = information + precision * np.diag(is_weight.astype(float))
-    basis = _tangents(weights, tied)
     kept = np.repeat(free, q + 1)
     if tied:
         kept = kept | is_weight
-    basis = basis[:, np.abs(basis[~kept]).sum(0) == 0] if not kept.all() else basis
+    basis = _tangents(weights, tied, kept)
     inner = basis.T @ total @ basis
-    factor = np.linalg.cholesky((inner + inner.T) / 2)
-    half = np.linalg.solve(factor, basis.T)
+    half = np.linalg.solve(np.linalg.cholesky((inner + inner.T) / 2), basis.T)
     spread = half.T @ half
     spread[~kept] = spread[:, ~kept] = np.nan
-    return spread.reshape(size, size)
+    return spread
 
 
-def _tangents(weights: np.ndarray, tied: bool) -> np.ndarray:
-    """Directions in which the parameters can move while they stay identified, as columns."""
+def _tangents(weights: np.ndarray, tied: bool, kept: np.ndarray) -> np.ndarray:
+    """Directions in which the parameters that are kept can move while they stay identified, as columns."""
     d, q = weights.shape
     if tied:
         basis = np.zeros((2 * d, d + 1))
         basis[0::2, 0] = 1
         basis[1::2, 1:] = np.eye(d)
-        return basis
-    if q == 1:
-        return np.eye(2 * d)
-    constraints = []
+        return basis[:, np.append(True, kept[1::2])]
+    constraints = list(np.eye(d * (q + 1))[~kept])
     for j in range(q):
         for k in range(j + 1, q):
             # component j . component k = 0
             slope = np.zeros((d, q + 1))
             slope[:, j], slope[:, k] = weights[:, k], weights[:, j]
-            constraints.append(slope.ravel())
-    _, _, vectors = np.linalg.svd(np.array(constraints))
-    return vectors[len(constraints) :].T
+            constraints.append(slope.ravel() * kept)
+    if not constraints:
+        return np.eye(d * (q + 1))
+    turned, _ = np.linalg.qr(np.array(constraints).T, mode="complete")
+    return turned[:, len(constraints) :]

@@ -48,9 +48,11 @@ __all__ = ["METHODS", "Posterior", "model"]
 
 METHODS = ("auto", "variational", "quadrature", "monte_carlo")
 LONGEST_STEP = 4.0  # of a column, in log-odds: where bits are separable, their curvature vanishes
-NOISE, SETTLED = 5e-6, 1e-7  # see State; nats a row, where columns are many
+NOISE = 5e-6  # see State; where columns are many
+SETTLED_MANY, SETTLED_FEW = 1e-7, 1e-8  # see State; where columns are few, slow directions hide behind a small gain
 MEMORY = 5  # former steps that Anderson's method looks back on
-PATIENCE = 3  # passes without gain: a step that is taken back, and the one after it
+PATIENCE = 5  # passes without gain: a bold step, a cautious one and shorter ones, each taken back
+LEAST_WEIGHT = 0.5  # root mean square of a component where quadrature begins
 
 
 class Posterior(eqx.Module):
@@ -156,8 +158,12 @@ def init_params(n_components: int, columns: Columns, tied: bool, key: Key[Array,
     loadings = loadings * jnp.sqrt(jnp.minimum(1, 0.6 / jnp.maximum(share, 1e-12)))
     share = jnp.minimum(share, 0.6)
     slopes = loadings / jnp.sqrt(1 - share)
-    mean = jnp.clip(summary.mean[at], 0.001, 0.999)
+    mean, seen = summary.mean[at], summary.observed[at]
+    # half a bit away from 0 and 1, which is where the M-step leaves a column that is constant
+    mean = jnp.clip(mean, 0.5 / (seen + 1), 1 - 0.5 / (seen + 1))
     n_bits = len(at)
+    varies = (summary.variance[at] > 0) & (seen > 0)
+    slopes = slopes.at[:n_bits].multiply(varies[:, None])
     bits = jnp.ones((n_bits, 1)) if tied else 1.7 * slopes[:n_bits]
     bias = (jnp.log(mean) - jnp.log1p(-mean)) * jnp.sqrt(1 + jnp.sum(slopes[:n_bits] ** 2, 1))
     weights = [bits, loadings[n_bits : n_bits + len(real)], slopes[n_bits + len(real) :]]
@@ -171,6 +177,17 @@ def init_params(n_components: int, columns: Columns, tied: bool, key: Key[Array,
     )
 
 
+def awake(key: Key[Array, ""], params: Params, state: Any) -> Params:
+    """Lengthen components that the bound has let fall asleep.
+
+    Where bits are unbalanced or few, the optimum of the bound can be w = 0, which is a stationary point of the
+    likelihood too: EM would stay there.  Their directions are kept.
+    """
+    size = jnp.sqrt(jnp.mean(params.weights**2, 0))
+    longer = jnp.maximum(LEAST_WEIGHT / jnp.maximum(size, 1e-12), 1)
+    return eqx.tree_at(lambda p: p.weights, params, params.weights * longer)
+
+
 @cache
 def model(
     n_components: int = 2,
@@ -181,6 +198,7 @@ def model(
     n_samples: int = 500,
     n_nodes: int | None = None,
     accelerate: bool = True,
+    settle: bool = True,
 ) -> Model:
     """A latent trait model.
 
@@ -203,6 +221,9 @@ def model(
         Nodes a dimension to learn with (above three dimensions: 2 to that power in all); None chooses.
     accelerate
         Parameter expansion and Anderson's method; without, EM is the paper's.
+    settle
+        A quadrature stage may end by the gain that its next step promises, which saves the passes that would show
+        that there was none; False goes by the objective alone, for tolerances below 1e-7.
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {METHODS}, got {method!r}")
@@ -217,7 +238,8 @@ def model(
         flat, _ = ravel_pytree(params)
         # with many columns few nodes are used, and posteriors are narrow, so that EM hardly crawls
         many = on_grid and len(params.bias) >= quadrature.MANY_COLUMNS
-        noise, settled = jnp.asarray(NOISE if many else 0.0), jnp.asarray(SETTLED if many else 0.0)
+        noise = jnp.asarray(NOISE if many else 0.0)
+        settled = jnp.asarray((SETTLED_MANY if many else SETTLED_FEW) if settle and on_grid else 0.0)
         longest, unknown = jnp.asarray(LONGEST_STEP), jnp.asarray(jnp.inf)
         return State(anderson.start(flat, 2, MEMORY), _no_move(q), longest, noise, unknown, settled)
 
@@ -299,7 +321,7 @@ def model(
                 quadrature.integrate(columns, params, rows, at, rule).log_likelihood
                 for rule in quadrature.accurate_rules(q, batch.values.shape[1])
             )
-            error = jnp.abs(value - rough)  # of the rougher rule, so more than that of the value
+            error = 2 * jnp.abs(value - rough)  # for steep bits errors fall as 1 / nodes: the same again, and a reserve
         else:
             value, error = quadrature.importance(columns, params, rows, at, batch.keys)
         return LogLikelihood(value, error, jnp.zeros((), value.dtype))
@@ -358,7 +380,7 @@ def model(
     )
     stages: dict[str, tuple[Stage, ...]] = {
         # the optimum of the bound is not the goal: near it is near enough to go on
-        "auto": (learn_variational._replace(tol=1e-4), learn_quadrature),
+        "auto": (learn_variational._replace(tol=1e-4), learn_quadrature._replace(begin=awake)),
         "variational": (learn_variational,),
         "quadrature": (learn_quadrature,),
         "monte_carlo": (learn_by_sample,),

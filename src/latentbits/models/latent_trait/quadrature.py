@@ -92,7 +92,7 @@ def _nodes(q: int, d: int) -> int:
 def accurate_rules(q: int, d: int) -> tuple[Rule, Rule]:
     """Nodes to tell a likelihood or a posterior with, and fewer, to tell how accurate that is."""
     few = d < MANY_COLUMNS
-    fine, coarse = {1: (41, 31) if few else (21, 15), 2: (21, 15) if few else (13, 9), 3: (11, 8) if few else (7, 5)}[q]
+    fine, coarse = {1: (81, 41) if few else (31, 15), 2: (21, 11) if few else (13, 7), 3: (11, 6) if few else (7, 4)}[q]
     return gauss_hermite(fine, q), gauss_hermite(coarse, q)
 
 
@@ -156,7 +156,7 @@ def start(columns: Columns, params: Params, rows: Rows, refine: int = 2) -> Gaus
     """The posterior of a row that has no former one: the variational one, its mean corrected by small rules."""
     q = params.weights.shape[1]
     at = converge(columns, params, rows, most=30, tolerance=1e-2)
-    small = gauss_hermite(3, q) if q <= MOST_GRID else quasi_monte_carlo(32, q)
+    small = gauss_hermite(3, q) if q <= MOST_GRID else quasi_monte_carlo(32 if q <= 6 else 128, q)
     for _ in range(refine):
         at = placed(columns, params, rows, at)
         at = Gaussian(mean_of(integrate(columns, params, rows, at, small)), at.scale)

@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 .PHONY: explore test lint bench docs clean help
 
 help:
-	@echo "make explore   install into .venv, fit the bundled digits, write a picture"
+	@echo "make explore   install into .venv, fit the bundled digits, write two pictures"
 	@echo "make test      install what the tests need and run them"
 	@echo "make lint      ruff, types, import layers"
 	@echo "make bench     the benchmarks, as ratios against the peers"

@@ -248,7 +248,7 @@ def test_binarize_cuts_and_keeps_holes():
         (lambda: [np.zeros(3)], DataError, "must be 2-dimensional"),
         (None, ValueError, "2D array|array"),
     ],
-    ids=str,
+    ids=lambda x: x if isinstance(x, str) else type(x).__name__,
 )
 def test_bad_input_is_told_apart(X, error, message):
     with pytest.raises(error, match=message):

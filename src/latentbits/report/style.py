@@ -49,8 +49,9 @@ STYLE: Any = {
     "figure.facecolor": PAPER,
     "savefig.facecolor": PAPER,
 }
-# Okabe and Ito's, that the colour-blind can tell apart, without yellow, which white paper swallows
-PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#22303c")
+# Okabe and Ito's, that the colour-blind can tell apart, without yellow, which white paper swallows; and three more, so
+# that ten digits have ten colours
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#22303c", "#6a3d9a", "#8c510a", "#9aa51e")
 SMALL = 8.0  # points: names within a picture
 
 

@@ -51,7 +51,7 @@ def test_shapes_and_types(estimator, X):
     assert m.score(X) == pytest.approx(m.score_samples(X).mean())
     total, error = m.log_likelihood(X, return_error=True)
     assert total == m.log_likelihood(X) == pytest.approx(m.score_samples(X).sum())
-    assert 0 <= error < 1e-4 * abs(total)
+    assert 0 <= error < 1e-3 * abs(total)
     assert error == 0 or isinstance(m, LatentTrait)  # whose integral is a sum over nodes
     sample = m.sample(40, random_state=0)
     assert sample.shape == (40, 6)

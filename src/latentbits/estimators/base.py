@@ -243,11 +243,12 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         rows = self.log_likelihoods(X)
         total = float(np.sum(rows.value, dtype=np.float64))
-        if not return_error:
-            return total
+        return (total, self._error_of_sum(rows)) if return_error else total
+
+    def _error_of_sum(self, rows: LogLikelihood) -> float:
         own = float(np.sum(np.square(rows.error, dtype=np.float64)))
         common = len(rows.value) * float(np.max(rows.common_error))
-        return total, float(np.sqrt(own + common**2))
+        return float(np.sqrt(own + common**2))
 
     def complete(self, X: Any) -> Any:
         """Fill in the missing bits with P(bit = 1 | the observed bits of the row); observed bits are kept.

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from latentbits.core.model import Model
+from latentbits.core.model import LogLikelihood, Model
 from latentbits.engines.chunks import layout_for
 from latentbits.engines.fit import FitResult, seed_key
 from latentbits.engines.passes import Engine, start_pass, sum_blocks
@@ -412,26 +412,11 @@ class LatentTrait(LatentModel):
         mean, covariance, bound = self._map_rows(_variational_rows(self._columns()), X)
         return Variational(mean, covariance, np.asarray(bound, np.float64))
 
-    def log_likelihood(self, X: Any, return_error: bool = False) -> float | tuple[float, float]:
-        """Log-likelihood of a table: the sum over its rows, in nats.
-
-        Up to three dimensions by adaptive quadrature: the error is what fewer nodes would have changed, added up over
-        the rows, as errors of a rule are no chance.  Above, by importance sampling: the error is a standard error.
-        Steep bits make both larger; at ``|w|`` above 10 or so trust the error rather than the digits.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
-        return_error : bool, default=False
-            Also return the error.
-        """
+    def _error_of_sum(self, rows: LogLikelihood) -> float:
         if self.n_components > MOST_GRID:
-            return super().log_likelihood(X, return_error)
-        rows = self.log_likelihoods(X)
-        total = float(np.sum(rows.value, dtype=np.float64))
-        rounding = float(np.finfo(self._dtype()).eps) * abs(total)
-        return (total, float(np.sum(rows.error, dtype=np.float64)) + rounding) if return_error else total
+            return super()._error_of_sum(rows)  # of importance sampling: chance, which averages out
+        rounding = float(np.finfo(self._dtype()).eps) * abs(float(np.sum(rows.value, dtype=np.float64)))
+        return float(np.sum(rows.error, dtype=np.float64)) + rounding  # of a rule: all of one sign, for all we know
 
     def scores(self, X: Any, method: str = "eap") -> Scores:
         """Latents of each row with their standard errors.
@@ -490,7 +475,8 @@ class LatentTrait(LatentModel):
         layout = layout_for(information.row_floats(q, d), double)
         (stats,) = sum_blocks(summing, engine, layout, lambda: given, {})
         precision = 0.0 if self.weight_prior is None else 1 / float(self.weight_prior) ** 2
-        steep = np.linalg.norm(weights, axis=1) > RUNAWAY
+        # under a prior a steep weight is an estimate like any other
+        steep = (np.linalg.norm(weights, axis=1) > RUNAWAY) & (self.weight_prior is None)
         ones, observed = np.asarray(stats.ones), np.asarray(stats.observed)
         free = (ones > 0) & (ones < observed) & ~steep
         if steep.any():

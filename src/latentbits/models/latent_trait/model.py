@@ -36,10 +36,10 @@ from jaxtyping import Array, Float, Key
 from latentbits.core import anderson
 from latentbits.core.anderson import Anderson
 from latentbits.core.batch import Batch
-from latentbits.core.model import LogLikelihood, Model, Progress, Stage, Summary
+from latentbits.core.model import LogLikelihood, Model, Progress, Stage
 from latentbits.core.packed import inverse_factor, pairs, unpack
+from latentbits.models.latent_trait import beginning, quadrature, sampling, variational
 from latentbits.models.latent_trait import columns as kinds
-from latentbits.models.latent_trait import quadrature, sampling, variational
 from latentbits.models.latent_trait.columns import ALL_BITS, Columns, Params, Stats
 from latentbits.models.latent_trait.gaussians import Gaussian
 from latentbits.models.latent_trait.reals import SMALLEST_VARIANCE
@@ -52,7 +52,6 @@ NOISE = 5e-6  # see State; where columns are many
 SETTLED_MANY, SETTLED_FEW = 1e-7, 1e-8  # see State; where columns are few, slow directions hide behind a small gain
 MEMORY = 5  # former steps that Anderson's method looks back on
 PATIENCE = 5  # passes without gain: a bold step, a cautious one and shorter ones, each taken back
-LEAST_WEIGHT = 0.5  # root mean square of a component where quadrature begins
 
 
 class Posterior(eqx.Module):
@@ -121,71 +120,6 @@ def expansion(stats: Stats) -> Move:
 def _back(move: Move, posterior: Gaussian) -> Gaussian:
     """A posterior in the coordinates before the move, which the E-step is about to make."""
     return posterior.moved(move.inverse, -move.shift @ move.matrix)
-
-
-def init_params(n_components: int, columns: Columns, tied: bool, key: Key[Array, ""], summary: Summary) -> Params:
-    """Principal axes of the standardised columns of a sample of rows, as if they were factors.
-
-    The subspace is found by a few power iterations from a random start, so restarts begin apart where it is unclear.
-    """
-    real = np.asarray(columns.continuous, int)
-    at = np.arange(len(summary.mean)) if columns.binary is None else np.asarray(columns.binary, int)
-    spread = jnp.sqrt(jnp.maximum(summary.variance, 1e-6))
-    # a continuous column may be in any unit; a constant one has none
-    variance = summary.variance[real]
-    spread = spread.at[real].set(jnp.sqrt(jnp.where(variance > 0, variance, 1.0)))
-    table = jnp.where(summary.sample_observed > 0, (summary.sample - summary.mean) / spread, 0)
-    names = [table[:, at], table[:, real]]
-    log_odds = []
-    for column, n in zip(columns.categorical, columns.n_classes):
-        codes = jnp.arange(n, dtype=table.dtype)
-        seen = summary.sample_observed[:, column, None] > 0
-        chosen = (summary.sample[:, column, None] == codes) & seen
-        share = (chosen.sum(0) + 0.5) / (seen.sum() + 0.5 * n)
-        names.append(jnp.where(seen, (chosen - share) / jnp.sqrt(share * (1 - share)), 0)[:, 1:])
-        log_odds.append(jnp.log(share[1:]) - jnp.log(share[0]))
-    table = jnp.concatenate(names, 1)
-    n, d = table.shape
-    basis = jax.random.normal(key, (d, n_components), table.dtype)
-    for _ in range(6):
-        basis = jnp.linalg.qr(table.T @ (table @ basis))[0]
-    projected = table @ basis
-    values, vectors = jnp.linalg.eigh(projected.T @ projected / n)
-    # communalities as in a principal factor analysis, away from 1; 0.3 keeps every start a little off the saddle at 0
-    loadings = (basis @ vectors) * jnp.sqrt(jnp.maximum(values - 1, 0.3))
-    loadings = loadings[:, :n_components] if d >= n_components else jnp.pad(loadings, [(0, 0), (0, n_components - d)])
-    share = jnp.sum(loadings**2, 1, keepdims=True)
-    loadings = loadings * jnp.sqrt(jnp.minimum(1, 0.6 / jnp.maximum(share, 1e-12)))
-    share = jnp.minimum(share, 0.6)
-    slopes = loadings / jnp.sqrt(1 - share)
-    mean, seen = summary.mean[at], summary.observed[at]
-    # half a bit away from 0 and 1, which is where the M-step leaves a column that is constant
-    mean = jnp.clip(mean, 0.5 / (seen + 1), 1 - 0.5 / (seen + 1))
-    n_bits = len(at)
-    varies = (summary.variance[at] > 0) & (seen > 0)
-    slopes = slopes.at[:n_bits].multiply(varies[:, None])
-    bits = jnp.ones((n_bits, 1)) if tied else 1.7 * slopes[:n_bits]
-    bias = (jnp.log(mean) - jnp.log1p(-mean)) * jnp.sqrt(1 + jnp.sum(slopes[:n_bits] ** 2, 1))
-    weights = [bits, loadings[n_bits : n_bits + len(real)], slopes[n_bits + len(real) :]]
-    biases = [bias, jnp.zeros(len(real), bias.dtype), *log_odds]
-    return Params(
-        jnp.concatenate(weights),
-        jnp.concatenate(biases),
-        jnp.log(1 - share[n_bits : n_bits + len(real), 0]),
-        summary.mean[real],
-        spread[real],
-    )
-
-
-def awake(key: Key[Array, ""], params: Params, state: Any) -> Params:
-    """Lengthen components that the bound has let fall asleep.
-
-    Where bits are unbalanced or few, the optimum of the bound can be w = 0, which is a stationary point of the
-    likelihood too: EM would stay there.  Their directions are kept.
-    """
-    size = jnp.sqrt(jnp.mean(params.weights**2, 0))
-    longer = jnp.maximum(LEAST_WEIGHT / jnp.maximum(size, 1e-12), 1)
-    return eqx.tree_at(lambda p: p.weights, params, params.weights * longer)
 
 
 @cache
@@ -291,7 +225,8 @@ def model(
         if columns != ALL_BITS:
             return state, ahead
         step = jnp.concatenate([ahead.weights - params.weights, (ahead.bias - params.bias)[:, None]], 1)
-        gain = jnp.abs(jnp.sum(stats.bits.gradient * step)) / (2 * stats.n_rows)
+        gradient = stats.bits.gradient.at[:, :q].add(-precision * params.weights)
+        gain = jnp.abs(jnp.sum(gradient * step)) / (2 * stats.n_rows)
         refused = state.anderson.refused > 0
         return eqx.tree_at(lambda s: s.gain, state, jnp.where(refused, jnp.inf, gain)), ahead
 
@@ -380,14 +315,14 @@ def model(
     )
     stages: dict[str, tuple[Stage, ...]] = {
         # the optimum of the bound is not the goal: near it is near enough to go on
-        "auto": (learn_variational._replace(tol=1e-4), learn_quadrature._replace(begin=awake)),
+        "auto": (learn_variational._replace(tol=1e-4), learn_quadrature._replace(begin=beginning.awake)),
         "variational": (learn_variational,),
         "quadrature": (learn_quadrature,),
         "monte_carlo": (learn_by_sample,),
     }
     return Model(
         name="latent trait",
-        init=partial(init_params, q, columns, equal_discrimination),
+        init=partial(beginning.init_params, q, columns, equal_discrimination),
         prepare=prepare,
         e_step=e_step_quadrature,
         update=update,

@@ -1,0 +1,83 @@
+"""Where learning begins: parameters from the principal axes of a sample of rows, and no stage at a standstill."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Key
+
+from latentbits.core.model import Summary
+from latentbits.models.latent_trait.columns import Columns, Params
+
+__all__ = ["awake", "init_params"]
+
+LEAST_WEIGHT = 0.5  # root mean square of a component where quadrature begins
+
+
+def init_params(n_components: int, columns: Columns, tied: bool, key: Key[Array, ""], summary: Summary) -> Params:
+    """Principal axes of the standardised columns of a sample of rows, as if they were factors.
+
+    The subspace is found by a few power iterations from a random start, so restarts begin apart where it is unclear.
+    """
+    real = np.asarray(columns.continuous, int)
+    at = np.arange(len(summary.mean)) if columns.binary is None else np.asarray(columns.binary, int)
+    spread = jnp.sqrt(jnp.maximum(summary.variance, 1e-6))
+    # a continuous column may be in any unit; a constant one has none
+    variance = summary.variance[real]
+    spread = spread.at[real].set(jnp.sqrt(jnp.where(variance > 0, variance, 1.0)))
+    table = jnp.where(summary.sample_observed > 0, (summary.sample - summary.mean) / spread, 0)
+    names = [table[:, at], table[:, real]]
+    log_odds = []
+    for column, n in zip(columns.categorical, columns.n_classes):
+        codes = jnp.arange(n, dtype=table.dtype)
+        seen = summary.sample_observed[:, column, None] > 0
+        chosen = (summary.sample[:, column, None] == codes) & seen
+        share = (chosen.sum(0) + 0.5) / (seen.sum() + 0.5 * n)
+        names.append(jnp.where(seen, (chosen - share) / jnp.sqrt(share * (1 - share)), 0)[:, 1:])
+        log_odds.append(jnp.log(share[1:]) - jnp.log(share[0]))
+    table = jnp.concatenate(names, 1)
+    n, d = table.shape
+    basis = jax.random.normal(key, (d, n_components), table.dtype)
+    for _ in range(6):
+        basis = jnp.linalg.qr(table.T @ (table @ basis))[0]
+    projected = table @ basis
+    values, vectors = jnp.linalg.eigh(projected.T @ projected / n)
+    # communalities as in a principal factor analysis, away from 1; 0.3 keeps every start a little off the saddle at 0
+    loadings = (basis @ vectors) * jnp.sqrt(jnp.maximum(values - 1, 0.3))
+    loadings = loadings[:, :n_components] if d >= n_components else jnp.pad(loadings, [(0, 0), (0, n_components - d)])
+    share = jnp.sum(loadings**2, 1, keepdims=True)
+    loadings = loadings * jnp.sqrt(jnp.minimum(1, 0.6 / jnp.maximum(share, 1e-12)))
+    share = jnp.minimum(share, 0.6)
+    slopes = loadings / jnp.sqrt(1 - share)
+    mean, seen = summary.mean[at], summary.observed[at]
+    # half a bit away from 0 and 1, which is where the M-step leaves a column that is constant
+    mean = jnp.clip(mean, 0.5 / (seen + 1), 1 - 0.5 / (seen + 1))
+    n_bits = len(at)
+    varies = (summary.variance[at] > 0) & (seen > 0)
+    slopes = slopes.at[:n_bits].multiply(varies[:, None])
+    bits = jnp.ones((n_bits, 1)) if tied else 1.7 * slopes[:n_bits]
+    bias = (jnp.log(mean) - jnp.log1p(-mean)) * jnp.sqrt(1 + jnp.sum(slopes[:n_bits] ** 2, 1))
+    weights = [bits, loadings[n_bits : n_bits + len(real)], slopes[n_bits + len(real) :]]
+    biases = [bias, jnp.zeros(len(real), bias.dtype), *log_odds]
+    return Params(
+        jnp.concatenate(weights),
+        jnp.concatenate(biases),
+        jnp.log(1 - share[n_bits : n_bits + len(real), 0]),
+        summary.mean[real],
+        spread[real],
+    )
+
+
+def awake(key: Key[Array, ""], params: Params, state: Any) -> Params:
+    """Lengthen components that the bound has let fall asleep.
+
+    Where bits are unbalanced or few, the optimum of the bound can be w = 0, which is a stationary point of the
+    likelihood too: EM would stay there.  Their directions are kept.
+    """
+    size = jnp.sqrt(jnp.mean(params.weights**2, 0))
+    longer = jnp.maximum(LEAST_WEIGHT / jnp.maximum(size, 1e-12), 1)
+    return eqx.tree_at(lambda p: p.weights, params, params.weights * longer)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from latentbits.core import tree
+from latentbits.core import nodes, tree
 from latentbits.core.batch import MISSING, make_batch
 from latentbits.core.packed import inverse_factor, pairs, solve, unpack
 from latentbits.engines.chunks import Layout
@@ -278,7 +278,7 @@ def test_statistics_are_the_gradient_of_the_log_likelihood(q):
     with tree.double():
         params = as_params(w, b)
         batch, rows = as_rows(params, table)
-        rule = quadrature.gauss_hermite(15, q) if q < 3 else quadrature.quasi_monte_carlo(256, q)
+        rule = nodes.gauss_hermite(15, q) if q < 3 else nodes.quasi_monte_carlo(256, q)
 
         @jax.jit
         def both(params, rows):
@@ -305,7 +305,7 @@ def test_importance_sampling_tells_its_error(q):
     with tree.double():
         params = as_params(w, b)
         _, rows = as_rows(params, table)
-        many = quadrature.quasi_monte_carlo(2**14, q, seed=7)
+        many = nodes.quasi_monte_carlo(2**14, q, seed=7)
 
         @jax.jit
         def integrate(params, rows):

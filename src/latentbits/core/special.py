@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import NamedTuple
+
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from scipy.special import erfcx
 
-__all__ = ["TINY", "log1mexp", "log_cosh", "log_probabilities"]
+__all__ = ["TINY", "HalfLine", "half_line", "log1mexp", "log_cosh", "log_probabilities"]
 
 # Probabilities are kept this far from 0 and 1 before a logarithm: far below what any data can tell, and a float32
 # logarithm of it is an ordinary number.
@@ -47,3 +51,74 @@ def log_probabilities(p: Float[Array, "*shape"]) -> tuple[Float[Array, "*shape"]
     """
     p = jnp.clip(p, TINY, 1 - TINY)
     return jnp.log(p), jnp.log1p(-p)
+
+
+class HalfLine(NamedTuple):
+    """What is left of a standard Gaussian when it is cut: all functions of the place z of the cut.
+
+    Attributes
+    ----------
+    log_mass
+        log Phi(z).
+    ratio
+        phi(z) / Phi(z), the derivative of `log_mass`.
+    variance
+        ``1 - ratio (z + ratio)``, that of the Gaussian below z; 1 plus the second derivative of `log_mass`.
+    """
+
+    log_mass: Float[Array, "*shape"]
+    ratio: Float[Array, "*shape"]
+    variance: Float[Array, "*shape"]
+
+
+def half_line(z: Float[Array, "*shape"]) -> HalfLine:
+    """log Phi, its slope and its curvature at once, without cancellation in either tail.
+
+    All follow from ``excess = z + ratio`` at ``z <= 0``, a smooth function that falls like 1/|z|: a polynomial for it,
+    one exponential and one logarithm do.
+
+    >>> import jax.numpy as jnp
+    >>> cut = half_line(jnp.asarray(-20.0))
+    >>> round(float(cut.log_mass), 3), round(float(cut.ratio), 4), round(float(400 * cut.variance), 3)
+    (-203.917, 20.0498, 0.985)
+    """
+    single = z.dtype == jnp.float32
+    size = jnp.abs(z)
+    t = (size - MIDDLE) / (size + MIDDLE)
+    smooth = jnp.zeros_like(t)
+    for coefficient in _excess_coefficients(12 if single else 24):
+        smooth = smooth * t + coefficient
+    excess = smooth / (size + 1.25)
+    tail = size + excess  # phi / Phi at -|z|
+    density = jnp.exp(-0.5 * size**2) / np.sqrt(2 * np.pi)
+    outside = density / tail  # Phi(-|z|)
+    below = z <= 0
+    log_mass = jnp.where(
+        below,
+        -0.5 * size**2 - jnp.log(np.sqrt(2 * np.pi) * tail),
+        jnp.log1p(jnp.where(below, 0.0, -outside)),  # of an argument that is safe where it is not taken
+    )
+    ratio = jnp.where(below, tail, density / (1 - outside))
+    variance = 1 - ratio * jnp.where(below, excess, z + ratio)
+    far = -z > (30.0 if single else 1000.0)  # where that has no digits left, two terms of its series do
+    inverse_square = 1 / jnp.where(far, z, 1.0) ** 2
+    return HalfLine(log_mass, ratio, jnp.where(far, inverse_square * (1 - 6 * inverse_square), variance))
+
+
+MIDDLE = 4.0  # |z| that `half_line` maps to 0; with it, polynomials of these degrees are right to rounding
+
+
+@cache
+def _excess_coefficients(degree: int) -> tuple[float, ...]:
+    """Of the polynomial in (x - 4) / (x + 4) for ``(x + 1.25) (phi(x) / Phi(-x) - x)``, highest power first."""
+
+    def scaled(t: np.ndarray) -> np.ndarray:
+        x = MIDDLE * (1 + t) / (1 - t)
+        near = np.sqrt(2 / np.pi) / erfcx(np.minimum(x, 3) / np.sqrt(2)) - np.minimum(x, 3)
+        far = np.zeros_like(x)  # 1 / (x + 2 / (x + 3 / (x + ...))), which does not cancel
+        for k in range(200, 0, -1):
+            far = k / (np.maximum(x, 3) + far)
+        return np.where(x < 3, near, far) * (x + 1.25)
+
+    chebyshev = np.polynomial.Chebyshev.interpolate(scaled, degree)
+    return tuple(chebyshev.convert(kind=np.polynomial.Polynomial).coef[::-1].tolist())

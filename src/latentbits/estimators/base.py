@@ -246,9 +246,17 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return (total, self._error_of_sum(rows)) if return_error else total
 
     def _error_of_sum(self, rows: LogLikelihood) -> float:
-        own = float(np.sum(np.square(rows.error, dtype=np.float64)))
-        common = len(rows.value) * float(np.max(rows.common_error))
-        return float(np.sqrt(own + common**2))
+        own = np.asarray(rows.error, np.float64)
+        common = len(own) * float(np.max(rows.common_error))
+        if self._errors_average_out:
+            return float(np.sqrt(np.sum(own**2) + common**2))
+        rounding = float(np.finfo(self._dtype()).eps) * abs(float(np.sum(rows.value, dtype=np.float64)))
+        return float(np.sum(own)) + rounding + common
+
+    @property
+    def _errors_average_out(self) -> bool:
+        """Whether errors of rows' likelihoods are chance; those of a quadrature rule may all have one sign."""
+        return True
 
     def complete(self, X: Any) -> Any:
         """Fill in the missing bits with P(bit = 1 | the observed bits of the row); observed bits are kept.

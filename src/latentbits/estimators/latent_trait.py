@@ -13,7 +13,8 @@ import jax
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from latentbits.core.model import LogLikelihood, Model
+from latentbits.core.model import Model
+from latentbits.core.nodes import MOST_GRID
 from latentbits.engines.chunks import layout_for
 from latentbits.engines.fit import FitResult, seed_key
 from latentbits.engines.passes import Engine, start_pass, sum_blocks
@@ -25,7 +26,6 @@ from latentbits.models.latent_trait import columns as kinds
 from latentbits.models.latent_trait import information, variational
 from latentbits.models.latent_trait import model as latent_trait
 from latentbits.models.latent_trait.columns import ALL_BITS, Columns
-from latentbits.models.latent_trait.quadrature import MOST_GRID
 
 __all__ = ["LatentTrait"]
 
@@ -412,11 +412,9 @@ class LatentTrait(LatentModel):
         mean, covariance, bound = self._map_rows(_variational_rows(self._columns()), X)
         return Variational(mean, covariance, np.asarray(bound, np.float64))
 
-    def _error_of_sum(self, rows: LogLikelihood) -> float:
-        if self.n_components > MOST_GRID:
-            return super()._error_of_sum(rows)  # of importance sampling: chance, which averages out
-        rounding = float(np.finfo(self._dtype()).eps) * abs(float(np.sum(rows.value, dtype=np.float64)))
-        return float(np.sum(rows.error, dtype=np.float64)) + rounding  # of a rule: all of one sign, for all we know
+    @property
+    def _errors_average_out(self) -> bool:
+        return self.n_components > MOST_GRID
 
     def scores(self, X: Any, method: str = "eap") -> Scores:
         """Latents of each row with their standard errors.

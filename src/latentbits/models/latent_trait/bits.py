@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from latentbits.core.gaussians import Gaussian
 from latentbits.core.packed import pairs, products, solve, unpack
-from latentbits.models.latent_trait.gaussians import Gaussian
 
 __all__ = ["Stats", "bound", "bound_stats", "density", "local", "maximise", "point_stats",
            "typical_curvature"]  # fmt: skip

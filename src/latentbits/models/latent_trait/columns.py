@@ -16,9 +16,9 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from latentbits.core.batch import Batch
+from latentbits.core.gaussians import Gaussian
 from latentbits.core.packed import pairs
 from latentbits.models.latent_trait import bits, classes, reals
-from latentbits.models.latent_trait.gaussians import Gaussian
 
 __all__ = ["ALL_BITS", "Columns", "Params", "Rows", "Stats", "best_guess", "bound", "bound_stats", "density", "draw",
            "expected", "local", "maximise", "point_stats", "rows_of", "transformed",

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from latentbits.core import nodes
 from latentbits.core.batch import Batch
 from latentbits.core.packed import unpack
 from latentbits.models.latent_trait import columns as kinds
@@ -38,10 +39,10 @@ class Stats(eqx.Module):
     information: Float[Array, "params params"]
 
 
-def _rule(q: int, d: int) -> quadrature.Rule:
-    if q > quadrature.MOST_GRID:
+def _rule(q: int, d: int) -> nodes.Rule:
+    if q > nodes.MOST_GRID:
         return quadrature.learning_rule(q, d)
-    return max(quadrature.learning_rule(q, d), quadrature.gauss_hermite(5, q), key=lambda rule: len(rule.nodes))
+    return max(quadrature.learning_rule(q, d), nodes.gauss_hermite(5, q), key=lambda rule: len(rule.nodes))
 
 
 @cache

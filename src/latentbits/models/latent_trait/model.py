@@ -9,11 +9,11 @@ Where the paper's equations are:
     (3)         sampling.py                  the sampling EM of section 3
     (4)         variational.improve          the integral of the bound, in closed form
     (5)         bits.bound
-    (6), (7)    bits.bound, gaussians.from_precision
+    (6), (7)    bits.bound, core/gaussians.from_precision
     (8)         bits.bound                   xi of each row and bit
-    (9), (10)   gaussians.Gaussian
+    (9), (10)   core/gaussians.Gaussian
     (11)        bits.bound_stats, bits.maximise
-    (12)        gaussians.moments
+    (12)        core/gaussians.moments
 
 Beyond the paper: columns that are continuous or categorical (`columns.py`), missing entries (left out of every sum),
 EM by adaptive quadrature, and two accelerations.  Parameter expansion (Liu, Rubin & Wu 1998) lets the prior of the
@@ -33,15 +33,15 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Key
 
-from latentbits.core import anderson
+from latentbits.core import anderson, nodes
 from latentbits.core.anderson import Anderson
 from latentbits.core.batch import Batch
+from latentbits.core.gaussians import Gaussian
 from latentbits.core.model import LogLikelihood, Model, Progress, Stage
 from latentbits.core.packed import inverse_factor, pairs, unpack
 from latentbits.models.latent_trait import beginning, quadrature, sampling, variational
 from latentbits.models.latent_trait import columns as kinds
 from latentbits.models.latent_trait.columns import ALL_BITS, Columns, Params, Stats
-from latentbits.models.latent_trait.gaussians import Gaussian
 from latentbits.models.latent_trait.reals import SMALLEST_VARIANCE
 
 __all__ = ["METHODS", "Posterior", "model"]
@@ -164,7 +164,7 @@ def model(
     q = n_components
     precision = 0.0 if weight_prior is None else 1 / weight_prior**2
     samples = sampling.prior_sample(n_samples, q)
-    on_grid = q <= quadrature.MOST_GRID
+    on_grid = q <= nodes.MOST_GRID
 
     # ---------------------------------------------------------------- learning
 
@@ -243,22 +243,17 @@ def model(
     def accurate(params: Params, batch: Batch) -> quadrature.Integral:
         rows = kinds.rows_of(columns, params, batch)
         at = quadrature.placed(columns, params, rows, quadrature.start(columns, params, rows))
-        rule = (
-            quadrature.accurate_rules(q, batch.values.shape[1])[0] if on_grid else quadrature.quasi_monte_carlo(512, q)
-        )
+        rule = nodes.accurate_rules(q, batch.values.shape[1])[0] if on_grid else nodes.quasi_monte_carlo(512, q)
         return quadrature.integrate(columns, params, rows, at, rule)
 
     def log_likelihood(params: Params, shared: Any, batch: Batch) -> LogLikelihood:
         rows = kinds.rows_of(columns, params, batch)
         at = quadrature.placed(columns, params, rows, quadrature.start(columns, params, rows))
-        if on_grid:
-            value, rough = (
-                quadrature.integrate(columns, params, rows, at, rule).log_likelihood
-                for rule in quadrature.accurate_rules(q, batch.values.shape[1])
-            )
-            error = 2 * jnp.abs(value - rough)  # for steep bits errors fall as 1 / nodes: the same again, and a reserve
-        else:
-            value, error = quadrature.importance(columns, params, rows, at, batch.keys)
+
+        def density(points: Float[Array, "rows points latents"]) -> Float[Array, "rows points"]:
+            return kinds.density(columns, params, rows, points)[0]
+
+        value, error = nodes.log_integral(density, at, batch.keys, batch.values.shape[1])
         return LogLikelihood(value, error, jnp.zeros((), value.dtype))
 
     def infer(params: Params, shared: Any, batch: Batch) -> Posterior:
@@ -282,7 +277,7 @@ def model(
         return jax.vmap(one)(keys)
 
     def row_floats(n: int) -> int:
-        points = len(quadrature.accurate_rules(q, n)[0].nodes) if on_grid else 512
+        points = len(nodes.accurate_rules(q, n)[0].nodes) if on_grid else 512
         return 2 * points * columns.n_outputs(n) + 8 * (q + 1) ** 2
 
     patience = PATIENCE if accelerate else 1

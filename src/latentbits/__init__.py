@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from latentbits.data.fetch import load_dataset
     from latentbits.data.read import read
+    from latentbits.estimators.clipped_gaussian import ClippedGaussian
     from latentbits.estimators.compare import compare
     from latentbits.estimators.files import load
     from latentbits.estimators.latent_trait import LatentTrait
@@ -23,6 +24,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BernoulliMixture",
     "BernoulliProduct",
+    "ClippedGaussian",
     "LatentTrait",
     "compare",
     "load",
@@ -33,6 +35,7 @@ __all__ = [
 _HOME = {
     "BernoulliMixture": "latentbits.estimators.mixture",
     "BernoulliProduct": "latentbits.estimators.product",
+    "ClippedGaussian": "latentbits.estimators.clipped_gaussian",
     "LatentTrait": "latentbits.estimators.latent_trait",
     "compare": "latentbits.estimators.compare",
     "load": "latentbits.estimators.files",

@@ -175,7 +175,8 @@ def test_completion_is_the_conditional_probability(case):
     a, b = log_likelihoods(case, params, np.stack([on, off]))
     given = start_pass(case.model, FLOAT64, params, seed_key(0))
     (filled,) = map_rows(case.model.complete, MemoryEngine(hidden[None]), Layout(256, FLOAT64), given)
-    np.testing.assert_allclose(filled[0, 2], 1 / (1 + np.exp(b - a)), atol=tolerance(case))
+    slack = 0.01 if "Gaussian" in case.name else tolerance(case)  # its posterior is EP's
+    np.testing.assert_allclose(filled[0, 2], 1 / (1 + np.exp(b - a)), atol=slack)
 
 
 def test_samples_have_the_model_s_moments(case):
@@ -199,7 +200,8 @@ def test_samples_have_the_model_s_moments(case):
 def tolerance(case):
     if case.name == "adaptive quadrature":
         return 2e-4  # seven nodes are that good
-    return 1e-5 if "trait" in case.name else 1e-9  # as are twenty-one a dimension
+    # as are twenty-one and more a dimension
+    return 1e-5 if "trait" in case.name or "Gaussian" in case.name else 1e-9
 
 
 def log_likelihoods(case, params, table):

@@ -4,9 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.special import erfcx, log_ndtr
 
 from latentbits.core import tree
-from latentbits.core.special import TINY, log1mexp, log_cosh, log_probabilities
+from latentbits.core.special import TINY, half_line, log1mexp, log_cosh, log_probabilities
 
 
 @pytest.mark.parametrize("u", [1e-12, 1e-6, 0.1, 0.69, 0.7, 5.0, 40.0])
@@ -37,3 +38,19 @@ def test_log_probabilities_are_finite_at_the_ends():
         log_one, log_zero = log_probabilities(jnp.asarray([0.0, 0.25, 1.0]))
     np.testing.assert_allclose(log_one, [np.log(TINY), np.log(0.25), 0], atol=1e-11)
     np.testing.assert_allclose(log_zero, [0, np.log(0.75), np.log(TINY)], atol=1e-3)
+
+
+@pytest.mark.parametrize(("dtype", "digits"), [(np.float32, 1e-5), (np.float64, 1e-13)])
+def test_half_line_keeps_its_digits_in_both_tails(dtype, digits):
+    z = np.concatenate([np.linspace(-30, 8, 400), [-1e4, -300.0, 0.0, 40.0]]).astype(dtype)
+    with tree.rows_in(np.dtype(dtype)):
+        found = jax.jit(half_line)(jnp.asarray(z))
+    z = z.astype(float)
+    ratio = np.sqrt(2 / np.pi) / erfcx(-z / np.sqrt(2))
+    np.testing.assert_allclose(found.log_mass, log_ndtr(z), rtol=digits, atol=1e-300)
+    np.testing.assert_allclose(found.ratio, ratio, rtol=digits)
+    near = z > -5  # below, the plain formula cancels and the series takes over
+    np.testing.assert_allclose(found.variance[near], (1 - ratio * (z + ratio))[near], atol=30 * digits)
+    far = z < -20
+    series = 1 / z[far] ** 2 - 6 / z[far] ** 4 + 50 / z[far] ** 6 - 518 / z[far] ** 8
+    np.testing.assert_allclose(found.variance[far], series, rtol=max(300 * digits, 1e-6))

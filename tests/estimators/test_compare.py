@@ -4,11 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from cases import bits
+from sklearn.base import BaseEstimator
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import ShuffleSplit
 
-from latentbits import BernoulliMixture, BernoulliProduct, compare
+from latentbits import BernoulliMixture, BernoulliProduct, ClippedGaussian, compare
 from latentbits.core.errors import DataError
+from latentbits.data.toys import sum_constrained
 from latentbits.estimators.compare import default_models
 
 TABLE = bits(n=400, d=8, k=2)
@@ -67,6 +69,9 @@ def test_the_default_models_fit_the_size():
     assert set(names) == {"independent bits", "1 latent trait", "mixture of 2", "2 latent traits"}
     assert list(default_models(10)) == ["independent bits", "1 latent trait"]
     assert list(default_models(400, families=["latent-trait"])) == ["1 latent trait", "2 latent traits"]
+    assert list(default_models(79, families=["clipped-gaussian"])) == []
+    order = ["2 latent traits", "mixture of 4", "mixture of 8", "clipped Gaussian of 8", "mixture of 16"]
+    assert list(default_models(300))[3:] == order
 
 
 def test_the_simplest_that_is_good_enough():
@@ -80,6 +85,33 @@ def test_the_simplest_that_is_good_enough():
 def test_density_models_of_others_can_take_part():
     result = compare(TABLE, {"a": BernoulliProduct(), "b": GaussianMixture(2, random_state=0)})
     assert {e.name for e in result.entries} == {"a", "b"}
+
+
+def test_rows_that_a_model_holds_impossible_cost_infinitely_much():
+    """No warning of inf - inf, no NaN as a difference, and such a model is last."""
+
+    class Sure(BaseEstimator):
+        def fit(self, X):
+            return self
+
+        def score_samples(self, X):
+            return np.where(X[:, 0] == 1, -np.inf, -8.0)
+
+    result = compare(TABLE, {"a": Sure(), "b": BernoulliProduct(), "c": Sure()})
+    assert result.entries[0].name == result.simplest == "b"
+    assert [e.bits_per_row for e in result.entries[1:]] == [np.inf, np.inf]
+    assert [e.behind for e in result.entries[1:]] == [np.inf, np.inf]
+    assert np.isnan(result.entries[1].error)
+    assert compare(TABLE, {"a": Sure(), "c": Sure()}).simplest == "a"
+
+
+def test_a_comparison_does_not_warn_of_a_spectrum():
+    """Of rows with a fixed sum a part of it is negative; what that costs is told by the unseen rows."""
+    table = sum_constrained(2000, n_features=6, random_state=0)
+    m = ClippedGaussian(2, likelihood="ep")
+    with pytest.warns(UserWarning, match="no Gaussian has these correlations"):
+        m.fit(table)
+    assert compare(table, {"a": m}).n_rows == 500
 
 
 @pytest.mark.parametrize("folds", [1, 401])

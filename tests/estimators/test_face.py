@@ -12,7 +12,7 @@ from cases import bits
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
-from latentbits import BernoulliMixture, BernoulliProduct, LatentTrait, load_dataset
+from latentbits import BernoulliMixture, BernoulliProduct, ClippedGaussian, LatentTrait, load_dataset
 from latentbits.core.errors import DataError
 from latentbits.data.read import Table
 from latentbits.estimators import validate
@@ -32,6 +32,7 @@ ESTIMATORS = [
     BernoulliProduct(),
     BernoulliMixture(3, random_state=0),
     LatentTrait(2, weight_prior=3, random_state=0),
+    ClippedGaussian(2),
 ]
 
 
@@ -52,7 +53,7 @@ def test_shapes_and_types(estimator, X):
     total, error = m.log_likelihood(X, return_error=True)
     assert total == m.log_likelihood(X) == pytest.approx(m.score_samples(X).sum())
     assert 0 <= error < 1e-3 * abs(total)
-    assert error == 0 or isinstance(m, LatentTrait)  # whose integral is a sum over nodes
+    assert error == 0 or isinstance(m, LatentTrait | ClippedGaussian)  # whose integral is a sum over nodes
     sample = m.sample(40, random_state=0)
     assert sample.shape == (40, 6)
     assert set(np.unique(sample)) <= {0, 1}

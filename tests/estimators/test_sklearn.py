@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from latentbits import BernoulliMixture, BernoulliProduct, LatentTrait
+from latentbits import BernoulliMixture, BernoulliProduct, ClippedGaussian, LatentTrait
 
 ESTIMATORS = [
     BernoulliProduct(binarize=0.5),
@@ -22,6 +22,7 @@ ESTIMATORS = [
     BernoulliMixture(binarize=0.0, init="split"),
     LatentTrait(binarize=0.5, weight_prior=3),
     LatentTrait(binarize=0.0, weight_prior=3),
+    ClippedGaussian(binarize=0.5, repair=True),
 ]
 
 

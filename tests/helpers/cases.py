@@ -9,6 +9,7 @@ import sketches
 
 from latentbits.core.model import Model
 from latentbits.models import mixture, product
+from latentbits.models.clipped_gaussian import model as clipped_gaussian
 from latentbits.models.latent_trait import model as latent_trait
 
 
@@ -52,6 +53,7 @@ STEPS_BACK = "its optimiser may take a bad step and goes back at the next pass"
 TRUNCATED = "rows are left out by an evidence threshold, which moves"
 NO_HOLES = "the sketch leaves missing data out"
 ACCELERATED = "an extrapolated step may go too far, and is taken back at the next pass"
+NO_ASCENT = "it learns from moments in one pass, and its objective is no likelihood"
 NEWTON = "an M-step that is one Newton step may overshoot"
 
 CASES = [
@@ -79,6 +81,7 @@ CASES = [
         answers(missing=0.2),
         {},
     ),
+    Case("clipped Gaussian", clipped_gaussian.model(1), answers(missing=0.1), {"monotone": NO_ASCENT}),
     Case("latent trait by sampling", latent_trait.model(2, "monte_carlo"), answers(), {"monotone": ACCELERATED}),
 ]
 

@@ -52,7 +52,10 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     params_: PyTree
     n_features_in_: int
 
-    _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {}  # of parameters: what a model file is held to
+    # what a model file is held to: ranges of parameters, and which of them are bool, and which may be NaN in places
+    _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {}
+    _flags: ClassVar[frozenset[str]] = frozenset()
+    _with_holes: ClassVar[frozenset[str]] = frozenset()
     _sample_dtype: Any = np.uint8  # of bits; a family of real-valued rows has its own
 
     def __init__(

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.utils import _safe_indexing, check_array
 
+from latentbits.estimators.clipped_gaussian import ClippedGaussian
 from latentbits.estimators.latent_trait import LatentTrait
 from latentbits.estimators.mixture import BernoulliMixture
 from latentbits.estimators.product import BernoulliProduct
@@ -21,13 +22,17 @@ from latentbits.estimators.validate import encode_bits
 
 __all__ = ["Comparison", "Entry", "compare", "default_models", "new_model", "standard_error"]
 
-FAMILIES = ("product", "latent-trait", "mixture")
+FAMILIES = ("product", "latent-trait", "mixture", "clipped-gaussian")
 DEFAULTS = (
     ("product", 1),
     ("latent-trait", 1),
     ("mixture", 2),
     ("latent-trait", 2),
-    *(("mixture", size) for size in (4, 8, 16, 32)),
+    ("mixture", 4),
+    ("mixture", 8),
+    ("clipped-gaussian", 8),
+    ("mixture", 16),
+    ("mixture", 32),
 )
 WEAK_PRIOR = 3.0  # standard deviation of the weights; without one, unseen rows of separable bits can cost any number
 
@@ -105,16 +110,24 @@ class Comparison:
         return "\n".join(lines)
 
 
-def new_model(family: str, size: int = 1) -> tuple[str, Any]:
-    """A model of one of the families "product", "latent-trait" and "mixture", and its name for people.
+def new_model(family: str, size: int | str = 1) -> tuple[str, Any]:
+    """A model of one of the families "product", "latent-trait", "mixture" and "clipped-gaussian", and its name for people.
+
+    The size of a clipped Gaussian may also be "parallel" or "positive".  It takes factors: with few columns they describe
+    unseen rows better than components do, with many there is little between them.
 
     >>> new_model("latent-trait", 2)[0], new_model("mixture", 4)[0]
     ('2 latent traits', 'mixture of 4')
+    >>> new_model("clipped-gaussian", 8)[0], new_model("clipped-gaussian", "parallel")[0]
+    ('clipped Gaussian of 8', 'clipped Gaussian (parallel)')
     """
     if family == "product":
         return "independent bits", BernoulliProduct()
     if family == "latent-trait":
-        return f"{size} latent trait{'s' if size > 1 else ''}", LatentTrait(size, weight_prior=WEAK_PRIOR)
+        return f"{size} latent trait{'s' if size != 1 else ''}", LatentTrait(size, weight_prior=WEAK_PRIOR)
+    if family == "clipped-gaussian":
+        name = f"clipped Gaussian ({size})" if isinstance(size, str) else f"clipped Gaussian of {size}"
+        return name, ClippedGaussian(size, extraction="factors")
     return f"mixture of {size}", BernoulliMixture(size)
 
 
@@ -150,7 +163,7 @@ def compare(
     X : array-like of shape (n_rows, n_columns)
         Bits, NaN for missing.  In memory: rows are drawn from it, so no function of batches.
     models : mapping of names to estimators, sequence of estimators, or None
-        What to compare; None takes independent bits, and latent traits and mixtures of several sizes.
+        What to compare; None takes independent bits, latent traits and mixtures of several sizes, and a clipped Gaussian.
     test_size : float, default=0.25
         Share of rows that is held out.
     n_folds : int or None
@@ -197,7 +210,8 @@ def compare(
     best = min(row_bits, key=lambda name: row_bits[name].mean())
     entries = []
     for name, bits in row_bits.items():
-        difference = bits - row_bits[best]
+        with np.errstate(invalid="ignore"):  # rows that both models hold impossible
+            difference = np.zeros_like(bits) if name == best else bits - row_bits[best]
         entries.append(
             Entry(
                 name=name,
@@ -227,6 +241,7 @@ def _score(fitted: Any, X: Any) -> tuple[np.ndarray, float]:
 def _fit(estimator: Any, X: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # told in the table
+        warnings.filterwarnings("ignore", message="no Gaussian has these correlations")  # unseen rows tell
         fitted = clone(estimator).fit(X)
     if getattr(fitted, "stop_reason_", None) == "interrupted":
         raise KeyboardInterrupt  # half of a comparison is none
@@ -245,5 +260,5 @@ def _named(models: Any, n_rows: int, random_state: Any, verbose: int) -> dict[st
 
 
 def standard_error(x: np.ndarray) -> float:
-    """Of the mean of x; NaN for a single number."""
-    return float(np.std(x, ddof=1) / np.sqrt(len(x))) if len(x) > 1 else float("nan")
+    """Of the mean of x; NaN for a single number, and where numbers are infinite: rows that a model holds impossible."""
+    return float(np.std(x, ddof=1) / np.sqrt(len(x))) if len(x) > 1 and np.isfinite(x).all() else float("nan")

@@ -22,10 +22,12 @@ import latentbits
 from latentbits.core.atomic import write_atomically
 from latentbits.core.errors import ModelFileError
 from latentbits.estimators.base import LatentModel
+from latentbits.estimators.clipped_gaussian import ClippedGaussian
 from latentbits.estimators.latent_trait import LatentTrait
 from latentbits.estimators.mixture import BernoulliMixture
 from latentbits.estimators.product import BernoulliProduct
 from latentbits.models import mixture, product
+from latentbits.models.clipped_gaussian import model as clipped_gaussian
 from latentbits.models.latent_trait import columns as latent_trait
 
 __all__ = ["load", "save"]
@@ -38,6 +40,7 @@ KNOWN: dict[str, tuple[type[LatentModel], type]] = {
     "BernoulliProduct": (BernoulliProduct, product.Params),
     "BernoulliMixture": (BernoulliMixture, mixture.Params),
     "LatentTrait": (LatentTrait, latent_trait.Params),
+    "ClippedGaussian": (ClippedGaussian, clipped_gaussian.Params),
 }
 
 
@@ -145,7 +148,7 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentMo
     if not isinstance(extra, dict):
         raise ModelFileError("'extra' is no dict")
     estimator._take_extra(extra)
-    _check(arrays, estimator._shapes(), estimator._ranges)
+    _check(arrays, estimator)
     estimator.history_ = history
     estimator.n_iter_, estimator.stop_reason_ = int(header["n_iter"]), str(header["stop_reason"])
     estimator.converged_ = estimator.stop_reason_ in ("converged", "completed")
@@ -153,21 +156,18 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentMo
     return estimator
 
 
-def _check(
-    arrays: dict[str, np.ndarray],
-    shapes: dict[str, tuple[int | None, ...]],
-    ranges: Mapping[str, tuple[float, float]],
-) -> None:
+def _check(arrays: dict[str, np.ndarray], estimator: LatentModel) -> None:
     """Hold the arrays to what the class would have written for these hyper-parameters."""
-    for name, shape in shapes.items():
+    for name, shape in estimator._shapes().items():
         array = arrays[name]
-        if array.dtype != np.float64:
-            raise ModelFileError(f"parameter {name!r} must be float64, found {array.dtype}")
+        kind = np.dtype(bool if name in estimator._flags else np.float64)
+        if array.dtype != kind:
+            raise ModelFileError(f"parameter {name!r} must be {kind}, found {array.dtype}")
         if len(array.shape) != len(shape) or any(b not in (a, None) for a, b in zip(array.shape, shape)):
             raise ModelFileError(f"parameter {name!r} must have shape {shape}, found {array.shape}")
-        if not np.isfinite(array).all():
+        if np.isinf(array).any() or (name not in estimator._with_holes and np.isnan(array).any()):
             raise ModelFileError(f"parameter {name!r} is not finite")
-        low, high = ranges.get(name, (-np.inf, np.inf))
+        low, high = estimator._ranges.get(name, (-np.inf, np.inf))
         if ((array < low) | (array > high)).any():
             raise ModelFileError(f"parameter {name!r} must lie between {low} and {high}")
 

@@ -534,7 +534,8 @@ class LatentTrait(LatentModel):
         """
         self._fitted()
         self._bits_only("rotate")
-        return psychometrics.rotate(self.params_.weights, method)
+        weights = self.params_.weights
+        return psychometrics.rotate(weights, method, psychometrics.loadings(weights))
 
     def aic(self, X: Any) -> float:
         """Akaike's information criterion: 2 parameters - 2 log-likelihood; the lower the better.

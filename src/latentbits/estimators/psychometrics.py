@@ -110,7 +110,7 @@ def loadings(weights: np.ndarray) -> np.ndarray:
     return weights / np.sqrt(1.702**2 + np.sum(weights**2, 1, keepdims=True))
 
 
-def rotate(weights: np.ndarray, method: str) -> Rotation:
+def rotate(weights: np.ndarray, method: str, loadings: np.ndarray) -> Rotation:
     """Rotate (d, q) weights towards simple structure of their loadings, by statsmodels' gradient projection."""
     if method not in ROTATIONS:
         raise ValueError(f"method must be one of {', '.join(ROTATIONS)}, got {method!r}")
@@ -118,11 +118,10 @@ def rotate(weights: np.ndarray, method: str) -> Rotation:
     if q == 1:
         return Rotation(weights.T.copy(), np.eye(1), np.eye(1))
     library = import_extra("statsmodels.multivariate.factor_rotation", extra="rotate", purpose="rotation")
-    start = loadings(weights)
     if method == "oblimin":
-        _, latent = library.rotate_factors(start, "oblimin", 0.0, "oblique")  # gamma = 0: direct quartimin
+        _, latent = library.rotate_factors(loadings, "oblimin", 0.0, "oblique")  # gamma = 0: direct quartimin
     else:
-        turned, latent = library.rotate_factors(start, "varimax")
+        turned, latent = library.rotate_factors(loadings, "varimax")
     if method == "promax":
         # a least-squares fit to the varimax loadings, their contrast raised, and latents of variance 1
         transform = latent @ np.linalg.lstsq(turned, turned * np.abs(turned) ** 3, rcond=None)[0]

@@ -1,0 +1,522 @@
+"""`ClippedGaussian`: the hidden continuous variables behind binary correlations."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from functools import cache
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from latentbits.core import tree
+from latentbits.core.model import Model
+from latentbits.core.nodes import MOST_GRID
+from latentbits.engines.fit import FitResult
+from latentbits.engines.passes import Engine
+from latentbits.estimators import psychometrics
+from latentbits.estimators.base import LatentModel
+from latentbits.estimators.psychometrics import Rotation
+from latentbits.estimators.validate import at_column
+from latentbits.models.clipped_gaussian import cell_probability, cells, spectrum, tetrachoric
+from latentbits.models.clipped_gaussian import expectation as ep
+from latentbits.models.clipped_gaussian import model as clipped_gaussian
+from latentbits.models.clipped_gaussian.gibbs import gibbs
+
+__all__ = ["ClippedGaussian", "Morph"]
+
+LARGE_NEGATIVE_SHARE, LARGE_NEGATIVE_VALUE = 0.1, 0.2  # of the spectrum of C^xx: worth a warning
+
+
+class Morph(NamedTuple):
+    """The way from one row to another.
+
+    Attributes
+    ----------
+    position : (n_steps,)
+        From 0 at the first row to 1 at the second.
+    latents : (n_steps, n_components)
+        y along the straight line between the two.
+    bits : (n_steps, n_columns)
+        sgn(phi + W y) there, as 0 and 1: bits flip one after another, in the model's order.
+    cross_fade : (n_steps, n_columns)
+        The same by linear PCA of the bits with as many components: shades between the two rows.
+    """
+
+    position: np.ndarray
+    latents: np.ndarray
+    bits: np.ndarray
+    cross_fade: np.ndarray
+
+
+class ClippedGaussian(LatentModel):
+    """Clipped low-rank Gaussian (Lee & Sompolinsky 1998): tetrachoric correlations and their principal components.
+
+    y ~ N(0, I), x = W y, bit i is 1 where phi_i + x_i > 0.  Means and correlations of the bits are mapped, pair by
+    pair, to those of the Gaussian behind them, and that matrix is diagonalised: one pass over the rows, no iterations.
+    Missing entries are left out of the pairs they are in.
+
+    Parameters
+    ----------
+    n_components : int, "positive" or "parallel", default=2
+        Number of hidden variables, P.  "positive" takes every positive eigenvalue; "parallel" those that are larger
+        than chance would make them (parallel analysis: independent bits with the same means), at least one.
+    noise : {"unique", "none"}, default="unique"
+        What becomes of the variance that P components leave over.  "unique" keeps it as independent noise of each
+        column: a probit factor model, in which every row has a probability.  "none" is the paper's deterministic
+        clipping: bits are a function of y, and rows that no y produces have probability 0.
+    bias : bool, default=True
+        False leaves the biases phi out, as in eqs. 3 and 7 of the paper, and takes means to be 1/2.
+    correction : float, default=0.5
+        Where a cell of a pair's 2 x 2 table is empty, it is taken to hold so many rows, margins kept, but no more than
+        would make the bits independent.  Without (0), the correlation of such a pair is +1 or -1.
+    extraction : {"components", "factors"}, default="components"
+        "components" takes the principal components of the correlation matrix, as the paper does.  "factors" is factor
+        analysis (minres): weights that reproduce the correlations and not the variances.  With few columns components
+        are too long, and factors have the better likelihood; with hundreds there is little between them.
+    repair : bool, default=False
+        Replace the matrix of correlations by the nearest one without negative eigenvalues before taking components.
+    likelihood : {"importance", "ep"}, default="importance"
+        How `score_samples` integrates over y: by points around the posterior that expectation propagation finds (a
+        product rule up to three components, importance sampling above), with an error; or by expectation propagation
+        alone, which is faster and usually right to 0.01 nats, but cannot tell (the error is NaN).
+    random_state : int, RandomState or None
+        Seed, of "parallel" only: nothing else in learning is random.
+    n_init : int, default=1
+        For the sake of a common face; there is one solution.
+    max_iter : int, default=1000
+        For the sake of a common face; there is one pass.
+    max_time : float or None
+        For the sake of a common face.
+    tol : float, default=1e-6
+        For the sake of a common face.
+    verbose : int, default=0
+        Above 0: a progress bar, if standard error is a terminal.
+    dtype : "float32" or "float64", default="float32"
+        Precision in which rows are computed; without noise always float64.
+    binarize : float or None
+        Turn values above it into 1 and the rest into 0; None takes nothing but bits.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, n_columns)
+        Weights, W.T; orthogonal, the longest first, each with a sum that is not negative.  With the default extraction
+        they are eigenvectors of `correlation_` times the roots of their eigenvalues.
+    thresholds_ : ndarray of shape (n_columns,)
+        phi of eq. 9: a bit is 1 where ``phi + x > 0``.  With ``noise="unique"`` x has variance 1, without noise that of
+        W y.
+    noise_variance_ : ndarray of shape (n_columns,)
+        What W leaves over of a variance of 1, at least 0.1; 0 without noise.
+    means_ : ndarray of shape (n_columns,)
+        Share of ones.
+    binary_correlation_ : ndarray of shape (n_columns, n_columns)
+        C^ss: ``<s_i s_j> - <s_i><s_j>`` of the bits as -1 and +1 (``<s_i s_j>`` with ``bias=False``).
+    correlation_ : ndarray of shape (n_columns, n_columns)
+        C^xx: tetrachoric correlations.  Rows of constant columns, which are set aside, are 0.
+    correlation_error_ : ndarray of shape (n_columns, n_columns)
+        Their standard errors.
+    undetermined_ : ndarray of bool of shape (n_columns, n_columns)
+        Pairs whose correlation the data cannot tell: never seen together, constant, or with means so extreme that
+        every correlation gives the same table.
+    corrected_ : ndarray of bool of shape (n_columns, n_columns)
+        Pairs with an empty cell, to which `correction` applied.
+    eigenvalues_, binary_eigenvalues_ : ndarray of shape (n_columns,)
+        Of `correlation_` and of `binary_correlation_`, largest first.
+    negative_share_ : float
+        Sum of the negative eigenvalues of C^xx over the sum of all, by size: what no clipped Gaussian can produce, and
+        what chance did.
+    n_components_ : int
+        P.
+    history_ : ndarray
+        One number: minus half the sum of squares of what W W' leaves over of the correlations.
+    n_iter_, converged_, stop_reason_
+        1, True and "converged".
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Names of the columns, where X was a frame.
+
+    Examples
+    --------
+    >>> from latentbits import ClippedGaussian
+    >>> from latentbits.data import load_dataset
+    >>> X = load_dataset("lsat6").X
+    >>> m = ClippedGaussian(1).fit(X)
+    >>> m.correlation_[0].round(3)
+    array([1.   , 0.17 , 0.228, 0.107, 0.066])
+    >>> m.thresholds_.round(3)
+    array([1.433, 0.551, 0.133, 0.716, 1.126])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LatentModel._parameter_constraints,
+        "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"positive", "parallel"})],
+        "noise": [StrOptions(set(clipped_gaussian.NOISES))],
+        "bias": ["boolean"],
+        "correction": [Interval(Real, 0, 1, closed="left")],
+        "repair": ["boolean"],
+        "extraction": [StrOptions(set(clipped_gaussian.EXTRACTIONS))],
+        "likelihood": [StrOptions(set(clipped_gaussian.LIKELIHOODS))],
+    }
+
+    components_: np.ndarray
+    thresholds_: np.ndarray
+
+    _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {
+        "means": (0, 1),
+        "psi": (0, 1),
+        "negative_share": (0, 1),
+        "correlation": (-1, 1),
+        "binary": (-1, 1),
+    }
+    _flags: ClassVar[frozenset[str]] = frozenset({"undetermined", "corrected"})
+    _with_holes: ClassVar[frozenset[str]] = frozenset({"error"})
+
+    def __init__(
+        self,
+        n_components: int | str = 2,
+        *,
+        noise: str = "unique",
+        bias: bool = True,
+        correction: float = 0.5,
+        extraction: str = "components",
+        repair: bool = False,
+        likelihood: str = "importance",
+        random_state: Any = None,
+        n_init: int = 1,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        tol: float = 1e-6,
+        verbose: int = 0,
+        dtype: Any = "float32",
+        binarize: float | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.noise = noise
+        self.bias = bias
+        self.correction = correction
+        self.extraction = extraction
+        self.repair = repair
+        self.likelihood = likelihood
+        super().__init__(
+            random_state=random_state,
+            n_init=n_init,
+            max_iter=max_iter,
+            max_time=max_time,
+            tol=tol,
+            verbose=verbose,
+            dtype=dtype,
+            binarize=binarize,
+        )
+
+    @classmethod
+    def from_moments(cls, mean: Any, cov: Any, **params: Any) -> Self:
+        """A model of bits with given means and covariances, ready to sample from: the dichotomised Gaussian.
+
+        Where the bits have a Gaussian behind them, ``from_moments(mean, cov).sample(n)`` has these moments exactly, but
+        for chance.  Where they have not (see `negative_share_`), the nearest correlation matrix is taken instead.
+
+        Parameters
+        ----------
+        mean : array-like of shape (n_columns,)
+            P(bit = 1) of each column, between 0 and 1.
+        cov : array-like of shape (n_columns, n_columns)
+            Covariances of the bits as 0 and 1; the diagonal must be ``mean (1 - mean)``.
+        **params
+            Hyper-parameters; ``n_components="positive", noise="none", repair=True`` unless told otherwise.
+
+        Returns
+        -------
+        ClippedGaussian
+
+        Examples
+        --------
+        >>> m = ClippedGaussian.from_moments([0.1, 0.2, 0.3], [[0.09, 0.03, 0], [0.03, 0.16, 0], [0, 0, 0.21]])
+        >>> X = m.sample(100_000, random_state=0)
+        >>> (X[:, 0] & X[:, 1]).mean().round(2)
+        np.float64(0.05)
+        """
+        m = cls(**{"n_components": "positive", "noise": "none", "repair": True, **params})
+        m._validate_params()
+        means, covariance = _checked_moments(mean, cov, bool(m.bias))
+        found = tetrachoric.from_covariance(means, 4 * covariance)
+        size = m.n_components
+        if size == "parallel":
+            raise ValueError("n_components='parallel' needs rows: pass a number or 'positive'")
+        if size == "positive":
+            size = len(means)  # those that are not positive have no weight
+        learned = clipped_gaussian.from_correlations(
+            found, int(size), m.noise, bool(m.bias), bool(m.repair), m.extraction
+        )
+        m.n_features_in_ = len(means)
+        m._adopt(FitResult(tree.to_numpy(learned), None, -np.inf, (), 0, "converged", 0.0))
+        off = np.max(np.abs(m.correlation_ - found.latent), initial=0.0)
+        if off > 1e-3:
+            warnings.warn(
+                f"no Gaussian has bits with these covariances: the nearest correlation matrix was taken, in which the "
+                f"correlations behind the bits are off by up to {off:.3f}",
+                UserWarning,
+                stacklevel=2,
+            )
+        return m
+
+    # ---------------------------------------------------------------- learning
+
+    def _model(self) -> Model:
+        size = self.n_components
+        return clipped_gaussian.model(
+            n_components=size if isinstance(size, str) else int(size),
+            noise=self.noise,
+            bias=bool(self.bias),
+            correction=float(self.correction),
+            repair=bool(self.repair),
+            extraction=self.extraction,
+            likelihood=self.likelihood,
+        )
+
+    def _dtype(self) -> np.dtype:
+        # cells between hundreds of hyperplanes are smaller than what float32 can tell
+        return super()._dtype() if self.noise == "unique" else np.dtype(np.float64)
+
+    def _adopt(self, result: FitResult) -> None:
+        super()._adopt(result)
+        left = self.correlation_ - self.components_.T @ self.components_
+        self.history_ = np.array([-np.sum(np.tril(left, -1) ** 2)])
+
+    def _expose(self) -> None:
+        p = self.params_
+        self.components_, self.thresholds_, self.noise_variance_ = p.weights.T, p.phi, p.psi
+        self.means_ = p.means
+        self.binary_correlation_, self.correlation_, self.correlation_error_ = p.binary, p.correlation, p.error
+        self.undetermined_, self.corrected_ = p.undetermined, p.corrected
+        self.eigenvalues_, self.binary_eigenvalues_ = p.eigenvalues, p.binary_eigenvalues
+        self.negative_share_ = float(p.negative_share)
+        self.n_components_ = self._n_features_out = p.weights.shape[1]
+
+    def _shapes(self) -> dict[str, tuple[int | None, ...]]:
+        d = self.n_features_in_
+        k = None if isinstance(self.n_components, str) else int(self.n_components)
+        each = dict.fromkeys(("phi", "psi", "means", "eigenvalues", "binary_eigenvalues"), (d,))
+        pairs = dict.fromkeys(("binary", "correlation", "error", "undetermined", "corrected"), (d, d))
+        return {"weights": (d, k), **each, **pairs, "negative_share": ()}
+
+    def _finish(self, engine: Engine, result: FitResult) -> None:
+        if self.repair:
+            return
+        lowest, chance = self.eigenvalues_[-1], spectrum.lowest_by_chance(self.correlation_error_)
+        if lowest < -max(LARGE_NEGATIVE_VALUE, -2 * chance):
+            why = (
+                f"the smallest eigenvalue of the correlations is {lowest:.2f}, far below what chance would make it "
+                f"({chance:.2f}). Constraints on whole rows (a fixed number of ones, say) do that"
+            )
+        elif self.negative_share_ > LARGE_NEGATIVE_SHARE:
+            why = (
+                f"{self.negative_share_:.0%} of the spectrum of the correlations is negative, as chance would make it "
+                "with so few rows for so many columns"
+            )
+        else:
+            return
+        warnings.warn(
+            f"no Gaussian has these correlations: {why}. The first components can be used; repair=True takes them from "
+            "the nearest correlation matrix",
+            UserWarning,
+            stacklevel=3,
+        )
+
+    # ---------------------------------------------------------------- use
+
+    @property
+    def _errors_average_out(self) -> bool:
+        return self.noise == "none" or self.n_components_ > MOST_GRID
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Posterior means of the hidden variables of each row, by expectation propagation.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_components)
+            Without noise, rows that no y produces get a y with the fewest wrong bits, and a warning says how many.
+        """
+        if self.noise == "unique":
+            return super().transform(X)
+        return self.posterior(X).mean
+
+    def posterior(self, X: Any) -> Any:
+        """Posterior of the hidden variables of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+
+        Returns
+        -------
+        Posterior
+            `mean` (n_rows, n_components), `covariance`, `mode`, and `violated` (n_rows,): without noise the number of
+            bits that no y gets right; mean and mode of such a row are a y with the fewest, its covariance is NaN.
+        """
+        found = super().posterior(X)
+        impossible = int(np.sum(found.violated > 0))
+        if impossible:
+            warnings.warn(
+                f"{impossible} of {len(found.violated)} rows cannot be produced by any y (noise='none'): they get a y "
+                f"with the fewest wrong bits, {np.mean(found.violated[found.violated > 0]):.1f} on average",
+                UserWarning,
+                stacklevel=3,
+            )
+        return found
+
+    def sample_posterior(
+        self, X: Any, n_samples: int = 100, *, n_between: int = 10, random_state: Any = None
+    ) -> np.ndarray:
+        """Exact draws of the hidden variables of each row, by Gibbs sampling; to check the Gaussian posterior with.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+        n_samples : int, default=100
+            Draws for each row.
+        n_between : int, default=10
+            Sweeps from one draw to the next.
+        random_state : int, RandomState or None
+            Seed.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_samples, n_components)
+            NaN for rows that no y produces.
+        """
+        self._fitted()
+        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        function = _draws(self.noise, int(n_samples), int(n_between))
+        return np.concatenate(list(self._map_engine(function, self._open(X, reset=False), seed)))
+
+    def morph(self, x_a: Any, x_b: Any, n_steps: int = 8) -> Morph:
+        """The way from one row to another through the space of the hidden variables.
+
+        Parameters
+        ----------
+        x_a, x_b : array-like of shape (n_columns,)
+            Two rows of bits, NaN for missing.
+        n_steps : int, default=8
+            Points on the way, both ends included.
+
+        Returns
+        -------
+        Morph
+            `position`, `latents`, `bits` and `cross_fade`.
+        """
+        self._fitted()
+        if n_steps < 2:
+            raise ValueError(f"n_steps must be at least 2, both ends, got {n_steps}")
+        ends = np.stack([np.asarray(x, float).ravel() for x in (x_a, x_b)])
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".* rows cannot be produced", category=UserWarning)
+            y = self._without_names(self.transform, ends).astype(float)
+        position = np.linspace(0, 1, n_steps)
+        latents = y[0] + position[:, None] * (y[1] - y[0])
+        bits = (self.thresholds_ + latents @ self.components_ > 0).astype(np.uint8)
+        vectors = np.linalg.eigh(self.binary_correlation_)[1][:, ::-1][:, : self.n_components_]
+        away = np.where(np.isnan(ends), 0.0, ends - self.means_)
+        kept = self.means_ + away @ vectors @ vectors.T
+        return Morph(position, latents, bits, kept[0] + position[:, None] * (kept[1] - kept[0]))
+
+    def n_states(self) -> int:
+        """How many rows can occur without noise: cells of as many hyperplanes as there are columns.
+
+        Returns
+        -------
+        int
+            ``sum_{k <= P} C(N, k)``, and ``2 sum_{k < P} C(N - 1, k)`` with ``bias=False``, for columns that are not
+            constant, in general position.
+        """
+        self._fitted()
+        active = int(np.sum(np.any(self.components_ != 0, 0)))
+        return cells.n_cells(active, self.n_components_, bool(self.bias))
+
+    def rotate(self, method: str = "varimax") -> Rotation:
+        """Components in rotated coordinates; the fitted model stays as it is.
+
+        Parameters
+        ----------
+        method : {"varimax", "promax", "oblimin"}, default="varimax"
+            Towards simple structure of the weights, which are loadings; the last two let hidden variables correlate.
+
+        Returns
+        -------
+        Rotation
+            `components`, `correlation` of the rotated variables, and `matrix`: rotated ones are ``Z @ matrix``.
+        """
+        self._fitted()
+        weights = self.params_.weights
+        scale = np.sqrt(np.maximum(np.sum(weights**2, 1) + self.params_.psi, 1e-300))
+        return psychometrics.rotate(weights, method, weights / scale[:, None])
+
+    def _without_names(self, function: Callable[..., Any], X: np.ndarray) -> Any:
+        """Rows that a user picked out of a frame have lost its names, which is no reason to warn."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="X does not have valid feature names", category=UserWarning)
+            return function(X)
+
+
+@cache
+def _draws(noise: str, n_samples: int, n_between: int) -> Callable[..., Any]:
+    def rows_of(params: Any, shared: Any, batch: Any) -> jax.Array:
+        signs = clipped_gaussian.signs_of(batch)
+        if noise == "unique":
+            start = ep.approximate(shared, signs).posterior.mean
+            return gibbs(shared, signs, start, batch.keys, n_samples, n_between)
+        y, violated = cells.find(params.weights, params.phi, signs, batch.key)
+        drawn = cell_probability.gibbs(params.weights, params.phi, signs, y, batch.keys, n_between, 2 * n_samples)
+        drawn = jnp.swapaxes(drawn[n_samples:], 0, 1)  # the first half is to forget the start
+        return jnp.where((violated == 0)[:, None, None], drawn, jnp.nan)
+
+    return rows_of
+
+
+def _checked_moments(mean: Any, cov: Any, bias: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Means and covariances of bits, or an error that says why no bits can have them."""
+    means, covariance = np.asarray(mean, float), np.asarray(cov, float)
+    d = means.size
+    if means.ndim != 1 or covariance.shape != (d, d):
+        raise ValueError(f"mean must have shape (d,) and cov (d, d), found {means.shape} and {covariance.shape}")
+    if not (np.isfinite(means).all() and np.isfinite(covariance).all()):
+        raise ValueError("mean and cov must be finite numbers")
+    outside = np.flatnonzero((means < 0) | (means > 1))
+    if len(outside):
+        raise ValueError(f"mean must be between 0 and 1, found {means[outside[0]]} for {at_column(outside[0], None)}")
+    if not bias and not np.allclose(means, 0.5):
+        raise ValueError("bias=False needs means of 1/2")
+    if not np.allclose(covariance, covariance.T, atol=1e-10):
+        raise ValueError("cov must be symmetric")
+    wrong = np.flatnonzero(np.abs(np.diag(covariance) - means * (1 - means)) > 1e-6)
+    if len(wrong):
+        i = int(wrong[0])
+        raise ValueError(
+            f"the diagonal of cov must be mean (1 - mean), the variance of a bit: {at_column(i, None)} has "
+            f"{covariance[i, i]:.6g} instead of {means[i] * (1 - means[i]):.6g}"
+        )
+    both = covariance + np.outer(means, means)
+    least = np.maximum(0, means[:, None] + means - 1)
+    most = np.minimum(means[:, None], means)
+    off = ~np.eye(d, dtype=bool) & ((both < least - 1e-9) | (both > most + 1e-9))
+    if off.any():
+        i, j = (int(k) for k in np.argwhere(off)[0])
+        product = means[i] * means[j]
+        raise ValueError(
+            f"no bits have a covariance of {covariance[i, j]:.6g} between {at_column(i, None)} and "
+            f"{at_column(j, None)}: with means {means[i]:.6g} and {means[j]:.6g} it lies between "
+            f"{least[i, j] - product:.6g} and {most[i, j] - product:.6g}"
+        )
+    return means, covariance

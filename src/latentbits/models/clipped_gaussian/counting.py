@@ -1,0 +1,103 @@
+"""How often two bits are 1 together: the one pass over the rows that all learning here needs.
+
+On a CPU 32 rows go into a word of each column, and a pair is counted by AND and popcount: about three times as fast as
+the matrix product that says the same.  The words are the outer loop and a block of columns the inner one, so that the
+counts stay in the cache.  On a GPU the matrix product wins.  Both are exact.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+
+from latentbits.core.batch import Batch
+
+__all__ = ["Stats", "count"]
+
+WORD = 32
+BLOCK = 50  # columns; their counts against all others should stay in the cache
+
+
+class Stats(eqx.Module):
+    """Counts of rows; those of pairs are over rows where both entries were seen.
+
+    Attributes
+    ----------
+    ones, observed
+        Of each column.
+    pair_ones
+        Both are 1.
+    pair_left
+        The first is 1, and the second is seen.
+    pair_observed
+        Both are seen.
+    """
+
+    n_rows: Float[Array, ""]
+    ones: Int[Array, " columns"]
+    observed: Int[Array, " columns"]
+    pair_ones: Int[Array, "columns columns"]
+    pair_left: Int[Array, "columns columns"]
+    pair_observed: Int[Array, "columns columns"]
+
+
+def count(batch: Batch) -> Stats:
+    """The counts of a batch."""
+    real = batch.weight > 0
+    ones = (batch.values > 0.5) & real[:, None]
+    columns = ones.shape[1]
+    n_ones = jnp.sum(ones, 0, dtype=jnp.int32)
+    if batch.observed is None:
+        n = jnp.sum(real, dtype=jnp.int32)
+        seen = jnp.full(columns, n)
+        left = jnp.broadcast_to(n_ones[:, None], (columns, columns))
+        return Stats(batch.weight.sum(), n_ones, seen, _pairs(ones, ones), left, jnp.full((columns, columns), n))
+    seen = (batch.observed > 0.5) & real[:, None]
+    return Stats(
+        batch.weight.sum(),
+        n_ones,
+        jnp.sum(seen, 0, dtype=jnp.int32),
+        _pairs(ones, ones),
+        _pairs(ones, seen),
+        _pairs(seen, seen),
+    )
+
+
+def _pairs(left: Bool[Array, "rows columns"], right: Bool[Array, "rows columns"]) -> Int[Array, "columns columns"]:
+    """Number of rows where both are true."""
+    return jax.lax.platform_dependent(left, right, cpu=_by_popcount, default=_by_product)
+
+
+def _by_product(left: Bool[Array, "rows columns"], right: Bool[Array, "rows columns"]) -> Int[Array, "columns columns"]:
+    # bits are exact in bfloat16, and sums of them in float32 up to 2^24 rows
+    low = jnp.bfloat16
+    return jnp.dot(left.T.astype(low), right.astype(low), preferred_element_type=jnp.float32).astype(jnp.int32)
+
+
+def _by_popcount(
+    left: Bool[Array, "rows columns"], right: Bool[Array, "rows columns"]
+) -> Int[Array, "columns columns"]:
+    columns = left.shape[1]
+    block = min(BLOCK, columns)
+    a, b = _words(left), _words(right)
+    blocks = jnp.pad(a, ((0, 0), (0, -columns % block))).reshape(len(a), -1, block).swapaxes(0, 1)
+
+    def one(words: Array) -> Array:
+        def add(total: Array, both: tuple[Array, Array]) -> tuple[Array, None]:
+            x, y = both
+            return total + jax.lax.population_count(x[:, None] & y[None]).astype(jnp.int32), None
+
+        return jax.lax.scan(add, jnp.zeros((block, columns), jnp.int32), (words, b))[0]
+
+    return jax.lax.map(one, blocks).reshape(-1, columns)[:columns]
+
+
+def _words(bits: Bool[Array, "rows columns"]) -> Array:
+    """Bits of 32 rows in one unsigned integer of each column."""
+    rows, columns = bits.shape
+    padded = jnp.pad(bits, ((0, -rows % WORD), (0, 0))).reshape(-1, WORD, columns).astype(jnp.uint32)
+    placed = padded << jnp.arange(WORD, dtype=jnp.uint32)[None, :, None]
+    return jax.lax.reduce(placed, np.uint32(0), jax.lax.bitwise_or, (1,))

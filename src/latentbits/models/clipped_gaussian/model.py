@@ -1,0 +1,342 @@
+"""The clipped Gaussian of Lee & Sompolinsky (1998): a few Gaussian variables, mixed and cut; the model record.
+
+    y ~ N(0, I_P),    x = W y (+ noise),    s_i = sgn(phi_i + x_i)                 (1), (2), (3), (8)
+
+Where the paper's equations are:
+
+    (1)-(3), (8)    model.sample
+    (4)             spectrum.py                 C^xx = W W' and its eigenvectors
+    (5), (6)        tetrachoric.covariance
+    (7)             tetrachoric.correlations    with bias=False: C^xx = sin(pi C^ss / 2)
+    (9)             tetrachoric.thresholds
+    (10)            tetrachoric.covariance, and tetrachoric.invert, its inverse
+
+Learning is one pass, which counts how often bits are 1 together (`counting.py`), and then a scalar function of each
+pair and one diagonalisation.  What P components leave over of a column's variance is either dropped, as in the paper
+(`noise="none"`: bits are a function of y), or kept as noise of the column's own (`noise="unique"`: a probit factor
+model, in which every row has a probability).  Given a row, y is found by expectation propagation (`expectation.py`);
+without noise the rows that can occur are the cells of an arrangement of hyperplanes (`cells.py`).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from latentbits.core import tree
+from latentbits.core.batch import Batch
+from latentbits.core.model import LogLikelihood, Model, Progress, Stage, Summary
+from latentbits.core.nodes import log_integral
+from latentbits.models.clipped_gaussian import cells, tetrachoric
+from latentbits.models.clipped_gaussian import expectation as ep
+from latentbits.models.clipped_gaussian.cell_probability import log_probability
+from latentbits.models.clipped_gaussian.counting import Stats, count
+from latentbits.models.clipped_gaussian.expectation import Factors
+from latentbits.models.clipped_gaussian.spectrum import (
+    factor_weights,
+    n_above_chance,
+    nearest_correlation,
+    negative_share,
+    spectrum,
+)
+from latentbits.models.clipped_gaussian.tetrachoric import Correlations, Moments
+
+__all__ = ["EXTRACTIONS", "LIKELIHOODS", "NOISES", "Params", "Posterior", "from_correlations", "model", "signs_of"]
+
+NOISES = ("unique", "none")
+LIKELIHOODS = ("importance", "ep")
+EXTRACTIONS = ("components", "factors")
+# Of a column with noise.  Where the spectrum has a negative part, its positive part has more than a column's variance,
+# and rows that were not learned from say that there is noise all the same.
+LEAST_NOISE = 0.1
+
+
+class Params(eqx.Module):
+    """The model, and the moments that it was made from.
+
+    Attributes
+    ----------
+    weights, phi, psi
+        W, the biases of eq. 9, and the variance of each column's own noise (0 without).
+    means
+        P(bit = 1) in the data.
+    binary, correlation, error, undetermined, corrected
+        C^ss, C^xx, standard errors of the latter, the pairs that the data cannot tell, and those with an empty cell that
+        was corrected.
+    eigenvalues, binary_eigenvalues
+        Of C^xx and C^ss, largest first.
+    negative_share
+        Of the eigenvalues of C^xx, before any repair.
+    """
+
+    weights: Float[Array, "columns latents"]
+    phi: Float[Array, " columns"]
+    psi: Float[Array, " columns"]
+    means: Float[Array, " columns"]
+    binary: Float[Array, "columns columns"]
+    correlation: Float[Array, "columns columns"]
+    error: Float[Array, "columns columns"]
+    undetermined: Bool[Array, "columns columns"]
+    corrected: Bool[Array, "columns columns"]
+    eigenvalues: Float[Array, " columns"]
+    binary_eigenvalues: Float[Array, " columns"]
+    negative_share: Float[Array, ""]
+
+
+class Posterior(eqx.Module):
+    """Posterior of the hidden variables of each row.
+
+    Attributes
+    ----------
+    mean, covariance
+        By expectation propagation.
+    mode
+        The most probable y; without noise, the point of the row's cell that is nearest to the origin.
+    violated
+        Without noise: bits that `mean` gets wrong, 0 for a row that some y produces.  For other rows, mean and mode are
+        a y with the fewest wrong bits that was found, and the covariance is NaN.
+    """
+
+    mean: Float[Array, "rows latents"]
+    covariance: Float[Array, "rows latents latents"]
+    mode: Float[Array, "rows latents"]
+    violated: Int[Array, " rows"]
+
+
+def signs_of(batch: Batch) -> Float[Array, "rows columns"]:
+    """Bits as +1 and -1, and 0 where missing."""
+    return (2 * batch.values - 1) * batch.mask
+
+
+def from_correlations(
+    found: Correlations,
+    n_components: int,
+    noise: str = "unique",
+    bias: bool = True,
+    repair: bool = False,
+    extraction: str = "components",
+    least_mean: np.ndarray | float = 0.0,
+) -> Params:
+    """Weights and biases from what is known of each pair.
+
+    `least_mean` is how near to 0 or 1 a mean is taken to be at most: half a row for a column that has been constant.
+    """
+    plain = spectrum(found.latent)
+    correlation, whole = found.latent, plain
+    if repair and plain.values[-1] < 0:
+        correlation = nearest_correlation(found.latent)
+        whole = spectrum(correlation)
+    if extraction == "components":
+        weights = whole.weights(n_components)
+    else:
+        weights = factor_weights(correlation, n_components, LEAST_NOISE)
+    constant = np.diag(found.latent) == 0
+    weights = np.where(constant[:, None], 0.0, weights)  # but for rounding they are
+    explained = np.sum(weights**2, 1)
+    psi = np.maximum(1 - explained, LEAST_NOISE) if noise == "unique" else np.zeros_like(explained)
+    variance = np.where(constant, 1.0, explained + psi)
+    phi = np.sqrt(variance) * tetrachoric.thresholds(np.clip(found.means, least_mean, 1 - least_mean))  # eq. 9
+    if not bias:
+        phi = np.where(constant, phi, 0.0)
+    with tree.double():
+        return Params(
+            jnp.asarray(weights),
+            jnp.asarray(phi),
+            jnp.asarray(psi),
+            jnp.asarray(found.means),
+            jnp.asarray(found.binary),
+            jnp.asarray(correlation),
+            jnp.asarray(found.error),
+            jnp.asarray(found.undetermined),
+            jnp.asarray(found.corrected),
+            jnp.asarray(whole.values),
+            jnp.asarray(np.linalg.eigvalsh(found.binary)[::-1]),
+            jnp.asarray(negative_share(plain.values)),
+        )
+
+
+def _init(key: Key[Array, ""], summary: Summary) -> Params:
+    """Nothing is known before the pairs are counted."""
+    d = summary.mean.shape[0]
+    each, pair = jnp.zeros(d), jnp.zeros((d, d))
+    return Params(
+        jnp.zeros((d, 1)), each, each + 1, each, pair, pair, pair, pair > 0, pair > 0, each, each, jnp.zeros(())
+    )
+
+
+def _prepare(params: Params, state: Any, progress: Progress | None) -> Factors:
+    return ep.factors_of(params.weights, params.phi, params.psi)
+
+
+def _e_step(params: Params, shared: Factors, batch: Batch, row_state: None) -> tuple[Stats, None]:
+    return count(batch), None
+
+
+def _update(state: Any, params: Params, shared: Factors, stats: Stats, progress: Progress) -> tuple[Stats, Params]:
+    return stats, params
+
+
+def _objective(params: Params, shared: Factors, stats: Stats) -> Float[Array, ""]:
+    """Minus the squared error of W W' as an approximation of C^xx, the diagonal left out; there is no likelihood."""
+    left = params.correlation - params.weights @ params.weights.T
+    return -jnp.sum(left**2) / 2 + jnp.sum(jnp.diagonal(left) ** 2) / 2
+
+
+def _moments(stats: Stats) -> Moments:
+    return Moments(
+        float(stats.n_rows),
+        *(
+            np.asarray(x, np.float64)
+            for x in (stats.ones, stats.observed, stats.pair_ones, stats.pair_left, stats.pair_observed)
+        ),
+    )
+
+
+@cache
+def model(
+    n_components: int | str = 2,
+    noise: str = "unique",
+    bias: bool = True,
+    correction: float = 0.5,
+    repair: bool = False,
+    extraction: str = "components",
+    likelihood: str = "importance",
+) -> Model:
+    """The clipped Gaussian model.
+
+    Parameters
+    ----------
+    n_components
+        P; "positive" takes all positive eigenvalues, "parallel" those that are larger than chance would make them.
+    noise
+        "unique" or "none".
+    bias
+        False is the model of eq. 3, with phi = 0 and eq. 7.
+    correction
+        Rows that a zero cell of a pair's table is taken to hold; 0 takes it at its word.
+    repair
+        Whether C^xx is replaced by the nearest correlation matrix.
+    extraction
+        "components" or "factors".
+    likelihood
+        "importance" or "ep".
+    """
+    for name, value, known in (
+        ("noise", noise, NOISES),
+        ("extraction", extraction, EXTRACTIONS),
+        ("likelihood", likelihood, LIKELIHOODS),
+    ):
+        if value not in known:
+            raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+    noisy = noise == "unique"
+
+    def diagonalise(key: Key[Array, ""], params: Params, state: Stats) -> Params:
+        moments = _moments(state)
+        found = tetrachoric.correlations(moments, bias, correction)
+        size = n_components
+        if size == "positive":
+            size = spectrum(found.latent).n_positive
+        elif size == "parallel":
+            rng = np.random.default_rng(np.asarray(jax.random.bits(key, (4,))))
+            size = n_above_chance(np.linalg.eigvalsh(found.latent)[::-1], moments, rng, bias, correction)
+        half_a_row = 0.5 / np.maximum(moments.observed, 1)
+        return from_correlations(found, max(1, int(size)), noise, bias, repair, extraction, half_a_row)
+
+    def log_likelihood(params: Params, shared: Factors, batch: Batch) -> LogLikelihood:
+        signs = signs_of(batch)
+        found = ep.approximate(shared, signs)
+        nothing = jnp.zeros((), signs.dtype)
+        if not noisy:
+            y, violated = cells.find(params.weights, params.phi, signs, batch.key)
+            possible = violated == 0
+            if likelihood == "ep":
+                value = jnp.where(possible, found.log_likelihood, -jnp.inf)
+                return LogLikelihood(value, jnp.where(possible, jnp.nan, 0.0), nothing)
+            value, error = log_probability(
+                params.weights, params.phi, signs, y, found.posterior.mean, found.posterior.covariance, batch.keys
+            )
+            return LogLikelihood(jnp.where(possible, value, -jnp.inf), jnp.where(possible, error, 0.0), nothing)
+        if likelihood == "ep":
+            return LogLikelihood(found.log_likelihood, jnp.full_like(found.log_likelihood, jnp.nan), nothing)
+
+        def density(points: Float[Array, "rows points latents"]) -> Float[Array, "rows points"]:
+            return ep.log_density(shared, signs, points)
+
+        return LogLikelihood(*log_integral(density, found.posterior, batch.keys, signs.shape[1]), nothing)
+
+    def infer(params: Params, shared: Factors, batch: Batch) -> Posterior:
+        signs = signs_of(batch)
+        found = ep.approximate(shared, signs).posterior
+        if noisy:
+            at = ep.mode(shared, signs, found.mean)
+            return Posterior(found.mean, found.covariance, at, jnp.zeros(len(signs), jnp.int32))
+        y, violated = cells.find(params.weights, params.phi, signs, batch.key)
+        possible = (violated == 0)[:, None]
+        at = cells.nearest(params.weights, params.phi, signs, y)
+        return Posterior(
+            jnp.where(possible, found.mean, y),
+            jnp.where(possible[..., None], found.covariance, jnp.nan),
+            jnp.where(possible, at, y),
+            violated.astype(jnp.int32),
+        )
+
+    def decode(params: Params, latents: Float[Array, "rows latents"]) -> Float[Array, "rows columns"]:
+        x = params.phi + latents @ params.weights.T
+        if not noisy:
+            return (x > 0).astype(latents.dtype)
+        return jax.scipy.special.ndtr(x / jnp.sqrt(params.psi))
+
+    def complete(params: Params, shared: Factors, batch: Batch) -> Float[Array, "rows columns"]:
+        signs = signs_of(batch)
+        at = ep.approximate(shared, signs).posterior
+        guess = ep.predict(shared, at)
+        if noisy:
+            return guess
+        y, violated = cells.find(params.weights, params.phi, signs, batch.key)
+        return jnp.where((violated == 0)[:, None], guess, decode(params, y))
+
+    def sample(params: Params, shared: Factors, keys: Key[Array, " rows"]) -> Float[Array, "rows columns"]:
+        d, q = params.weights.shape
+
+        def draw(key: Key[Array, ""]) -> Float[Array, " columns"]:
+            hidden, own = jax.random.split(key)
+            x = params.phi + params.weights @ jax.random.normal(hidden, (q,), params.phi.dtype)
+            if noisy:
+                x = x + jnp.sqrt(params.psi) * jax.random.normal(own, (d,), params.phi.dtype)
+            return (x > 0).astype(params.phi.dtype)
+
+        return jax.vmap(draw)(keys)
+
+    def row_floats(n_columns: int) -> int:
+        latents = n_components if isinstance(n_components, int) else min(16, n_columns)
+        return 12 * n_columns + 4 * latents**2
+
+    counting = Stage(
+        "counting pairs",
+        overrides={"row_floats": lambda n_columns: max(1, n_columns // 4)},  # bytes, which are packed
+        max_iter=1,
+        one_pass=True,
+        comparable=False,
+    )
+    return Model(
+        name="clipped Gaussian",
+        init=_init,
+        prepare=_prepare,
+        e_step=_e_step,
+        update=_update,
+        objective=_objective,
+        log_likelihood=log_likelihood,
+        infer=infer,
+        decode=decode,
+        complete=complete,
+        sample=sample,
+        row_floats=row_floats,
+        stages=(counting, Stage("diagonalising", begin=diagonalise, max_iter=0, comparable=False)),
+        needs_summary=False,
+    )

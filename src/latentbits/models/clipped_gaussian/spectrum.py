@@ -1,0 +1,150 @@
+"""From correlations to weights: the spectrum of C^xx, how many components to take, and what does not fit.
+
+The weights are W = V sqrt(lambda) of the largest eigenvalues, so that W W' is the best approximation of C^xx of its
+rank (section "Translationally invariant example" of the paper).  C^xx is put together pair by pair and need not be a
+correlation matrix at all; its negative eigenvalues are what no clipped Gaussian can produce, and noise.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from latentbits.models.clipped_gaussian import tetrachoric
+from latentbits.models.clipped_gaussian.tetrachoric import Moments
+
+__all__ = [
+    "Spectrum",
+    "factor_weights",
+    "lowest_by_chance",
+    "n_above_chance",
+    "nearest_correlation",
+    "negative_share",
+    "spectrum",
+]
+
+REPLICATES = 20  # simulated tables for parallel analysis
+CHANCE = 1.645  # standard deviations above their mean: 95 % of a Gaussian
+MOST_ROWS = 2**15  # of a simulated table; what is chance shrinks with the root of the number of rows
+
+
+class Spectrum(NamedTuple):
+    """Eigenvalues, largest first, and their eigenvectors as columns, each with a sum that is not negative."""
+
+    values: np.ndarray
+    vectors: np.ndarray
+
+    def weights(self, n_components: int) -> np.ndarray:
+        """W of the largest, (d, n_components); 0 for those that are not positive."""
+        size = np.zeros(n_components)
+        vectors = np.zeros((len(self.values), n_components))
+        n = min(n_components, len(self.values))
+        size[:n] = np.sqrt(np.maximum(self.values[:n], 0))
+        vectors[:, :n] = self.vectors[:, :n]
+        return vectors * size
+
+    @property
+    def n_positive(self) -> int:
+        """Number of positive eigenvalues, rounding apart."""
+        top = self.values[0] if len(self.values) else 0.0
+        return int(np.sum(self.values > 1e-10 * max(top, 1e-300)))
+
+
+def spectrum(matrix: np.ndarray) -> Spectrum:
+    """Eigenvalues and eigenvectors of a symmetric matrix."""
+    values, vectors = np.linalg.eigh(matrix)
+    vectors = vectors * np.where(vectors.sum(0) < 0, -1.0, 1.0)
+    return Spectrum(values[::-1].copy(), vectors[:, ::-1].copy())
+
+
+def negative_share(eigenvalues: np.ndarray) -> float:
+    """Sum of the negative eigenvalues over the sum of all, both by their size."""
+    total = np.abs(eigenvalues).sum()
+    return float(np.abs(eigenvalues[eigenvalues < 0]).sum() / total) if total > 0 else 0.0
+
+
+def lowest_by_chance(error: np.ndarray) -> float:
+    """About the smallest eigenvalue that sampling errors alone would make of a correlation matrix of low rank.
+
+    The errors of the entries make a random matrix, whose eigenvalues end at twice the root of its rows' sums of squares
+    (Wigner's semicircle; the largest row is taken).
+    """
+    return float(-2 * np.sqrt(np.max(np.nansum(error**2, 1), initial=0.0)))
+
+
+def n_above_chance(
+    eigenvalues: np.ndarray, moments: Moments, rng: np.random.Generator, bias: bool, correction: float
+) -> int:
+    """Parallel analysis (Horn 1965): how many eigenvalues, counted from the first, are larger than those by chance.
+
+    Chance is tables of independent bits with the same means, holes and number of rows, taken through the same
+    correction and inversion: each eigenvalue is held against the 95th percentile of the simulated ones of its rank.
+    """
+    n = int(moments.n_rows)
+    rows = min(n, MOST_ROWS)
+    seen = moments.observed / max(n, 1)
+    means = moments.ones / np.maximum(moments.observed, 1)
+    drawn = []
+    for _ in range(REPLICATES):
+        table = rng.random((rows, len(means)), np.float32) < means.astype(np.float32)
+        holes = None if seen.min() == 1 else rng.random(table.shape, np.float32) >= seen.astype(np.float32)
+        table = table.astype(np.uint8)
+        if holes is not None:
+            table[holes] = 255
+        latent = tetrachoric.correlations(tetrachoric.count(table), bias, correction).latent
+        drawn.append(np.linalg.eigvalsh(latent)[::-1])
+    away = (np.stack(drawn) - 1) * np.sqrt(rows / n)
+    limit = 1 + away.mean(0) + CHANCE * away.std(0, ddof=1)
+    return int(np.argmin(np.append(eigenvalues > limit, False)))
+
+
+def factor_weights(matrix: np.ndarray, n_components: int, least_noise: float) -> np.ndarray:
+    """Weights whose W W' comes closest to the correlations, the diagonal left out: factor analysis by least squares.
+
+    Components take variances for correlations: with few columns, the noise on the diagonal lengthens them.  Here the
+    noise psi of each column is taken off the diagonal first, and is what makes the rest smallest (minres, Harman &
+    Jones 1966); the gradient is that of the eigenvalues left over.
+    """
+    active = np.diag(matrix) > 0
+    inner = matrix[np.ix_(active, active)]
+    d = len(inner)
+    n = min(n_components, d)
+
+    def reduced(psi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.linalg.eigh(inner - np.diag(psi))
+
+    def left_over(psi: np.ndarray) -> tuple[float, np.ndarray]:
+        values, vectors = reduced(psi)
+        values[d - n :] = np.minimum(values[d - n :], 0)  # all but the part that W reproduces
+        return float(np.sum(values**2)), -2 * vectors**2 @ values
+
+    weights = np.zeros((len(matrix), n_components))
+    if d:
+        start = np.clip(1 - np.sum(spectrum(inner).weights(n) ** 2, 1), least_noise, 1)
+        psi = minimize(left_over, start, jac=True, method="L-BFGS-B", bounds=[(least_noise, 1)] * d).x
+        values, vectors = (x[..., ::-1][..., :n] for x in reduced(psi))
+        vectors = vectors * np.where(vectors.sum(0) < 0, -1.0, 1.0)
+        weights[active, :n] = vectors * np.sqrt(np.maximum(values, 0))
+    return weights
+
+
+def nearest_correlation(matrix: np.ndarray, tol: float = 1e-8, max_iter: int = 500) -> np.ndarray:
+    """The nearest matrix without negative eigenvalues that has the same diagonal (Higham 2002).
+
+    Projections in turn, on the matrices without negative eigenvalues (with Dykstra's correction) and on those with the
+    diagonal, until a turn changes entries by less than `tol`.
+    """
+    diagonal = np.diag(matrix).copy()
+    nearest, correction = matrix.copy(), np.zeros_like(matrix)
+    for _ in range(max_iter):
+        apart = nearest - correction
+        values, vectors = np.linalg.eigh(apart)
+        positive = (vectors * np.maximum(values, 0)) @ vectors.T
+        correction = positive - apart
+        before, nearest = nearest, (positive + positive.T) / 2
+        np.fill_diagonal(nearest, diagonal)
+        if np.max(np.abs(nearest - before)) < tol:
+            break
+    return nearest

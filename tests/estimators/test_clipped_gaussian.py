@@ -1,0 +1,292 @@
+"""`ClippedGaussian` as a user meets it: published numbers, the paper's examples, recovery, awkward tables."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.linalg import subspace_angles
+
+from latentbits import ClippedGaussian, load, load_dataset
+from latentbits.data.toys import bump, sum_constrained
+
+
+def simulate(n, d=12, k=2, seed=0, low=0.3, high=0.8):
+    rng = np.random.default_rng(seed)
+    weights = rng.normal(size=(d, k))
+    weights *= np.sqrt(rng.uniform(low, high, (d, 1))) / np.linalg.norm(weights, axis=1, keepdims=True)
+    phi = 0.7 * rng.normal(size=d)
+    x = phi + rng.normal(size=(n, k)) @ weights.T + np.sqrt(1 - np.sum(weights**2, 1)) * rng.normal(size=(n, d))
+    return (x > 0).astype(np.uint8), weights
+
+
+@pytest.fixture(scope="module")
+def table():
+    return simulate(1500)[0]
+
+
+@pytest.fixture(scope="module")
+def clipped():
+    """A deterministic model of two hidden variables, and rows of it."""
+    rng = np.random.default_rng(1)
+    weights, phi = rng.normal(size=(12, 2)), 0.5 * rng.normal(size=12)
+    X = (phi + rng.normal(size=(3000, 2)) @ weights.T > 0).astype(np.uint8)
+    return ClippedGaussian(2, noise="none").fit(X)
+
+
+# ---------------------------------------------------------------- correlations
+
+
+def test_published_tetrachoric_correlations_of_lsat6():
+    """R's psych and lavaan agree on these; psych's tau has the other sign."""
+    m = ClippedGaussian(1).fit(load_dataset("lsat6").X)
+    expected = [0.1703, 0.2275, 0.1072, 0.0665, 0.1891, 0.1111, 0.1724, 0.1867, 0.1055, 0.2009]
+    np.testing.assert_allclose(m.correlation_[np.triu_indices(5, 1)], expected, atol=5e-4)
+    np.testing.assert_allclose(m.thresholds_, [1.4325, 0.5505, 0.1332, 0.7160, 1.1264], atol=5e-4)
+    np.testing.assert_allclose(m.eigenvalues_, np.linalg.eigvalsh(m.correlation_)[::-1], atol=1e-12)
+    np.testing.assert_allclose(m.binary_eigenvalues_, np.linalg.eigvalsh(m.binary_correlation_)[::-1], atol=1e-12)
+
+
+def test_factors_come_close_to_maximum_likelihood():
+    """The best probit factor model of LSAT6 has about -2467; components, which explain variances too, are far off."""
+    X = load_dataset("lsat6").X
+    factors = ClippedGaussian(1, extraction="factors").fit(X).log_likelihood(X)
+    assert -2468 < factors < -2466.5
+    assert ClippedGaussian(1).fit(X).log_likelihood(X) < factors - 10
+
+
+@pytest.mark.parametrize("n_rows", [None, 7, 500])
+def test_the_bump_has_two_hidden_variables(n_rows):
+    """All shifts, and any sample of them.
+
+    A row changes sign at two places, half of the circle apart, so between spins i < j (within half of it) lies one
+    change or none: ``<s_i s_j> = 1 - 2 (F_j - F_i)`` with F_i the share of rows that change between spin 0 and i.  Hence
+    ``sin(pi <s_i s_j> / 2) = cos(pi F_i - pi F_j)``, which has rank two whatever the sample.
+    """
+    rows = bump(n_rows, n_features=64, random_state=0).X
+    m = ClippedGaussian(2, bias=False, correction=0, noise="none").fit(rows)
+    assert np.abs(m.eigenvalues_[2:]).max() < 1e-12 * m.eigenvalues_[0]
+    if n_rows is None:
+        np.testing.assert_allclose(m.eigenvalues_[:2], 32, rtol=1e-12)
+        assert np.sum(m.binary_eigenvalues_ > 1e-9) == 32
+        # cosine and sine: one sinusoid for each of the two, orthogonal to each other
+        spins = 2 * np.pi * np.arange(64) / 64
+        waves = np.stack([np.cos(spins), np.sin(spins)])
+        assert np.degrees(subspace_angles(m.components_.T, waves.T).max()) < 1e-4
+
+
+def test_constraints_on_whole_rows_show_in_the_spectrum():
+    """Sum of spins zero: C_ij = sin(-pi / (2 (N - 1))), which no Gaussian has for N >= 4."""
+    with pytest.warns(UserWarning, match="far below what chance"):
+        m = ClippedGaussian(2, bias=False).fit(sum_constrained(20000, n_features=8, random_state=0))
+    assert m.eigenvalues_[-1] == pytest.approx(1 - 7 * np.sin(np.pi / 14), abs=0.1)
+    assert m.negative_share_ > 0.05
+    repaired = ClippedGaussian(2, bias=False, repair=True).fit(sum_constrained(20000, n_features=8, random_state=0))
+    assert repaired.eigenvalues_[-1] > -1e-6
+    assert repaired.negative_share_ == m.negative_share_
+
+
+def test_simulated_correlations_are_within_their_errors():
+    X, weights = simulate(50_000, d=50, k=3)
+    m = ClippedGaussian("parallel", random_state=0).fit(X)
+    pairs = np.triu_indices(50, 1)
+    off = (m.correlation_ - weights @ weights.T)[pairs] / m.correlation_error_[pairs]
+    assert np.abs(off).max() < 4.5
+    assert 0.8 < off.std() < 1.2
+    assert m.n_components_ == 3
+    assert np.degrees(subspace_angles(m.components_.T, weights).max()) < 3
+
+
+def test_streams_sparse_tables_and_arrays_learn_the_same(table):
+    models = [
+        ClippedGaussian(2).fit(X)
+        for X in (table, sparse.csr_matrix(table), lambda: (table[i : i + 400] for i in range(0, 1500, 400)))
+    ]
+    for other in models[1:]:
+        np.testing.assert_array_equal(other.components_, models[0].components_)
+
+
+def test_missing_entries_cost_precision_only(table):
+    holes = table.astype(float)
+    holes[np.random.default_rng(0).random(table.shape) < 0.2] = np.nan
+    whole, partial = ClippedGaussian(2).fit(table), ClippedGaussian(2).fit(holes)
+    pairs = np.triu_indices(12, 1)
+    off = (partial.correlation_ - whole.correlation_)[pairs] / partial.correlation_error_[pairs]
+    assert np.abs(off).max() < 4
+    assert np.all(partial.correlation_error_[pairs] > whole.correlation_error_[pairs])
+
+
+# ---------------------------------------------------------------- awkward tables
+
+
+def test_constant_columns_are_set_aside(table):
+    X = table.copy()
+    X[:, 3], X[:, 7] = 0, 1
+    m = ClippedGaussian(2).fit(X)
+    rest = ClippedGaussian(2).fit(np.delete(X, [3, 7], 1))
+    np.testing.assert_allclose(np.delete(m.components_, [3, 7], 1), rest.components_, atol=1e-10)
+    assert not m.components_[:, [3, 7]].any()
+    assert m.undetermined_[3].sum() == 11
+    np.testing.assert_allclose(m.score_samples(X), rest.score_samples(np.delete(X, [3, 7], 1)), atol=0.01)
+    assert np.isfinite(m.score_samples(1 - X)).all()
+
+
+def test_duplicate_columns_and_perfect_correlations(table):
+    X = np.column_stack([table, table[:, 0], 1 - table[:, 1]])
+    m = ClippedGaussian(3, correction=0).fit(X)
+    assert m.correlation_[0, 12] == 1
+    assert m.correlation_[1, 13] == -1
+    corrected = ClippedGaussian(3).fit(X)
+    assert 0.99 < corrected.correlation_[0, 12] < 1
+    assert np.isfinite(m.score_samples(X)).all()
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_a_handful_of_rows(n):
+    X = simulate(n, d=4)[0]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*spectrum", category=UserWarning)
+        m = ClippedGaussian(2).fit(X)
+    assert np.isfinite(m.score_samples(X)).all()
+    assert np.isfinite(m.transform(X)).all()
+
+
+def test_pairs_that_were_never_seen_together(table):
+    X = table.astype(float)
+    X[:700, 0], X[700:, 1], X[:, 2] = np.nan, np.nan, np.nan
+    m = ClippedGaussian(2).fit(X)
+    assert m.undetermined_[0, 1]
+    assert m.undetermined_[2].sum() == 11
+    assert m.correlation_[0, 1] == 0
+    assert np.isnan(m.correlation_error_[0, 1])
+    assert np.isfinite(m.score_samples(X)).all()
+
+
+# ---------------------------------------------------------------- use
+
+
+def test_rotation_keeps_what_the_model_says(table):
+    m = ClippedGaussian(2).fit(table)
+    for method in ("varimax", "promax", "oblimin"):
+        turned = m.rotate(method)
+        latents = m.transform(table[:20])
+        np.testing.assert_allclose(
+            (latents @ turned.matrix) @ turned.components, latents @ m.components_, atol=1e-5, err_msg=method
+        )
+
+
+def test_files_hold_everything(table, tmp_path):
+    m = ClippedGaussian("parallel", random_state=0).fit(table)
+    m.save(tmp_path / "m.safetensors")
+    again = load(tmp_path / "m.safetensors")
+    for name in (
+        "components_",
+        "correlation_",
+        "correlation_error_",
+        "undetermined_",
+        "eigenvalues_",
+        "negative_share_",
+    ):
+        np.testing.assert_array_equal(getattr(again, name), getattr(m, name))
+    np.testing.assert_array_equal(again.score_samples(table[:50]), m.score_samples(table[:50]))
+
+
+def test_moments_come_out_as_they_went_in():
+    """The dichotomised Gaussian: means and covariances of a sample within five of their standard errors."""
+    mean = np.array([0.1, 0.3, 0.5, 0.9])
+    spread = np.sqrt(mean * (1 - mean))
+    correlation = np.array([[1, 0.3, 0.1, 0], [0.3, 1, -0.2, 0.1], [0.1, -0.2, 1, 0.2], [0, 0.1, 0.2, 1]])
+    cov = correlation * np.outer(spread, spread)
+    m = ClippedGaussian.from_moments(mean, cov)
+    X = m.sample(200_000, random_state=0).astype(float)
+    assert np.all(np.abs(X.mean(0) - mean) < 5 * spread / np.sqrt(len(X)))
+    away = X - X.mean(0)
+    for i in range(4):
+        for j in range(i):
+            product = away[:, i] * away[:, j]
+            assert abs(product.mean() - cov[i, j]) < 5 * product.std() / np.sqrt(len(X))
+
+
+def test_moments_that_no_bits_have():
+    with pytest.raises(ValueError, match="no bits have a covariance of 0.3 between column 0 and column 1"):
+        ClippedGaussian.from_moments([0.5, 0.5], [[0.25, 0.3], [0.3, 0.25]])
+    with pytest.raises(ValueError, match=r"the diagonal of cov must be mean \(1 - mean\)"):
+        ClippedGaussian.from_moments([0.5, 0.5], np.eye(2))
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        ClippedGaussian.from_moments([0.5, 1.5], np.eye(2))
+    with pytest.raises(ValueError, match="needs rows"):
+        ClippedGaussian.from_moments([0.5, 0.5], np.eye(2) / 4, n_components="parallel")
+    one = np.full((6, 6), -0.25 / 5)
+    np.fill_diagonal(one, 0.25)
+    with pytest.warns(UserWarning, match="no Gaussian has bits with these covariances"):
+        ClippedGaussian.from_moments(np.full(6, 0.5), one)
+
+
+# ---------------------------------------------------------------- without noise
+
+
+def test_rows_of_a_deterministic_model_are_explained_bit_by_bit(clipped):
+    X = clipped.sample(300, random_state=0)
+    found = clipped.posterior(X)
+    assert not found.violated.any()
+    np.testing.assert_array_equal(clipped.inverse_transform(found.mean), X)
+    assert np.all(np.isfinite(clipped.score_samples(X)))
+    drawn = clipped.sample_posterior(X[:20], 50, random_state=0)
+    np.testing.assert_array_equal(
+        clipped.inverse_transform(drawn.reshape(-1, 2)).reshape(20, 50, 12), np.repeat(X[:20, None], 50, 1)
+    )
+
+
+def test_likelihoods_of_all_cells_sum_to_one(clipped):
+    X = np.unique(clipped.sample(30_000, random_state=1), axis=0)
+    assert len(X) <= clipped.n_states()
+    values = clipped.log_likelihoods(X)
+    counted = np.exp(values.value).sum()
+    assert counted == pytest.approx(1, abs=0.003)  # less the cells too small to be met
+    np.testing.assert_allclose(ClippedGaussian.score_samples(clipped, X), values.value)
+
+
+def test_rows_that_no_y_produces_say_so(clipped):
+    impossible = 1 - (clipped.thresholds_ > 0).astype(int)  # all bits against their biases, in all directions
+    X = np.stack([impossible, clipped.sample(1, random_state=0)[0]])
+    with pytest.warns(UserWarning, match="1 of 2 rows cannot be produced by any y"):
+        found = clipped.posterior(X)
+    assert found.violated.tolist()[1] == 0
+    wrong = np.sum(clipped.inverse_transform(found.mean[:1]) != X[:1])
+    assert found.violated[0] == wrong > 0
+    assert clipped.score_samples(X)[0] == -np.inf
+    assert np.isnan(found.covariance[0]).all()
+
+
+def test_a_morph_flips_bits_one_after_another(clipped):
+    a, b = clipped.sample(2, random_state=3)
+    way = clipped.morph(a, b, n_steps=50)
+    np.testing.assert_array_equal(way.bits[[0, -1]], [a, b])
+    flips = np.abs(np.diff(way.bits.astype(int), axis=0))
+    np.testing.assert_array_equal(flips.sum(0), a != b)  # each at most once: a line crosses a hyperplane once
+    assert flips.sum(1).max() <= 3
+    middle = (way.cross_fade[0] + way.cross_fade[-1]) / 2
+    np.testing.assert_allclose(way.cross_fade[[24, 25]].mean(0), middle, atol=1e-12)
+    with pytest.raises(ValueError, match="n_steps"):
+        clipped.morph(a, b, 1)
+
+
+# ---------------------------------------------------------------- real data
+
+
+@pytest.mark.real_data
+def test_held_out_twos(real_data, monkeypatch):
+    """A prototype had 113.0 108.2 98.8 88.6 77.6 nats at P = 1 2 4 8 16 on a split of its own (independent: 123.1)."""
+    monkeypatch.setenv("LATENTBITS_DATA", str(real_data))
+    X = load_dataset("usps_twos").X
+    order = np.random.default_rng(0).permutation(len(X))
+    train, test = X[order[:731]], X[order[731:]]
+    for k, expected in ((2, 108.2), (8, 88.6)):
+        with pytest.warns(UserWarning, match="no Gaussian has"):
+            m = ClippedGaussian(k, likelihood="ep").fit(train)
+        assert -m.score(test) == pytest.approx(expected, abs=2)
+        if k == 2:
+            exact = m.set_params(likelihood="importance").score_samples(test)
+            assert np.abs(m.set_params(likelihood="ep").score_samples(test) - exact).max() < 0.01

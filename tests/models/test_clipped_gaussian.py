@@ -1,0 +1,260 @@
+"""The clipped Gaussian with noise: counts, expectation propagation, likelihood and Gibbs draws against brute force."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal, norm
+
+from latentbits.core import tree
+from latentbits.core.batch import MISSING, make_batch
+from latentbits.core.nodes import log_integral
+from latentbits.engines.fit import seed_key
+from latentbits.models.clipped_gaussian import counting, spectrum, tetrachoric
+from latentbits.models.clipped_gaussian import expectation as ep
+from latentbits.models.clipped_gaussian.gibbs import gibbs
+
+D, P = 5, 2
+EVERY = np.array(list(product([-1.0, 1.0], repeat=D)))
+
+
+def weights_of(d, k, seed=0, low=0.3, high=0.8):
+    """Weights with communalities between `low` and `high`, biases, and the noise that is left over."""
+    rng = np.random.default_rng(seed)
+    weights = rng.normal(size=(d, k))
+    weights *= np.sqrt(rng.uniform(low, high, (d, 1))) / np.linalg.norm(weights, axis=1, keepdims=True)
+    return weights, 0.7 * rng.normal(size=d), 1 - np.sum(weights**2, 1)
+
+
+def draw(weights, phi, psi, n, seed=1):
+    rng = np.random.default_rng(seed)
+    y = rng.normal(size=(n, weights.shape[1]))
+    x = phi + y @ weights.T + np.sqrt(psi) * rng.normal(size=(n, len(phi)))
+    return y, np.where(x > 0, 1.0, -1.0)
+
+
+@pytest.fixture(scope="module")
+def small():
+    return weights_of(D, P)
+
+
+def orthant(weights, phi, psi, signs):
+    """P(s) as the mass of an orthant of the d-dimensional Gaussian; missing bits (0) are left out."""
+    seen = signs != 0
+    if not seen.any():
+        return 1.0
+    s = signs[seen]
+    covariance = weights[seen] @ weights[seen].T + np.diag(psi[seen])
+    return multivariate_normal(np.zeros(len(s)), np.outer(s, s) * covariance, seed=0).cdf(s * phi[seen])
+
+
+def grid_posterior(weights, phi, psi, signs, half=7.0, n=201):
+    """log p(s), mean and covariance of y for each row, by a dense grid over two dimensions."""
+    axis = np.linspace(-half, half, n)
+    grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), -1).reshape(-1, 2)
+    z = (grid @ weights.T + phi) / np.sqrt(psi)
+    cell = 2 * np.log(axis[1] - axis[0])
+    log_joint = (signs > 0) @ norm.logcdf(z).T + (signs < 0) @ norm.logcdf(-z).T + norm.logpdf(grid).sum(1) + cell
+    log_p = np.logaddexp.reduce(log_joint, axis=1)
+    share = np.exp(log_joint - log_p[:, None])
+    mean = share @ grid
+    second = np.einsum("ng,gi,gj->nij", share, grid, grid)
+    return log_p, mean, second - np.einsum("ni,nj->nij", mean, mean)
+
+
+def factors(weights, phi, psi):
+    return ep.factors_of(*(jnp.asarray(x) for x in (weights, phi, psi)))
+
+
+approximate = jax.jit(ep.approximate)
+
+
+# ---------------------------------------------------------------- counts
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("how", ["popcount", "product"])
+def test_pairs_are_counted(how, missing, monkeypatch):
+    rng = np.random.default_rng(0)
+    table = (rng.random((333, 7)) < 0.4).astype(np.uint8)
+    table[rng.random(table.shape) < missing] = MISSING
+    padded = np.zeros((360, 7), np.uint8)
+    padded[:333] = table
+    monkeypatch.setattr(counting, "_pairs", counting._by_popcount if how == "popcount" else counting._by_product)
+    monkeypatch.setattr(counting, "BLOCK", 3)  # that does not divide the columns
+    batch = make_batch(
+        jnp.asarray(padded), jnp.uint32(0), jnp.uint32(333), seed_key(0), missing == 0, np.dtype(np.float32)
+    )
+    found = counting.count(batch)
+    ones, seen = (table == 1).astype(int), (table != MISSING).astype(int)
+    for name, expected in (
+        ("ones", ones.sum(0)),
+        ("observed", seen.sum(0)),
+        ("pair_ones", ones.T @ ones),
+        ("pair_left", ones.T @ seen),
+        ("pair_observed", seen.T @ seen),
+    ):
+        np.testing.assert_array_equal(getattr(found, name), expected, err_msg=name)
+    assert found.n_rows == 333
+    host = tetrachoric.count(table)
+    for mine, theirs in zip(jax.tree.leaves(found), host):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+# ---------------------------------------------------------------- expectation propagation
+
+
+def test_ep_is_close_to_the_integral_in_two_dimensions():
+    """Likelihood and moments at d = 40: on average within a few thousandths, in the worst of rows a few hundredths."""
+    weights, phi, psi = weights_of(40, 2)
+    _, signs = draw(weights, phi, psi, 64)
+    signs[:8, ::3] = 0
+    log_p, mean, covariance = grid_posterior(weights, phi, psi, signs)
+    with tree.double():
+        found = approximate(factors(weights, phi, psi), jnp.asarray(signs))
+        spread = np.sqrt(np.einsum("nii->ni", covariance))
+        assert np.all(found.settled)
+        assert np.abs(found.log_likelihood - log_p).max() < 0.03
+        assert np.abs(found.log_likelihood - log_p).mean() < 0.005
+        assert np.abs((found.posterior.mean - mean) / spread).max() < 0.05
+        assert np.abs(np.sqrt(np.einsum("nii->ni", found.posterior.covariance)) / spread - 1).max() < 0.05
+
+
+def test_ep_knows_half_spaces_in_one_dimension():
+    """One bit without noise: EP matches the moments of one half-line, so it is exact."""
+    with tree.double():
+        found = approximate(factors(np.array([[2.0]]), np.array([1.0]), np.zeros(1)), jnp.asarray([[1.0], [-1.0]]))
+        cut = np.array([0.5, -0.5])
+        np.testing.assert_allclose(found.log_likelihood, norm.logcdf(cut), atol=1e-7)
+        np.testing.assert_allclose(
+            found.posterior.mean[:, 0], np.array([1, -1]) * norm.pdf(cut) / norm.cdf(cut), atol=1e-5
+        )
+
+
+def test_a_row_without_bits_has_the_prior(small):
+    with tree.double():
+        found = approximate(factors(*small), jnp.zeros((2, D)))
+        np.testing.assert_allclose(found.log_likelihood, 0, atol=1e-12)
+        np.testing.assert_allclose(found.posterior.mean, 0, atol=1e-12)
+        np.testing.assert_allclose(found.posterior.covariance[0], np.eye(P), atol=1e-12)
+
+
+def test_ep_settles_where_noise_is_small():
+    """Nearly deterministic bits: all rows settle, and their posteriors are calibrated."""
+    weights, phi, psi = weights_of(100, 3, low=0.99, high=0.995)
+    y, signs = draw(weights, phi, psi, 300)
+    for dtype in (np.float32, np.float64):
+        with tree.rows_in(np.dtype(dtype)):
+            found = approximate(
+                factors(*(x.astype(dtype) for x in (weights, phi, psi))), jnp.asarray(signs.astype(dtype))
+            )
+            assert np.all(found.settled)
+            spread = np.sqrt(np.einsum("nii->ni", np.asarray(found.posterior.covariance, float)))
+            off = (np.asarray(found.posterior.mean) - y) / spread
+            assert 0.9 < np.sqrt(np.mean(off**2)) < 1.1
+
+
+def test_the_mode_is_a_stationary_point(small):
+    with tree.double():
+        f = factors(*small)
+        signs = jnp.asarray(EVERY)
+        at = ep.mode(f, signs, jnp.zeros((32, P)))
+
+        def joint(y):
+            return jnp.sum(ep.log_density(f, signs, y[:, None])[:, 0] - 0.5 * jnp.sum(y**2, 1))
+
+        assert np.abs(jax.grad(joint)(at)).max() < 1e-8
+
+
+# ---------------------------------------------------------------- likelihood
+
+
+def test_likelihoods_are_orthant_probabilities(small):
+    """All 32 rows, and some with holes, against the mass of orthants in five dimensions, and a dense grid in two.
+
+    SciPy knows the orthants to about 1e-5.
+    """
+    signs = np.concatenate([EVERY, [[1, 0, -1, 0, 1], [0, 0, 0, 0, 1], [0] * 5]])
+    log_p = grid_posterior(*small, signs)[0]
+    np.testing.assert_allclose(np.exp(log_p), [orthant(*small, s) for s in signs], atol=1e-4)
+    with tree.double():
+        f, given = factors(*small), jnp.asarray(signs)
+        found = approximate(f, given)
+        keys = jax.random.split(seed_key(0), len(signs))
+        value, error = jax.jit(
+            lambda f, given, at, keys: log_integral(lambda y: ep.log_density(f, given, y), at, keys, D)
+        )(f, given, found.posterior, keys)
+        value, error, by_ep = (np.asarray(x) for x in (value, error, found.log_likelihood))
+    assert np.exp(value[:32]).sum() == pytest.approx(1, abs=1e-6)
+    assert np.all(np.abs(value - log_p) < error + 1e-9)  # the grid itself ends at seven standard deviations
+    np.testing.assert_allclose(value, log_p, atol=1e-4)
+    np.testing.assert_allclose(by_ep, log_p, atol=0.01)
+    assert np.exp(by_ep[:32]).sum() == pytest.approx(1, abs=0.002)
+
+
+def test_predictions_are_conditional_probabilities(small):
+    """P(bit | the others) by EP's Gaussian against ratios of probabilities."""
+    rest = EVERY.copy()
+    rest[:, -1] = 0
+    exact = np.exp(grid_posterior(*small, rest + np.eye(D)[-1])[0] - grid_posterior(*small, rest)[0])
+    with tree.double():
+        f = factors(*small)
+        guess = ep.predict(f, approximate(f, jnp.asarray(rest)).posterior)
+        guess = np.asarray(guess)[:, -1]
+    np.testing.assert_allclose(guess, exact, atol=0.01)
+
+
+def test_gibbs_has_the_moments_of_the_posterior(small):
+    signs = EVERY[[3, 12, 27]].copy()
+    signs[0, 1] = 0
+    _, mean, covariance = grid_posterior(*small, signs, n=161)
+    n, copies = 200, 40
+    with tree.double():
+        many = jnp.asarray(np.repeat(signs, copies, 0))
+        keys = jax.random.split(seed_key(1), len(many))
+        run = jax.jit(lambda f, s, k: gibbs(f, s, jnp.zeros((len(s), P)), k, n, 3))
+        drawn = np.asarray(run(factors(*small), many, keys)).reshape(3, copies, n, P)
+    # chains are independent, so their spread is the error of their mean
+    chain = drawn.mean(2)
+    error = chain.std(1, ddof=1) / np.sqrt(copies)
+    assert np.all(np.abs(chain.mean(1) - mean) < 5 * error)
+    second = (drawn**2).mean(2)
+    error = second.std(1, ddof=1) / np.sqrt(copies)
+    assert np.all(np.abs(second.mean(1) - mean**2 - np.einsum("nii->ni", covariance)) < 5 * error)
+
+
+# ---------------------------------------------------------------- spectrum
+
+
+def test_factors_reproduce_correlations_that_components_overstate():
+    weights, _, psi = weights_of(6, 2, seed=3)
+    matrix = weights @ weights.T + np.diag(psi)
+    found = spectrum.factor_weights(matrix, 2, 0.01)
+    np.testing.assert_allclose(found @ found.T, weights @ weights.T, atol=1e-3)
+    components = spectrum.spectrum(matrix).weights(2)
+    assert np.sum(components**2) > 1.1 * np.sum(weights**2)
+
+
+def test_nearest_correlation_matrix():
+    """Higham's (2002) example with its published answer, and a matrix that is one already."""
+    matrix = np.array([[1.0, 1, 0], [1, 1, 1], [0, 1, 1]])
+    nearest = spectrum.nearest_correlation(matrix)
+    np.testing.assert_allclose(nearest[[0, 0], [1, 2]], [0.7607, 0.1573], atol=5e-5)
+    assert np.linalg.eigvalsh(nearest)[0] > -1e-6
+    good = np.array([[1, 0.3], [0.3, 1]])
+    np.testing.assert_allclose(spectrum.nearest_correlation(good), good, atol=1e-12)
+
+
+def test_parallel_analysis_counts_the_factors():
+    weights, phi, psi = weights_of(20, 2)
+    _, signs = draw(weights, phi, psi, 2000)
+    table = (signs > 0).astype(np.uint8)
+    table[np.random.default_rng(0).random(table.shape) < 0.1] = MISSING
+    for columns, expected in ((table, 2), (np.random.default_rng(1).permuted(table, axis=0), 0)):
+        moments = tetrachoric.count(columns)
+        values = np.linalg.eigvalsh(tetrachoric.correlations(moments).latent)[::-1]
+        assert spectrum.n_above_chance(values, moments, np.random.default_rng(2), True, 0.5) == expected

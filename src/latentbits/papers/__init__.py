@@ -30,6 +30,11 @@ PAPERS = {
             "Tipping (1998), Probabilistic visualisation of high-dimensional binary data",
             "figures 1 to 4 and table 1, with LatentTrait",
         ),
+        Paper(
+            "lee_sompolinsky_1998",
+            "Lee & Sompolinsky (1998), Learning a continuous hidden variable model for binary data",
+            "figures 2 to 4 and the claims in the text, with ClippedGaussian",
+        ),
     )
 }
 

@@ -291,9 +291,10 @@ def centre(
 ) -> Float[Array, "rows latents"]:
     """From a point inside a cell to its middle: the minimum of ``|y|^2 / 2 - (P / N) sum log distance_i(y)``.
 
-    With that factor the middle of a cone is as far out as its Gaussian mass.
+    With that factor, where N counts the bits observed, the middle of a cone is as far out as its Gaussian mass.
     """
-    return _interior(planes(weights, phi, signs, y), y, weights.shape[1] / weights.shape[0])
+    at = planes(weights, phi, signs, y)
+    return _interior(at, y, weights.shape[1] / jnp.maximum(jnp.sum(jnp.abs(at.signs), 1), 1))
 
 
 def nearest(
@@ -306,10 +307,12 @@ def nearest(
 
     `y` must be inside the cell.  Bits that it violates are taken as y has them.
     """
-    return _interior(planes(weights, phi, signs, y), y, 1e-16)
+    return _interior(planes(weights, phi, signs, y), y, jnp.full(len(y), 1e-16, y.dtype))
 
 
-def _interior(at: Planes, y: Float[Array, "rows latents"], target: float) -> Float[Array, "rows latents"]:
+def _interior(
+    at: Planes, y: Float[Array, "rows latents"], target: Float[Array, " rows"]
+) -> Float[Array, "rows latents"]:
     """Minimise ``|y|^2 / 2 - target sum log distance_i(y)`` from the inside: primal-dual Newton steps.
 
     The multipliers are ``target / distance`` at the solution.  To vary them along with y, rather than to put in what

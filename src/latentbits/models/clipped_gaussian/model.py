@@ -67,8 +67,8 @@ class Params(eqx.Module):
     means
         P(bit = 1) in the data.
     binary, correlation, error, undetermined, corrected
-        C^ss, C^xx, standard errors of the latter, the pairs that the data cannot tell, and those with an empty cell that
-        was corrected.
+        C^ss, C^xx, standard errors of the latter, the pairs that the data cannot tell, and those with an empty cell
+        that was corrected.
     eigenvalues, binary_eigenvalues
         Of C^xx and C^ss, largest first.
     negative_share

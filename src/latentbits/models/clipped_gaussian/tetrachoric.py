@@ -191,7 +191,8 @@ def correlations(moments: Moments, bias: bool = True, correction: float | int = 
         The standard errors are those of the delta method, margins estimated too: with rho(p_11, p_1, p_2),
         ``drho = (dp_11 - Phi(u) dp_1 - Phi(v) dp_2) / density``, so that the variance is that of
         ``x_i x_j - Phi(u) x_i - Phi(v) x_j`` over the table, divided by the rows and the density squared.
-        (With ``bias=False`` that of <s_i s_j> times the slope of the sine.)  Undetermined are pairs that were never
+        (With ``bias=False`` that of <s_i s_j> times the slope of the sine.)  To that of a corrected pair the distance
+        to +1 or -1, which it would have without the correction, is added in squares.  Undetermined are pairs that were never
         observed together, those in whose common rows one bit is constant (both have latent correlation 0 here) and
         those with dC^ss / drho below 1e-5, of which the means are so extreme that rho hardly changes the table.
     """
@@ -322,6 +323,8 @@ def _pairs(
     rho = np.where(empty_differ & ~corrected, 1.0, np.where(empty_agree & ~corrected, -1.0, rho))
     density, error = _error(h, k, p, q, both, rho)
     error /= np.sqrt(rows)
+    # Where a cell is empty, the truth may be as far as the bound that the correction has left.
+    error = np.where(corrected, np.hypot(error, np.where(empty_differ, 1 - rho, 1 + rho)), error)
     undetermined = nothing | ~(4 * density >= FLAT)
     return np.where(nothing, 0.0, sign * rho), np.where(undetermined, np.nan, error), undetermined, corrected
 

@@ -1,0 +1,105 @@
+"""The bump of figure 3: a cosine and a sine behind 256 bits, whatever the sample; and a sum that no Gaussian keeps."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from latentbits.data.toys import bump, sum_constrained
+from latentbits.estimators.clipped_gaussian import ClippedGaussian
+from latentbits.report.spectrum_summaries import spectrum_of
+
+__all__ = ["BumpFit", "angles", "are_bumps", "constraint", "fit_bump", "smallest_eigenvalue", "spectrum_numbers"]
+
+
+class BumpFit(NamedTuple):
+    """Bumps, what their spectra are, and the model with two components."""
+
+    X: np.ndarray
+    model: ClippedGaussian
+    numbers: dict[str, Any]
+
+
+def fit_bump(
+    n_columns: int, n_samples: int | None, bias: bool = False, correction: float = 0.0, seed: int = 0
+) -> BumpFit:
+    """The model of the paper on every shift once (`n_samples` None: exact moments), or on shifts drawn at random."""
+    X = bump(n_samples, n_features=n_columns, random_state=seed).X
+    model = ClippedGaussian(2, noise="none", bias=bias, correction=correction, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a misfit is what some of these are to show
+        model.fit(X)
+    return BumpFit(X, model, spectrum_numbers(model, X))
+
+
+def spectrum_numbers(model: ClippedGaussian, X: np.ndarray) -> dict[str, Any]:
+    """Ranks and sizes of both spectra, and how far the eigenvectors are from the cosine and sine of `angles`."""
+    bits, latent = spectrum_of(model.binary_eigenvalues_), spectrum_of(model.eigenvalues_)
+    sizes = np.sort(np.abs(latent.eigenvalues))[::-1]
+    theta = angles(X)
+    circle = np.linalg.qr(np.column_stack([np.cos(theta), np.sin(theta)]))[0]
+    unit = model.components_.T / np.linalg.norm(model.components_.T, axis=0)
+    return {
+        "n_rows": len(X),
+        "n_positive_bits": int((bits.kinds > 0).sum()),
+        "n_latent": int((latent.kinds != 0).sum()),
+        "first": float(latent.eigenvalues[0]),
+        "second": float(latent.eigenvalues[1]),
+        "third_share": float(sizes[2] / sizes[0]),
+        "negative_share": latent.negative_share,
+        "off_circle": float(np.linalg.norm(unit - circle @ (circle.T @ unit), axis=0).max()),
+        "off_cosine": float(np.abs(model.correlation_ - np.cos(theta[:, None] - theta)).max()),
+    }
+
+
+def angles(X: np.ndarray) -> np.ndarray:
+    """Where each bit stands on a circle on which the borders of the bumps in X are uniform.
+
+    From one bit to the next the angle grows by pi times the share of rows in which these two differ; half way round the
+    ring it has grown by pi, since every bump has one border in either half.
+
+    >>> np.round(angles(bump(n_features=8).X) / np.pi, 3).tolist()
+    [0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0]
+    """
+    X = np.asarray(X)
+    return np.pi * np.cumsum(np.mean(np.roll(X, 1, axis=1) != X, axis=0))
+
+
+def are_bumps(X: np.ndarray) -> np.ndarray:
+    """Which rows have half of their bits on, all in one run round the ring.
+
+    >>> are_bumps(np.array([[1, 0, 0, 1], [1, 0, 1, 0], [1, 1, 1, 0]])).tolist()
+    [True, False, False]
+    """
+    X = np.asarray(X)
+    borders = np.count_nonzero(np.roll(X, 1, axis=1) != X, axis=1)
+    return (borders == 2) & (2 * X.sum(axis=1) == X.shape[1])
+
+
+# --- a constraint that no Gaussian keeps ---
+
+
+def smallest_eigenvalue(n_columns: int) -> float:
+    """Of C^xx where exactly half of N bits are on: 1 - (N - 1) sin(pi / (2 (N - 1))), negative from N = 4 on.
+
+    >>> round(smallest_eigenvalue(4), 12)
+    -0.5
+    """
+    return float(1 - (n_columns - 1) * np.sin(np.pi / (2 * (n_columns - 1))))
+
+
+def constraint(n_columns: int, n_samples: int, seed: int = 0) -> dict[str, Any]:
+    """The smallest eigenvalue of C^xx by theory and from a sample; and whether the model warned of it."""
+    X = sum_constrained(n_samples, n_features=n_columns, random_state=seed)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = ClippedGaussian(1, noise="none", bias=False, correction=0.0).fit(X)
+    return {
+        "N": n_columns,
+        "theory": smallest_eigenvalue(n_columns),
+        "measured": float(model.eigenvalues_[-1]),
+        "negative_share": abs(float(model.negative_share_)),
+        "warned": any("no Gaussian" in str(one.message) for one in caught),
+    }

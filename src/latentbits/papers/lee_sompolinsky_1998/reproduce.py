@@ -1,0 +1,294 @@
+"""Figures 2 to 4 and the claims in the text; ``latentbits reproduce lee_sompolinsky_1998`` runs it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from latentbits.core.errors import import_extra
+from latentbits.models.clipped_gaussian.cells import n_cells
+from latentbits.papers import pages
+from latentbits.papers.lee_sompolinsky_1998 import figures, tables
+from latentbits.papers.lee_sompolinsky_1998.bump import BumpFit, are_bumps, constraint, fit_bump
+from latentbits.papers.lee_sompolinsky_1998.simulated import recover
+from latentbits.papers.lee_sompolinsky_1998.states import entropy_law
+from latentbits.papers.lee_sompolinsky_1998.twos import (
+    Twos,
+    fit_twos,
+    held_out,
+    load_twos,
+    numbers,
+    pick_pair,
+    wrong_bits,
+)
+
+__all__ = ["Plan", "expected", "reproduce"]
+
+Say = Callable[[str], None]
+N_BUMP = 256
+EXPLAINED = (1.0, 0.5)  # simulated data: the paper's model, and one in which half of each variance is noise
+
+
+class Plan(NamedTuple):
+    """How much is done.
+
+    Attributes
+    ----------
+    samples
+        Numbers of random shifts of the bump; the last but one is drawn.
+    n_drawn
+        Rows sampled from the fitted model of the bump.
+    constraint_sizes, n_constrained
+        Numbers of bits that sum to zero, and rows of each.
+    laws
+        Hidden variables, biases or none, and the numbers of bits for which states are counted.
+    n_states
+        Draws of the hidden variables for each of these.
+    most_cells
+        States are counted one by one up to so many.
+    n_components, noise, held_out
+        On the twos: of figure 4 (the paper's model has no noise), and components for which unseen twos are scored.
+    n_seeds, n_simulated
+        Simulated sets of each kind, and rows of each.
+    """
+
+    samples: tuple[int, ...] = (20, 100, 1000)
+    n_drawn: int = 20_000
+    constraint_sizes: tuple[int, ...] = (2, 4, 6, 8, 16, 32, 64)
+    n_constrained: int = 100_000
+    laws: tuple[tuple[int, bool, tuple[int, ...]], ...] = (
+        (1, True, (16, 32, 64, 128, 256)),
+        (2, True, (16, 32, 64, 128, 256)),
+        (3, True, (8, 16, 32, 64)),
+        (2, False, (16, 32, 64, 128, 256)),
+        (3, False, (16, 32, 64, 128)),
+    )
+    n_states: int = 400_000
+    most_cells: int = 50_000
+    n_components: int = 16
+    noise: str = "none"
+    held_out: tuple[int, ...] = (1, 2, 4, 8, 16)
+    n_seeds: int = 20
+    n_simulated: int = 50_000
+
+
+QUICK = Plan(
+    samples=(20, 100),
+    n_drawn=5000,
+    constraint_sizes=(2, 4),
+    n_constrained=20_000,
+    laws=((2, True, (8, 16, 32)), (2, False, (16, 32, 64, 128, 256)), (3, False, (8, 16, 32))),
+    n_states=50_000,
+    most_cells=2000,
+    held_out=(1, 2),
+    n_seeds=1,
+    n_simulated=20_000,
+)
+
+
+def expected() -> dict[str, Any]:
+    """What the paper reports, and what we hold our numbers to."""
+    return json.loads(resources.files(__package__).joinpath("expected.json").read_text("utf-8"))
+
+
+def reproduce(
+    out: Path, *, quick: bool = False, say: Say = lambda text: None, digits: str = "usps_twos"
+) -> dict[str, Any]:
+    """Repeat the paper's experiments and write ``results.json``, ``results.md`` and the figures.
+
+    Parameters
+    ----------
+    out
+        A folder, made if need be.
+    quick
+        Fewer samples, sizes and seeds.
+    say
+        Called with a line for every part.
+    digits
+        "usps_twos" (scikit-learn's 8 x 8 twos stand in where it cannot be had, and all output says so), "bundled" for
+        these at once, or "none".
+
+    Returns
+    -------
+    dict
+        What ``results.json`` holds.
+    """
+    import_extra("matplotlib", extra="plot", purpose="drawing the figures of the paper")  # before any fitting
+    plan = QUICK if quick else Plan()
+    out.mkdir(parents=True, exist_ok=True)
+    notes: list[str] = []
+    twos = load_twos(digits, notes)
+    files = {"2": figures.save(figures.figure_2(), out, "figure_2")}
+    bump, files["3"] = _bump(plan, out, say)
+    say(f"bits that sum to zero: {len(plan.constraint_sizes)} sizes")
+    constrained = [constraint(size, plan.n_constrained) for size in plan.constraint_sizes]
+    digit_numbers = None
+    if twos is not None:
+        digit_numbers, files["4"] = _twos(twos, plan, out, say)
+    laws = _laws(plan, say)
+    files["5"] = figures.save(figures.figure_5(laws), out, "figure_5")
+    simulated = _simulated(plan, say)
+    held_to = expected()
+    measured = {
+        **_of_bump(bump),
+        **_of_constraint(constrained),
+        **_of_laws(laws),
+        **_of_simulated(simulated),
+        **(_of_twos(digit_numbers) if twos is not None and twos.is_usps and digit_numbers is not None else {}),
+    }
+    results = {
+        "paper": "lee_sompolinsky_1998",
+        "quick": quick,
+        "machine": pages.machine(),
+        "notes": notes,
+        "bump": bump,
+        "constraint": constrained,
+        "twos": digit_numbers,
+        "laws": laws,
+        "simulated": simulated,
+        "relations": pages.judge(held_to["relations"], measured),
+        "figures": files,
+    }
+    pages.write_results(out, results, tables.report(results, held_to))
+    return results
+
+
+# --- figure 3 ---
+
+
+def _bump(plan: Plan, out: Path, say: Say) -> tuple[dict[str, Any], list[str]]:
+    """Spectra of the bump with exact moments and in samples, as the paper does it and as the defaults do."""
+    say(f"the bump of {N_BUMP} bits")
+    exact = fit_bump(N_BUMP, None)
+    sampled = [fit_bump(N_BUMP, size, seed=size) for size in plan.samples]
+    others = {
+        "every shift once, correction 0.5": fit_bump(N_BUMP, None, correction=0.5),
+        f"{plan.samples[-1]} shifts, biases": fit_bump(N_BUMP, plan.samples[-1], bias=True, seed=plan.samples[-1]),
+    }
+    fits = {
+        "every shift once": exact,
+        **{f"{size} shifts": fit for size, fit in zip(plan.samples, sampled)},
+        **others,
+    }
+    files = figures.save(figures.figure_3(exact, sampled[-2]), out, "figure_3")
+    found = {
+        "N": N_BUMP,
+        "fits": {name: fit.numbers for name, fit in fits.items()},
+        "finite": [f"{size} shifts" for size in plan.samples],
+        **_regenerated(exact, plan.n_drawn),
+    }
+    return found, files
+
+
+def _regenerated(exact: BumpFit, n_drawn: int) -> dict[str, Any]:
+    """What the model with two components draws: are they bumps, and how many different ones?"""
+    drawn = np.asarray(exact.model.sample(n_drawn))
+    return {
+        "n_drawn": n_drawn,
+        "are_bumps": float(are_bumps(drawn).mean()),
+        "distinct": len(np.unique(drawn, axis=0)),
+        "generic": n_cells(N_BUMP, 2, False),
+    }
+
+
+def _of_bump(bump: Mapping[str, Any]) -> dict[str, float]:
+    exact = bump["fits"]["every shift once"]
+    finite = [bump["fits"][name] for name in bump["finite"]]
+    return {
+        "bump_latent": exact["n_latent"],
+        "bump_first": exact["first"],
+        "bump_second": exact["second"],
+        "bump_bits": exact["n_positive_bits"],
+        "bump_circle": exact["off_circle"],
+        "bump_finite": max(one["third_share"] for one in finite),
+        "bump_finite_cosine": max(one["off_cosine"] for one in finite),
+        "bump_regenerated": bump["are_bumps"],
+        "bump_distinct": bump["distinct"],
+    }
+
+
+def _of_constraint(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    return {
+        "constraint_two": next(row["theory"] for row in rows if row["N"] == 2),
+        "constraint_four": next(row["measured"] for row in rows if row["N"] == 4),
+        "constraint_largest": max(row["measured"] for row in rows if row["N"] >= 4),
+        "constraint_warned": float(np.mean([row["warned"] for row in rows if row["N"] >= 4])),
+        "constraint_off": max(abs(row["measured"] - row["theory"]) for row in rows if row["N"] <= 16),
+    }
+
+
+# --- figure 4 ---
+
+
+def _twos(twos: Twos, plan: Plan, out: Path, say: Say) -> tuple[dict[str, Any], list[str]]:
+    """Figure 4, its numbers, and how well unseen twos are described."""
+    say(f"{twos.title}: {plan.n_components} components")
+    model = fit_twos(twos, plan.n_components, plan.noise)
+    wrong = wrong_bits(model, twos.X)
+    pair = pick_pair(model, twos.X, wrong)
+    files = figures.save(figures.figure_4(model, twos, pair), out, "figure_4")
+    say(f"{twos.title}: {len(twos.X) - twos.n_train} rows held out")
+    return {**numbers(model, twos, pair, wrong), "held_out": held_out(twos, plan.held_out)}, files
+
+
+def _of_twos(found: Mapping[str, Any]) -> dict[str, float]:
+    return {
+        "twos_negative": found["negative_share"],
+        "twos_steeper": found["kept_latent"] - found["kept_bits"],
+        "twos_flip_back": found["morph"]["back"],
+        **{f"held_out_{row['P']}": row["nats"] for row in found["held_out"]},
+    }
+
+
+# --- the law of entropy ---
+
+
+def _laws(plan: Plan, say: Say) -> list[dict[str, Any]]:
+    found = []
+    for n_components, bias, sizes in plan.laws:
+        say(f"states of {n_components} hidden variables, {'with' if bias else 'without'} biases")
+        rng = np.random.default_rng(n_components)
+        found.append(entropy_law(sizes, n_components, bias, plan.n_states, rng, plan.most_cells))
+    return found
+
+
+def _of_laws(laws: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    counted = [{**row, "P": law["P"]} for law in laws for row in law["rows"] if "counted" in row]
+    by_kind = {(law["P"], law["bias"]): law for law in laws}
+    found: dict[str, float] = {
+        "states_off": max(abs(row["counted"] - row["formula"]) for row in counted),
+        "states_neighbours": min(row["fewest_neighbours"] - row["P"] for row in counted),
+    }
+    for (size, bias), law in by_kind.items():
+        found[f"entropy_{'biased' if bias else 'plain'}_{size}"] = law["slope_entropy"]
+    largest = by_kind[2, False]["rows"][-1]
+    return {**found, f"states_{largest['formula']}": largest["counted"]}
+
+
+# --- simulated data ---
+
+
+def _simulated(plan: Plan, say: Say) -> list[dict[str, Any]]:
+    found = []
+    for explained in EXPLAINED:
+        say(f"{plan.n_seeds} simulated sets, {explained:.0%} of each variance shared")
+        runs = [recover(50, 3, plan.n_simulated, explained, seed) for seed in range(plan.n_seeds)]
+        found.append({"explained": explained, "n_rows": plan.n_simulated, "runs": runs})
+    return found
+
+
+def _of_simulated(sets: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    found = {}
+    for one in sets:
+        name = "noisy" if one["explained"] < 1 else "clipped"
+        runs = one["runs"]
+        found[f"simulated_error_{name}"] = max(run["largest_error"] for run in runs)
+        found[f"simulated_error_full_{name}"] = max(run["largest_error_full"] for run in runs)
+        found[f"simulated_degrees_{name}"] = max(run["degrees"] for run in runs)
+        found[f"simulated_found_{name}"] = float(np.mean([run["found"] == 3 for run in runs]))
+    return found

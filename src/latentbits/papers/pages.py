@@ -1,0 +1,90 @@
+"""What the papers share: tables in Markdown, findings held to ranges, the machine, files."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from latentbits.core.atomic import write_atomically
+
+__all__ = ["findings", "judge", "machine", "markdown", "range_in_words", "write_results"]
+
+
+def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """A table; the first `left` columns are text, the others are numbers.
+
+    >>> print(markdown(["a", "b"], [["x", "1"]]))
+    | a | b |
+    | :-- | --: |
+    | x | 1 |
+    """
+    marks = [":--" if place < left else "--:" for place in range(len(columns))]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (columns, marks, *rows))
+
+
+def judge(bounds: Mapping[str, Mapping[str, Any]], measured: Mapping[str, float]) -> dict[str, dict[str, Any]]:
+    """Each finding of expected.json that was measured: with what was found, and whether it is within its range.
+
+    >>> judge({"a": {"least": 1.0, "most": None}}, {"a": 2.0})
+    {'a': {'least': 1.0, 'most': None, 'measured': 2.0, 'holds': True}}
+    """
+    return {
+        name: {**one, "measured": measured[name], "holds": _within(measured[name], one["least"], one["most"])}
+        for name, one in bounds.items()
+        if name in measured
+    }
+
+
+def _within(value: float, least: float | None, most: float | None) -> bool:
+    return (least is None or value >= least) and (most is None or value <= most)
+
+
+def findings(relations: Mapping[str, Mapping[str, Any]]) -> str:
+    """What `judge` gave, as a table."""
+    rows = []
+    for one in relations.values():
+        paper = one.get("paper", "")
+        paper = paper if isinstance(paper, str) else f"{paper:g}"
+        rows.append(
+            [one["says"], range_in_words(one), f"{one['measured']:.4g}", paper, "yes" if one["holds"] else "**no**"]
+        )
+    return markdown(["finding", "held to", "measured", "paper", "holds"], rows)
+
+
+def range_in_words(one: Mapping[str, Any]) -> str:
+    """
+    >>> range_in_words({"least": 1.0, "most": None}), range_in_words({"least": 0.2, "most": 0.35})
+    ('at least 1', '0.2 to 0.35')
+    """
+    least, most = one["least"], one["most"]
+    if least is None:
+        return f"at most {most:.12g}"
+    if most is None:
+        return f"at least {least:.12g}"
+    return f"{least:.12g}" if least == most else f"{least:.12g} to {most:.12g}"
+
+
+def machine() -> dict[str, Any]:
+    """What the numbers were measured with."""
+    import jax
+
+    import latentbits
+
+    return {
+        "processor": platform.machine(),
+        "cores": os.cpu_count(),
+        "device": jax.default_backend(),
+        "latentbits": latentbits.__version__,
+        "jax": jax.__version__,
+    }
+
+
+def write_results(out: Path, results: Mapping[str, Any], page: str) -> None:
+    """``results.json`` and ``results.md``, whole or not at all."""
+    for name, text in (("results.json", json.dumps(results, indent=1) + "\n"), ("results.md", page)):
+        with write_atomically(out / name) as file:
+            file.write(text.encode())

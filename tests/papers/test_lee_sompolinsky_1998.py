@@ -11,7 +11,8 @@ matplotlib.use("Agg")
 
 from latentbits.core.errors import DownloadError
 from latentbits.data.toys import bump as draw_bumps
-from latentbits.papers import pages
+from latentbits.papers import digits, pages
+from latentbits.papers.digits import load_twos
 from latentbits.papers.lee_sompolinsky_1998 import bump, simulated, states, tables, twos
 from latentbits.papers.lee_sompolinsky_1998 import reproduce as lee
 
@@ -30,7 +31,9 @@ def quick(tmp_path_factory):
 def test_all_findings_hold(quick):
     """All that expected.json has, but for what needs the twos of USPS or is left out of a quick run."""
     left_out = {"entropy_biased_1", "entropy_biased_3"}
-    asked = {name for name in lee.expected()["relations"] if not name.startswith(("twos", "held_out"))} - left_out
+    asked = {
+        name for name in pages.expected(lee.__package__)["relations"] if not name.startswith(("twos", "held_out"))
+    } - left_out
     assert set(quick.results["relations"]) == asked
     assert {name: one["measured"] for name, one in quick.results["relations"].items() if not one["holds"]} == {}
 
@@ -117,7 +120,7 @@ def test_simulated_rows_have_the_means_they_should():
 def small(tmp_path_factory):
     """The small twos, few components, and noise, which compiles faster: the numbers and the figure's files."""
     notes = []
-    found = twos.load_twos("bundled", notes)._replace(n_train=140)
+    found = load_twos("bundled", notes)._replace(n_train=140)
     plan = lee.QUICK._replace(n_components=3, noise="unique", held_out=(3,))
     return lee._twos(found, plan, tmp_path_factory.mktemp("twos"), lambda text: None)
 
@@ -137,7 +140,7 @@ def test_twos(small):
 
 def test_page_of_twos(quick, small):
     """They have a part of the page; without them there is none."""
-    page = tables.report({**quick.results, "twos": small[0]}, lee.expected())
+    page = tables.report({**quick.results, "twos": small[0]}, pages.expected(lee.__package__))
     assert page.count("\n## ") == (quick.out / "results.md").read_text().count("\n## ") + 1
     assert f"{small[0]['wrong_bits']:.1f} bits wrong" in page
 
@@ -160,14 +163,15 @@ def test_digits_that_cannot_be_had_are_told(monkeypatch):
             raise DownloadError("no network")
         return load(name)
 
-    load = twos.load_dataset
-    monkeypatch.setattr(twos, "load_dataset", without_network)
+    load = digits.load_dataset
+    monkeypatch.setattr(digits, "load_dataset", without_network)
     notes = []
-    found = twos.load_twos("usps_twos", notes)
+    found = load_twos("usps_twos", notes)
     assert found.X.shape == (177, 64)
     assert not found.is_usps
+    assert found.title.startswith("stand-in: 177 twos")
     assert "no network" in notes[0]
-    assert twos.load_twos("none", notes) is None
+    assert load_twos("none", notes) is None
     assert notes[1] == "The digits were left out."
 
 
@@ -175,7 +179,7 @@ def test_digits_that_cannot_be_had_are_told(monkeypatch):
 def test_twos_of_usps(real_data, monkeypatch):
     """Unseen twos: 123.2 nats alone, about 113 with one hidden variable (a prototype had 113.0)."""
     monkeypatch.setenv("LATENTBITS_DATA", str(real_data))
-    found = twos.load_twos("usps_twos", [])
+    found = load_twos("usps_twos", [])
     assert (found.X.shape, found.n_train, found.is_usps) == ((929, 256), 731, True)
     alone, one = twos.held_out(found, (1,))
     assert alone["nats"] == pytest.approx(123.2, abs=0.1)
@@ -197,7 +201,7 @@ def test_files(quick):
 
 def test_page(quick):
     page = (quick.out / "results.md").read_text()
-    assert page == tables.report(quick.results, lee.expected())
+    assert page == tables.report(quick.results, pages.expected(lee.__package__))
     assert "A quick run" in page
     assert str(quick.out.parent) not in page
     assert "| 256 | 512 | 512 |" in page

@@ -10,9 +10,9 @@ from scipy.stats import norm
 
 matplotlib.use("Agg")
 
-from latentbits.core.errors import DownloadError
 from latentbits.data.toys import noisy_prototypes
-from latentbits.papers import PAPERS, reproduce
+from latentbits.papers import PAPERS, pages, reproduce
+from latentbits.papers.digits import load_twos
 from latentbits.papers.tipping_1998 import fits, tables
 from latentbits.papers.tipping_1998 import reproduce as tipping
 
@@ -94,22 +94,6 @@ def test_exact_error_against_one_dimension():
         assert error == pytest.approx(fits.independent_error(X), abs=1e-6)
 
 
-def test_digits_that_cannot_be_had_are_told(monkeypatch):
-    def without_network(name):
-        if name == "usps_twos":
-            raise DownloadError("no network")
-        return tipping_load(name)
-
-    tipping_load = tipping.load_dataset
-    monkeypatch.setattr(tipping, "load_dataset", without_network)
-    notes = []
-    found = tipping._load_digits("usps_twos", tipping.Plan(), notes)
-    assert found.X.shape == (177, 64)
-    assert not found.is_usps
-    assert found.title.startswith("stand-in")
-    assert "no network" in notes[0]
-
-
 # --- files ---
 
 
@@ -126,7 +110,7 @@ def test_files(quick):
 def test_page(quick):
     """The paper's numbers stand beside ours, and no path of the machine is written."""
     page = (quick.out / "results.md").read_text()
-    assert page == tables.report(quick.results, tipping.expected())
+    assert page == tables.report(quick.results, pages.expected(tipping.__package__))
     rows = [line.split(" | ") for line in page.splitlines() if " | variational | " in line]
     assert rows[0][-1].rstrip(" |") == "5.14"
     assert rows[0][6] == f"{quick.results['sets']['synthetic_0.05']['algorithms']['variational']['sample_error']:.3f}"
@@ -150,7 +134,7 @@ def test_papers_are_complete():
 def test_twos(real_data, monkeypatch):
     """USPS twos: 121 nats for independent pixels, 105.3 to 105.8 for the map; the paper's 30 is of other digits."""
     monkeypatch.setenv("LATENTBITS_DATA", str(real_data))
-    X = tipping._load_digits("usps_twos", tipping.Plan(), []).X
+    X = load_twos("usps_twos", []).X
     params = fits.start(X, 0)
     found = {name: fits.learn(name, X, params, tol=1e-4).params for name in fits.MAIN}
     by_sample = {name: fits.sample_error(one, X) for name, one in found.items()}

@@ -111,10 +111,10 @@ class Comparison:
 
 
 def new_model(family: str, size: int | str = 1) -> tuple[str, Any]:
-    """A model of one of the families "product", "latent-trait", "mixture" and "clipped-gaussian", and its name for people.
+    """A model of one of the families in `FAMILIES`, and its name for people.
 
-    The size of a clipped Gaussian may also be "parallel" or "positive".  It takes factors: with few columns they describe
-    unseen rows better than components do, with many there is little between them.
+    The size of a clipped Gaussian may also be "parallel" or "positive".  It takes factors: with few columns they
+    describe unseen rows better than components do, with many there is little between them.
 
     >>> new_model("latent-trait", 2)[0], new_model("mixture", 4)[0]
     ('2 latent traits', 'mixture of 4')
@@ -123,11 +123,12 @@ def new_model(family: str, size: int | str = 1) -> tuple[str, Any]:
     """
     if family == "product":
         return "independent bits", BernoulliProduct()
-    if family == "latent-trait":
-        return f"{size} latent trait{'s' if size != 1 else ''}", LatentTrait(size, weight_prior=WEAK_PRIOR)
     if family == "clipped-gaussian":
         name = f"clipped Gaussian ({size})" if isinstance(size, str) else f"clipped Gaussian of {size}"
         return name, ClippedGaussian(size, extraction="factors")
+    size = int(size)
+    if family == "latent-trait":
+        return f"{size} latent trait{'s' if size > 1 else ''}", LatentTrait(size, weight_prior=WEAK_PRIOR)
     return f"mixture of {size}", BernoulliMixture(size)
 
 
@@ -163,7 +164,8 @@ def compare(
     X : array-like of shape (n_rows, n_columns)
         Bits, NaN for missing.  In memory: rows are drawn from it, so no function of batches.
     models : mapping of names to estimators, sequence of estimators, or None
-        What to compare; None takes independent bits, latent traits and mixtures of several sizes, and a clipped Gaussian.
+        What to compare; None takes independent bits, latent traits and mixtures of several sizes, and a clipped
+        Gaussian.
     test_size : float, default=0.25
         Share of rows that is held out.
     n_folds : int or None

@@ -6,12 +6,29 @@ import json
 import os
 import platform
 from collections.abc import Mapping, Sequence
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from latentbits.core.atomic import write_atomically
 
-__all__ = ["findings", "judge", "machine", "markdown", "range_in_words", "write_results"]
+__all__ = ["expected", "findings", "judge", "machine", "markdown", "range_in_words", "save", "write_results"]
+
+
+def expected(package: str) -> dict[str, Any]:
+    """What a paper reports, and what we hold our numbers to: its expected.json."""
+    return json.loads(resources.files(package).joinpath("expected.json").read_text("utf-8"))
+
+
+def save(figure: Any, out: Path, name: str) -> list[str]:
+    """Write a figure as png and svg; gives the names of the files."""
+    from matplotlib import pyplot as plt
+
+    from latentbits.report.figures import save_figure
+
+    paths = [save_figure(figure, out / f"{name}.{kind}") for kind in ("png", "svg")]
+    plt.close(figure)
+    return [path.name for path in paths]
 
 
 def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:

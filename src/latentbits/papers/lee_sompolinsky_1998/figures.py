@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,13 +11,13 @@ import numpy as np
 from latentbits.core.errors import import_extra
 from latentbits.estimators.clipped_gaussian import ClippedGaussian
 from latentbits.models.clipped_gaussian.cells import n_cells
+from latentbits.papers.digits import Twos
 from latentbits.papers.lee_sompolinsky_1998.bump import BumpFit, angles
-from latentbits.papers.lee_sompolinsky_1998.twos import Pair, Twos
-from latentbits.report.figures import save_figure
+from latentbits.papers.lee_sompolinsky_1998.twos import Pair
 from latentbits.report.spectra import plot_cells, plot_morph, plot_spectra, plot_weights
 from latentbits.report.style import GREY, INK, PALETTE, SMALL, STYLE, for_words, show
 
-__all__ = ["THREE_LINES", "figure_2", "figure_3", "figure_4", "figure_5", "save"]
+__all__ = ["THREE_LINES", "figure_2", "figure_3", "figure_4", "figure_5"]
 
 # weights and biases of figure 2: three directions about as far from each other as they can be
 THREE_LINES = (np.array([[1.0, 0.15], [-0.35, 1.0], [0.65, 0.9]]), np.array([0.75, 0.8, -0.7]))
@@ -166,12 +165,3 @@ def _law_handles() -> list[Any]:
         Line2D([], [], marker="o", linestyle="", label="the same, counted", **look),
         Line2D([], [], marker="D", linestyle=":", markerfacecolor="white", label="entropy of sampled states", **look),
     ]
-
-
-def save(figure: Any, out: Path, name: str) -> list[str]:
-    """Write a figure as png and svg; gives the names of the files."""
-    from matplotlib import pyplot as plt
-
-    paths = [save_figure(figure, out / f"{name}.{kind}") for kind in ("png", "svg")]
-    plt.close(figure)
-    return [path.name for path in paths]

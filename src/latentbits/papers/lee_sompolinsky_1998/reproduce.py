@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,21 +11,14 @@ import numpy as np
 from latentbits.core.errors import import_extra
 from latentbits.models.clipped_gaussian.cells import n_cells
 from latentbits.papers import pages
+from latentbits.papers.digits import Twos, load_twos
 from latentbits.papers.lee_sompolinsky_1998 import figures, tables
 from latentbits.papers.lee_sompolinsky_1998.bump import BumpFit, are_bumps, constraint, fit_bump
 from latentbits.papers.lee_sompolinsky_1998.simulated import recover
 from latentbits.papers.lee_sompolinsky_1998.states import entropy_law
-from latentbits.papers.lee_sompolinsky_1998.twos import (
-    Twos,
-    fit_twos,
-    held_out,
-    load_twos,
-    numbers,
-    pick_pair,
-    wrong_bits,
-)
+from latentbits.papers.lee_sompolinsky_1998.twos import fit_twos, held_out, numbers, pick_pair, wrong_bits
 
-__all__ = ["Plan", "expected", "reproduce"]
+__all__ = ["Plan", "reproduce"]
 
 Say = Callable[[str], None]
 N_BUMP = 256
@@ -91,11 +82,6 @@ QUICK = Plan(
 )
 
 
-def expected() -> dict[str, Any]:
-    """What the paper reports, and what we hold our numbers to."""
-    return json.loads(resources.files(__package__).joinpath("expected.json").read_text("utf-8"))
-
-
 def reproduce(
     out: Path, *, quick: bool = False, say: Say = lambda text: None, digits: str = "usps_twos"
 ) -> dict[str, Any]:
@@ -123,7 +109,7 @@ def reproduce(
     out.mkdir(parents=True, exist_ok=True)
     notes: list[str] = []
     twos = load_twos(digits, notes)
-    files = {"2": figures.save(figures.figure_2(), out, "figure_2")}
+    files = {"2": pages.save(figures.figure_2(), out, "figure_2")}
     bump, files["3"] = _bump(plan, out, say)
     say(f"bits that sum to zero: {len(plan.constraint_sizes)} sizes")
     constrained = [constraint(size, plan.n_constrained) for size in plan.constraint_sizes]
@@ -131,9 +117,9 @@ def reproduce(
     if twos is not None:
         digit_numbers, files["4"] = _twos(twos, plan, out, say)
     laws = _laws(plan, say)
-    files["5"] = figures.save(figures.figure_5(laws), out, "figure_5")
+    files["5"] = pages.save(figures.figure_5(laws), out, "figure_5")
     simulated = _simulated(plan, say)
-    held_to = expected()
+    held_to = pages.expected(__package__)
     measured = {
         **_of_bump(bump),
         **_of_constraint(constrained),
@@ -175,7 +161,7 @@ def _bump(plan: Plan, out: Path, say: Say) -> tuple[dict[str, Any], list[str]]:
         **{f"{size} shifts": fit for size, fit in zip(plan.samples, sampled)},
         **others,
     }
-    files = figures.save(figures.figure_3(exact, sampled[-2]), out, "figure_3")
+    files = pages.save(figures.figure_3(exact, sampled[-2]), out, "figure_3")
     found = {
         "N": N_BUMP,
         "fits": {name: fit.numbers for name, fit in fits.items()},
@@ -231,7 +217,7 @@ def _twos(twos: Twos, plan: Plan, out: Path, say: Say) -> tuple[dict[str, Any], 
     model = fit_twos(twos, plan.n_components, plan.noise)
     wrong = wrong_bits(model, twos.X)
     pair = pick_pair(model, twos.X, wrong)
-    files = figures.save(figures.figure_4(model, twos, pair), out, "figure_4")
+    files = pages.save(figures.figure_4(model, twos, pair), out, "figure_4")
     say(f"{twos.title}: {len(twos.X) - twos.n_train} rows held out")
     return {**numbers(model, twos, pair, wrong), "held_out": held_out(twos, plan.held_out)}, files
 

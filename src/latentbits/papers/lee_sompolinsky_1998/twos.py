@@ -8,27 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentbits.core.errors import LatentBitsError
-from latentbits.data.fetch import load_dataset
 from latentbits.estimators.clipped_gaussian import ClippedGaussian, Morph
 from latentbits.estimators.product import BernoulliProduct
+from latentbits.papers.digits import Twos
 from latentbits.report.spectrum_summaries import flips, spectrum_of
 
-__all__ = ["Pair", "Twos", "fit_twos", "held_out", "load_twos", "numbers", "pick_pair", "wrong_bits"]
+__all__ = ["Pair", "fit_twos", "held_out", "numbers", "pick_pair", "wrong_bits"]
 
-DIGIT = 2
 N_STEPS = 8
 RARE = (0.0, 0.01, 0.05, 0.1)  # pixels that are on, or off, in no more than such a share of the images are left out
-
-
-class Twos(NamedTuple):
-    """Images of twos: bits, how many rows are for learning (the others for testing), size, what they are."""
-
-    X: np.ndarray
-    n_train: int
-    image_shape: tuple[int, int]
-    title: str
-    is_usps: bool
 
 
 class Pair(NamedTuple):
@@ -36,27 +24,6 @@ class Pair(NamedTuple):
 
     rows: np.ndarray
     morph: Morph
-
-
-def load_twos(which: str, notes: list[str]) -> Twos | None:
-    """The twos; what could not be had is noted."""
-    if which == "none":
-        notes.append("The digits were left out.")
-        return None
-    if which == "usps_twos":
-        try:
-            found = load_dataset("usps_twos")
-            shape = found.image_shape or (16, 16)
-            title = f"{len(found.X)} twos of USPS, {shape[0]} x {shape[1]}"
-            return Twos(found.X, found.splits["train"][1], shape, title, True)
-        except (LatentBitsError, OSError) as error:
-            notes.append(
-                f"The twos of USPS could not be had ({error}). The smaller twos that come with scikit-learn stand in "
-                "for them: nothing here can be compared with the paper's digits."
-            )
-    found = load_dataset("digits")
-    X = found.X[found.labels["digit"] == DIGIT]
-    return Twos(X, round(0.8 * len(X)), (8, 8), f"stand-in: {len(X)} twos of scikit-learn, 8 x 8", False)
 
 
 def fit_twos(twos: Twos, n_components: int, noise: str = "none") -> ClippedGaussian:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,12 +11,11 @@ import numpy as np
 from latentbits.core.errors import import_extra
 from latentbits.estimators.latent_trait import LatentTrait
 from latentbits.report.curves import plot_error_against_time
-from latentbits.report.figures import save_figure
 from latentbits.report.map_summaries import posterior_grid, spread_places
 from latentbits.report.maps import plot_decoded, plot_map, plot_posterior_contours
 from latentbits.report.style import STYLE
 
-__all__ = ["Clusters", "figure_1", "figure_2", "figure_3", "figure_4", "save"]
+__all__ = ["Clusters", "figure_1", "figure_2", "figure_3", "figure_4"]
 
 N_PLACES = 6  # of figure 2; the paper has 4
 
@@ -120,12 +118,3 @@ def figure_4(panels: Sequence[tuple[str, LatentTrait, np.ndarray]]) -> Any:
 def _typical(gap: np.ndarray) -> int:
     """The row whose log-likelihood is above its bound by the median amount: neither the best nor the worst case."""
     return int(np.argsort(gap, kind="stable")[len(gap) // 2])
-
-
-def save(figure: Any, out: Path, name: str) -> list[str]:
-    """Write a figure as png and svg; gives the names of the files."""
-    from matplotlib import pyplot as plt
-
-    paths = [save_figure(figure, out / f"{name}.{kind}") for kind in ("png", "svg")]
-    plt.close(figure)
-    return [path.name for path in paths]

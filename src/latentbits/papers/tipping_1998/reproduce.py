@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import os
-import platform
 from collections.abc import Callable, Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
-import latentbits
-from latentbits.core.atomic import write_atomically
-from latentbits.core.errors import LatentBitsError, import_extra
-from latentbits.data.fetch import load_dataset
+from latentbits.core.errors import import_extra
 from latentbits.data.toys import Prototypes, noisy_prototypes
 from latentbits.engines.fit import FitResult
 from latentbits.estimators.latent_trait import LatentTrait
+from latentbits.papers import pages
+from latentbits.papers.digits import Twos, load_twos
 from latentbits.papers.tipping_1998 import figures, tables
 from latentbits.papers.tipping_1998.fits import (
     ALGORITHMS,
@@ -35,10 +29,9 @@ from latentbits.papers.tipping_1998.fits import (
     timed_fits,
 )
 
-__all__ = ["Plan", "expected", "reproduce"]
+__all__ = ["Plan", "reproduce"]
 
 FLIPS = (0.05, 0.15)
-DIGIT = 2
 Say = Callable[[str], None]
 
 
@@ -74,20 +67,6 @@ class Plan(NamedTuple):
 QUICK = Plan(n_digits=150, algorithms=MAIN, repeats=1, n_seeds=3, n_starts=0, step=0.1, tol=1e-4)
 
 
-class Digits(NamedTuple):
-    """Images of twos: bits, height and width, what they are, and whether they are the set that numbers refer to."""
-
-    X: np.ndarray
-    image_shape: tuple[int, int]
-    title: str
-    is_usps: bool
-
-
-def expected() -> dict[str, Any]:
-    """What the paper reports, and what we hold our numbers to."""
-    return json.loads(resources.files(__package__).joinpath("expected.json").read_text("utf-8"))
-
-
 def reproduce(
     out: Path, *, quick: bool = False, say: Say = lambda text: None, digits: str = "usps_twos"
 ) -> dict[str, Any]:
@@ -115,7 +94,9 @@ def reproduce(
     out.mkdir(parents=True, exist_ok=True)
     notes: list[str] = []
     toys = {_key(flip): noisy_prototypes(plan.n_per_prototype, flip=flip, random_state=0) for flip in FLIPS}
-    twos = _load_digits(digits, plan, notes)
+    twos = load_twos(digits, notes)
+    if twos is not None:
+        twos = twos._replace(X=twos.X[: plan.n_digits])
     tables_of_bits = {key: toy.X for key, toy in toys.items()}
     titles = {_key(flip): f"synthetic, flips {flip}" for flip in FLIPS}
     if twos is not None:
@@ -129,11 +110,11 @@ def reproduce(
         seeds["digits"] = _starts(twos, plan, say)
     say("drawing")
     files = _draw(out, toys, titles, twos, sets, models)
-    held_to = expected()
+    held_to = pages.expected(__package__)
     results = {
         "paper": "tipping_1998",
         "quick": quick,
-        "machine": _machine(),
+        "machine": pages.machine(),
         "stopping": {"tol": plan.tol, "n_samples": N_SAMPLES, "repeats": plan.repeats},
         "notes": notes,
         "sets": sets,
@@ -141,48 +122,12 @@ def reproduce(
         "relations": _relations(sets, seeds, held_to["relations"], twos is not None and twos.is_usps),
         "figures": files,
     }
-    _write(out / "results.json", json.dumps(results, indent=1) + "\n")
-    _write(out / "results.md", tables.report(results, held_to))
+    pages.write_results(out, results, tables.report(results, held_to))
     return results
 
 
 def _key(flip: float) -> str:
     return f"synthetic_{flip}"
-
-
-def _write(path: Path, text: str) -> None:
-    with write_atomically(path) as file:
-        file.write(text.encode())
-
-
-def _machine() -> dict[str, Any]:
-    return {
-        "processor": platform.machine(),
-        "cores": os.cpu_count(),
-        "device": jax.default_backend(),
-        "latentbits": latentbits.__version__,
-        "jax": jax.__version__,
-    }
-
-
-def _load_digits(which: str, plan: Plan, notes: list[str]) -> Digits | None:
-    """The twos; what could not be had is noted."""
-    if which == "none":
-        notes.append("The digits were left out.")
-        return None
-    if which == "usps_twos":
-        try:
-            found = load_dataset("usps_twos")
-            X, shape = found.X[: plan.n_digits], found.image_shape or (16, 16)
-            return Digits(X, shape, f"{len(X)} twos of USPS, {shape[0]} x {shape[1]}", True)
-        except (LatentBitsError, OSError) as error:
-            notes.append(
-                f"The twos of USPS could not be had ({error}). The smaller twos that come with scikit-learn stand in "
-                "for them: nothing here can be compared with the paper's digits."
-            )
-    found = load_dataset("digits")
-    X = found.X[found.labels["digit"] == DIGIT][: plan.n_digits]
-    return Digits(X, (8, 8), f"stand-in: {len(X)} twos of scikit-learn, 8 x 8", False)
 
 
 # --- table 1 and figure 3 ---
@@ -264,7 +209,7 @@ def _seeds(flip: float, plan: Plan, say: Say) -> dict[str, Any]:
     return {"title": title, "algorithms": lists, "separation_by_bits": by_bits}
 
 
-def _starts(twos: Digits, plan: Plan, say: Say) -> dict[str, Any]:
+def _starts(twos: Twos, plan: Plan, say: Say) -> dict[str, Any]:
     """Errors over starts on the digits, which differ in rotation: the sample is not the same in all directions."""
     lists = _empty("sample_error", "exact_error")
     for seed in range(plan.n_starts):
@@ -319,11 +264,7 @@ def _relations(
         measured |= _of_times(sets[key], name)
         if key in seeds:
             measured |= _of_errors(seeds[key]["algorithms"], name)
-    return {
-        name: {**one, "measured": measured[name], "holds": _within(measured[name], one["least"], one["most"])}
-        for name, one in bounds.items()
-        if name in measured
-    }
+    return pages.judge(bounds, measured)
 
 
 def _of_errors(lists: Mapping[str, Mapping[str, list[float]]], name: str) -> dict[str, float]:
@@ -349,10 +290,6 @@ def _of_times(one: Mapping[str, Any], name: str) -> dict[str, float]:
     }
 
 
-def _within(value: float, least: float | None, most: float | None) -> bool:
-    return (least is None or value >= least) and (most is None or value <= most)
-
-
 # --- figures ---
 
 
@@ -360,7 +297,7 @@ def _draw(
     out: Path,
     toys: Mapping[str, Prototypes],
     titles: Mapping[str, str],
-    twos: Digits | None,
+    twos: Twos | None,
     sets: Mapping[str, Any],
     models: Mapping[str, LatentTrait],
 ) -> dict[str, list[str]]:
@@ -368,12 +305,12 @@ def _draw(
     clusters = [figures.Clusters(titles[key], models[key], *toy) for key, toy in toys.items()]
     first = _key(FLIPS[0])
     shown = {first: toys[first].X} | ({} if twos is None else {"digits": twos.X})  # the two sets of figures 3 and 4
-    files = {"1": figures.save(figures.figure_1(clusters), out, "figure_1")}
+    files = {"1": pages.save(figures.figure_1(clusters), out, "figure_1")}
     if twos is not None:
         drawn = figures.figure_2(models["digits"], twos.X, twos.image_shape, twos.title)
-        files["2"] = figures.save(drawn, out, "figure_2")
+        files["2"] = pages.save(drawn, out, "figure_2")
     curves = {titles[key]: sets[key]["curves"] for key in shown}
-    files["3"] = figures.save(figures.figure_3(curves), out, "figure_3")
+    files["3"] = pages.save(figures.figure_3(curves), out, "figure_3")
     panels = [(titles[key], models[key], X) for key, X in shown.items()]
-    files["4"] = figures.save(figures.figure_4(panels), out, "figure_4")
+    files["4"] = pages.save(figures.figure_4(panels), out, "figure_4")
     return files

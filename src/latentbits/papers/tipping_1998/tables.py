@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from latentbits.papers.pages import findings, markdown
+
 __all__ = ["report"]
 
 DIGITS = (
@@ -44,7 +46,7 @@ def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
         f"Measured on {machine['cores']} cores ({machine['processor']}, {machine['device']}), "
         f"latentbits {machine['latentbits']}, jax {machine['jax']}.",
         "## Do the paper's findings hold?",
-        _relations(results["relations"]),
+        findings(results["relations"]),
         "## Many sets, many starts",
         _seeds(results["seeds"]),
         "Mean and standard deviation over synthetic sets with prototypes of their own, and over starts on the digits. "
@@ -61,12 +63,6 @@ def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _markdown(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """A table; the first `left` columns are text, the others are numbers."""
-    marks = [":--" if place < left else "--:" for place in range(len(columns))]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (columns, marks, *rows))
-
-
 def _table_1(sets: Mapping[str, Any], paper: Mapping[str, Any]) -> str:
     columns = ["set", "algorithm", "seconds", "time", "as good after", "iterations", "error by the sample",
                "error by quadrature", "paper: seconds", "paper: time", "paper: error"]  # fmt: skip
@@ -77,7 +73,7 @@ def _table_1(sets: Mapping[str, Any], paper: Mapping[str, Any]) -> str:
         for place, (name, row) in enumerate(one["algorithms"].items()):
             rows.append([size if place == 0 else "", name, *_ours(row), *_theirs(theirs, name)])
         rows.append(["", "independent bits", "", "", "", "", "", f"{one['independent_error']:.2f}", "", "", ""])
-    return _markdown(columns, rows, left=2)
+    return markdown(columns, rows, left=2)
 
 
 def _ours(row: Mapping[str, Any]) -> list[str]:
@@ -100,25 +96,6 @@ def _theirs(table: Mapping[str, Any], name: str) -> list[str]:
     return [f"{seconds:g}", f"{seconds / table['variational']['seconds']:.1f}", f"{error:.2f}"]
 
 
-def _relations(relations: Mapping[str, Mapping[str, Any]]) -> str:
-    rows = []
-    for one in relations.values():
-        paper = "" if "paper" not in one else f"{one['paper']:g}"
-        rows.append([one["says"], _range(one), f"{one['measured']:.3f}", paper, "yes" if one["holds"] else "**no**"])
-    return _markdown(["finding", "held to", "measured", "paper", "holds"], rows)
-
-
-def _range(one: Mapping[str, Any]) -> str:
-    """
-    >>> _range({"least": 1.0, "most": None}), _range({"least": 0.2, "most": 0.35})
-    ('at least 1', '0.2 to 0.35')
-    """
-    least, most = one["least"], one["most"]
-    if least is None:
-        return f"at most {most:g}"
-    return f"at least {least:g}" if most is None else f"{least:g} to {most:g}"
-
-
 def _seeds(seeds: Mapping[str, Any]) -> str:
     rows = []
     for one in seeds.values():
@@ -131,7 +108,7 @@ def _seeds(seeds: Mapping[str, Any]) -> str:
         if by_bits is not None:
             rows.append(["", "the bits themselves", "", "", *_shares(by_bits)])
     columns = ["", "algorithm", "error by the sample", "error by quadrature", "separation", "worst set"]
-    return _markdown(columns, rows, left=2)
+    return markdown(columns, rows, left=2)
 
 
 def _shares(values: Sequence[float] | None) -> list[str]:
@@ -148,7 +125,7 @@ def _posteriors(sets: Mapping[str, Any]) -> str:
         found = one["posterior"]
         cells = [f"{found['gap']:.3f}", f"{found['shift']:.3f}", f"{found['area']:.3f}"]
         rows.append([one["title"], str(one["n_columns"]), *cells])
-    return _markdown(["set", "bits", "gap, nats", "shift", "area"], rows)
+    return markdown(["set", "bits", "gap, nats", "shift", "area"], rows)
 
 
 def _figures(files: Mapping[str, Sequence[str]]) -> list[str]:

@@ -16,9 +16,9 @@ from latentbits.core import tree
 from latentbits.core.states import all_states
 from latentbits.models.clipped_gaussian import cell_probability, cells
 
-ROWS = 500
+ROWS = 256
 
-find = jax.jit(cells.find)
+find = jax.jit(cells.find, static_argnums=4)
 nearest = jax.jit(cells.nearest)
 log_probability = jax.jit(cell_probability.log_probability, static_argnums=7)
 gibbs = jax.jit(cell_probability.gibbs, static_argnums=(5, 6))
@@ -69,19 +69,19 @@ def wide(w, phi, d):
     return np.concatenate([w, np.ones((more, w.shape[1]))]), np.concatenate([phi, np.zeros(more)])
 
 
-def run_find(w, phi, signs, seed=0):
-    y, count = find(jnp.asarray(w), jnp.asarray(phi), jnp.asarray(signs), jax.random.key(seed))
+def run_find(w, phi, signs, n_slides=64):
+    y, count = find(jnp.asarray(w), jnp.asarray(phi), jnp.asarray(signs), jax.random.key(0), n_slides)
     y, count = np.asarray(y), np.asarray(count)
     np.testing.assert_array_equal(count, ((clip(w, phi, y) != signs) & (signs != 0)).sum(1))
     return y, count
 
 
-@pytest.mark.parametrize(("d", "q"), [(256, 2), (50, 3), (256, 16)])
+@pytest.mark.parametrize(("d", "q"), [(256, 2), (100, 8), (256, 16)])
 def test_every_row_of_the_model_has_a_cell(d, q):
     for bias in (0.7, 0.0):
         w, phi = arrangement(d, q, seed=q, bias=bias)
         rows = clip(w, phi, np.random.default_rng(d).normal(size=(ROWS, q)))
-        assert (run_find(w, phi, rows)[1] == 0).all()
+        assert (run_find(w, phi, rows, n_slides=0)[1] == 0).all()
 
 
 def test_rows_without_a_cell_are_told_as_a_linear_program_tells_them():
@@ -89,11 +89,11 @@ def test_rows_without_a_cell_are_told_as_a_linear_program_tells_them():
     rng = np.random.default_rng(1)
     rows = clip(w, phi, rng.normal(size=(ROWS, 3)))
     rows[np.arange(ROWS), rng.integers(50, size=ROWS)] *= -1
-    rows[rng.random(rows.shape) < 0.8] = 0  # few bits left: about half of the rows have a cell
+    rows[rng.random(rows.shape) < 0.6] = 0  # few bits left: about half of the rows have a cell
     _, count = run_find(w, phi, rows)
-    some = range(0, ROWS, 5)
+    some = range(0, ROWS, 4)
     expected = [feasible(w, phi, rows[i]) for i in some]
-    assert 10 < sum(expected) < 90
+    assert 10 < sum(expected) < 54
     np.testing.assert_array_equal(count[some] == 0, expected)
 
 
@@ -249,7 +249,7 @@ def test_orthant_probabilities():
     for s, log_p, spread in zip(signs, value, error):
         expected = stats.multivariate_normal.cdf(s * phi, cov=s[:, None] * (w @ w.T) * s, abseps=1e-8, releps=1e-8)
         if expected > 1e-4:  # below, the reference is not accurate
-            assert spread < 0.03
+            assert spread < 0.05
             assert abs(log_p - np.log(expected)) < 4.5 * spread
 
 
@@ -289,7 +289,7 @@ def test_the_number_of_cells_without_biases():
     assert ((rows != np.roll(rows, 1, 0)).sum(1) == 1).all()
 
 
-@pytest.mark.parametrize(("d", "q", "bias"), [(5, 2, 0.5), (9, 2, 0.0), (5, 3, 0.5), (7, 3, 0.0), (2, 3, 0.5)])
+@pytest.mark.parametrize(("d", "q", "bias"), [(5, 2, 0.5), (9, 2, 0.0), (5, 3, 0.5), (6, 3, 0.0), (2, 3, 0.5)])
 def test_the_number_of_cells_counted_from_samples(d, q, bias):
     w, phi = arrangement(d, q, seed=1, bias=bias)
     y = np.random.default_rng(0).normal(size=(100_000, q)) * np.geomspace(0.2, 50, 100_000)[:, None]

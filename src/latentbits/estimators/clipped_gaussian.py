@@ -477,7 +477,7 @@ def _draws(noise: str, n_samples: int, n_between: int) -> Callable[..., Any]:
         if noise == "unique":
             start = ep.approximate(shared, signs).posterior.mean
             return gibbs(shared, signs, start, batch.keys, n_samples, n_between)
-        y, violated = cells.find(params.weights, params.phi, signs, batch.key)
+        y, violated = cells.find(params.weights, params.phi, signs, batch.key, n_slides=0)
         drawn = cell_probability.gibbs(params.weights, params.phi, signs, y, batch.keys, n_between, 2 * n_samples)
         drawn = jnp.swapaxes(drawn[n_samples:], 0, 1)  # the first half is to forget the start
         return jnp.where((violated == 0)[:, None, None], drawn, jnp.nan)

@@ -91,7 +91,7 @@ def find(
     Parameters
     ----------
     n_slides
-        Steps of the local search, which is skipped where every row has a cell.
+        Steps of the local search; 0 for none.  It is skipped where every row of the batch has a cell.
     """
     at = planes(weights, phi, signs)
 
@@ -118,8 +118,11 @@ def find(
     y = jnp.zeros((n, q), weights.dtype)
     first = (jnp.zeros((n, q + 1), weights.dtype), jnp.ones_like(at.signs), y, _count(at, y))
     *_, y, fewest = jax.lax.fori_loop(0, 1 + REWEIGHTINGS, round_, first)
-    steps = 1 if q == 1 else n_slides
-    _, y, fewest = jax.lax.while_loop(lambda c: (c[0] < steps) & jnp.any(c[2] > 0), slide, (jnp.asarray(0), y, fewest))
+    steps = min(n_slides, 1) if q == 1 else n_slides
+    if steps:
+        _, y, fewest = jax.lax.while_loop(
+            lambda c: (c[0] < steps) & jnp.any(c[2] > 0), slide, (jnp.asarray(0), y, fewest)
+        )
     y = centre(weights, phi, signs, y)
     return y, jnp.sum(violated(weights, phi, signs, y), 1)
 

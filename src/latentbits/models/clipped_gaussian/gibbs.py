@@ -2,7 +2,7 @@
 
 Given y, the Gaussian x_i behind each bit is cut at its sign; given all x, y is Gaussian, with one covariance for all
 rows (Albert & Chib 1993).  Missing bits are drawn without a cut, which keeps that so.  For clipping without noise see
-`cells.gibbs`.
+`cell_probability.gibbs`.
 """
 
 from __future__ import annotations

@@ -73,8 +73,8 @@ def test_the_defaults_are_those_of_the_estimator(asked):
     ("model", "option", "able"),
     [
         ("mixture", ("--method", "auto"), "latent-trait"),
-        ("mixture", ("--errors",), "latent-trait"),
-        ("product", ("-k", 3), "mixture and latent-trait"),
+        ("mixture", ("--errors",), "latent-trait and clipped-gaussian"),
+        ("product", ("-k", 3), "mixture, latent-trait and clipped-gaussian"),
         ("latent-trait", ("--smoothing", 2), "mixture and product"),
     ],
 )
@@ -121,7 +121,7 @@ def test_scores(tool, csv, trait, table):
 def test_scores_are_for_latent_traits(tool, csv, model):
     for option in (("--errors",), ("--scores", "map")):
         result = tool("transform", model, csv, *option, "-o", "z.csv", code=1)
-        assert "are for latent traits, but" in result.stderr
+        assert "are for latent traits and clipped Gaussians, but" in result.stderr
         assert "is a BernoulliMixture" in result.stderr
 
 

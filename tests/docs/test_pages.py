@@ -11,7 +11,15 @@ NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 @pytest.mark.parametrize(
     "page",
-    ["README.md", "docs/index.md", "docs/quickstart.md", "docs/data.md", "docs/models.md", "docs/item-response.md"],
+    [
+        "README.md",
+        "docs/index.md",
+        "docs/quickstart.md",
+        "docs/data.md",
+        "docs/models.md",
+        "docs/item-response.md",
+        "docs/tetrachoric.md",
+    ],
 )
 def test_blocks_run(page, python_blocks, printed, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

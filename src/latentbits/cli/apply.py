@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from latentbits.cli.console import common_options, give, print_table, say
+from latentbits.cli.console import common_options, give, print_table, say, told_warnings
 from latentbits.cli.inputs import Reading, load_model, reading_options, to_apply
 
 __all__ = ["complete", "sample", "score", "transform"]
@@ -46,7 +46,7 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
     """How well the model in file MODEL describes DATA (a file, or the name of a public data set).
 
     Prints the log-likelihood in nats, its mean, and bits per row (the fewer the better) with the standard error over
-    rows.
+    rows.  Where the model holds a row impossible, these are infinite (null in JSON), and the rows are counted.
     """
     import numpy as np
 
@@ -57,10 +57,13 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
     nats = model.score_samples(rows.values)
     if per_row is not None:
         _write(per_row, nats[:, None], ["log_likelihood"], rows.labels)
-    error = float(np.std(nats, ddof=1) / math.sqrt(len(nats))) if len(nats) > 1 else math.nan
+    n_impossible = int(np.sum(np.isneginf(nats)))  # under a clipped Gaussian without noise
+    several = len(nats) > 1 and not n_impossible
+    error = float(np.std(nats, ddof=1) / math.sqrt(len(nats))) if several else math.nan
     mean = float(np.mean(nats))
     result = {
         "n_rows": len(nats),
+        "n_impossible": n_impossible,
         "log_likelihood": float(np.sum(nats)),
         "nats_per_row": mean,
         "nats_per_row_error": error,
@@ -72,9 +75,14 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
     def show() -> None:
         lines = [
             ["log-likelihood, nats", f"{result['log_likelihood']:.3f}", ""],
-            ["nats per row", f"{mean:.4f}", f"{error:.4f}"],
-            ["bits per row", f"{result['bits_per_row']:.4f}", f"{result['bits_per_row_error']:.4f}"],
+            ["nats per row", f"{mean:.4f}", "" if n_impossible else f"{error:.4f}"],
+            ["bits per row", f"{-mean / math.log(2):.4f}", "" if n_impossible else f"{error / math.log(2):.4f}"],
         ]
+        if n_impossible:
+            possible = nats[np.isfinite(nats)]
+            lines.append(["rows of probability 0", f"{n_impossible} of {len(nats)}", ""])
+            if len(possible):
+                lines.append(["nats per row, of the others", f"{np.mean(possible):.4f}", ""])
         print_table(["", "value", "std. error"], lines)
 
     give(result, as_json, show)
@@ -88,9 +96,9 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
     "--scores",
     type=click.Choice(["eap", "map"]),
     default="eap",
-    help="Latent traits: posterior means or modes.",
+    help="Latent traits and clipped Gaussians: posterior means or modes.",
 )
-@click.option("--errors", is_flag=True, help="Latent traits: also the standard error of each score.")
+@click.option("--errors", is_flag=True, help="Latent traits and clipped Gaussians: also the error of each score.")
 @reading_options
 @common_options
 def transform(
@@ -98,7 +106,8 @@ def transform(
 ) -> None:
     """Write the hidden causes of each row of DATA, as the model in file MODEL sees them.
 
-    Of a mixture: the probability of each component.  Of a latent trait model: the scores.
+    Of a mixture: the probability of each component.  Of a latent trait model: the scores.  Of a clipped Gaussian: the
+    posterior means of its Gaussian variables.
     """
     import numpy as np
 
@@ -111,17 +120,32 @@ def transform(
     if not names:
         raise DataError(f"{model_path} is a {type(model).__name__}, which has no hidden causes to write")
     if errors or scores != "eap":
-        if not hasattr(model, "scores"):
+        if not hasattr(model, "components_"):
             raise DataError(
-                f"--scores and --errors are for latent traits, but {model_path} is a {type(model).__name__}"
+                f"--scores and --errors are for latent traits and clipped Gaussians, but {model_path} is a "
+                f"{type(model).__name__}"
             )
-        found = model.scores(rows.values, scores)
-        latents = np.column_stack([found.value, found.error]) if errors else found.value
+        with told_warnings(rows.names):
+            value, error = _scores(model, rows.values, scores)
+        latents = np.column_stack([value, error]) if errors else value
         names += [f"{name}_error" for name in names] if errors else []
     else:
-        latents = model.transform(rows.values)
+        with told_warnings(rows.names):
+            latents = model.transform(rows.values)
     _write(output, latents, names, rows.labels)
     give({"output": output, "n_rows": len(latents), "columns": names}, as_json)
+
+
+def _scores(model: Any, values: Any, method: str) -> tuple[Any, Any]:
+    """Scores of each row by posterior mean or mode, and their standard errors."""
+    import numpy as np
+
+    if hasattr(model, "scores"):
+        found = model.scores(values, method)
+        return found.value, found.error
+    found = model.posterior(values)
+    spread = np.sqrt(np.diagonal(found.covariance, axis1=1, axis2=2))
+    return (found.mean if method == "eap" else found.mode), spread
 
 
 @click.command(short_help="Fill in missing cells.")

@@ -22,8 +22,8 @@ def models_option(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--models",
             metavar="LIST",
-            help="Names with commas between: product, mixture:K, latent-trait:K, or without K for several sizes.  "
-            "[default: all]",
+            help="Names with commas between: product, mixture:K, latent-trait:K, clipped-gaussian:K (K a number, of "
+            "the last also parallel or positive), or without K for the usual sizes.  [default: all]",
         ),
     ):
         command = option(command)
@@ -83,25 +83,31 @@ def named_models(text: str | None, n_rows: int, seed: int, restarts: int, binari
     seed, restarts, binarize
         Given to every estimator.
     """
+    from latentbits.estimators.clipped_gaussian import ClippedGaussian
     from latentbits.estimators.compare import FAMILIES, default_models, new_model
 
     chosen: dict[str, Any] = default_models(n_rows) if text is None else {}
     for word in [] if text is None else text.split(","):
         family, _, size = word.strip().partition(":")
         known = family in FAMILIES and not (family == "product" and size)
-        if not known or (size and not (size.isdecimal() and int(size) > 0)):
+        found = family == "clipped-gaussian" and size in ("parallel", "positive")
+        if not known or (size and not found and not (size.isdecimal() and int(size) > 0)):
             raise ValueError(
-                f"--models: {word.strip()!r} is none of product, mixture, mixture:K, latent-trait and latent-trait:K "
-                "(K a number from 1)"
+                f"--models: {word.strip()!r} is none of product, mixture, mixture:K, latent-trait, latent-trait:K, "
+                "clipped-gaussian and clipped-gaussian:K (K a number from 1; of the last also parallel or positive)"
             )
         if size:
-            chosen.update([new_model(family, int(size))])
+            chosen.update([new_model(family, size if found else int(size))])
         else:
             chosen.update(default_models(n_rows, families=[family]))
     if not chosen:
         raise ValueError(f"--models: {n_rows} rows are too few for the default sizes; name them, e.g. mixture:2")
-    shared = {"random_state": seed, "n_init": restarts, "binarize": binarize, "verbose": 1}
-    return {name: estimator.set_params(**shared) for name, estimator in chosen.items()}
+    shared = {"random_state": seed, "binarize": binarize, "verbose": 1}
+    for estimator in chosen.values():
+        # a clipped Gaussian has one solution, and refuses to look for others
+        tries = 1 if isinstance(estimator, ClippedGaussian) else restarts
+        estimator.set_params(n_init=tries, **shared)
+    return chosen
 
 
 def show_comparison(found: Any) -> None:

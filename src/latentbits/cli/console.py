@@ -24,7 +24,10 @@ AS_OPTIONS = {
     "key=": "--key",
     "equal_discrimination=True": "--equal-discrimination",
     "weight_prior=": "--weight-prior ",
+    "repair=True": "--repair",
+    "noise='none'": "--noise none",
     "n_components": "--components",
+    "n_init": "--restarts",
 }
 
 

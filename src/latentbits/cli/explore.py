@@ -132,7 +132,7 @@ def _look(rows: Rows, shape: tuple[int, int] | None, found: Any, seed: int, bina
     best = next((name for name in candidates if hasattr(found.fitted[name], "n_components")), names[0])
     model = found.fitted[best]
     behind = [found.row_bits[name] - found.row_bits[best] for name in names]
-    is_trait = hasattr(model, "components_")
+    is_trait, is_clipped = hasattr(model, "components_"), hasattr(model, "eigenvalues_")
     weights, means = np.ones(0), np.ones((0, rows.shape[1]))
     if not is_trait:
         weights, means = getattr(model, "weights_", np.ones(1)), np.atleast_2d(model.means_)
@@ -166,6 +166,9 @@ def _look(rows: Rows, shape: tuple[int, int] | None, found: Any, seed: int, bina
         right=summaries.share_right(completed, held_out, hidden),
         right_alone=summaries.share_right(np.broadcast_to(average, held_out.shape), held_out, hidden),
         trait=_places(model.set_params(binarize=binarize), rows, shape, seed) if is_trait else None,
+        clipped=summaries.Clipped(model.components_, model.binary_eigenvalues_, model.eigenvalues_)
+        if is_clipped
+        else None,
     )
 
 
@@ -174,7 +177,9 @@ def _map(rows: Rows, shape: tuple[int, int] | None, found: Any, seed: int) -> Tr
     traits = [model for model in found.fitted.values() if hasattr(model, "components_")]
     if not traits:
         return None
-    return _places(min(traits, key=lambda model: abs(model.n_components - 2)), rows, shape, seed)
+    # latent traits first: their curves are what the map draws
+    order = min(traits, key=lambda model: (not hasattr(model, "intercept_"), abs(len(model.components_) - 2)))
+    return _places(order, rows, shape, seed)
 
 
 def _places(model: Any, rows: Rows, shape: tuple[int, int] | None, seed: int) -> TraitMap:
@@ -187,13 +192,25 @@ def _places(model: Any, rows: Rows, shape: tuple[int, int] | None, seed: int) ->
     if len(drawn) > MOST_ON_MAP:
         drawn = np.sort(np.random.default_rng(seed).permutation(drawn)[:MOST_ON_MAP])
     label = kind_labels(rows.labels)
+    components, intercept = _logistic(model)
     return TraitMap(
         source=rows.source,
         means=np.asarray(model.transform(rows.values[drawn]), np.float64),
-        components=model.components_,
-        intercept=model.intercept_,
+        components=components,
+        intercept=intercept,
         column_names=rows.all_names,
         image_shape=shape,
         labels=None if label is None else np.asarray(rows.labels[label])[drawn].tolist(),
         label_name=label,
     )
+
+
+def _logistic(model: Any) -> tuple[Any, Any]:
+    """Components and intercepts of logistic curves: a latent trait model's own, or near those of a clipped Gaussian."""
+    import numpy as np
+
+    if hasattr(model, "intercept_"):
+        return model.components_, model.intercept_
+    # Phi(a) and sigma(1.702 a) differ by less than 0.01; without noise the curves are steps
+    steep = 1.702 / np.sqrt(np.maximum(model.noise_variance_, 1e-4))
+    return steep * model.components_, steep * model.thresholds_

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
+from latentbits.cli import correlations
 from latentbits.cli.console import common_options, give, say, told_warnings
-from latentbits.cli.inputs import Reading, fit_named, load_rows, reading_options
+from latentbits.cli.inputs import Reading, Rows, fit_named, load_rows, reading_options
 from latentbits.cli.items import describe, show_items, write_items
 
 __all__ = ["fit"]
@@ -31,7 +33,34 @@ OWN_OPTIONS: dict[str, tuple[str, ...]] = {
         "errors",
         "items",
     ),
+    "clipped-gaussian": (
+        "components",
+        "noise",
+        "no_bias",
+        "correction",
+        "extraction",
+        "repair",
+        "likelihood",
+        "correlations",
+        "errors",
+        "items",
+    ),
 }
+WORDS = ("parallel", "positive")  # for a number of components, of a clipped Gaussian alone
+
+
+class Size(click.ParamType):
+    """A number from 1, or a word for how to find one."""
+
+    name = f"N|{'|'.join(WORDS)}"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        text = str(value)
+        if text in WORDS:
+            return text
+        if not (text.isdecimal() and int(text) > 0):
+            self.fail(f"{text!r} is neither a number from 1 nor one of {' and '.join(WORDS)}.", param, ctx)
+        return int(text)
 
 
 @click.command(short_help="Learn a model and write it to a file.")
@@ -40,8 +69,10 @@ OWN_OPTIONS: dict[str, tuple[str, ...]] = {
 @click.option(
     "-k",
     "--components",
-    type=click.IntRange(1),
-    help="Components of a mixture, or latent dimensions.  [default: 8; latent-trait: 2]",
+    type=Size(),
+    metavar="N|parallel|positive",
+    help="Components of a mixture, or latent dimensions.  [default: 8; latent-trait and clipped-gaussian: 2]  "
+    "Clipped Gaussian: parallel takes those that are larger than chance would make them, positive all that it can.",
 )
 @click.option("--smoothing", type=click.FloatRange(0), default=1.0, help="Rows' worth of prior; 0: maximum likelihood.")
 @click.option("--init", type=click.Choice(["random", "split"]), default="random", help="Mixture: how to start.")
@@ -61,9 +92,42 @@ OWN_OPTIONS: dict[str, tuple[str, ...]] = {
 @click.option("--samples", type=click.IntRange(1), default=500, help="Latent trait, monte_carlo: draws of the latents.")
 @click.option("--nodes", type=click.IntRange(1, 60), help="Latent trait: nodes a dimension.  [default: by the columns]")
 @click.option("--plain", is_flag=True, help="Latent trait: EM step by step, without acceleration.")
-@click.option("--errors", is_flag=True, help="Latent trait: standard errors of the items.")
+@click.option("--errors", is_flag=True, help="Standard errors of a latent trait's items, or in --correlations.")
 @click.option(
-    "--items", type=click.Path(dir_okay=False), help="Latent trait: also write the table of items to this file."
+    "--items",
+    type=click.Path(dir_okay=False),
+    help="Latent trait and clipped Gaussian: write the table of items (thresholds, weights) to this file.",
+)
+@click.option(
+    "--correlations",
+    type=click.Path(dir_okay=False),
+    help="Clipped Gaussian: write the matrix of tetrachoric correlations to this file.",
+)
+@click.option(
+    "--noise",
+    type=click.Choice(["unique", "none"]),
+    default="unique",
+    help="Clipped Gaussian: what the components leave over is noise of each column, or is dropped.",
+)
+@click.option("--no-bias", is_flag=True, help="Clipped Gaussian: take all means to be 1/2.")
+@click.option(
+    "--correction",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.5,
+    help="Clipped Gaussian: rows that an empty cell of a pair's table is taken to hold.",
+)
+@click.option(
+    "--extraction",
+    type=click.Choice(["components", "factors"]),
+    default="components",
+    help="Clipped Gaussian: principal components, or factor analysis (minres).",
+)
+@click.option("--repair", is_flag=True, help="Clipped Gaussian: take the nearest correlation matrix.")
+@click.option(
+    "--likelihood",
+    type=click.Choice(["importance", "ep"]),
+    default="importance",
+    help="Clipped Gaussian: how `score` will integrate; ep is faster, without an error.",
 )
 @click.option("--restarts", type=click.IntRange(1), default=1, help="Fit so many times and keep the best.")
 @click.option("--max-iter", type=click.IntRange(0), default=1000, help="Most iterations.")
@@ -102,14 +166,16 @@ def fit(
 ) -> None:
     """Learn a model from DATA (a file, or the name of a public data set) and write it to a file.
 
-    Of a latent trait model it prints the items with their discriminations and difficulties, and AIC and BIC.
+    Of a latent trait model it prints the items with their discriminations and difficulties, and AIC and BIC; of a
+    clipped Gaussian the spectrum of the correlations, and how many pairs were corrected or cannot be told.
 
     Ctrl-C ends the fit, keeps the best model so far, and exits with 130.
     """
     from latentbits.cli.cache import use_compile_cache
 
     _refuse_foreign(context, model)
-    for option, path in (("--output", output), ("--items", own["items"])):  # before minutes of fitting
+    files = {"--output": output, "--items": own["items"], "--correlations": own["correlations"]}
+    for option, path in files.items():  # before minutes of fitting
         if path is not None and not Path(path).parent.is_dir():
             raise ValueError(f"{option} {path}: there is no folder {Path(path).parent}")
     rows = load_rows(source, reading)
@@ -130,10 +196,7 @@ def fit(
     with told_warnings(rows.names):
         fit_named(estimator, rows)
     seconds = time.perf_counter() - began
-    objective = float(max(estimator.history_))
-    state = "converged" if estimator.converged_ else "stopped"
-    say(f"{state} after {estimator.n_iter_} iterations and {seconds:.1f} s")
-    say(f"objective: {objective:.6g} nats, {objective / rows.shape[0]:.6g} per row")
+    objective = _told(estimator, rows.shape[0], seconds)
     estimator.save(output)
     say(f"wrote {output}")
     result = {
@@ -147,14 +210,17 @@ def fit(
         "objective": objective,
         "seconds": seconds,
     }
-    if model != "latent-trait":
-        give(result, as_json)
-    else:
+    if model == "latent-trait":
         with told_warnings(rows.names):
-            found = describe(estimator, rows, own["errors"])
+            items = describe(estimator, rows, own["errors"])
         if own["items"] is not None:
-            write_items(found, own["items"])
-        give({**result, **found.as_dict()}, as_json, lambda: show_items(found))
+            write_items(items, own["items"])
+        give({**result, **items.as_dict()}, as_json, lambda: show_items(items))
+    elif model == "clipped-gaussian":
+        found = _write_clipped(estimator, rows, own)
+        give({**result, **asdict(found)}, as_json, lambda: correlations.show(found))
+    else:
+        give(result, as_json)
     if estimator.stop_reason_ == "interrupted":
         raise KeyboardInterrupt  # the model is safe; whoever pressed the key also stops the script around us
 
@@ -163,8 +229,34 @@ def _refuse_foreign(context: click.Context, model: str) -> None:
     """An option of another model would be without effect: better to say so."""
     for name in sorted({name for names in OWN_OPTIONS.values() for name in names} - set(OWN_OPTIONS[model])):
         if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            able = " and ".join(other for other, names in OWN_OPTIONS.items() if name in names)
+            *others, last = (other for other, names in OWN_OPTIONS.items() if name in names)
+            able = f"{', '.join(others)} and {last}" if others else last
             raise click.UsageError(f"--{name.replace('_', '-')} is for --model {able}, not {model}.")
+    size = context.params["components"]
+    if size in WORDS and model != "clipped-gaussian":
+        raise click.UsageError(f"--components {size} is for --model clipped-gaussian; {model} needs a number.")
+
+
+def _told(estimator: Any, n_rows: int, seconds: float) -> float | None:
+    """Say how learning ended, and return its objective in nats; None of a model that has none."""
+    if hasattr(estimator, "correlation_"):
+        k, rest = estimator.n_components_, correlations.left_over(estimator)
+        say(f"counted and diagonalised in {seconds:.1f} s")
+        say(f"{k} component{'s' if k > 1 else ''}; left over of a correlation, root mean square: {rest:.4f}")
+        return None
+    objective = float(max(estimator.history_))
+    state = "converged" if estimator.converged_ else "stopped"
+    say(f"{state} after {estimator.n_iter_} iterations and {seconds:.1f} s")
+    say(f"objective: {objective:.6g} nats, {objective / n_rows:.6g} per row")
+    return objective
+
+
+def _write_clipped(estimator: Any, rows: Rows, own: Mapping[str, Any]) -> correlations.Found:
+    if own["correlations"] is not None:
+        correlations.write_correlations(estimator, rows, own["correlations"], own["errors"])
+    if own["items"] is not None:
+        write_items(correlations.weights_of(estimator, rows), own["items"])
+    return correlations.describe(estimator)
 
 
 def _estimator(model: str, own: Mapping[str, Any]) -> tuple[Any, str]:
@@ -178,6 +270,14 @@ def _estimator(model: str, own: Mapping[str, Any]) -> tuple[Any, str]:
         from latentbits.estimators.product import BernoulliProduct
 
         return BernoulliProduct(smoothing=own["smoothing"]), "independent bits"
+    if model == "clipped-gaussian":
+        from latentbits.estimators.clipped_gaussian import ClippedGaussian
+
+        names = ("noise", "correction", "extraction", "repair", "likelihood")
+        size = own["components"] or 2
+        clipped = ClippedGaussian(size, bias=not own["no_bias"], **{name: own[name] for name in names})
+        words = {"parallel": "parallel analysis", "positive": "all positive components", "1": "1 component"}
+        return clipped, f"a clipped Gaussian ({words.get(str(size), f'{size} components')})"
     from latentbits.estimators.latent_trait import LatentTrait
 
     q = own["components"] or 2

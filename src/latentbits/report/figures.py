@@ -18,6 +18,7 @@ from latentbits.core.errors import DataError, import_extra
 from latentbits.report.curves import plot_item_curves
 from latentbits.report.map_summaries import TraitMap, decode, grid_places, spread_places
 from latentbits.report.maps import plot_decoded, plot_decoded_grid, plot_map
+from latentbits.report.spectra import plot_loadings, plot_spectra, plot_weights
 from latentbits.report.style import ACCENT, GREY, INK, PAPER, STYLE, VEIL, axes_or_new, ink, one_colour, short, show
 from latentbits.report.summaries import Exploration, headline, telling_columns, tile
 
@@ -278,7 +279,11 @@ def _draw_images(figure: Any, seen: Exploration) -> Any:
     panels = figure.subplot_mosaic(
         [["models", "kinds"], ["uses", "uses"]], width_ratios=(1, 1.35), height_ratios=(1.65, 1)
     )
-    if seen.trait is not None:
+    if seen.clipped is not None:
+        shown = min(len(seen.clipped.weights), MOST_TILES)
+        plot_weights(seen.clipped.weights[:shown], seen.image_shape, panels["kinds"], n_columns=4 if shown <= 12 else 8)
+        panels["kinds"].set_title("The weights of the hidden variables, the largest first")
+    elif seen.trait is not None:
         _decode_all_over(seen.trait, panels["kinds"])
     else:
         shown = min(len(seen.weights), MOST_TILES)
@@ -299,6 +304,13 @@ def _draw_table(figure: Any, seen: Exploration) -> Any:
     panels = figure.subplot_mosaic(
         [["models", "kinds"], ["uses", "kinds"]], width_ratios=(1, 1.25), height_ratios=(1.2, 1)
     )
+    if seen.clipped is not None:
+        weights, bits, latent = seen.clipped
+        plot_loadings(weights, seen.column_names, panels["kinds"], MOST_COLUMNS)
+        panels["kinds"].set_title("The weights of the hidden variables")
+        plot_spectra(bits, latent, len(weights), panels["uses"])
+        panels["uses"].set_title("Their number, and the spectrum")
+        return panels
     if seen.trait is not None:
         _plot_rows(seen.trait, panels["kinds"])
     else:

@@ -9,6 +9,7 @@ import numpy as np
 from latentbits.report.map_summaries import TraitMap, decode
 
 __all__ = [
+    "Clipped",
     "Exploration",
     "by_share",
     "dense_bits",
@@ -23,6 +24,15 @@ __all__ = [
 
 HIDDEN_SHARE = 0.25  # of the bits of a table that are hidden to see how well they are guessed
 SURE = 2.0  # standard errors from which a difference counts
+
+
+class Clipped(NamedTuple):
+    """Of a clipped Gaussian: `weights` (k, d), and the eigenvalues (d,) of the bits' covariances and of the
+    correlations behind them."""
+
+    weights: np.ndarray
+    binary_eigenvalues: np.ndarray
+    eigenvalues: np.ndarray
 
 
 class Exploration(NamedTuple):
@@ -47,7 +57,9 @@ class Exploration(NamedTuple):
     right, right_alone
         Share of the hidden bits that were guessed right; and that the column means alone guess right.
     trait
-        Where the model shown is one of latent traits: where it places the rows.
+        Where the model shown is one of latent traits or a clipped Gaussian: where it places the rows.
+    clipped
+        Where it is a clipped Gaussian: its weights and spectra.
     """
 
     source: str
@@ -71,6 +83,7 @@ class Exploration(NamedTuple):
     right: float
     right_alone: float
     trait: TraitMap | None = None
+    clipped: Clipped | None = None
 
 
 def by_share(weights: np.ndarray) -> np.ndarray:
@@ -173,6 +186,9 @@ def headline(seen: Exploration) -> str:
     causes = f"{len(seen.weights)} hidden kinds of rows"
     if seen.trait is not None:
         causes = seen.shown.replace("latent", "hidden")
+    if seen.clipped is not None:
+        q = len(seen.clipped.weights)
+        causes = f"{q} hidden Gaussian variable{'s' if q > 1 else ''}"
     return f"{seen.source}: {causes}; a row then takes {then:.1f} bits instead of {alone:.1f}"
 
 
@@ -216,8 +232,8 @@ def _best(seen: Exploration) -> str:
 def _called(model: str) -> str:
     """A model in a sentence.
 
-    >>> _called("2 latent traits"), _called("mixture of 4")
-    ('the model with 2 latent traits', 'the mixture of 4')
+    >>> _called("2 latent traits"), _called("mixture of 4"), _called("clipped Gaussian of 8")
+    ('the model with 2 latent traits', 'the mixture of 4', 'the clipped Gaussian of 8')
     """
     if "latent trait" in model:
         return f"the model with {model}"

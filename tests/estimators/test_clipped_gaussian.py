@@ -62,7 +62,7 @@ def test_the_bump_has_two_hidden_variables(n_rows):
     """All shifts, and any sample of them.
 
     A row changes sign at two places, half of the circle apart, so between spins i < j (within half of it) lies one
-    change or none: ``<s_i s_j> = 1 - 2 (F_j - F_i)`` with F_i the share of rows that change between spin 0 and i.  Hence
+    change or none: ``<s_i s_j> = 1 - 2 (F_j - F_i)`` with F_i the share of rows that change between spin 0 and i.  So
     ``sin(pi <s_i s_j> / 2) = cos(pi F_i - pi F_j)``, which has rank two whatever the sample.
     """
     rows = bump(n_rows, n_features=64, random_state=0).X
@@ -210,7 +210,7 @@ def test_moments_come_out_as_they_went_in():
 
 
 def test_moments_that_no_bits_have():
-    with pytest.raises(ValueError, match="no bits have a covariance of 0.3 between column 0 and column 1"):
+    with pytest.raises(ValueError, match=r"no bits have a covariance of 0\.3 between column 0 and column 1"):
         ClippedGaussian.from_moments([0.5, 0.5], [[0.25, 0.3], [0.3, 0.25]])
     with pytest.raises(ValueError, match=r"the diagonal of cov must be mean \(1 - mean\)"):
         ClippedGaussian.from_moments([0.5, 0.5], np.eye(2))

@@ -130,7 +130,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             engine,
             seed_key(seed),
             limits=Limits(self.max_iter, self.tol, self.max_time),
-            n_init=self.n_init,
+            n_init=self._n_restarts,
             dtype=dtype,
             verbose=self.verbose,
         )
@@ -139,6 +139,10 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         if not self.converged_:
             warnings.warn(_not_converged(type(self).__name__, result), ConvergenceWarning, stacklevel=2)
         return self
+
+    @property
+    def _n_restarts(self) -> int:
+        return self.n_init
 
     def _adopt(self, result: FitResult) -> None:
         self.params_ = result.params

@@ -84,7 +84,7 @@ class ClippedGaussian(LatentModel):
     likelihood : {"importance", "ep"}, default="importance"
         How `score_samples` integrates over y: by points around the posterior that expectation propagation finds (a
         product rule up to three components, importance sampling above), with an error; or by expectation propagation
-        alone, which is faster and usually right to 0.01 nats, but cannot tell (the error is NaN).
+        alone, which is faster and mostly right to 0.01 to 0.03 nats, but cannot tell (the error is NaN).
     random_state : int, RandomState or None
         Seed, of "parallel" only: nothing else in learning is random.
     n_init : int, default=1
@@ -283,7 +283,13 @@ class ClippedGaussian(LatentModel):
         # cells between hundreds of hyperplanes are smaller than what float32 can tell
         return super()._dtype() if self.noise == "unique" else np.dtype(np.float64)
 
+    @property
+    def _n_restarts(self) -> int:
+        return 1  # there is one solution
+
     def _adopt(self, result: FitResult) -> None:
+        if result.reason == "interrupted":
+            raise KeyboardInterrupt  # half of a diagonalisation is no model
         super()._adopt(result)
         left = self.correlation_ - self.components_.T @ self.components_
         self.history_ = np.array([-np.sum(np.tril(left, -1) ** 2)])

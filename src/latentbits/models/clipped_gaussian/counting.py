@@ -2,7 +2,8 @@
 
 On a CPU 32 rows go into a word of each column, and a pair is counted by AND and popcount: about three times as fast as
 the matrix product that says the same.  The words are the outer loop and a block of columns the inner one, so that the
-counts stay in the cache.  On a GPU the matrix product wins.  Both are exact.
+counts stay in the cache.  On a GPU, which has hardware for it, it is the matrix product.  Both are
+exact.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import eigh
 from scipy.optimize import minimize
 
 from latentbits.models.clipped_gaussian import tetrachoric
@@ -112,21 +113,26 @@ def factor_weights(matrix: np.ndarray, n_components: int, least_noise: float) ->
     d = len(inner)
     n = min(n_components, d)
 
-    def reduced(psi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return np.linalg.eigh(inner - np.diag(psi))
+    diagonal = np.diag(inner)
+    others = np.sum(inner**2) - np.sum(diagonal**2)
+
+    def reproduced(psi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        values, vectors = eigh(inner - np.diag(psi), subset_by_index=[d - n, d - 1])
+        return np.maximum(values, 0), vectors
 
     def left_over(psi: np.ndarray) -> tuple[float, np.ndarray]:
-        values, vectors = reduced(psi)
-        values[d - n :] = np.minimum(values[d - n :], 0)  # all but the part that W reproduces
-        return float(np.sum(values**2)), -2 * vectors**2 @ values
+        """Sum of squares of what W W' leaves of the matrix, and its gradient; the largest eigenvalues do."""
+        values, vectors = reproduced(psi)
+        rest = diagonal - psi
+        return float(others + np.sum(rest**2) - np.sum(values**2)), -2 * (rest - vectors**2 @ values)
 
     weights = np.zeros((len(matrix), n_components))
     if d:
         start = np.clip(1 - np.sum(spectrum(inner).weights(n) ** 2, 1), least_noise, 1)
         psi = minimize(left_over, start, jac=True, method="L-BFGS-B", bounds=[(least_noise, 1)] * d).x
-        values, vectors = (x[..., ::-1][..., :n] for x in reduced(psi))
+        values, vectors = (x[..., ::-1] for x in reproduced(psi))
         vectors = vectors * np.where(vectors.sum(0) < 0, -1.0, 1.0)
-        weights[active, :n] = vectors * np.sqrt(np.maximum(values, 0))
+        weights[active, :n] = vectors * np.sqrt(values)
     return weights
 
 

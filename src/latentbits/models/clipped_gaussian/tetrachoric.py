@@ -192,9 +192,9 @@ def correlations(moments: Moments, bias: bool = True, correction: float | int = 
         ``drho = (dp_11 - Phi(u) dp_1 - Phi(v) dp_2) / density``, so that the variance is that of
         ``x_i x_j - Phi(u) x_i - Phi(v) x_j`` over the table, divided by the rows and the density squared.
         (With ``bias=False`` that of <s_i s_j> times the slope of the sine.)  To that of a corrected pair the distance
-        to +1 or -1, which it would have without the correction, is added in squares.  Undetermined are pairs that were never
-        observed together, those in whose common rows one bit is constant (both have latent correlation 0 here) and
-        those with dC^ss / drho below 1e-5, of which the means are so extreme that rho hardly changes the table.
+        to +1 or -1, which it would have without the correction, is added in squares.  Undetermined are pairs that were
+        never observed together, those in whose common rows one bit is constant (both have latent correlation 0 here),
+        and those with dC^ss / drho below 1e-5, of which the means are so extreme that rho hardly changes the table.
     """
     n_rows, ones, observed, *_ = moments
     d = len(ones)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.linalg import subspace_angles
+from sklearn.decomposition import PCA
 
 from latentbits import ClippedGaussian, load, load_dataset
 from latentbits.data.toys import bump, sum_constrained
@@ -222,6 +223,9 @@ def test_moments_that_no_bits_have():
     np.fill_diagonal(one, 0.25)
     with pytest.warns(UserWarning, match="no Gaussian has bits with these covariances"):
         ClippedGaussian.from_moments(np.full(6, 0.5), one)
+    weak = np.where(np.eye(3) > 0, 0.25, 0.1)
+    with pytest.warns(UserWarning, match="this model leaves something over"):
+        ClippedGaussian.from_moments(np.full(3, 0.5), weak, n_components=1)
 
 
 # ---------------------------------------------------------------- without noise
@@ -271,6 +275,20 @@ def test_a_morph_flips_bits_one_after_another(clipped):
     np.testing.assert_allclose(way.cross_fade[[24, 25]].mean(0), middle, atol=1e-12)
     with pytest.raises(ValueError, match="n_steps"):
         clipped.morph(a, b, 1)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_the_cross_fade_is_linear_pca(table, bias):
+    m = ClippedGaussian(2, bias=bias).fit(table)
+    pca = PCA(2).fit(table.astype(float))
+    kept = pca.inverse_transform(pca.transform(table[:2].astype(float)))
+    np.testing.assert_allclose(m.morph(table[0], table[1], 2).cross_fade, kept, atol=1e-9)
+
+
+def test_a_table_without_structure_says_so():
+    X = np.random.default_rng(0).integers(0, 2, (200, 6))
+    with pytest.warns(UserWarning, match="larger than chance"):
+        assert ClippedGaussian("parallel", random_state=0, n_init=3).fit(X).n_components_ == 1
 
 
 # ---------------------------------------------------------------- real data

@@ -77,14 +77,16 @@ class ClippedGaussian(LatentModel):
         would make the bits independent.  Without (0), the correlation of such a pair is +1 or -1.
     extraction : {"components", "factors"}, default="components"
         "components" takes the principal components of the correlation matrix, as the paper does.  "factors" is factor
-        analysis (minres): weights that reproduce the correlations and not the variances.  With few columns components
-        are too long, and factors have the better likelihood; with hundreds there is little between them.
+        analysis (minres): weights that reproduce the correlations and not the variances.  Below some tens of columns
+        components are far too long (on five items their likelihood can be worse than that of independent bits), so take
+        factors there; with hundreds there is little between them.
     repair : bool, default=False
         Replace the matrix of correlations by the nearest one without negative eigenvalues before taking components.
     likelihood : {"importance", "ep"}, default="importance"
         How `score_samples` integrates over y: by points around the posterior that expectation propagation finds (a
         product rule up to three components, importance sampling above), with an error; or by expectation propagation
-        alone, which is faster and mostly right to 0.01 to 0.03 nats, but cannot tell (the error is NaN).
+        alone, which is faster and mostly right to 0.01 to 0.03 nats (0.1 to 0.5 without noise), but cannot tell (the
+        error is NaN).
     random_state : int, RandomState or None
         Seed, of "parallel" only: nothing else in learning is random.
     n_init : int, default=1
@@ -108,8 +110,8 @@ class ClippedGaussian(LatentModel):
         Weights, W.T; orthogonal, the longest first, each with a sum that is not negative.  With the default extraction
         they are eigenvectors of `correlation_` times the roots of their eigenvalues.
     thresholds_ : ndarray of shape (n_columns,)
-        phi of eq. 9: a bit is 1 where ``phi + x > 0``.  With ``noise="unique"`` x has variance 1, without noise that of
-        W y.
+        phi of eq. 9, ``sqrt(2 C_ii) erfinv(<s_i>)``: a bit is 1 where ``phi + x > 0``.  C_ii is the variance of x,
+        ``|w_i|^2 + noise_variance_``: 1 with ``noise="unique"`` unless the noise is at its least.
     noise_variance_ : ndarray of shape (n_columns,)
         What W leaves over of a variance of 1, at least 0.1; 0 without noise.
     means_ : ndarray of shape (n_columns,)
@@ -119,7 +121,8 @@ class ClippedGaussian(LatentModel):
     correlation_ : ndarray of shape (n_columns, n_columns)
         C^xx: tetrachoric correlations.  Rows of constant columns, which are set aside, are 0.
     correlation_error_ : ndarray of shape (n_columns, n_columns)
-        Their standard errors.
+        Their standard errors, by the delta method; NaN where there is none: undetermined pairs, and correlations of +1
+        and -1 that have not been corrected.
     undetermined_ : ndarray of bool of shape (n_columns, n_columns)
         Pairs whose correlation the data cannot tell: never seen together, constant, or with means so extreme that
         every correlation gives the same table.
@@ -250,16 +253,19 @@ class ClippedGaussian(LatentModel):
             raise ValueError("n_components='parallel' needs rows: pass a number or 'positive'")
         if size == "positive":
             size = len(means)  # those that are not positive have no weight
-        learned = clipped_gaussian.from_correlations(
-            found, int(size), m.noise, bool(m.bias), bool(m.repair), m.extraction
+        learned = tree.to_numpy(
+            clipped_gaussian.from_correlations(found, int(size), m.noise, bool(m.bias), bool(m.repair), m.extraction)
         )
         m.n_features_in_ = len(means)
-        m._adopt(FitResult(tree.to_numpy(learned), None, -np.inf, (), 0, "converged", 0.0))
-        off = np.max(np.abs(m.correlation_ - found.latent), initial=0.0)
+        m._adopt(FitResult(learned, None, -np.inf, (), 0, "converged", 0.0))
+        implied = learned.weights @ learned.weights.T
+        spread = np.sqrt(np.maximum(np.diag(implied) + learned.psi, 1e-300))
+        off = np.max(np.abs(np.tril(implied / np.outer(spread, spread) - found.latent, -1)), initial=0.0)
         if off > 1e-3:
+            exact = m.noise == "none" and m.n_components_ == len(means)
+            why = "no Gaussian has bits with these covariances" if exact else "this model leaves something over"
             warnings.warn(
-                f"no Gaussian has bits with these covariances: the nearest correlation matrix was taken, in which the "
-                f"correlations behind the bits are off by up to {off:.3f}",
+                f"{why}: its bits have the means, but the correlations behind them are off by up to {off:.3f}",
                 UserWarning,
                 stacklevel=2,
             )
@@ -358,7 +364,10 @@ class ClippedGaussian(LatentModel):
         return self.posterior(X).mean
 
     def posterior(self, X: Any) -> Any:
-        """Posterior of the hidden variables of each row.
+        """Posterior of the hidden variables of each row, by expectation propagation.
+
+        Without noise and with many columns its covariance is too small, by a factor of 2 or so: most of the half-spaces
+        that cut out a row's cell are redundant, and EP counts them all the same.  `sample_posterior` knows better.
 
         Parameters
         ----------
@@ -385,7 +394,7 @@ class ClippedGaussian(LatentModel):
     def sample_posterior(
         self, X: Any, n_samples: int = 100, *, n_between: int = 10, random_state: Any = None
     ) -> np.ndarray:
-        """Exact draws of the hidden variables of each row, by Gibbs sampling; to check the Gaussian posterior with.
+        """Draws of the hidden variables of each row by Markov chains, which have the exact posterior as their limit.
 
         Parameters
         ----------
@@ -394,7 +403,7 @@ class ClippedGaussian(LatentModel):
         n_samples : int, default=100
             Draws for each row.
         n_between : int, default=10
-            Sweeps from one draw to the next.
+            Sweeps from one draw to the next; before the first, as many as between all draws, and at least 100.
         random_state : int, RandomState or None
             Seed.
 
@@ -410,6 +419,8 @@ class ClippedGaussian(LatentModel):
 
     def morph(self, x_a: Any, x_b: Any, n_steps: int = 8) -> Morph:
         """The way from one row to another through the space of the hidden variables.
+
+        It starts and ends at the posterior means of the two rows, whose bits need not be quite the rows themselves.
 
         Parameters
         ----------
@@ -433,7 +444,11 @@ class ClippedGaussian(LatentModel):
         position = np.linspace(0, 1, n_steps)
         latents = y[0] + position[:, None] * (y[1] - y[0])
         bits = (self.thresholds_ + latents @ self.components_ > 0).astype(np.uint8)
-        vectors = np.linalg.eigh(self.binary_correlation_)[1][:, ::-1][:, : self.n_components_]
+        covariance = self.binary_correlation_
+        if not self.bias:  # then it is not centred, and PCA is
+            spins = 2 * self.means_ - 1
+            covariance = covariance - np.outer(spins, spins)
+        vectors = np.linalg.eigh(covariance)[1][:, ::-1][:, : self.n_components_]
         away = np.where(np.isnan(ends), 0.0, ends - self.means_)
         kept = self.means_ + away @ vectors @ vectors.T
         return Morph(position, latents, bits, kept[0] + position[:, None] * (kept[1] - kept[0]))
@@ -448,8 +463,8 @@ class ClippedGaussian(LatentModel):
             constant, in general position.
         """
         self._fitted()
-        active = int(np.sum(np.any(self.components_ != 0, 0)))
-        return cells.n_cells(active, self.n_components_, bool(self.bias))
+        used = self.components_ != 0
+        return cells.n_cells(int(np.sum(used.any(0))), int(np.sum(used.any(1))), bool(self.bias))
 
     def rotate(self, method: str = "varimax") -> Rotation:
         """Components in rotated coordinates; the fitted model stays as it is.
@@ -478,14 +493,18 @@ class ClippedGaussian(LatentModel):
 
 @cache
 def _draws(noise: str, n_samples: int, n_between: int) -> Callable[..., Any]:
+    n_forget = max(100, n_samples * n_between)
+
     def rows_of(params: Any, shared: Any, batch: Any) -> jax.Array:
         signs = clipped_gaussian.signs_of(batch)
         if noise == "unique":
             start = ep.approximate(shared, signs).posterior.mean
-            return gibbs(shared, signs, start, batch.keys, n_samples, n_between)
+            return gibbs(shared, signs, start, batch.keys, n_samples, n_between, n_forget)
         y, violated = cells.find(params.weights, params.phi, signs, batch.key, n_slides=0)
-        drawn = cell_probability.gibbs(params.weights, params.phi, signs, y, batch.keys, n_between, 2 * n_samples)
-        drawn = jnp.swapaxes(drawn[n_samples:], 0, 1)  # the first half is to forget the start
+        model, keys = (params.weights, params.phi, signs), batch.keys
+        y = cell_probability.gibbs(*model, y, keys, n_forget)[0]
+        later = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, n_samples)
+        drawn = jnp.swapaxes(cell_probability.gibbs(*model, y, later, n_between, n_samples), 0, 1)
         return jnp.where((violated == 0)[:, None, None], drawn, jnp.nan)
 
     return rows_of

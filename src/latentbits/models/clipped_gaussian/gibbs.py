@@ -23,8 +23,9 @@ def gibbs(
     keys: Key[Array, " rows"],
     n_samples: int,
     n_between: int,
+    n_forget: int,
 ) -> Float[Array, "rows samples latents"]:
-    """Draws of y given each row: as many sweeps as samples to forget the start, then a draw every `n_between`."""
+    """Draws of y given each row: `n_forget` sweeps to forget the start, then a draw every `n_between`."""
     root = jnp.sqrt(factors.psi)
     scaled = factors.weights / factors.psi[:, None]
     precision = jnp.eye(start.shape[1], dtype=signs.dtype) + factors.weights.T @ scaled
@@ -49,7 +50,7 @@ def gibbs(
             return y, y
 
         forget, keep = jax.random.split(key)
-        y, _ = jax.lax.scan(sweep, y, jax.random.split(forget, n_samples))
+        y, _ = jax.lax.scan(sweep, y, jax.random.split(forget, n_forget))
         return jax.lax.scan(draw, y, jax.random.split(keep, n_samples))[1]
 
     return jax.vmap(row)(signs, start, keys)

@@ -20,6 +20,7 @@ without noise the rows that can occur are the cells of an arrangement of hyperpl
 
 from __future__ import annotations
 
+import warnings
 from functools import cache
 from typing import Any
 
@@ -245,7 +246,14 @@ def model(
         elif size == "parallel":
             rng = np.random.default_rng(np.asarray(jax.random.bits(key, (4,))))
             size = n_above_chance(np.linalg.eigvalsh(found.latent)[::-1], moments, rng, bias, correction)
-        half_a_row = 0.5 / np.maximum(moments.observed, 1)
+            if size == 0:
+                warnings.warn(
+                    "no eigenvalue of the correlations is larger than chance would make it: one component is kept "
+                    "(n_components='parallel')",
+                    UserWarning,
+                    stacklevel=2,
+                )
+        half_a_row = 0.5 / (moments.observed + 1)
         return from_correlations(found, max(1, int(size)), noise, bias, repair, extraction, half_a_row)
 
     def log_likelihood(params: Params, shared: Factors, batch: Batch) -> LogLikelihood:

@@ -26,9 +26,7 @@ __all__ = [
     "spectrum",
 ]
 
-REPLICATES = 20  # simulated tables for parallel analysis
-CHANCE = 1.645  # standard deviations above their mean: 95 % of a Gaussian
-MOST_ROWS = 2**15  # of a simulated table; what is chance shrinks with the root of the number of rows
+MOST_ROWS, MOST_ENTRIES = 2**15, 2**24  # of a table simulated for parallel analysis: it may have the larger of both
 
 
 class Spectrum(NamedTuple):
@@ -80,25 +78,35 @@ def n_above_chance(
 ) -> int:
     """Parallel analysis (Horn 1965): how many eigenvalues, counted from the first, are larger than those by chance.
 
-    Chance is tables of independent bits with the same means, holes and number of rows, taken through the same
-    correction and inversion: each eigenvalue is held against the 95th percentile of the simulated ones of its rank.
+    Chance is tables of independent bits with the same means, taken through the same correction and inversion: each
+    eigenvalue is held against the 95th percentile of the simulated ones of its rank.  What chance does to a pair is
+    scaled to the number of rows in which it has been seen, whatever the pattern of the holes.
     """
-    n = int(moments.n_rows)
-    rows = min(n, MOST_ROWS)
-    seen = moments.observed / max(n, 1)
-    means = moments.ones / np.maximum(moments.observed, 1)
+    d = len(moments.ones)
+    rows = int(min(np.max(moments.pair_observed, initial=1), max(MOST_ROWS, MOST_ENTRIES // d)))
+    ones = np.round(moments.ones / np.maximum(moments.observed, 1) * rows)
+    ordered = (np.arange(rows)[:, None] < ones).astype(np.uint8)  # to be shuffled column by column: margins are exact
+    scale = np.sqrt(rows / np.maximum(moments.pair_observed, 1)) * (moments.pair_observed > 0)
+    np.fill_diagonal(scale, 1)
+    # with fewer rows than there are, rare bits would meet too seldom, and the correction would pull them to 0
+    whole = rows >= np.max(moments.pair_observed, initial=1)
     drawn = []
-    for _ in range(REPLICATES):
-        table = rng.random((rows, len(means)), np.float32) < means.astype(np.float32)
-        holes = None if seen.min() == 1 else rng.random(table.shape, np.float32) >= seen.astype(np.float32)
-        table = table.astype(np.uint8)
-        if holes is not None:
-            table[holes] = 255
-        latent = tetrachoric.correlations(tetrachoric.count(table), bias, correction).latent
-        drawn.append(np.linalg.eigvalsh(latent)[::-1])
-    away = (np.stack(drawn) - 1) * np.sqrt(rows / n)
-    limit = 1 + away.mean(0) + CHANCE * away.std(0, ddof=1)
+    for _ in range(max(20, min(100, 10_000 // d, 2**27 // ordered.size))):
+        counts = tetrachoric.count(rng.permuted(ordered, axis=0))
+        found = tetrachoric.correlations(counts, bias, correction).latent if whole else _near_zero(counts)
+        drawn.append(np.linalg.eigvalsh(found * scale)[::-1])
+    limit = np.quantile(drawn, 0.95, axis=0)
     return int(np.argmin(np.append(eigenvalues > limit, False)))
+
+
+def _near_zero(counts: Moments) -> np.ndarray:
+    """Latent correlations near 0: the covariance of the bits over the density of the Gaussian at their thresholds."""
+    p = counts.ones / counts.n_rows
+    varies = (p > 0) & (p < 1)
+    height = np.exp(-0.5 * tetrachoric.thresholds(np.where(varies, p, 0.5)) ** 2) / np.sqrt(2 * np.pi)
+    latent = (counts.pair_ones / counts.n_rows - np.outer(p, p)) / np.outer(height, height) * np.outer(varies, varies)
+    np.fill_diagonal(latent, varies)
+    return latent
 
 
 def factor_weights(matrix: np.ndarray, n_components: int, least_noise: float) -> np.ndarray:

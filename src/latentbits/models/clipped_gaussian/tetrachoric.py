@@ -307,12 +307,13 @@ def _pairs(
     move = np.where(empty_agree, np.minimum(correction, np.minimum(room, differ / 2)), 0.0)
     move -= np.where(empty_differ, np.minimum(correction, np.minimum(-room, agree / 2)), 0.0)
     corrected = (move != 0) & ~nothing
+    bare = (empty_agree | empty_differ) & ~corrected  # rho is +-1, where there is no spread to go by
     both = (both + move) / rows
     if not bias:
         wanted = sign * (1 + 4 * both - 2 * (left + right) / rows)
         rho = np.where(nothing, 0.0, _arcsine_law(wanted))
         error = np.pi / 2 * np.sqrt((1 - rho**2) * (1 - wanted**2) / rows)
-        return rho, np.where(nothing, np.nan, error), nothing, corrected
+        return rho, np.where(nothing | bare, np.nan, error), nothing, corrected
     if complete:
         (h, p), (k, q) = column_i, column_j
     else:
@@ -326,7 +327,7 @@ def _pairs(
     # Where a cell is empty, the truth may be as far as the bound that the correction has left.
     error = np.where(corrected, np.hypot(error, np.where(empty_differ, 1 - rho, 1 + rho)), error)
     undetermined = nothing | ~(4 * density >= FLAT)
-    return np.where(nothing, 0.0, sign * rho), np.where(undetermined, np.nan, error), undetermined, corrected
+    return np.where(nothing, 0.0, sign * rho), np.where(undetermined | bare, np.nan, error), undetermined, corrected
 
 
 def _error(

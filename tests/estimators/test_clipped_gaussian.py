@@ -252,6 +252,21 @@ def test_likelihoods_of_all_cells_sum_to_one(clipped):
     np.testing.assert_allclose(ClippedGaussian.score_samples(clipped, X), values.value)
 
 
+def test_posteriors_without_noise_are_those_of_the_cell():
+    """A bump's cell is a wedge, in which |y| has Rayleigh's distribution; a missing spin at its edge is a coin."""
+    rows = bump(n_features=24).X
+    m = ClippedGaussian(2, noise="none", bias=False, correction=0).fit(rows)
+    found = m.posterior(rows)
+    np.testing.assert_allclose(np.linalg.norm(found.mean, axis=1), np.sqrt(np.pi / 2), atol=0.02)
+    np.testing.assert_allclose(
+        np.linalg.eigvalsh(found.covariance)[:, 1], 2 - np.pi / 2, atol=0.04
+    )  # EP has less than half
+    np.testing.assert_allclose(m.score_samples(rows), -np.log(24), atol=0.02)
+    hidden = rows[0].astype(float)
+    hidden[0] = np.nan  # the row begins there: without it, the one that begins a spin later is as probable
+    assert m.complete([hidden])[0, 0] == pytest.approx(0.5, abs=0.02)
+
+
 def test_rows_that_no_y_produces_say_so(clipped):
     impossible = 1 - (clipped.thresholds_ > 0).astype(int)  # all bits against their biases, in all directions
     X = np.stack([impossible, clipped.sample(1, random_state=0)[0]])

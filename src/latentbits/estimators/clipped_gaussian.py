@@ -347,7 +347,7 @@ class ClippedGaussian(LatentModel):
         return self.noise == "none" or self.n_components_ > MOST_GRID
 
     def transform(self, X: Any) -> np.ndarray:
-        """Posterior means of the hidden variables of each row, by expectation propagation.
+        """Posterior means of the hidden variables of each row.
 
         Parameters
         ----------
@@ -364,10 +364,11 @@ class ClippedGaussian(LatentModel):
         return self.posterior(X).mean
 
     def posterior(self, X: Any) -> Any:
-        """Posterior of the hidden variables of each row, by expectation propagation.
+        """Posterior of the hidden variables of each row.
 
-        Without noise and with many columns its covariance is too small, by a factor of 2 or so: most of the half-spaces
-        that cut out a row's cell are redundant, and EP counts them all the same.  `sample_posterior` knows better.
+        With noise by expectation propagation.  Without, by points within the row's cell, from where expectation
+        propagation puts it, which itself would make the posterior too narrow there; beyond some ten components these
+        points are too few, and it is expectation propagation again.
 
         Parameters
         ----------

@@ -6,7 +6,7 @@ prior N(0, I) on a line is a standard Gaussian.  See `cells.py` for what a cell 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ from latentbits.core.packed import products, unpack
 from latentbits.core.special import log1mexp
 from latentbits.models.clipped_gaussian.cells import Planes, planes, violated
 
-__all__ = ["curvature", "gibbs", "log_interval", "log_probability", "truncated_normal"]
+__all__ = ["Integral", "curvature", "gibbs", "integrate", "log_interval", "truncated_normal"]
 
 REPLICATES = 8  # of a quasi-random net, for its standard error
 WIDER = 1.1
@@ -91,7 +91,37 @@ def _bounds(
     return jnp.where(never, jnp.inf, low), jnp.where(never, -jnp.inf, high)
 
 
-def log_probability(
+class Integral(NamedTuple):
+    """What an integration over a row's cell gives.
+
+    Attributes
+    ----------
+    log_probability, error
+        The log of the Gaussian mass of the cell, and its standard error; -inf and 0 for a row without a cell.
+    mean, covariance
+        Of the latents within the cell.
+    ones
+        Share of the cell's mass in which each column is 1: of use for missing bits.
+    """
+
+    log_probability: Float[Array, " rows"]
+    error: Float[Array, " rows"]
+    mean: Float[Array, "rows latents"]
+    covariance: Float[Array, "rows latents latents"]
+    ones: Float[Array, "rows columns"]
+
+
+class _Sums(NamedTuple):
+    """Weighted sums over points so far, each row's weights relative to exp(top)."""
+
+    top: Float[Array, " rows"]
+    mass: Float[Array, "rows copies"]
+    first: Float[Array, "rows latents"]
+    second: Float[Array, "rows latents latents"]
+    ones: Float[Array, "rows columns"]
+
+
+def integrate(
     weights: Float[Array, "columns latents"],
     phi: Float[Array, " columns"],
     signs: Float[Array, "rows columns"],
@@ -100,18 +130,18 @@ def log_probability(
     covariance: Float[Array, "rows latents latents"],
     keys: Key[Array, " rows"],
     n_points: int = 128,
-) -> tuple[Float[Array, " rows"], Float[Array, " rows"]]:
-    """log P(s), the log of the Gaussian mass of a row's cell, and its standard error.
+) -> Integral:
+    """Mass of a row's cell, with its standard error, and what the latents are within it.
 
-    With one latent it is exact.  With more, points are drawn along all principal axes of the covariance but the
-    longest, which is integrated exactly for each of them.  They are drawn from logistic distributions: a cell may
-    reach out as far as the prior, and the tails of a Gaussian as narrow as the cell would make the weights unbounded.
-    Each row has `REPLICATES` copies of one quasi-random net, each shifted at random: their spread is an honest error.
+    Points are drawn along all principal axes of the covariance but the longest, along which the mass of the cell is
+    known exactly; with one latent that is all.  They are drawn from logistic distributions: a cell may reach out as far
+    as the prior, and the tails of a Gaussian as narrow as the cell would make the weights unbounded.  Each row has
+    `REPLICATES` copies of one quasi-random net, each shifted at random: their spread is an honest error.
 
     Parameters
     ----------
     inside
-        A point inside the cell; where it violates a bit, the row is taken to have no cell: -inf, with no error.
+        A point inside the cell; where it violates a bit, the row is taken to have no cell.
     mean, covariance
         Of the latents given the bits, about.  A mean outside the cell is replaced by `inside`, a covariance that is
         not finite by the shape of the cell around `inside`, with which errors are about twice as large.
@@ -120,38 +150,63 @@ def log_probability(
     n_points
         Per replicate; a power of two.
     """
-    q = weights.shape[1]
+    n, q = inside.shape
     possible = ~jnp.any(violated(weights, phi, signs, inside), 1)
     at = planes(weights, phi, signs)
-    if q == 1:
-        low, high = _bounds(at.signs, jnp.broadcast_to(at.offset, at.signs.shape), at.normal.T + 0 * at.signs)
-        return jnp.where(possible, log_interval(low, high), -jnp.inf), jnp.zeros(len(signs), phi.dtype)
     mean = jnp.where(jnp.any(violated(weights, phi, signs, mean), 1, keepdims=True) | ~jnp.isfinite(mean), inside, mean)
     usable = jnp.all(jnp.isfinite(covariance), (1, 2), keepdims=True)
     shape = 4 * jnp.linalg.inv(curvature(planes(weights, phi, signs, inside), inside))
-    covariance = jnp.where(usable, covariance, shape)
-    variance, axes = jnp.linalg.eigh(covariance)
+    variance, axes = jnp.linalg.eigh(jnp.where(usable, covariance, shape))
     scale = WIDER * LOGISTIC * jnp.sqrt(jnp.maximum(variance[:, :-1], 1e-300))
     centre = jnp.einsum("nij,ni->nj", axes[:, :, :-1], mean)
-    rate = jnp.broadcast_to((axes[:, :, -1] @ at.normal.T)[:, None], (len(signs), REPLICATES, len(phi)))
+    longest = axes[:, :, -1]
+    rate = jnp.broadcast_to((longest @ at.normal.T)[:, None], (n, REPLICATES, len(phi)))
     copies = jnp.broadcast_to(at.signs[:, None], rate.shape)
-    net = jnp.asarray(qmc.Sobol(q - 1, scramble=False).random(n_points), phi.dtype)
-    shift = jax.vmap(lambda key: jax.random.uniform(key, (REPLICATES, q - 1), phi.dtype))(keys)
+    net = jnp.asarray(qmc.Sobol(q, scramble=False).random(n_points), phi.dtype)
+    shift = jax.vmap(lambda key: jax.random.uniform(key, (REPLICATES, q), phi.dtype))(keys)
 
-    def add(total: Float[Array, "rows copies"], node: Float[Array, " rest"]) -> tuple[Array, None]:
+    def add(sums: _Sums, node: Float[Array, " latents"]) -> tuple[_Sums, None]:
         u = jnp.clip((node + shift) % 1, 1e-12, 1 - 1e-12)
-        rest = centre[:, None] + scale[:, None] * jax.scipy.special.logit(u)
-        x = jnp.einsum("nrj,nij->nri", rest, axes[:, :, :-1]) @ at.normal.T + at.offset
-        low, high = _bounds(copies, x, rate)
-        ratio = -jnp.sum(0.5 * rest**2 + jnp.log(u) + jnp.log1p(-u), -1)
-        return jnp.logaddexp(total, log_interval(low, high) + ratio), None
+        across, along = u[..., :-1], u[..., -1]
+        rest = centre[:, None] + scale[:, None] * jax.scipy.special.logit(across)
+        foot = jnp.einsum("nrj,nij->nri", rest, axes[:, :, :-1])
+        low, high = _bounds(copies, foot @ at.normal.T + at.offset, rate)
+        ratio = -jnp.sum(0.5 * rest**2 + jnp.log(across) + jnp.log1p(-across), -1)
+        log_weight = log_interval(low, high) + ratio
+        top = jnp.maximum(sums.top, jnp.max(log_weight, 1))
+        known = jnp.isfinite(top)
+        before = jnp.where(known, jnp.exp(sums.top - jnp.where(known, top, 0)), 0)
+        weight = jnp.where(known[:, None], jnp.exp(log_weight - jnp.where(known, top, 0)[:, None]), 0)
+        empty = ~(low < high)
+        place = truncated_normal(jnp.where(empty, -1.0, low), jnp.where(empty, 1.0, high), along)
+        y = foot + place[..., None] * longest[:, None]
+        away = y - inside[:, None]  # cells are small: what is summed should be small too
+        one = (y @ weights.T + phi > 0).astype(phi.dtype)
+        return _Sums(
+            top,
+            sums.mass * before[:, None] + weight,
+            sums.first * before[:, None] + jnp.einsum("nr,nri->ni", weight, away),
+            sums.second * before[:, None, None] + jnp.einsum("nr,nri,nrj->nij", weight, away, away),
+            sums.ones * before[:, None] + jnp.einsum("nr,nrd->nd", weight, one),
+        ), None
 
-    each, _ = jax.lax.scan(add, jnp.full((len(signs), REPLICATES), -jnp.inf, phi.dtype), net)
-    value = jax.nn.logsumexp(each, axis=1) - np.log(REPLICATES)
-    relative = jnp.exp(each - jnp.where(jnp.isfinite(value), value, 0)[:, None])
-    error = jnp.std(relative, axis=1, ddof=1) / np.sqrt(REPLICATES)
-    value = value - np.log(n_points) + jnp.sum(jnp.log(scale) - 0.5 * np.log(2 * np.pi), 1)
-    return jnp.where(possible, value, -jnp.inf), jnp.where(possible, error, 0)
+    none = jnp.zeros((n, REPLICATES), phi.dtype)
+    start = _Sums(none[:, 0] - jnp.inf, none, 0 * inside, 0 * axes, jnp.zeros_like(signs))
+    sums, _ = jax.lax.scan(add, start, net)
+    total = jnp.sum(sums.mass, 1)
+    share = 1 / jnp.where(total > 0, total, 1)
+    value = sums.top + jnp.log(jnp.where(total > 0, total, 1) / (REPLICATES * n_points))
+    value = value + jnp.sum(jnp.log(scale) - 0.5 * np.log(2 * np.pi), 1)
+    spread = jnp.std(sums.mass * share[:, None] * REPLICATES, axis=1, ddof=1) / np.sqrt(REPLICATES)
+    first = sums.first * share[:, None]
+    second = sums.second * share[:, None, None]
+    return Integral(
+        jnp.where(possible & (total > 0), value, -jnp.inf),
+        jnp.where(possible, 0.0 if q == 1 else spread, 0.0),
+        inside + first,
+        second - first[:, :, None] * first[:, None],
+        sums.ones * share[:, None],
+    )
 
 
 def gibbs(

@@ -36,7 +36,7 @@ from latentbits.core.model import LogLikelihood, Model, Progress, Stage, Summary
 from latentbits.core.nodes import log_integral
 from latentbits.models.clipped_gaussian import cells, tetrachoric
 from latentbits.models.clipped_gaussian import expectation as ep
-from latentbits.models.clipped_gaussian.cell_probability import log_probability
+from latentbits.models.clipped_gaussian.cell_probability import Integral, integrate
 from latentbits.models.clipped_gaussian.counting import Stats, count
 from latentbits.models.clipped_gaussian.expectation import Factors
 from latentbits.models.clipped_gaussian.spectrum import (
@@ -52,6 +52,7 @@ __all__ = ["EXTRACTIONS", "LIKELIHOODS", "NOISES", "Params", "Posterior", "from_
 
 NOISES = ("unique", "none")
 LIKELIHOODS = ("importance", "ep")
+ROUGH = 0.1  # standard error of a log-probability from which on the points say less of a posterior than EP does
 EXTRACTIONS = ("components", "factors")
 # Of a column with noise.  Where the spectrum has a negative part, its positive part has more than a column's variance,
 # and rows that were not learned from say that there is noise all the same.
@@ -96,7 +97,7 @@ class Posterior(eqx.Module):
     Attributes
     ----------
     mean, covariance
-        By expectation propagation.
+        By expectation propagation; without noise by points within the row's cell.
     mode
         The most probable y; without noise, the point of the row's cell that is nearest to the origin.
     violated
@@ -256,22 +257,32 @@ def model(
         half_a_row = 0.5 / (moments.observed + 1)
         return from_correlations(found, max(1, int(size)), noise, bias, repair, extraction, half_a_row)
 
+    def within(params: Params, shared: Factors, batch: Batch, n_slides: int) -> tuple[Integral, Array, Array]:
+        """Without noise: the integral over each row's cell, a y inside it, and how many bits that gets wrong."""
+        signs = signs_of(batch)
+        y, violated = cells.find(params.weights, params.phi, signs, batch.key, n_slides)
+        at = ep.approximate(shared, signs).posterior
+        found = integrate(params.weights, params.phi, signs, y, at.mean, at.covariance, batch.keys)
+        # EP counts the half-spaces that others make redundant; but in many dimensions it is better than few points
+        rough = (found.error > ROUGH)[:, None]
+        mean = jnp.where(rough, at.mean, found.mean)
+        covariance = jnp.where(rough[..., None], at.covariance, found.covariance)
+        ones = jnp.where(rough, ep.predict(shared, at), found.ones)
+        return found._replace(mean=mean, covariance=covariance, ones=ones), y, violated
+
     def log_likelihood(params: Params, shared: Factors, batch: Batch) -> LogLikelihood:
         signs = signs_of(batch)
-        found = ep.approximate(shared, signs)
         nothing = jnp.zeros((), signs.dtype)
-        if not noisy:
-            y, violated = cells.find(params.weights, params.phi, signs, batch.key, n_slides=0)
-            possible = violated == 0
-            if likelihood == "ep":
-                value = jnp.where(possible, found.log_likelihood, -jnp.inf)
-                return LogLikelihood(value, jnp.where(possible, jnp.nan, 0.0), nothing)
-            value, error = log_probability(
-                params.weights, params.phi, signs, y, found.posterior.mean, found.posterior.covariance, batch.keys
-            )
-            return LogLikelihood(jnp.where(possible, value, -jnp.inf), jnp.where(possible, error, 0.0), nothing)
+        if not noisy and likelihood == "importance":
+            integral, _, _ = within(params, shared, batch, 0)
+            return LogLikelihood(integral.log_probability, integral.error, nothing)
+        found = ep.approximate(shared, signs)
         if likelihood == "ep":
-            return LogLikelihood(found.log_likelihood, jnp.full_like(found.log_likelihood, jnp.nan), nothing)
+            value, unknown = found.log_likelihood, jnp.full_like(found.log_likelihood, jnp.nan)
+            if noisy:
+                return LogLikelihood(value, unknown, nothing)
+            possible = cells.find(params.weights, params.phi, signs, batch.key, 0)[1] == 0
+            return LogLikelihood(jnp.where(possible, value, -jnp.inf), jnp.where(possible, unknown, 0.0), nothing)
 
         def density(points: Float[Array, "rows points latents"]) -> Float[Array, "rows points"]:
             return ep.log_density(shared, signs, points)
@@ -280,16 +291,16 @@ def model(
 
     def infer(params: Params, shared: Factors, batch: Batch) -> Posterior:
         signs = signs_of(batch)
-        found = ep.approximate(shared, signs).posterior
         if noisy:
+            found = ep.approximate(shared, signs).posterior
             at = ep.mode(shared, signs, found.mean)
             return Posterior(found.mean, found.covariance, at, jnp.zeros(len(signs), jnp.int32))
-        y, violated = cells.find(params.weights, params.phi, signs, batch.key)
+        integral, y, violated = within(params, shared, batch, cells.SLIDES)
         possible = (violated == 0)[:, None]
         at = cells.nearest(params.weights, params.phi, signs, y)
         return Posterior(
-            jnp.where(possible, found.mean, y),
-            jnp.where(possible[..., None], found.covariance, jnp.nan),
+            jnp.where(possible, integral.mean, y),
+            jnp.where(possible[..., None], integral.covariance, jnp.nan),
             jnp.where(possible, at, y),
             violated.astype(jnp.int32),
         )
@@ -301,13 +312,10 @@ def model(
         return jax.scipy.special.ndtr(x / jnp.sqrt(params.psi))
 
     def complete(params: Params, shared: Factors, batch: Batch) -> Float[Array, "rows columns"]:
-        signs = signs_of(batch)
-        at = ep.approximate(shared, signs).posterior
-        guess = ep.predict(shared, at)
         if noisy:
-            return guess
-        y, violated = cells.find(params.weights, params.phi, signs, batch.key)
-        return jnp.where((violated == 0)[:, None], guess, decode(params, y))
+            return ep.predict(shared, ep.approximate(shared, signs_of(batch)).posterior)
+        integral, y, violated = within(params, shared, batch, cells.SLIDES)
+        return jnp.where((violated == 0)[:, None], integral.ones, decode(params, y))
 
     def sample(params: Params, shared: Factors, keys: Key[Array, " rows"]) -> Float[Array, "rows columns"]:
         d, q = params.weights.shape

@@ -53,7 +53,8 @@ print(f"{m.n_components_} hidden variables; {m.negative_share_:.0%} of the spect
 # flip one after another; linear PCA can only fade one image out and the other in.
 
 twos = digits.X[digits.labels["digit"] == 2]
-way = ClippedGaussian(16, repair=True).fit(twos).morph(twos[8], twos[61], n_steps=9)
+hands = ClippedGaussian(16, extraction="components", repair=True).fit(twos)
+way = hands.morph(twos[8], twos[61], n_steps=9)
 ax = plot_morph(way.bits, way.cross_fade, twos[[8, 61]], digits.image_shape)
 
 # %%

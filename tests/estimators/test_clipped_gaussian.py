@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from scipy.linalg import subspace_angles
@@ -53,9 +54,9 @@ def test_published_tetrachoric_correlations_of_lsat6():
 def test_factors_come_close_to_maximum_likelihood():
     """The best probit factor model of LSAT6 has about -2467; components, which explain variances too, are far off."""
     X = load_dataset("lsat6").X
-    factors = ClippedGaussian(1, extraction="factors").fit(X).log_likelihood(X)
+    factors = ClippedGaussian(1).fit(X).log_likelihood(X)
     assert -2468 < factors < -2466.5
-    assert ClippedGaussian(1).fit(X).log_likelihood(X) < factors - 10
+    assert ClippedGaussian(1, extraction="components").fit(X).log_likelihood(X) < factors - 10
 
 
 @pytest.mark.parametrize("n_rows", [None, 7, 500])
@@ -136,7 +137,8 @@ def test_constant_columns_are_set_aside(table):
 
 def test_duplicate_columns_and_perfect_correlations(table):
     X = np.column_stack([table, table[:, 0], 1 - table[:, 1]])
-    m = ClippedGaussian(3, correction=0).fit(X)
+    with pytest.warns(UserWarning, match="pairs of columns cannot be told"):  # nested bits of unequal means
+        m = ClippedGaussian(3, correction=0).fit(X)
     assert m.correlation_[0, 12] == 1
     assert m.correlation_[1, 13] == -1
     corrected = ClippedGaussian(3).fit(X)
@@ -157,7 +159,8 @@ def test_a_handful_of_rows(n):
 def test_pairs_that_were_never_seen_together(table):
     X = table.astype(float)
     X[:700, 0], X[700:, 1], X[:, 2] = np.nan, np.nan, np.nan
-    m = ClippedGaussian(2).fit(X)
+    with pytest.warns(UserWarning, match="1 of 55 pairs of columns cannot be told"):
+        m = ClippedGaussian(2).fit(X)
     assert m.undetermined_[0, 1]
     assert m.undetermined_[2].sum() == 11
     assert m.correlation_[0, 1] == 0
@@ -258,13 +261,15 @@ def test_posteriors_without_noise_are_those_of_the_cell():
     m = ClippedGaussian(2, noise="none", bias=False, correction=0).fit(rows)
     found = m.posterior(rows)
     np.testing.assert_allclose(np.linalg.norm(found.mean, axis=1), np.sqrt(np.pi / 2), atol=0.02)
-    np.testing.assert_allclose(
-        np.linalg.eigvalsh(found.covariance)[:, 1], 2 - np.pi / 2, atol=0.04
-    )  # EP has less than half
+    radial = np.linalg.eigvalsh(found.covariance)[:, 1]  # of which EP has less than half
+    np.testing.assert_allclose(radial, 2 - np.pi / 2, atol=0.04)
     np.testing.assert_allclose(m.score_samples(rows), -np.log(24), atol=0.02)
-    hidden = rows[0].astype(float)
-    hidden[0] = np.nan  # the row begins there: without it, the one that begins a spin later is as probable
-    assert m.complete([hidden])[0, 0] == pytest.approx(0.5, abs=0.02)
+    hidden = np.stack([rows[0], rows[0]]).astype(float)
+    hidden[0, 0] = np.nan  # the spin opposite tells it
+    hidden[1, [0, 12]] = np.nan  # and without that, the row may as well begin one spin later
+    filled = m.complete(hidden)
+    assert filled[0, 0] == 1
+    np.testing.assert_allclose(filled[1, [0, 12]], 0.5, atol=0.05)
 
 
 def test_rows_that_no_y_produces_say_so(clipped):
@@ -290,6 +295,41 @@ def test_a_morph_flips_bits_one_after_another(clipped):
     np.testing.assert_allclose(way.cross_fade[[24, 25]].mean(0), middle, atol=1e-12)
     with pytest.raises(ValueError, match="n_steps"):
         clipped.morph(a, b, 1)
+
+
+def test_a_morph_of_rows_with_names(table):
+    frame = pd.DataFrame(table, columns=list("abcdefghijkl"))
+    m = ClippedGaussian(2).fit(frame)
+    way = m.morph(frame.iloc[0], frame.iloc[1])
+    turned = m.morph(frame.iloc[0][::-1], frame.iloc[[1]][list("lkjihgfedcba")])
+    np.testing.assert_array_equal(way.latents, turned.latents)
+    with pytest.raises(ValueError, match="x_b has no 'a'"):
+        m.morph(frame.iloc[0], frame.iloc[1].drop("a"))
+    with pytest.raises(ValueError, match="x_a must be one row of 12 bits"):
+        m.morph(table[:2], table[1])
+
+
+def test_a_rare_column_does_not_hide_a_misfit():
+    X = np.zeros((5000, 8), int)
+    X[:, :6] = sum_constrained(5000, n_features=6, random_state=0)
+    X[:3, 6], X[2:4, 7] = 1, 1
+    with pytest.warns(UserWarning, match="far below what chance"):
+        ClippedGaussian(2).fit(X)
+
+
+def test_the_noise_has_its_share_of_every_column(table):
+    """Where components explain more than a column has, weights are shortened: x has variance 1, phi stays."""
+    m = ClippedGaussian("positive").fit(table)
+    np.testing.assert_allclose(np.sum(m.components_**2, 0) + m.noise_variance_, 1)
+    assert m.noise_variance_.min() == pytest.approx(0.1)
+    np.testing.assert_allclose(m.thresholds_, ClippedGaussian(1).fit(table).thresholds_)
+    assert np.all(np.any(m.components_ != 0, 1))
+
+
+def test_states_of_coinciding_hyperplanes():
+    """Opposite spins of the bump have one line between them: half of what lines in general position would give."""
+    m = ClippedGaussian(2, noise="none", bias=False, correction=0).fit(bump(n_features=24).X)
+    assert m.n_states() == 24
 
 
 @pytest.mark.parametrize("bias", [True, False])

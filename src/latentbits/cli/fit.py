@@ -118,9 +118,9 @@ class Size(click.ParamType):
 )
 @click.option(
     "--extraction",
-    type=click.Choice(["components", "factors"]),
-    default="components",
-    help="Clipped Gaussian: principal components, or factor analysis (minres).",
+    type=click.Choice(["auto", "components", "factors"]),
+    default="auto",
+    help="Clipped Gaussian: principal components, or factor analysis (minres), which auto takes with few columns.",
 )
 @click.option("--repair", is_flag=True, help="Clipped Gaussian: take the nearest correlation matrix.")
 @click.option(

@@ -75,11 +75,12 @@ class ClippedGaussian(LatentModel):
     correction : float, default=0.5
         Where a cell of a pair's 2 x 2 table is empty, it is taken to hold so many rows, margins kept, but no more than
         would make the bits independent.  Without (0), the correlation of such a pair is +1 or -1.
-    extraction : {"components", "factors"}, default="components"
+    extraction : {"auto", "components", "factors"}, default="auto"
         "components" takes the principal components of the correlation matrix, as the paper does.  "factors" is factor
         analysis (minres): weights that reproduce the correlations and not the variances.  Below some tens of columns
-        components are far too long (on five items their likelihood can be worse than that of independent bits), so take
-        factors there; with hundreds there is little between them.
+        components are far too long (on five items their likelihood can be worse than that of independent bits); with
+        hundreds there is little between them.  "auto" takes factors where there is noise and fewer than ten columns for
+        each component, and components otherwise.
     repair : bool, default=False
         Replace the matrix of correlations by the nearest one without negative eigenvalues before taking components.
     likelihood : {"importance", "ep"}, default="importance"
@@ -90,13 +91,13 @@ class ClippedGaussian(LatentModel):
     random_state : int, RandomState or None
         Seed, of "parallel" only: nothing else in learning is random.
     n_init : int, default=1
-        For the sake of a common face; there is one solution.
+        Ignored; there is one solution.
     max_iter : int, default=1000
-        For the sake of a common face; there is one pass.
+        Ignored; there is one pass.
     max_time : float or None
-        For the sake of a common face.
+        Ignored.
     tol : float, default=1e-6
-        For the sake of a common face.
+        Ignored.
     verbose : int, default=0
         Above 0: a progress bar, if standard error is a terminal.
     dtype : "float32" or "float64", default="float32"
@@ -107,19 +108,21 @@ class ClippedGaussian(LatentModel):
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_columns)
-        Weights, W.T; orthogonal, the longest first, each with a sum that is not negative.  With the default extraction
-        they are eigenvectors of `correlation_` times the roots of their eigenvalues.
+        Weights, W.T; the longest first, each with a sum that is not negative.  Components are eigenvectors of
+        `correlation_` times the roots of their eigenvalues.
     thresholds_ : ndarray of shape (n_columns,)
-        phi of eq. 9, ``sqrt(2 C_ii) erfinv(<s_i>)``: a bit is 1 where ``phi + x > 0``.  C_ii is the variance of x,
-        ``|w_i|^2 + noise_variance_``: 1 with ``noise="unique"`` unless the noise is at its least.
+        phi of eq. 9, ``sqrt(2 C_ii) erfinv(<s_i>)``: a bit is 1 where ``phi + x > 0``.  C_ii is the variance of x: 1
+        with ``noise="unique"``, that of W y without.
     noise_variance_ : ndarray of shape (n_columns,)
-        What W leaves over of a variance of 1, at least 0.1; 0 without noise.
+        What W leaves over of a variance of 1, and at least 0.1 of it: the weights of a column that would leave less
+        are shortened.  0 without noise.
     means_ : ndarray of shape (n_columns,)
         Share of ones.
     binary_correlation_ : ndarray of shape (n_columns, n_columns)
         C^ss: ``<s_i s_j> - <s_i><s_j>`` of the bits as -1 and +1 (``<s_i s_j>`` with ``bias=False``).
     correlation_ : ndarray of shape (n_columns, n_columns)
-        C^xx: tetrachoric correlations.  Rows of constant columns, which are set aside, are 0.
+        C^xx: tetrachoric correlations; with `repair`, the nearest correlation matrix to them.  Rows of constant
+        columns, which are set aside, are 0, the diagonal too.
     correlation_error_ : ndarray of shape (n_columns, n_columns)
         Their standard errors, by the delta method; NaN where there is none: undetermined pairs, and correlations of +1
         and -1 that have not been corrected.
@@ -187,7 +190,7 @@ class ClippedGaussian(LatentModel):
         noise: str = "unique",
         bias: bool = True,
         correction: float = 0.5,
-        extraction: str = "components",
+        extraction: str = "auto",
         repair: bool = False,
         likelihood: str = "importance",
         random_state: Any = None,
@@ -318,18 +321,35 @@ class ClippedGaussian(LatentModel):
         return {"weights": (d, k), **each, **pairs, "negative_share": ()}
 
     def _finish(self, engine: Engine, result: FitResult) -> None:
-        if self.repair:
-            return
-        lowest, chance = self.eigenvalues_[-1], spectrum.lowest_by_chance(self.correlation_error_)
+        self._warn_of_pairs()
+        if not self.repair:
+            self._warn_of_misfit()
+
+    def _warn_of_pairs(self) -> None:
+        varying = np.flatnonzero(np.diag(self.correlation_))
+        pairs = np.triu_indices(len(varying), 1)
+        untold = int(np.sum(self.undetermined_[np.ix_(varying, varying)][pairs]))
+        if untold:
+            warnings.warn(
+                f"{untold} of {len(pairs[0])} pairs of columns cannot be told (undetermined_): they were never seen "
+                "together, one is constant where both are seen, or they are too rare. The spectrum and all that comes "
+                "of it takes these correlations as they are, 0 for most",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    def _warn_of_misfit(self) -> None:
+        lowest, chance = self.eigenvalues_[-1], spectrum.lowest_by_chance(self.correlation_, self.correlation_error_)
         if lowest < -max(LARGE_NEGATIVE_VALUE, -2 * chance):
             why = (
                 f"the smallest eigenvalue of the correlations is {lowest:.2f}, far below what chance would make it "
                 f"({chance:.2f}). Constraints on whole rows (a fixed number of ones, say) do that"
             )
         elif self.negative_share_ > LARGE_NEGATIVE_SHARE:
+            empty = int(np.sum(np.triu(self.corrected_)))
             why = (
                 f"{self.negative_share_:.0%} of the spectrum of the correlations is negative, as chance would make it "
-                "with so few rows for so many columns"
+                f"with so few rows, or so rare ones, for so many columns ({empty} pairs have an empty cell)"
             )
         else:
             return
@@ -337,7 +357,7 @@ class ClippedGaussian(LatentModel):
             f"no Gaussian has these correlations: {why}. The first components can be used; repair=True takes them from "
             "the nearest correlation matrix",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
     # ---------------------------------------------------------------- use
@@ -414,6 +434,9 @@ class ClippedGaussian(LatentModel):
             NaN for rows that no y produces.
         """
         self._fitted()
+        for name, number in (("n_samples", n_samples), ("n_between", n_between)):
+            if number < 1:
+                raise ValueError(f"{name} must be at least 1, got {number}")
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
         function = _draws(self.noise, int(n_samples), int(n_between))
         return np.concatenate(list(self._map_engine(function, self._open(X, reset=False), seed)))
@@ -438,7 +461,7 @@ class ClippedGaussian(LatentModel):
         self._fitted()
         if n_steps < 2:
             raise ValueError(f"n_steps must be at least 2, both ends, got {n_steps}")
-        ends = np.stack([np.asarray(x, float).ravel() for x in (x_a, x_b)])
+        ends = np.stack([self._one_row(name, x) for name, x in (("x_a", x_a), ("x_b", x_b))])
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".* rows cannot be produced", category=UserWarning)
             y = self._without_names(self.transform, ends).astype(float)
@@ -460,12 +483,16 @@ class ClippedGaussian(LatentModel):
         Returns
         -------
         int
-            ``sum_{k <= P} C(N, k)``, and ``2 sum_{k < P} C(N - 1, k)`` with ``bias=False``, for columns that are not
-            constant, in general position.
+            ``sum_{k <= P} C(N, k)``, and ``2 sum_{k < P} C(N - 1, k)`` with ``bias=False``, for N distinct hyperplanes
+            in general position; columns with the same one, and constant columns, are not counted again.
         """
         self._fitted()
-        used = self.components_ != 0
-        return cells.n_cells(int(np.sum(used.any(0))), int(np.sum(used.any(1))), bool(self.bias))
+        weights, phi = self.params_.weights, self.params_.phi
+        length = np.linalg.norm(weights, axis=1)
+        planes = np.column_stack([weights, phi])[length > 0] / length[length > 0, None]
+        turned = planes * np.where(planes[np.arange(len(planes)), np.argmax(np.abs(planes), 1)] < 0, -1, 1)[:, None]
+        distinct = len(np.unique(turned.round(9) + 0.0, axis=0))
+        return cells.n_cells(distinct, int(np.sum(np.any(weights != 0, 0))), bool(self.bias))
 
     def rotate(self, method: str = "varimax") -> Rotation:
         """Components in rotated coordinates; the fitted model stays as it is.
@@ -484,6 +511,20 @@ class ClippedGaussian(LatentModel):
         weights = self.params_.weights
         scale = np.sqrt(np.maximum(np.sum(weights**2, 1) + self.params_.psi, 1e-300))
         return psychometrics.rotate(weights, method, weights / scale[:, None])
+
+    def _one_row(self, name: str, x: Any) -> np.ndarray:
+        """One row as numbers; of a Series, or a frame of one row, by the names of its columns."""
+        x = x.iloc[0] if hasattr(x, "iloc") and getattr(x, "ndim", 1) == 2 and len(x) == 1 else x
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None and hasattr(x, "reindex"):
+            missing = [str(column) for column in names if column not in x.index]
+            if missing:
+                raise ValueError(f"{name} has no {missing[0]!r}: it must have the columns that the model was fitted to")
+            x = x.reindex(names)
+        row = np.asarray(x, float).ravel()
+        if len(row) != self.n_features_in_ or np.ndim(x) > 2:
+            raise ValueError(f"{name} must be one row of {self.n_features_in_} bits, found {np.shape(x)}")
+        return row
 
     def _without_names(self, function: Callable[..., Any], X: np.ndarray) -> Any:
         """Rows that a user picked out of a frame have lost its names, which is no reason to warn."""
@@ -515,7 +556,7 @@ def _checked_moments(mean: Any, cov: Any, bias: bool) -> tuple[np.ndarray, np.nd
     """Means and covariances of bits, or an error that says why no bits can have them."""
     means, covariance = np.asarray(mean, float), np.asarray(cov, float)
     d = means.size
-    if means.ndim != 1 or covariance.shape != (d, d):
+    if means.ndim != 1 or d == 0 or covariance.shape != (d, d):
         raise ValueError(f"mean must have shape (d,) and cov (d, d), found {means.shape} and {covariance.shape}")
     if not (np.isfinite(means).all() and np.isfinite(covariance).all()):
         raise ValueError("mean and cov must be finite numbers")

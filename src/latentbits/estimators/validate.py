@@ -144,7 +144,12 @@ def at_column(column: int, names: Any) -> str:
 def _not_a_bit(value: Any, row: int, column: int, names: Any) -> DataError:
     value = value.item() if isinstance(value, np.generic) else value
     if value == -1:
-        advice = "If -1 marks a missing bit, make it NaN (missing='-1' when it is read from a file)."
+        advice = (
+            "If -1 marks a missing bit, make it NaN (missing='-1' when it is read from a file); if bits are -1 and 1, "
+            "a model made with binarize=0 takes them."
+        )
+    elif value == 2:
+        advice = "If bits are 1 and 2, a model made with binarize=1.5 takes them."
     elif isinstance(value, str):
         advice = "Leave columns of text out, or turn them into bits."
     else:

@@ -205,7 +205,7 @@ def integrate(
         jnp.where(possible, 0.0 if q == 1 else spread, 0.0),
         inside + first,
         second - first[:, :, None] * first[:, None],
-        sums.ones * share[:, None],
+        jnp.minimum(sums.ones * share[:, None], 1),  # but for rounding it is
     )
 
 

@@ -53,7 +53,8 @@ __all__ = ["EXTRACTIONS", "LIKELIHOODS", "NOISES", "Params", "Posterior", "from_
 NOISES = ("unique", "none")
 LIKELIHOODS = ("importance", "ep")
 ROUGH = 0.1  # standard error of a log-probability from which on the points say less of a posterior than EP does
-EXTRACTIONS = ("components", "factors")
+EXTRACTIONS = ("auto", "components", "factors")
+FEW_COLUMNS = 10  # per component: with fewer, components are far too long
 # Of a column with noise.  Where the spectrum has a negative part, its positive part has more than a column's variance,
 # and rows that were not learned from say that there is noise all the same.
 LEAST_NOISE = 0.1
@@ -122,7 +123,7 @@ def from_correlations(
     noise: str = "unique",
     bias: bool = True,
     repair: bool = False,
-    extraction: str = "components",
+    extraction: str = "auto",
     least_mean: np.ndarray | float = 0.0,
 ) -> Params:
     """Weights and biases from what is known of each pair.
@@ -134,15 +135,22 @@ def from_correlations(
     if repair and plain.values[-1] < 0:
         correlation = nearest_correlation(found.latent)
         whole = spectrum(correlation)
-    if extraction == "components":
-        weights = whole.weights(n_components)
-    else:
+    few = noise == "unique" and len(correlation) < FEW_COLUMNS * n_components
+    if extraction == "factors" or (extraction == "auto" and few):
         weights = factor_weights(correlation, n_components, LEAST_NOISE)
+    else:
+        weights = whole.weights(n_components)
     constant = np.diag(found.latent) == 0
     weights = np.where(constant[:, None], 0.0, weights)  # but for rounding they are
     explained = np.sum(weights**2, 1)
-    psi = np.maximum(1 - explained, LEAST_NOISE) if noise == "unique" else np.zeros_like(explained)
-    variance = np.where(constant, 1.0, explained + psi)
+    if noise == "unique":
+        # x has variance 1; where nothing would be left of it for the noise, weights are shortened
+        most = 1 - LEAST_NOISE
+        weights = weights * np.sqrt(np.minimum(1, most / np.maximum(explained, most)))[:, None]
+        psi = 1 - np.minimum(explained, most)
+    else:
+        psi = np.zeros_like(explained)
+    variance = np.where(constant, 1.0, np.sum(weights**2, 1) + psi)
     phi = np.sqrt(variance) * tetrachoric.thresholds(np.clip(found.means, least_mean, 1 - least_mean))  # eq. 9
     if not bias:
         phi = np.where(constant, phi, 0.0)
@@ -207,7 +215,7 @@ def model(
     bias: bool = True,
     correction: float = 0.5,
     repair: bool = False,
-    extraction: str = "components",
+    extraction: str = "auto",
     likelihood: str = "importance",
 ) -> Model:
     """The clipped Gaussian model.
@@ -225,7 +233,7 @@ def model(
     repair
         Whether C^xx is replaced by the nearest correlation matrix.
     extraction
-        "components" or "factors".
+        "components", "factors", or "auto": factors with noise and few columns per component, components otherwise.
     likelihood
         "importance" or "ep".
     """
@@ -255,7 +263,12 @@ def model(
                     stacklevel=2,
                 )
         half_a_row = 0.5 / (moments.observed + 1)
-        return from_correlations(found, max(1, int(size)), noise, bias, repair, extraction, half_a_row)
+        learned = from_correlations(found, max(1, int(size)), noise, bias, repair, extraction, half_a_row)
+        if n_components == "positive":  # fewer may be left where noise has been taken off the diagonal
+            used = np.any(np.asarray(learned.weights) != 0, 0)
+            used[0] = True
+            learned = eqx.tree_at(lambda p: p.weights, learned, learned.weights[:, np.flatnonzero(used)])
+        return learned
 
     def within(params: Params, shared: Factors, batch: Batch, n_slides: int) -> tuple[Integral, Array, Array]:
         """Without noise: the integral over each row's cell, a y inside it, and how many bits that gets wrong."""

@@ -64,13 +64,18 @@ def negative_share(eigenvalues: np.ndarray) -> float:
     return float(np.abs(eigenvalues[eigenvalues < 0]).sum() / total) if total > 0 else 0.0
 
 
-def lowest_by_chance(error: np.ndarray) -> float:
+def lowest_by_chance(matrix: np.ndarray, error: np.ndarray) -> float:
     """About the smallest eigenvalue that sampling errors alone would make of a correlation matrix of low rank.
 
-    The errors of the entries make a random matrix, whose eigenvalues end at twice the root of its rows' sums of squares
-    (Wigner's semicircle; the largest row is taken).
+    For one direction v the errors add up to a variance of ``2 sum v_i^2 v_j^2 error_ij^2``.  The smallest of all
+    directions is lower by the root of twice the number of columns that v has a part in (in a matrix of equal errors
+    that is the end of Wigner's semicircle).  It is taken for the eigenvector of the smallest eigenvalue.
     """
-    return float(-2 * np.sqrt(np.max(np.nansum(error**2, 1), initial=0.0)))
+    if not len(matrix):
+        return 0.0
+    square = np.linalg.eigh(matrix)[1][:, 0] ** 2
+    variance = 2 * square @ np.nan_to_num(error**2) @ square
+    return float(-np.sqrt(variance * 2 / np.sum(square**2)))
 
 
 def n_above_chance(

@@ -117,6 +117,15 @@ def signs_of(batch: Batch) -> Float[Array, "rows columns"]:
     return (2 * batch.values - 1) * batch.mask
 
 
+def _after(first: Float[Array, "rows latents"], x: Float[Array, "rows columns"]) -> Float[Array, "rows columns"]:
+    """x, but not before `first` is there.
+
+    XLA runs loops that do not depend on each other at the same time, and on a CPU with few threads those with calls of
+    LAPACK in them can wait for each other for ever.
+    """
+    return jnp.where(first[:, :1] == jnp.inf, jnp.nan, x)
+
+
 def from_correlations(
     found: Correlations,
     n_components: int,
@@ -274,7 +283,7 @@ def model(
         """Without noise: the integral over each row's cell, a y inside it, and how many bits that gets wrong."""
         signs = signs_of(batch)
         y, violated = cells.find(params.weights, params.phi, signs, batch.key, n_slides)
-        at = ep.approximate(shared, signs).posterior
+        at = ep.approximate(shared, _after(y, signs)).posterior
         found = integrate(params.weights, params.phi, signs, y, at.mean, at.covariance, batch.keys)
         # EP counts the half-spaces that others make redundant; but in many dimensions it is better than few points
         rough = (found.error > ROUGH)[:, None]
@@ -289,13 +298,14 @@ def model(
         if not noisy and likelihood == "importance":
             integral, _, _ = within(params, shared, batch, 0)
             return LogLikelihood(integral.log_probability, integral.error, nothing)
+        if not noisy:
+            y, violated = cells.find(params.weights, params.phi, signs, batch.key, 0)
+            value = ep.approximate(shared, _after(y, signs)).log_likelihood
+            possible = violated == 0
+            return LogLikelihood(jnp.where(possible, value, -jnp.inf), jnp.where(possible, jnp.nan, 0.0), nothing)
         found = ep.approximate(shared, signs)
         if likelihood == "ep":
-            value, unknown = found.log_likelihood, jnp.full_like(found.log_likelihood, jnp.nan)
-            if noisy:
-                return LogLikelihood(value, unknown, nothing)
-            possible = cells.find(params.weights, params.phi, signs, batch.key, 0)[1] == 0
-            return LogLikelihood(jnp.where(possible, value, -jnp.inf), jnp.where(possible, unknown, 0.0), nothing)
+            return LogLikelihood(found.log_likelihood, jnp.full_like(found.log_likelihood, jnp.nan), nothing)
 
         def density(points: Float[Array, "rows points latents"]) -> Float[Array, "rows points"]:
             return ep.log_density(shared, signs, points)
@@ -310,7 +320,7 @@ def model(
             return Posterior(found.mean, found.covariance, at, jnp.zeros(len(signs), jnp.int32))
         integral, y, violated = within(params, shared, batch, cells.SLIDES)
         possible = (violated == 0)[:, None]
-        at = cells.nearest(params.weights, params.phi, signs, y)
+        at = cells.nearest(params.weights, params.phi, _after(integral.mean, signs), y)
         return Posterior(
             jnp.where(possible, integral.mean, y),
             jnp.where(possible[..., None], integral.covariance, jnp.nan),

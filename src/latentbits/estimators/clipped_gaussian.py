@@ -21,8 +21,8 @@ from latentbits.engines.fit import FitResult
 from latentbits.engines.passes import Engine
 from latentbits.estimators import psychometrics
 from latentbits.estimators.base import LatentModel
+from latentbits.estimators.moments import checked_moments
 from latentbits.estimators.psychometrics import Rotation
-from latentbits.estimators.validate import at_column
 from latentbits.models.clipped_gaussian import cell_probability, cells, spectrum, tetrachoric
 from latentbits.models.clipped_gaussian import expectation as ep
 from latentbits.models.clipped_gaussian import model as clipped_gaussian
@@ -249,7 +249,7 @@ class ClippedGaussian(LatentModel):
         """
         m = cls(**{"n_components": "positive", "noise": "none", "repair": True, **params})
         m._validate_params()
-        means, covariance = _checked_moments(mean, cov, bool(m.bias))
+        means, covariance = checked_moments(mean, cov, bool(m.bias))
         found = tetrachoric.from_covariance(means, 4 * covariance)
         size = m.n_components
         if size == "parallel":
@@ -550,40 +550,3 @@ def _draws(noise: str, n_samples: int, n_between: int) -> Callable[..., Any]:
         return jnp.where((violated == 0)[:, None, None], drawn, jnp.nan)
 
     return rows_of
-
-
-def _checked_moments(mean: Any, cov: Any, bias: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Means and covariances of bits, or an error that says why no bits can have them."""
-    means, covariance = np.asarray(mean, float), np.asarray(cov, float)
-    d = means.size
-    if means.ndim != 1 or d == 0 or covariance.shape != (d, d):
-        raise ValueError(f"mean must have shape (d,) and cov (d, d), found {means.shape} and {covariance.shape}")
-    if not (np.isfinite(means).all() and np.isfinite(covariance).all()):
-        raise ValueError("mean and cov must be finite numbers")
-    outside = np.flatnonzero((means < 0) | (means > 1))
-    if len(outside):
-        raise ValueError(f"mean must be between 0 and 1, found {means[outside[0]]} for {at_column(outside[0], None)}")
-    if not bias and not np.allclose(means, 0.5):
-        raise ValueError("bias=False needs means of 1/2")
-    if not np.allclose(covariance, covariance.T, atol=1e-10):
-        raise ValueError("cov must be symmetric")
-    wrong = np.flatnonzero(np.abs(np.diag(covariance) - means * (1 - means)) > 1e-6)
-    if len(wrong):
-        i = int(wrong[0])
-        raise ValueError(
-            f"the diagonal of cov must be mean (1 - mean), the variance of a bit: {at_column(i, None)} has "
-            f"{covariance[i, i]:.6g} instead of {means[i] * (1 - means[i]):.6g}"
-        )
-    both = covariance + np.outer(means, means)
-    least = np.maximum(0, means[:, None] + means - 1)
-    most = np.minimum(means[:, None], means)
-    off = ~np.eye(d, dtype=bool) & ((both < least - 1e-9) | (both > most + 1e-9))
-    if off.any():
-        i, j = (int(k) for k in np.argwhere(off)[0])
-        product = means[i] * means[j]
-        raise ValueError(
-            f"no bits have a covariance of {covariance[i, j]:.6g} between {at_column(i, None)} and "
-            f"{at_column(j, None)}: with means {means[i]:.6g} and {means[j]:.6g} it lies between "
-            f"{least[i, j] - product:.6g} and {most[i, j] - product:.6g}"
-        )
-    return means, covariance

@@ -5,12 +5,20 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import jax
 import pytest
 from jaxtyping import install_import_hook
 
 _hook = install_import_hook(["latentbits.core", "latentbits.models"], "beartype.beartype")
 
 REAL_DATA = os.environ.get("LATENTBITS_DATA")  # as it was, before a test changes it
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forget_compiled_code():
+    """Thousands of compiled functions in one process use up its memory maps, and the compiler crashes."""
+    yield
+    jax.clear_caches()
 
 
 @pytest.fixture

@@ -213,6 +213,13 @@ def test_moments_come_out_as_they_went_in():
             assert abs(product.mean() - cov[i, j]) < 5 * product.std() / np.sqrt(len(X))
 
 
+def test_moments_of_constant_bits(tmp_path):
+    m = ClippedGaussian.from_moments([0, 0.5, 1], np.diag([0, 0.25, 0]))
+    assert m.sample(1000, random_state=0)[:, [0, 2]].tolist() == [[0, 1]] * 1000
+    m.save(tmp_path / "m.safetensors")
+    assert np.isfinite(load(tmp_path / "m.safetensors").thresholds_).all()
+
+
 def test_moments_that_no_bits_have():
     with pytest.raises(ValueError, match=r"no bits have a covariance of 0\.3 between column 0 and column 1"):
         ClippedGaussian.from_moments([0.5, 0.5], [[0.25, 0.3], [0.3, 0.25]])

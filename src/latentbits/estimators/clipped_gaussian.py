@@ -257,7 +257,9 @@ class ClippedGaussian(LatentModel):
         if size == "positive":
             size = len(means)  # those that are not positive have no weight
         learned = tree.to_numpy(
-            clipped_gaussian.from_correlations(found, int(size), m.noise, bool(m.bias), bool(m.repair), m.extraction)
+            clipped_gaussian.from_correlations(
+                found, int(size), m.noise, bool(m.bias), bool(m.repair), m.extraction, 1e-16
+            )
         )
         m.n_features_in_ = len(means)
         m._adopt(FitResult(learned, None, -np.inf, (), 0, "converged", 0.0))

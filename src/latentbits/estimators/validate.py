@@ -148,12 +148,12 @@ def _not_a_bit(value: Any, row: int, column: int, names: Any) -> DataError:
             "If -1 marks a missing bit, make it NaN (missing='-1' when it is read from a file); if bits are -1 and 1, "
             "a model made with binarize=0 takes them."
         )
-    elif value == 2:
-        advice = "If bits are 1 and 2, a model made with binarize=1.5 takes them."
     elif isinstance(value, str):
         advice = "Leave columns of text out, or turn them into bits."
     else:
         advice = "A model made with binarize=0.5, say, takes every value above 0.5 as a 1 and the rest as a 0."
+        if value == 2:
+            advice += " If bits are 1 and 2, that is binarize=1.5."
     where = f"row {row}, {at_column(column, names)}"
     return DataError(f"X must hold bits: 0, 1 or NaN for missing; {where} holds {value!r}. {advice}")
 

@@ -1,0 +1,107 @@
+"""The influence combination machine itself: energy, product form, conditionals (Freund & Haussler 1994, section 2).
+
+n inputs x, m hidden units h in {0, 1}, a weight for every pair and a bias for every unit:
+
+    E(x, h) = - sum_i (w_i . x + theta_i) h_i - b . x                (2.1)   x in {-1, +1}^n
+    E(x, h) = the same + |x|^2 / 2                                   (2.5)   x in R^n
+
+The paper's machine has b = 0.  Given h the inputs are independent, and given x the hidden units are, so that each side
+can be summed out:
+
+    sum_h exp(-E) = exp(b . x) prod_i (1 + exp(w_i . x + theta_i))                  (2.4), (2.6)
+    sum_x exp(-E) = exp(theta . h) prod_j 2 cosh(b_j + w(h)_j),   w(h) = sum_i h_i w_i      (2.2)
+    int_x exp(-E) = exp(theta . h) (2 pi)^(n/2) exp(|b + w(h)|^2 / 2)                       (2.7)
+
+The two kinds of inputs differ in one function, the log of the sum (integral) over a single input of exp(a x), and its
+derivatives: `Units` holds it.
+
+Misprints of the paper, as used here: P(x_j = +1 | h) = logistic(2 (b_j + w(h)_j)) (section 2.3 has it, section 4 lacks
+the 2); the derivative of ln cosh is tanh; the denominator of (3.7) has w(h').
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from latentbits.core.special import log_cosh
+
+__all__ = ["BINARY", "REAL", "UNITS", "Machine", "Units", "energy", "hidden_field", "input_field", "log_weight"]
+
+
+class Machine(eqx.Module):
+    """Parameters of a machine; also anything of their shapes (a gradient, expected products of units).
+
+    w -> weights, theta -> hidden_bias, b -> input_bias (zeros in the paper).
+    """
+
+    weights: Float[Array, "hidden inputs"]
+    hidden_bias: Float[Array, " hidden"]
+    input_bias: Float[Array, " inputs"]
+
+
+class Units(NamedTuple):
+    """What a kind of inputs is, as functions of the field a = b + w(h) that acts on one.
+
+    Attributes
+    ----------
+    name
+        "binary" or "real".
+    log_sum
+        Log of the sum over x of exp(a x): log 2 cosh a; or of the integral of exp(a x - x^2 / 2).
+    mean
+        E[x | a], its derivative: tanh a, or a.
+    draw
+        ``(key, a) -> x``.
+    base
+        ``x -> log of the base measure``: 0, or -x^2 / 2.
+    """
+
+    name: str
+    log_sum: Callable[[Array], Array]
+    mean: Callable[[Array], Array]
+    draw: Callable[[Array, Array], Array]
+    base: Callable[[Array], Array]
+
+
+def _draw_sign(key: Key[Array, ""], a: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    u = jax.random.uniform(key, a.shape, a.dtype, minval=-1, maxval=1)
+    return jnp.where(u < jnp.tanh(a), 1, -1).astype(a.dtype)
+
+
+def _draw_normal(key: Key[Array, ""], a: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    return a + jax.random.normal(key, a.shape, a.dtype)
+
+
+BINARY = Units("binary", lambda a: np.log(2.0) + log_cosh(a), jnp.tanh, _draw_sign, jnp.zeros_like)
+REAL = Units("real", lambda a: 0.5 * (a**2 + np.log(2 * np.pi)), lambda a: a, _draw_normal, lambda x: -0.5 * x**2)
+UNITS = {"binary": BINARY, "real": REAL}
+
+
+def hidden_field(machine: Machine, x: Float[Array, "*rows inputs"]) -> Float[Array, "*rows hidden"]:
+    """``w_i . x + theta_i``, the log-odds of each hidden unit given the inputs."""
+    return x @ machine.weights.T + machine.hidden_bias
+
+
+def input_field(machine: Machine, h: Float[Array, "*rows hidden"]) -> Float[Array, "*rows inputs"]:
+    """``b + w(h)``: acts on each input given the hidden units."""
+    return h @ machine.weights + machine.input_bias
+
+
+def energy(
+    units: Units, machine: Machine, x: Float[Array, "*rows inputs"], h: Float[Array, "*rows hidden"]
+) -> Float[Array, "*rows"]:
+    """Equation 2.1, or 2.5 for real inputs; with the input biases."""
+    return -jnp.sum(hidden_field(machine, x) * h, -1) - x @ machine.input_bias - jnp.sum(units.base(x), -1)
+
+
+def log_weight(units: Units, machine: Machine, x: Float[Array, "*rows inputs"]) -> Float[Array, "*rows"]:
+    """``log sum_h exp(-E(x, h))``: log p(x) but for log Z, by the product form 2.4 (2.6)."""
+    own = x @ machine.input_bias + jnp.sum(units.base(x), -1)
+    return own + jnp.sum(jax.nn.softplus(hidden_field(machine, x)), -1)

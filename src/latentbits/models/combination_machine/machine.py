@@ -32,7 +32,18 @@ from jaxtyping import Array, Float, Key
 
 from latentbits.core.special import log_cosh
 
-__all__ = ["BINARY", "REAL", "UNITS", "Machine", "Units", "energy", "hidden_field", "input_field", "log_weight"]
+__all__ = [
+    "BINARY",
+    "REAL",
+    "UNITS",
+    "Machine",
+    "Params",
+    "Units",
+    "energy",
+    "hidden_field",
+    "input_field",
+    "log_weight",
+]
 
 
 class Machine(eqx.Module):
@@ -44,6 +55,19 @@ class Machine(eqx.Module):
     weights: Float[Array, "hidden inputs"]
     hidden_bias: Float[Array, " hidden"]
     input_bias: Float[Array, " inputs"]
+
+
+class Params(Machine):
+    """A machine that knows its log Z: what learning gives and a model file holds.
+
+    Attributes
+    ----------
+    log_partition, log_partition_error
+        log Z (2.2, 2.7) and its standard error, 0 where exact.  They are set at the end of learning.
+    """
+
+    log_partition: Float[Array, ""]
+    log_partition_error: Float[Array, ""]
 
 
 class Units(NamedTuple):

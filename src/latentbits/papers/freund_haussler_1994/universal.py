@@ -24,10 +24,10 @@ def universal_machine(probabilities: np.ndarray, tolerance: float = 1e-3) -> Uni
 
     Relative to the least probability, each state x with q = p(x) / p_min > 1 gets a unit w = a x,
     theta = -n a + ln(q - 1) (the paper has x = (1, ..., 1)).  Its factor 1 + exp(w . y + theta) of (2.4) is q at y = x
-    and 1 + (q - 1) exp(-2 a k) where y differs from x in k bits, so that all the factors together are p(y) / p_min times
-    something between 1 and exp(sum (q - 1) exp(-2 a)).  The a that makes this sum `tolerance` is taken; the paper's
-    a = (ln(q - 1) + ln(1 / epsilon)) / 2 is the case of one unit.  After normalising, every probability is right to a
-    factor of exp(+-tolerance).
+    and 1 + (q - 1) exp(-2 a k) where y differs from x in k bits, so that all the factors together are p(y) / p_min
+    times something between 1 and exp(sum (q - 1) exp(-2 a)).  The a that makes this sum `tolerance` is taken; the
+    paper's a = (ln(q - 1) + ln(1 / epsilon)) / 2 is the case of one unit.  After normalising, every probability is
+    right to a factor of exp(+-tolerance).
 
     Parameters
     ----------

@@ -1,0 +1,88 @@
+"""Errors along learning, for rows that a model learns from and for others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from latentbits.core.errors import DataError
+from latentbits.report.style import GREY, PALETTE, SMALL, axes_or_new, for_words
+
+__all__ = ["plot_errors"]
+
+EDGE = "#c9d0d6"
+
+
+def plot_errors(
+    steps: np.ndarray,
+    curves: Mapping[str, np.ndarray],
+    ax: Any = None,
+    xlabel: str = "iteration",
+    ylabel: str = "error",
+    marks: Mapping[float, str] | None = None,
+) -> Any:
+    """An error along learning, for training and test rows (figures 4.6, 4.7); each curve has its name at its end.
+
+    Parameters
+    ----------
+    steps : (n,) array
+        Iterations, or numbers of units.
+    curves : mapping of names to (n,) arrays
+        Drawn in the order given.
+    ax : matplotlib Axes, optional
+    xlabel, ylabel : str
+    marks : mapping of steps to words, optional
+        Where something happened, a number of components doubled for instance.
+
+    Returns
+    -------
+    Axes
+    """
+    steps = np.asarray(steps, np.float64)
+    if steps.ndim != 1 or any(np.shape(curve) != steps.shape for curve in curves.values()):
+        raise DataError(f"curves must have one number a step, {len(steps)}")
+    ax = axes_or_new(ax, (6.4, 4.2))
+    for place, word in (marks or {}).items():
+        ax.axvline(place, color=EDGE, linewidth=0.8, zorder=1)
+        ax.annotate(
+            word,
+            (place, 1),
+            xycoords=ax.get_xaxis_transform(),
+            xytext=(2, -1),
+            textcoords="offset points",
+            va="top",
+            fontsize=SMALL - 1,
+            color=GREY,
+        )
+    ends = _apart([float(np.asarray(curve)[-1]) for curve in curves.values()], [np.asarray(c) for c in curves.values()])
+    for (name, curve), colour, end in zip(curves.items(), PALETTE, ends):
+        ax.plot(steps, curve, color=colour, linewidth=1.8, zorder=2)
+        ax.annotate(
+            name,
+            (steps[-1], end),
+            xytext=(5, 0),
+            textcoords="offset points",
+            va="center",
+            color=for_words(colour),
+            fontweight="bold",
+            fontsize=SMALL + 1,
+            annotation_clip=False,
+        )
+    ax.set_xlim(float(steps[0]), float(steps[-1]))
+    ax.set_xlabel(xlabel)
+    ax.set_ylabel(ylabel)
+    ax.grid(axis="y")
+    return ax
+
+
+def _apart(ends: list[float], curves: list[np.ndarray]) -> list[float]:
+    """Heights for the names at the ends of curves, moved apart where they would lie on one another."""
+    least = 0.06 * max(float(max(c.max() for c in curves) - min(c.min() for c in curves)), 1e-12)
+    order = np.argsort(ends)
+    placed = list(ends)
+    for before, after in pairwise(order):
+        placed[after] = max(placed[after], placed[before] + least)
+    return placed

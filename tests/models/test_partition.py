@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -55,18 +57,42 @@ def close(a, b, **tolerance):
         np.testing.assert_allclose(ours, theirs, **tolerance)
 
 
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Several blocks, tables and groups of inputs also for a few units."""
+    monkeypatch.setattr(partition, "CACHED", 7)
+    monkeypatch.setattr(partition, "FUSED", (3, 2))
+    monkeypatch.setattr(partition, "REAL_UNITS", (4, 4))
+    monkeypatch.setattr(partition, "GROUP", 3)
+
+
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("kind", ["binary", "real"])
 @pytest.mark.parametrize(("m", "n"), [(0, 3), (1, 4), (3, 1), (1, 1), (5, 8), (8, 6), (10, 3)])
-def test_equals_a_sum_over_all_states(kind, m, n, monkeypatch):
-    monkeypatch.setattr(partition, "BLOCK", 3)  # several blocks, also where the states do not fill the last one
+def test_equals_a_sum_over_all_states(kind, m, n):
     units, machine = UNITS[kind], a_machine(m, n)
-    jax.clear_caches()
-    log_z, moments = exact_moments(units, machine)
+
+    def both(machine):  # a new function for the compiler, which would remember other sizes of blocks
+        return *partition.exact_moments(units, machine), partition.exact_log_partition(units, machine)
+
+    log_z, moments, alone = jax.jit(both)(machine)
     expected_log_z, expected = brute_force(units, machine)
-    np.testing.assert_allclose(log_z, expected_log_z, rtol=0, atol=1e-10)
+    np.testing.assert_allclose([log_z, alone], expected_log_z, rtol=0, atol=1e-10)
     close(moments, expected, rtol=0, atol=1e-10)
-    np.testing.assert_allclose(exact_log_partition(units, machine), expected_log_z, rtol=0, atol=1e-10)
     assert log_z.dtype == moments.weights.dtype == np.float64
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize(("m", "n"), [(0, 3), (2, 4), (3, 2), (4, 9), (7, 7)])
+@pytest.mark.parametrize("with_moments", [False, True])
+def test_sums_of_a_gpu(m, n, with_moments, monkeypatch):
+    monkeypatch.setattr(partition, "_sum_cached", partition._sum_fused)  # the tests run on a CPU
+    machine = a_machine(m, n)
+    log_z, moments = jax.jit(lambda machine: partition._sum_hidden(BINARY, machine, None, with_moments))(machine)
+    expected_log_z, expected = brute_force(BINARY, machine)
+    np.testing.assert_allclose(log_z, expected_log_z, rtol=0, atol=1e-10)
+    if with_moments:
+        close(moments, expected, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("units", [BINARY, REAL], ids=lambda units: units.name)
@@ -102,7 +128,8 @@ def test_large_weights_do_not_overflow(kind, m, n, dtype):
 
 def test_parameters_of_a_model_are_a_machine():
     machine = a_machine(3, 4)
-    params = Params(machine.weights, machine.hidden_bias, machine.input_bias, jnp.zeros(()), jnp.zeros(()))
+    more = len(fields(Params)) - len(fields(Machine))
+    params = Params(*jax.tree.leaves(machine), *[jnp.zeros(())] * more)
     log_z, moments = exact_moments(BINARY, params)
     assert type(moments) is Machine
     assert log_z == exact_log_partition(BINARY, params) == exact_log_partition(BINARY, machine)
@@ -116,8 +143,27 @@ def test_without_float64():
     np.testing.assert_allclose(log_z, brute_force(BINARY, a_machine(5, 6))[0], rtol=1e-6)
 
 
+@pytest.mark.parametrize("on_gpu", [False, True])
+def test_single_precision_is_right_to_five_digits_after_the_point(on_gpu, monkeypatch):
+    if on_gpu:
+        monkeypatch.setattr(partition, "_sum_cached", partition._sum_fused)
+    machine = a_machine(11, 150, 0.3)
+
+    def sums(dtype):
+        return jax.jit(lambda machine: partition.exact_moments(BINARY, machine, dtype))(machine)
+
+    (log_z, moments), (exact_log_z, exact) = sums(SINGLE), sums(DOUBLE)
+    np.testing.assert_allclose(log_z, exact_log_z, rtol=0, atol=2e-5)
+    close(moments, exact, rtol=0, atol=1e-5)
+
+
 def test_the_smaller_side_is_enumerated():
     count = partition.n_enumerated
     assert count(BINARY, 20, 64) == 20
     assert count(BINARY, 64, 20) == 20
     assert count(REAL, 64, 20) == 64
+
+
+def test_too_many_states():
+    with pytest.raises(ValueError, match="60 units have more states than can be summed"):
+        partition.exact_log_partition(BINARY, a_machine(60, 61))

@@ -12,12 +12,24 @@ and its derivatives are expectations under P(h) = exp(g(h)) / Z, (3.4) or (3.7):
 
 (theta_i is in 2^(m-1) terms of Z, not in one as the paper says; the denominator of (3.7) has w(h').)
 
-The states are taken block by block with a running log-sum-exp, so that nothing overflows and memory does not grow with
-2^m.  Binary machines with fewer inputs than hidden units sum the inputs' states instead, see `_turned`.
+The first units are the inner ones: all their states make up a block.  The others, the outer ones, are held at one state
+after the other, which for the inner ones is but another input bias; a running log-sum-exp adds up the blocks, so that
+nothing overflows and memory does not grow with 2^m.  A field is never a product with a table of states: it is the
+inner units' part, in a table, plus the outer units' part.  One exponential q = exp(-2 |a|) gives all that a binary
+input needs,
+
+    log 2 cosh a = |a| + log(1 + q),   tanh a = sign(a) (1 - q) / (1 + q),
+
+and the logarithm is taken of a product over many inputs.  What a block should be depends on what it runs on: on a CPU
+it stays in the cache (`_cached_block`), on a GPU it has as many states as possible, of which nothing is stored
+(`_fused_block`).  For real inputs g is a quadratic form in h, and no sum over inputs is left (`_real_block`).
+
+Binary machines with fewer inputs than hidden units sum the inputs' states instead, see `_turned`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -27,12 +39,15 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from latentbits.core.states import state_block
-from latentbits.models.combination_machine.machine import BINARY, Machine, Units, input_field
+from latentbits.core.states import all_states
+from latentbits.models.combination_machine.machine import BINARY, Machine, Units
 
 __all__ = ["exact_log_partition", "exact_moments", "n_enumerated"]
 
-BLOCK = 10  # log2 of the states in a block
+CACHED = 15  # log2 of the numbers (states times inputs) in a block of a CPU; more are not faster, and leave its cache
+FUSED = 10, 10  # inner units in each of the two tables of a GPU's block
+REAL_UNITS = 12, 16  # inner units for real inputs: on a CPU, on a GPU
+GROUP = 128  # inputs in a product of (1 + q) / sqrt 2, which is between 2^-64 and 2^64
 
 
 def n_enumerated(units: Units, n_hidden: int, n_inputs: int) -> int:
@@ -48,38 +63,39 @@ def n_enumerated(units: Units, n_hidden: int, n_inputs: int) -> int:
 def exact_moments(units: Units, machine: Machine, dtype: np.dtype | None = None) -> tuple[Float[Array, ""], Machine]:
     """log Z (2.2, 2.7) and its gradient: E[h_i x_j], E[h_i] and E[x_j] under the model, as in (3.5)-(3.9).
 
-    The sums are taken in `dtype` (that of the machine where None); the results have the dtype of the machine.
+    The terms of a binary machine are computed in `dtype` (that of the machine where None); sums of blocks, the far
+    cheaper terms of a real machine, and the results are in the dtype of the machine.
     """
     if _sums_inputs(units, machine):
         turned, constant = _turned(machine)
-        log_z, moments = _hidden_moments(units, turned, dtype)
+        log_z, moments = _sum_hidden(units, turned, dtype, True)
         return log_z + constant, _turned_back(moments)
-    return _hidden_moments(units, machine, dtype)
+    return _sum_hidden(units, machine, dtype, True)
 
 
 def exact_log_partition(units: Units, machine: Machine, dtype: np.dtype | None = None) -> Float[Array, ""]:
     """log Z alone, which costs less; its derivative is that of `exact_moments`."""
-    plain = Machine(machine.weights, machine.hidden_bias, machine.input_bias)
-    return _log_partition(units, plain, dtype)
+    return _log_partition(units, _plain(machine), dtype)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 2))
 def _log_partition(units: Units, machine: Machine, dtype: np.dtype | None) -> Float[Array, ""]:
     if _sums_inputs(units, machine):
         turned, constant = _turned(machine)
-        return constant + _sum_blocks(units, turned, dtype, with_moments=False).log_z
-    return _sum_blocks(units, machine, dtype, with_moments=False).log_z
-
-
-def _forward(units: Units, machine: Machine, dtype: np.dtype | None) -> tuple[Float[Array, ""], Machine]:
-    return exact_moments(units, machine, dtype)
+        return constant + _sum_hidden(units, turned, dtype, False)[0]
+    return _sum_hidden(units, machine, dtype, False)[0]
 
 
 def _backward(units: Units, dtype: np.dtype | None, moments: Machine, slope: Float[Array, ""]) -> tuple[Machine]:
     return (jax.tree.map(lambda moment: slope * moment, moments),)
 
 
-_log_partition.defvjp(_forward, _backward)
+_log_partition.defvjp(exact_moments, _backward)
+
+
+def _plain(machine: Machine) -> Machine:
+    """Without what a subclass adds."""
+    return Machine(machine.weights, machine.hidden_bias, machine.input_bias)
 
 
 def _sums_inputs(units: Units, machine: Machine) -> bool:
@@ -105,47 +121,232 @@ def _turned_back(moments: Machine) -> Machine:
 
 
 class _Sums(NamedTuple):
-    """Of exp(g - top) over states: the total, and that weighted with h x, h and x."""
+    """Of exp(g - top) over states: the total, and (where wanted, else nothing) that weighted with h x, h and x."""
 
     top: Float[Array, ""]
     total: Float[Array, ""]
-    moments: Machine
-
-    @property
-    def log_z(self) -> Float[Array, ""]:
-        return self.top + jnp.log(self.total)
+    moments: Machine | tuple[()]
 
 
-def _hidden_moments(units: Units, machine: Machine, dtype: np.dtype | None) -> tuple[Float[Array, ""], Machine]:
-    sums = _sum_blocks(units, machine, dtype, with_moments=True)
-    return sums.log_z, jax.tree.map(lambda moment: moment / sums.total, sums.moments)
+Block = Callable[[Float[Array, " inputs"]], _Sums]  # of the inner units, given the field of the outer ones and b
 
 
-def _sum_blocks(units: Units, machine: Machine, dtype: np.dtype | None, with_moments: bool) -> _Sums:
-    """Over the hidden states in blocks; what the blocks give is added up in the precision of the machine."""
-    m, _ = machine.weights.shape
-    wide = machine.weights.dtype
-    narrow: Machine = jax.tree.map(lambda x: x.astype(dtype or wide), machine)
-    size = 2 ** min(m, BLOCK)
+def _sum_hidden(
+    units: Units, machine: Machine, dtype: np.dtype | None, with_moments: bool
+) -> tuple[Float[Array, ""], Machine]:
+    """log Z and moments (zeros where not wanted) by the sum over hidden states."""
+    machine = _plain(machine)
+    if units.name == BINARY.name:
+        narrow = np.dtype(dtype or machine.weights.dtype)
+        padded, n_padding = _pad(machine)
+        sums = lax.platform_dependent(
+            padded,
+            cpu=partial(_sum_cached, dtype=narrow, with_moments=with_moments),
+            default=partial(_sum_fused, dtype=narrow, with_moments=with_moments),
+        )
+        constant = -n_padding * np.log(2.0)
+    else:
+        cpu, gpu = REAL_UNITS
+        sums = lax.platform_dependent(
+            machine,
+            cpu=partial(_sum_real, n_inner=cpu, with_moments=with_moments),
+            default=partial(_sum_real, n_inner=gpu, with_moments=with_moments),
+        )
+        constant = machine.weights.shape[1] / 2 * np.log(2 * np.pi)
+    log_z = sums.top + jnp.log(sums.total) + constant
+    if not with_moments:
+        return log_z, jax.tree.map(jnp.zeros_like, machine)
+    n = machine.weights.shape[1]
+    moments = jax.tree.map(lambda moment: moment / sums.total, sums.moments)
+    return log_z, Machine(moments.weights[:, :n], moments.hidden_bias, moments.input_bias[:n])
 
-    def add(sums: _Sums, number: Array) -> tuple[_Sums, None]:
-        h = state_block(number * size, size, m).astype(narrow.weights.dtype)
-        field = input_field(narrow, h)
-        g = h @ narrow.hidden_bias + jnp.sum(units.log_sum(field), 1)
-        top = jnp.maximum(sums.top, jnp.max(g).astype(wide))
-        p = jnp.exp(g - top.astype(g.dtype))
-        old = jnp.exp(sums.top - top)
 
-        def grow(total: Array, part: Array) -> Array:
-            return total * old + part.astype(wide)
+def _n_groups(n_inputs: int) -> int:
+    return max(1, -(-n_inputs // GROUP))
 
-        moments = sums.moments
-        if with_moments:
-            x = units.mean(field)
-            moments = jax.tree.map(grow, moments, Machine(h.T @ (p[:, None] * x), p @ h, p @ x))
-        return _Sums(top, grow(sums.total, jnp.sum(p)), moments), None
 
-    zero = jnp.zeros((), wide)
-    none = jax.tree.map(jnp.zeros_like, Machine(machine.weights, machine.hidden_bias, machine.input_bias))
-    sums, _ = lax.scan(add, _Sums(zero - jnp.inf, zero, none), jnp.arange(2**m // size, dtype=jnp.int32))
-    return sums
+def _pad(machine: Machine) -> tuple[Machine, int]:
+    """Inputs without weights, each a factor 2 in Z, such that all groups are equally large; and their number."""
+    n = machine.weights.shape[1]
+    padding = -n % _n_groups(n)
+    weights, input_bias = (
+        jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, padding)]) for x in (machine.weights, machine.input_bias)
+    )
+    return Machine(weights, machine.hidden_bias, input_bias), padding
+
+
+def _add_up(block: Block, machine: Machine, n_inner: int) -> _Sums:
+    """The sum of a block's sums over the states of the outer units, those from number `n_inner` on."""
+    weights, bias, b = machine.weights[n_inner:], machine.hidden_bias[n_inner:], machine.input_bias
+    n_outer = weights.shape[0]
+    if n_outer == 0:
+        return block(b)
+    if n_outer > 30:
+        raise ValueError(f"{n_outer + n_inner} units have more states than can be summed")
+
+    def part(number: Array) -> _Sums:
+        h = ((number >> jnp.arange(n_outer, dtype=number.dtype)) & 1).astype(b.dtype)
+        top, total, inner = block(b + h @ weights)
+        if isinstance(inner, Machine):
+            both = jnp.concatenate([inner.weights, h[:, None] * inner.input_bias])
+            inner = Machine(both, jnp.concatenate([inner.hidden_bias, h * total]), inner.input_bias)
+        return _Sums(top + h @ bias, total, inner)
+
+    def add(number: Array, sums: _Sums) -> _Sums:
+        new = part(number)
+        top = jnp.maximum(sums.top, new.top)
+        old_share, new_share = jnp.exp(sums.top - top), jnp.exp(new.top - top)
+        total, moments = jax.tree.map(lambda old, new: old_share * old + new_share * new, sums[1:], new[1:])
+        return _Sums(top, total, moments)
+
+    number = jnp.zeros((), jnp.int32)
+    nothing = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(part, number))
+    return lax.fori_loop(number, number + 2**n_outer, add, nothing._replace(top=nothing.top - jnp.inf))
+
+
+def _states(n_units: int, dtype: np.dtype) -> Float[Array, "states units"]:
+    return jnp.asarray(all_states(n_units), dtype)
+
+
+def _inner(machine: Machine, n_inner: int) -> tuple[Float[Array, "inner inputs"], Float[Array, " inner"]]:
+    """Weights and biases of the inner units."""
+    return machine.weights[:n_inner], machine.hidden_bias[:n_inner]
+
+
+def _sum_cached(machine: Machine, dtype: np.dtype, with_moments: bool) -> _Sums:
+    """Over blocks that stay in the cache of a CPU."""
+    m, n = machine.weights.shape
+    n_inner = min(m, max(5, CACHED - max(1, n - 1).bit_length()))
+    return _add_up(_cached_block(*_inner(machine, n_inner), dtype, with_moments), machine, n_inner)
+
+
+def _cached_block(
+    weights: Float[Array, "inner inputs"], bias: Float[Array, " inner"], dtype: np.dtype, with_moments: bool
+) -> Block:
+    """States run along the last axis, the one a CPU takes several of at a time; E[h x] is a matrix product."""
+    wide = weights.dtype
+    states = _states(weights.shape[0], wide)
+    fields = (weights.T @ states.T).astype(dtype)
+    biases = states @ bias
+    table = jnp.concatenate([jnp.ones((len(states), 1), wide), states], 1).astype(dtype)
+
+    def block(field: Float[Array, " inputs"]) -> _Sums:
+        a = field.astype(dtype)[:, None] + fields
+        size = jnp.abs(a)
+        q = jnp.exp(-2 * size)
+        grouped = (_n_groups(len(a)), -1, len(states))
+        logs = jnp.sum(size.reshape(grouped), 1) + jnp.log(jnp.prod(_factor(q).reshape(grouped), 1))
+        g = jnp.sum(logs, 0, wide) + biases + len(a) / 2 * np.log(2.0)
+        top = jnp.max(g)
+        p = jnp.exp((g - top).astype(dtype))
+        if not with_moments:
+            return _Sums(top, jnp.sum(p, dtype=wide), ())
+        x = jnp.sign(a) * (1 - q) / (1 + q)
+        both = (x @ (p[:, None] * table)).T.astype(wide)  # first row: without h
+        h = (p @ table).astype(wide)
+        return _Sums(top, h[0], Machine(both[1:], h[1:], both[0]))
+
+    return block
+
+
+def _factor(q: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """(1 + q) / sqrt 2: a product of many is as far from overflow as from underflow."""
+    half = np.sqrt(0.5).astype(q.dtype)
+    return half + half * q
+
+
+def _sum_fused(machine: Machine, dtype: np.dtype, with_moments: bool) -> _Sums:
+    """Over blocks of which a GPU stores nothing but P(h)."""
+    n_inner = min(machine.weights.shape[0], sum(FUSED))
+    return _add_up(_fused_block(*_inner(machine, n_inner), dtype, with_moments), machine, n_inner)
+
+
+def _fused_block(
+    weights: Float[Array, "inner inputs"], bias: Float[Array, " inner"], dtype: np.dtype, with_moments: bool
+) -> Block:
+    """Two tables of fields, whose sums are taken anew in each of three reductions: over inputs, and over either half.
+
+    E[h_i x_j] for a unit of one half is summed from what is left of p tanh after the sum over the other half.
+    """
+    wide = weights.dtype
+    n_low = min(FUSED[0], weights.shape[0])
+    low, high = _states(n_low, wide), _states(weights.shape[0] - n_low, wide)
+    low_fields = (low @ weights[:n_low]).astype(dtype)
+    high_fields = high @ weights[n_low:]
+    low_bias, high_bias = low @ bias[:n_low], high @ bias[n_low:]
+    n = weights.shape[1]
+
+    def block(field: Float[Array, " inputs"]) -> _Sums:
+        a, b = (high_fields + field).astype(dtype), low_fields
+        groups = _n_groups(n), n // _n_groups(n)
+        size = jnp.abs(a.reshape(-1, 1, *groups) + b.reshape(1, -1, *groups))
+        sizes, factors = _reduce_both(size, _factor(jnp.exp(-2 * size)), lax.mul, 3)
+        # the barriers keep XLA from taking the reductions anew, or from storing the terms that two of them share
+        sizes, factors = _barrier(sizes, factors)
+        g = jnp.sum(sizes + jnp.log(factors), 2, wide) + high_bias[:, None] + low_bias + n / 2 * np.log(2.0)
+        top = jnp.max(g)
+        p = jnp.exp((g - top).astype(dtype))
+        if not with_moments:
+            return _Sums(top, jnp.sum(p, dtype=wide), ())
+        (p,) = _barrier(p)
+        low_p, low_x = _weighted_means(a, b, p, axis=0)
+        a, b, p = _barrier(a, b, p)
+        high_p, high_x = _weighted_means(a, b, p, axis=1)
+        total = jnp.sum(high_p.astype(wide))
+        both = jnp.concatenate([low.T @ low_x.astype(wide), high.T @ high_x.astype(wide)])
+        h = jnp.concatenate([low.T @ low_p.astype(wide), high.T @ high_p.astype(wide)])
+        return _Sums(top, total, Machine(both, h, jnp.sum(high_x.astype(wide), 0)))
+
+    return block
+
+
+def _barrier(*arrays: Array) -> tuple[Array, ...]:
+    return lax.optimization_barrier(arrays)
+
+
+def _weighted_means(
+    a: Float[Array, "high inputs"], b: Float[Array, "low inputs"], p: Float[Array, "high low"], axis: int
+) -> tuple[Float[Array, " states"], Float[Array, "states inputs"]]:
+    """Sums of p and of p tanh(a + b) over one axis of p; tanh a = 1 - 2 / (1 + exp 2a)."""
+    terms = p[:, :, None] / (1 + jnp.exp(2 * (a[:, None, :] + b)))
+    below, total = _reduce_both(terms, jnp.broadcast_to(p[:, :, None], terms.shape), lax.add, axis)
+    return total[:, 0], total - 2 * below
+
+
+def _reduce_both(
+    x: Float[Array, "..."], y: Float[Array, "..."], second: Callable[[Array, Array], Array], axis: int
+) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+    """The sum of x and the sum or product of y over an axis, in one reduction.
+
+    Also where the second is of little use: for a reduction of a single array, XLA's autotuner compiles variants that
+    hold whole rows in registers, which takes minutes for arrays as large as these.
+    """
+    starts = jnp.zeros((), x.dtype), jnp.asarray(1.0 if second is lax.mul else 0.0, y.dtype)
+    return lax.reduce((x, y), starts, lambda old, new: (old[0] + new[0], second(old[1], new[1])), (axis,))
+
+
+def _sum_real(machine: Machine, n_inner: int, with_moments: bool) -> _Sums:
+    """Over blocks for real inputs, less the factor (2 pi)^(n/2)."""
+    n_inner = min(machine.weights.shape[0], n_inner)
+    return _add_up(_real_block(*_inner(machine, n_inner), with_moments), machine, n_inner)
+
+
+def _real_block(weights: Float[Array, "inner inputs"], bias: Float[Array, " inner"], with_moments: bool) -> Block:
+    """g(h) = |b|^2 / 2 + h . (theta + W b) + h . W W^T h / 2, and E[h x] = E[h h^T] W + E[h] b."""
+    states = _states(weights.shape[0], weights.dtype)
+    quadratic = jnp.sum((states @ weights) ** 2, 1) / 2 + states @ bias
+
+    def block(field: Float[Array, " inputs"]) -> _Sums:
+        g = quadratic + states @ (weights @ field)
+        top = jnp.max(g)
+        p = jnp.exp(g - top)
+        total = jnp.sum(p)
+        top = top + field @ field / 2
+        if not with_moments:
+            return _Sums(top, total, ())
+        weighted = p[:, None] * states
+        h = jnp.sum(weighted, 0)
+        both = (states.T @ weighted) @ weights + h[:, None] * field
+        return _Sums(top, total, Machine(both, h, h @ weights + total * field))
+
+    return block

@@ -7,6 +7,7 @@ unless `binarize` says where to cut.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -21,13 +22,15 @@ from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
 from latentbits.engines.stream import StreamEngine
 
-__all__ = ["at_column", "encode_bits", "in_memory", "open_rows", "open_values"]
+__all__ = ["at_column", "encode_bits", "encode_reals", "in_memory", "open_rows", "open_values"]
+
+Encode = Callable[..., np.ndarray]  # (block, names=, first_row=) -> what an engine holds
 
 SLICE_BYTES = 2**24  # a memory map and a sparse matrix are read in slices of about this size once dense
 SPARSE_IN_MEMORY = 2**28  # a sparse table whose dense bits take no more than this is made dense once and for all
 
 
-def open_rows(estimator: Any, X: Any, *, reset: bool, binarize: float | None) -> Engine:
+def open_rows(estimator: Any, X: Any, *, reset: bool, binarize: float | None = None, real: bool = False) -> Engine:
     """An engine over the bits of X; sets or checks the number and the names of the columns.
 
     Parameters
@@ -39,11 +42,14 @@ def open_rows(estimator: Any, X: Any, *, reset: bool, binarize: float | None) ->
         iterable of such blocks each time it is called.
     binarize
         Where to cut: values above it are 1.  None takes nothing but bits.
+    real
+        Whether the rows are real numbers, and are taken as they are.
     """
+    encode: Encode = encode_reals if real else partial(encode_bits, binarize=binarize)
     if _is_dask(X):
-        return _open_dask(estimator, X, reset, binarize)
+        return _open_dask(estimator, X, reset, encode)
     if callable(X) and not hasattr(X, "shape"):
-        return _open_factory(estimator, X, reset, binarize)
+        return _open_factory(estimator, X, reset, encode)
     if isinstance(X, Iterator):
         raise TypeError(
             f"X is a {type(X).__name__}, which can be read only once, and learning reads the rows many times: pass the "
@@ -64,10 +70,10 @@ def open_rows(estimator: Any, X: Any, *, reset: bool, binarize: float | None) ->
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     names = getattr(estimator, "feature_names_in_", None)
     if on_disk:
-        return _open_slices(X, names, binarize)
+        return _open_slices(X, names, encode)
     if _is_sparse(checked) and checked.shape[0] * checked.shape[1] > SPARSE_IN_MEMORY:
-        return _open_slices(checked, names, binarize)
-    return MemoryEngine(encode_bits(checked, binarize=binarize, names=names))
+        return _open_slices(checked, names, encode)
+    return MemoryEngine(encode(checked, names=names))
 
 
 def in_memory(X: Any) -> None:
@@ -115,6 +121,11 @@ def encode_bits(
     for start, part in _slices(block):
         out[start : start + len(part)] = _encode(part, binarize, names, start, place)
     return out
+
+
+def encode_reals(block: Any, *, names: Any = None, first_row: int = 0) -> np.ndarray:
+    """Real numbers as float64, NaN where missing; made like `encode_bits`, so that either can open a table."""
+    return np.ascontiguousarray(block.toarray() if _is_sparse(block) else block, np.float64)
 
 
 def _encode(part: np.ndarray, binarize: float | None, names: Any, start: int, place: tuple[int, int]) -> np.ndarray:
@@ -165,11 +176,11 @@ def _slices(block: Any) -> Iterator[tuple[int, Any]]:
         yield start, block[start : start + rows]
 
 
-def _open_slices(table: Any, names: Any, binarize: float | None) -> StreamEngine:
+def _open_slices(table: Any, names: Any, encode: Encode) -> StreamEngine:
     def blocks() -> Iterator[np.ndarray]:
         for start, part in _slices(table):
             _refuse_infinite(part, start)
-            yield encode_bits(part, binarize=binarize, names=names, first_row=start)
+            yield encode(part, names=names, first_row=start)
 
     return StreamEngine(blocks, table.shape[1])
 
@@ -180,9 +191,7 @@ def _refuse_infinite(part: Any, first_row: int) -> None:
         raise DataError(f"X contains infinity, between rows {first_row} and {first_row + part.shape[0] - 1}")
 
 
-def _open_factory(
-    estimator: Any, factory: Callable[[], Iterable[Any]], reset: bool, binarize: float | None
-) -> StreamEngine:
+def _open_factory(estimator: Any, factory: Callable[[], Iterable[Any]], reset: bool, encode: Encode) -> StreamEngine:
     """A function that gives an iterable of blocks, called once a pass."""
     first, second = _iterate(factory), _iterate(factory)
     if first is second:
@@ -211,7 +220,7 @@ def _open_factory(
                 input_name="a batch of X",
             )
             validate_data(estimator, block, reset=False, skip_check_array=True)  # number and names of its columns
-            yield encode_bits(numbers, binarize=binarize, names=names, first_row=first_row)
+            yield encode(numbers, names=names, first_row=first_row)
             first_row += numbers.shape[0]
 
     return StreamEngine(checked, estimator.n_features_in_)
@@ -235,16 +244,16 @@ def _is_dask(X: Any) -> bool:
     return type(X).__module__.startswith("dask.")
 
 
-def _open_dask(estimator: Any, X: Any, reset: bool, binarize: float | None) -> StreamEngine:
+def _open_dask(estimator: Any, X: Any, reset: bool, encode: Encode) -> StreamEngine:
     """A Dask array or frame, one block of rows after the other; scikit-learn would load the whole of it."""
     columns = getattr(X, "columns", None)
     if columns is not None:
         blocks = X.to_delayed()
-        return _open_factory(estimator, lambda: (block.compute() for block in blocks), reset, binarize)
+        return _open_factory(estimator, lambda: (block.compute() for block in blocks), reset, encode)
     if X.ndim != 2:
         raise DataError(f"X must be 2-dimensional, found a Dask array of {X.ndim} dimensions")
     X = X.rechunk({1: -1})
-    return _open_factory(estimator, lambda: (X.blocks[i].compute() for i in range(X.numblocks[0])), reset, binarize)
+    return _open_factory(estimator, lambda: (X.blocks[i].compute() for i in range(X.numblocks[0])), reset, encode)
 
 
 def _refuse_wrapped(X: Any) -> None:

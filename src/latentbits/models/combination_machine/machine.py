@@ -64,10 +64,13 @@ class Params(Machine):
     ----------
     log_partition, log_partition_error
         log Z (2.2, 2.7) and its standard error, 0 where exact.  They are set at the end of learning.
+    log_partition_effective
+        Share of the annealed chains that count in an estimate of log Z; 1 where exact.
     """
 
     log_partition: Float[Array, ""]
     log_partition_error: Float[Array, ""]
+    log_partition_effective: Float[Array, ""]
 
 
 class Units(NamedTuple):

@@ -1,0 +1,380 @@
+"""`CombinationMachine`: a restricted Boltzmann machine that knows its own likelihood."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import jax.numpy as jnp
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from latentbits.core.model import Model
+from latentbits.core.tree import double, to_numpy
+from latentbits.engines.fit import FitResult, seed_key
+from latentbits.engines.memory import MemoryEngine
+from latentbits.engines.passes import Engine
+from latentbits.estimators.base import LatentModel
+from latentbits.estimators.validate import open_rows
+from latentbits.models.combination_machine import model as machines
+from latentbits.models.combination_machine.machine import UNITS, Params
+from latentbits.models.combination_machine.partition import n_enumerated
+
+__all__ = ["CombinationMachine"]
+
+EXACT = 16  # log2 of the most states that "auto" learns from exactly
+FEW_EFFECTIVE = 0.05  # share of annealed chains below which log Z is not to be trusted
+
+
+class CombinationMachine(LatentModel):
+    """Influence combination machine (restricted Boltzmann machine; Freund & Haussler 1994).
+
+    Binary causes that act together: each row has hidden units h in {0, 1}, and each column a field
+    b_j + sum_i h_i w_ij, whose sign the bit prefers: P(bit = 1 | h) = logistic(2 field).  With x = -1, +1 for the bits,
+
+        P(x) = exp(b . x) prod_i (1 + exp(w_i . x + theta_i)) / Z.
+
+    Several units can be on at once, so m units describe up to 2^m kinds of rows.  `transform` gives P(h_i = 1 | x).
+    Where the 2^m hidden states (or the 2^d rows, if those are fewer) can be counted, everything is exact: the
+    likelihood, its gradient, completion, samples.  Beyond, log Z is an estimate that knows its error.
+
+    Parameters
+    ----------
+    n_hidden : int, default=8
+        Number of hidden units, m.
+    kind : {"binary", "real"}, default="binary"
+        Bits, or real numbers with unit variance around b + w(h) (the paper's equations 2.5 to 2.8).
+    input_bias : bool, default=True
+        Whether columns have a bias b of their own; the paper's machine has none.
+    learner : {"auto", "gradient", "pursuit", "pursuit+gradient", "stochastic"}, default="auto"
+        "gradient" climbs the exact likelihood; "pursuit" adds one unit after the other (projection pursuit; fast, any
+        number of units, and it may find fewer than `n_hidden`); "stochastic" follows sampled gradients (persistent
+        contrastive divergence, begun by a pursuit), for hundreds of units.  "auto" is "gradient" where at most 2^16
+        states are to be summed, "stochastic" above.
+    optimizer : {"adam", "momentum"}, default="adam"
+        Of the gradient: Adam on batches of rows, then L-BFGS; or plain ascent with momentum, all rows at every step,
+        for `max_iter` steps, as in the paper.
+    n_epochs : int or None
+        Passes over the rows in batches (Adam and "stochastic"); None takes 100.
+    batch_size : int or None
+        Rows in a batch; None chooses.
+    learning_rate : float or None
+        Step size at the start; it falls along a cosine.  None takes 0.05 (Adam), 0.02 (stochastic) or 0.1 (momentum).
+    momentum : float, default=0.9
+        Share of the last step that is taken again, with ``optimizer="momentum"``.
+    validation_fraction : float, default=0.1
+        Share of the rows that is held out of the gradient, to stop when they gain no more; 0 learns from all rows.
+        The paper's ``optimizer="momentum"``, pursuit and "stochastic" always learn from all.
+    weight_decay : float, default=0.0
+        Pull of the weights towards 0 ("stochastic" only).
+    max_active : int or None
+        Sum over the hidden states with at most so many active units only (the paper's section 3.0.1), for the
+        gradient; None sums over all.
+    refit_biases : bool, default=True
+        After a pursuit alone, refit the biases to the machine's own likelihood where it can be summed; False leaves
+        those of the paper, which treat units as independent.
+    n_chains, n_sweeps : int
+        Parallel chains of "stochastic", and their sweeps for each step.
+    annealing_chains, annealing_steps : int
+        Chains and temperatures of the estimate of log Z, where it cannot be summed.
+    random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize
+        As everywhere.  `max_iter` and `tol` are those of L-BFGS, or of the momentum.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_hidden, n_columns)
+        Weights w, for inputs of -1 and +1.
+    hidden_bias_ : ndarray of shape (n_hidden,)
+        theta.
+    input_bias_ : ndarray of shape (n_columns,)
+        b; zeros without `input_bias`.
+    log_partition_ : float
+        log Z.
+    log_partition_error_ : float
+        Its standard error; 0 when exact.
+    log_partition_effective_ : float
+        Share of the annealed chains that count; 1 when exact.
+    history_, n_iter_, converged_, stop_reason_, n_features_in_, feature_names_in_
+        As everywhere.  `history_` has the objective of every pass: the log-likelihood of the held-out rows, scaled up
+        to all rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentbits import CombinationMachine
+    >>> rng = np.random.default_rng(0)
+    >>> causes = rng.random((400, 2)) < 0.5
+    >>> X = np.repeat(causes, 3, axis=1) ^ (rng.random((400, 6)) < 0.05)
+    >>> m = CombinationMachine(2, random_state=0).fit(X)
+    >>> m.complete([[1, 1, np.nan, 0, 0, np.nan]]).round().tolist()
+    [[1.0, 1.0, 1.0, 0.0, 0.0, 0.0]]
+    >>> m.log_partition_error_
+    0.0
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LatentModel._parameter_constraints,
+        "n_hidden": [Interval(Integral, 1, None, closed="left")],
+        "kind": [StrOptions({"binary", "real"})],
+        "input_bias": ["boolean"],
+        "learner": [StrOptions({"auto", *machines.LEARNERS})],
+        "optimizer": [StrOptions({"adam", "momentum"})],
+        "n_epochs": [Interval(Integral, 1, None, closed="left"), None],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+        "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
+        "momentum": [Interval(Real, 0, 1, closed="left")],
+        "validation_fraction": [Interval(Real, 0, 1, closed="left")],
+        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "max_active": [Interval(Integral, 1, None, closed="left"), None],
+        "refit_biases": ["boolean"],
+        "n_chains": [Interval(Integral, 1, None, closed="left")],
+        "n_sweeps": [Interval(Integral, 1, None, closed="left")],
+        "annealing_chains": [Interval(Integral, 2, None, closed="left")],
+        "annealing_steps": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    components_: np.ndarray
+    hidden_bias_: np.ndarray
+    input_bias_: np.ndarray
+    log_partition_: float
+    log_partition_error_: float
+    log_partition_effective_: float
+
+    _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {
+        "log_partition_error": (0, np.inf),
+        "log_partition_effective": (0, 1),
+    }
+
+    def __init__(
+        self,
+        n_hidden: int = 8,
+        *,
+        kind: str = "binary",
+        input_bias: bool = True,
+        learner: str = "auto",
+        optimizer: str = "adam",
+        n_epochs: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        momentum: float = 0.9,
+        validation_fraction: float = 0.1,
+        weight_decay: float = 0.0,
+        max_active: int | None = None,
+        refit_biases: bool = True,
+        n_chains: int = 500,
+        n_sweeps: int = 1,
+        annealing_chains: int = 512,
+        annealing_steps: int = 2000,
+        random_state: Any = None,
+        n_init: int = 1,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        tol: float = 1e-6,
+        verbose: int = 0,
+        dtype: Any = "float32",
+        binarize: float | None = None,
+    ) -> None:
+        self.n_hidden = n_hidden
+        self.kind = kind
+        self.input_bias = input_bias
+        self.learner = learner
+        self.optimizer = optimizer
+        self.n_epochs = n_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.momentum = momentum
+        self.validation_fraction = validation_fraction
+        self.weight_decay = weight_decay
+        self.max_active = max_active
+        self.refit_biases = refit_biases
+        self.n_chains = n_chains
+        self.n_sweeps = n_sweeps
+        self.annealing_chains = annealing_chains
+        self.annealing_steps = annealing_steps
+        super().__init__(
+            random_state=random_state,
+            n_init=n_init,
+            max_iter=max_iter,
+            max_time=max_time,
+            tol=tol,
+            verbose=verbose,
+            dtype=dtype,
+            binarize=binarize,
+        )
+
+    @classmethod
+    def from_parameters(
+        cls,
+        components: Any,
+        hidden_bias: Any,
+        input_bias: Any = None,
+        *,
+        random_state: Any = None,
+        **settings: Any,
+    ) -> Self:
+        """A machine with given parameters: for a known truth, or weights learned elsewhere.
+
+        Parameters
+        ----------
+        components : array-like of shape (n_hidden, n_columns)
+            Weights, for inputs of -1 and +1.
+        hidden_bias : array-like of shape (n_hidden,)
+        input_bias : array-like of shape (n_columns,) or None
+            None is 0.
+        random_state : int, RandomState or None
+            Seed of the estimate of log Z, where it cannot be summed.
+        **settings
+            Arguments of the constructor, such as ``kind="real"``.
+
+        Examples
+        --------
+        >>> from latentbits import CombinationMachine
+        >>> m = CombinationMachine.from_parameters([[1.0, -1.0]], [0.0])
+        >>> m.score_samples([[1, 0], [0, 1]]).round(3).tolist()
+        [-0.649, -2.649]
+        """
+        weights = np.atleast_2d(np.asarray(components, np.float64))
+        m, d = weights.shape
+        theta = np.asarray(hidden_bias, np.float64)
+        bias = np.zeros(d) if input_bias is None else np.asarray(input_bias, np.float64)
+        for name, values, shape in (("hidden_bias", theta, (m,)), ("input_bias", bias, (d,))):
+            if values.shape != shape:
+                raise ValueError(
+                    f"{name} must have shape {shape}, as components have {weights.shape}; got {values.shape}"
+                )
+        if not all(np.isfinite(values).all() for values in (weights, theta, bias)):
+            raise ValueError("components, hidden_bias and input_bias must be finite")
+        machine = cls(m, input_bias=input_bias is not None, **settings)
+        machine._validate_params()
+        machine.n_features_in_ = d
+        machine.params_ = machine._known(weights, theta, bias, random_state)
+        machine.history_, machine.n_iter_ = np.zeros(0), 0
+        machine.converged_, machine.stop_reason_ = True, "given"
+        machine._expose()
+        machine._warn_of_few_chains()
+        return machine
+
+    def estimate_log_partition(self, n_chains: int = 2048, n_steps: int = 10000, random_state: Any = None) -> Self:
+        """Estimate log Z anew, with more chains or temperatures; where it can be summed, it is.
+
+        Parameters
+        ----------
+        n_chains, n_steps : int
+            Chains and temperatures of annealed importance sampling.
+        random_state : int, RandomState or None
+            Seed.
+
+        Returns
+        -------
+        self
+        """
+        self._fitted()
+        p = self.params_
+        self.params_ = self._known(p.weights, p.hidden_bias, p.input_bias, random_state, n_chains, n_steps)
+        self._expose()
+        self._warn_of_few_chains()
+        return self
+
+    def _known(
+        self,
+        weights: np.ndarray,
+        hidden_bias: np.ndarray,
+        input_bias: np.ndarray,
+        random_state: Any,
+        n_chains: int | None = None,
+        n_steps: int | None = None,
+    ) -> Params:
+        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        with double():
+            unknown = [jnp.asarray(x) for x in (0.0, 0.0, 1.0)]
+            params = Params(*(jnp.asarray(x) for x in (weights, hidden_bias, input_bias)), *unknown)
+            known = machines.know(
+                UNITS[self.kind],
+                seed_key(seed, "log Z"),
+                params,
+                int(n_chains or self.annealing_chains),
+                int(n_steps or self.annealing_steps),
+            )
+        return to_numpy(known)
+
+    # ---------------------------------------------------------------- inside
+
+    def _learner(self) -> str:
+        """`learner` with "auto" decided."""
+        n_states = n_enumerated(UNITS[self.kind], int(self.n_hidden), self.n_features_in_)
+        if self.learner == "auto":
+            return "gradient" if n_states <= EXACT or self.max_active is not None else "stochastic"
+        if "gradient" in self.learner and self.max_active is None and n_states > machines.most_enumerated() + 2:
+            raise ValueError(
+                f"learner={self.learner!r} sums 2^{n_states} states at every step, which is too many: use "
+                "learner='stochastic', or max_active to sum over few active units only"
+            )
+        return self.learner
+
+    def _model(self) -> Model:
+        learner = self._learner()
+        stochastic = learner == "stochastic"
+        n_states = n_enumerated(UNITS[self.kind], int(self.n_hidden), self.n_features_in_)
+        # where a step's sum over states is dear, more rows share it
+        batch = 100 if stochastic else round(100 * 2 ** (max(0, n_states - 12) / 2))
+        rate = 0.1 if self.optimizer == "momentum" else 0.02 if stochastic else 0.05
+        return machines.model(
+            int(self.n_hidden),
+            self.kind,
+            input_bias=bool(self.input_bias),
+            learner=learner,
+            optimizer=self.optimizer,
+            n_epochs=int(self.n_epochs or 100),
+            batch_size=int(self.batch_size or batch),
+            learning_rate=float(self.learning_rate or rate),
+            inertia=float(self.momentum),
+            held_out=float(self.validation_fraction),
+            max_active=None if self.max_active is None else int(self.max_active),
+            weight_decay=float(self.weight_decay),
+            refit_biases=bool(self.refit_biases)
+            and machines.is_exact(UNITS[self.kind], self.n_hidden, self.n_features_in_),
+            n_chains=int(self.n_chains),
+            n_sweeps=int(self.n_sweeps),
+            annealing_chains=int(self.annealing_chains),
+            annealing_steps=int(self.annealing_steps),
+        )
+
+    @property
+    def _sample_dtype(self) -> Any:  # type: ignore[override]
+        return np.float64 if self.kind == "real" else np.uint8
+
+    def _open(self, X: Any, *, reset: bool) -> Engine:
+        engine = open_rows(self, X, reset=reset, binarize=self.binarize, real=self.kind == "real")
+        if reset and isinstance(engine, MemoryEngine):
+            # batches and held-out rows are cut by row number: a table sorted by kind would make each of one kind
+            engine = MemoryEngine(engine.table[np.random.default_rng(0).permutation(len(engine.table))])
+        return engine
+
+    def _expose(self) -> None:
+        p = self.params_
+        self.components_, self.hidden_bias_, self.input_bias_ = p.weights, p.hidden_bias, p.input_bias
+        self.log_partition_ = float(p.log_partition)
+        self.log_partition_error_ = float(p.log_partition_error)
+        self.log_partition_effective_ = float(p.log_partition_effective)
+        self._n_features_out = len(self.hidden_bias_)
+
+    def _finish(self, engine: Engine, result: FitResult) -> None:
+        self._warn_of_few_chains()
+
+    def _warn_of_few_chains(self) -> None:
+        if self.log_partition_effective_ < FEW_EFFECTIVE:
+            warnings.warn(
+                f"log_partition_ is not to be trusted: only {100 * self.log_partition_effective_:.1f} % of the "
+                "annealed chains count in it; call estimate_log_partition with more steps",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _shapes(self) -> dict[str, tuple[int | None, ...]]:
+        m, d = len(self.params_.hidden_bias), self.n_features_in_  # a pursuit may find fewer than n_hidden units
+        scalars = ("log_partition", "log_partition_error", "log_partition_effective")
+        return {"weights": (m, d), "hidden_bias": (m,), "input_bias": (d,), **dict.fromkeys(scalars, ())}

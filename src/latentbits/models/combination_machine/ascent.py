@@ -1,0 +1,312 @@
+"""Learning by ascent of the log-likelihood (Freund & Haussler 1994, section 3.0.1).
+
+    log-likelihood = sum_x log_weight(x) - N log Z                                              (3.1)
+    d / d theta_i  = sum_x P(h_i = 1 | x)     - N E[h_i]                                        (3.5), (3.8)
+    d / d w_ij     = sum_x P(h_i = 1 | x) x_j - N E[h_i x_j]                                    (3.6), (3.9)
+    d / d b_j      = sum_x x_j                - N E[x_j]
+
+The clamped part is a sum over rows; the other is no sum over rows but over states, so `prepare` has it: exact
+(`partition.py`) or over the states with few active units (`truncation.py`).  Three ways up: the paper's momentum, Adam
+on small batches (which leaves poor optima more easily), and L-BFGS (which ends at the top).
+
+Some rows, every tenth by default, are held out: their log-likelihood is the objective, and says when to stop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Int, UInt32
+
+from latentbits.core import lbfgs
+from latentbits.core.batch import Batch
+from latentbits.core.model import Progress, Stage
+from latentbits.core.tree import sum_rows
+from latentbits.models.combination_machine import holes
+from latentbits.models.combination_machine.machine import Machine, Params, Units, hidden_field
+from latentbits.models.combination_machine.partition import exact_moments, n_enumerated
+from latentbits.models.combination_machine.truncation import sparse_moments
+
+__all__ = [
+    "Epochs",
+    "Learned",
+    "Shared",
+    "Stats",
+    "adam",
+    "best_epoch",
+    "climb",
+    "e_step",
+    "falling",
+    "gradient",
+    "inputs_of",
+    "machine_of",
+    "momentum",
+    "moved",
+    "objective",
+]
+
+PATIENCE = 15  # passes without a gain that end a climb; a line search takes back at most a few in a row
+SINGLE = 14  # from so many enumerated units on, sums over states are in float32: 1e-6 of log Z for half of the time
+
+
+class Shared(eqx.Module):
+    """log Z and its gradient, for a whole pass."""
+
+    log_z: Float[Array, ""]
+    expected: Machine | None
+
+
+class Stats(eqx.Module):
+    """Sums over rows; `held_out` rows count nowhere else.
+
+    Attributes
+    ----------
+    log_weight, held_out
+        Sums of log p(x) + log Z (see `sum_rows`).
+    clamped
+        Sums of P(h_i = 1 | x) x_j, P(h_i = 1 | x) and x_j.
+    """
+
+    n_rows: Float[Array, ""]
+    n_held_out: Float[Array, ""]
+    log_weight: Float[Array, "2"]
+    held_out: Float[Array, "2"]
+    clamped: Machine
+
+    @property
+    def n_learned(self) -> Float[Array, ""]:
+        """Number of rows that are learned from."""
+        return self.n_rows - self.n_held_out
+
+
+def inputs_of(units: Units, batch: Batch) -> Float[Array, "rows inputs"]:
+    """The rows as the machine sees them: bits become -1 and +1; what is missing, 0."""
+    return 2 * batch.values - batch.mask if units.name == "binary" else batch.values
+
+
+def _is_held_out(rows: UInt32[Array, " rows"], share: float) -> Array:
+    """A fixed choice of rows by their global number, spread evenly (multiples of the golden ratio)."""
+    return rows * np.uint32(2654435769) < np.uint32(share * 2**32)
+
+
+@cache
+def e_step(units: Units, held_out: float) -> Callable[..., tuple[Stats, None]]:
+    """The clamped half of the gradient; missing inputs are summed out (`holes.py`)."""
+
+    def step(params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
+        x = inputs_of(units, batch)
+        out = batch.weight * _is_held_out(batch.rows, held_out)
+        learned = batch.weight - out
+        if batch.observed is None:
+            field = hidden_field(params, x)
+            log_weight = x @ params.input_bias + jnp.sum(units.base(x), 1) + jnp.sum(jax.nn.softplus(field), 1)
+            on = jax.nn.sigmoid(field) * learned[:, None]
+            clamped = Machine(on.T @ x, on.sum(0), learned @ x)
+        else:
+            log_weight, clamped = holes.moments(units, params, batch.keys, x, batch.observed, learned)
+        stats = Stats(
+            n_rows=batch.weight.sum(),
+            n_held_out=out.sum(),
+            log_weight=sum_rows(learned, log_weight),
+            held_out=sum_rows(out, log_weight),
+            clamped=clamped,
+        )
+        return stats, None
+
+    return step
+
+
+@cache
+def _sums(units: Units, max_active: int | None) -> Callable[..., Shared]:
+    """`prepare` of a stage that climbs: log Z and the expectations under the machine."""
+
+    def prepare(params: Params, state: Any, progress: Progress | None) -> Shared:
+        machine = machine_of(params)
+        if max_active is not None:
+            return Shared(*sparse_moments(units, machine, max_active)[:2])
+        single = n_enumerated(units, *params.weights.shape) >= SINGLE
+        return Shared(*exact_moments(units, machine, jnp.float32 if single else jnp.float64))
+
+    return prepare
+
+
+def objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
+    """Log-likelihood of the held-out rows, as if they were all; of all rows where none is held out."""
+    learned = stats.log_weight.sum() - stats.n_learned * shared.log_z
+    held_out = stats.held_out.sum() - stats.n_held_out * shared.log_z
+    scaled = held_out * stats.n_rows / jnp.maximum(stats.n_held_out, 1)
+    return jnp.where(stats.n_held_out > 0, scaled, learned)
+
+
+def gradient(shared: Shared, stats: Stats, learned: Machine) -> Machine:
+    """Of the log-likelihood per row; 0 for what is not to be learned."""
+    assert shared.expected is not None
+    n = jnp.maximum(stats.n_learned, 1)
+    return jax.tree.map(lambda clamped, free, on: on * (clamped / n - free), stats.clamped, shared.expected, learned)
+
+
+def moved(params: Params, machine: Machine) -> Params:
+    """The parameters with another machine's; log Z is unknown until the end of learning."""
+    known = (params.log_partition, params.log_partition_error, params.log_partition_effective)
+    return Params(machine.weights, machine.hidden_bias, machine.input_bias, *known)
+
+
+def machine_of(params: Params) -> Machine:
+    return Machine(params.weights, params.hidden_bias, params.input_bias)
+
+
+class Learned(NamedTuple):
+    """Which parameters a stage moves."""
+
+    weights: bool = True
+    input_bias: bool = True
+
+    def mask(self) -> Machine:
+        """1 for those, 0 for the others."""
+        return Machine(*(jnp.asarray(float(x)) for x in (self.weights, True, self.input_bias)))  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- the paper's: momentum
+
+
+@cache
+def momentum(units: Units, learned: Learned, rate: float, inertia: float, max_active: int | None) -> Stage:
+    """Plain ascent with a momentum term, all rows at every step, for exactly `max_iter` steps."""
+    optimiser = optax.sgd(rate, momentum=inertia)
+
+    def start(params: Params) -> Any:
+        return optimiser.init(machine_of(params))
+
+    def update(state: Any, params: Params, shared: Shared, stats: Stats, progress: Progress) -> tuple[Any, Params]:
+        downhill = jax.tree.map(jnp.negative, gradient(shared, stats, learned.mask()))
+        change, state = optimiser.update(downhill, state)
+        return state, moved(params, optax.apply_updates(machine_of(params), change))
+
+    return Stage(
+        "momentum",
+        {"prepare": _sums(units, max_active), "e_step": e_step(units, 0.0), "start": start, "update": update},
+        tol=-np.inf,
+    )
+
+
+# ---------------------------------------------------------------- Adam on small batches
+
+
+class Epochs(eqx.Module):
+    """The optimiser, and the best machine so far by the held-out rows.
+
+    The held-out rows of an epoch are evaluated batch by batch while the machine moves; what is kept is the machine at
+    the epoch's end.
+    """
+
+    optimiser: Any
+    epoch: Int[Array, ""]
+    held_out: Float[Array, ""]
+    n_held_out: Float[Array, ""]
+    best_value: Float[Array, ""]
+    best: Params
+
+
+def first_epoch(optimiser: Any, params: Params) -> Epochs:
+    """Before the first batch."""
+    zero = jnp.zeros(())
+    return Epochs(optimiser, jnp.asarray(0, jnp.int32), zero, zero, jnp.asarray(-jnp.inf), params)
+
+
+def _settled(state: Epochs, params: Params) -> Epochs:
+    """An epoch is over: keep its machine if it is the best so far."""
+    value = jnp.where(state.n_held_out > 0, state.held_out / jnp.maximum(state.n_held_out, 1), jnp.inf)
+    better = value >= state.best_value
+    best = jax.tree.map(lambda new, old: jnp.where(better, new, old), params, state.best)
+    zero = jnp.zeros_like(value)
+    return Epochs(state.optimiser, state.epoch + 1, zero, zero, jnp.maximum(value, state.best_value), best)
+
+
+def best_epoch(params: Params, state: Epochs) -> Params:
+    """The best machine of a stage that is over."""
+    return _settled(state, params).best
+
+
+def falling(rate: float, progress: Progress) -> Float[Array, ""]:
+    """A step size that falls along a cosine to a fiftieth."""
+    return rate * (0.02 + 0.49 * (1 + jnp.cos(jnp.pi * progress.fraction)))
+
+
+@cache
+def adam(
+    units: Units,
+    learned: Learned,
+    rate: float,
+    n_epochs: int,
+    batch_size: int,
+    held_out: float,
+    max_active: int | None,
+) -> Stage:
+    """Adam on batches of rows, with the exact expectations under the machine at every step."""
+    optimiser = optax.scale_by_adam()
+
+    def start(params: Params) -> Epochs:
+        return first_epoch(optimiser.init(machine_of(params)), params)
+
+    def update(
+        state: Epochs, params: Params, shared: Shared, stats: Stats, progress: Progress
+    ) -> tuple[Epochs, Params]:
+        over = progress.iteration > state.epoch
+        state = jax.tree.map(lambda a, b: jnp.where(over, a, b), _settled(state, params), state)
+        told = stats.held_out.sum() - stats.n_held_out * shared.log_z
+        change, inner = optimiser.update(gradient(shared, stats, learned.mask()), state.optimiser)
+        step = falling(rate, progress)
+        machine = jax.tree.map(lambda p, c: p + step * c, machine_of(params), change)
+        state = eqx.tree_at(
+            lambda s: (s.optimiser, s.held_out, s.n_held_out),
+            state,
+            (inner, state.held_out + told, state.n_held_out + stats.n_held_out),
+        )
+        return state, moved(params, machine)
+
+    return Stage(
+        "Adam",
+        {"prepare": _sums(units, max_active), "e_step": e_step(units, held_out), "start": start, "update": update},
+        max_iter=n_epochs,
+        tol=-np.inf,
+        rows_per_update=batch_size,
+    )
+
+
+# ---------------------------------------------------------------- L-BFGS
+
+
+@cache
+def climb(units: Units, learned: Learned, held_out: float, max_active: int | None, name: str = "L-BFGS") -> Stage:
+    """L-BFGS on all rows until the held-out ones gain no more."""
+
+    def start(params: Params) -> lbfgs.LBFGS:
+        return lbfgs.start(ravel_pytree(machine_of(params))[0])
+
+    def update(
+        state: lbfgs.LBFGS, params: Params, shared: Shared, stats: Stats, progress: Progress
+    ) -> tuple[lbfgs.LBFGS, Params]:
+        point, unravel = ravel_pytree(machine_of(params))
+        n = jnp.maximum(stats.n_learned, 1)
+        value = stats.log_weight.sum() / n - shared.log_z
+        slope = ravel_pytree(gradient(shared, stats, learned.mask()))[0]
+        state, ahead = lbfgs.advance(state, point, value, slope)
+        return state, moved(params, unravel(ahead))
+
+    def begin(key: Array, params: Params, state: Any) -> Params:
+        return best_epoch(params, state) if isinstance(state, Epochs) else params
+
+    return Stage(
+        name,
+        {"prepare": _sums(units, max_active), "e_step": e_step(units, held_out), "start": start, "update": update},
+        begin=begin,
+        patience=PATIENCE,
+    )

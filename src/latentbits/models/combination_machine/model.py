@@ -1,0 +1,295 @@
+"""The influence combination machine (Freund & Haussler 1994), a restricted Boltzmann machine that knows its likelihood.
+
+    p(x) = exp(b . x) prod_i (1 + exp(w_i . x + theta_i)) / Z                      (2.4), (2.6) for real inputs
+
+`machine.py` has the equations of section 2 and the paper's misprints.  Where the 2^m hidden states (or the 2^n inputs,
+if fewer) can be counted, log Z, gradients, samples, marginals and conditionals are exact; beyond, they are estimates
+with a standard error.  What is where:
+
+    log Z and its gradient            partition.py     (2.2), (2.7), (3.4)-(3.9)
+    few active units, largest terms   truncation.py    sections 3.0.1 and 3.1
+    gradient ascent                   ascent.py        (3.1)-(3.9)
+    projection pursuit                pursuit.py       (3.10)-(3.15), section 3.5
+    persistent chains                 stochastic.py    beyond 2^m
+    annealed log Z                    annealing.py     beyond 2^m
+    missing inputs                    holes.py         a mixture of 2^m products: marginals and conditionals
+    samples                           draws.py
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from latentbits.core.batch import Batch
+from latentbits.core.model import LogLikelihood, Model, Progress, Stage, Summary
+from latentbits.core.tree import cast, rows_in
+from latentbits.models.combination_machine import ascent, draws, holes, pursuit, stochastic
+from latentbits.models.combination_machine.annealing import Annealed, annealed_log_partition, fit_base
+from latentbits.models.combination_machine.ascent import Learned, Shared, inputs_of, machine_of
+from latentbits.models.combination_machine.machine import (
+    UNITS,
+    Machine,
+    Params,
+    Units,
+    hidden_field,
+    input_field,
+    log_weight,
+)
+from latentbits.models.combination_machine.partition import exact_log_partition, n_enumerated
+
+__all__ = ["LEARNERS", "Posterior", "is_exact", "know", "model", "most_enumerated"]
+
+LEARNERS = ("pursuit", "gradient", "pursuit+gradient", "stochastic")
+START = 0.8  # length of a weight vector at the start of an ascent; random, so that units differ
+SWEEPS = 1000  # of the chains that draw rows of a machine whose states cannot be counted
+DOUBLE = 20  # up to so many enumerated units the final log Z is summed in float64
+
+
+class Posterior(eqx.Module):
+    """P(h_i = 1 | observed inputs), and the most probable hidden state (where inputs are missing, a local maximum)."""
+
+    mean: Float[Array, "rows hidden"]
+    mode: Float[Array, "rows hidden"]
+
+
+def most_enumerated() -> int:
+    """log2 of the most states that are summed one by one on this device: about a second for 64 inputs."""
+    return 30 if jax.default_backend() == "gpu" else 22
+
+
+def is_exact(units: Units, n_hidden: int, n_inputs: int) -> bool:
+    """Whether the partition function of such a machine is summed rather than estimated."""
+    return n_enumerated(units, n_hidden, n_inputs) <= most_enumerated()
+
+
+@cache
+def _exact_log_z(units: Units, dtype: Any) -> Any:
+    return jax.jit(lambda machine: exact_log_partition(units, machine, dtype))
+
+
+@cache
+def _annealed_log_z(units: Units, n_chains: int, n_steps: int) -> Any:
+    def estimate(machine: Machine, key: Key[Array, ""], rows: Float[Array, "rows inputs"] | None) -> Annealed:
+        fit_key, key = jax.random.split(key)
+        base = None if rows is None else fit_base(units, fit_key, rows)
+        return annealed_log_partition(units, machine, key, base, n_chains, n_steps)
+
+    return jax.jit(estimate)
+
+
+def know(
+    units: Units,
+    key: Key[Array, ""],
+    params: Params,
+    n_chains: int,
+    n_steps: int,
+    rows: Float[Array, "rows inputs"] | None = None,
+) -> Params:
+    """The parameters with their log Z: summed where the states can be counted, annealed elsewhere.
+
+    Parameters
+    ----------
+    rows
+        Rows that resemble the machine's, near which the annealed chains begin; None looks for some.
+    """
+    machine = machine_of(params)
+    m, d = machine.weights.shape
+    if is_exact(units, m, d):
+        dtype = np.dtype(np.float64 if n_enumerated(units, m, d) <= DOUBLE else np.float32)
+        log_z, error, effective = _exact_log_z(units, dtype)(machine), jnp.zeros(()), jnp.ones(())
+    else:
+        single = np.dtype(np.float32)
+        with rows_in(single):
+            found = _annealed_log_z(units, n_chains, n_steps)(
+                cast(machine, single), key, None if rows is None else rows.astype(single)
+            )
+        log_z, error, effective = found.value, found.error, found.effective
+    return Params(
+        machine.weights,
+        machine.hidden_bias,
+        machine.input_bias,
+        *(jnp.asarray(x, jnp.float64) for x in (log_z, error, effective)),
+    )
+
+
+# ---------------------------------------------------------------- use
+
+
+def _known(params: Params, state: Any, progress: Progress | None) -> Shared:
+    return Shared(params.log_partition, None)
+
+
+def _stay(state: Any, params: Params, shared: Shared, stats: ascent.Stats, progress: Progress) -> tuple[Any, Params]:
+    return state, params
+
+
+def _mode(units: Units, machine: Machine, x: Array, observed: Array, h: Array) -> Array:
+    """The most probable hidden state given the observed inputs: from h upwards by the best single flips."""
+    field = hidden_field(machine, x)  # missing inputs are 0
+    missing = 1 - observed
+
+    def value(h: Array) -> Array:
+        return jnp.sum(h * field, 1) + jnp.sum(missing * units.log_sum(input_field(machine, h)), 1)
+
+    def flip(i: Array, h: Array) -> Array:
+        other = h.at[:, i % h.shape[1]].set(1 - h[:, i % h.shape[1]])
+        return jnp.where((value(other) > value(h))[:, None], other, h)
+
+    return jax.lax.fori_loop(0, 3 * h.shape[1], flip, h)
+
+
+@cache
+def model(
+    n_hidden: int,
+    kind: str = "binary",
+    *,
+    input_bias: bool = True,
+    learner: str = "gradient",
+    optimizer: str = "adam",
+    n_epochs: int = 100,
+    batch_size: int = 100,
+    learning_rate: float = 0.05,
+    inertia: float = 0.9,
+    held_out: float = 0.1,
+    max_active: int | None = None,
+    weight_decay: float = 0.0,
+    refit_biases: bool = True,
+    n_chains: int = 500,
+    n_sweeps: int = 1,
+    annealing_chains: int = 512,
+    annealing_steps: int = 2000,
+) -> Model:
+    """A combination machine.
+
+    Parameters
+    ----------
+    n_hidden
+        Number of hidden units, m.
+    kind
+        "binary" inputs (2.1-2.4) or "real" ones (2.5-2.8).
+    input_bias
+        Whether inputs have biases b of their own (the paper's have none).
+    learner
+        "pursuit" (section 3.5), "gradient" (3.0.1), one after the other, or "stochastic".
+    optimizer
+        Of the gradient: "adam" on batches and then L-BFGS, or "momentum" as in the paper.
+    held_out
+        Share of the rows by which a climb is stopped.
+    max_active
+        Sum over the states with so many active units only (section 3.0.1); None sums over all.
+    """
+    units = UNITS[kind]
+    learned = Learned(weights=True, input_bias=input_bias)
+    pursues = "pursuit" in learner or learner == "stochastic"
+
+    def init(key: Key[Array, ""], summary: Summary) -> Params:
+        d = len(summary.mean)
+        if kind == "binary":
+            share = (summary.mean * summary.observed + 0.5) / (summary.observed + 1)
+            bias = 0.5 * (jnp.log(share) - jnp.log1p(-share))  # half the log-odds
+        else:
+            bias = summary.mean
+        weights = jnp.zeros((n_hidden, d)) if pursues else START * jax.random.normal(key, (n_hidden, d)) / np.sqrt(d)
+        unknown = jnp.zeros(())
+        return Params(
+            weights, jnp.zeros(n_hidden), bias if input_bias else jnp.zeros(d), unknown, unknown, jnp.ones(())
+        )
+
+    def woken(key: Key[Array, ""], params: Params, state: Any) -> Params:
+        """Units that the pursuit did not find start small and random, so that they can learn."""
+        idle = ~jnp.any(params.weights != 0, axis=1, keepdims=True)
+        noise = START * jax.random.normal(key, params.weights.shape) / np.sqrt(params.weights.shape[1])
+        return eqx.tree_at(lambda p: p.weights, params, jnp.where(idle, noise, params.weights))
+
+    def known(key: Key[Array, ""], params: Params, state: Any) -> Params:
+        rows = None
+        if isinstance(state, stochastic.Persistent):
+            params, rows = stochastic.averaged(params, state), state.chains
+        if learner == "pursuit":  # what was not found is no unit
+            found = np.any(np.asarray(params.weights) != 0, axis=1)
+            params = eqx.tree_at(
+                lambda p: (p.weights, p.hidden_bias), params, (params.weights[found], params.hidden_bias[found])
+            )
+        return know(units, key, params, annealing_chains, annealing_steps, rows)
+
+    stages: list[Stage] = []
+    if pursues:
+        stages.append(pursuit.stage(n_hidden, units, input_bias))
+        if learner == "pursuit" and refit_biases:
+            biases = Learned(weights=False, input_bias=input_bias)
+            stages.append(ascent.climb(units, biases, 0.0, max_active, "biases"))
+    if "gradient" in learner:
+        if optimizer == "adam":
+            stages.append(ascent.adam(units, learned, learning_rate, n_epochs, batch_size, held_out, max_active))
+            stages.append(ascent.climb(units, learned, held_out, max_active))
+        else:
+            stages.append(ascent.momentum(units, learned, learning_rate, inertia, max_active))
+    if learner == "stochastic":
+        stages.append(
+            stochastic.persistent(units, learned, learning_rate, weight_decay, n_epochs, batch_size, n_chains, n_sweeps)
+        )
+    if pursues and len(stages) > 1 and learner != "pursuit":
+        stages[1] = stages[1]._replace(begin=woken)
+    stages.append(Stage("log Z", begin=known, max_iter=0))
+
+    def conditional(params: Params, batch: Batch) -> holes.Conditional:
+        return holes.conditional(units, machine_of(params), batch.keys, inputs_of(units, batch), batch.observed)
+
+    def log_likelihood(params: Params, shared: Shared, batch: Batch) -> LogLikelihood:
+        if batch.observed is None:
+            log_sum, error = log_weight(units, params, inputs_of(units, batch)), 0.0
+        else:
+            log_sum, error = holes.log_sums(
+                units, machine_of(params), batch.keys, inputs_of(units, batch), batch.observed
+            )
+        value = log_sum - shared.log_z
+        return LogLikelihood(value, jnp.zeros_like(value) + error, params.log_partition_error)
+
+    def infer(params: Params, shared: Shared, batch: Batch) -> Posterior:
+        x = inputs_of(units, batch)
+        if batch.observed is None:
+            field = hidden_field(params, x)
+            return Posterior(jax.nn.sigmoid(field), (field > 0).astype(field.dtype))
+        mean = conditional(params, batch).hidden
+        guess = (mean > 0.5).astype(mean.dtype)
+        return Posterior(mean, _mode(units, params, x, batch.observed, guess))
+
+    def face(x: Float[Array, "rows inputs"]) -> Float[Array, "rows inputs"]:
+        return 0.5 * (1 + x) if kind == "binary" else x
+
+    def decode(params: Params, latents: Float[Array, "rows hidden"]) -> Float[Array, "rows inputs"]:
+        return face(units.mean(input_field(params, latents)))
+
+    def complete(params: Params, shared: Shared, batch: Batch) -> Float[Array, "rows inputs"]:
+        if batch.observed is None:
+            return batch.values
+        return face(conditional(params, batch).inputs)
+
+    def sample(params: Params, shared: Shared, keys: Key[Array, " rows"]) -> Float[Array, "rows inputs"]:
+        machine = machine_of(params)
+        if n_enumerated(units, *machine.weights.shape) <= DOUBLE:
+            return face(draws.ancestral(units, machine, keys))
+        return face(draws.by_chains(units, machine, keys, SWEEPS))
+
+    return Model(
+        name="combination machine",
+        init=init,
+        prepare=_known,
+        e_step=ascent.e_step(units, 0.0),
+        update=_stay,
+        objective=ascent.objective,
+        log_likelihood=log_likelihood,
+        infer=infer,
+        decode=decode,
+        complete=complete,
+        sample=sample,
+        row_floats=lambda n_columns: 3 * n_columns + 4 * n_hidden + 2 * 2 ** min(n_hidden, holes.BLOCK),
+        stages=tuple(stages),
+    )

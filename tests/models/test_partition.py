@@ -60,7 +60,7 @@ def close(a, b, **tolerance):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Several blocks, tables and groups of inputs also for a few units."""
-    monkeypatch.setattr(partition, "CACHED", 7)
+    monkeypatch.setattr(partition, "CACHED", (7, 2))
     monkeypatch.setattr(partition, "FUSED", (3, 2))
     monkeypatch.setattr(partition, "REAL_UNITS", (4, 4))
     monkeypatch.setattr(partition, "GROUP", 3)

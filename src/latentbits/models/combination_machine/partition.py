@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -44,7 +44,7 @@ from latentbits.models.combination_machine.machine import BINARY, Machine, Units
 
 __all__ = ["exact_log_partition", "exact_moments", "n_enumerated"]
 
-CACHED = 15  # log2 of the numbers (states times inputs) in a block of a CPU; more are not faster, and leave its cache
+CACHED = 15, 6  # a CPU's block: log2 of the numbers (states times inputs) in its table, and units that run over it
 FUSED = 10, 10  # inner units in each of the two tables of a GPU's block
 REAL_UNITS = 12, 16  # inner units for real inputs: on a CPU, on a GPU
 GROUP = 128  # inputs in a product of (1 + q) / sqrt 2, which is between 2^-64 and 2^64
@@ -125,7 +125,7 @@ class _Sums(NamedTuple):
 
     top: Float[Array, ""]
     total: Float[Array, ""]
-    moments: Machine | tuple[()]
+    moments: Any
 
 
 Block = Callable[[Float[Array, " inputs"]], _Sums]  # of the inner units, given the field of the outer ones and b
@@ -216,37 +216,70 @@ def _inner(machine: Machine, n_inner: int) -> tuple[Float[Array, "inner inputs"]
 def _sum_cached(machine: Machine, dtype: np.dtype, with_moments: bool) -> _Sums:
     """Over blocks that stay in the cache of a CPU."""
     m, n = machine.weights.shape
-    n_inner = min(m, max(5, CACHED - max(1, n - 1).bit_length()))
-    return _add_up(_cached_block(*_inner(machine, n_inner), dtype, with_moments), machine, n_inner)
+    n_low = min(m, max(5, CACHED[0] - max(1, n - 1).bit_length()))
+    n_inner = min(m, n_low + CACHED[1])
+    return _add_up(_cached_block(*_inner(machine, n_inner), n_low, dtype, with_moments), machine, n_inner)
 
 
 def _cached_block(
-    weights: Float[Array, "inner inputs"], bias: Float[Array, " inner"], dtype: np.dtype, with_moments: bool
+    weights: Float[Array, "inner inputs"], bias: Float[Array, " inner"], n_low: int, dtype: np.dtype, with_moments: bool
 ) -> Block:
-    """States run along the last axis, the one a CPU takes several of at a time; E[h x] is a matrix product."""
-    wide = weights.dtype
-    states = _states(weights.shape[0], wide)
-    fields = (weights.T @ states.T).astype(dtype)
-    biases = states @ bias
-    table = jnp.concatenate([jnp.ones((len(states), 1), wide), states], 1).astype(dtype)
+    """A table of fields for the lower units, to which those of one state after the other of the higher ones are added.
 
-    def block(field: Float[Array, " inputs"]) -> _Sums:
-        a = field.astype(dtype)[:, None] + fields
+    States run along the last axis, the one a CPU takes several of at a time.  p tanh is summed over the higher units'
+    states where it is, and multiplied with the lower units' states only in the end.
+    """
+    wide = weights.dtype
+    n = weights.shape[1]
+    low, high = _states(n_low, wide), _states(weights.shape[0] - n_low, wide)
+    low_fields = (weights[:n_low].T @ low.T).astype(dtype)
+    high_fields = high @ weights[n_low:]
+    low_bias, high_bias = low @ bias[:n_low], high @ bias[n_low:]
+    groups = _n_groups(n), n // _n_groups(n), len(low)
+
+    def add(sums: _Sums, high: tuple[Array, Array]) -> tuple[_Sums, _Sums]:
+        """The sums so far for each state of the lower units, and the sums over them now (with another top)."""
+        a = high[0][:, None] + low_fields
         size = jnp.abs(a)
         q = jnp.exp(-2 * size)
-        grouped = (_n_groups(len(a)), -1, len(states))
-        logs = jnp.sum(size.reshape(grouped), 1) + jnp.log(jnp.prod(_factor(q).reshape(grouped), 1))
-        g = jnp.sum(logs, 0, wide) + biases + len(a) / 2 * np.log(2.0)
-        top = jnp.max(g)
+        logs = jnp.sum(size.reshape(groups), 1) + jnp.log(jnp.prod(_factor(q).reshape(groups), 1))
+        g = jnp.sum(logs, 0, wide) + low_bias + high[1]
+        top = jnp.maximum(sums.top, jnp.max(g))
         p = jnp.exp((g - top).astype(dtype))
+        share = jnp.exp(sums.top - top).astype(dtype)
+        total = share * sums.total + p
         if not with_moments:
-            return _Sums(top, jnp.sum(p, dtype=wide), ())
+            return _Sums(top, total, ()), _Sums(top, jnp.sum(p), ())
         x = jnp.sign(a) * (1 - q) / (1 + q)
-        both = (x @ (p[:, None] * table)).T.astype(wide)  # first row: without h
-        h = (p @ table).astype(wide)
-        return _Sums(top, h[0], Machine(both[1:], h[1:], both[0]))
+        return _Sums(top, total, share * sums.moments + p * x), _Sums(top, jnp.sum(p), x @ p)
+
+    def block(field: Float[Array, " inputs"]) -> _Sums:
+        none = jnp.zeros((n, len(low)), dtype) if with_moments else ()
+        start = _Sums(jnp.full((), -jnp.inf, wide), jnp.zeros(len(low), dtype), none)
+        by_low, by_high = lax.scan(add, start, ((high_fields + field).astype(dtype), high_bias))
+        top = by_low.top
+        share = jnp.exp(by_high.top - top)
+        high_p, low_p = share * by_high.total, by_low.total.astype(wide)
+        top = top + n / 2 * np.log(2.0)
+        if not with_moments:
+            return _Sums(top, jnp.sum(high_p), ())
+        high_x, low_x = share[:, None] * by_high.moments, by_low.moments.T.astype(wide)
+        return _Sums(top, jnp.sum(high_p), _join(low, low_p, low_x, high, high_p, high_x))
 
     return block
+
+
+def _join(
+    low: Float[Array, "low lower"],
+    low_p: Float[Array, " low"],
+    low_x: Float[Array, "low inputs"],
+    high: Float[Array, "high higher"],
+    high_p: Float[Array, " high"],
+    high_x: Float[Array, "high inputs"],
+) -> Machine:
+    """Sums weighted with h x, h and x from those with 1 and x for each state of the lower and of the higher units."""
+    both = jnp.concatenate([low.T @ low_x, high.T @ high_x])
+    return Machine(both, jnp.concatenate([low.T @ low_p, high.T @ high_p]), jnp.sum(high_x, 0))
 
 
 def _factor(q: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
@@ -292,10 +325,8 @@ def _fused_block(
         low_p, low_x = _weighted_means(a, b, p, axis=0)
         a, b, p = _barrier(a, b, p)
         high_p, high_x = _weighted_means(a, b, p, axis=1)
-        total = jnp.sum(high_p.astype(wide))
-        both = jnp.concatenate([low.T @ low_x.astype(wide), high.T @ high_x.astype(wide)])
-        h = jnp.concatenate([low.T @ low_p.astype(wide), high.T @ high_p.astype(wide)])
-        return _Sums(top, total, Machine(both, h, jnp.sum(high_x.astype(wide), 0)))
+        low_p, low_x, high_p, high_x = (x.astype(wide) for x in (low_p, low_x, high_p, high_x))
+        return _Sums(top, jnp.sum(high_p), _join(low, low_p, low_x, high, high_p, high_x))
 
     return block
 

@@ -1,0 +1,312 @@
+"""log Z of a combination machine by annealed importance sampling, with its standard error (Neal 2001).
+
+Where the 2^m states of 2.2 are too many, independent chains walk from a distribution whose Z is known to the machine,
+and the mean of their weights is an estimate of Z without bias.  As in Salakhutdinov & Murray (2008), both machines are
+there all along the way, the one fading out as the other fades in:
+
+    p_t(x)  ~  [sum_k (s_k q_k(x))^(1 - t)]  exp(t b . x)  prod_i (1 + exp(t (w_i . x + theta_i)))      (2.4 at t = 1)
+
+Hidden units and k are summed out in closed form, so weights are made of x alone, and a step is a block Gibbs sweep.
+
+The beginning is a mixture of products q_k with shares s_k, not a single product.  From a single product, chains find
+the modes of a trained machine in proportions far from the machine's: few chains carry large weights, and where none
+arrives at a mode that counts, the error is underestimated.  The mixture is fitted by a few EM steps to what Gibbs
+chains from hidden states of all densities fall into (and to rows of the caller's, if any), then once more to the
+weighted ends of a first, short walk.  Its fit matters for the error only, not for the mean.
+
+Measured on machines with 16 units (1000 chains, 300 temperatures, 12 runs), as the root mean square distance from the
+exact log Z over the standard error given: trained on the plants data, 4.5 from one product (0.13 nats) and 0.7
+from this mixture (0.02 nats); on twelve prototypes with noise, 1.5 (0.15 nats) and 0.7 (0.01 nats).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from latentbits.models.combination_machine.chains import draw_hidden, gibbs
+from latentbits.models.combination_machine.machine import Machine, Units, hidden_field, input_field
+
+__all__ = ["Annealed", "Base", "annealed_log_partition", "annealed_log_sum", "fit_base", "pilot_base", "single_base"]
+
+N_CHAINS, N_STEPS, N_COMPONENTS = 1000, 300, 32
+FALL_SWEEPS = 50  # from a hidden state to a mode nearby
+ROW_CHAINS, ROW_STEPS = 64, 100
+SLICE_FLOATS = 2**22  # numbers that the chains of a slice of rows may hold
+
+
+class Annealed(eqx.Module):
+    """An estimate on the log scale.
+
+    Attributes
+    ----------
+    value
+        Log of the mean weight.
+    error
+        Its standard error.
+    effective
+        Effective number of chains, ``(sum w)^2 / sum w^2``, as a share of all: near 0, few chains carry the estimate,
+        and neither value nor error is to be trusted.
+    """
+
+    value: Float[Array, "*rows"]
+    error: Float[Array, "*rows"]
+    effective: Float[Array, "*rows"]
+
+
+class Base(eqx.Module):
+    """A mixture of product distributions: shares s_k as logs, and the fields on the inputs of each component."""
+
+    log_share: Float[Array, " components"]
+    fields: Float[Array, "components inputs"]
+
+
+def single_base(field: Float[Array, " inputs"]) -> Base:
+    """One product distribution."""
+    return Base(jnp.zeros((1,), field.dtype), field[None])
+
+
+def fit_base(
+    units: Units,
+    key: Key[Array, ""],
+    x: Float[Array, "rows inputs"],
+    weight: Float[Array, " rows"] | None = None,
+    n_components: int = N_COMPONENTS,
+    n_iter: int = 15,
+) -> Base:
+    """A mixture fitted to rows by EM from random rows, a little wider than they are, so that weights stay bounded.
+
+    One row's worth of the overall mean is added to every component, and two of a fair coin to that mean.
+    """
+    share = jnp.ones_like(x[:, 0]) if weight is None else weight / jnp.max(weight)
+    share = share * jnp.sum(share) / jnp.sum(share**2)  # adds up to the effective number of rows
+    n_rows = jnp.sum(share)
+    mean = share @ x / (n_rows + 2)
+    n_components = min(n_components, x.shape[0])
+    chosen = _spread_rows(key, x, share, n_components)
+    log_share = jnp.full_like(x, -jnp.log(n_components), shape=(n_components,))
+
+    def step(_: Array, base: Base) -> Base:
+        r = jax.nn.softmax(_log_components(units, base, x), axis=1) * share[:, None]
+        members = jnp.sum(r, 0)
+        means = (r.T @ x + mean) / (members[:, None] + 1)
+        return Base(jnp.log((members + 1) / (n_rows + n_components)), _field(units, means))
+
+    return jax.lax.fori_loop(0, n_iter, step, Base(log_share, _field(units, 0.5 * (x[chosen] + mean))))
+
+
+def pilot_base(
+    units: Units,
+    machine: Machine,
+    key: Key[Array, ""],
+    rows: Float[Array, "rows inputs"] | None = None,
+    n_chains: int = N_CHAINS,
+    n_steps: int = N_STEPS // 3,
+    n_components: int = N_COMPONENTS,
+) -> Base:
+    """A mixture that has the modes of the machine; `rows` are further ones that resemble its own, if there are any."""
+    fall_key, first_key, walk_key, second_key = jax.random.split(key, 4)
+    found = _fall(units, machine, fall_key, n_chains)
+    base = fit_base(units, first_key, found if rows is None else jnp.concatenate([found, rows]), None, n_components)
+    ends, log_weight = _anneal(units, machine, base, walk_key, n_chains, n_steps)
+    return fit_base(units, second_key, ends, jax.nn.softmax(log_weight), n_components)
+
+
+def annealed_log_partition(
+    units: Units,
+    machine: Machine,
+    key: Key[Array, ""],
+    base: Base | None = None,
+    n_chains: int = N_CHAINS,
+    n_steps: int = N_STEPS,
+) -> Annealed:
+    """log Z (2.2, 2.7), in the precision of the machine.
+
+    Parameters
+    ----------
+    base
+        Where the chains begin; None finds it, at a third of the cost of the rest (`pilot_base`).
+    n_chains, n_steps
+        Chains, all walked at once, and temperatures.
+    """
+    pilot_key, key = jax.random.split(key)
+    if base is None:
+        base = pilot_base(units, machine, pilot_key, n_chains=n_chains, n_steps=n_steps // 3)
+    return _summary(_anneal(units, machine, base, key, n_chains, n_steps)[1])
+
+
+def annealed_log_sum(
+    units: Units,
+    machine: Machine,
+    keys: Key[Array, " rows"],
+    x: Float[Array, "rows inputs"],
+    observed: Float[Array, "rows inputs"],
+    base: Base | None = None,
+    n_chains: int = ROW_CHAINS,
+    n_steps: int = ROW_STEPS,
+) -> Annealed:
+    """Log of the sum of exp(-E) over the missing inputs and all hidden states, for each row: log p(x_o) + log Z.
+
+    Parameters
+    ----------
+    keys
+        One for each row, whose estimate then does not depend on the rows beside it.
+    x
+        The inputs; where they are missing, anything.
+    base
+        As in `annealed_log_partition`; None begins at the product of the input biases.
+    n_chains, n_steps
+        Of every row.
+    """
+    mixture = single_base(machine.input_bias) if base is None else base
+
+    def row(args: tuple[Array, Array, Array]) -> Annealed:
+        key, x, observed = args
+        return _summary(_anneal(units, machine, mixture, key, n_chains, n_steps, x, observed)[1])
+
+    width = sum(machine.weights.shape) + mixture.log_share.shape[0]
+    at_once = max(1, min(x.shape[0], SLICE_FLOATS // (n_chains * width)))
+    return jax.lax.map(row, (keys, x, observed), batch_size=at_once)
+
+
+class _Parts(NamedTuple):
+    """What the log weight of x is made of at any temperature."""
+
+    hidden: Float[Array, "chains hidden"]
+    components: Float[Array, "chains components"]
+    own: Float[Array, " chains"]
+
+
+def _anneal(
+    units: Units,
+    machine: Machine,
+    base: Base,
+    key: Key[Array, ""],
+    n_chains: int,
+    n_steps: int,
+    x: Float[Array, " inputs"] | None = None,
+    observed: Float[Array, " inputs"] | None = None,
+) -> tuple[Float[Array, "chains inputs"], Float[Array, " chains"]]:
+    """Ends of the chains and their log weights, whose exponentials have mean Z (or the sum over what is missing)."""
+    start_key, walk_key = jax.random.split(key)
+    d = machine.weights.shape[1]
+    held, seen = None, None
+    if x is not None and observed is not None:
+        held, seen = jnp.broadcast_to(x, (n_chains, d)), jnp.broadcast_to(observed > 0, (n_chains, d))
+    begin, log_total = _begin(units, base, held, seen)
+
+    def draw(key: Array, logits: Array, h: Array, t: Array) -> Array:
+        component_key, input_key = jax.random.split(key)
+        fields = (1 - t) * base.fields[_draw_component(component_key, logits)] + t * input_field(machine, h)
+        drawn = units.draw(input_key, fields)
+        return drawn if seen is None or held is None else jnp.where(seen, held, drawn)
+
+    def parts(x: Array) -> _Parts:
+        return _Parts(hidden_field(machine, x), _log_components(units, base, x), x @ machine.input_bias)
+
+    def step(i: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        x, total, lost = state
+        t = (i + 1) / jnp.asarray(n_steps, x.dtype)
+        now = parts(x)
+        total, lost = _add(total, lost, _log_ratio(now, i / jnp.asarray(n_steps, x.dtype), t))
+        hidden_key, draw_key = jax.random.split(jax.random.fold_in(walk_key, i))
+        h = draw_hidden(hidden_key, t * now.hidden)
+        return draw(draw_key, (1 - t) * now.components, h, t), total, lost
+
+    none = jnp.zeros((n_chains, machine.weights.shape[0]), machine.weights.dtype)
+    x = draw(start_key, jnp.broadcast_to(begin, (n_chains, begin.shape[-1])), none, jnp.zeros((), none.dtype))
+    zero = jnp.zeros((n_chains,), none.dtype)
+    x, total, _ = jax.lax.fori_loop(0, n_steps, step, (x, zero, zero))
+    # at t = 0 the hidden units are coins, 2^m states; at t = 1 every component counts 1
+    known = none.shape[1] * jnp.log(2.0) - jnp.log(base.log_share.shape[0]) + log_total
+    base_measure = 0.0 if seen is None or held is None else jnp.sum(jnp.where(seen, units.base(held), 0), -1)
+    return x, total + known + base_measure
+
+
+def _fall(units: Units, machine: Machine, key: Key[Array, ""], n_chains: int) -> Float[Array, "chains inputs"]:
+    """Where chains from hidden states of every density, none to all of the units active, stand after some sweeps."""
+    density_key, hidden_key, input_key, walk_key = jax.random.split(key, 4)
+    density = jax.random.uniform(density_key, (n_chains, 1), machine.weights.dtype)
+    u = jax.random.uniform(hidden_key, (n_chains, machine.weights.shape[0]), density.dtype)
+    x = units.draw(input_key, input_field(machine, (u < density).astype(density.dtype)))
+    return gibbs(units, machine, walk_key, x, FALL_SWEEPS)
+
+
+def _spread_rows(
+    key: Key[Array, ""], x: Float[Array, "rows inputs"], share: Float[Array, " rows"], n: int
+) -> Int[Array, " chosen"]:
+    """Numbers of n rows, each drawn by the squared distance from the nearest one so far: small modes are not missed."""
+    size = jnp.sum(x**2, 1)
+
+    def choose(i: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+        chosen, distance = state
+        noise = jax.random.gumbel(jax.random.fold_in(key, i), share.shape, share.dtype)
+        new = jnp.argmax(jnp.log(share * jnp.where(jnp.isinf(distance), 1, distance)) + noise).astype(jnp.int32)
+        to_new = jnp.maximum(size + size[new] - 2 * x @ x[new], 0)
+        return chosen.at[i].set(new), jnp.minimum(distance, to_new)
+
+    return jax.lax.fori_loop(0, n, choose, (jnp.zeros(n, jnp.int32), jnp.full_like(share, jnp.inf)))[0]
+
+
+def _field(units: Units, mean: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """The field under which an input has this mean."""
+    return jnp.arctanh(mean) if units.name == "binary" else mean
+
+
+def _log_components(units: Units, base: Base, x: Float[Array, "rows inputs"]) -> Float[Array, "rows components"]:
+    """``log s_k q_k(x)``, without the base measure."""
+    return x @ base.fields.T + (base.log_share - jnp.sum(units.log_sum(base.fields), 1))
+
+
+def _begin(
+    units: Units, base: Base, x: Float[Array, "chains inputs"] | None, seen: Bool[Array, "chains inputs"] | None
+) -> tuple[Float[Array, "*chains components"], Float[Array, "*chains"]]:
+    """log of the share of each component given what is seen, and of the sum of the shares."""
+    logits = base.log_share
+    if x is not None and seen is not None:
+        logits = logits + jnp.where(seen, x, 0) @ base.fields.T - seen @ units.log_sum(base.fields).T
+    return logits, jax.nn.logsumexp(logits, axis=-1)
+
+
+def _draw_component(key: Key[Array, ""], logits: Float[Array, "chains components"]) -> Int[Array, " chains"]:
+    """By inverting the distribution function: one random number a chain."""
+    below = jnp.cumsum(jax.nn.softmax(logits, axis=1), axis=1)
+    u = jax.random.uniform(key, logits.shape[:1], logits.dtype)[:, None] * below[:, -1:]
+    return jnp.sum(u >= below[:, :-1], axis=1)
+
+
+def _log_ratio(parts: _Parts, t: Float[Array, ""], later: Float[Array, ""]) -> Float[Array, " chains"]:
+    """``log p_later(x) - log p_t(x)``, term by term, since the sums are large and their difference is small."""
+    hidden = jnp.sum(jax.nn.softplus(later * parts.hidden) - jax.nn.softplus(t * parts.hidden), 1)
+    top = jnp.max(parts.components, 1, keepdims=True)
+    below = parts.components - top
+    mixture = jnp.sum(jnp.exp((1 - later) * below), 1) / jnp.sum(jnp.exp((1 - t) * below), 1)
+    return hidden + (later - t) * (parts.own - top[:, 0]) + jnp.log(mixture)
+
+
+def _add(
+    total: Float[Array, " chains"], lost: Float[Array, " chains"], term: Float[Array, " chains"]
+) -> tuple[Float[Array, " chains"], Float[Array, " chains"]]:
+    """Kahan's sum: thousands of small terms in float32 would lose the third digit."""
+    term = term - lost
+    larger = total + term
+    return larger, (larger - total) - term
+
+
+def _summary(log_weight: Float[Array, " chains"]) -> Annealed:
+    """Log of the mean weight, with an error that the heaviest chain can not hide in.
+
+    To the variance of the mean (delta method) the square of the heaviest chain's share is added: a weight of that
+    size was seen about once, and might as well have been seen never or twice.
+    """
+    n = log_weight.shape[0]
+    top = jnp.max(log_weight)
+    w = jnp.exp(log_weight - top)  # the heaviest is 1
+    total = jnp.sum(w)
+    relative = n * w / total
+    variance = jnp.sum((relative - 1) ** 2) / (n * (n - 1)) + total**-2
+    return Annealed(top + jnp.log(total / n), jnp.sqrt(variance), 1 / jnp.mean(relative**2))

@@ -133,7 +133,7 @@ def _sums(units: Units, max_active: int | None) -> Callable[..., Shared]:
         if max_active is not None:
             return Shared(*sparse_moments(units, machine, max_active)[:2])
         single = n_enumerated(units, *params.weights.shape) >= SINGLE
-        return Shared(*exact_moments(units, machine, jnp.float32 if single else jnp.float64))
+        return Shared(*exact_moments(units, machine, np.dtype(np.float32 if single else np.float64)))
 
     return prepare
 
@@ -146,11 +146,19 @@ def objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
     return jnp.where(stats.n_held_out > 0, scaled, learned)
 
 
-def gradient(shared: Shared, stats: Stats, learned: Machine) -> Machine:
+class Learned(NamedTuple):
+    """Which parameters a stage moves, beside the hidden biases."""
+
+    weights: bool = True
+    input_bias: bool = True
+
+
+def gradient(shared: Shared, stats: Stats, learned: Learned) -> Machine:
     """Of the log-likelihood per row; 0 for what is not to be learned."""
     assert shared.expected is not None
     n = jnp.maximum(stats.n_learned, 1)
-    return jax.tree.map(lambda clamped, free, on: on * (clamped / n - free), stats.clamped, shared.expected, learned)
+    slope = jax.tree.map(lambda clamped, free: clamped / n - free, stats.clamped, shared.expected)
+    return Machine(slope.weights * learned.weights, slope.hidden_bias, slope.input_bias * learned.input_bias)
 
 
 def moved(params: Params, machine: Machine) -> Params:
@@ -161,17 +169,6 @@ def moved(params: Params, machine: Machine) -> Params:
 
 def machine_of(params: Params) -> Machine:
     return Machine(params.weights, params.hidden_bias, params.input_bias)
-
-
-class Learned(NamedTuple):
-    """Which parameters a stage moves."""
-
-    weights: bool = True
-    input_bias: bool = True
-
-    def mask(self) -> Machine:
-        """1 for those, 0 for the others."""
-        return Machine(*(jnp.asarray(float(x)) for x in (self.weights, True, self.input_bias)))  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------- the paper's: momentum
@@ -186,7 +183,7 @@ def momentum(units: Units, learned: Learned, rate: float, inertia: float, max_ac
         return optimiser.init(machine_of(params))
 
     def update(state: Any, params: Params, shared: Shared, stats: Stats, progress: Progress) -> tuple[Any, Params]:
-        downhill = jax.tree.map(jnp.negative, gradient(shared, stats, learned.mask()))
+        downhill = jax.tree.map(jnp.negative, gradient(shared, stats, learned))
         change, state = optimiser.update(downhill, state)
         return state, moved(params, optax.apply_updates(machine_of(params), change))
 
@@ -262,7 +259,7 @@ def adam(
         over = progress.iteration > state.epoch
         state = jax.tree.map(lambda a, b: jnp.where(over, a, b), _settled(state, params), state)
         told = stats.held_out.sum() - stats.n_held_out * shared.log_z
-        change, inner = optimiser.update(gradient(shared, stats, learned.mask()), state.optimiser)
+        change, inner = optimiser.update(gradient(shared, stats, learned), state.optimiser)
         step = falling(rate, progress)
         machine = jax.tree.map(lambda p, c: p + step * c, machine_of(params), change)
         state = eqx.tree_at(
@@ -297,7 +294,7 @@ def climb(units: Units, learned: Learned, held_out: float, max_active: int | Non
         point, unravel = ravel_pytree(machine_of(params))
         n = jnp.maximum(stats.n_learned, 1)
         value = stats.log_weight.sum() / n - shared.log_z
-        slope = ravel_pytree(gradient(shared, stats, learned.mask()))[0]
+        slope = ravel_pytree(gradient(shared, stats, learned))[0]
         state, ahead = lbfgs.advance(state, point, value, slope)
         return state, moved(params, unravel(ahead))
 

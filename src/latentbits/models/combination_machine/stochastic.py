@@ -97,7 +97,7 @@ def persistent(
         single = jax.tree.map(lambda p: p.astype(jnp.float32), machine)
         chains = gibbs(units, single, progress.key, state.chains.astype(jnp.float32), n_sweeps)
         expected = jax.tree.map(lambda p: p.astype(jnp.float64), gibbs_moments(single, chains))
-        slope = gradient(Shared(shared.log_z, expected), stats, learned.mask())
+        slope = gradient(Shared(shared.log_z, expected), stats, learned)
         slope = eqx.tree_at(lambda g: g.weights, slope, slope.weights - decay * machine.weights)
         change, inner = optimiser.update(slope, state.optimiser)
         step = falling(rate, progress)

@@ -1,0 +1,176 @@
+"""`CombinationMachine` as its users meet it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+import latentbits
+from latentbits import CombinationMachine
+from latentbits.core.states import all_states
+from latentbits.data import toys
+
+W = np.array([[1.5, 1.5, 1.5, 0, 0, 0], [0, 0, 0, -1.5, 1.5, 1.5]])
+
+
+@pytest.fixture(scope="module")
+def truth():
+    """Two units that combine, on six columns."""
+    return CombinationMachine.from_parameters(W, [-1.0, -1.0], np.full(6, -0.3))
+
+
+@pytest.fixture(scope="module")
+def table(truth):
+    return truth.sample(3000, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def fitted(table):
+    return CombinationMachine(2, n_epochs=30, random_state=0).fit(table)
+
+
+def test_learns_a_known_machine(truth, table, fitted):
+    """As probable as the truth on rows that neither has seen, and all 64 probabilities close to it."""
+    fresh = truth.sample(3000, random_state=1)
+    difference = fitted.score_samples(fresh) - truth.score_samples(fresh)
+    assert difference.mean() > -0.01
+    rows = all_states(6)
+    np.testing.assert_allclose(np.exp(fitted.score_samples(rows)).sum(), 1, atol=1e-5)
+    assert np.abs(np.exp(fitted.score_samples(rows)) - np.exp(truth.score_samples(rows))).sum() < 0.1
+    assert fitted.converged_
+    assert fitted.log_partition_error_ == 0
+    assert fitted.log_likelihood(fresh, return_error=True)[1] == 0
+
+
+@pytest.mark.parametrize("learner", ["pursuit", "pursuit+gradient", "stochastic"])
+def test_every_learner_is_ahead_of_independent_bits(table, truth, learner):
+    fresh = truth.sample(2000, random_state=1)
+    m = CombinationMachine(3, learner=learner, n_epochs=20, random_state=0).fit(table)
+    alone = latentbits.BernoulliProduct().fit(table).score(fresh)
+    gained = (m.score(fresh) - alone) / (truth.score(fresh) - alone)
+    assert gained > (0.5 if learner == "pursuit" else 0.95)
+    again = CombinationMachine(3, learner=learner, n_epochs=20, random_state=0).fit(table)
+    np.testing.assert_array_equal(m.components_, again.components_)
+
+
+def test_momentum_is_plain_ascent(table):
+    """The paper's optimiser takes max_iter steps, all rows at each, and climbs."""
+    m = CombinationMachine(2, optimizer="momentum", max_iter=60, random_state=0).fit(table)
+    assert m.n_iter_ == 60
+    assert m.converged_
+    assert m.history_[-1] > m.history_[0]
+
+
+def test_without_input_biases(table):
+    m = CombinationMachine(3, input_bias=False, n_epochs=10, random_state=0).fit(table)
+    np.testing.assert_array_equal(m.input_bias_, 0)
+
+
+def test_holes_are_marginalised_and_filled(truth):
+    """Against the table of all 64 rows."""
+    rows = all_states(6)
+    p = np.exp(truth.score_samples(rows))
+    X = np.array([[1, np.nan, 1, 0, np.nan, 0], [np.nan] * 6, [0, 1, 0, 1, 1, np.nan]])
+    for x, found, log_p, hidden in zip(
+        X, truth.complete(X), truth.score_samples(X), truth.transform(X), strict=True
+    ):
+        fits = np.all((rows == x) | np.isnan(x), axis=1)
+        assert np.isclose(log_p, np.log(p[fits].sum()), atol=1e-5)
+        np.testing.assert_allclose(found, p[fits] @ rows[fits] / p[fits].sum(), atol=1e-5)
+        np.testing.assert_allclose(hidden, p[fits] @ truth.transform(rows[fits]) / p[fits].sum(), atol=1e-5)
+
+
+def test_learns_from_rows_with_holes(truth, table):
+    rng = np.random.default_rng(3)
+    holes = np.where(rng.random(table.shape) < 0.2, np.nan, table)
+    m = CombinationMachine(2, n_epochs=30, random_state=0).fit(holes)
+    fresh = truth.sample(2000, random_state=1)
+    alone = latentbits.BernoulliProduct().fit(table).score(fresh)
+    assert m.score(fresh) - alone > 0.9 * (truth.score(fresh) - alone)
+
+
+def test_samples_have_the_moments_of_the_machine(truth):
+    rows = all_states(6)
+    p = np.exp(truth.score_samples(rows))
+    drawn = truth.sample(20_000, random_state=5)
+    assert drawn.dtype == np.uint8
+    expected = rows.T @ (p[:, None] * rows)
+    assert np.abs(drawn.T.astype(float) @ drawn / len(drawn) - expected).max() < 0.02
+
+
+def test_more_units_than_columns_are_summed_over_the_rows():
+    """2^4 rows instead of 2^40 hidden states."""
+    X = toys.random_combination_machine(500, n_features=4, n_hidden=3, weight=1.0, random_state=0).X
+    m = CombinationMachine(40, n_epochs=3, random_state=0).fit(X)
+    assert m.log_partition_error_ == 0
+    assert np.isclose(np.exp(m.score_samples(all_states(4))).sum(), 1, atol=1e-5)
+
+
+def test_real_inputs(tmp_path):
+    """Two shifts in the plane: four Gaussians at 0, w_1, w_2 and w_1 + w_2."""
+    truth = CombinationMachine.from_parameters([[6.0, 0.0], [0.0, 6.0]], [-18.0, -18.0], kind="real")
+    X = truth.sample(1500, random_state=0)
+    assert X.dtype == np.float64
+    X[0, 1] = np.nan
+    m = CombinationMachine(2, kind="real", learner="pursuit+gradient", n_epochs=10, random_state=0).fit(X)
+    fresh = truth.sample(1000, random_state=1)
+    assert m.score(fresh) > truth.score(fresh) - 0.03
+    filled = m.complete([[0.0, np.nan], [5.9, 6.1]])
+    assert abs(filled[0, 1] - truth.complete([[0.0, np.nan]])[0, 1]) < 0.5
+    np.testing.assert_allclose(filled[1], [5.9, 6.1], rtol=1e-6)
+    m.save(tmp_path / "m.safetensors")
+    again = latentbits.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(again.score_samples(fresh), m.score_samples(fresh))
+
+
+def test_files_keep_log_z(fitted, table, tmp_path):
+    fitted.save(tmp_path / "m.safetensors")
+    again = latentbits.load(tmp_path / "m.safetensors")
+    assert again.log_partition_ == fitted.log_partition_
+    np.testing.assert_array_equal(again.score_samples(table), fitted.score_samples(table))
+
+
+def test_beyond_enumeration_log_z_has_an_error():
+    """30 units on 40 columns: annealed, and within its error of a product that is known in closed form."""
+    rng = np.random.default_rng(0)
+    components = np.kron(np.eye(30), np.ones(1))[:, :30] * rng.normal(size=(30, 1))
+    components = np.concatenate([components, np.zeros((30, 10))], axis=1)
+    theta = rng.normal(size=30)
+    m = CombinationMachine.from_parameters(components, theta, random_state=0)
+    # each unit has an input of its own, so Z is a product: 2 + e^theta 2 cosh w for each, and 2 for a free input
+    w = components.diagonal()
+    exact = np.sum(np.log(2 + np.exp(theta) * 2 * np.cosh(w))) + 10 * np.log(2)
+    assert 0 < m.log_partition_error_ < 0.1
+    assert abs(m.log_partition_ - exact) < 4 * m.log_partition_error_ + 1e-3
+    assert 0.3 < m.log_partition_effective_ <= 1
+    _, error = m.log_likelihood(np.zeros((5, 40)), return_error=True)
+    assert np.isclose(error, 5 * m.log_partition_error_, rtol=1e-4)
+    few = np.zeros((2, 40))
+    few[:, :3] = np.nan
+    assert np.all((m.complete(few) >= 0) & (m.complete(few) <= 1))
+
+
+def test_features_in_a_pipeline(table):
+    y = (table[:, 0] & table[:, 5]).astype(int)
+    pipe = make_pipeline(CombinationMachine(2, n_epochs=5, random_state=0), LogisticRegression())
+    assert pipe.fit(table, y).score(table, y) > 0.75
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"components": [[1.0, 2.0]], "hidden_bias": [0.0, 1.0]}, "hidden_bias must have shape"),
+        ({"components": [[1.0, np.inf]], "hidden_bias": [0.0]}, "must be finite"),
+    ],
+)
+def test_given_parameters_are_checked(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        CombinationMachine.from_parameters(**arguments)
+
+
+def test_too_many_states_are_refused_with_advice(table):
+    wide = np.tile(table[:50], (1, 6))
+    with pytest.raises(ValueError, match="learner='stochastic'"):
+        CombinationMachine(36, learner="gradient").fit(wide)

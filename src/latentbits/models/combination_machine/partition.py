@@ -39,7 +39,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from latentbits.core.states import all_states
+from latentbits.core.states import state_block
 from latentbits.models.combination_machine.machine import BINARY, Machine, Units
 
 __all__ = ["exact_log_partition", "exact_moments", "n_enumerated"]
@@ -205,7 +205,9 @@ def _add_up(block: Block, machine: Machine, n_inner: int) -> _Sums:
 
 
 def _states(n_units: int, dtype: np.dtype) -> Float[Array, "states units"]:
-    return jnp.asarray(all_states(n_units), dtype)
+    return state_block(jnp.zeros((), jnp.int32), 2**n_units, n_units).astype(
+        dtype
+    )  # a constant would bloat the program
 
 
 def _inner(machine: Machine, n_inner: int) -> tuple[Float[Array, "inner inputs"], Float[Array, " inner"]]:

@@ -8,8 +8,8 @@ the true machine has about the errors of the paper's:
     weights as they are     .391          .079              .297    (.399  .074  .285)
     divided by seven        .936          .373              .866    (.940  .36   .865)
 
-The log-losses are entropies in bits per bit (50 000 rows; standard errors below .001).  2 to 8 of the units are on at the same time, 5 on average, and their
-states have an entropy of 6.1 bits.
+The log-losses are entropies in bits per bit (50 000 rows; standard errors below .001).  2 to 8 of the units are
+on at the same time, 5 on average, and their states have an entropy of 6.1 bits.
 
 "All the weights divided by seven" cannot mean the weights alone: with the biases of the large weights, or a seventh of
 them, hardly a unit would be on, and the true log-loss would be .99 or .98 instead of the paper's .94.  The biases of

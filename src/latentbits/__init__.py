@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from latentbits.data.fetch import load_dataset
     from latentbits.data.read import read
     from latentbits.estimators.clipped_gaussian import ClippedGaussian
+    from latentbits.estimators.combination_machine import CombinationMachine
     from latentbits.estimators.compare import compare
     from latentbits.estimators.files import load
     from latentbits.estimators.latent_trait import LatentTrait
@@ -25,6 +26,7 @@ __all__ = [
     "BernoulliMixture",
     "BernoulliProduct",
     "ClippedGaussian",
+    "CombinationMachine",
     "LatentTrait",
     "compare",
     "load",
@@ -36,6 +38,7 @@ _HOME = {
     "BernoulliMixture": "latentbits.estimators.mixture",
     "BernoulliProduct": "latentbits.estimators.product",
     "ClippedGaussian": "latentbits.estimators.clipped_gaussian",
+    "CombinationMachine": "latentbits.estimators.combination_machine",
     "LatentTrait": "latentbits.estimators.latent_trait",
     "compare": "latentbits.estimators.compare",
     "load": "latentbits.estimators.files",

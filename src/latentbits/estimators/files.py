@@ -23,11 +23,13 @@ from latentbits.core.atomic import write_atomically
 from latentbits.core.errors import ModelFileError
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.clipped_gaussian import ClippedGaussian
+from latentbits.estimators.combination_machine import CombinationMachine
 from latentbits.estimators.latent_trait import LatentTrait
 from latentbits.estimators.mixture import BernoulliMixture
 from latentbits.estimators.product import BernoulliProduct
 from latentbits.models import mixture, product
 from latentbits.models.clipped_gaussian import model as clipped_gaussian
+from latentbits.models.combination_machine import machine as combination_machine
 from latentbits.models.latent_trait import columns as latent_trait
 
 __all__ = ["load", "save"]
@@ -41,6 +43,7 @@ KNOWN: dict[str, tuple[type[LatentModel], type]] = {
     "BernoulliMixture": (BernoulliMixture, mixture.Params),
     "LatentTrait": (LatentTrait, latent_trait.Params),
     "ClippedGaussian": (ClippedGaussian, clipped_gaussian.Params),
+    "CombinationMachine": (CombinationMachine, combination_machine.Params),
 }
 
 

@@ -8,9 +8,8 @@ observed inputs, and those that are missing summed out (2.2, 2.7 for them alone)
 Three ways to go on, of which the cheapest exact one is taken:
 
 - sum over the hidden states, in blocks: two matrix products give the logs of all rows and states of a block;
-- sum over the patterns of the missing bits, where no row of a chunk has many: each is a row without holes (2.4), whose
-  hidden fields differ from those of the observed inputs by a few signed weights;
-- sampling, where both are too many: Gibbs for what the inputs say, annealing for the sum.
+- sum over the patterns of the missing bits, where no row of a chunk has many (`patterns.py`);
+- sampling, where both are too many: Gibbs for what the observed inputs say, annealing for the sum.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from typing import TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Int, Key
 
 from latentbits.core.states import state_block
 from latentbits.models.combination_machine.annealing import annealed_log_sum, pilot_base
 from latentbits.models.combination_machine.chains import draw_hidden
 from latentbits.models.combination_machine.machine import Machine, Units, hidden_field, input_field
-from latentbits.models.combination_machine.patterns import Filled, over_patterns
+from latentbits.models.combination_machine.patterns import Conditional, by_inputs, moments_by_inputs
 
 __all__ = [
     "BLOCK",
@@ -38,36 +37,21 @@ __all__ = [
     "conditional",
     "is_summed",
     "log_sums",
+    "mean_field_bound",
     "moments",
     "moments_by_gibbs",
     "moments_by_hidden",
     "moments_by_inputs",
 ]
 
-MOST_HIDDEN = {"cpu": 16}  # hidden units whose states are summed: a row then costs some milliseconds
+MOST_HIDDEN = {"cpu": 16}  # hidden units whose states are summed, by backend: a row then costs milliseconds
 MOST_HIDDEN_ELSEWHERE = 20
-LEVELS = (4, 8, 12)  # missing bits of a row whose patterns are summed; each is compiled by itself
+LEVELS = (4, 8, 12)  # missing bits of a row whose patterns are summed; a route is compiled for each
 BLOCK = 10  # log2 of the hidden states taken at once
 BURN_IN, KEPT = 100, 200  # sweeps of a row's chain
-SWEEPS = 20  # of a row's chain in learning, fresh at every pass
+SWEEPS = 20  # of a row's chain in learning, where it is a fresh one at every pass
 
 T = TypeVar("T")
-
-
-class Conditional(eqx.Module):
-    """What the observed inputs say.
-
-    Attributes
-    ----------
-    log_sum
-        Log of the sum of exp(-E) over the missing inputs and all hidden states, log p(x_o) + log Z; NaN where sampled.
-    hidden, inputs
-        E[h_i | x_o], and E[x_j | x_o], which is x_j itself where it was observed.
-    """
-
-    log_sum: Float[Array, " rows"]
-    hidden: Float[Array, "rows hidden"]
-    inputs: Float[Array, "rows inputs"]
 
 
 # ---------------------------------------------------------------- choosing
@@ -75,19 +59,307 @@ class Conditional(eqx.Module):
 
 def is_summed(units: Units, n_hidden: int, n_inputs: int) -> bool:
     """Whether rows with any number of holes are summed exactly, over the hidden states or over the missing bits."""
-    return _hidden_are_few(n_hidden) or (units.name == "binary" and n_inputs <= LEVELS[-1])
+    return _few_hidden(n_hidden) or (units.name == "binary" and n_inputs <= LEVELS[-1])
 
 
-def _hidden_are_few(n_hidden: int) -> bool:
+def _few_hidden(n_hidden: int) -> bool:
     return n_hidden <= MOST_HIDDEN.get(jax.default_backend(), MOST_HIDDEN_ELSEWHERE)
 
 
 def _levels(units: Units, n_hidden: int, n_inputs: int) -> list[int]:
-    """Numbers of missing bits whose patterns are worth a route: not those where the hidden states are cheaper.
+    """Numbers of missing bits whose patterns are worth a route of their own.
 
-    A pattern costs about 30 operations a hidden unit, most of them in its exponential; a hidden state 4 an input.
+    Not where the hidden states are cheaper: a pattern costs about 30 operations for each hidden unit, most of them in
+    an exponential and a logarithm, a hidden state 8 for each input and hidden unit.
     """
     if units.name != "binary":
         return []
-    most = n_hidden + (4 * n_inputs / (30 * n_hidden)).bit_length() if False else None
-    return [level for level in LEVELS if most is None or level <= most]
+    enough = [level for i, level in enumerate(LEVELS) if i == 0 or LEVELS[i - 1] < n_inputs]
+    if not _few_hidden(n_hidden):
+        return enough
+    dear = 2.0**n_hidden * 8 * (n_inputs + n_hidden)
+    return [level for level in enough if 2.0**level * 30 * n_hidden < dear]
+
+
+def _choose(
+    units: Units,
+    machine: Machine,
+    observed: Float[Array, "rows inputs"],
+    by_level: Callable[[int], T],
+    by_states: Callable[[], T],
+    sampled: Callable[[], T],
+) -> T:
+    """The cheapest exact route for the row with most holes, or else the sampled one."""
+    m, d = machine.weights.shape
+    levels = _levels(units, m, d)
+    routes: list[Callable[[], T]] = [lambda level=level: by_level(level) for level in levels]  # type: ignore[misc]
+    if not levels or levels[-1] < d:
+        routes.append(by_states if _few_hidden(m) else sampled)
+    n_holes = jnp.max(jnp.sum(observed == 0, 1))
+    return jax.lax.switch(jnp.sum(n_holes > jnp.asarray(levels, n_holes.dtype)), routes)
+
+
+def conditional(
+    units: Units,
+    machine: Machine,
+    keys: Key[Array, " rows"],
+    x: Float[Array, "rows inputs"],
+    observed: Float[Array, "rows inputs"],
+) -> Conditional:
+    """The hidden units and the missing inputs given the observed ones; exact where that can be.
+
+    Parameters
+    ----------
+    keys
+        One a row, used where nothing can be summed.
+    x, observed
+        Inputs, 0 where missing; and 1 where they are observed.
+    """
+
+    def sampled() -> Conditional:
+        return _where_few(
+            units,
+            observed,
+            lambda: by_inputs(machine, x, observed, LEVELS[-1]),
+            by_gibbs(units, machine, keys, x, observed),
+        )
+
+    return _choose(
+        units,
+        machine,
+        observed,
+        lambda level: by_inputs(machine, x, observed, level),
+        lambda: by_hidden(units, machine, x, observed),
+        sampled,
+    )
+
+
+def log_sums(
+    units: Units,
+    machine: Machine,
+    keys: Key[Array, " rows"],
+    x: Float[Array, "rows inputs"],
+    observed: Float[Array, "rows inputs"],
+) -> tuple[Float[Array, " rows"], Float[Array, " rows"]]:
+    """log p(x_o) + log Z of every row, and its standard error: 0 where exact, which is where that can be."""
+
+    def exact(log_sum: Array) -> tuple[Array, Array]:
+        return log_sum, jnp.zeros_like(log_sum)
+
+    def sampled() -> tuple[Array, Array]:
+        # where the chains begin belongs to the machine, not to the rows: its key is fixed
+        base = pilot_base(units, machine, jax.random.key(0))
+        found = annealed_log_sum(units, machine, keys, x, observed, base)
+        return _where_few(
+            units,
+            observed,
+            lambda: exact(by_inputs(machine, x, observed, LEVELS[-1]).log_sum),
+            (found.value, found.error),
+        )
+
+    return _choose(
+        units,
+        machine,
+        observed,
+        lambda level: exact(by_inputs(machine, x, observed, level).log_sum),
+        lambda: exact(by_hidden(units, machine, x, observed).log_sum),
+        sampled,
+    )
+
+
+def moments(
+    units: Units,
+    machine: Machine,
+    keys: Key[Array, " rows"],
+    x: Float[Array, "rows inputs"],
+    observed: Float[Array, "rows inputs"],
+    weight: Float[Array, " rows"],
+) -> tuple[Float[Array, " rows"], Machine]:
+    """log p(x_o) + log Z of every row, and the weighted sums over rows of E[h_i x_j | x_o], E[h_i | x_o], E[x_j | x_o].
+
+    The clamped half of (3.5) and (3.6), with the missing inputs summed out.  Where they are sampled, the logs are lower
+    bounds (`mean_field_bound`).
+    """
+    return _choose(
+        units,
+        machine,
+        observed,
+        lambda level: moments_by_inputs(machine, x, observed, weight, level),
+        lambda: moments_by_hidden(units, machine, x, observed, weight),
+        lambda: moments_by_gibbs(units, machine, keys, x, observed, weight),
+    )
+
+
+def _where_few(units: Units, observed: Float[Array, "rows inputs"], exact: Callable[[], T], sampled: T) -> T:
+    """In a chunk with rows that must be sampled, those with few holes are not."""
+    if units.name != "binary":
+        return sampled
+    few = jnp.sum(observed == 0, 1) <= LEVELS[-1]
+
+    def pick(a: Array, b: Array) -> Array:
+        return jnp.where(few if a.ndim == 1 else few[:, None], a, b)
+
+    return jax.tree.map(pick, exact(), sampled)
+
+
+# ---------------------------------------------------------------- over the hidden states
+
+
+class _Block(eqx.Module):
+    """A block of hidden states: log of every row's weight in each, and the means of the inputs there."""
+
+    log_joint: Float[Array, "rows states"]
+    states: Float[Array, "states hidden"]
+    means: Float[Array, "states inputs"]
+
+
+def _over_blocks(
+    units: Units,
+    machine: Machine,
+    x: Float[Array, "rows inputs"],
+    observed: Float[Array, "rows inputs"],
+    add: Callable[[T, _Block], T],
+    nothing: T,
+) -> T:
+    """Fold `add` over all blocks of hidden states."""
+    m = machine.weights.shape[0]
+    size = 2 ** min(m, BLOCK)
+    drive, missing = hidden_field(machine, x), 1 - observed
+    known = (x @ machine.input_bias + jnp.sum(observed * units.base(x), 1))[:, None]
+
+    def step(number: Int[Array, ""], total: T) -> T:
+        states = state_block(number * size, size, m).astype(x.dtype)
+        field = input_field(machine, states)
+        log_joint = drive @ states.T + missing @ units.log_sum(field).T + known
+        return add(total, _Block(log_joint, states, units.mean(field)))
+
+    return jax.lax.fori_loop(0, 2**m // size, step, nothing)
+
+
+def by_hidden(
+    units: Units, machine: Machine, x: Float[Array, "rows inputs"], observed: Float[Array, "rows inputs"]
+) -> Conditional:
+    """Exact, over all hidden states in one pass: sums are kept divided by the largest term so far."""
+
+    def add(total: tuple[Array, Array, Array, Array], block: _Block) -> tuple[Array, Array, Array, Array]:
+        top, mass, hidden, inputs = total
+        new = jnp.maximum(top, jnp.max(block.log_joint, 1))
+        kept, share = jnp.exp(top - new), jnp.exp(block.log_joint - new[:, None])
+        hidden = kept[:, None] * hidden + share @ block.states
+        inputs = kept[:, None] * inputs + share @ block.means
+        return new, kept * mass + jnp.sum(share, 1), hidden, inputs
+
+    zero = jnp.zeros_like(x[:, 0])
+    nothing = (zero - jnp.inf, zero, jnp.zeros_like(hidden_field(machine, x)), jnp.zeros_like(x))
+    top, mass, hidden, inputs = _over_blocks(units, machine, x, observed, add, nothing)
+    return _conditional(units, x, observed, top + jnp.log(mass), hidden / mass[:, None], inputs / mass[:, None])
+
+
+def _conditional(units: Units, x: Array, observed: Array, log_sum: Array, hidden: Array, inputs: Array) -> Conditional:
+    """Shares add up to 1 but for rounding, and a probability above 1 is none."""
+    inputs = jnp.clip(inputs, -1, 1) if units.name == "binary" else inputs
+    return Conditional(log_sum, jnp.clip(hidden, 0, 1), jnp.where(observed > 0, x, inputs))
+
+
+def moments_by_hidden(
+    units: Units,
+    machine: Machine,
+    x: Float[Array, "rows inputs"],
+    observed: Float[Array, "rows inputs"],
+    weight: Float[Array, " rows"],
+) -> tuple[Float[Array, " rows"], Machine]:
+    """Exact, over all hidden states in two passes: rows can be added up only once their shares are known."""
+
+    def log_add(total: Array, block: _Block) -> Array:
+        return jnp.logaddexp(total, jax.nn.logsumexp(block.log_joint, axis=1))
+
+    log_sum = _over_blocks(units, machine, x, observed, log_add, jnp.full_like(x[:, 0], -jnp.inf))
+    missing = 1 - observed
+
+    def add(total: tuple[Array, Array, Array], block: _Block) -> tuple[Array, Array, Array]:
+        hidden, products, inputs = total
+        share = jnp.exp(block.log_joint - log_sum[:, None]) * weight[:, None]
+        filled = block.means * (share.T @ missing)
+        return hidden + share @ block.states, products + block.states.T @ filled, inputs + jnp.sum(filled, 0)
+
+    nothing = (
+        jnp.zeros_like(hidden_field(machine, x)),
+        jnp.zeros_like(machine.weights),
+        jnp.zeros_like(machine.input_bias),
+    )
+    hidden, products, inputs = _over_blocks(units, machine, x, observed, add, nothing)
+    return log_sum, Machine(products + hidden.T @ x, jnp.sum(hidden, 0), inputs + weight @ x)
+
+
+# ---------------------------------------------------------------- sampled
+
+
+def _sweep_rows(
+    units: Units, machine: Machine, keys: Array, number: Array, x: Array, observed: Array
+) -> tuple[Array, Array]:
+    """One Gibbs sweep of every row's missing inputs with the row's own key; also E[x | h]."""
+    inner = jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, number)))(keys)
+    h = jax.vmap(draw_hidden)(inner[:, 0], hidden_field(machine, x))
+    field = input_field(machine, h)
+    drawn = jax.vmap(units.draw)(inner[:, 1], field)
+    return jnp.where(observed > 0, x, drawn), units.mean(field)
+
+
+def by_gibbs(
+    units: Units,
+    machine: Machine,
+    keys: Key[Array, " rows"],
+    x: Float[Array, "rows inputs"],
+    observed: Float[Array, "rows inputs"],
+    n_kept: int = KEPT,
+    burn_in: int = BURN_IN,
+) -> Conditional:
+    """Sampled: means of E[h | x] and E[x | h] along a chain for each row, after a burn-in; no `log_sum`."""
+
+    def step(i: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        x, hidden, inputs = state
+        x, mean = _sweep_rows(units, machine, keys, i, x, observed)
+        kept = (i >= burn_in).astype(x.dtype) / n_kept
+        return x, hidden + kept * jax.nn.sigmoid(hidden_field(machine, x)), inputs + kept * mean
+
+    nothing = jnp.zeros_like(hidden_field(machine, x)), jnp.zeros_like(x)
+    _, hidden, inputs = jax.lax.fori_loop(0, burn_in + n_kept, step, (x, *nothing))
+    return _conditional(units, x, observed, jnp.full_like(x[:, 0], jnp.nan), hidden, inputs)
+
+
+def moments_by_gibbs(
+    units: Units,
+    machine: Machine,
+    keys: Key[Array, " rows"],
+    x: Float[Array, "rows inputs"],
+    observed: Float[Array, "rows inputs"],
+    weight: Float[Array, " rows"],
+    n_sweeps: int = SWEEPS,
+) -> tuple[Float[Array, " rows"], Machine]:
+    """Sampled: one state of each row's chain after a walk, so that the noise averages out over rows and passes."""
+
+    def step(i: Array, x: Array) -> Array:
+        return _sweep_rows(units, machine, keys, i, x, observed)[0]
+
+    filled = jax.lax.fori_loop(0, n_sweeps, step, x)
+    on = jax.nn.sigmoid(hidden_field(machine, filled))
+    bound = mean_field_bound(units, machine, x, observed, on)
+    on = on * weight[:, None]
+    return bound, Machine(on.T @ filled, jnp.sum(on, 0), weight @ filled)
+
+
+def mean_field_bound(
+    units: Units,
+    machine: Machine,
+    x: Float[Array, "rows inputs"],
+    observed: Float[Array, "rows inputs"],
+    on: Float[Array, "rows hidden"],
+) -> Float[Array, " rows"]:
+    """Lower bound on log p(x_o) + log Z: minus the mean energy, plus the entropy, of independent units.
+
+    The hidden units are active with probabilities `on`; the missing inputs are distributed as is best for these.
+    """
+    entropy = jnp.sum(jax.scipy.special.entr(on) + jax.scipy.special.entr(1 - on), 1)
+    known = x @ machine.input_bias + jnp.sum(observed * units.base(x), 1)
+    missing = jnp.sum((1 - observed) * units.log_sum(input_field(machine, on)), 1)
+    return known + jnp.sum(hidden_field(machine, x) * on, 1) + missing + entropy

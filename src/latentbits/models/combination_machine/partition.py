@@ -136,23 +136,24 @@ def _sum_hidden(
 ) -> tuple[Float[Array, ""], Machine]:
     """log Z and moments (zeros where not wanted) by the sum over hidden states."""
     machine = _plain(machine)
-    if units.name == BINARY.name:
-        narrow = np.dtype(dtype or machine.weights.dtype)
-        padded, n_padding = _pad(machine)
-        sums = lax.platform_dependent(
-            padded,
-            cpu=partial(_sum_cached, dtype=narrow, with_moments=with_moments),
-            default=partial(_sum_fused, dtype=narrow, with_moments=with_moments),
-        )
-        constant = -n_padding * np.log(2.0)
-    else:
-        cpu, gpu = REAL_UNITS
-        sums = lax.platform_dependent(
-            machine,
-            cpu=partial(_sum_real, n_inner=cpu, with_moments=with_moments),
-            default=partial(_sum_real, n_inner=gpu, with_moments=with_moments),
-        )
-        constant = machine.weights.shape[1] / 2 * np.log(2 * np.pi)
+    with jax.default_matmul_precision("highest"):  # tables of fields rounded to 10 bits would be of no use
+        if units.name == BINARY.name:
+            narrow = np.dtype(dtype or machine.weights.dtype)
+            padded, n_padding = _pad(machine)
+            sums = lax.platform_dependent(
+                padded,
+                cpu=partial(_sum_cached, dtype=narrow, with_moments=with_moments),
+                default=partial(_sum_fused, dtype=narrow, with_moments=with_moments),
+            )
+            constant = -n_padding * np.log(2.0)
+        else:
+            cpu, gpu = REAL_UNITS
+            sums = lax.platform_dependent(
+                machine,
+                cpu=partial(_sum_real, n_inner=cpu, with_moments=with_moments),
+                default=partial(_sum_real, n_inner=gpu, with_moments=with_moments),
+            )
+            constant = machine.weights.shape[1] / 2 * np.log(2 * np.pi)
     log_z = sums.top + jnp.log(sums.total) + constant
     if not with_moments:
         return log_z, jax.tree.map(jnp.zeros_like, machine)

@@ -1,0 +1,279 @@
+"""log Z and its gradient from some of the hidden states: those with few active units, or those with the largest terms.
+
+Where 2^m terms are too many (Freund & Haussler 1994, end of section 3.0.1) the sums in (3.5)-(3.9) may be taken over
+
+- the O(m^k) states with at most k active units (`sparse_moments`): with k = 1 the machine is a mixture of m + 1
+  products;
+- for real inputs, the states with the largest terms, found by a search (`largest_terms`, section 3.1, search.py).
+
+Both leave out a share of Z, which is the probability of all other states.  It is estimated, with a standard error, from
+hidden states drawn from the whole machine (`left_out`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from itertools import combinations
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from latentbits.core.states import count_sparse_states
+from latentbits.core.tree import add
+from latentbits.models.combination_machine.machine import REAL, Machine, Units, input_field
+from latentbits.models.combination_machine.search import largest_states, paper_rule
+
+__all__ = ["Truncated", "largest_terms", "left_out", "log_terms", "sparse_moments", "state_moments"]
+
+BLOCK = 2**12  # states at a time
+MOST_STATES = 2**24
+N_CHAINS, N_STEPS, N_SWEEPS = 1000, 100, 10
+SEARCH_CHAINS, SEARCH_STEPS = 100, 30
+
+
+class Truncated(NamedTuple):
+    """Sums over some of the states.
+
+    Attributes
+    ----------
+    log_z
+        Log of the sum of their terms, never more than log Z.
+    moments
+        E[h_i x_j], E[h_i] and E[x_j] given that the state is one of them: the derivatives of `log_z`.
+    left_out, left_out_error
+        Estimated share of Z of all other states, and its standard error; NaN where no key was given to draw with.
+    """
+
+    log_z: Float[Array, ""]
+    moments: Machine
+    left_out: Float[Array, ""]
+    left_out_error: Float[Array, ""]
+
+
+def log_terms(units: Units, machine: Machine, h: Float[Array, "*states hidden"]) -> Float[Array, "*states"]:
+    """Logs of the terms of Z (2.2, 2.7): ``theta . h + sum_j log_sum(b_j + w(h)_j)``."""
+    return h @ machine.hidden_bias + jnp.sum(units.log_sum(input_field(machine, h)), -1)
+
+
+def sparse_moments(
+    units: Units, machine: Machine, max_active: int, key: Key[Array, ""] | None = None, n_chains: int = N_CHAINS
+) -> Truncated:
+    """Sums over the states with at most `max_active` units on.
+
+    Parameters
+    ----------
+    key
+        For the draws that estimate what is left out; None does not estimate it.
+    n_chains
+        Draws that do.
+    """
+    m = machine.weights.shape[0]
+    active = _active_units(m, max_active)
+    log_z, moments = _sum_states(units, machine, jnp.asarray(active), lambda block: _from_active(block, machine))
+
+    def inside(h: Array) -> Array:
+        return jnp.sum(h, -1) <= max_active
+
+    return Truncated(log_z, moments, *_share_left_out(units, machine, moments, inside, key, n_chains))
+
+
+def largest_terms(machine: Machine, n_terms: int, key: Key[Array, ""], n_chains: int = N_CHAINS) -> Truncated:
+    """Sums over the `n_terms` states with the largest terms that a search finds; for real inputs (section 3.1).
+
+    Parameters
+    ----------
+    key
+        For the random starts of the search and, independent of them, for the draws that estimate what is left out.
+    n_chains
+        Draws that do.
+    """
+    search_key, draw_key = jax.random.split(key)
+    begin = _log_odds(paper_rule(machine))
+    starts, _ = _anneal(REAL, machine, begin, search_key, SEARCH_CHAINS, SEARCH_STEPS)
+    states = largest_states(machine, n_terms, starts)
+    log_z, moments = state_moments(REAL, machine, states)
+
+    def inside(h: Array) -> Array:
+        return _are_among(h, states)
+
+    return Truncated(log_z, moments, *_share_left_out(REAL, machine, moments, inside, draw_key, n_chains))
+
+
+def state_moments(
+    units: Units, machine: Machine, states: Float[Array, "states hidden"]
+) -> tuple[Float[Array, ""], Machine]:
+    """log Z and moments as if these distinct states were all there are."""
+    return _sum_states(units, machine, states, lambda block: block)
+
+
+# ---------------------------------------------------------------------------------------------- sums over given states
+
+
+@cache
+def _active_units(m: int, max_active: int) -> Int[np.ndarray, "states active"]:
+    """Numbers of the active units of each state in the order of `sparse_states`, m where there are fewer."""
+    if max_active < 0:
+        raise ValueError(f"max_active must be at least 0, got {max_active}")
+    n_states, width = count_sparse_states(m, max_active), min(max_active, m)
+    if n_states > MOST_STATES:
+        raise ValueError(f"{m} units have {n_states} states with at most {max_active} active, which is too many")
+    table = np.full((n_states, width), m, np.int32)
+    row = 0
+    for k in range(width + 1):
+        for chosen in combinations(range(m), k):
+            table[row, :k] = chosen
+            row += 1
+    return table
+
+
+def _from_active(active: Int[Array, "states active"], machine: Machine) -> Float[Array, "states hidden"]:
+    """States from the numbers of their active units."""
+    m = machine.weights.shape[0]
+    return jnp.sum(jax.nn.one_hot(active, m, dtype=machine.weights.dtype), 1)  # m itself is no unit: all zeros
+
+
+def _sum_states(
+    units: Units, machine: Machine, table: Array, decode: Callable[[Array], Array]
+) -> tuple[Float[Array, ""], Machine]:
+    """Log of the sum of the terms, and moments, over states that `decode` makes from the rows of a table."""
+    n_states = table.shape[0]
+    size = min(n_states, BLOCK)
+    n_blocks = -(-n_states // size)
+    padding = n_blocks * size - n_states
+    blocks = jnp.pad(table, [(0, padding), (0, 0)]).reshape(n_blocks, size, -1)
+    g = lax.map(lambda block: log_terms(units, machine, decode(block)), blocks).reshape(-1)
+    g = jnp.where(jnp.arange(g.shape[0]) < n_states, g, -jnp.inf)
+    log_z = jax.nn.logsumexp(g)
+    p = jnp.exp(g - log_z).reshape(n_blocks, size)
+
+    def grow(moments: Machine, block: tuple[Array, Array]) -> tuple[Machine, None]:
+        h, p = decode(block[0]), block[1]
+        x = units.mean(input_field(machine, h))
+        return add(moments, Machine(h.T @ (p[:, None] * x), p @ h, p @ x)), None
+
+    none = jax.tree.map(jnp.zeros_like, Machine(machine.weights, machine.hidden_bias, machine.input_bias))
+    return log_z, lax.scan(grow, none, (blocks, p))[0]
+
+
+def _are_among(h: Float[Array, "rows hidden"], states: Float[Array, "states hidden"]) -> Bool[Array, " rows"]:
+    """Whether each state is one of those given: the number of units in which they agree is m."""
+    agree = h @ states.T + (1 - h) @ (1 - states).T
+    return jnp.max(agree, 1) > h.shape[1] - 0.5
+
+
+# ------------------------------------------------------------------------------------------------ the share left out
+
+
+def left_out(
+    units: Units,
+    machine: Machine,
+    inside: Callable[[Float[Array, "chains hidden"]], Bool[Array, " chains"]],
+    log_odds: Float[Array, " hidden"],
+    key: Key[Array, ""],
+    n_chains: int = N_CHAINS,
+    n_steps: int = N_STEPS,
+    n_sweeps: int = N_SWEEPS,
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """Share of Z of the states that are not `inside`, and its standard error.
+
+    Weighted draws of the whole machine's hidden states (`_anneal`) are followed for some sweeps.  To the sampling
+    variance the square of the heaviest draw's share is added: one like it, on the other side, may not have been seen.
+
+    Parameters
+    ----------
+    log_odds
+        Of independent units that resemble those of the machine: where the draws begin.
+    """
+    anneal_key, key = jax.random.split(key)
+    h, log_weight = _anneal(units, machine, log_odds, anneal_key, n_chains, n_steps)
+
+    def step(i: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+        h, outside = state
+        outside = outside + ~inside(h)
+        one = jnp.ones((), h.dtype)
+        return _sweep(units, machine, log_odds, one, jax.random.fold_in(key, i), h), outside
+
+    _, outside = lax.fori_loop(0, n_sweeps, step, (h, jnp.zeros_like(log_weight)))
+    weight = jax.nn.softmax(log_weight)
+    share = weight @ outside / n_sweeps
+    variance = jnp.sum(weight**2 * (outside / n_sweeps - share) ** 2) + jnp.max(weight) ** 2
+    return share, jnp.sqrt(variance)
+
+
+def _share_left_out(
+    units: Units,
+    machine: Machine,
+    moments: Machine,
+    inside: Callable[[Array], Array],
+    key: Key[Array, ""] | None,
+    n_chains: int,
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    if key is None:
+        unknown = jnp.full((), jnp.nan, machine.weights.dtype)
+        return unknown, unknown
+    return left_out(units, machine, inside, _log_odds(jnp.clip(moments.hidden_bias, 0, 1)), key, n_chains)
+
+
+def _log_odds(active: Float[Array, " hidden"]) -> Float[Array, " hidden"]:
+    """Of units that are active so often, seen in 20 rows, and half the time in one more: none is never or always on."""
+    share = (20 * active + 0.5) / 21
+    return jnp.log(share) - jnp.log1p(-share)
+
+
+def _sweep(
+    units: Units,
+    machine: Machine,
+    log_odds: Float[Array, " hidden"],
+    t: Float[Array, ""],
+    key: Key[Array, ""],
+    h: Float[Array, "chains hidden"],
+) -> Float[Array, "chains hidden"]:
+    """Draws every unit in turn given all others, the inputs summed out, at exp((1 - t) log_odds . h + t g(h)).
+
+    Well-separated modes of the inputs are no obstacle: with orthogonal weights and real inputs, one sweep forgets all.
+    """
+    u = jax.random.uniform(key, h.shape[::-1], h.dtype)
+
+    def draw(i: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        h, field, log_sum = state
+        sign = 1 - 2 * h[:, i]
+        flipped = field + sign[:, None] * machine.weights[i]
+        log_flipped = jnp.sum(units.log_sum(flipped), 1)
+        gain = sign * (log_flipped - log_sum) + machine.hidden_bias[i]
+        on = (u[i] < jax.nn.sigmoid((1 - t) * log_odds[i] + t * gain)).astype(h.dtype)
+        stays = on == h[:, i]
+        field = jnp.where(stays[:, None], field, flipped)
+        return h.at[:, i].set(on), field, jnp.where(stays, log_sum, log_flipped)
+
+    field = input_field(machine, h)
+    return lax.fori_loop(0, h.shape[1], draw, (h, field, jnp.sum(units.log_sum(field), 1)))[0]
+
+
+def _anneal(
+    units: Units,
+    machine: Machine,
+    log_odds: Float[Array, " hidden"],
+    key: Key[Array, ""],
+    n_chains: int,
+    n_steps: int,
+) -> tuple[Float[Array, "chains hidden"], Float[Array, " chains"]]:
+    """Hidden states by annealed importance sampling (Neal 2001) from independent units, and the logs of their weights.
+
+    The weights' mean is Z divided by the product of ``1 + exp(log_odds)``.
+    """
+    start_key, key = jax.random.split(key)
+    u = jax.random.uniform(start_key, (n_chains, log_odds.shape[0]), log_odds.dtype)
+    h = (u < jax.nn.sigmoid(log_odds)).astype(log_odds.dtype)
+
+    def step(i: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+        h, log_weight = state
+        log_weight = log_weight + (log_terms(units, machine, h) - h @ log_odds) / n_steps
+        t = (i + 1) / jnp.asarray(n_steps, h.dtype)
+        return _sweep(units, machine, log_odds, t, jax.random.fold_in(key, i), h), log_weight
+
+    return lax.fori_loop(0, n_steps, step, (h, jnp.zeros_like(h[:, 0])))

@@ -12,6 +12,7 @@ from matplotlib import pyplot as plt
 
 from latentbits.core.errors import DataError, MissingDependencyError
 from latentbits.report import figures
+from latentbits.report.summaries import switches_of
 
 
 @pytest.fixture(autouse=True)
@@ -90,6 +91,24 @@ def test_exploration_of_latent_traits(image_shape, q, explored, mapped):
     figure = figures.draw_exploration(seen)
     assert len([ax for ax in figure.axes if ax.get_title(loc="left")]) == 3
     assert figure.get_suptitle().startswith(f"zoo: {q} hidden trait")
+
+
+@pytest.mark.parametrize("m", [1, 5, 30])
+@pytest.mark.parametrize("image_shape", [None, (2, 3)])
+def test_exploration_of_a_combination_machine(image_shape, m, explored):
+    rng = np.random.default_rng(0)
+    seen = explored(
+        models=(f"combination machine of {m}", "mixture of 2", "independent bits"),
+        shown=f"combination machine of {m}",
+        image_shape=image_shape,
+        switches=switches_of(rng.normal(size=(m, 6)), rng.random((50, m))),
+    )
+    figure = figures.draw_exploration(seen)
+    panels = [ax for ax in figure.axes if ax.get_title(loc="left")]
+    assert len(panels) == 3
+    words = " ".join(ax.get_title(loc="left") for ax in panels)
+    assert ("20 of 30 hidden units" in words) == (m == 30)
+    assert ("How many are on at once" in words) == (image_shape is None)
 
 
 @pytest.mark.parametrize("q", [1, 2, 3])

@@ -82,6 +82,27 @@ def test_findings_of_latent_traits(explored, mapped):
     assert "in a space of 2 dimensions, where they differ most in" in findings(two)[1]
 
 
+def test_findings_of_a_combination_machine(explored):
+    weights = np.array([[0.0, 0.1, 3.0, 0.0, -2.0, 1.0], [0.0, 0.2, 0.0, 0.0, 1.0, 0.0]])
+    on = np.array([[0.1, 0.9], [0.9, 0.8], [0.2, 0.9], [0.0, 0.6]])
+    many = explored(
+        models=("combination machine of 2", "independent bits"),
+        bits=np.array([3.0, 5.0]),
+        shown="combination machine of 2",
+        switches=summaries.switches_of(weights, on),
+    )
+    assert many.switches.shares.tolist() == pytest.approx([0.8, 0.3])
+    np.testing.assert_array_equal(many.switches.weights, weights[::-1])
+    assert many.switches.numbers.tolist() == [0, 0.75, 0.25]
+    assert findings(many)[1] == (
+        "It explains each row by which of 2 hidden causes are on, 1.1 of them on average; the commonest is on in 80% "
+        "of the rows, the rarest in 30%; they act most on c, e and f."
+    )
+    assert headline(many).startswith("zoo: 2 hidden causes that act together; a row then takes 3.0 bits")
+    one = many._replace(switches=summaries.switches_of(weights[:1], on[:, :1]), image_shape=(2, 3))
+    assert findings(one)[1] == "It explains each row by whether one hidden cause is on, as it is in 30% of them."
+
+
 def test_which_labels_are_kinds():
     labels = {"id": list(range(50)), "constant": [1] * 50, "kind": ["a", "b"] * 25}
     assert kind_labels(labels) == "kind"

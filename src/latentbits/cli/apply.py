@@ -46,7 +46,8 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
     """How well the model in file MODEL describes DATA (a file, or the name of a public data set).
 
     Prints the log-likelihood in nats, its mean, and bits per row (the fewer the better) with the standard error over
-    rows.  Where the model holds a row impossible, these are infinite (null in JSON), and the rows are counted.
+    rows, which includes that of a log Z that was estimated.  Where the model holds a row impossible, these are infinite
+    (null in JSON), and the rows are counted.
     """
     import numpy as np
 
@@ -54,12 +55,14 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
 
     use_compile_cache()
     model, rows = to_apply(model_path, source, reading)
-    nats = model.score_samples(rows.values)
+    known = model.log_likelihoods(rows.values)
+    nats, common = np.asarray(known.value, np.float64), float(np.max(known.common_error))
     if per_row is not None:
         _write(per_row, nats[:, None], ["log_likelihood"], rows.labels)
     n_impossible = int(np.sum(np.isneginf(nats)))  # under a clipped Gaussian without noise
     several = len(nats) > 1 and not n_impossible
-    error = float(np.std(nats, ddof=1) / math.sqrt(len(nats))) if several else math.nan
+    over_rows = float(np.std(nats, ddof=1) / math.sqrt(len(nats))) if several else math.nan
+    error = math.hypot(over_rows, common)
     mean = float(np.mean(nats))
     result = {
         "n_rows": len(nats),
@@ -69,6 +72,7 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
         "nats_per_row_error": error,
         "bits_per_row": -mean / math.log(2),
         "bits_per_row_error": error / math.log(2),
+        "log_partition_error": common,
         "per_row": per_row,
     }
 
@@ -78,6 +82,9 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
             ["nats per row", f"{mean:.4f}", "" if n_impossible else f"{error:.4f}"],
             ["bits per row", f"{-mean / math.log(2):.4f}", "" if n_impossible else f"{error / math.log(2):.4f}"],
         ]
+        if common:
+            lines[0][-1] = f"{len(nats) * common:.3f}"
+            lines.append(["  of that by log Z", "", f"{common / math.log(2):.4f}"])
         if n_impossible:
             possible = nats[np.isfinite(nats)]
             lines.append(["rows of probability 0", f"{n_impossible} of {len(nats)}", ""])
@@ -96,7 +103,7 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
     "--scores",
     type=click.Choice(["eap", "map"]),
     default="eap",
-    help="Latent traits and clipped Gaussians: posterior means or modes.",
+    help="Posterior means or modes; a combination machine's mode is its most probable state, of 0 and 1.",
 )
 @click.option("--errors", is_flag=True, help="Latent traits and clipped Gaussians: also the error of each score.")
 @reading_options
@@ -107,7 +114,7 @@ def transform(
     """Write the hidden causes of each row of DATA, as the model in file MODEL sees them.
 
     Of a mixture: the probability of each component.  Of a latent trait model: the scores.  Of a clipped Gaussian: the
-    posterior means of its Gaussian variables.
+    posterior means of its Gaussian variables.  Of a combination machine: the probability that each unit is on.
     """
     import numpy as np
 
@@ -120,10 +127,11 @@ def transform(
     if not names:
         raise DataError(f"{model_path} is a {type(model).__name__}, which has no hidden causes to write")
     if errors or scores != "eap":
-        if not hasattr(model, "components_"):
+        is_machine = hasattr(model, "hidden_bias_")
+        if not hasattr(model, "components_") or (is_machine and errors):
             raise DataError(
-                f"--scores and --errors are for latent traits and clipped Gaussians, but {model_path} is a "
-                f"{type(model).__name__}"
+                f"{'--errors is' if is_machine else '--scores and --errors are'} for latent traits and clipped "
+                f"Gaussians, but {model_path} is a {type(model).__name__}"
             )
         with told_warnings(rows.names):
             value, error = _scores(model, rows.values, scores)
@@ -144,6 +152,8 @@ def _scores(model: Any, values: Any, method: str) -> tuple[Any, Any]:
         found = model.scores(values, method)
         return found.value, found.error
     found = model.posterior(values)
+    if not hasattr(found, "covariance"):
+        return found.mode, None
     spread = np.sqrt(np.diagonal(found.covariance, axis1=1, axis2=2))
     return (found.mean if method == "eap" else found.mode), spread
 

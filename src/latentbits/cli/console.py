@@ -27,6 +27,9 @@ AS_OPTIONS = {
     "repair=True": "--repair",
     "noise='none'": "--noise none",
     "n_components": "--components",
+    "n_hidden": "--components",
+    "learner=": "--learner ",
+    "n_epochs": "--epochs",
     "n_init": "--restarts",
 }
 

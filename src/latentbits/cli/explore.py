@@ -13,7 +13,7 @@ from latentbits.cli.inputs import Reading, Rows, check_bits, load_rows, reading_
 
 if TYPE_CHECKING:
     from latentbits.report.map_summaries import TraitMap
-    from latentbits.report.summaries import Exploration
+    from latentbits.report.summaries import Exploration, Switches
 
 __all__ = ["explore"]
 
@@ -129,12 +129,17 @@ def _look(rows: Rows, shape: tuple[int, int] | None, found: Any, seed: int, bina
     names = [entry.name for entry in found.entries]
     # the simplest that is as good as the best; where that is independent bits, the first with something hidden to see
     candidates = [found.simplest, *found.row_bits]
-    best = next((name for name in candidates if hasattr(found.fitted[name], "n_components")), names[0])
+    sizes = ("n_components", "n_hidden")
+    best = next((name for name in candidates if any(hasattr(found.fitted[name], size) for size in sizes)), names[0])
     model = found.fitted[best]
     behind = [found.row_bits[name] - found.row_bits[best] for name in names]
-    is_trait, is_clipped = hasattr(model, "components_"), hasattr(model, "eigenvalues_")
+    is_trait, is_clipped, is_machine = (
+        _has_traits(model),
+        hasattr(model, "eigenvalues_"),
+        hasattr(model, "hidden_bias_"),
+    )
     weights, means = np.ones(0), np.ones((0, rows.shape[1]))
-    if not is_trait:
+    if not is_trait and not is_machine:
         weights, means = getattr(model, "weights_", np.ones(1)), np.atleast_2d(model.means_)
     order = summaries.by_share(weights)
     held_out = summaries.dense_bits(rows.values[found.rows], binarize)
@@ -169,12 +174,25 @@ def _look(rows: Rows, shape: tuple[int, int] | None, found: Any, seed: int, bina
         clipped=summaries.Clipped(model.components_, model.binary_eigenvalues_, model.eigenvalues_)
         if is_clipped
         else None,
+        switches=_switches(model.set_params(binarize=binarize), rows, seed) if is_machine else None,
     )
+
+
+def _has_traits(model: Any) -> bool:
+    """Whether a model places rows in a space: the units of a combination machine are on or off."""
+    return hasattr(model, "components_") and not hasattr(model, "hidden_bias_")
+
+
+def _switches(model: Any, rows: Rows, seed: int) -> Switches:
+    """The units of a combination machine, and how often they are on in the rows or in a sample of them."""
+    from latentbits.report.summaries import switches_of
+
+    return switches_of(model.components_, model.transform(rows.values[_drawn(rows, seed)]))
 
 
 def _map(rows: Rows, shape: tuple[int, int] | None, found: Any, seed: int) -> TraitMap | None:
     """What the second figure shows: the rows by two latent traits, or by as many as there are; None without a model."""
-    traits = [model for model in found.fitted.values() if hasattr(model, "components_")]
+    traits = [model for model in found.fitted.values() if _has_traits(model)]
     if not traits:
         return None
     # latent traits first: their curves are what the map draws
@@ -188,9 +206,7 @@ def _places(model: Any, rows: Rows, shape: tuple[int, int] | None, seed: int) ->
 
     from latentbits.report.map_summaries import TraitMap, kind_labels
 
-    drawn = np.arange(rows.shape[0])
-    if len(drawn) > MOST_ON_MAP:
-        drawn = np.sort(np.random.default_rng(seed).permutation(drawn)[:MOST_ON_MAP])
+    drawn = _drawn(rows, seed)
     label = kind_labels(rows.labels)
     components, intercept = _logistic(model)
     return TraitMap(
@@ -203,6 +219,16 @@ def _places(model: Any, rows: Rows, shape: tuple[int, int] | None, seed: int) ->
         labels=None if label is None else np.asarray(rows.labels[label])[drawn].tolist(),
         label_name=label,
     )
+
+
+def _drawn(rows: Rows, seed: int) -> Any:
+    """Numbers of the rows that are shown: all, or a sample."""
+    import numpy as np
+
+    every = np.arange(rows.shape[0])
+    if len(every) <= MOST_ON_MAP:
+        return every
+    return np.sort(np.random.default_rng(seed).permutation(every)[:MOST_ON_MAP])
 
 
 def _logistic(model: Any) -> tuple[Any, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from latentbits.cli import correlations
+from latentbits.cli import correlations, units
 from latentbits.cli.console import common_options, give, say, told_warnings
 from latentbits.cli.inputs import Reading, Rows, fit_named, load_rows, reading_options
 from latentbits.cli.items import describe, show_items, write_items
@@ -45,6 +45,7 @@ OWN_OPTIONS: dict[str, tuple[str, ...]] = {
         "errors",
         "items",
     ),
+    "combination-machine": ("components", "kind", "learner", "epochs", "no_input_bias", "items"),
 }
 WORDS = ("parallel", "positive")  # for a number of components, of a clipped Gaussian alone
 
@@ -71,7 +72,8 @@ class Size(click.ParamType):
     "--components",
     type=Size(),
     metavar="N|parallel|positive",
-    help="Components of a mixture, or latent dimensions.  [default: 8; latent-trait and clipped-gaussian: 2]  "
+    help="Components of a mixture, latent dimensions, or hidden units.  [default: 8; latent-trait and "
+    "clipped-gaussian: 2]  "
     "Clipped Gaussian: parallel takes those that are larger than chance would make them, positive all that it can.",
 )
 @click.option("--smoothing", type=click.FloatRange(0), default=1.0, help="Rows' worth of prior; 0: maximum likelihood.")
@@ -96,7 +98,8 @@ class Size(click.ParamType):
 @click.option(
     "--items",
     type=click.Path(dir_okay=False),
-    help="Latent trait and clipped Gaussian: write the table of items (thresholds, weights) to this file.",
+    help="Latent trait, clipped Gaussian and combination machine: write the table of items (thresholds or biases, "
+    "weights) to this file.",
 )
 @click.option(
     "--correlations",
@@ -129,6 +132,22 @@ class Size(click.ParamType):
     default="importance",
     help="Clipped Gaussian: how `score` will integrate; ep is faster, without an error.",
 )
+@click.option(
+    "--kind",
+    type=click.Choice(["binary", "real"]),
+    default="binary",
+    help="Combination machine: of bits, or of real numbers, which should be scaled to a noise of variance 1.",
+)
+@click.option(
+    "--learner",
+    type=click.Choice(["auto", "gradient", "pursuit", "pursuit+gradient", "stochastic"]),
+    default="auto",
+    help="Combination machine: how to learn.  auto: gradient (exact) up to 16 units, stochastic above.",
+)
+@click.option(
+    "--epochs", type=click.IntRange(1), help="Combination machine: passes in batches of rows.  [default: 100]"
+)
+@click.option("--no-input-bias", is_flag=True, help="Combination machine: no biases of the columns, as in the paper.")
 @click.option("--restarts", type=click.IntRange(1), default=1, help="Fit so many times and keep the best.")
 @click.option("--max-iter", type=click.IntRange(0), default=1000, help="Most iterations.")
 @click.option("--max-time", type=click.FloatRange(0, min_open=True), help="Most seconds, all restarts together.")
@@ -167,7 +186,8 @@ def fit(
     """Learn a model from DATA (a file, or the name of a public data set) and write it to a file.
 
     Of a latent trait model it prints the items with their discriminations and difficulties, and AIC and BIC; of a
-    clipped Gaussian the spectrum of the correlations, and how many pairs were corrected or cannot be told.
+    clipped Gaussian the spectrum of the correlations, and how many pairs were corrected or cannot be told; of a
+    combination machine log Z with its error, nats per row, and the units with the columns that they act on most.
 
     Ctrl-C ends the fit, keeps the best model so far, and exits with 130.
     """
@@ -219,6 +239,11 @@ def fit(
     elif model == "clipped-gaussian":
         found = _write_clipped(estimator, rows, own)
         give({**result, **asdict(found)}, as_json, lambda: correlations.show(found))
+    elif model == "combination-machine":
+        machine = units.describe(estimator, rows)
+        if own["items"] is not None:
+            write_items(units.weights_of(estimator, rows), own["items"])
+        give({**result, **asdict(machine)}, as_json, lambda: units.show(machine, estimator, rows))
     else:
         give(result, as_json)
     if estimator.stop_reason_ == "interrupted":
@@ -244,7 +269,8 @@ def _told(estimator: Any, n_rows: int, seconds: float) -> float | None:
         say(f"counted and diagonalised in {seconds:.1f} s")
         say(f"{k} component{'s' if k > 1 else ''}; left over of a correlation, root mean square: {rest:.4f}")
         return None
-    objective = float(max(estimator.history_))
+    # the history of a combination machine is first of other objectives, and at the end of the likelihood of all rows
+    objective = float(estimator.history_[-1] if hasattr(estimator, "hidden_bias_") else max(estimator.history_))
     state = "converged" if estimator.converged_ else "stopped"
     say(f"{state} after {estimator.n_iter_} iterations and {seconds:.1f} s")
     say(f"objective: {objective:.6g} nats, {objective / n_rows:.6g} per row")
@@ -270,6 +296,14 @@ def _estimator(model: str, own: Mapping[str, Any]) -> tuple[Any, str]:
         from latentbits.estimators.product import BernoulliProduct
 
         return BernoulliProduct(smoothing=own["smoothing"]), "independent bits"
+    if model == "combination-machine":
+        from latentbits.estimators.combination_machine import CombinationMachine
+
+        m, bias = own["components"] or 8, not own["no_input_bias"]
+        machine = CombinationMachine(
+            m, kind=own["kind"], learner=own["learner"], n_epochs=own["epochs"], input_bias=bias
+        )
+        return machine, f"a combination machine of {m} unit{'s' if m > 1 else ''}"
     if model == "clipped-gaussian":
         from latentbits.estimators.clipped_gaussian import ClippedGaussian
 

@@ -15,6 +15,7 @@ from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.utils import _safe_indexing, check_array
 
 from latentbits.estimators.clipped_gaussian import ClippedGaussian
+from latentbits.estimators.combination_machine import CombinationMachine
 from latentbits.estimators.latent_trait import LatentTrait
 from latentbits.estimators.mixture import BernoulliMixture
 from latentbits.estimators.product import BernoulliProduct
@@ -22,7 +23,7 @@ from latentbits.estimators.validate import encode_bits
 
 __all__ = ["Comparison", "Entry", "compare", "default_models", "new_model", "standard_error"]
 
-FAMILIES = ("product", "latent-trait", "mixture", "clipped-gaussian")
+FAMILIES = ("product", "latent-trait", "mixture", "clipped-gaussian", "combination-machine")
 DEFAULTS = (
     ("product", 1),
     ("latent-trait", 1),
@@ -31,6 +32,7 @@ DEFAULTS = (
     ("mixture", 4),
     ("mixture", 8),
     ("clipped-gaussian", 8),
+    ("combination-machine", 8),
     ("mixture", 16),
     ("mixture", 32),
 )
@@ -120,6 +122,8 @@ def new_model(family: str, size: int | str = 1) -> tuple[str, Any]:
     ('2 latent traits', 'mixture of 4')
     >>> new_model("clipped-gaussian", 8)[0], new_model("clipped-gaussian", "parallel")[0]
     ('clipped Gaussian of 8', 'clipped Gaussian (parallel)')
+    >>> new_model("combination-machine", 8)[0]
+    'combination machine of 8'
     """
     if family == "product":
         return "independent bits", BernoulliProduct()
@@ -129,6 +133,8 @@ def new_model(family: str, size: int | str = 1) -> tuple[str, Any]:
     size = int(size)
     if family == "latent-trait":
         return f"{size} latent trait{'s' if size > 1 else ''}", LatentTrait(size, weight_prior=WEAK_PRIOR)
+    if family == "combination-machine":
+        return f"combination machine of {size}", CombinationMachine(size)
     return f"mixture of {size}", BernoulliMixture(size)
 
 
@@ -138,7 +144,7 @@ def default_models(n_rows: int, random_state: Any = None, families: Collection[s
     Parameters
     ----------
     n_rows : int
-        Models that have not ten rows for each component or latent are left out.
+        Models that have not ten rows for each component, latent or unit are left out.
     random_state : int, RandomState or None
         Given to every model.
     families : collection of str
@@ -164,8 +170,8 @@ def compare(
     X : array-like of shape (n_rows, n_columns)
         Bits, NaN for missing.  In memory: rows are drawn from it, so no function of batches.
     models : mapping of names to estimators, sequence of estimators, or None
-        What to compare; None takes independent bits, latent traits and mixtures of several sizes, and a clipped
-        Gaussian.
+        What to compare; None takes independent bits, latent traits and mixtures of several sizes, a clipped Gaussian
+        and a combination machine.
     test_size : float, default=0.25
         Share of rows that is held out.
     n_folds : int or None

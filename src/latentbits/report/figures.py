@@ -16,11 +16,12 @@ import numpy as np
 from latentbits.core.atomic import write_atomically
 from latentbits.core.errors import DataError, import_extra
 from latentbits.report.curves import plot_item_curves
+from latentbits.report.hinton import plot_hinton, plot_unit_bars
 from latentbits.report.map_summaries import TraitMap, decode, grid_places, spread_places
 from latentbits.report.maps import plot_decoded, plot_decoded_grid, plot_map
 from latentbits.report.spectra import plot_loadings, plot_spectra, plot_weights
 from latentbits.report.style import ACCENT, GREY, INK, PAPER, STYLE, VEIL, axes_or_new, ink, one_colour, short, show
-from latentbits.report.summaries import Exploration, headline, telling_columns, tile
+from latentbits.report.summaries import Exploration, Switches, headline, telling_columns, tile
 
 __all__ = [
     "draw_exploration",
@@ -30,11 +31,13 @@ __all__ = [
     "plot_components",
     "plot_gallery",
     "plot_history",
+    "plot_numbers_on",
     "save_figure",
 ]
 
 MOST_TILES = 40
 MOST_KINDS = 12
+MOST_UNITS = 20  # of a combination machine that are drawn
 MOST_COLUMNS = 24
 N_PLACES = 9  # of a map that are shown as images
 FORMATS = (".png", ".svg", ".pdf")
@@ -207,6 +210,31 @@ def plot_history(history: np.ndarray, ax: Any = None) -> Any:
     return ax
 
 
+def plot_numbers_on(numbers: np.ndarray, ax: Any = None) -> Any:
+    """In which share of the rows 0, 1, 2, ... hidden units are on at once.
+
+    Parameters
+    ----------
+    numbers : (m + 1,) array
+        Shares of the rows.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
+    from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+    ax = axes_or_new(ax)
+    ax.bar(np.arange(len(numbers)), numbers, color=ACCENT, width=0.8)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    ax.set_xlabel("hidden units that are on")
+    ax.set_ylabel("share of the rows")
+    ax.grid(axis="y")
+    return ax
+
+
 def draw_exploration(seen: Exploration) -> Any:
     """The figure of `latentbits explore`: the comparison, the kinds of rows found, and what they are good for.
 
@@ -283,6 +311,10 @@ def _draw_images(figure: Any, seen: Exploration) -> Any:
         shown = min(len(seen.clipped.weights), MOST_TILES)
         plot_weights(seen.clipped.weights[:shown], seen.image_shape, panels["kinds"], n_columns=4 if shown <= 12 else 8)
         panels["kinds"].set_title("The weights of the hidden variables, the largest first")
+    elif seen.switches is not None:
+        weights, words = _drawn_units(seen.switches)
+        plot_hinton(weights, seen.image_shape, ax=panels["kinds"], labels=words, n_columns=4 if len(words) <= 12 else 7)
+        panels["kinds"].set_title(_units_title("the weights of {}, and how often each is on", seen.switches))
     elif seen.trait is not None:
         _decode_all_over(seen.trait, panels["kinds"])
     else:
@@ -311,6 +343,13 @@ def _draw_table(figure: Any, seen: Exploration) -> Any:
         plot_spectra(bits, latent, len(weights), panels["uses"])
         panels["uses"].set_title("Their number, and the spectrum")
         return panels
+    if seen.switches is not None:
+        weights, words = _drawn_units(seen.switches)
+        plot_unit_bars(weights, seen.column_names, panels["kinds"], labels=words, most=6 if len(words) <= 12 else 3)
+        panels["kinds"].set_title(_units_title("the largest weights of {}, and how often each is on", seen.switches))
+        plot_numbers_on(seen.switches.numbers, panels["uses"])
+        panels["uses"].set_title("How many are on at once")
+        return panels
     if seen.trait is not None:
         _plot_rows(seen.trait, panels["kinds"])
     else:
@@ -325,6 +364,19 @@ def _draw_table(figure: Any, seen: Exploration) -> Any:
         plot_history(seen.history, panels["uses"])
         panels["uses"].set_title(f"How the {seen.shown} {'were' if seen.trait is not None else 'was'} learned")
     return panels
+
+
+def _drawn_units(switches: Switches) -> tuple[np.ndarray, list[str]]:
+    """Weights of the units that are drawn, and how often each is on."""
+    weights, shares = switches.weights[:MOST_UNITS], switches.shares[:MOST_UNITS]
+    return weights, [f"{share:.0%}" if share >= 0.01 else "<1%" for share in shares]
+
+
+def _units_title(text: str, switches: Switches) -> str:
+    total = len(switches.shares)
+    units = f"{MOST_UNITS} of {total} hidden units" if total > MOST_UNITS else f"the {total} hidden units"
+    words = text.format("the hidden unit" if total == 1 else units)
+    return words[0].upper() + words[1:]
 
 
 def _decode_all_over(trait: TraitMap, ax: Any) -> None:

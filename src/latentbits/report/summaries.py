@@ -11,6 +11,7 @@ from latentbits.report.map_summaries import TraitMap, decode
 __all__ = [
     "Clipped",
     "Exploration",
+    "Switches",
     "by_share",
     "dense_bits",
     "findings",
@@ -18,6 +19,7 @@ __all__ = [
     "hide_lower_half",
     "hide_some",
     "share_right",
+    "switches_of",
     "telling_columns",
     "tile",
 ]
@@ -33,6 +35,15 @@ class Clipped(NamedTuple):
     weights: np.ndarray
     binary_eigenvalues: np.ndarray
     eigenvalues: np.ndarray
+
+
+class Switches(NamedTuple):
+    """Of a combination machine: `weights` (m, d) of its units, the one that is on most often first; in which share of
+    the rows each is on (m,); and the share of rows in which 0, 1, ... m of them are (m + 1,)."""
+
+    weights: np.ndarray
+    shares: np.ndarray
+    numbers: np.ndarray
 
 
 class Exploration(NamedTuple):
@@ -60,6 +71,8 @@ class Exploration(NamedTuple):
         Where the model shown is one of latent traits or a clipped Gaussian: where it places the rows.
     clipped
         Where it is a clipped Gaussian: its weights and spectra.
+    switches
+        Where it is a combination machine: its units.
     """
 
     source: str
@@ -84,6 +97,7 @@ class Exploration(NamedTuple):
     right_alone: float
     trait: TraitMap | None = None
     clipped: Clipped | None = None
+    switches: Switches | None = None
 
 
 def by_share(weights: np.ndarray) -> np.ndarray:
@@ -93,6 +107,26 @@ def by_share(weights: np.ndarray) -> np.ndarray:
     [1, 2, 0]
     """
     return np.argsort(-np.asarray(weights), kind="stable")
+
+
+def switches_of(weights: np.ndarray, on: np.ndarray) -> Switches:
+    """The units of a combination machine in the order of how often they are on.
+
+    Parameters
+    ----------
+    weights : (m, d) array
+    on : (n, m) array
+        P(unit is on | row).
+
+    Examples
+    --------
+    >>> switches_of(np.array([[1.0], [2.0]]), np.array([[0.0, 1.0], [0.9, 1.0]])).numbers.tolist()
+    [0.0, 0.5, 0.5]
+    """
+    order = by_share(on.mean(axis=0))
+    together = np.sum(on > 0.5, axis=1)
+    numbers = np.bincount(together, minlength=len(weights) + 1) / len(on)
+    return Switches(np.asarray(weights)[order], on.mean(axis=0)[order], numbers)
 
 
 def dense_bits(values: Any, binarize: float | None = None) -> np.ndarray:
@@ -189,6 +223,9 @@ def headline(seen: Exploration) -> str:
     if seen.clipped is not None:
         q = len(seen.clipped.weights)
         causes = f"{q} hidden Gaussian variable{'s' if q > 1 else ''}"
+    if seen.switches is not None:
+        m = len(seen.switches.shares)
+        causes = "1 hidden cause" if m == 1 else f"{m} hidden causes that act together"
     return f"{seen.source}: {causes}; a row then takes {then:.1f} bits instead of {alone:.1f}"
 
 
@@ -232,8 +269,8 @@ def _best(seen: Exploration) -> str:
 def _called(model: str) -> str:
     """A model in a sentence.
 
-    >>> _called("2 latent traits"), _called("mixture of 4"), _called("clipped Gaussian of 8")
-    ('the model with 2 latent traits', 'the mixture of 4', 'the clipped Gaussian of 8')
+    >>> _called("2 latent traits"), _called("mixture of 4"), _called("combination machine of 8")
+    ('the model with 2 latent traits', 'the mixture of 4', 'the combination machine of 8')
     """
     if "latent trait" in model:
         return f"the model with {model}"
@@ -241,7 +278,12 @@ def _called(model: str) -> str:
 
 
 def _causes(seen: Exploration) -> str:
-    text = _places(seen, seen.trait) if seen.trait is not None else _kinds(seen)
+    if seen.trait is not None:
+        text = _places(seen, seen.trait)
+    elif seen.switches is not None:
+        text = _units(seen, seen.switches)
+    else:
+        text = _kinds(seen)
     if text and seen.shown != seen.models[0]:
         text += f" ({_called(seen.models[0])} is not clearly better)"
     return text and f"{text}."
@@ -256,6 +298,20 @@ def _places(seen: Exploration, trait: TraitMap) -> str:
         text += (
             f"; along it, rows differ most in {_and(apart)}" if q == 1 else f", where they differ most in {_and(apart)}"
         )
+    return text
+
+
+def _units(seen: Exploration, switches: Switches) -> str:
+    weights, shares, _ = switches
+    if len(shares) == 1:
+        text = f"It explains each row by whether one hidden cause is on, as it is in {_percent(shares[0])} of them"
+    else:
+        text = (
+            f"It explains each row by which of {len(shares)} hidden causes are on, {shares.sum():.1f} of them on "
+            f"average; the commonest is on in {_percent(shares[0])} of the rows, the rarest in {_percent(shares[-1])}"
+        )
+    if not seen.image_shape:
+        text += f"; they act most on {_and(_most(np.sum(np.square(weights), axis=0), seen))}"
     return text
 
 

@@ -22,12 +22,13 @@ FULL = 0.94  # side of the largest square, of a cell
 
 
 class Places(NamedTuple):
-    """Where tiles stand in a sheet: `left` and `top` of each, the size of one, and of the sheet."""
+    """Where tiles stand in a sheet: `left` and `top` of each, the size of one, and the width of the sheet."""
 
     left: np.ndarray
     top: np.ndarray
     width: float
     height: float
+    across: float
 
 
 def _places(n: int, n_columns: int | None, width: float, height: float, gap: float, above: float) -> Places:
@@ -36,7 +37,8 @@ def _places(n: int, n_columns: int | None, width: float, height: float, gap: flo
     if across < 1:
         raise DataError(f"n_columns must be at least 1, found {n_columns!r}")
     number = np.arange(n)
-    return Places((number % across) * (width + gap), (number // across) * (height + gap + above) + above, width, height)
+    left, top = (number % across) * (width + gap), (number // across) * (height + gap + above) + above
+    return Places(left, top, width, height, across * (width + gap) - gap)
 
 
 # --- Hinton diagrams ---
@@ -67,7 +69,7 @@ def plot_hinton(
     labels : sequence of m words, optional
         Written below the matrices; else their numbers.
     n_columns : int, optional
-        Matrices side by side; else ten at most.
+        Matrices side by side, for which there is room even if there are fewer; else ten at most.
     largest, largest_bias : float, optional
         What a square that fills its cell is worth, the same for all units; else the largest of all.  Larger weights are
         drawn as this.
@@ -229,7 +231,7 @@ def plot_gaussians(mixture: Gaussians, ax: Any = None, n_weights: int | None = N
     if means.ndim != 2 or means.shape[1] != 2:
         raise DataError(f"Gaussians in the plane have means (n, 2), found {means.shape}")
     ax = axes_or_new(ax, (5.6, 5.6))
-    depth = 0.25 + 0.75 * shares / shares.max()
+    depth = 0.3 + 0.7 * (shares / shares.max()) ** 0.2  # shares differ by orders of magnitude
     for state, mean, dark in zip(states, means, depth):
         for radius in (1.0, 0.5):
             ax.add_patch(Circle(tuple(mean), radius, fill=False, edgecolor=INK, alpha=dark, linewidth=1.1, zorder=2))
@@ -365,7 +367,7 @@ def _size(places: Places, gap: float, scale: float = 1.0) -> tuple[float, float]
 
 
 def _extent(places: Places, gap: float) -> tuple[float, float]:
-    return float(places.left.max()) + places.width, float(places.top.max()) + places.height + gap
+    return places.across, float(places.top.max()) + places.height + gap
 
 
 def _fit(ax: Any, places: Places, gap: float) -> None:

@@ -46,6 +46,8 @@ def plot_errors(
         raise DataError(f"curves must have one number a step, {len(steps)}")
     ax = axes_or_new(ax, (6.4, 4.2))
     for place, word in (marks or {}).items():
+        if not steps[0] <= place <= steps[-1]:
+            continue
         ax.axvline(place, color=EDGE, linewidth=0.8, zorder=1)
         ax.annotate(
             word,

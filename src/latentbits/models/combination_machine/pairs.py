@@ -1,0 +1,180 @@
+"""Pairs of Gaussians: machines of one hidden unit with real inputs (Freund & Haussler 1994, section 3.5).
+
+    p(x) = (1 - pi) N(x; c, v) + pi N(x; c + w, v)
+    P(h = 1 | x) = logistic((w . x - w . c - |w|^2 / 2) / v + log pi / (1 - pi))
+
+In the paper c = 0 and v = 1, and then the unit has weights w and the bias theta = log pi / (1 - pi) - |w|^2 / 2 (3.15).
+The functions here know many pairs at once, and of the data no more than sums over rows.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from latentbits.models.combination_machine.machine import Units
+
+__all__ = [
+    "EXTREME",
+    "Pairs",
+    "Sums",
+    "as_unit",
+    "field",
+    "flipped",
+    "gains",
+    "m_step",
+    "mean_over",
+    "pair_at",
+    "sums",
+    "variance_left",
+    "without",
+]
+
+EMPTY = 0.5  # rows: a half of a mixture that has fewer is none
+EXTREME = 0.99  # means of a bit beyond this have no larger weight
+
+Mask = Float[Array, "rows inputs"] | None  # where inputs are observed; None: everywhere
+
+
+class Pairs(eqx.Module):
+    """Mixtures of two Gaussians each.
+
+    Attributes
+    ----------
+    log_odds
+        Of the second half, log pi / (1 - pi).
+    centre, shift
+        c and w.
+    variance
+        v, the same in all directions.
+    """
+
+    log_odds: Float[Array, " pairs"]
+    centre: Float[Array, "pairs inputs"]
+    shift: Float[Array, "pairs inputs"]
+    variance: Float[Array, " pairs"]
+
+
+class Sums(eqx.Module):
+    """Sums over rows, from which EM goes on.
+
+    Attributes
+    ----------
+    members, products, seen
+        E[h], E[h x] and, for each input, E[h] of the rows that have it.
+    totals, observed
+        Sum, and number of the observed entries of each input.
+    """
+
+    n_rows: Float[Array, ""]
+    members: Float[Array, " pairs"]
+    products: Float[Array, "pairs inputs"]
+    seen: Float[Array, "pairs inputs"]
+    totals: Float[Array, " inputs"]
+    observed: Float[Array, " inputs"]
+
+
+def pair_at(pairs: Pairs, number: Int[Array, ""]) -> Pairs:
+    """One of the pairs, as pairs of which there is one."""
+    return jax.tree.map(lambda leaf: leaf[number][None], pairs)
+
+
+def _seen_cost(cost: Float[Array, "pairs inputs"], mask: Mask) -> Float[Array, "*rows pairs"]:
+    """Sum of a cost of each input over the observed ones."""
+    return jnp.sum(cost, 1) if mask is None else mask @ cost.T
+
+
+def field(pairs: Pairs, x: Float[Array, "rows inputs"], mask: Mask) -> Float[Array, "rows pairs"]:
+    """Log-odds of h = 1 given the observed inputs; missing ones are 0 in x.
+
+    In the paper's terms: theta + w . x, and |w_j|^2 / 2 more for each missing input.
+    """
+    cost = _seen_cost(pairs.shift * (pairs.centre + 0.5 * pairs.shift), mask)
+    return pairs.log_odds + (x @ pairs.shift.T - cost) / pairs.variance
+
+
+def gains(
+    pairs: Pairs, field: Float[Array, "rows pairs"], x: Float[Array, "rows inputs"], mask: Mask
+) -> Float[Array, "rows pairs"]:
+    """Log of the density of each pair over that of the Gaussian around 0 with the same variance."""
+    own = (x @ pairs.centre.T - _seen_cost(0.5 * pairs.centre**2, mask)) / pairs.variance
+    return jax.nn.softplus(field) - jax.nn.softplus(pairs.log_odds) + own
+
+
+def sums(
+    field: Float[Array, "rows pairs"], x: Float[Array, "rows inputs"], mask: Mask, weight: Float[Array, " rows"]
+) -> Sums:
+    """The E-step."""
+    share = jax.nn.sigmoid(field) * weight[:, None]
+    members, n_rows, ones = share.sum(0), weight.sum(), jnp.ones(x.shape[1], x.dtype)
+    return Sums(
+        n_rows=n_rows,
+        members=members,
+        products=share.T @ x,
+        seen=members[:, None] * ones if mask is None else share.T @ mask,
+        totals=weight @ x,
+        observed=n_rows * ones if mask is None else weight @ mask,
+    )
+
+
+def mean_over(total: Float[Array, "*shape"], rows: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """A mean over rows, 0 where there are none to speak of."""
+    return jnp.where(rows > EMPTY, total / jnp.maximum(rows, EMPTY), 0.0)
+
+
+def m_step(free: bool, pairs: Pairs, of: Sums) -> Pairs:
+    """(3.14) and (3.15); where the centre is free, it is the mean of the other half."""
+    share = jnp.clip(of.members / of.n_rows, EMPTY / of.n_rows, 1 - EMPTY / of.n_rows)
+    on = mean_over(of.products, of.seen)
+    off = mean_over(of.totals - of.products, of.observed - of.seen) if free else jnp.zeros_like(on)
+    shift = jnp.where(of.seen > EMPTY, on - off, 0.0)
+    return Pairs(jnp.log(share) - jnp.log1p(-share), off, shift, pairs.variance)
+
+
+def flipped(
+    pair: Pairs, uniform: Float[Array, " rows"], x: Float[Array, "rows inputs"], mask: Mask
+) -> Float[Array, "rows 1"]:
+    """Coins that show heads with P(h = 1 | x), made of uniform numbers."""
+    return (uniform[:, None] < jax.nn.sigmoid(field(pair, x, mask))).astype(x.dtype)
+
+
+def without(
+    pair: Pairs, heads: Float[Array, "rows 1"], x: Float[Array, "rows inputs"], mask: Mask
+) -> Float[Array, "rows inputs"]:
+    """Structure removal: c is subtracted, and w where the coin shows heads."""
+    moved = pair.centre + heads * pair.shift
+    return x - (moved if mask is None else mask * moved)
+
+
+def variance_left(pair: Pairs, of: Sums, number: Int[Array, ""], squares: Float[Array, ""]) -> Float[Array, ""]:
+    """Mean square when a pair is removed from rows with a sum of squares, expected over the coins."""
+    c, w = pair.centre[0], pair.shift[0]
+    change = c**2 * of.observed - 2 * c * of.totals - 2 * w * of.products[number]
+    change = change + w * (2 * c + w) * of.seen[number]
+    return (squares + change.sum()) / jnp.maximum(of.observed.sum(), 1)
+
+
+def as_unit(
+    units: Units, faithful: bool, pair: Pairs, mean: Float[Array, " inputs"], bias: Float[Array, " inputs"]
+) -> tuple[Float[Array, " inputs"], Float[Array, ""], Float[Array, " inputs"]]:
+    """A hidden unit for a pair: its weights, its bias, and what it adds to the input biases.
+
+    Parameters
+    ----------
+    faithful
+        As in the paper: the shift is the weights, and the bias is (3.15).  Otherwise the unit of a binary machine gets
+        the average of the shift and of the difference in natural parameters, and the bias with which it is on as often
+        as in the pair, if it is alone.
+    mean, bias
+        From which the inputs of the pair are counted, and the input biases that have this mean.
+    """
+    log_odds, c, w = pair.log_odds[0], pair.centre[0], pair.shift[0]
+    if faithful:
+        return w, log_odds - jnp.sum(w * (mean + c + 0.5 * w)), c
+    if units.name == "binary":
+        base, off, on = (jnp.arctanh(jnp.clip(m, -EXTREME, EXTREME)) for m in (mean, mean + c, mean + c + w))
+        w, c = 0.5 * (w + on - off), 0.5 * (c + off - base)
+    alone = bias + c
+    return w, log_odds - jnp.sum(units.log_sum(alone + w) - units.log_sum(alone)), c

@@ -21,21 +21,34 @@ from this mixture (0.02 nats); on twelve prototypes with noise, 1.5 (0.15 nats) 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from latentbits.models.combination_machine.chains import draw_hidden, gibbs
+from latentbits.models.combination_machine.chains import draw_hidden, gibbs, sweep
 from latentbits.models.combination_machine.machine import Machine, Units, hidden_field, input_field
 
-__all__ = ["Annealed", "Base", "annealed_log_partition", "annealed_log_sum", "fit_base", "pilot_base", "single_base"]
+__all__ = [
+    "Annealed",
+    "Base",
+    "annealed_log_partition",
+    "annealed_log_sum",
+    "annealed_means",
+    "fit_base",
+    "pilot_base",
+    "single_base",
+]
+
+T = TypeVar("T")
 
 N_CHAINS, N_STEPS, N_COMPONENTS = 1000, 300, 32
 FALL_SWEEPS = 50  # from a hidden state to a mode nearby
 ROW_CHAINS, ROW_STEPS = 64, 100
+MEAN_CHAINS, MEAN_STEPS, MEAN_KEPT = 32, 20, 20
 SLICE_FLOATS = 2**22  # numbers that the chains of a slice of rows may hold
 
 
@@ -158,19 +171,72 @@ def annealed_log_sum(
     x
         The inputs; where they are missing, anything.
     base
-        As in `annealed_log_partition`; None begins at the product of the input biases.
+        As in `annealed_log_partition`; None finds it.
     n_chains, n_steps
         Of every row.
     """
-    mixture = single_base(machine.input_bias) if base is None else base
 
-    def row(args: tuple[Array, Array, Array]) -> Annealed:
-        key, x, observed = args
-        return _summary(_anneal(units, machine, mixture, key, n_chains, n_steps, x, observed)[1])
+    def row(key: Array, x: Array, observed: Array, base: Base) -> Annealed:
+        return _summary(_anneal(units, machine, base, key, n_chains, n_steps, x, observed)[1])
 
+    return _by_rows(row, units, machine, keys, x, observed, base, n_chains)
+
+
+def annealed_means(
+    units: Units,
+    machine: Machine,
+    keys: Key[Array, " rows"],
+    x: Float[Array, "rows inputs"],
+    observed: Float[Array, "rows inputs"],
+    base: Base | None = None,
+    n_chains: int = MEAN_CHAINS,
+    n_steps: int = MEAN_STEPS,
+    n_kept: int = MEAN_KEPT,
+) -> tuple[Annealed, Float[Array, "rows hidden"], Float[Array, "rows inputs"]]:
+    """The same, coarser, with E[h_i | x_o] and E[x_j | x_o]: weighted means over `n_kept` Gibbs sweeps of the chains.
+
+    A single Gibbs chain stays in the mode it falls into.  On machines with 16 units and 90 % of the inputs missing,
+    300 of its sweeps gave means with errors of 0.16 to 0.71; 16 chains with 20 temperatures and 20 sweeps, which cost
+    about twice the time, 0.10 to 0.14.
+    """
+
+    def row(key: Array, x: Array, observed: Array, base: Base) -> tuple[Annealed, Array, Array]:
+        walk_key, keep_key = jax.random.split(key)
+        ends, log_weight = _anneal(units, machine, base, walk_key, n_chains, n_steps, x, observed)
+        share = jax.nn.softmax(log_weight) / n_kept
+        seen = jnp.broadcast_to(observed, ends.shape)
+
+        def step(i: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+            x, hidden, inputs = state
+            x, h = sweep(units, machine, jax.random.fold_in(keep_key, i), x, seen)
+            hidden = hidden + share @ jax.nn.sigmoid(hidden_field(machine, x))
+            return x, hidden, inputs + share @ units.mean(input_field(machine, h))
+
+        nothing = jnp.zeros_like(machine.hidden_bias), jnp.zeros_like(machine.input_bias)
+        _, hidden, inputs = jax.lax.fori_loop(0, n_kept, step, (ends, *nothing))
+        return _summary(log_weight), hidden, jnp.where(observed > 0, x, inputs)
+
+    return _by_rows(row, units, machine, keys, x, observed, base, n_chains)
+
+
+def _by_rows(
+    row: Callable[[Array, Array, Array, Base], T],
+    units: Units,
+    machine: Machine,
+    keys: Key[Array, " rows"],
+    x: Float[Array, "rows inputs"],
+    observed: Float[Array, "rows inputs"],
+    base: Base | None,
+    n_chains: int,
+) -> T:
+    """`row` of every row, as many at once as memory allows.
+
+    Where the chains begin belongs to the machine, not to the rows: its key is fixed.
+    """
+    mixture = pilot_base(units, machine, jax.random.key(0)) if base is None else base
     width = sum(machine.weights.shape) + mixture.log_share.shape[0]
     at_once = max(1, min(x.shape[0], SLICE_FLOATS // (n_chains * width)))
-    return jax.lax.map(row, (keys, x, observed), batch_size=at_once)
+    return jax.lax.map(lambda args: row(args[0], args[1], args[2], mixture), (keys, x, observed), batch_size=at_once)
 
 
 class _Parts(NamedTuple):

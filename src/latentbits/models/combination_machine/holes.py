@@ -9,7 +9,7 @@ Three ways to go on, of which the cheapest exact one is taken:
 
 - sum over the hidden states, in blocks: two matrix products give the logs of all rows and states of a block;
 - sum over the patterns of the missing bits, where no row of a chunk has many (`patterns.py`);
-- sampling, where both are too many: Gibbs for what the observed inputs say, annealing for the sum.
+- annealed Gibbs chains, where both are too many (`annealing.py`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
 from latentbits.core.states import state_block
-from latentbits.models.combination_machine.annealing import annealed_log_sum, pilot_base
+from latentbits.models.combination_machine.annealing import annealed_log_sum, annealed_means
 from latentbits.models.combination_machine.chains import draw_hidden
 from latentbits.models.combination_machine.machine import Machine, Units, hidden_field, input_field
 from latentbits.models.combination_machine.patterns import Conditional, by_inputs, moments_by_inputs
@@ -31,7 +31,7 @@ from latentbits.models.combination_machine.patterns import Conditional, by_input
 __all__ = [
     "BLOCK",
     "Conditional",
-    "by_gibbs",
+    "by_annealing",
     "by_hidden",
     "by_inputs",
     "conditional",
@@ -44,11 +44,11 @@ __all__ = [
     "moments_by_inputs",
 ]
 
-MOST_HIDDEN = {"cpu": 16}  # hidden units whose states are summed, by backend: a row then costs milliseconds
-MOST_HIDDEN_ELSEWHERE = 20
+# Hidden units whose states are summed, on a CPU (where a row then costs some milliseconds) and elsewhere
+MOST_HIDDEN = (18, 22)
+MOST_HIDDEN_LEARNING = (16, 20)
 LEVELS = (4, 8, 12)  # missing bits of a row whose patterns are summed; a route is compiled for each
 BLOCK = 10  # log2 of the hidden states taken at once
-BURN_IN, KEPT = 100, 200  # sweeps of a row's chain
 SWEEPS = 20  # of a row's chain in learning, where it is a fresh one at every pass
 
 T = TypeVar("T")
@@ -59,14 +59,14 @@ T = TypeVar("T")
 
 def is_summed(units: Units, n_hidden: int, n_inputs: int) -> bool:
     """Whether rows with any number of holes are summed exactly, over the hidden states or over the missing bits."""
-    return _few_hidden(n_hidden) or (units.name == "binary" and n_inputs <= LEVELS[-1])
+    return _few(n_hidden, MOST_HIDDEN) or (units.name == "binary" and n_inputs <= LEVELS[-1])
 
 
-def _few_hidden(n_hidden: int) -> bool:
-    return n_hidden <= MOST_HIDDEN.get(jax.default_backend(), MOST_HIDDEN_ELSEWHERE)
+def _few(n_hidden: int, most: tuple[int, int]) -> bool:
+    return n_hidden <= most[jax.default_backend() != "cpu"]
 
 
-def _levels(units: Units, n_hidden: int, n_inputs: int) -> list[int]:
+def _levels(units: Units, n_hidden: int, n_inputs: int, few: bool) -> list[int]:
     """Numbers of missing bits whose patterns are worth a route of their own.
 
     Not where the hidden states are cheaper: a pattern costs about 30 operations for each hidden unit, most of them in
@@ -75,7 +75,7 @@ def _levels(units: Units, n_hidden: int, n_inputs: int) -> list[int]:
     if units.name != "binary":
         return []
     enough = [level for i, level in enumerate(LEVELS) if i == 0 or LEVELS[i - 1] < n_inputs]
-    if not _few_hidden(n_hidden):
+    if not few:
         return enough
     dear = 2.0**n_hidden * 8 * (n_inputs + n_hidden)
     return [level for level in enough if 2.0**level * 30 * n_hidden < dear]
@@ -88,13 +88,15 @@ def _choose(
     by_level: Callable[[int], T],
     by_states: Callable[[], T],
     sampled: Callable[[], T],
+    most_hidden: tuple[int, int] = MOST_HIDDEN,
 ) -> T:
     """The cheapest exact route for the row with most holes, or else the sampled one."""
     m, d = machine.weights.shape
-    levels = _levels(units, m, d)
+    few = _few(m, most_hidden)
+    levels = _levels(units, m, d, few)
     routes: list[Callable[[], T]] = [lambda level=level: by_level(level) for level in levels]  # type: ignore[misc]
     if not levels or levels[-1] < d:
-        routes.append(by_states if _few_hidden(m) else sampled)
+        routes.append(by_states if few else sampled)
     n_holes = jnp.max(jnp.sum(observed == 0, 1))
     return jax.lax.switch(jnp.sum(n_holes > jnp.asarray(levels, n_holes.dtype)), routes)
 
@@ -121,7 +123,7 @@ def conditional(
             units,
             observed,
             lambda: by_inputs(machine, x, observed, LEVELS[-1]),
-            by_gibbs(units, machine, keys, x, observed),
+            by_annealing(units, machine, keys, x, observed),
         )
 
     return _choose(
@@ -147,9 +149,7 @@ def log_sums(
         return log_sum, jnp.zeros_like(log_sum)
 
     def sampled() -> tuple[Array, Array]:
-        # where the chains begin belongs to the machine, not to the rows: its key is fixed
-        base = pilot_base(units, machine, jax.random.key(0))
-        found = annealed_log_sum(units, machine, keys, x, observed, base)
+        found = annealed_log_sum(units, machine, keys, x, observed)
         return _where_few(
             units,
             observed,
@@ -187,6 +187,7 @@ def moments(
         lambda level: moments_by_inputs(machine, x, observed, weight, level),
         lambda: moments_by_hidden(units, machine, x, observed, weight),
         lambda: moments_by_gibbs(units, machine, keys, x, observed, weight),
+        MOST_HIDDEN_LEARNING,
     )
 
 
@@ -255,10 +256,19 @@ def by_hidden(
     return _conditional(units, x, observed, top + jnp.log(mass), hidden / mass[:, None], inputs / mass[:, None])
 
 
-def _conditional(units: Units, x: Array, observed: Array, log_sum: Array, hidden: Array, inputs: Array) -> Conditional:
+def _conditional(
+    units: Units,
+    x: Array,
+    observed: Array,
+    log_sum: Array,
+    hidden: Array,
+    inputs: Array,
+    error: Array | None = None,
+) -> Conditional:
     """Shares add up to 1 but for rounding, and a probability above 1 is none."""
+    error = jnp.zeros_like(log_sum) if error is None else error
     inputs = jnp.clip(inputs, -1, 1) if units.name == "binary" else inputs
-    return Conditional(log_sum, jnp.clip(hidden, 0, 1), jnp.where(observed > 0, x, inputs))
+    return Conditional(log_sum, error, jnp.clip(hidden, 0, 1), jnp.where(observed > 0, x, inputs))
 
 
 def moments_by_hidden(
@@ -294,37 +304,16 @@ def moments_by_hidden(
 # ---------------------------------------------------------------- sampled
 
 
-def _sweep_rows(
-    units: Units, machine: Machine, keys: Array, number: Array, x: Array, observed: Array
-) -> tuple[Array, Array]:
-    """One Gibbs sweep of every row's missing inputs with the row's own key; also E[x | h]."""
-    inner = jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, number)))(keys)
-    h = jax.vmap(draw_hidden)(inner[:, 0], hidden_field(machine, x))
-    field = input_field(machine, h)
-    drawn = jax.vmap(units.draw)(inner[:, 1], field)
-    return jnp.where(observed > 0, x, drawn), units.mean(field)
-
-
-def by_gibbs(
+def by_annealing(
     units: Units,
     machine: Machine,
     keys: Key[Array, " rows"],
     x: Float[Array, "rows inputs"],
     observed: Float[Array, "rows inputs"],
-    n_kept: int = KEPT,
-    burn_in: int = BURN_IN,
 ) -> Conditional:
-    """Sampled: means of E[h | x] and E[x | h] along a chain for each row, after a burn-in; no `log_sum`."""
-
-    def step(i: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        x, hidden, inputs = state
-        x, mean = _sweep_rows(units, machine, keys, i, x, observed)
-        kept = (i >= burn_in).astype(x.dtype) / n_kept
-        return x, hidden + kept * jax.nn.sigmoid(hidden_field(machine, x)), inputs + kept * mean
-
-    nothing = jnp.zeros_like(hidden_field(machine, x)), jnp.zeros_like(x)
-    _, hidden, inputs = jax.lax.fori_loop(0, burn_in + n_kept, step, (x, *nothing))
-    return _conditional(units, x, observed, jnp.full_like(x[:, 0], jnp.nan), hidden, inputs)
+    """Sampled: weighted Gibbs chains of each row, which see all its modes; `log_sum` with its error."""
+    found, hidden, inputs = annealed_means(units, machine, keys, x, observed)
+    return _conditional(units, x, observed, found.value, hidden, inputs, found.error)
 
 
 def moments_by_gibbs(
@@ -339,7 +328,9 @@ def moments_by_gibbs(
     """Sampled: one state of each row's chain after a walk, so that the noise averages out over rows and passes."""
 
     def step(i: Array, x: Array) -> Array:
-        return _sweep_rows(units, machine, keys, i, x, observed)[0]
+        inner = jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, i)))(keys)
+        h = jax.vmap(draw_hidden)(inner[:, 0], hidden_field(machine, x))
+        return jnp.where(observed > 0, x, jax.vmap(units.draw)(inner[:, 1], input_field(machine, h)))
 
     filled = jax.lax.fori_loop(0, n_sweeps, step, x)
     on = jax.nn.sigmoid(hidden_field(machine, filled))

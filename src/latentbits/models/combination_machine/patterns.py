@@ -26,13 +26,15 @@ class Conditional(eqx.Module):
 
     Attributes
     ----------
-    log_sum
-        Log of the sum of exp(-E) over the missing inputs and all hidden states, log p(x_o) + log Z; NaN where sampled.
+    log_sum, error
+        Log of the sum of exp(-E) over the missing inputs and all hidden states, log p(x_o) + log Z; its standard
+        error, 0 where exact.
     hidden, inputs
         E[h_i | x_o], and E[x_j | x_o], which is x_j itself where it was observed.
     """
 
     log_sum: Float[Array, " rows"]
+    error: Float[Array, " rows"]
     hidden: Float[Array, "rows hidden"]
     inputs: Float[Array, "rows inputs"]
 
@@ -80,7 +82,7 @@ def by_inputs(
     rows = jnp.arange(x.shape[0])[:, None]
     bits = jnp.clip(filled.bits.T, -1, 1)
     inputs = x.at[rows, filled.place].add(jnp.where(filled.is_hole, bits, 0))
-    return Conditional(filled.log_sum, jnp.clip(filled.hidden, 0, 1), inputs)
+    return Conditional(filled.log_sum, jnp.zeros_like(filled.log_sum), jnp.clip(filled.hidden, 0, 1), inputs)
 
 
 def moments_by_inputs(

@@ -27,6 +27,7 @@ from latentbits.models.combination_machine.partition import n_enumerated
 __all__ = ["CombinationMachine"]
 
 EXACT = 16  # log2 of the most states that "auto" learns from exactly
+UPDATES = 4000  # of Adam, before L-BFGS takes over: by then it is in the basin of a good optimum
 FEW_EFFECTIVE = 0.05  # share of annealed chains below which log Z is not to be trusted
 
 
@@ -53,17 +54,19 @@ class CombinationMachine(LatentModel):
     learner : {"auto", "gradient", "pursuit", "pursuit+gradient", "stochastic"}, default="auto"
         "gradient" climbs the exact likelihood; "pursuit" adds one unit after the other (projection pursuit; fast, any
         number of units, and it may find fewer than `n_hidden`); "stochastic" follows sampled gradients (persistent
-        contrastive divergence, begun by a pursuit), for hundreds of units.  "auto" is "gradient" where at most 2^16
-        states are to be summed, "stochastic" above.
+        contrastive divergence, begun by a pursuit), for hundreds of units.  "auto" is "pursuit+gradient" where at most
+        2^16 states are to be summed, "stochastic" above.
     optimizer : {"adam", "momentum"}, default="adam"
         Of the gradient: Adam on batches of rows, then L-BFGS; or plain ascent with momentum, all rows at every step,
         for `max_iter` steps, as in the paper.
     n_epochs : int or None
-        Passes over the rows in batches (Adam and "stochastic"); None takes 100.
+        Passes over the rows in batches (Adam and "stochastic"); None takes 100, of which Adam leaves out those after
+        4000 updates.
     batch_size : int or None
         Rows in a batch; None chooses.
     learning_rate : float or None
-        Step size at the start; it falls along a cosine.  None takes 0.05 (Adam), 0.02 (stochastic) or 0.1 (momentum).
+        Step size at the start; it falls along a cosine.  None takes 0.03 (Adam), 0.1
+        (momentum) or 0.01 ("stochastic").
     momentum : float, default=0.9
         Share of the last step that is taken again, with ``optimizer="momentum"``.
     validation_fraction : float, default=0.1
@@ -74,6 +77,9 @@ class CombinationMachine(LatentModel):
     max_active : int or None
         Sum over the hidden states with at most so many active units only (the paper's section 3.0.1), for the
         gradient; None sums over all.
+    faithful : bool, default=False
+        Whether a pursuit is the paper's to the letter: bits are taken for real numbers of variance 1, and the weights
+        found for those are the machine's.  Otherwise they are translated, which describes bits far better.
     refit_biases : bool, default=True
         After a pursuit alone, refit the biases to the machine's own likelihood where it can be summed; False leaves
         those of the paper, which treat units as independent.
@@ -130,6 +136,7 @@ class CombinationMachine(LatentModel):
         "validation_fraction": [Interval(Real, 0, 1, closed="left")],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
         "max_active": [Interval(Integral, 1, None, closed="left"), None],
+        "faithful": ["boolean"],
         "refit_biases": ["boolean"],
         "n_chains": [Interval(Integral, 1, None, closed="left")],
         "n_sweeps": [Interval(Integral, 1, None, closed="left")],
@@ -164,6 +171,7 @@ class CombinationMachine(LatentModel):
         validation_fraction: float = 0.1,
         weight_decay: float = 0.0,
         max_active: int | None = None,
+        faithful: bool = False,
         refit_biases: bool = True,
         n_chains: int = 500,
         n_sweeps: int = 1,
@@ -190,6 +198,7 @@ class CombinationMachine(LatentModel):
         self.validation_fraction = validation_fraction
         self.weight_decay = weight_decay
         self.max_active = max_active
+        self.faithful = faithful
         self.refit_biases = refit_biases
         self.n_chains = n_chains
         self.n_sweeps = n_sweeps
@@ -307,7 +316,7 @@ class CombinationMachine(LatentModel):
         """`learner` with "auto" decided."""
         n_states = n_enumerated(UNITS[self.kind], int(self.n_hidden), self.n_features_in_)
         if self.learner == "auto":
-            return "gradient" if n_states <= EXACT or self.max_active is not None else "stochastic"
+            return "pursuit+gradient" if n_states <= EXACT or self.max_active is not None else "stochastic"
         if "gradient" in self.learner and self.max_active is None and n_states > machines.most_enumerated() + 2:
             raise ValueError(
                 f"learner={self.learner!r} sums 2^{n_states} states at every step, which is too many: use "
@@ -321,7 +330,7 @@ class CombinationMachine(LatentModel):
         n_states = n_enumerated(UNITS[self.kind], int(self.n_hidden), self.n_features_in_)
         # where a step's sum over states is dear, more rows share it
         batch = 100 if stochastic else round(100 * 2 ** (max(0, n_states - 12) / 2))
-        rate = 0.1 if self.optimizer == "momentum" else 0.02 if stochastic else 0.05
+        rate = 0.01 if stochastic else 0.1 if self.optimizer == "momentum" else 0.03
         return machines.model(
             int(self.n_hidden),
             self.kind,
@@ -329,12 +338,14 @@ class CombinationMachine(LatentModel):
             learner=learner,
             optimizer=self.optimizer,
             n_epochs=int(self.n_epochs or 100),
+            n_updates=UPDATES if self.n_epochs is None else None,
             batch_size=int(self.batch_size or batch),
             learning_rate=float(self.learning_rate or rate),
             inertia=float(self.momentum),
             held_out=float(self.validation_fraction),
             max_active=None if self.max_active is None else int(self.max_active),
             weight_decay=float(self.weight_decay),
+            faithful=bool(self.faithful),
             refit_biases=bool(self.refit_biases)
             and machines.is_exact(UNITS[self.kind], self.n_hidden, self.n_features_in_),
             n_chains=int(self.n_chains),

@@ -53,7 +53,7 @@ __all__ = [
     "objective",
 ]
 
-PATIENCE = 15  # passes without a gain that end a climb; a line search takes back at most a few in a row
+PATIENCE = 60  # passes without a gain that end a climb: held-out rows may fall for a while before they rise again
 SINGLE = 14  # from so many enumerated units on, sums over states are in float32: 1e-6 of log Z for half of the time
 
 
@@ -146,6 +146,41 @@ def objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
     return jnp.where(stats.n_held_out > 0, scaled, learned)
 
 
+class Centre(NamedTuple):
+    """Mean activities around which weights are moved: those of hidden units and of inputs."""
+
+    hidden: Float[Array, " hidden"]
+    inputs: Float[Array, " inputs"]
+
+
+def centre_of(shared: Shared, stats: Stats, learned: Learned) -> Centre:
+    """Half way between the rows and the machine; 0 for inputs' biases that may not move to make up for it."""
+    assert shared.expected is not None
+    n = jnp.maximum(stats.n_learned, 1)
+    hidden = 0.5 * (stats.clamped.hidden_bias / n + shared.expected.hidden_bias)
+    inputs = 0.5 * (stats.clamped.input_bias / n + shared.expected.input_bias)
+    return Centre(hidden * learned.input_bias, inputs)
+
+
+def centred(slope: Machine, centre: Centre) -> Machine:
+    """The gradient for weights that act on (h - its mean) (x - its mean), as Cho et al. (2011) and others do.
+
+    A weight that acts on h x moves the means of both sides as well, so that plain steps of many weights add up to a
+    shift of all biases, which the next steps take back.  Weights around the means leave the means alone.
+    """
+    weights = slope.weights - jnp.outer(slope.hidden_bias, centre.inputs) - jnp.outer(centre.hidden, slope.input_bias)
+    return Machine(weights, slope.hidden_bias, slope.input_bias)
+
+
+def uncentred(change: Machine, centre: Centre) -> Machine:
+    """A step of the centred parameters as one of the machine's own: the biases make up for the weights."""
+    return Machine(
+        change.weights,
+        change.hidden_bias - change.weights @ centre.inputs,
+        change.input_bias - centre.hidden @ change.weights,
+    )
+
+
 class Learned(NamedTuple):
     """Which parameters a stage moves, beside the hidden biases."""
 
@@ -232,9 +267,10 @@ def best_epoch(params: Params, state: Epochs) -> Params:
     return _settled(state, params).best
 
 
-def falling(rate: float, progress: Progress) -> Float[Array, ""]:
-    """A step size that falls along a cosine to a fiftieth."""
-    return rate * (0.02 + 0.49 * (1 + jnp.cos(jnp.pi * progress.fraction)))
+def falling(rate: float, n_updates: int | None, progress: Progress) -> Float[Array, ""]:
+    """A step size that falls along a cosine to a fiftieth, over all epochs or so many updates, if those are fewer."""
+    done = progress.fraction if n_updates is None else jnp.maximum(progress.fraction, progress.step / n_updates)
+    return rate * (0.02 + 0.49 * (1 + jnp.cos(jnp.pi * jnp.minimum(done, 1))))
 
 
 @cache
@@ -243,11 +279,15 @@ def adam(
     learned: Learned,
     rate: float,
     n_epochs: int,
+    n_updates: int | None,
     batch_size: int,
     held_out: float,
     max_active: int | None,
 ) -> Stage:
-    """Adam on batches of rows, with the exact expectations under the machine at every step."""
+    """Adam on batches of rows, with the exact expectations under the machine at every step.
+
+    It ends after `n_epochs`, or with the epoch in which `n_updates` were made.
+    """
     optimiser = optax.scale_by_adam()
 
     def start(params: Params) -> Epochs:
@@ -259,9 +299,10 @@ def adam(
         over = progress.iteration > state.epoch
         state = jax.tree.map(lambda a, b: jnp.where(over, a, b), _settled(state, params), state)
         told = stats.held_out.sum() - stats.n_held_out * shared.log_z
-        change, inner = optimiser.update(gradient(shared, stats, learned), state.optimiser)
-        step = falling(rate, progress)
-        machine = jax.tree.map(lambda p, c: p + step * c, machine_of(params), change)
+        centre = centre_of(shared, stats, learned)
+        change, inner = optimiser.update(centred(gradient(shared, stats, learned), centre), state.optimiser)
+        step = falling(rate, n_updates, progress)
+        machine = jax.tree.map(lambda p, c: p + step * c, machine_of(params), uncentred(change, centre))
         state = eqx.tree_at(
             lambda s: (s.optimiser, s.held_out, s.n_held_out),
             state,
@@ -269,9 +310,18 @@ def adam(
         )
         return state, moved(params, machine)
 
+    def done(state: Epochs) -> Array:
+        return jnp.asarray(False) if n_updates is None else state.optimiser.count >= n_updates
+
     return Stage(
         "Adam",
-        {"prepare": _sums(units, max_active), "e_step": e_step(units, held_out), "start": start, "update": update},
+        {
+            "prepare": _sums(units, max_active),
+            "e_step": e_step(units, held_out),
+            "start": start,
+            "update": update,
+            "done": done,
+        },
         max_iter=n_epochs,
         tol=-np.inf,
         rows_per_update=batch_size,

@@ -154,12 +154,14 @@ def model(
     learner: str = "gradient",
     optimizer: str = "adam",
     n_epochs: int = 100,
+    n_updates: int | None = None,
     batch_size: int = 100,
     learning_rate: float = 0.05,
     inertia: float = 0.9,
     held_out: float = 0.1,
     max_active: int | None = None,
     weight_decay: float = 0.0,
+    faithful: bool = False,
     refit_biases: bool = True,
     n_chains: int = 500,
     n_sweeps: int = 1,
@@ -180,8 +182,12 @@ def model(
         "pursuit" (section 3.5), "gradient" (3.0.1), one after the other, or "stochastic".
     optimizer
         Of the gradient: "adam" on batches and then L-BFGS, or "momentum" as in the paper.
+    n_epochs, n_updates
+        Passes in batches; Adam ends earlier, when so many updates were made.
     held_out
         Share of the rows by which a climb is stopped.
+    faithful
+        Whether a pursuit takes bits for real numbers of variance 1 and their weights as they are, as in the paper.
     max_active
         Sum over the states with so many active units only (section 3.0.1); None sums over all.
     """
@@ -221,13 +227,15 @@ def model(
 
     stages: list[Stage] = []
     if pursues:
-        stages.append(pursuit.stage(n_hidden, units, input_bias))
+        stages.append(pursuit.stage(n_hidden, units, input_bias, faithful=faithful))
         if learner == "pursuit" and refit_biases:
             biases = Learned(weights=False, input_bias=input_bias)
             stages.append(ascent.climb(units, biases, 0.0, max_active, "biases"))
     if "gradient" in learner:
         if optimizer == "adam":
-            stages.append(ascent.adam(units, learned, learning_rate, n_epochs, batch_size, held_out, max_active))
+            stages.append(
+                ascent.adam(units, learned, learning_rate, n_epochs, n_updates, batch_size, held_out, max_active)
+            )
             stages.append(ascent.climb(units, learned, held_out, max_active))
         else:
             stages.append(ascent.momentum(units, learned, learning_rate, inertia, max_active))

@@ -100,7 +100,7 @@ def persistent(
         slope = gradient(Shared(shared.log_z, expected), stats, learned)
         slope = eqx.tree_at(lambda g: g.weights, slope, slope.weights - decay * machine.weights)
         change, inner = optimiser.update(slope, state.optimiser)
-        step = falling(rate, progress)
+        step = falling(rate, None, progress)
         machine = jax.tree.map(lambda p, c: p + step * c, machine, change)
         share = jnp.maximum(1 / (1 + MEMORY * progress.step), 1e-3)
         mean = jax.tree.map(lambda old, new: old + share * (new - old), state.mean, machine)

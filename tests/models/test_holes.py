@@ -12,6 +12,7 @@ from machine_sums import some_machine, sums
 
 from latentbits.core.tree import double
 from latentbits.models.combination_machine import annealing, holes, patterns
+from latentbits.models.combination_machine.annealing import single_base
 from latentbits.models.combination_machine.machine import BINARY, UNITS, log_weight
 
 D = 4
@@ -111,6 +112,7 @@ def test_what_cannot_be_summed_is_sampled(case, monkeypatch):
     monkeypatch.setattr(holes, "_few", lambda m, most: False)
     monkeypatch.setattr(holes, "LEVELS", (1, 2))
     monkeypatch.setattr(annealing, "SLICE_FLOATS", 2**16)
+    monkeypatch.setattr(annealing, "pilot_base", lambda units, machine, key: single_base(machine.input_bias))  # quicker
     n = 20
     with double():
         keys = jax.random.split(jax.random.key(5), n * len(x))

@@ -27,9 +27,10 @@ from typing import NamedTuple, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from latentbits.models.combination_machine.chains import draw_hidden, gibbs, sweep
+from latentbits.models.combination_machine.chains import gibbs, sweep
 from latentbits.models.combination_machine.machine import Machine, Units, hidden_field, input_field
 
 __all__ = [
@@ -136,6 +137,7 @@ def annealed_log_partition(
     base: Base | None = None,
     n_chains: int = N_CHAINS,
     n_steps: int = N_STEPS,
+    rows: Float[Array, "rows inputs"] | None = None,
 ) -> Annealed:
     """log Z (2.2, 2.7), in the precision of the machine.
 
@@ -145,10 +147,12 @@ def annealed_log_partition(
         Where the chains begin; None finds it, at a third of the cost of the rest (`pilot_base`).
     n_chains, n_steps
         Chains, all walked at once, and temperatures.
+    rows
+        Further rows for `pilot_base`, if no base is given.
     """
     pilot_key, key = jax.random.split(key)
     if base is None:
-        base = pilot_base(units, machine, pilot_key, n_chains=n_chains, n_steps=n_steps // 3)
+        base = pilot_base(units, machine, pilot_key, rows, n_chains, n_steps // 3)
     return _summary(_anneal(units, machine, base, key, n_chains, n_steps)[1])
 
 
@@ -247,6 +251,16 @@ class _Parts(NamedTuple):
     own: Float[Array, " chains"]
 
 
+class _Walk(NamedTuple):
+    """Chains on their way: x, from which their weights were made, and what the next x is drawn from."""
+
+    x: Float[Array, "chains inputs"]
+    hidden: Float[Array, "chains hidden"]
+    component: Int[Array, " chains"]
+    total: Float[Array, " chains"]
+    lost: Float[Array, " chains"]
+
+
 def _anneal(
     units: Units,
     machine: Machine,
@@ -257,40 +271,36 @@ def _anneal(
     x: Float[Array, " inputs"] | None = None,
     observed: Float[Array, " inputs"] | None = None,
 ) -> tuple[Float[Array, "chains inputs"], Float[Array, " chains"]]:
-    """Ends of the chains and their log weights, whose exponentials have mean Z (or the sum over what is missing)."""
-    start_key, walk_key = jax.random.split(key)
-    d = machine.weights.shape[1]
+    """Ends of the chains and their log weights, whose exponentials have mean Z (or the sum over what is missing).
+
+    What is carried from step to step is not x but what x is drawn from, so that the first draw is like all others.
+    """
+    m, d = machine.weights.shape
     held, seen = None, None
     if x is not None and observed is not None:
         held, seen = jnp.broadcast_to(x, (n_chains, d)), jnp.broadcast_to(observed > 0, (n_chains, d))
-    begin, log_total = _begin(units, base, held, seen)
+    logits, log_total = _begin(units, base, held, seen)
 
-    def draw(key: Array, logits: Array, h: Array, t: Array) -> Array:
-        component_key, input_key = jax.random.split(key)
-        fields = (1 - t) * base.fields[_draw_component(component_key, logits)] + t * input_field(machine, h)
-        drawn = units.draw(input_key, fields)
-        return drawn if seen is None or held is None else jnp.where(seen, held, drawn)
+    def step(i: Array, state: _Walk) -> _Walk:
+        t, later = i / jnp.asarray(n_steps, logits.dtype), (i + 1) / jnp.asarray(n_steps, logits.dtype)
+        input_key, other_key = jax.random.split(jax.random.fold_in(key, i))
+        drawn = units.draw(input_key, (1 - t) * base.fields[state.component] + t * input_field(machine, state.hidden))
+        x = drawn if seen is None or held is None else jnp.where(seen, held, drawn)
+        now = _Parts(hidden_field(machine, x), _log_components(units, base, x), x @ machine.input_bias)
+        total, lost = _add(state.total, state.lost, _log_ratio(now, t, later))
+        u = jax.random.uniform(other_key, (n_chains, m + 1), logits.dtype)
+        hidden = (u[:, 1:] < jax.nn.sigmoid(later * now.hidden)).astype(u.dtype)
+        return _Walk(x, hidden, _component(u[:, 0], (1 - later) * now.components), total, lost)
 
-    def parts(x: Array) -> _Parts:
-        return _Parts(hidden_field(machine, x), _log_components(units, base, x), x @ machine.input_bias)
-
-    def step(i: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        x, total, lost = state
-        t = (i + 1) / jnp.asarray(n_steps, x.dtype)
-        now = parts(x)
-        total, lost = _add(total, lost, _log_ratio(now, i / jnp.asarray(n_steps, x.dtype), t))
-        hidden_key, draw_key = jax.random.split(jax.random.fold_in(walk_key, i))
-        h = draw_hidden(hidden_key, t * now.hidden)
-        return draw(draw_key, (1 - t) * now.components, h, t), total, lost
-
-    none = jnp.zeros((n_chains, machine.weights.shape[0]), machine.weights.dtype)
-    x = draw(start_key, jnp.broadcast_to(begin, (n_chains, begin.shape[-1])), none, jnp.zeros((), none.dtype))
-    zero = jnp.zeros((n_chains,), none.dtype)
-    x, total, _ = jax.lax.fori_loop(0, n_steps, step, (x, zero, zero))
+    zero = jnp.zeros((n_chains,), logits.dtype)
+    first = jax.random.uniform(jax.random.fold_in(key, n_steps), (n_chains,), logits.dtype)
+    component = _component(first, jnp.broadcast_to(logits, (n_chains, logits.shape[-1])))
+    nowhere = jnp.zeros((n_chains, d), logits.dtype), jnp.zeros((n_chains, m), logits.dtype)
+    end = jax.lax.fori_loop(0, n_steps, step, _Walk(*nowhere, component, zero, zero))
     # at t = 0 the hidden units are coins, 2^m states; at t = 1 every component counts 1
-    known = none.shape[1] * jnp.log(2.0) - jnp.log(base.log_share.shape[0]) + log_total
+    known = m * np.log(2.0) - np.log(base.log_share.shape[0]) + log_total
     base_measure = 0.0 if seen is None or held is None else jnp.sum(jnp.where(seen, units.base(held), 0), -1)
-    return x, total + known + base_measure
+    return end.x, (end.total - end.lost) + known + base_measure
 
 
 def _fall(units: Units, machine: Machine, key: Key[Array, ""], n_chains: int) -> Float[Array, "chains inputs"]:
@@ -338,11 +348,11 @@ def _begin(
     return logits, jax.nn.logsumexp(logits, axis=-1)
 
 
-def _draw_component(key: Key[Array, ""], logits: Float[Array, "chains components"]) -> Int[Array, " chains"]:
-    """By inverting the distribution function: one random number a chain."""
-    below = jnp.cumsum(jax.nn.softmax(logits, axis=1), axis=1)
-    u = jax.random.uniform(key, logits.shape[:1], logits.dtype)[:, None] * below[:, -1:]
-    return jnp.sum(u >= below[:, :-1], axis=1)
+def _component(u: Float[Array, " chains"], logits: Float[Array, "chains components"]) -> Int[Array, " chains"]:
+    """The component of each chain, by its distribution function at u."""
+    n = logits.shape[1]
+    below = jax.nn.softmax(logits, axis=1) @ jnp.triu(jnp.ones((n, n), logits.dtype))  # running sums
+    return jnp.sum(u[:, None] * below[:, -1:] >= below[:, :-1], axis=1, dtype=jnp.int32)
 
 
 def _log_ratio(parts: _Parts, t: Float[Array, ""], later: Float[Array, ""]) -> Float[Array, " chains"]:

@@ -35,6 +35,11 @@ PAPERS = {
             "Lee & Sompolinsky (1998), Learning a continuous hidden variable model for binary data",
             "figures 2 to 4 and the claims in the text, with ClippedGaussian",
         ),
+        Paper(
+            "freund_haussler_1994",
+            "Freund & Haussler (1994), Unsupervised learning of distributions on binary vectors",
+            "all three tables and figures 2.2 and 4.1 to 4.9, with CombinationMachine",
+        ),
     )
 }
 

@@ -27,6 +27,7 @@ from latentbits.models.combination_machine.partition import n_enumerated
 __all__ = ["CombinationMachine"]
 
 EXACT = 16  # log2 of the most states that "auto" learns from exactly
+SUMMED = 12  # log2 of the most states that are summed for every batch; with more, chains are cheaper until L-BFGS
 UPDATES = 4000  # of Adam, before L-BFGS takes over: by then it is in the basin of a good optimum
 FEW_EFFECTIVE = 0.05  # share of annealed chains below which log Z is not to be trusted
 
@@ -57,7 +58,8 @@ class CombinationMachine(LatentModel):
         contrastive divergence, begun by a pursuit), for hundreds of units.  "auto" is "pursuit+gradient" where at most
         2^16 states are to be summed, "stochastic" above.
     optimizer : {"adam", "momentum"}, default="adam"
-        Of the gradient: Adam on batches of rows, then L-BFGS; or plain ascent with momentum, all rows at every step,
+        Of the gradient: Adam on batches of rows (with sampled expectations where more than 2^12 states would have to
+        be summed for each), then L-BFGS; or plain ascent with momentum, all rows at every step,
         for `max_iter` steps, as in the paper.
     n_epochs : int or None
         Passes over the rows in batches (Adam and "stochastic"); None takes 100, of which Adam leaves out those after
@@ -328,8 +330,6 @@ class CombinationMachine(LatentModel):
         learner = self._learner()
         stochastic = learner == "stochastic"
         n_states = n_enumerated(UNITS[self.kind], int(self.n_hidden), self.n_features_in_)
-        # where a step's sum over states is dear, more rows share it
-        batch = 100 if stochastic else round(100 * 2 ** (max(0, n_states - 12) / 2))
         rate = 0.01 if stochastic else 0.1 if self.optimizer == "momentum" else 0.03
         return machines.model(
             int(self.n_hidden),
@@ -339,12 +339,13 @@ class CombinationMachine(LatentModel):
             optimizer=self.optimizer,
             n_epochs=int(self.n_epochs or 100),
             n_updates=UPDATES if self.n_epochs is None else None,
-            batch_size=int(self.batch_size or batch),
+            batch_size=int(self.batch_size or 100),
             learning_rate=float(self.learning_rate or rate),
             inertia=float(self.momentum),
             held_out=float(self.validation_fraction),
             max_active=None if self.max_active is None else int(self.max_active),
             weight_decay=float(self.weight_decay),
+            sampled=n_states > SUMMED and self.max_active is None,
             faithful=bool(self.faithful),
             refit_biases=bool(self.refit_biases)
             and machines.is_exact(UNITS[self.kind], self.n_hidden, self.n_features_in_),

@@ -348,12 +348,8 @@ def climb(units: Units, learned: Learned, held_out: float, max_active: int | Non
         state, ahead = lbfgs.advance(state, point, value, slope)
         return state, moved(params, unravel(ahead))
 
-    def begin(key: Array, params: Params, state: Any) -> Params:
-        return best_epoch(params, state) if isinstance(state, Epochs) else params
-
     return Stage(
         name,
         {"prepare": _sums(units, max_active), "e_step": e_step(units, held_out), "start": start, "update": update},
-        begin=begin,
         patience=PATIENCE,
     )

@@ -49,6 +49,10 @@ __all__ = ["LEARNERS", "Posterior", "is_exact", "know", "model", "most_enumerate
 LEARNERS = ("pursuit", "gradient", "pursuit+gradient", "stochastic")
 START = 0.8  # length of a weight vector at the start of an ascent; random, so that units differ
 SWEEPS = 1000  # of the chains that draw rows of a machine whose states cannot be counted
+SAMPLED_RATE = 1 / 3  # chains cannot follow steps as long as those that exact expectations allow
+SIGNIFICANCE = (
+    1.5  # nats for each parameter that a unit of a pursuit must gain; the best unit of pure noise gains about 1
+)
 DOUBLE = 20  # up to so many enumerated units the final log Z is summed in float64
 
 
@@ -161,6 +165,7 @@ def model(
     held_out: float = 0.1,
     max_active: int | None = None,
     weight_decay: float = 0.0,
+    sampled: bool = False,
     faithful: bool = False,
     refit_biases: bool = True,
     n_chains: int = 500,
@@ -186,6 +191,8 @@ def model(
         Passes in batches; Adam ends earlier, when so many updates were made.
     held_out
         Share of the rows by which a climb is stopped.
+    sampled
+        Whether the batches before L-BFGS follow sampled expectations, which are cheaper than exact ones of many units.
     faithful
         Whether a pursuit takes bits for real numbers of variance 1 and their weights as they are, as in the paper.
     max_active
@@ -214,10 +221,15 @@ def model(
         noise = START * jax.random.normal(key, params.weights.shape) / np.sqrt(params.weights.shape[1])
         return eqx.tree_at(lambda p: p.weights, params, jnp.where(idle, noise, params.weights))
 
-    def known(key: Key[Array, ""], params: Params, state: Any) -> Params:
-        rows = None
+    def settled(key: Key[Array, ""], params: Params, state: Any) -> Params:
+        """What a stage of batches has learned: the mean of its machines, or the best."""
         if isinstance(state, stochastic.Persistent):
-            params, rows = stochastic.averaged(params, state), state.chains
+            return stochastic.averaged(params, state)
+        return ascent.best_epoch(params, state) if isinstance(state, ascent.Epochs) else params
+
+    def known(key: Key[Array, ""], params: Params, state: Any) -> Params:
+        params = settled(key, params, state)
+        rows = state.chains if isinstance(state, stochastic.Persistent) else None
         if learner == "pursuit":  # what was not found is no unit
             found = np.any(np.asarray(params.weights) != 0, axis=1)
             params = eqx.tree_at(
@@ -227,24 +239,29 @@ def model(
 
     stages: list[Stage] = []
     if pursues:
-        stages.append(pursuit.stage(n_hidden, units, input_bias, faithful=faithful))
+        stages.append(
+            pursuit.stage(
+                n_hidden, units, input_bias, faithful=faithful, significance=0.0 if faithful else SIGNIFICANCE
+            )
+        )
         if learner == "pursuit" and refit_biases:
             biases = Learned(weights=False, input_bias=input_bias)
             stages.append(ascent.climb(units, biases, 0.0, max_active, "biases"))
-    if "gradient" in learner:
-        if optimizer == "adam":
-            stages.append(
-                ascent.adam(units, learned, learning_rate, n_epochs, n_updates, batch_size, held_out, max_active)
-            )
-            stages.append(ascent.climb(units, learned, held_out, max_active))
-        else:
-            stages.append(ascent.momentum(units, learned, learning_rate, inertia, max_active))
-    if learner == "stochastic":
-        stages.append(
-            stochastic.persistent(units, learned, learning_rate, weight_decay, n_epochs, batch_size, n_chains, n_sweeps)
-        )
-    if pursues and len(stages) > 1 and learner != "pursuit":
+    explored = "gradient" in learner and optimizer == "adam"
+    if learner == "stochastic" or (explored and sampled):
+        seen = held_out if explored else 0.0
+        batches = (n_epochs, n_updates if explored else None, batch_size, seen)
+        rate = learning_rate * (SAMPLED_RATE if explored else 1)
+        stages.append(stochastic.persistent(units, learned, rate, weight_decay, *batches, n_chains, n_sweeps))
+    elif explored:
+        stages.append(ascent.adam(units, learned, learning_rate, n_epochs, n_updates, batch_size, held_out, max_active))
+    if learner != "pursuit" and pursues:
         stages[1] = stages[1]._replace(begin=woken)
+    if explored:
+        stages.append(ascent.climb(units, learned, held_out, max_active)._replace(begin=settled))
+    elif "gradient" in learner:
+        stages.append(ascent.momentum(units, learned, learning_rate, inertia, max_active))
+        stages[-1] = stages[-1]._replace(begin=woken if pursues else stages[-1].begin)
     stages.append(Stage("log Z", begin=known, max_iter=0))
 
     def conditional(params: Params, batch: Batch) -> holes.Conditional:

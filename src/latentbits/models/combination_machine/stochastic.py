@@ -67,11 +67,15 @@ def persistent(
     rate: float,
     decay: float,
     n_epochs: int,
+    n_updates: int | None,
     batch_size: int,
+    held_out: float,
     n_chains: int,
     n_sweeps: int,
 ) -> Stage:
     """Adam on batches of rows, with the expectations of `n_chains` chains that take `n_sweeps` sweeps a step.
+
+    It ends after `n_epochs`, or with the epoch in which `n_updates` were made.
 
     Parameters
     ----------
@@ -100,16 +104,19 @@ def persistent(
         slope = gradient(Shared(shared.log_z, expected), stats, learned)
         slope = eqx.tree_at(lambda g: g.weights, slope, slope.weights - decay * machine.weights)
         change, inner = optimiser.update(slope, state.optimiser)
-        step = falling(rate, None, progress)
+        step = falling(rate, n_updates, progress)
         machine = jax.tree.map(lambda p, c: p + step * c, machine, change)
         share = jnp.maximum(1 / (1 + MEMORY * progress.step), 1e-3)
         mean = jax.tree.map(lambda old, new: old + share * (new - old), state.mean, machine)
         level = jnp.mean(log_weight(units, single, chains)).astype(jnp.float64)
         return Persistent(inner, chains.astype(jnp.float64), mean, level), moved(params, machine)
 
+    def done(state: Persistent) -> Array:
+        return jnp.asarray(False) if n_updates is None else state.optimiser.count >= n_updates
+
     return Stage(
         "persistent chains",
-        {"prepare": prepare, "e_step": e_step(units, 0.0), "start": start, "update": update},
+        {"prepare": prepare, "e_step": e_step(units, held_out), "start": start, "update": update, "done": done},
         max_iter=n_epochs,
         tol=-np.inf,
         rows_per_update=batch_size,

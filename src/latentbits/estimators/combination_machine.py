@@ -62,8 +62,8 @@ class CombinationMachine(LatentModel):
         be summed for each), then L-BFGS; or plain ascent with momentum, all rows at every step,
         for `max_iter` steps, as in the paper.
     n_epochs : int or None
-        Passes over the rows in batches (Adam and "stochastic"); None takes 100, of which Adam leaves out those after
-        4000 updates.
+        Passes over the rows in batches.  None takes 100 ("stochastic"); for the gradient, 100 with exact and 30 with
+        sampled expectations, but no more than 4000 updates.
     batch_size : int or None
         Rows in a batch; None chooses.
     learning_rate : float or None
@@ -183,7 +183,7 @@ class CombinationMachine(LatentModel):
         n_init: int = 1,
         max_iter: int = 1000,
         max_time: float | None = None,
-        tol: float = 1e-6,
+        tol: float = 1e-5,
         verbose: int = 0,
         dtype: Any = "float32",
         binarize: float | None = None,
@@ -330,6 +330,7 @@ class CombinationMachine(LatentModel):
         learner = self._learner()
         stochastic = learner == "stochastic"
         n_states = n_enumerated(UNITS[self.kind], int(self.n_hidden), self.n_features_in_)
+        sampled = not stochastic and n_states > SUMMED and self.max_active is None
         rate = 0.01 if stochastic else 0.1 if self.optimizer == "momentum" else 0.03
         return machines.model(
             int(self.n_hidden),
@@ -337,7 +338,7 @@ class CombinationMachine(LatentModel):
             input_bias=bool(self.input_bias),
             learner=learner,
             optimizer=self.optimizer,
-            n_epochs=int(self.n_epochs or 100),
+            n_epochs=int(self.n_epochs or (30 if sampled else 100)),
             n_updates=UPDATES if self.n_epochs is None else None,
             batch_size=int(self.batch_size or 100),
             learning_rate=float(self.learning_rate or rate),
@@ -345,7 +346,7 @@ class CombinationMachine(LatentModel):
             held_out=float(self.validation_fraction),
             max_active=None if self.max_active is None else int(self.max_active),
             weight_decay=float(self.weight_decay),
-            sampled=n_states > SUMMED and self.max_active is None,
+            sampled=sampled,
             faithful=bool(self.faithful),
             refit_biases=bool(self.refit_biases)
             and machines.is_exact(UNITS[self.kind], self.n_hidden, self.n_features_in_),

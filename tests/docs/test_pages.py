@@ -19,6 +19,7 @@ NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
         "docs/models.md",
         "docs/item-response.md",
         "docs/tetrachoric.md",
+        "docs/combination-machine.md",
     ],
 )
 def test_blocks_run(page, python_blocks, printed, tmp_path, monkeypatch, capsys):

@@ -142,7 +142,7 @@ class Size(click.ParamType):
     "--learner",
     type=click.Choice(["auto", "gradient", "pursuit", "pursuit+gradient", "stochastic"]),
     default="auto",
-    help="Combination machine: how to learn.  auto: gradient (exact) up to 16 units, stochastic above.",
+    help="Combination machine: how to learn.  auto: pursuit+gradient (exact) up to 16 units, stochastic above.",
 )
 @click.option(
     "--epochs", type=click.IntRange(1), help="Combination machine: passes in batches of rows.  [default: 100]"

@@ -27,8 +27,6 @@ class Found:
         log Z, its standard error (0 where it was summed), and the share of annealed chains that count in it.
     nats_per_row
         Mean log-likelihood of the rows of the table.
-    held_out_nats_per_row
-        Of the rows that were held out to know when to stop, at their best; None where none were.
     shares
         In which share of the rows each unit is on.
     """
@@ -38,33 +36,22 @@ class Found:
     log_partition_error: float
     log_partition_effective: float
     nats_per_row: float
-    held_out_nats_per_row: float | None
     shares: tuple[float, ...]
 
 
 def describe(model: Any, rows: Rows) -> Found:
     """What a CombinationMachine fitted to these rows says of them."""
-    n = rows.shape[0]
     with without_names(model):
         shares = model.transform(rows.values).mean(axis=0)
         nats = model.score(rows.values)
-    # the last entry of the history is of all rows, with the final log Z
-    held_out = max(model.history_[:-1]) / n if _holds_out(model) else None
     return Found(
         n_hidden=len(shares),
         log_partition=model.log_partition_,
         log_partition_error=model.log_partition_error_,
         log_partition_effective=model.log_partition_effective_,
         nats_per_row=nats,
-        held_out_nats_per_row=None if held_out is None else float(held_out),
         shares=tuple(shares.tolist()),
     )
-
-
-def _holds_out(model: Any) -> bool:
-    """Whether the history is of held-out rows: where the exact gradient was climbed, by itself, to the end."""
-    climbed = model.learner in ("auto", "gradient") and model.log_partition_error_ == 0
-    return climbed and model.validation_fraction > 0 and model.converged_
 
 
 def show(found: Found, model: Any, rows: Rows) -> None:
@@ -79,8 +66,6 @@ def show(found: Found, model: Any, rows: Rows) -> None:
         ["log Z", f"{found.log_partition:.4f}", "exact" if exact else f"{found.log_partition_error:.4f}"],
         ["nats per row", f"{found.nats_per_row:.4f}", "" if exact else f"{found.log_partition_error:.4f}"],
     ]
-    if found.held_out_nats_per_row is not None:
-        lines.append(["  of rows held out to stop", f"{found.held_out_nats_per_row:.4f}", ""])
     if not exact:
         lines.append(["annealed chains that count", f"{found.log_partition_effective:.1%}", ""])
     print_table(["", "value", "std. error"], lines)

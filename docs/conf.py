@@ -67,7 +67,18 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "monokai",
 }
-PAGES = ("index", "quickstart", "models", "item-response", "tetrachoric", "combination-machine", "data", "cli", "design", "add-a-model")
+PAGES = (
+    "index",
+    "quickstart",
+    "models",
+    "item-response",
+    "tetrachoric",
+    "combination-machine",
+    "data",
+    "cli",
+    "design",
+    "add-a-model",
+)
 html_sidebars: dict[str, list[str]] = {page: [] for page in PAGES}
 
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import latentbits
 from latentbits import CombinationMachine
 from latentbits.core.states import all_states
+from latentbits.core.tree import double
 from latentbits.data import toys
+from latentbits.models.combination_machine.ascent import machine_of
+from latentbits.models.combination_machine.machine import BINARY
+from latentbits.models.combination_machine.partition import exact_moments
 
 W = np.array([[1.5, 1.5, 1.5, 0, 0, 0], [0, 0, 0, -1.5, 1.5, 1.5]])
 
@@ -57,7 +64,7 @@ def test_every_learner_is_ahead_of_independent_bits(table, truth, learner):
 
 def test_momentum_is_plain_ascent(table):
     """The paper's optimiser takes max_iter steps, all rows at each, and climbs."""
-    m = CombinationMachine(2, optimizer="momentum", max_iter=60, random_state=0).fit(table)
+    m = CombinationMachine(2, learner="gradient", optimizer="momentum", max_iter=60, random_state=0).fit(table)
     assert m.n_iter_ == 60
     assert m.converged_
     assert m.history_[-1] > m.history_[0]
@@ -73,9 +80,7 @@ def test_holes_are_marginalised_and_filled(truth):
     rows = all_states(6)
     p = np.exp(truth.score_samples(rows))
     X = np.array([[1, np.nan, 1, 0, np.nan, 0], [np.nan] * 6, [0, 1, 0, 1, 1, np.nan]])
-    for x, found, log_p, hidden in zip(
-        X, truth.complete(X), truth.score_samples(X), truth.transform(X), strict=True
-    ):
+    for x, found, log_p, hidden in zip(X, truth.complete(X), truth.score_samples(X), truth.transform(X), strict=True):
         fits = np.all((rows == x) | np.isnan(x), axis=1)
         assert np.isclose(log_p, np.log(p[fits].sum()), atol=1e-5)
         np.testing.assert_allclose(found, p[fits] @ rows[fits] / p[fits].sum(), atol=1e-5)
@@ -174,3 +179,54 @@ def test_too_many_states_are_refused_with_advice(table):
     wide = np.tile(table[:50], (1, 6))
     with pytest.raises(ValueError, match="learner='stochastic'"):
         CombinationMachine(36, learner="gradient").fit(wide)
+
+
+def test_a_fit_cut_short_knows_its_log_z(table):
+    """Whatever ends learning, probabilities add up to 1."""
+    for learner in ("pursuit+gradient", "pursuit", "stochastic"):
+        with pytest.warns(ConvergenceWarning, match="max_time"):
+            m = CombinationMachine(3, learner=learner, random_state=0, max_time=1e-3).fit(table)
+        assert np.isclose(np.exp(m.score_samples(all_states(6))).sum(), 1, atol=1e-5)
+
+
+def test_few_active_units(table, truth):
+    """With at most one active unit it is a mixture of four products; the share that is left out is told."""
+    m = CombinationMachine(3, max_active=1, n_epochs=20, random_state=0).fit(table)
+    alone = latentbits.BernoulliProduct().fit(table).score(table)
+    assert m.score(table) > alone
+    mixture = latentbits.BernoulliMixture(4, smoothing=0, n_init=5, random_state=0).fit(table)
+    assert abs(m.score(table) - mixture.score(table)) < 0.02
+    assert np.all(m.posterior(table[:50]).mode.sum(1) <= 1)
+    assert abs(m.sample(4000, random_state=0).mean(0) - table.mean(0)).max() < 0.05
+    probabilities = np.exp(m.score_samples(all_states(6)))
+    assert np.isclose(probabilities.sum(), 1, atol=1e-5)
+    assert 0 <= m.left_out_ < 1
+    with pytest.raises(ValueError, match="missing entries"):
+        CombinationMachine(3, max_active=1, n_epochs=1).fit(np.where(table[:50] == 0, np.nan, 1.0))
+
+
+def test_no_unit_at_all():
+    """A pursuit in noise finds none; what is left is a product, with holes and without."""
+    X = np.random.default_rng(0).integers(0, 2, (400, 6))
+    m = CombinationMachine(3, learner="pursuit", random_state=0).fit(X)
+    assert m.components_.shape == (0, 6)
+    holes = X[:5].astype(float)
+    holes[:, 2] = np.nan
+    assert m.transform(holes).shape == (5, 0)
+    p = 1 / (1 + np.exp(-2 * m.input_bias_))
+    np.testing.assert_allclose(m.complete(holes)[:, 2], p[2], atol=1e-6)
+    assert np.isclose(m.score_samples([[np.nan] * 6])[0], 0, atol=1e-5)
+
+
+def test_draws_beyond_enumeration_see_both_modes():
+    """24 units on 30 columns, two modes far apart: chains from the input biases would stay in one."""
+    rng = np.random.default_rng(1)
+    W = 0.05 * rng.normal(size=(24, 30))
+    W[0] = 2.4
+    m = CombinationMachine.from_parameters(W, np.zeros(24), np.full(30, -1.18), random_state=0)
+    assert m.log_partition_error_ > 0
+    upper = (m.sample(300, random_state=0).mean(1) > 0.5).mean()
+    with double():
+        machine = machine_of(jax.tree.map(jnp.asarray, m.params_))
+        on = float(exact_moments(BINARY, machine, np.dtype(np.float32))[1].hidden_bias[0])  # the upper mode's unit
+    assert abs(upper - on) < 0.12

@@ -13,16 +13,14 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from latentbits import BernoulliMixture, BernoulliProduct, ClippedGaussian, LatentTrait
+from latentbits import BernoulliMixture, BernoulliProduct, ClippedGaussian, CombinationMachine, LatentTrait
 
 ESTIMATORS = [
     BernoulliProduct(binarize=0.5),
-    BernoulliProduct(binarize=0.0),
     BernoulliMixture(binarize=0.5),
-    BernoulliMixture(binarize=0.0, init="split"),
     LatentTrait(binarize=0.5, weight_prior=3),
-    LatentTrait(binarize=0.0, weight_prior=3),
     ClippedGaussian(binarize=0.5, repair=True),
+    CombinationMachine(2, learner="gradient", n_epochs=1, max_iter=5, binarize=0.0),
 ]
 
 

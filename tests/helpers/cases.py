@@ -10,6 +10,7 @@ import sketches
 from latentbits.core.model import Model
 from latentbits.models import mixture, product
 from latentbits.models.clipped_gaussian import model as clipped_gaussian
+from latentbits.models.combination_machine import model as combination_machine
 from latentbits.models.latent_trait import model as latent_trait
 
 
@@ -49,6 +50,7 @@ def answers(n=600, d=6, seed=2, missing=0.0):
 
 
 SAMPLED = "its statistics are sampled: the objective is the joint probability of a Gibbs state"
+SAMPLED_GRADIENT = "its gradient is sampled: the objective is how far rows are above the chains"
 STEPS_BACK = "its optimiser may take a bad step and goes back at the next pass"
 TRUNCATED = "rows are left out by an evidence threshold, which moves"
 NO_HOLES = "the sketch leaves missing data out"
@@ -71,8 +73,18 @@ CASES = [
         {"missing": NO_HOLES, "monotone": TRUNCATED},
     ),
     Case("noisy-OR", sketches.noisy_or(), bits(), {"missing": NO_HOLES, "monotone": SAMPLED, "row state": SAMPLED}),
-    Case("RBM", sketches.rbm(), bits(), {"missing": NO_HOLES, "monotone": STEPS_BACK}),
-    Case("RBM by minibatches", sketches.rbm(2, "minibatch"), bits(), {"missing": NO_HOLES, "monotone": STEPS_BACK}),
+    Case(
+        "combination machine",
+        combination_machine.model(2, learner="gradient", n_epochs=2),
+        bits(missing=0.1),
+        {"monotone": STEPS_BACK},
+    ),
+    Case(
+        "combination machine by chains",
+        combination_machine.model(2, learner="gradient", sampled=True, n_epochs=2, n_chains=20),
+        bits(),
+        {"monotone": SAMPLED_GRADIENT},
+    ),
     Case("adaptive quadrature", sketches.trait(), answers(missing=0.2), {"monotone": NEWTON}),
     Case("latent trait", latent_trait.model(1), answers(missing=0.1), {"monotone": ACCELERATED}),
     Case(

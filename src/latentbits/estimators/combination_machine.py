@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -21,8 +22,10 @@ from latentbits.engines.passes import Engine
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.validate import open_rows
 from latentbits.models.combination_machine import model as machines
+from latentbits.models.combination_machine.ascent import machine_of
 from latentbits.models.combination_machine.machine import UNITS, Params
 from latentbits.models.combination_machine.partition import n_enumerated
+from latentbits.models.combination_machine.truncation import sparse_moments
 
 __all__ = ["CombinationMachine"]
 
@@ -72,13 +75,18 @@ class CombinationMachine(LatentModel):
     momentum : float, default=0.9
         Share of the last step that is taken again, with ``optimizer="momentum"``.
     validation_fraction : float, default=0.1
-        Share of the rows that is held out of the gradient, to stop when they gain no more; 0 learns from all rows.
+        Share of the rows that is held out of the gradient, to stop when they gain no more (where these are 50 or
+        more); 0 learns from all rows.
         The paper's ``optimizer="momentum"``, pursuit and "stochastic" always learn from all.
+    weight_prior : float or None, default=3.0
+        Standard deviation of a Gaussian prior on the weights, in L-BFGS: weak, but weights of a small table stay
+        finite.  None is maximum likelihood.
     weight_decay : float, default=0.0
         Pull of the weights towards 0 ("stochastic" only).
     max_active : int or None
-        Sum over the hidden states with at most so many active units only (the paper's section 3.0.1), for the
-        gradient; None sums over all.
+        A machine that has the hidden states with at most so many active units only (the paper's section 3.0.1): its
+        sums take O(m^k) terms, and with 1 it is a mixture of n_hidden + 1 products.  Not with missing entries, and
+        with a gradient only.  `left_out_` tells what the same machine with all states would have in the others.
     faithful : bool, default=False
         Whether a pursuit is the paper's to the letter: bits are taken for real numbers of variance 1, and the weights
         found for those are the machine's.  Otherwise they are translated, which describes bits far better.
@@ -106,9 +114,12 @@ class CombinationMachine(LatentModel):
         Its standard error; 0 when exact.
     log_partition_effective_ : float
         Share of the annealed chains that count; 1 when exact.
+    left_out_, left_out_error_ : float
+        With `max_active`: the share of Z in states with more active units, estimated, and its standard error.
     history_, n_iter_, converged_, stop_reason_, n_features_in_, feature_names_in_
-        As everywhere.  `history_` has the objective of every pass: the log-likelihood of the held-out rows, scaled up
-        to all rows.
+        As everywhere.  `history_` has the objective of every pass of every stage: of a gradient the log-likelihood of
+        the held-out rows, scaled up to all rows; of a pursuit the gain of its units; the last entry is the
+        log-likelihood of all rows.
 
     Examples
     --------
@@ -136,6 +147,7 @@ class CombinationMachine(LatentModel):
         "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
         "momentum": [Interval(Real, 0, 1, closed="left")],
         "validation_fraction": [Interval(Real, 0, 1, closed="left")],
+        "weight_prior": [Interval(Real, 0, None, closed="neither"), None],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
         "max_active": [Interval(Integral, 1, None, closed="left"), None],
         "faithful": ["boolean"],
@@ -152,6 +164,8 @@ class CombinationMachine(LatentModel):
     log_partition_: float
     log_partition_error_: float
     log_partition_effective_: float
+    left_out_: float
+    left_out_error_: float
 
     _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {
         "log_partition_error": (0, np.inf),
@@ -171,6 +185,7 @@ class CombinationMachine(LatentModel):
         learning_rate: float | None = None,
         momentum: float = 0.9,
         validation_fraction: float = 0.1,
+        weight_prior: float | None = 3.0,
         weight_decay: float = 0.0,
         max_active: int | None = None,
         faithful: bool = False,
@@ -198,6 +213,7 @@ class CombinationMachine(LatentModel):
         self.learning_rate = learning_rate
         self.momentum = momentum
         self.validation_fraction = validation_fraction
+        self.weight_prior = weight_prior
         self.weight_decay = weight_decay
         self.max_active = max_active
         self.faithful = faithful
@@ -284,6 +300,8 @@ class CombinationMachine(LatentModel):
         self
         """
         self._fitted()
+        if n_chains < 2 or n_steps < 1:
+            raise ValueError(f"n_chains must be at least 2 and n_steps at least 1, got {n_chains} and {n_steps}")
         p = self.params_
         self.params_ = self._known(p.weights, p.hidden_bias, p.input_bias, random_state, n_chains, n_steps)
         self._expose()
@@ -292,9 +310,9 @@ class CombinationMachine(LatentModel):
 
     def _known(
         self,
-        weights: np.ndarray,
-        hidden_bias: np.ndarray,
-        input_bias: np.ndarray,
+        weights: Any,
+        hidden_bias: Any,
+        input_bias: Any,
         random_state: Any,
         n_chains: int | None = None,
         n_steps: int | None = None,
@@ -309,16 +327,22 @@ class CombinationMachine(LatentModel):
                 params,
                 int(n_chains or self.annealing_chains),
                 int(n_steps or self.annealing_steps),
+                max_active=self._most_active(),
             )
         return to_numpy(known)
 
     # ---------------------------------------------------------------- inside
+
+    def _most_active(self) -> int | None:
+        return None if self.max_active is None else min(int(self.max_active), int(self.n_hidden))
 
     def _learner(self) -> str:
         """`learner` with "auto" decided."""
         n_states = n_enumerated(UNITS[self.kind], int(self.n_hidden), self.n_features_in_)
         if self.learner == "auto":
             return "pursuit+gradient" if n_states <= EXACT or self.max_active is not None else "stochastic"
+        if self.max_active is not None and "gradient" not in self.learner:
+            raise ValueError(f"max_active needs learner='gradient' or 'pursuit+gradient', got {self.learner!r}")
         if "gradient" in self.learner and self.max_active is None and n_states > machines.most_enumerated() + 2:
             raise ValueError(
                 f"learner={self.learner!r} sums 2^{n_states} states at every step, which is too many: use "
@@ -344,7 +368,8 @@ class CombinationMachine(LatentModel):
             learning_rate=float(self.learning_rate or rate),
             inertia=float(self.momentum),
             held_out=float(self.validation_fraction),
-            max_active=None if self.max_active is None else int(self.max_active),
+            max_active=self._most_active(),
+            weight_prior=None if self.weight_prior is None else float(self.weight_prior),
             weight_decay=float(self.weight_decay),
             sampled=sampled,
             faithful=bool(self.faithful),
@@ -357,7 +382,7 @@ class CombinationMachine(LatentModel):
         )
 
     @property
-    def _sample_dtype(self) -> Any:  # type: ignore[override]
+    def _sample_dtype(self) -> Any:
         return np.float64 if self.kind == "real" else np.uint8
 
     def _open(self, X: Any, *, reset: bool) -> Engine:
@@ -375,8 +400,26 @@ class CombinationMachine(LatentModel):
         self.log_partition_effective_ = float(p.log_partition_effective)
         self._n_features_out = len(self.hidden_bias_)
 
+    def _adopt(self, result: FitResult) -> None:
+        params = result.params
+        if np.isnan(params.log_partition):  # learning was cut short before its last stage
+            with double():
+                params = machines.settle(jax.tree.map(jnp.asarray, params), result.state)
+            params = machines.without_idle(params) if self._learner() == "pursuit" else params
+            known = self._known(params.weights, params.hidden_bias, params.input_bias, self.random_state)
+            result = result._replace(params=known)
+        super()._adopt(result)
+
     def _finish(self, engine: Engine, result: FitResult) -> None:
         self._warn_of_few_chains()
+        if self.max_active is not None and "gradient" in self._learner():
+            self.left_out_, self.left_out_error_ = self._left_out(min(int(self.max_active), int(self.n_hidden)))
+
+    def _left_out(self, max_active: int) -> tuple[float, float]:
+        with double():
+            machine = machine_of(jax.tree.map(jnp.asarray, self.params_))
+            found = sparse_moments(UNITS[self.kind], machine, max_active, seed_key(0, "left out"))
+        return float(found.left_out), float(found.left_out_error)
 
     def _warn_of_few_chains(self) -> None:
         if self.log_partition_effective_ < FEW_EFFECTIVE:

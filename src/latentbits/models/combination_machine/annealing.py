@@ -36,6 +36,7 @@ from latentbits.models.combination_machine.machine import Machine, Units, hidden
 __all__ = [
     "Annealed",
     "Base",
+    "annealed_draws",
     "annealed_log_partition",
     "annealed_log_sum",
     "annealed_means",
@@ -223,6 +224,29 @@ def annealed_means(
     return _by_rows(row, units, machine, keys, x, observed, base, n_chains)
 
 
+def annealed_draws(
+    units: Units,
+    machine: Machine,
+    keys: Key[Array, " rows"],
+    n_chains: int = MEAN_CHAINS,
+    n_steps: int = ROW_STEPS,
+    n_sweeps: int = MEAN_KEPT,
+) -> Float[Array, "rows inputs"]:
+    """A row for each key: the end of one of its annealed chains, drawn by its weight, after some Gibbs sweeps.
+
+    A chain that begins at the input biases would stay in the mode that is nearest to them.
+    """
+
+    def row(key: Array, x: Array, observed: Array, base: Base) -> Array:
+        walk_key, choice_key, sweep_key = jax.random.split(key, 3)
+        ends, log_weight = _anneal(units, machine, base, walk_key, n_chains, n_steps, x, observed)
+        chosen = ends[jax.random.categorical(choice_key, log_weight)][None]
+        return gibbs(units, machine, sweep_key, chosen, n_sweeps)[0]
+
+    nothing = jnp.zeros((keys.shape[0], machine.weights.shape[1]), machine.weights.dtype)
+    return _by_rows(row, units, machine, keys, nothing, nothing, None, n_chains)
+
+
 def _by_rows(
     row: Callable[[Array, Array, Array, Base], T],
     units: Units,
@@ -237,7 +261,7 @@ def _by_rows(
 
     Where the chains begin belongs to the machine, not to the rows: its key is fixed.
     """
-    mixture = pilot_base(units, machine, jax.random.key(0)) if base is None else base
+    mixture = pilot_base(units, machine, jax.random.key(0, impl="threefry2x32")) if base is None else base
     width = sum(machine.weights.shape) + mixture.log_share.shape[0]
     at_once = max(1, min(x.shape[0], SLICE_FLOATS // (n_chains * width)))
     return jax.lax.map(lambda args: row(args[0], args[1], args[2], mixture), (keys, x, observed), batch_size=at_once)

@@ -15,7 +15,7 @@ Some rows, every tenth by default, are held out: their log-likelihood is the obj
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -33,7 +33,7 @@ from latentbits.core.tree import sum_rows
 from latentbits.models.combination_machine import holes
 from latentbits.models.combination_machine.machine import Machine, Params, Units, hidden_field
 from latentbits.models.combination_machine.partition import exact_moments, n_enumerated
-from latentbits.models.combination_machine.truncation import sparse_moments
+from latentbits.models.combination_machine.truncation import few_active, sparse_moments
 
 __all__ = [
     "Epochs",
@@ -51,9 +51,12 @@ __all__ = [
     "momentum",
     "moved",
     "objective",
+    "share_of_batch",
 ]
 
 PATIENCE = 60  # passes without a gain that end a climb: held-out rows may fall for a while before they rise again
+NO_HOLES = "max_active does not go with missing entries: complete X first, or leave max_active out"
+FEW_HELD_OUT = 50  # rows: by fewer, learning would be stopped by chance
 SINGLE = 14  # from so many enumerated units on, sums over states are in float32: 1e-6 of log Z for half of the time
 
 
@@ -93,23 +96,41 @@ def inputs_of(units: Units, batch: Batch) -> Float[Array, "rows inputs"]:
 
 
 def _is_held_out(rows: UInt32[Array, " rows"], share: float) -> Array:
-    """A fixed choice of rows by their global number, spread evenly (multiples of the golden ratio)."""
-    return rows * np.uint32(2654435769) < np.uint32(share * 2**32)
+    """A fixed choice of rows by their global number, spread evenly (multiples of the golden ratio).
+
+    None of the first rows is among them, so that a table of a few rows is learned from whole.
+    """
+    return (rows + np.uint32(14)) * np.uint32(2654435769) < np.uint32(share * 2**32)
+
+
+def _all_states(field: Float[Array, "rows hidden"]) -> tuple[Float[Array, " rows"], Float[Array, "rows hidden"]]:
+    """Log of the sum over all hidden states of exp(h . field), and E[h]: the product form (2.4)."""
+    return jnp.sum(jax.nn.softplus(field), 1), jax.nn.sigmoid(field)
 
 
 @cache
-def e_step(units: Units, held_out: float) -> Callable[..., tuple[Stats, None]]:
-    """The clamped half of the gradient; missing inputs are summed out (`holes.py`)."""
+def e_step(units: Units, held_out: float, max_active: int | None = None) -> Callable[..., tuple[Stats, None]]:
+    """The clamped half of the gradient; missing inputs are summed out (`holes.py`).
+
+    With `max_active` both halves have the same states, those with few active units: with all of them in this half
+    alone, what is climbed would be no likelihood, and would go up for ever in the states that the other leaves out.
+    """
+    if max_active is None:
+        hidden = _all_states
+    else:
+        hidden = partial(few_active, max_active=max_active)
 
     def step(params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
         x = inputs_of(units, batch)
         out = batch.weight * _is_held_out(batch.rows, held_out)
         learned = batch.weight - out
         if batch.observed is None:
-            field = hidden_field(params, x)
-            log_weight = x @ params.input_bias + jnp.sum(units.base(x), 1) + jnp.sum(jax.nn.softplus(field), 1)
-            on = jax.nn.sigmoid(field) * learned[:, None]
+            log_hidden, active = hidden(hidden_field(params, x))
+            log_weight = x @ params.input_bias + jnp.sum(units.base(x), 1) + log_hidden
+            on = active * learned[:, None]
             clamped = Machine(on.T @ x, on.sum(0), learned @ x)
+        elif max_active is not None:
+            raise ValueError(NO_HOLES)
         else:
             log_weight, clamped = holes.moments(units, params, batch.keys, x, batch.observed, learned)
         stats = Stats(
@@ -139,11 +160,11 @@ def _sums(units: Units, max_active: int | None) -> Callable[..., Shared]:
 
 
 def objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
-    """Log-likelihood of the held-out rows, as if they were all; of all rows where none is held out."""
+    """Log-likelihood of the held-out rows, as if they were all; of the others where too few are held out to tell."""
     learned = stats.log_weight.sum() - stats.n_learned * shared.log_z
     held_out = stats.held_out.sum() - stats.n_held_out * shared.log_z
     scaled = held_out * stats.n_rows / jnp.maximum(stats.n_held_out, 1)
-    return jnp.where(stats.n_held_out > 0, scaled, learned)
+    return jnp.where(stats.n_held_out >= FEW_HELD_OUT, scaled, learned)
 
 
 class Centre(NamedTuple):
@@ -153,13 +174,10 @@ class Centre(NamedTuple):
     inputs: Float[Array, " inputs"]
 
 
-def centre_of(shared: Shared, stats: Stats, learned: Learned) -> Centre:
-    """Half way between the rows and the machine; 0 for inputs' biases that may not move to make up for it."""
+def centre_of(shared: Shared, learned: Learned) -> Centre:
+    """Those of the machine (means of the batch itself would bias its gradient); 0 where input biases may not move."""
     assert shared.expected is not None
-    n = jnp.maximum(stats.n_learned, 1)
-    hidden = 0.5 * (stats.clamped.hidden_bias / n + shared.expected.hidden_bias)
-    inputs = 0.5 * (stats.clamped.input_bias / n + shared.expected.input_bias)
-    return Centre(hidden * learned.input_bias, inputs)
+    return Centre(shared.expected.hidden_bias * learned.input_bias, shared.expected.input_bias)
 
 
 def centred(slope: Machine, centre: Centre) -> Machine:
@@ -224,7 +242,12 @@ def momentum(units: Units, learned: Learned, rate: float, inertia: float, max_ac
 
     return Stage(
         "momentum",
-        {"prepare": _sums(units, max_active), "e_step": e_step(units, 0.0), "start": start, "update": update},
+        {
+            "prepare": _sums(units, max_active),
+            "e_step": e_step(units, 0.0, max_active),
+            "start": start,
+            "update": update,
+        },
         tol=-np.inf,
     )
 
@@ -255,7 +278,8 @@ def first_epoch(optimiser: Any, params: Params) -> Epochs:
 
 def _settled(state: Epochs, params: Params) -> Epochs:
     """An epoch is over: keep its machine if it is the best so far."""
-    value = jnp.where(state.n_held_out > 0, state.held_out / jnp.maximum(state.n_held_out, 1), jnp.inf)
+    told = state.n_held_out >= FEW_HELD_OUT
+    value = jnp.where(told, state.held_out / jnp.maximum(state.n_held_out, 1), jnp.inf)
     better = value >= state.best_value
     best = jax.tree.map(lambda new, old: jnp.where(better, new, old), params, state.best)
     zero = jnp.zeros_like(value)
@@ -265,6 +289,11 @@ def _settled(state: Epochs, params: Params) -> Epochs:
 def best_epoch(params: Params, state: Epochs) -> Params:
     """The best machine of a stage that is over."""
     return _settled(state, params).best
+
+
+def share_of_batch(stats: Stats, batch_size: int) -> Float[Array, ""]:
+    """By which a step is shortened: the last batch may be a short one, which Adam would not see."""
+    return jnp.minimum(1, stats.n_rows / batch_size) * (stats.n_learned > 0)
 
 
 def falling(rate: float, n_updates: int | None, progress: Progress) -> Float[Array, ""]:
@@ -299,9 +328,9 @@ def adam(
         over = progress.iteration > state.epoch
         state = jax.tree.map(lambda a, b: jnp.where(over, a, b), _settled(state, params), state)
         told = stats.held_out.sum() - stats.n_held_out * shared.log_z
-        centre = centre_of(shared, stats, learned)
+        centre = centre_of(shared, learned)
         change, inner = optimiser.update(centred(gradient(shared, stats, learned), centre), state.optimiser)
-        step = falling(rate, n_updates, progress)
+        step = falling(rate, n_updates, progress) * share_of_batch(stats, batch_size)
         machine = jax.tree.map(lambda p, c: p + step * c, machine_of(params), uncentred(change, centre))
         state = eqx.tree_at(
             lambda s: (s.optimiser, s.held_out, s.n_held_out),
@@ -317,7 +346,7 @@ def adam(
         "Adam",
         {
             "prepare": _sums(units, max_active),
-            "e_step": e_step(units, held_out),
+            "e_step": e_step(units, held_out, max_active),
             "start": start,
             "update": update,
             "done": done,
@@ -332,8 +361,19 @@ def adam(
 
 
 @cache
-def climb(units: Units, learned: Learned, held_out: float, max_active: int | None, name: str = "L-BFGS") -> Stage:
-    """L-BFGS on all rows until the held-out ones gain no more."""
+def climb(
+    units: Units,
+    learned: Learned,
+    held_out: float,
+    max_active: int | None,
+    prior: float | None = None,
+    name: str = "L-BFGS",
+) -> Stage:
+    """L-BFGS on all rows until the held-out ones gain no more.
+
+    `prior` is the standard deviation of a Gaussian prior on the weights, which keeps those of a small table finite.
+    """
+    precision = 0.0 if prior is None else 1 / prior**2
 
     def start(params: Params) -> lbfgs.LBFGS:
         return lbfgs.start(ravel_pytree(machine_of(params))[0])
@@ -343,13 +383,25 @@ def climb(units: Units, learned: Learned, held_out: float, max_active: int | Non
     ) -> tuple[lbfgs.LBFGS, Params]:
         point, unravel = ravel_pytree(machine_of(params))
         n = jnp.maximum(stats.n_learned, 1)
-        value = stats.log_weight.sum() / n - shared.log_z
-        slope = ravel_pytree(gradient(shared, stats, learned))[0]
+        value = stats.log_weight.sum() / n - shared.log_z - 0.5 * precision * jnp.sum(params.weights**2) / n
+        pull = learned.weights * precision * params.weights / n
+        plain = gradient(shared, stats, learned)
+        slope = ravel_pytree(Machine(plain.weights - pull, plain.hidden_bias, plain.input_bias))[0]
         state, ahead = lbfgs.advance(state, point, value, slope)
         return state, moved(params, unravel(ahead))
 
+    def penalised(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
+        penalty = 0.5 * precision * jnp.sum(params.weights**2)  # held-out rows know of no prior
+        return objective(params, shared, stats) - penalty * (stats.n_held_out < FEW_HELD_OUT)
+
     return Stage(
         name,
-        {"prepare": _sums(units, max_active), "e_step": e_step(units, held_out), "start": start, "update": update},
+        {
+            "objective": penalised,
+            "prepare": _sums(units, max_active),
+            "e_step": e_step(units, held_out, max_active),
+            "start": start,
+            "update": update,
+        },
         patience=PATIENCE,
     )

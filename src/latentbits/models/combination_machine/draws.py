@@ -1,4 +1,4 @@
-"""Rows drawn from a combination machine: exactly, state by state, where its states can be counted; else by chains.
+"""Rows drawn from a combination machine without error, where its states can be counted.
 
 The machine is a mixture of 2^m products (section 2.3), so a row is drawn by drawing a hidden state, then the inputs
 given it.  States are numbered by a high and a low half: the half of a state is drawn from 2^(m/2) sums, then the other
@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+import numpy as np
+from jaxtyping import Array, Float, Key, UInt8
 
 from latentbits.core.states import all_states
-from latentbits.models.combination_machine.chains import gibbs
 from latentbits.models.combination_machine.machine import Machine, Units, input_field
 from latentbits.models.combination_machine.partition import n_enumerated
 
-__all__ = ["ancestral", "by_chains"]
+__all__ = ["among", "ancestral"]
 
 
 def ancestral(units: Units, machine: Machine, keys: Key[Array, " rows"]) -> Float[Array, "rows inputs"]:
@@ -31,15 +31,18 @@ def ancestral(units: Units, machine: Machine, keys: Key[Array, " rows"]) -> Floa
     return jax.vmap(units.draw)(inner, input_field(machine, hidden))
 
 
-def by_chains(units: Units, machine: Machine, keys: Key[Array, " rows"], n_sweeps: int) -> Float[Array, "rows inputs"]:
-    """A block Gibbs chain of its own for each row, from the inputs' biases on."""
+def among(
+    units: Units, machine: Machine, keys: Key[Array, " rows"], states: UInt8[np.ndarray, "states hidden"]
+) -> Float[Array, "rows inputs"]:
+    """Rows of a machine that has these hidden states only."""
+    h = jnp.asarray(states, machine.weights.dtype)
+    weight = h @ machine.hidden_bias + jnp.sum(units.log_sum(input_field(machine, h)), 1)
 
-    def one(key: Key[Array, ""]) -> Float[Array, "1 inputs"]:
-        first, rest = jax.random.split(key)
-        x = units.draw(first, machine.input_bias)[None]
-        return gibbs(units, machine, rest, x, n_sweeps)
+    def draw(key: Key[Array, ""]) -> Float[Array, " inputs"]:
+        state_key, input_key = jax.random.split(key)
+        return units.draw(input_key, input_field(machine, h[jax.random.categorical(state_key, weight)]))
 
-    return jax.vmap(one)(keys)[:, 0]
+    return jax.vmap(draw)(keys)
 
 
 def _halves(n: int, dtype: jnp.dtype) -> tuple[Float[Array, "high half"], Float[Array, "low rest"]]:

@@ -29,9 +29,15 @@ from jaxtyping import Array, Float, Key
 
 from latentbits.core.batch import Batch
 from latentbits.core.model import LogLikelihood, Model, Progress, Stage, Summary
+from latentbits.core.states import sparse_states
 from latentbits.core.tree import cast, rows_in
 from latentbits.models.combination_machine import ascent, draws, holes, pursuit, stochastic
-from latentbits.models.combination_machine.annealing import Annealed, annealed_log_partition, fit_base
+from latentbits.models.combination_machine.annealing import (
+    Annealed,
+    annealed_draws,
+    annealed_log_partition,
+    fit_base,
+)
 from latentbits.models.combination_machine.ascent import Learned, Shared, inputs_of, machine_of
 from latentbits.models.combination_machine.machine import (
     UNITS,
@@ -43,16 +49,17 @@ from latentbits.models.combination_machine.machine import (
     log_weight,
 )
 from latentbits.models.combination_machine.partition import exact_log_partition, n_enumerated
+from latentbits.models.combination_machine.truncation import few_active, sparse_moments
 
-__all__ = ["LEARNERS", "Posterior", "is_exact", "know", "model", "most_enumerated"]
+__all__ = ["LEARNERS", "Posterior", "is_exact", "know", "model", "most_enumerated", "settle", "without_idle"]
 
 LEARNERS = ("pursuit", "gradient", "pursuit+gradient", "stochastic")
 START = 0.8  # length of a weight vector at the start of an ascent; random, so that units differ
-SWEEPS = 1000  # of the chains that draw rows of a machine whose states cannot be counted
 SAMPLED_RATE = 1 / 3  # chains cannot follow steps as long as those that exact expectations allow
 SIGNIFICANCE = (
     1.5  # nats for each parameter that a unit of a pursuit must gain; the best unit of pure noise gains about 1
 )
+COUNTED = 22  # up to so many enumerated units rows are drawn exactly, from a table of all states
 DOUBLE = 20  # up to so many enumerated units the final log Z is summed in float64
 
 
@@ -79,6 +86,11 @@ def _exact_log_z(units: Units, dtype: Any) -> Any:
 
 
 @cache
+def _sparse_log_z(units: Units, max_active: int) -> Any:
+    return jax.jit(lambda machine: sparse_moments(units, machine, max_active).log_z)
+
+
+@cache
 def _annealed_log_z(units: Units, n_chains: int, n_steps: int) -> Any:
     def estimate(machine: Machine, key: Key[Array, ""], rows: Float[Array, "rows inputs"] | None) -> Annealed:
         fit_key, key = jax.random.split(key)
@@ -95,6 +107,7 @@ def know(
     n_chains: int,
     n_steps: int,
     rows: Float[Array, "rows inputs"] | None = None,
+    max_active: int | None = None,
 ) -> Params:
     """The parameters with their log Z: summed where the states can be counted, annealed elsewhere.
 
@@ -102,10 +115,14 @@ def know(
     ----------
     rows
         Rows that resemble the machine's, near which the annealed chains begin; None looks for some.
+    max_active
+        Of a machine that has no states with more active units.
     """
     machine = machine_of(params)
     m, d = machine.weights.shape
-    if is_exact(units, m, d):
+    if max_active is not None:
+        log_z, error, effective = _sparse_log_z(units, max_active)(machine), jnp.zeros(()), jnp.ones(())
+    elif is_exact(units, m, d):
         dtype = np.dtype(np.float64 if n_enumerated(units, m, d) <= DOUBLE else np.float32)
         log_z, error, effective = _exact_log_z(units, dtype)(machine), jnp.zeros(()), jnp.ones(())
     else:
@@ -123,6 +140,19 @@ def know(
     )
 
 
+def settle(params: Params, state: Any) -> Params:
+    """What a stage has learned: of batches the mean of the machines along the way, or the best."""
+    if isinstance(state, stochastic.Persistent):
+        return stochastic.averaged(params, state)
+    return ascent.best_epoch(params, state) if isinstance(state, ascent.Epochs) else params
+
+
+def without_idle(params: Params) -> Params:
+    """The machine without units that a pursuit has not found."""
+    found = np.any(np.asarray(params.weights) != 0, axis=1)
+    return eqx.tree_at(lambda p: (p.weights, p.hidden_bias), params, (params.weights[found], params.hidden_bias[found]))
+
+
 # ---------------------------------------------------------------- use
 
 
@@ -135,7 +165,9 @@ def _stay(state: Any, params: Params, shared: Shared, stats: ascent.Stats, progr
 
 
 def _mode(units: Units, machine: Machine, x: Array, observed: Array, h: Array) -> Array:
-    """The most probable hidden state given the observed inputs: from h upwards by the best single flips."""
+    """A hidden state that no single flip makes more probable given the observed inputs, from h upwards."""
+    if h.shape[1] == 0:
+        return h
     field = hidden_field(machine, x)  # missing inputs are 0
     missing = 1 - observed
 
@@ -164,6 +196,7 @@ def model(
     inertia: float = 0.9,
     held_out: float = 0.1,
     max_active: int | None = None,
+    weight_prior: float | None = None,
     weight_decay: float = 0.0,
     sampled: bool = False,
     faithful: bool = False,
@@ -195,8 +228,11 @@ def model(
         Whether the batches before L-BFGS follow sampled expectations, which are cheaper than exact ones of many units.
     faithful
         Whether a pursuit takes bits for real numbers of variance 1 and their weights as they are, as in the paper.
+    weight_prior
+        Standard deviation of a Gaussian prior on the weights in L-BFGS; None is none.
     max_active
-        Sum over the states with so many active units only (section 3.0.1); None sums over all.
+        The machine has the states with at most so many active units only (section 3.0.1); None has all.  With 1 it is
+        a mixture of n_hidden + 1 products.
     """
     units = UNITS[kind]
     learned = Learned(weights=True, input_bias=input_bias)
@@ -210,10 +246,8 @@ def model(
         else:
             bias = summary.mean
         weights = jnp.zeros((n_hidden, d)) if pursues else START * jax.random.normal(key, (n_hidden, d)) / np.sqrt(d)
-        unknown = jnp.zeros(())
-        return Params(
-            weights, jnp.zeros(n_hidden), bias if input_bias else jnp.zeros(d), unknown, unknown, jnp.ones(())
-        )
+        unknown = jnp.asarray(jnp.nan)
+        return Params(weights, jnp.zeros(n_hidden), bias if input_bias else jnp.zeros(d), unknown, unknown, unknown)
 
     def woken(key: Key[Array, ""], params: Params, state: Any) -> Params:
         """Units that the pursuit did not find start small and random, so that they can learn."""
@@ -222,20 +256,13 @@ def model(
         return eqx.tree_at(lambda p: p.weights, params, jnp.where(idle, noise, params.weights))
 
     def settled(key: Key[Array, ""], params: Params, state: Any) -> Params:
-        """What a stage of batches has learned: the mean of its machines, or the best."""
-        if isinstance(state, stochastic.Persistent):
-            return stochastic.averaged(params, state)
-        return ascent.best_epoch(params, state) if isinstance(state, ascent.Epochs) else params
+        return settle(params, state)
 
     def known(key: Key[Array, ""], params: Params, state: Any) -> Params:
-        params = settled(key, params, state)
+        params = settle(params, state)
         rows = state.chains if isinstance(state, stochastic.Persistent) else None
-        if learner == "pursuit":  # what was not found is no unit
-            found = np.any(np.asarray(params.weights) != 0, axis=1)
-            params = eqx.tree_at(
-                lambda p: (p.weights, p.hidden_bias), params, (params.weights[found], params.hidden_bias[found])
-            )
-        return know(units, key, params, annealing_chains, annealing_steps, rows)
+        params = without_idle(params) if learner == "pursuit" else params
+        return know(units, key, params, annealing_chains, annealing_steps, rows, max_active)
 
     stages: list[Stage] = []
     if pursues:
@@ -246,7 +273,7 @@ def model(
         )
         if learner == "pursuit" and refit_biases:
             biases = Learned(weights=False, input_bias=input_bias)
-            stages.append(ascent.climb(units, biases, 0.0, max_active, "biases"))
+            stages.append(ascent.climb(units, biases, 0.0, max_active, name="biases"))
     explored = "gradient" in learner and optimizer == "adam"
     if learner == "stochastic" or (explored and sampled):
         seen = held_out if explored else 0.0
@@ -255,29 +282,40 @@ def model(
         stages.append(stochastic.persistent(units, learned, rate, weight_decay, *batches, n_chains, n_sweeps))
     elif explored:
         stages.append(ascent.adam(units, learned, learning_rate, n_epochs, n_updates, batch_size, held_out, max_active))
-    if learner != "pursuit" and pursues:
+    if learner != "pursuit" and pursues and len(stages) > 1:
         stages[1] = stages[1]._replace(begin=woken)
     if explored:
-        stages.append(ascent.climb(units, learned, held_out, max_active)._replace(begin=settled))
+        stages.append(ascent.climb(units, learned, held_out, max_active, weight_prior)._replace(begin=settled))
     elif "gradient" in learner:
         stages.append(ascent.momentum(units, learned, learning_rate, inertia, max_active))
         stages[-1] = stages[-1]._replace(begin=woken if pursues else stages[-1].begin)
     stages.append(Stage("log Z", begin=known, max_iter=0))
 
     def conditional(params: Params, batch: Batch) -> holes.Conditional:
-        return holes.conditional(units, machine_of(params), batch.keys, inputs_of(units, batch), batch.observed)
+        return holes.conditional(units, machine_of(params), batch.keys, inputs_of(units, batch), batch.mask)
 
     def log_likelihood(params: Params, shared: Shared, batch: Batch) -> LogLikelihood:
-        if batch.observed is None:
-            log_sum, error = log_weight(units, params, inputs_of(units, batch)), 0.0
+        x = inputs_of(units, batch)
+        if max_active is not None:
+            own = x @ params.input_bias + jnp.sum(units.base(x), 1)
+            log_sum, error = own + few_active(complete_field(params, batch), max_active)[0], jnp.zeros_like(own)
+        elif batch.observed is None:
+            log_sum, error = log_weight(units, params, x), jnp.zeros_like(batch.weight)
         else:
-            log_sum, error = holes.log_sums(
-                units, machine_of(params), batch.keys, inputs_of(units, batch), batch.observed
-            )
-        value = log_sum - shared.log_z
-        return LogLikelihood(value, jnp.zeros_like(value) + error, params.log_partition_error)
+            log_sum, error = holes.log_sums(units, machine_of(params), batch.keys, x, batch.observed)
+        return LogLikelihood(log_sum - shared.log_z, error, params.log_partition_error)
+
+    def complete_field(params: Params, batch: Batch) -> Float[Array, "rows hidden"]:
+        if batch.observed is not None:
+            raise ValueError(ascent.NO_HOLES)
+        return hidden_field(params, inputs_of(units, batch))
 
     def infer(params: Params, shared: Shared, batch: Batch) -> Posterior:
+        if max_active is not None:
+            field = complete_field(params, batch)
+            least = jax.lax.top_k(field, min(max_active, field.shape[1]))[0][:, -1:]
+            mode = (field > 0) & (field >= least)
+            return Posterior(few_active(field, max_active)[1], mode.astype(field.dtype))
         x = inputs_of(units, batch)
         if batch.observed is None:
             field = hidden_field(params, x)
@@ -295,19 +333,22 @@ def model(
     def complete(params: Params, shared: Shared, batch: Batch) -> Float[Array, "rows inputs"]:
         if batch.observed is None:
             return batch.values
+        if max_active is not None:
+            raise ValueError(ascent.NO_HOLES)
         return face(conditional(params, batch).inputs)
 
     def sample(params: Params, shared: Shared, keys: Key[Array, " rows"]) -> Float[Array, "rows inputs"]:
         machine = machine_of(params)
-        if n_enumerated(units, *machine.weights.shape) <= DOUBLE:
-            return face(draws.ancestral(units, machine, keys))
-        return face(draws.by_chains(units, machine, keys, SWEEPS))
+        if max_active is not None:
+            return face(draws.among(units, machine, keys, sparse_states(n_hidden, max_active)))
+        drawn = draws.ancestral if n_enumerated(units, *machine.weights.shape) <= COUNTED else annealed_draws
+        return face(drawn(units, machine, keys))
 
     return Model(
         name="combination machine",
         init=init,
         prepare=_known,
-        e_step=ascent.e_step(units, 0.0),
+        e_step=ascent.e_step(units, 0.0, max_active),
         update=_stay,
         objective=ascent.objective,
         log_likelihood=log_likelihood,

@@ -121,7 +121,7 @@ def over_patterns(
     """
     m, d = machine.weights.shape
     most = min(most, d)
-    low = min(most, max(AT_ONCE // m, 1).bit_length() - 1)  # holes whose patterns make a block
+    low = min(most, max(AT_ONCE // max(m, 1), 1).bit_length() - 1)  # holes whose patterns make a block
     place = jnp.argsort(observed, axis=1, stable=True)[:, :most]  # the missing ones first
     is_hole = jnp.take_along_axis(observed, place, axis=1) == 0
     weights = jnp.where(is_hole.T[:, :, None], machine.weights.T[place.T], 0)

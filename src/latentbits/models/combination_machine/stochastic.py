@@ -27,6 +27,7 @@ from latentbits.models.combination_machine.ascent import (
     gradient,
     machine_of,
     moved,
+    share_of_batch,
 )
 from latentbits.models.combination_machine.chains import gibbs, gibbs_moments
 from latentbits.models.combination_machine.machine import Machine, Params, Units, log_weight
@@ -86,7 +87,7 @@ def persistent(
 
     def start(params: Params) -> Persistent:
         x = jnp.broadcast_to(params.input_bias, (n_chains, len(params.input_bias)))
-        chains = units.draw(jax.random.key(0), x.astype(jnp.float32))
+        chains = units.draw(jax.random.key(0, impl="threefry2x32"), x.astype(jnp.float32))
         return Persistent(optimiser.init(machine_of(params)), chains, machine_of(params), jnp.zeros(()))
 
     def prepare(params: Params, state: Persistent | None, progress: Progress | None) -> Shared:
@@ -104,7 +105,7 @@ def persistent(
         slope = gradient(Shared(shared.log_z, expected), stats, learned)
         slope = eqx.tree_at(lambda g: g.weights, slope, slope.weights - decay * machine.weights)
         change, inner = optimiser.update(slope, state.optimiser)
-        step = falling(rate, n_updates, progress)
+        step = falling(rate, n_updates, progress) * share_of_batch(stats, batch_size)
         machine = jax.tree.map(lambda p, c: p + step * c, machine, change)
         share = jnp.maximum(1 / (1 + MEMORY * progress.step), 1e-3)
         mean = jax.tree.map(lambda old, new: old + share * (new - old), state.mean, machine)

@@ -28,7 +28,7 @@ from latentbits.core.tree import add
 from latentbits.models.combination_machine.machine import REAL, Machine, Units, input_field
 from latentbits.models.combination_machine.search import largest_states, paper_rule
 
-__all__ = ["Truncated", "largest_terms", "left_out", "log_terms", "sparse_moments", "state_moments"]
+__all__ = ["Truncated", "few_active", "largest_terms", "left_out", "log_terms", "sparse_moments", "state_moments"]
 
 BLOCK = 2**12  # states at a time
 MOST_STATES = 2**24
@@ -277,3 +277,25 @@ def _anneal(
         return _sweep(units, machine, log_odds, t, jax.random.fold_in(key, i), h), log_weight
 
     return lax.fori_loop(0, n_steps, step, (h, jnp.zeros_like(h[:, 0])))
+
+
+def few_active(
+    field: Float[Array, "rows hidden"], max_active: int
+) -> tuple[Float[Array, " rows"], Float[Array, "rows hidden"]]:
+    """Log of the sum of exp(h . field) over hidden states with at most `max_active` active units, and E[h] there.
+
+    The sums over states with exactly k active units are the elementary symmetric polynomials of exp(field), which
+    take one unit after the other; E[h] is the derivative.
+    """
+    none = jnp.full((field.shape[0], max_active), -1e30, field.dtype)  # log of 0, but for gradients
+    start = jnp.concatenate([jnp.zeros_like(none[:, :1]), none], axis=1)
+
+    def add(logs: Array, unit: Array) -> tuple[Array, None]:
+        with_it = jnp.concatenate([none[:, :1], logs[:, :-1] + unit[:, None]], axis=1)
+        return jnp.logaddexp(logs, with_it), None
+
+    def log_sum(field: Array) -> Array:
+        return jax.nn.logsumexp(lax.scan(add, start, field.T)[0], axis=1)
+
+    value, pull = jax.vjp(log_sum, field)
+    return value, pull(jnp.ones_like(value))[0]

@@ -174,7 +174,9 @@ def figure_along(curves: Mapping[str, Mapping[str, Any]], measure: str, ylabel: 
 @_in_style
 def figure_principal(machines: Mapping[str, np.ndarray], X: np.ndarray, image_shape: tuple[int, int], n: int) -> Any:
     """Weights beside the principal components of the same rows (2.4)."""
-    figure = _figure((4.3 * (len(machines) + 1), 5.4))
+    figure = _figure((4.3 * (len(machines) + 1), 5.0))
+    layout: Any = figure.get_layout_engine()
+    layout.set(wspace=0.08)
     found = principal_components(X, n)
     axes = figure.subplots(1, len(machines) + 1)
     across = int(np.ceil(np.sqrt(n)))

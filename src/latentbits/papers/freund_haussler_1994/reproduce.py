@@ -222,8 +222,12 @@ def _of_digits(found: Mapping[str, Any]) -> dict[str, float]:
         return error(method, measure, "test") - error(method, measure, "train")
 
     measured = {}
-    for name, word in (("pursuit", "pursuit"), ("pursuit, ours", "ours"), ("default", "default")):
+    for word, name, mixture in (
+        ("pursuit", "pursuit", "mixture"),
+        ("ours", "pursuit, ours", "mixture, smoothed"),
+        ("default", "default", "mixture, smoothed"),
+    ):
         for measure in usps.MEASURES:
-            measured[f"digits_{word}_{measure}"] = error("mixture", measure) - error(name, measure)
-            measured[f"digits_gap_{word}_{measure}"] = gap("mixture", measure) - gap(name, measure)
+            measured[f"digits_{word}_{measure}"] = error(mixture, measure) - error(name, measure)
+            measured[f"digits_gap_{word}_{measure}"] = gap(mixture, measure) - gap(name, measure)
     return measured

@@ -38,7 +38,8 @@ METHODS = {
 }
 DIGIT_METHODS = {
     "product": "product distribution",
-    "mixture": "mixture model",
+    "mixture": "mixture model, maximum likelihood",
+    "mixture, smoothed": "mixture model, smoothed (our default)",
     "pursuit": "combination model, the paper's pursuit",
     "pursuit, ours": "our pursuit, with input biases",
     "default": "combination model, default learner",

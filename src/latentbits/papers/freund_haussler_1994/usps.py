@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 Say = Callable[[str], None]
-METHODS = ("product", "mixture", "pursuit", "pursuit, ours", "default")
+METHODS = ("product", "mixture", "mixture, smoothed", "pursuit", "pursuit, ours", "default")
 MEASURES = ("single_bit", "reconstruction")
 EM_STEPS = 4  # of a pursuit, for each unit
 SPLIT = 20  # EM iterations before each doubling of a mixture
@@ -101,10 +101,16 @@ def split(X: np.ndarray, setup: Setup, seed: int) -> tuple[np.ndarray, np.ndarra
 
 
 def model_of(method: str, n_units: int, seed: int) -> Any:
-    """A method as an estimator; "pursuit" is the paper's to the letter, without input biases."""
+    """A method as an estimator.
+
+    "mixture" and "pursuit" are the paper's to the letter: maximum likelihood without any smoothing, and a machine
+    without input biases.
+    """
     if method == "product":
         return BernoulliProduct()
     if method == "mixture":
+        return BernoulliMixture(n_units, init="split", smoothing=0.0, random_state=seed)
+    if method == "mixture, smoothed":
         return BernoulliMixture(n_units, init="split", random_state=seed)
     if method == "default":
         return CombinationMachine(n_units, random_state=seed)
@@ -181,11 +187,17 @@ def pursuit_curve(machine: CombinationMachine, parts: Sequence[np.ndarray], n_po
     """
     m = len(machine.components_)
     sizes = np.unique(np.linspace(1, m, min(n_points, m)).round().astype(int))
+    # units without weights change nothing, and machines of one size are compiled once
+    there = [np.arange(m) < size for size in sizes]
     prefixes = [
         CombinationMachine.from_parameters(
-            machine.components_[:size], machine.hidden_bias_[:size], machine.input_bias_, random_state=0, **NO_LOG_Z
+            np.where(kept[:, None], machine.components_, 0.0),
+            np.where(kept, machine.hidden_bias_, -1.0),
+            machine.input_bias_,
+            random_state=0,
+            **NO_LOG_Z,
         )
-        for size in sizes
+        for kept in there
     ]
     return {"steps": (EM_STEPS * sizes).tolist(), **_errors_along(prefixes, parts, seed)}
 
@@ -208,7 +220,10 @@ def mixture_curve(
         for stop in stops:
             steps.append(SPLIT * place + stop)
             models.append(
-                fitted(BernoulliMixture(size, init="split", max_iter=stop, tol=NEVER, random_state=seed), parts[0])
+                fitted(
+                    BernoulliMixture(size, init="split", smoothing=0.0, max_iter=stop, tol=NEVER, random_state=seed),
+                    parts[0],
+                )
             )
     doublings = {str(SPLIT * place): size for place, size in enumerate(sizes)}
     return {"steps": steps, **_errors_along(models, parts, seed), "doublings": doublings}

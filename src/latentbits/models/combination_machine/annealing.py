@@ -14,6 +14,11 @@ arrives at a mode that counts, the error is underestimated.  The mixture is fitt
 chains from hidden states of all densities fall into (and to rows of the caller's, if any), then once more to the
 weighted ends of a first, short walk.  Its fit matters for the error only, not for the mean.
 
+To begin near rows alone is not enough: a mode may be near none of them.  A machine with 100 units, trained by
+persistent chains on digits whose corners are always blank, had one with all corners filled, 99 nats above all others.
+From the input biases, or from a mixture fitted to the data, the log-likelihood seemed to be -14.1, with an error of
+0.02 and an effective share of 0.7; the mixture that knows where chains fall finds -113.1.
+
 Measured on machines with 16 units (1000 chains, 300 temperatures, 12 runs), as the root mean square distance from the
 exact log Z over the standard error given: trained on the plants data, 4.5 from one product (0.13 nats) and 0.7
 from this mixture (0.02 nats); on twelve prototypes with noise, 1.5 (0.15 nats) and 0.7 (0.01 nats).
@@ -30,6 +35,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from latentbits.models.combination_machine.bases import N_COMPONENTS, Base, fit_base, log_components, single_base
 from latentbits.models.combination_machine.chains import gibbs, sweep
 from latentbits.models.combination_machine.machine import Machine, Units, hidden_field, input_field
 
@@ -47,7 +53,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-N_CHAINS, N_STEPS, N_COMPONENTS = 1000, 300, 32
+N_CHAINS, N_STEPS = 1000, 300
 FALL_SWEEPS = 50  # from a hidden state to a mode nearby
 ROW_CHAINS, ROW_STEPS = 64, 100
 MEAN_CHAINS, MEAN_STEPS, MEAN_KEPT = 32, 20, 20
@@ -71,47 +77,6 @@ class Annealed(eqx.Module):
     value: Float[Array, "*rows"]
     error: Float[Array, "*rows"]
     effective: Float[Array, "*rows"]
-
-
-class Base(eqx.Module):
-    """A mixture of product distributions: shares s_k as logs, and the fields on the inputs of each component."""
-
-    log_share: Float[Array, " components"]
-    fields: Float[Array, "components inputs"]
-
-
-def single_base(field: Float[Array, " inputs"]) -> Base:
-    """One product distribution."""
-    return Base(jnp.zeros((1,), field.dtype), field[None])
-
-
-def fit_base(
-    units: Units,
-    key: Key[Array, ""],
-    x: Float[Array, "rows inputs"],
-    weight: Float[Array, " rows"] | None = None,
-    n_components: int = N_COMPONENTS,
-    n_iter: int = 15,
-) -> Base:
-    """A mixture fitted to rows by EM from random rows, a little wider than they are, so that weights stay bounded.
-
-    One row's worth of the overall mean is added to every component, and two of a fair coin to that mean.
-    """
-    share = jnp.ones_like(x[:, 0]) if weight is None else weight / jnp.max(weight)
-    share = share * jnp.sum(share) / jnp.sum(share**2)  # adds up to the effective number of rows
-    n_rows = jnp.sum(share)
-    mean = share @ x / (n_rows + 2)
-    n_components = min(n_components, x.shape[0])
-    chosen = _spread_rows(key, x, share, n_components)
-    log_share = jnp.full_like(x, -jnp.log(n_components), shape=(n_components,))
-
-    def step(_: Array, base: Base) -> Base:
-        r = jax.nn.softmax(_log_components(units, base, x), axis=1) * share[:, None]
-        members = jnp.sum(r, 0)
-        means = (r.T @ x + mean) / (members[:, None] + 1)
-        return Base(jnp.log((members + 1) / (n_rows + n_components)), _field(units, means))
-
-    return jax.lax.fori_loop(0, n_iter, step, Base(log_share, _field(units, 0.5 * (x[chosen] + mean))))
 
 
 def pilot_base(
@@ -310,7 +275,7 @@ def _anneal(
         input_key, other_key = jax.random.split(jax.random.fold_in(key, i))
         drawn = units.draw(input_key, (1 - t) * base.fields[state.component] + t * input_field(machine, state.hidden))
         x = drawn if seen is None or held is None else jnp.where(seen, held, drawn)
-        now = _Parts(hidden_field(machine, x), _log_components(units, base, x), x @ machine.input_bias)
+        now = _Parts(hidden_field(machine, x), log_components(units, base, x), x @ machine.input_bias)
         total, lost = _add(state.total, state.lost, _log_ratio(now, t, later))
         u = jax.random.uniform(other_key, (n_chains, m + 1), logits.dtype)
         hidden = (u[:, 1:] < jax.nn.sigmoid(later * now.hidden)).astype(u.dtype)
@@ -334,32 +299,6 @@ def _fall(units: Units, machine: Machine, key: Key[Array, ""], n_chains: int) ->
     u = jax.random.uniform(hidden_key, (n_chains, machine.weights.shape[0]), density.dtype)
     x = units.draw(input_key, input_field(machine, (u < density).astype(density.dtype)))
     return gibbs(units, machine, walk_key, x, FALL_SWEEPS)
-
-
-def _spread_rows(
-    key: Key[Array, ""], x: Float[Array, "rows inputs"], share: Float[Array, " rows"], n: int
-) -> Int[Array, " chosen"]:
-    """Numbers of n rows, each drawn by the squared distance from the nearest one so far: small modes are not missed."""
-    size = jnp.sum(x**2, 1)
-
-    def choose(i: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
-        chosen, distance = state
-        noise = jax.random.gumbel(jax.random.fold_in(key, i), share.shape, share.dtype)
-        new = jnp.argmax(jnp.log(share * jnp.where(jnp.isinf(distance), 1, distance)) + noise).astype(jnp.int32)
-        to_new = jnp.maximum(size + size[new] - 2 * x @ x[new], 0)
-        return chosen.at[i].set(new), jnp.minimum(distance, to_new)
-
-    return jax.lax.fori_loop(0, n, choose, (jnp.zeros(n, jnp.int32), jnp.full_like(share, jnp.inf)))[0]
-
-
-def _field(units: Units, mean: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """The field under which an input has this mean."""
-    return jnp.arctanh(mean) if units.name == "binary" else mean
-
-
-def _log_components(units: Units, base: Base, x: Float[Array, "rows inputs"]) -> Float[Array, "rows components"]:
-    """``log s_k q_k(x)``, without the base measure."""
-    return x @ base.fields.T + (base.log_share - jnp.sum(units.log_sum(base.fields), 1))
 
 
 def _begin(

@@ -100,8 +100,9 @@ def test_which_routes_there_are():
     assert not holes.is_summed(BINARY, 100, 1000)
     assert holes.is_summed(BINARY, 1000, 12)
     assert not holes.is_summed(UNITS["real"], 1000, 12)
-    assert holes._levels(BINARY, 2, 60, True) == [4], "the hidden states are cheaper than many patterns"
-    assert holes._levels(BINARY, 16, 64, True) == [4, 8, 12]
+    assert holes._levels(BINARY, 4, 60, True) == [], "the hidden states are cheaper"
+    assert holes._levels(BINARY, 16, 64, True) == [4, 8]
+    assert holes._levels(BINARY, 100, 64, False) == [4, 8, 12]
     assert holes._levels(BINARY, 100, 3, False) == [4]
     assert holes._levels(UNITS["real"], 16, 64, True) == []
 

@@ -1,8 +1,9 @@
 """Learning beyond 2^m: persistent contrastive divergence with parallel chains.
 
 The expectations under the machine in (3.5) and (3.6) are those of block Gibbs chains (`chains.py`) that go on from
-update to update while the machine moves slowly (Tieleman 2008).  The step size falls to nothing, so that the chains can
-keep up and the noise is averaged.  What is learned is the running mean of the machines along the way.
+update to update while the machine moves slowly (Tieleman 2008).  Two fifths of the chains are tempered, so that the
+others can change modes.  The step size falls to nothing, so that the chains can keep up and the noise is averaged.
+What is learned is the running mean of the machines along the way.
 """
 
 from __future__ import annotations
@@ -29,11 +30,12 @@ from latentbits.models.combination_machine.ascent import (
     moved,
     share_of_batch,
 )
-from latentbits.models.combination_machine.chains import gibbs, gibbs_moments
+from latentbits.models.combination_machine.chains import gibbs_moments, tempered
 from latentbits.models.combination_machine.machine import Machine, Params, Units, log_weight
 
 __all__ = ["Persistent", "averaged", "persistent"]
 
+LEVELS = 4  # of tempered chains, each with a tenth of all
 MEMORY = 0.02  # of the updates so far: how far back the running mean reaches
 
 
@@ -42,8 +44,10 @@ class Persistent(eqx.Module):
 
     Attributes
     ----------
-    chains
-        Inputs of every chain; walked in float32, whatever they are kept in.
+    chains, warm
+        Inputs of the chains of the machine, and of the tempered ones; walked in float32, whatever they are kept in.
+    field
+        Of the product distribution at the warm end: the input biases at the beginning.
     mean
         Running mean of the machines.
     level
@@ -52,6 +56,8 @@ class Persistent(eqx.Module):
 
     optimiser: Any
     chains: Float[Array, "chains inputs"]
+    warm: Float[Array, "levels few inputs"]
+    field: Float[Array, " inputs"]
     mean: Machine
     level: Float[Array, ""]
 
@@ -86,9 +92,13 @@ def persistent(
     optimiser = optax.scale_by_adam(b1=0.5)  # more momentum would let the machine run away from its chains
 
     def start(params: Params) -> Persistent:
-        x = jnp.broadcast_to(params.input_bias, (n_chains, len(params.input_bias)))
-        chains = units.draw(jax.random.key(0, impl="threefry2x32"), x.astype(jnp.float32))
-        return Persistent(optimiser.init(machine_of(params)), chains, machine_of(params), jnp.zeros(()))
+        few = max(1, n_chains // (2 + 2 * LEVELS))
+        n_own = max(few, n_chains - LEVELS * few)
+        x = jnp.broadcast_to(params.input_bias, (n_own + LEVELS * few, len(params.input_bias)))
+        drawn = units.draw(jax.random.key(0, impl="threefry2x32"), x.astype(jnp.float32))
+        warm = drawn[n_own:].reshape(LEVELS, few, -1)
+        machine = machine_of(params)
+        return Persistent(optimiser.init(machine), drawn[:n_own], warm, machine.input_bias, machine, jnp.zeros(()))
 
     def prepare(params: Params, state: Persistent | None, progress: Progress | None) -> Shared:
         # the objective of this stage: how far rows are above the chains, which is 0 for a perfect machine
@@ -100,7 +110,8 @@ def persistent(
     ) -> tuple[Persistent, Params]:
         machine = machine_of(params)
         single = jax.tree.map(lambda p: p.astype(jnp.float32), machine)
-        chains = gibbs(units, single, progress.key, state.chains.astype(jnp.float32), n_sweeps)
+        field, chains, warm = (x.astype(jnp.float32) for x in (state.field, state.chains, state.warm))
+        chains, warm = tempered(units, single, field, progress.key, chains, warm, n_sweeps)
         expected = jax.tree.map(lambda p: p.astype(jnp.float64), gibbs_moments(single, chains))
         slope = gradient(Shared(shared.log_z, expected), stats, learned)
         slope = eqx.tree_at(lambda g: g.weights, slope, slope.weights - decay * machine.weights)
@@ -110,7 +121,8 @@ def persistent(
         share = jnp.maximum(1 / (1 + MEMORY * progress.step), 1e-3)
         mean = jax.tree.map(lambda old, new: old + share * (new - old), state.mean, machine)
         level = jnp.mean(log_weight(units, single, chains)).astype(jnp.float64)
-        return Persistent(inner, chains.astype(jnp.float64), mean, level), moved(params, machine)
+        chains, warm = chains.astype(jnp.float64), warm.astype(jnp.float64)
+        return Persistent(inner, chains, warm, state.field, mean, level), moved(params, machine)
 
     def done(state: Persistent) -> Array:
         return jnp.asarray(False) if n_updates is None else state.optimiser.count >= n_updates

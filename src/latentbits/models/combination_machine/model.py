@@ -32,12 +32,7 @@ from latentbits.core.model import LogLikelihood, Model, Progress, Stage, Summary
 from latentbits.core.states import sparse_states
 from latentbits.core.tree import cast, rows_in
 from latentbits.models.combination_machine import ascent, draws, holes, pursuit, stochastic
-from latentbits.models.combination_machine.annealing import (
-    Annealed,
-    annealed_draws,
-    annealed_log_partition,
-    fit_base,
-)
+from latentbits.models.combination_machine.annealing import Annealed, annealed_draws, annealed_log_partition
 from latentbits.models.combination_machine.ascent import Learned, Shared, inputs_of, machine_of
 from latentbits.models.combination_machine.machine import (
     UNITS,
@@ -93,9 +88,7 @@ def _sparse_log_z(units: Units, max_active: int) -> Any:
 @cache
 def _annealed_log_z(units: Units, n_chains: int, n_steps: int) -> Any:
     def estimate(machine: Machine, key: Key[Array, ""], rows: Float[Array, "rows inputs"] | None) -> Annealed:
-        fit_key, key = jax.random.split(key)
-        base = None if rows is None else fit_base(units, fit_key, rows)
-        return annealed_log_partition(units, machine, key, base, n_chains, n_steps)
+        return annealed_log_partition(units, machine, key, None, n_chains, n_steps, rows=rows)
 
     return jax.jit(estimate)
 

@@ -23,12 +23,15 @@ from latentbits.models.combination_machine.ascent import (
     Learned,
     Shared,
     Stats,
+    centre_of,
+    centred,
     e_step,
     falling,
     gradient,
     machine_of,
     moved,
     share_of_batch,
+    uncentred,
 )
 from latentbits.models.combination_machine.chains import gibbs_moments, tempered
 from latentbits.models.combination_machine.machine import Machine, Params, Units, log_weight
@@ -113,11 +116,13 @@ def persistent(
         field, chains, warm = (x.astype(jnp.float32) for x in (state.field, state.chains, state.warm))
         chains, warm = tempered(units, single, field, progress.key, chains, warm, n_sweeps)
         expected = jax.tree.map(lambda p: p.astype(jnp.float64), gibbs_moments(single, chains))
-        slope = gradient(Shared(shared.log_z, expected), stats, learned)
+        sampled = Shared(shared.log_z, expected)
+        centre = centre_of(sampled, learned)
+        slope = centred(gradient(sampled, stats, learned), centre)
         slope = eqx.tree_at(lambda g: g.weights, slope, slope.weights - decay * machine.weights)
         change, inner = optimiser.update(slope, state.optimiser)
         step = falling(rate, n_updates, progress) * share_of_batch(stats, batch_size)
-        machine = jax.tree.map(lambda p, c: p + step * c, machine, change)
+        machine = jax.tree.map(lambda p, c: p + step * c, machine, uncentred(change, centre))
         share = jnp.maximum(1 / (1 + MEMORY * progress.step), 1e-3)
         mean = jax.tree.map(lambda old, new: old + share * (new - old), state.mean, machine)
         level = jnp.mean(log_weight(units, single, chains)).astype(jnp.float64)

@@ -262,7 +262,7 @@ class CombinationMachine(LatentModel):
         >>> from latentbits import CombinationMachine
         >>> m = CombinationMachine.from_parameters([[1.0, -1.0]], [0.0])
         >>> m.score_samples([[1, 0], [0, 1]]).round(3).tolist()
-        [-0.649, -2.649]
+        [-0.478, -2.478]
         """
         weights = np.atleast_2d(np.asarray(components, np.float64))
         m, d = weights.shape

@@ -260,6 +260,9 @@ def test_plateau():
     assert [patient.reached(x, 10) for x in (-100, -200, -150, -90, -89.5, -89.4, -89.3)] == [False] * 6 + [True]
     never = Plateau(tol=-np.inf, patience=1)
     assert not any(never.reached(x, 10) for x in (0, 0, -1, -1))
+    growing = Plateau(tol=0.1, patience=1, share=0.5)  # two of the first five passes may gain nothing
+    told = [growing.reached(x, 10) for x in (-100, -90, -80, -80, -80, -80)]
+    assert told == [False] * 5 + [True]
 
 
 # ---------------------------------------------------------------- the hard cases

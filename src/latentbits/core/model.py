@@ -124,6 +124,8 @@ class Stage(NamedTuple):
     patience
         Passes without a gain of `tol` that end the stage.  1 suits an exact EM; a stage whose update may take back a
         bad step needs a few.
+    patience_share
+        Patience grows to this share of the passes made, for a climb with long plateaus.
     rows_per_update
         None updates once a pass.  A number updates after every block of so many rows, cut by global row number.
     one_pass
@@ -139,6 +141,7 @@ class Stage(NamedTuple):
     max_iter: int | None = None
     tol: float | None = None
     patience: int = 1
+    patience_share: float = 0.0
     rows_per_update: int | None = None
     one_pass: bool = False
     comparable: bool = True

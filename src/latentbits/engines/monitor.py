@@ -110,20 +110,23 @@ class Plateau:
     """The stopping rule: `patience` passes in a row that did not beat the best objective by `tol` nats per row.
 
     Exact EM needs a patience of 1, since it cannot lose but by rounding; an optimiser that may take a step back
-    needs room for the passes in which it does.  A `tol` of -inf never stops.
+    needs room for the passes in which it does.  A `tol` of -inf never stops.  With `share`, patience grows to this
+    share of the passes made: the longer the way, the longer its plateaus.
     """
 
-    def __init__(self, tol: float, patience: int) -> None:
-        self.tol, self.patience = tol, patience
+    def __init__(self, tol: float, patience: int, share: float = 0.0) -> None:
+        self.tol, self.patience, self.share = tol, patience, share
         self._best = -math.inf
         self._waited = 0
+        self._passes = 0
 
     def reached(self, objective: float, n_rows: float) -> bool:
         """Take note of one more pass."""
         gained = objective - self._best >= self.tol * n_rows
         self._waited = 0 if gained else self._waited + 1
         self._best = max(self._best, objective)
-        return self._waited >= self.patience
+        self._passes += 1
+        return self._waited >= max(self.patience, self.share * self._passes)
 
 
 def _make_bar() -> Any:

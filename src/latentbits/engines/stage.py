@@ -91,7 +91,7 @@ class StageRun:
         """Passes and updates until the stage is over, or the time, or the user's patience."""
         stage, monitor = self.stage, self.run.monitor
         evaluates = stage.comparable and not self.minibatch  # each pass tells the objective of one point
-        plateau = Plateau(monitor.limits.tol if stage.tol is None else stage.tol, stage.patience)
+        plateau = Plateau(monitor.limits.tol if stage.tol is None else stage.tol, stage.patience, stage.patience_share)
         n_iter, reason = 0, "completed" if stage.tol == -np.inf else "max_iter"
         best = Outcome(params, None, -np.inf, 0, reason)
         self.here, state = self._start(params), None

@@ -196,7 +196,7 @@ class CombinationMachine(LatentModel):
         annealing_steps: int = 2000,
         random_state: Any = None,
         n_init: int = 1,
-        max_iter: int = 1000,
+        max_iter: int = 2000,
         max_time: float | None = None,
         tol: float = 1e-5,
         verbose: int = 0,

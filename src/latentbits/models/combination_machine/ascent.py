@@ -31,6 +31,14 @@ from latentbits.core.batch import Batch
 from latentbits.core.model import Progress, Stage
 from latentbits.core.tree import sum_rows
 from latentbits.models.combination_machine import holes
+from latentbits.models.combination_machine.centring import (
+    Centre,
+    Coordinates,
+    centre_of,
+    centred,
+    followed,
+    uncentred,
+)
 from latentbits.models.combination_machine.machine import Machine, Params, Units, hidden_field
 from latentbits.models.combination_machine.partition import exact_moments, n_enumerated
 from latentbits.models.combination_machine.truncation import few_active, sparse_moments
@@ -54,7 +62,9 @@ __all__ = [
     "share_of_batch",
 ]
 
-PATIENCE = 60  # passes without a gain that end a climb: held-out rows may fall for a while before they rise again
+PATIENCE = 100  # passes without a gain that end a climb: held-out rows may fall for a while before they rise again
+PATIENCE_SHARE = 0.5  # of the passes so far: units that share a cause part late, after plateaus of hundreds of passes
+FOLLOWING = 0.02  # of the centre's way to the mean of a batch
 NO_HOLES = "max_active does not go with missing entries: complete X first, or leave max_active out"
 FEW_HELD_OUT = 50  # rows: by fewer, learning would be stopped by chance
 SINGLE = 14  # from so many enumerated units on, sums over states are in float32: 1e-6 of log Z for half of the time
@@ -167,38 +177,6 @@ def objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
     return jnp.where(stats.n_held_out >= FEW_HELD_OUT, scaled, learned)
 
 
-class Centre(NamedTuple):
-    """Mean activities around which weights are moved: those of hidden units and of inputs."""
-
-    hidden: Float[Array, " hidden"]
-    inputs: Float[Array, " inputs"]
-
-
-def centre_of(shared: Shared, learned: Learned) -> Centre:
-    """Those of the machine (means of the batch itself would bias its gradient); 0 where input biases may not move."""
-    assert shared.expected is not None
-    return Centre(shared.expected.hidden_bias * learned.input_bias, shared.expected.input_bias)
-
-
-def centred(slope: Machine, centre: Centre) -> Machine:
-    """The gradient for weights that act on (h - its mean) (x - its mean), as Cho et al. (2011) and others do.
-
-    A weight that acts on h x moves the means of both sides as well, so that plain steps of many weights add up to a
-    shift of all biases, which the next steps take back.  Weights around the means leave the means alone.
-    """
-    weights = slope.weights - jnp.outer(slope.hidden_bias, centre.inputs) - jnp.outer(centre.hidden, slope.input_bias)
-    return Machine(weights, slope.hidden_bias, slope.input_bias)
-
-
-def uncentred(change: Machine, centre: Centre) -> Machine:
-    """A step of the centred parameters as one of the machine's own: the biases make up for the weights."""
-    return Machine(
-        change.weights,
-        change.hidden_bias - change.weights @ centre.inputs,
-        change.input_bias - centre.hidden @ change.weights,
-    )
-
-
 class Learned(NamedTuple):
     """Which parameters a stage moves, beside the hidden biases."""
 
@@ -263,6 +241,7 @@ class Epochs(eqx.Module):
     """
 
     optimiser: Any
+    centre: Centre
     epoch: Int[Array, ""]
     held_out: Float[Array, ""]
     n_held_out: Float[Array, ""]
@@ -273,7 +252,8 @@ class Epochs(eqx.Module):
 def first_epoch(optimiser: Any, params: Params) -> Epochs:
     """Before the first batch."""
     zero = jnp.zeros(())
-    return Epochs(optimiser, jnp.asarray(0, jnp.int32), zero, zero, jnp.asarray(-jnp.inf), params)
+    centre = Centre(jnp.zeros_like(params.hidden_bias), jnp.zeros_like(params.input_bias))
+    return Epochs(optimiser, centre, jnp.asarray(0, jnp.int32), zero, zero, jnp.asarray(-jnp.inf), params)
 
 
 def _settled(state: Epochs, params: Params) -> Epochs:
@@ -283,7 +263,8 @@ def _settled(state: Epochs, params: Params) -> Epochs:
     better = value >= state.best_value
     best = jax.tree.map(lambda new, old: jnp.where(better, new, old), params, state.best)
     zero = jnp.zeros_like(value)
-    return Epochs(state.optimiser, state.epoch + 1, zero, zero, jnp.maximum(value, state.best_value), best)
+    best_value = jnp.maximum(value, state.best_value)
+    return Epochs(state.optimiser, state.centre, state.epoch + 1, zero, zero, best_value, best)
 
 
 def best_epoch(params: Params, state: Epochs) -> Params:
@@ -328,14 +309,16 @@ def adam(
         over = progress.iteration > state.epoch
         state = jax.tree.map(lambda a, b: jnp.where(over, a, b), _settled(state, params), state)
         told = stats.held_out.sum() - stats.n_held_out * shared.log_z
-        centre = centre_of(shared, learned)
+        means = jax.tree.map(lambda total: total / jnp.maximum(stats.n_learned, 1), stats.clamped)
+        share = jnp.maximum(FOLLOWING, 1 / (1 + progress.step)) * (stats.n_learned > 0)
+        centre = followed(state.centre, centre_of(means, learned.input_bias), share)
         change, inner = optimiser.update(centred(gradient(shared, stats, learned), centre), state.optimiser)
         step = falling(rate, n_updates, progress) * share_of_batch(stats, batch_size)
         machine = jax.tree.map(lambda p, c: p + step * c, machine_of(params), uncentred(change, centre))
         state = eqx.tree_at(
-            lambda s: (s.optimiser, s.held_out, s.n_held_out),
+            lambda s: (s.optimiser, s.centre, s.held_out, s.n_held_out),
             state,
-            (inner, state.held_out + told, state.n_held_out + stats.n_held_out),
+            (inner, centre, state.held_out + told, state.n_held_out + stats.n_held_out),
         )
         return state, moved(params, machine)
 
@@ -360,6 +343,13 @@ def adam(
 # ---------------------------------------------------------------- L-BFGS
 
 
+class Climb(eqx.Module):
+    """The optimiser, and the coordinates in which it climbs."""
+
+    optimiser: lbfgs.LBFGS
+    coordinates: Coordinates
+
+
 @cache
 def climb(
     units: Units,
@@ -374,21 +364,23 @@ def climb(
     `prior` is the standard deviation of a Gaussian prior on the weights, which keeps those of a small table finite.
     """
     precision = 0.0 if prior is None else 1 / prior**2
+    prepare = _sums(units, max_active)
 
-    def start(params: Params) -> lbfgs.LBFGS:
-        return lbfgs.start(ravel_pytree(machine_of(params))[0])
+    def start(params: Params) -> Climb:
+        means = prepare(params, None, None).expected
+        assert means is not None
+        coordinates = Coordinates.around(units, means, learned.input_bias, learned.weights)
+        return Climb(lbfgs.start(ravel_pytree(coordinates.of(machine_of(params)))[0]), coordinates)
 
-    def update(
-        state: lbfgs.LBFGS, params: Params, shared: Shared, stats: Stats, progress: Progress
-    ) -> tuple[lbfgs.LBFGS, Params]:
-        point, unravel = ravel_pytree(machine_of(params))
+    def update(state: Climb, params: Params, shared: Shared, stats: Stats, progress: Progress) -> tuple[Climb, Params]:
         n = jnp.maximum(stats.n_learned, 1)
         value = stats.log_weight.sum() / n - shared.log_z - 0.5 * precision * jnp.sum(params.weights**2) / n
-        pull = learned.weights * precision * params.weights / n
         plain = gradient(shared, stats, learned)
-        slope = ravel_pytree(Machine(plain.weights - pull, plain.hidden_bias, plain.input_bias))[0]
-        state, ahead = lbfgs.advance(state, point, value, slope)
-        return state, moved(params, unravel(ahead))
+        pull = learned.weights * precision * params.weights / n
+        slope = state.coordinates.gradient(Machine(plain.weights - pull, plain.hidden_bias, plain.input_bias))
+        point, unravel = ravel_pytree(state.coordinates.of(machine_of(params)))
+        optimiser, ahead = lbfgs.advance(state.optimiser, point, value, ravel_pytree(slope)[0])
+        return Climb(optimiser, state.coordinates), moved(params, state.coordinates.machine(unravel(ahead)))
 
     def penalised(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
         penalty = 0.5 * precision * jnp.sum(params.weights**2)  # held-out rows know of no prior
@@ -398,10 +390,11 @@ def climb(
         name,
         {
             "objective": penalised,
-            "prepare": _sums(units, max_active),
+            "prepare": prepare,
             "e_step": e_step(units, held_out, max_active),
             "start": start,
             "update": update,
         },
         patience=PATIENCE,
+        patience_share=PATIENCE_SHARE,
     )

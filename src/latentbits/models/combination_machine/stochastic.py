@@ -3,7 +3,9 @@
 The expectations under the machine in (3.5) and (3.6) are those of block Gibbs chains (`chains.py`) that go on from
 update to update while the machine moves slowly (Tieleman 2008).  Two fifths of the chains are tempered, so that the
 others can change modes.  The step size falls to nothing, so that the chains can keep up and the noise is averaged.
-What is learned is the running mean of the machines along the way.
+What is learned is the running mean of the machines along the way.  Steps are not centred, as they are where sums are
+exact (`ascent.py`): biases that make up for the weights by the means of chains which lag behind drive the machine away
+from them, and with a few hundred rows of many columns it never comes back.
 """
 
 from __future__ import annotations
@@ -23,15 +25,12 @@ from latentbits.models.combination_machine.ascent import (
     Learned,
     Shared,
     Stats,
-    centre_of,
-    centred,
     e_step,
     falling,
     gradient,
     machine_of,
     moved,
     share_of_batch,
-    uncentred,
 )
 from latentbits.models.combination_machine.chains import gibbs_moments, tempered
 from latentbits.models.combination_machine.machine import Machine, Params, Units, log_weight
@@ -116,13 +115,11 @@ def persistent(
         field, chains, warm = (x.astype(jnp.float32) for x in (state.field, state.chains, state.warm))
         chains, warm = tempered(units, single, field, progress.key, chains, warm, n_sweeps)
         expected = jax.tree.map(lambda p: p.astype(jnp.float64), gibbs_moments(single, chains))
-        sampled = Shared(shared.log_z, expected)
-        centre = centre_of(sampled, learned)
-        slope = centred(gradient(sampled, stats, learned), centre)
+        slope = gradient(Shared(shared.log_z, expected), stats, learned)
         slope = eqx.tree_at(lambda g: g.weights, slope, slope.weights - decay * machine.weights)
         change, inner = optimiser.update(slope, state.optimiser)
         step = falling(rate, n_updates, progress) * share_of_batch(stats, batch_size)
-        machine = jax.tree.map(lambda p, c: p + step * c, machine, uncentred(change, centre))
+        machine = jax.tree.map(lambda p, c: p + step * c, machine, change)
         share = jnp.maximum(1 / (1 + MEMORY * progress.step), 1e-3)
         mean = jax.tree.map(lambda old, new: old + share * (new - old), state.mean, machine)
         level = jnp.mean(log_weight(units, single, chains)).astype(jnp.float64)

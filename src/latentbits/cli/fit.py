@@ -149,10 +149,13 @@ class Size(click.ParamType):
 )
 @click.option("--no-input-bias", is_flag=True, help="Combination machine: no biases of the columns, as in the paper.")
 @click.option("--restarts", type=click.IntRange(1), default=1, help="Fit so many times and keep the best.")
-@click.option("--max-iter", type=click.IntRange(0), default=1000, help="Most iterations.")
+@click.option("--max-iter", type=click.IntRange(0), help="Most iterations.  [default: 1000; combination-machine: 2000]")
 @click.option("--max-time", type=click.FloatRange(0, min_open=True), help="Most seconds, all restarts together.")
 @click.option(
-    "--tol", type=float, help="Stop when iterations gain less, in nats per row.  [default: 1e-6; latent-trait: 1e-7]"
+    "--tol",
+    type=float,
+    help="Stop when iterations gain less, in nats per row.  "
+    "[default: 1e-6; latent-trait: 1e-7; combination-machine: 1e-5]",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, help="The same seed gives the same model.")
 @click.option("--binarize", type=float, metavar="T", help="Values above T are 1, others 0.")
@@ -175,7 +178,7 @@ def fit(
     output: str,
     seed: int,
     restarts: int,
-    max_iter: int,
+    max_iter: int | None,
     max_time: float | None,
     tol: float | None,
     binarize: float | None,
@@ -203,12 +206,12 @@ def fit(
     estimator, what = _estimator(model, own)
     estimator.set_params(
         n_init=restarts,
-        max_iter=max_iter,
         max_time=max_time,
         random_state=seed,
         binarize=binarize,
         dtype=dtype,
         verbose=1,
+        **({} if max_iter is None else {"max_iter": max_iter}),
         **({} if tol is None else {"tol": tol}),
     )
     say(f"fitting {what}" + (f", best of {restarts} restarts" if restarts > 1 else ""))

@@ -1,0 +1,200 @@
+"""The truncated posterior of binary causes: which states of a row are looked at, and expectations over them.
+
+A state's log-probability is a quadratic form in its bits.  With G = W W', a = W y and p = 1 / sigma^2
+
+    log p(s, y) = base(y) + sum_h s_h l_h + sum_{i<j} s_i s_j q_ij,
+    l_h = p a_h - p G_hh / 2 + logit(pi),      q_ij = -p G_ij,
+    base(y) = H log(1 - pi) - D/2 log(2 pi sigma^2) - p |y|^2 / 2,
+
+so s W is never formed: the energies of all states of all rows of a chunk are one product of a constant table of states
+with the linear and pair terms of each row's candidates, and the expectations (3) are one product back.  Arrays are
+(something, rows): reductions over causes and states then run along whole vectors of rows.
+
+Missing entries leave the likelihood: a, |y|^2 and G are then sums over what the row shows, and G is the row's own.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from latentbits.core.batch import Batch
+from latentbits.core.states import sparse_states
+
+__all__ = ["Expectations", "Params", "Shared", "States", "candidate_pairs", "expectations", "state_table", "terms"]
+
+BLOCK = 64  # rows whose candidates' components are gathered at a time, where pixels are missing
+
+
+class Params(eqx.Module):
+    """W -> components, sigma -> noise_std, pi -> prior; and how often an unused cause was given a new start."""
+
+    components: Float[Array, "causes columns"]
+    noise_std: Float[Array, ""]
+    prior: Float[Array, ""]
+    reseeded: Float[Array, ""]
+
+
+class Shared(eqx.Module):
+    """What the rows of a pass share.
+
+    `threshold` and the place of the histogram belong to the selection of rows (`selection.py`).
+    """
+
+    constant: Float[Array, ""]  # H log(1 - pi)
+    column: Float[Array, ""]  # log(2 pi sigma^2) / 2, for each observed column
+    logit: Float[Array, ""]  # of pi
+    precision: Float[Array, ""]
+    coldness: Float[Array, ""]  # 1 / temperature
+    norms: Float[Array, " causes"]
+    gram: Float[Array, "causes causes"]
+    threshold: Float[Array, ""]
+    centre: Float[Array, ""]
+    width: Float[Array, ""]
+
+
+class States(NamedTuple):
+    """The states of eq. (4) over the candidates of a row, the same for all rows.
+
+    Attributes
+    ----------
+    bits
+        (states, candidates); the first one is empty.
+    features
+        (states, candidates + pairs): the bits, and which pairs are on together.
+    first, second
+        The two candidates of each pair.
+    """
+
+    bits: np.ndarray
+    features: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+
+
+class Expectations(eqx.Module):
+    """Expectations (3) over the truncated posterior of each row."""
+
+    log_evidence: Float[Array, " rows"]
+    means: Float[Array, "causes rows"]
+    candidates: Int[Array, "candidates rows"]
+    pairs: Float[Array, "pairs rows"]
+
+
+class Terms(eqx.Module):
+    """The quadratic form of each row: its linear terms, and the pair terms of its candidates."""
+
+    base: Float[Array, " rows"]
+    linear: Float[Array, "causes rows"]
+    outside: Float[Array, "causes rows"]  # 1 for causes that are no candidates
+    candidates: Int[Array, "candidates rows"]
+    chosen: Float[Array, "candidates rows"]  # the linear terms of the candidates
+    pairs: Float[Array, "pairs rows"]
+
+
+@cache
+def state_table(n_candidates: int, max_active: int) -> States:
+    """All states of at most `max_active` of `n_candidates` causes."""
+    bits = sparse_states(n_candidates, max_active)
+    first, second = np.triu_indices(n_candidates, 1)
+    return States(bits, np.concatenate([bits, bits[:, first] & bits[:, second]], 1), first, second)
+
+
+def terms(params: Params, shared: Shared, batch: Batch, states: States) -> Terms:
+    """The quadratic form whose exponential is p(s, y), with the candidates of eq. (5)."""
+    rows, p = batch.values, shared.precision
+    match = params.components @ rows.T
+    if batch.observed is None:
+        norms = shared.norms[:, None]
+        n_observed = jnp.asarray(rows.shape[1], rows.dtype)
+    else:
+        norms = jnp.square(params.components) @ batch.observed.T
+        n_observed = batch.observed.sum(1)
+    base = shared.constant - n_observed * shared.column - 0.5 * p * jnp.sum(jnp.square(rows), 1)
+    linear = p * (match - 0.5 * norms) + shared.logit
+    n_candidates = states.bits.shape[1]
+    if n_candidates == len(match):
+        candidates = jnp.broadcast_to(jnp.arange(n_candidates)[:, None], match.shape)
+        outside, chosen = jnp.zeros_like(match), linear
+    else:
+        # a component of norm 0 matches nothing: 0 / 0 would make it everybody's first candidate
+        score = jnp.where(norms > 0, match * jax.lax.rsqrt(jnp.where(norms > 0, norms, 1)), -jnp.inf)
+        candidates, outside = _highest(score, n_candidates)
+        chosen = jnp.take_along_axis(linear, candidates, axis=0)
+    if batch.observed is None:
+        flat = candidates[states.first] * len(match) + candidates[states.second]
+        pairs = -p * shared.gram.reshape(-1)[flat]
+    else:
+        pairs = -p * _observed_gram(params.components, candidates, batch.observed, states)
+    cold = shared.coldness
+    return Terms(base, cold * linear, outside, candidates, cold * chosen, cold * pairs)
+
+
+def _highest(score: Float[Array, "causes rows"], k: int) -> tuple[Int[Array, "k rows"], Float[Array, "causes rows"]]:
+    """The k causes of highest score of each row, and 1 for the others.
+
+    Scores become integers of the same order, with the cause's number in their lowest bits.  Finding the next highest is
+    then one running maximum that brings its place along, which is several times as fast as sorting.  Scores that agree in
+    all but those bits count as equal, which is as good: (5) is a guess at what may be active.
+    """
+    n, wide = len(score), score.dtype == jnp.float64
+    integer = jnp.int64 if wide else jnp.int32
+    bits = jax.lax.bitcast_convert_type(score, integer)
+    ordered = jnp.where(bits < 0, bits ^ jnp.iinfo(integer).max, bits)
+    low = (1 << (n - 1).bit_length()) - 1
+    number = jnp.arange(n, dtype=integer)[:, None]
+    key = (ordered & ~low) | (low - number)  # of equals, the first
+    last = jnp.full(score.shape[1], jnp.iinfo(integer).max, integer)
+    found = []
+    for _ in range(k):
+        last = jnp.max(jnp.where(key < last, key, jnp.iinfo(integer).min), axis=0)
+        found.append(last)
+    return (low - (jnp.stack(found) & low)).astype(jnp.int32), (key < last).astype(score.dtype)
+
+
+def expectations(params: Params, shared: Shared, batch: Batch, states: States) -> Expectations:
+    """Truncated expectations of s and of pairs of candidates, and log sum_{s in K_n} p(s, y)."""
+    t = terms(params, shared, batch, states)
+    features = jnp.asarray(states.features, t.base.dtype)
+    energy = features @ jnp.concatenate([t.chosen, t.pairs])  # (states, rows)
+    lone = jnp.where(t.outside > 0, t.linear, -jnp.inf)  # states with one active cause that is no candidate
+    top = jnp.maximum(jnp.max(energy, 0), jnp.max(lone, 0))
+    weight, lone = jnp.exp(energy - top), jnp.exp(lone - top)
+    total = jnp.sum(weight, 0) + jnp.sum(lone, 0)
+    share = 1 / total
+    n_candidates = states.bits.shape[1]
+    moments = (features.T @ weight) * share
+    columns = jnp.arange(lone.shape[1])
+    means = (lone * share).at[t.candidates, columns].set(moments[:n_candidates], unique_indices=True)
+    log_evidence = t.base + (top + jnp.log(total)) / shared.coldness
+    return Expectations(log_evidence, means, t.candidates, moments[n_candidates:])
+
+
+def candidate_pairs(pairs: Float[Array, "pairs rows"], states: States) -> Float[Array, "rows candidates candidates"]:
+    """<s_i s_j> of the candidates of each row as a symmetric matrix with 0 on its diagonal."""
+    n = states.bits.shape[1]
+    square = jnp.zeros((n, n, pairs.shape[1]), pairs.dtype)
+    square = square.at[states.first, states.second].set(pairs).at[states.second, states.first].set(pairs)
+    return jnp.moveaxis(square, 2, 0)
+
+
+def _observed_gram(
+    components: Float[Array, "causes columns"],
+    candidates: Int[Array, "candidates rows"],
+    observed: Float[Array, "rows columns"],
+    states: States,
+) -> Float[Array, "pairs rows"]:
+    """G_ij of the candidates over the columns that each row shows."""
+
+    def one(row: tuple[Int[Array, " candidates"], Float[Array, " columns"]]) -> Float[Array, " pairs"]:
+        mine, seen = row
+        chosen = components[mine]
+        return ((chosen * seen) @ chosen.T)[states.first, states.second]
+
+    return jax.lax.map(one, (candidates.T, observed), batch_size=BLOCK).T

@@ -1,0 +1,58 @@
+"""How many rows are learned from, and which: the subset M of the paper, and the correction of the sparseness.
+
+A row made by more than gamma causes cannot be explained by the truncated posterior, and would spoil noise and
+components.  So learning goes by the N_cut rows of highest evidence, as many as are expected to have at most gamma
+causes.  Their threshold is a quantile of the evidence, read off a histogram, which adds over rows as all statistics do.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from scipy.special import gammaln
+
+__all__ = ["FEWEST", "correction", "histogram", "share_within", "threshold_of"]
+
+BINS = 512
+SPREADS = 6.0  # the histogram reaches so many standard deviations of the evidence to both sides
+FEWEST = 0.2  # share of the rows that are always learned from: with pi H above gamma the paper's N_cut goes to none
+
+
+def share_within(prior: Float[Array, ""], n_causes: int, max_active: int) -> Float[Array, ""]:
+    """A(pi): the probability that at most `max_active` of `n_causes` are active."""
+    return jnp.exp(_log_at_most(prior, n_causes, max_active))
+
+
+def correction(prior: Float[Array, ""], n_causes: int, max_active: int) -> Float[Array, ""]:
+    """A(pi) pi / B(pi) of eq. (8): what turns the truncated mean number of active causes into pi.
+
+    As k C(H, k) = H C(H - 1, k - 1), B(pi) = H pi P(at most gamma - 1 of H - 1), and the pi cancel.
+    """
+    fewer = _log_at_most(prior, n_causes - 1, max_active - 1)
+    return jnp.exp(_log_at_most(prior, n_causes, max_active) - fewer) / n_causes
+
+
+def _log_at_most(prior: Float[Array, ""], n: int, most: int) -> Float[Array, ""]:
+    k = np.arange(min(most, n) + 1)
+    ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    return jax.nn.logsumexp(ways + k * jnp.log(prior) + (n - k) * jnp.log1p(-prior))
+
+
+def histogram(
+    evidence: Float[Array, " rows"], weight: Float[Array, " rows"], centre: Float[Array, ""], width: Float[Array, ""]
+) -> Float[Array, " bins"]:
+    """Number of rows in each bin of the evidence; what lies outside is counted in the outermost."""
+    place = jnp.floor((evidence - centre) / width * BINS + BINS / 2)
+    place = jnp.clip(jnp.nan_to_num(place), 0, BINS - 1).astype(jnp.int32)
+    return jnp.zeros(BINS, weight.dtype).at[place].add(weight)
+
+
+def threshold_of(
+    counts: Float[Array, " bins"], centre: Float[Array, ""], width: Float[Array, ""], share: Float[Array, ""]
+) -> Float[Array, ""]:
+    """The evidence above which lies this share of the rows; -inf for all of them."""
+    below = jnp.concatenate([jnp.zeros(1), jnp.cumsum(counts)])
+    edges = centre + width * (jnp.arange(BINS + 1) / BINS - 0.5)
+    return jnp.where(share < 1, jnp.interp((1 - share) * below[-1], below, edges), -jnp.inf)

@@ -103,7 +103,7 @@ def test_each_image_of_weights_has_its_own_scale():
     assert (np.nanmax(sheet), np.nanmin(sheet)) == (1, -1)
     assert names_of(ax) == ["a", "b", "c"]
     assert overlapping(ax) == []
-    with pytest.raises(DataError, match=r"\(k, 6\)"):
+    with pytest.raises(DataError, match=r", 6\)"):
         spectra.plot_weights(weights[:, :5], (2, 3))
     with pytest.raises(DataError, match="2 labels for 3 images"):
         spectra.plot_weights(weights, (2, 3), labels=["a", "b"])

@@ -81,8 +81,19 @@ class FieldSummary(NamedTuple):
     signal: np.ndarray
 
 
-def by_globularity(summary: FieldSummary) -> np.ndarray:
-    """The order of the fields, the most globular first.
+def by_globularity(summary: FieldSummary, localised: float = 0.5) -> np.ndarray:
+    """The order of the fields, the most globular first (figure 2B).
+
+    Parameters
+    ----------
+    summary : FieldSummary
+    localised : float
+        Fields with less `localisation` come after all others: a field that is spread out over the patch is round, but
+        only because the patch is.
+
+    Returns
+    -------
+    (H,) integers
 
     Examples
     --------
@@ -92,7 +103,8 @@ def by_globularity(summary: FieldSummary) -> np.ndarray:
     >>> by_globularity(summarize_fields(fields, (17, 17))).tolist()[0]
     1
     """
-    return np.argsort(-summary.globularity, kind="stable")
+    diffuse = ~(summary.localisation >= localised)  # a field of zero has NaN
+    return np.lexsort([-summary.globularity, diffuse])
 
 
 def summarize_fields(components: np.ndarray, image_shape: tuple[int, int]) -> FieldSummary:
@@ -249,6 +261,8 @@ def _spectral(fields: np.ndarray, centre: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def _peak(power: np.ndarray, distance: np.ndarray) -> np.ndarray:
-    """The distance from the origin at which the power is greatest: the mean over what is within 5 % of the maximum."""
-    top = power >= 0.95 * power.max(axis=(1, 2), keepdims=True)
-    return np.sum(power * top * distance, axis=(1, 2)) / np.sum(power * top, axis=(1, 2))
+    """Where the power is greatest, by its distance from the origin: the mean over what is within 5 % of the maximum."""
+    largest = power.max(axis=(1, 2), keepdims=True)
+    top = power * (power >= 0.95 * largest)
+    mean = np.sum(top * distance, axis=(1, 2)) / np.sum(top, axis=(1, 2))
+    return np.where(power[:, 0, 0] == largest[:, 0, 0], 0 * mean, mean)  # NaN stays

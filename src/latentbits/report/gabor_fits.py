@@ -11,6 +11,7 @@ from latentbits.report.field_summaries import FieldSummary, as_fields, summarize
 __all__ = ["GaborFits", "fit_gabors", "gabor"]
 
 LEAST, MOST = np.log(0.3), np.log(100.0)  # of the logarithm of a width in pixels
+TOL, MOST_STEPS = 1e-4, 100  # a field that is no Gabor function creeps on, for a thousandth of its sum of squares
 STARTS = (1.0, 0.5, 0.0)  # of the frequency with most power: a wave within a narrow envelope has a lower one
 
 
@@ -124,7 +125,7 @@ def _fit(field: np.ndarray, grid: np.ndarray, starts: np.ndarray) -> np.ndarray:
         waves = np.stack([_wave(start, both, grid)[0] for both in np.eye(2)], axis=1)
         linear = np.linalg.lstsq(waves, field, rcond=None)[0]
         begin = np.concatenate([start, linear])
-        fit = least_squares(miss, begin, slopes, method="lm", xtol=1e-6, ftol=1e-6, max_nfev=200)
+        fit = least_squares(miss, begin, slopes, method="lm", xtol=TOL, ftol=TOL, max_nfev=MOST_STEPS)
         if 2 * fit.cost < best[8]:
             best = np.append(fit.x, 2 * fit.cost)
     return best

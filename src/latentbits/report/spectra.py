@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from latentbits.core.errors import DataError
+from latentbits.report.fields import plot_fields
 from latentbits.report.map_parts import LINE_COLOUR
 from latentbits.report.map_summaries import Window, boundary_ends
 from latentbits.report.spectrum_summaries import (
@@ -37,6 +38,7 @@ from latentbits.report.style import (
     one_colour,
     short,
     show,
+    signed,
     size_in_points,
 )
 from latentbits.report.summaries import tile
@@ -172,27 +174,10 @@ def plot_weights(
     -------
     Axes
     """
-    weights = np.asarray(weights, np.float64)
-    height, width = image_shape
-    if weights.ndim != 2 or weights.shape[1] != height * width:
-        raise DataError(
-            f"weights must be (k, {height * width}) for images of {height} x {width}, found {weights.shape}"
-        )
     words = [str(number + 1) for number in range(len(weights))] if labels is None else list(labels)
-    if len(words) != len(weights):
-        raise DataError(f"{len(words)} labels for {len(weights)} images")
+    across = int(np.ceil(np.sqrt(len(weights)))) if n_columns is None else n_columns
     ax = axes_or_new(ax, SQUARE)
-    n_columns = int(np.ceil(np.sqrt(len(weights)))) if n_columns is None else n_columns
-    top = np.maximum(np.abs(weights).max(axis=1, keepdims=True), np.finfo(float).tiny)
-    gap = max(2, round(0.3 * height))
-    sheet = tile(weights / top, image_shape, n_columns, gap)
-    ax.imshow(sheet, cmap=_signed(), vmin=-1, vmax=1, interpolation="nearest")
-    _bare(ax)
-    for place, word in enumerate(words):
-        left, above = (place % n_columns) * (width + gap), (place // n_columns) * (height + gap)
-        _below(ax, word, left, above, image_shape)
-    ax.set_ylim(len(sheet) - 0.5 + gap, -0.5)
-    return ax
+    return plot_fields(weights, image_shape, ax, labels=words, n_columns=across, colours="signed")
 
 
 def plot_loadings(weights: np.ndarray, column_names: Sequence[str], ax: Any = None, most: int = MOST_COLUMNS) -> Any:
@@ -217,7 +202,7 @@ def plot_loadings(weights: np.ndarray, column_names: Sequence[str], ax: Any = No
     ax = axes_or_new(ax, SQUARE)
     chosen = telling_loadings(weights, most)
     top = max(float(np.ceil(10 * np.abs(weights[:, chosen]).max()) / 10), 0.1)
-    image = ax.imshow(weights[:, chosen].T, cmap=_signed(), vmin=-top, vmax=top, aspect="auto", interpolation="nearest")
+    image = ax.imshow(weights[:, chosen].T, cmap=signed(), vmin=-top, vmax=top, aspect="auto", interpolation="nearest")
     names = [short(str(column_names[j])) for j in chosen]
     ax.set_yticks(range(len(chosen)), labels=names, fontsize=9 if len(chosen) <= 16 else 7, parse_math=False)
     ax.set_xticks(range(len(weights)), labels=[str(number + 1) for number in range(len(weights))])
@@ -233,36 +218,6 @@ def plot_loadings(weights: np.ndarray, column_names: Sequence[str], ax: Any = No
     bar.outline.set_visible(False)
     bar.set_label("weight")
     return ax
-
-
-def _signed() -> Any:
-    """From blue for minus through near white to red for plus."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    return LinearSegmentedColormap.from_list("signed", [BITS, "#f2f4f5", ACCENT]).with_extremes(bad=PAPER)
-
-
-def _bare(ax: Any) -> None:
-    ax.set_xticks([])
-    ax.set_yticks([])
-    for spine in ax.spines.values():
-        spine.set_visible(False)
-
-
-def _below(ax: Any, word: str, left: float, above: float, image_shape: tuple[int, int], **look: Any) -> None:
-    height, width = image_shape
-    place = (left + width / 2 - 0.5, above + height - 0.5)
-    ax.annotate(
-        word,
-        place,
-        xytext=(0, -2),
-        textcoords="offset points",
-        ha="center",
-        va="top",
-        fontsize=SMALL,
-        color=INK,
-        **look,
-    )
 
 
 # --- a morph ---

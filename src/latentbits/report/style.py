@@ -18,11 +18,13 @@ __all__ = [
     "STYLE",
     "VEIL",
     "axes_or_new",
+    "bare",
     "for_words",
     "ink",
     "one_colour",
     "short",
     "show",
+    "signed",
     "size_in_points",
 ]
 
@@ -85,6 +87,11 @@ def for_words(colour: str) -> str:
 def show(ax: Any, sheet: np.ndarray) -> None:
     """A sheet of images, white where there is none, without axes."""
     ax.imshow(sheet, cmap=ink(), vmin=0, vmax=1, interpolation="nearest")
+    bare(ax)
+
+
+def bare(ax: Any) -> None:
+    """Take away ticks and spines."""
     ax.set_xticks([])
     ax.set_yticks([])
     for spine in ax.spines.values():
@@ -96,6 +103,13 @@ def ink() -> Any:
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("ink", ["#eef1f3", "#8fa1b0", INK]).with_extremes(bad=PAPER)
+
+
+def signed() -> Any:
+    """From blue for minus through near white to red for plus."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("signed", [PALETTE[0], "#f2f4f5", ACCENT]).with_extremes(bad=PAPER)
 
 
 def one_colour(colour: str) -> Any:

@@ -15,6 +15,7 @@ Missing entries leave the likelihood: a, |y|^2 and G are then sums over what the
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from latentbits.core.batch import Batch
 from latentbits.core.states import sparse_states
@@ -92,7 +93,7 @@ class Terms(eqx.Module):
 
     base: Float[Array, " rows"]
     linear: Float[Array, "causes rows"]
-    outside: Float[Array, "causes rows"]  # 1 for causes that are no candidates
+    outside: Bool[Array, "causes rows"]  # the causes that are no candidates
     candidates: Int[Array, "candidates rows"]
     chosen: Float[Array, "candidates rows"]  # the linear terms of the candidates
     pairs: Float[Array, "pairs rows"]
@@ -121,7 +122,7 @@ def terms(params: Params, shared: Shared, batch: Batch, states: States) -> Terms
     n_candidates = states.bits.shape[1]
     if n_candidates == len(match):
         candidates = jnp.broadcast_to(jnp.arange(n_candidates)[:, None], match.shape)
-        outside, chosen = jnp.zeros_like(match), linear
+        outside, chosen = jnp.zeros(match.shape, bool), linear
     else:
         # a component of norm 0 matches nothing: 0 / 0 would make it everybody's first candidate
         score = jnp.where(norms > 0, match * jax.lax.rsqrt(jnp.where(norms > 0, norms, 1)), -jnp.inf)
@@ -136,26 +137,42 @@ def terms(params: Params, shared: Shared, batch: Batch, states: States) -> Terms
     return Terms(base, cold * linear, outside, candidates, cold * chosen, cold * pairs)
 
 
-def _highest(score: Float[Array, "causes rows"], k: int) -> tuple[Int[Array, "k rows"], Float[Array, "causes rows"]]:
-    """The k causes of highest score of each row, and 1 for the others.
+def _highest(score: Float[Array, "causes rows"], k: int) -> tuple[Int[Array, "k rows"], Bool[Array, "causes rows"]]:
+    """The k causes of highest score of each row, and which are not among them.
 
-    Scores become integers of the same order, with the cause's number in their lowest bits.  Finding the next highest is
-    then one running maximum that brings its place along, which is several times as fast as sorting.  Scores that agree in
-    all but those bits count as equal, which is as good: (5) is a guess at what may be active.
+    Scores become integers of the same order, with the cause's number in their lowest bits, so that a maximum brings its
+    place along.  The highest k are among the k groups of causes with the highest maxima, so that most are looked at but
+    once.  Scores that agree in all but the lowest bits count as equal, which is as good: (5) is only a guess.
     """
-    n, wide = len(score), score.dtype == jnp.float64
-    integer = jnp.int64 if wide else jnp.int32
-    bits = jax.lax.bitcast_convert_type(score, integer)
-    ordered = jnp.where(bits < 0, bits ^ jnp.iinfo(integer).max, bits)
+    n = len(score)
     low = (1 << (n - 1).bit_length()) - 1
-    number = jnp.arange(n, dtype=integer)[:, None]
-    key = (ordered & ~low) | (low - number)  # of equals, the first
-    last = jnp.full(score.shape[1], jnp.iinfo(integer).max, integer)
-    found = []
-    for _ in range(k):
-        last = jnp.max(jnp.where(key < last, key, jnp.iinfo(integer).min), axis=0)
-        found.append(last)
-    return (low - (jnp.stack(found) & low)).astype(jnp.int32), (key < last).astype(score.dtype)
+    key = (_in_order(score) & ~low) | (low - jnp.arange(n)[:, None])
+    size = max(math.isqrt(n // k), 1)
+    n_groups = -(-n // size)
+    if n_groups > k:
+        least = jnp.iinfo(key.dtype).min
+        groups = jnp.pad(key, ((0, n_groups * size - n), (0, 0)), constant_values=least).reshape(n_groups, size, -1)
+        leaders = _descending(jnp.max(groups, axis=1), k)
+        few = jnp.take_along_axis(groups, ((low - (leaders & low)) // size)[:, None, :], axis=0)
+        found = _descending(few.reshape(k * size, -1), k)
+    else:
+        found = _descending(key, k)
+    return (low - (found & low)).astype(jnp.int32), key < found[-1]
+
+
+def _in_order(x: Float[Array, "causes rows"]) -> Int[Array, "causes rows"]:
+    """Integers with the bits of x, in the order of x."""
+    integer = jnp.int64 if x.dtype == jnp.float64 else jnp.int32
+    bits = jax.lax.bitcast_convert_type(x, integer)
+    return jnp.where(bits < 0, bits ^ jnp.iinfo(integer).max, bits)
+
+
+def _descending(key: Int[Array, "some rows"], k: int) -> Int[Array, "k rows"]:
+    """The k largest of different numbers in each column."""
+    found = [jnp.max(key, axis=0)]
+    for _ in range(k - 1):
+        found.append(jnp.max(jnp.where(key < found[-1], key, jnp.iinfo(key.dtype).min), axis=0))
+    return jnp.stack(found)
 
 
 def expectations(params: Params, shared: Shared, batch: Batch, states: States) -> Expectations:
@@ -163,17 +180,17 @@ def expectations(params: Params, shared: Shared, batch: Batch, states: States) -
     t = terms(params, shared, batch, states)
     features = jnp.asarray(states.features, t.base.dtype)
     energy = features @ jnp.concatenate([t.chosen, t.pairs])  # (states, rows)
-    lone = jnp.where(t.outside > 0, t.linear, -jnp.inf)  # states with one active cause that is no candidate
+    lone = jnp.where(t.outside, t.linear, -jnp.inf)  # states of one active cause that is no candidate
     top = jnp.maximum(jnp.max(energy, 0), jnp.max(lone, 0))
-    weight, lone = jnp.exp(energy - top), jnp.exp(lone - top)
-    total = jnp.sum(weight, 0) + jnp.sum(lone, 0)
-    share = 1 / total
-    n_candidates = states.bits.shape[1]
-    moments = (features.T @ weight) * share
-    columns = jnp.arange(lone.shape[1])
-    means = (lone * share).at[t.candidates, columns].set(moments[:n_candidates], unique_indices=True)
+    weight = jnp.exp(energy - top)
+    total = jnp.sum(weight, 0) + jnp.sum(jnp.exp(lone - top), 0)
+    moments = (features.T @ weight) / total
+    means = jnp.exp(lone - top) / total
+    number = jnp.arange(len(means))[:, None]
+    for cause, mean in zip(t.candidates, moments, strict=False):  # the first moments are those of single candidates
+        means = jnp.where(number == cause, mean, means)
     log_evidence = t.base + (top + jnp.log(total)) / shared.coldness
-    return Expectations(log_evidence, means, t.candidates, moments[n_candidates:])
+    return Expectations(log_evidence, means, t.candidates, moments[states.bits.shape[1] :])
 
 
 def candidate_pairs(pairs: Float[Array, "pairs rows"], states: States) -> Float[Array, "rows candidates candidates"]:

@@ -126,6 +126,15 @@ def test_fields_without_a_shape_are_last(gabors, spots):
     assert by_globularity(found)[-1] == 0
 
 
+def test_fields_that_the_border_cuts_come_after_whole_ones(spots):
+    fields = np.array([spot((0, 12), 2.0).ravel(), spot((25, 25), 2.0).ravel(), spots[1], spots[2]])
+    found = summarize_fields(fields, SHAPE)
+    assert (found.margin[:2] < 1.5).all()
+    assert (found.margin[2:] > 2.5).all()
+    assert set(by_globularity(found)[:2]) == {2, 3}
+    np.testing.assert_array_equal(by_globularity(found, 0, 0), np.argsort(-found.globularity))
+
+
 def test_fits_find_the_parameters(gabors, truth):
     found = fit_gabors(3 * gabors, SHAPE)
     assert found.explained.min() > 0.999

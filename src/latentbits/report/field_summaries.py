@@ -57,6 +57,9 @@ class FieldSummary(NamedTuple):
         1 - the ratio of the lesser to the greater spread of the energy, in whichever direction.
     localisation : 0 to 1
         Share of the energy in the disc about the centre that has a quarter of the area of the patch.
+    margin : ratio
+        Of the distance of the centre from the nearest border to the spread of the energy towards it: below 2 a field is
+        likely to be cut by the border.
     symmetry : 0 to 1
         Share of the energy that is even about the centre: 1 for a spot or a bar, 0 for an edge.
     polarity : -1 to 1
@@ -76,20 +79,21 @@ class FieldSummary(NamedTuple):
     aspect: np.ndarray
     elongation: np.ndarray
     localisation: np.ndarray
+    margin: np.ndarray
     symmetry: np.ndarray
     polarity: np.ndarray
     signal: np.ndarray
 
 
-def by_globularity(summary: FieldSummary, localised: float = 0.5) -> np.ndarray:
+def by_globularity(summary: FieldSummary, localised: float = 0.5, inside: float = 1.5) -> np.ndarray:
     """The order of the fields, the most globular first (figure 2B).
 
     Parameters
     ----------
     summary : FieldSummary
-    localised : float
-        Fields with less `localisation` come after all others: a field that is spread out over the patch is round, but
-        only because the patch is.
+    localised, inside : float
+        Fields with less `localisation` or a smaller `margin` come after all others: what is spread out over the patch
+        is round only because the patch is, and of what the border cuts one cannot say.  0 turns either off.
 
     Returns
     -------
@@ -103,8 +107,8 @@ def by_globularity(summary: FieldSummary, localised: float = 0.5) -> np.ndarray:
     >>> by_globularity(summarize_fields(fields, (17, 17))).tolist()[0]
     1
     """
-    diffuse = ~(summary.localisation >= localised)  # a field of zero has NaN
-    return np.lexsort([-summary.globularity, diffuse])
+    whole = (summary.localisation >= localised) & (summary.margin >= inside)  # a field of zero has NaN
+    return np.lexsort([-summary.globularity, ~whole])
 
 
 def summarize_fields(components: np.ndarray, image_shape: tuple[int, int]) -> FieldSummary:
@@ -156,6 +160,7 @@ def summarize_fields(components: np.ndarray, image_shape: tuple[int, int]) -> Fi
             aspect=length / width,
             elongation=1 - lesser / greater,
             localisation=near / energy.sum(axis=(1, 2)),
+            margin=_margins(energy.shape[1:], centre, spread),
             symmetry=even,
             polarity=clean.sum(axis=(1, 2)) / np.abs(clean).sum(axis=(1, 2)),
             signal=np.square(clean).sum(axis=(1, 2)) / np.square(fields).sum(axis=(1, 2)),
@@ -224,6 +229,13 @@ def _widths(spread: np.ndarray, angle: np.ndarray) -> tuple[np.ndarray, np.ndarr
     # energy is the square of the envelope, and has half its variance
     length, width = (np.sqrt(2 * np.maximum(np.einsum("hi,hij,hj->h", u, spread, u), 0)) for u in (along, across))
     return length, width
+
+
+def _margins(image_shape: tuple[int, ...], centre: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    """How many standard deviations the centre is away from the border, where these are fewest."""
+    from_border = np.minimum(centre + 0.5, np.array(image_shape) - 0.5 - centre)
+    # a pixel is as wide as a uniform variable on it
+    return np.min(from_border / np.sqrt(np.diagonal(spread, axis1=1, axis2=2) + 1 / 12), axis=1)
 
 
 def _distance(image_shape: tuple[int, ...], centre: np.ndarray) -> np.ndarray:

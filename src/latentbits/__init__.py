@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from latentbits.data.fetch import load_dataset
     from latentbits.data.read import read
+    from latentbits.estimators.binary_sparse_coding import BinarySparseCoding
     from latentbits.estimators.clipped_gaussian import ClippedGaussian
     from latentbits.estimators.combination_machine import CombinationMachine
     from latentbits.estimators.compare import compare
@@ -25,6 +26,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BernoulliMixture",
     "BernoulliProduct",
+    "BinarySparseCoding",
     "ClippedGaussian",
     "CombinationMachine",
     "LatentTrait",
@@ -37,6 +39,7 @@ __all__ = [
 _HOME = {
     "BernoulliMixture": "latentbits.estimators.mixture",
     "BernoulliProduct": "latentbits.estimators.product",
+    "BinarySparseCoding": "latentbits.estimators.binary_sparse_coding",
     "ClippedGaussian": "latentbits.estimators.clipped_gaussian",
     "CombinationMachine": "latentbits.estimators.combination_machine",
     "LatentTrait": "latentbits.estimators.latent_trait",

@@ -188,8 +188,8 @@ class Model(NamedTuple):
             that does not, at every pass; the result of learning may not depend on which beyond the stopping tolerance.
         ``done(state) -> bool``
             Learning of a stage may end by what its update has seen.
-        ``watch(params) -> {name: number}``
-            Scalars to keep in the history.
+        ``watch(params) -> {name: number or array}``
+            Numbers, or small arrays, to keep in the history.
         ``row_floats(n_columns) -> int``
             Numbers that the E-step holds per row at its widest; sets the chunk size.
         ``stages``

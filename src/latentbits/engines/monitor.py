@@ -33,14 +33,14 @@ class Limits(NamedTuple):
 
 
 class Record(NamedTuple):
-    """One pass: the objective of the parameters it began with, and the scalars that the model watches."""
+    """One pass: the objective of the parameters it began with, and what the model watches."""
 
     restart: int
     stage: str
     iteration: int
     objective: float
     seconds: float
-    watched: Mapping[str, float]
+    watched: Mapping[str, Any]
 
 
 class Monitor:

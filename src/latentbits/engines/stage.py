@@ -57,7 +57,7 @@ class _Passed(NamedTuple):
 
     objective: float
     n_rows: float
-    watched: dict[str, float]
+    watched: dict[str, Any]
     stats: PyTree
     ahead: _Position
     done: bool
@@ -149,7 +149,14 @@ class StageRun:
             # one transfer for all that the loop wants to know
             value, rows, done, watched = jax.device_get((told.value, stats.n_rows, told.done, told.watched))
             objective, n_rows = objective + float(value), n_rows + float(rows)
-            passed = _Passed(objective, n_rows, {k: float(x) for k, x in watched.items()}, stats, ahead, bool(done))
+            passed = _Passed(
+                objective,
+                n_rows,
+                {k: float(x) if np.ndim(x) == 0 else x for k, x in watched.items()},
+                stats,
+                ahead,
+                bool(done),
+            )
             if self.minibatch:
                 self.here = ahead
                 if self.run.monitor.out_of_time:
@@ -190,7 +197,7 @@ class StageRun:
         with tree.double():
             return float(call(self.model.objective, here.params, here.shared, tree.widen(stats)))
 
-    def _record(self, iteration: int, objective: float, watched: dict[str, float]) -> None:
+    def _record(self, iteration: int, objective: float, watched: dict[str, Any]) -> None:
         monitor = self.run.monitor
         monitor.record(Record(self.run.restart, self.stage.name, iteration, objective, monitor.seconds, watched))
 

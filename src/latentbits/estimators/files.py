@@ -22,12 +22,14 @@ import latentbits
 from latentbits.core.atomic import write_atomically
 from latentbits.core.errors import ModelFileError
 from latentbits.estimators.base import LatentModel
+from latentbits.estimators.binary_sparse_coding import BinarySparseCoding
 from latentbits.estimators.clipped_gaussian import ClippedGaussian
 from latentbits.estimators.combination_machine import CombinationMachine
 from latentbits.estimators.latent_trait import LatentTrait
 from latentbits.estimators.mixture import BernoulliMixture
 from latentbits.estimators.product import BernoulliProduct
 from latentbits.models import mixture, product
+from latentbits.models.binary_sparse_coding import posterior as binary_sparse_coding
 from latentbits.models.clipped_gaussian import model as clipped_gaussian
 from latentbits.models.combination_machine import machine as combination_machine
 from latentbits.models.latent_trait import columns as latent_trait
@@ -44,6 +46,7 @@ KNOWN: dict[str, tuple[type[LatentModel], type]] = {
     "LatentTrait": (LatentTrait, latent_trait.Params),
     "ClippedGaussian": (ClippedGaussian, clipped_gaussian.Params),
     "CombinationMachine": (CombinationMachine, combination_machine.Params),
+    "BinarySparseCoding": (BinarySparseCoding, binary_sparse_coding.Params),
 }
 
 

@@ -8,8 +8,8 @@ every column.  (The paper's W is ours transposed.)
     (4) the states K_n             `posterior.state_table`, and states of one cause that is no candidate
     (5) candidates                 `posterior.terms`
     (6) W = (sum <s s'>)^-1 sum <s> y'        `_components`
-    (7) sigma^2 = sum <|y - s W|^2> / (M D), with the new W    `_update`
-    (8) pi = A pi / B <|s|>        `selection.correction`
+    (7) sigma^2 = sum <|y - s W|^2> / (M D), with the new W    `learn`
+    (8) pi = A pi / B <|s|>        `learn`, `selection.correction`
 
 Sums (6) to (8) run over the rows M of highest evidence (`selection.py`).  With gamma = H all of it is exact EM.
 
@@ -19,17 +19,19 @@ what was not seen, so that (6) keeps its one H x H system for all columns.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from latentbits.core.batch import Batch
 from latentbits.core.model import LogLikelihood, Model, Progress, Stage, Summary
 from latentbits.models.binary_sparse_coding.posterior import Params, Shared, States, expectations, state_table
+from latentbits.models.binary_sparse_coding.probable import probable_states
+from latentbits.models.binary_sparse_coding.renewal import N_DRAWN, draw_rows, renewed
 from latentbits.models.binary_sparse_coding.selection import (
     FEWEST,
     SPREADS,
@@ -45,6 +47,7 @@ __all__ = ["Params", "Posterior", "State", "Stats", "model"]
 QUIETEST = 1e-4  # the noise stays above this part of the rows' root mean square: float32 has no more digits
 RAREST = 1e-8  # and pi this far from 0 and 1
 UNUSED = 0.5  # a cause that is expected in fewer rows than this is not used
+MOST_EXACT = 12  # causes up to which a fitted model sums over all states of a row
 
 
 class State(eqx.Module):
@@ -53,7 +56,8 @@ class State(eqx.Module):
     threshold: Float[Array, ""]
     centre: Float[Array, ""]
     width: Float[Array, ""]
-    ranked: Int[Array, ""]  # of "exact" ranking: 1 when the threshold belongs to the present parameters
+    drawn: Int[Array, " drawn"]
+    ranked: Bool[Array, ""]  # by an exact ranking: the threshold belongs to the present parameters
 
 
 class Posterior(eqx.Module):
@@ -64,8 +68,8 @@ class Posterior(eqx.Module):
 
 
 def _start(params: Params) -> State:
-    nowhere = jnp.asarray(jnp.inf)
-    return State(-nowhere, jnp.asarray(0.0), nowhere, jnp.asarray(0))
+    anywhere = jnp.asarray(jnp.inf)
+    return State(-anywhere, jnp.asarray(0.0), anywhere, jnp.arange(N_DRAWN, dtype=jnp.int32), jnp.asarray(False))
 
 
 def _shared(params: Params, state: State | None, coldness: Array) -> Shared:
@@ -84,20 +88,20 @@ def _shared(params: Params, state: State | None, coldness: Array) -> Shared:
         threshold=state.threshold,
         centre=state.centre,
         width=state.width,
+        drawn=state.drawn,
     )
 
 
 def _components(
     params: Params, s: Float[Array, " causes"], ss: Float[Array, "causes causes"], sy: Float[Array, "causes columns"]
-) -> tuple[Float[Array, "causes columns"], Float[Array, " causes"]]:
-    """Eq. (6), solved for the causes that are used; and 1 for those."""
-    used = (s > UNUSED).astype(s.dtype)
-    both = used[:, None] * used
-    system = ss * both + jnp.diag(1 - used)
+) -> tuple[Float[Array, "causes columns"], Bool[Array, " causes"]]:
+    """Eq. (6), solved for the causes that are used; and which those are."""
+    used = s > UNUSED
+    system = jnp.where(used[:, None] & used, ss, jnp.eye(len(s)))
     system = system + 1e-10 * jnp.mean(jnp.diagonal(system)) * jnp.eye(len(s))
     factor = jax.scipy.linalg.cho_factor(system, lower=True)
     solved = jax.scipy.linalg.cho_solve(factor, sy * used[:, None])
-    return jnp.where(used[:, None] > 0, solved, params.components), used
+    return jnp.where(used[:, None], solved, params.components), used
 
 
 def _objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
@@ -106,7 +110,7 @@ def _objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]
 
 def _infer(states: States, params: Params, shared: Shared, batch: Batch) -> Posterior:
     found = expectations(params, shared, batch, states)
-    return Posterior(found.means.T, jnp.round(found.means.T))
+    return Posterior(found.means.T, probable_states(params, shared, batch, states, 1).states[:, 0])
 
 
 def _decode(params: Params, latents: Float[Array, "rows causes"]) -> Float[Array, "rows columns"]:
@@ -141,77 +145,121 @@ def model(
     ranking: str = "previous",
     keep_components: bool = False,
 ) -> Model:
-    """Binary sparse coding."""
+    """Binary sparse coding.
+
+    Parameters
+    ----------
+    n_causes, max_active, n_candidates
+        H, gamma and H' of the paper.
+    init
+        "random" components, the "mean" of the rows plus noise, or rows drawn from the "data" plus noise.
+    init_scale
+        Standard deviation of what is random in them; None takes a third ("random") or a twentieth of the root mean
+        square of the data.
+    init_sparseness
+        pi H to start with; None takes 5, or H / 2 if that is less.
+    n_iter
+        Iterations of the schedule.
+    cut
+        (first, last): all rows are learned from before iteration `first`, N_cut from `last` on, and in between ever
+        fewer.  None learns from all rows always.
+    parameter_noise
+        Standard deviation of the noise that is added to the components after each iteration; None takes 2.5 % of
+        sigma, and none in the last tenth of the iterations.
+    temperature
+        To begin with; it goes down to 1 in the first third of the iterations.
+    ranking
+        Whether rows are ranked by a histogram of the evidence in the "previous" pass, or in an additional pass with the
+        present parameters ("exact").
+    keep_components
+        Whether the history keeps the components of every pass.
+    """
     states = state_table(n_candidates, max_active)
-    exact = max_active == n_causes
-    exactly_ranked = ranking == "exact"
-    passes = 2 if exactly_ranked else 1
+    states_in_use = state_table(n_causes, n_causes) if n_causes <= MOST_EXACT else states
+    exact_ranking = ranking == "exact"
+    passes = 2 if exact_ranking else 1
 
     def begin(key: Key[Array, ""], summary: Summary) -> Params:
         power = jnp.average(summary.variance + jnp.square(summary.mean), weights=summary.observed)
-        rms = jnp.sqrt(jnp.maximum(power, jnp.finfo(power.dtype).tiny))
+        rms = jnp.where(power > 0, jnp.sqrt(power), 1.0)  # sigma to start with, section 3
         noise = jax.random.normal(key, (n_causes, len(summary.mean)))
+        scale = rms / (3 if init == "random" else 20) if init_scale is None else init_scale
         if init == "random":
-            W = (rms / 3 if init_scale is None else init_scale) * noise
+            W = scale * noise
         elif init == "mean":
-            W = summary.mean + (rms / 20 if init_scale is None else init_scale) * noise
+            W = summary.mean + scale * noise
         else:
             drawn = jax.random.choice(key, summary.sample.shape[0], (n_causes,), replace=n_causes > 1024)
-            rows = jnp.where(summary.sample_observed[drawn] > 0, summary.sample[drawn], summary.mean)
-            W = rows + (rms / 20 if init_scale is None else init_scale) * noise
+            W = jnp.where(summary.sample_observed[drawn] > 0, summary.sample[drawn], summary.mean) + scale * noise
         sparseness = min(5.0, n_causes / 2) if init_sparseness is None else init_sparseness
         prior = jnp.clip(jnp.asarray(sparseness / n_causes), RAREST, 1 - RAREST)
-        return Params(W, rms, prior, jnp.asarray(0.0))
-
-    def coldness(progress: Progress | None) -> Array:
-        if progress is None or temperature == 1:
-            return jnp.asarray(1.0)
-        # down to 1 in the first third of the schedule
-        done = jnp.minimum(progress.iteration / max(passes * n_iter / 3, 1), 1)
-        return 1 / (temperature + (1 - temperature) * done)
+        return Params(W, rms, prior, jnp.asarray(0.0), jnp.asarray(jnp.nan))
 
     def prepare(params: Params, state: State | None, progress: Progress | None) -> Shared:
-        return _shared(params, state, coldness(progress))
+        if progress is None or temperature == 1:
+            return _shared(params, state, jnp.asarray(1.0))
+        way = jnp.minimum(progress.iteration // passes / max(n_iter / 3, 1), 1)
+        return _shared(params, state, 1 / (temperature + (1 - temperature) * way))
 
     def learned_share(prior: Array, iteration: Array) -> Array:
-        """|M| / N: whole, a ramp, then N_cut."""
-        if cut is None or exact:
+        """|M| / N in this iteration: all, on the way to N_cut, or N_cut."""
+        if cut is None or max_active == n_causes:
             return jnp.asarray(1.0)
         first, last = cut
         way = jnp.clip((iteration - first + 1) / max(last - first, 1), 0, 1)
-        within = jnp.maximum(share_within(prior, n_causes, max_active), FEWEST)
-        return 1 + (within - 1) * way
+        return 1 + (jnp.maximum(share_within(prior, n_causes, max_active), FEWEST) - 1) * way
 
     def e_step(params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
         return statistics(states, params, shared, batch), None
 
-    def m_step(params: Params, stats: Stats, progress: Progress) -> Params:
+    def learn(params: Params, stats: Stats, progress: Progress) -> Params:
+        """The M-step, and what is added to it."""
         ss = stats.ss + stats.ss.T + jnp.diag(stats.s)
         W, used = _components(params, stats.s, ss, stats.sy)
         squares = stats.squares.sum() + stats.guessed + stats.missing * jnp.square(params.noise_std)
         residual = squares - 2 * jnp.sum(W * stats.sy) + jnp.sum((W @ W.T) * ss)
         n_entries = stats.used * W.shape[1]
-        power = squares / n_entries
-        variance = jnp.maximum(residual / n_entries, QUIETEST**2 * power)
+        sigma = jnp.sqrt(jnp.maximum(residual, QUIETEST**2 * squares) / n_entries)
+        sigma = jnp.where(squares > 0, sigma, params.noise_std)
         active = stats.s.sum() / stats.used
         prior = jnp.clip(correction(params.prior, n_causes, max_active) * active, RAREST, 1 - RAREST)
-        sigma = jnp.sqrt(variance)
-        scale = 0.025 * sigma if parameter_noise is None else parameter_noise
-        W = W + scale * jax.random.normal(progress.key, W.shape)
-        return Params(W, sigma, prior, params.reseeded + jnp.sum(1 - used))
+        if parameter_noise is None:
+            scale = jnp.where(progress.iteration // passes < 0.9 * n_iter, 0.025 * sigma, 0)
+        else:
+            scale = jnp.asarray(parameter_noise)
+        fresh, noise = jax.random.split(progress.key)
+        W = renewed(fresh, W, used, stats.residuals, sigma) + scale * jax.random.normal(noise, W.shape)
+        return Params(W, sigma, prior, params.reseeded + jnp.sum(~used), params.truncation_loss)
 
     def update(state: State, params: Params, shared: Shared, stats: Stats, progress: Progress) -> tuple[State, Params]:
-        learned = m_step(params, stats, progress)
-        mean = stats.free_energy.sum() / stats.n_rows
-        spread = jnp.sqrt(jnp.maximum(stats.spread.sum() / stats.n_rows - jnp.square(mean - state.centre), 0))
-        share = learned_share(learned.prior, progress.iteration // passes)
-        known = threshold_of(stats.counts, state.centre, state.width, share)
-        threshold = jnp.where(jnp.isfinite(state.width), known, -jnp.inf)
-        width = 2 * SPREADS * jnp.maximum(spread, 1e-6 * (1 + jnp.abs(mean)))
-        return State(threshold, mean, width, state.ranked), learned
+        learned = learn(params, stats, progress)
+        if exact_ranking:  # every other pass learns
+            learned = jax.tree.map(lambda new, old: jnp.where(state.ranked, new, old), learned, params)
+            ahead = progress.iteration // 2
+        else:
+            ahead = progress.iteration + 1
+        share = learned_share(learned.prior, ahead)
+        threshold = threshold_of(stats.counts, state.centre, state.width, share)
+        threshold = jnp.where(jnp.isfinite(state.width), threshold, -jnp.inf)  # the first pass has no histogram
+        centre = stats.free_energy.sum() / stats.n_rows
+        variance = stats.spread.sum() / stats.n_rows - jnp.square(centre - state.centre)
+        width = 2 * SPREADS * jnp.sqrt(jnp.maximum(variance, 1e-12 * (1 + jnp.square(centre))))
+        drawn = draw_rows(jax.random.fold_in(progress.key, 1), stats.n_rows)
+        return State(threshold, centre, width, drawn, ~state.ranked), learned
 
     def watch(params: Params) -> dict[str, Array]:
-        return {"sparseness": params.prior * n_causes, "noise_std": params.noise_std}
+        kept = {"components": params.components} if keep_components else {}
+        return {"sparseness": params.prior * n_causes, "noise_std": params.noise_std, **kept}
+
+    def log_likelihood(params: Params, shared: Shared, batch: Batch) -> LogLikelihood:
+        value = expectations(params, shared, batch, states_in_use).log_evidence
+        return LogLikelihood(value, jnp.zeros_like(value), jnp.nan_to_num(params.truncation_loss))
+
+    def complete(params: Params, shared: Shared, batch: Batch) -> Float[Array, "rows columns"]:
+        return expectations(params, shared, batch, states_in_use).means.T @ params.components
+
+    def cold(params: Params, state: State | None, progress: Progress | None) -> Shared:
+        return _shared(params, None, jnp.asarray(1.0))
 
     return Model(
         name="binary sparse coding",
@@ -220,16 +268,16 @@ def model(
         e_step=e_step,
         update=update,
         objective=_objective,
-        log_likelihood=lambda p, s, b: LogLikelihood.exact(expectations(p, s, b, states).log_evidence),
-        infer=lambda p, s, b: _infer(states, p, s, b),
+        log_likelihood=log_likelihood,
+        infer=partial(_infer, states_in_use),
         decode=_decode,
-        complete=lambda p, s, b: expectations(p, s, b, states).means.T @ p.components,
+        complete=complete,
         sample=_sample,
-        row_floats=lambda n_columns: n_columns + 4 * n_causes + 2 * len(states.bits),
+        row_floats=lambda n_columns: n_columns + 4 * n_causes + 2 * max(len(states.bits), len(states_in_use.bits)),
         start=_start,
         watch=watch,
         stages=(
             Stage("truncated EM", tol=-np.inf, comparable=False, max_iter=passes * n_iter),
-            Stage("evaluation", max_iter=0, overrides={"prepare": lambda p, s, g: _shared(p, None, jnp.asarray(1.0))}),
+            Stage("evaluation", max_iter=0, overrides={"prepare": cold}),
         ),
     )

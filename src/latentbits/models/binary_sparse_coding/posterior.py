@@ -34,18 +34,23 @@ BLOCK = 64  # rows whose candidates' components are gathered at a time, where pi
 
 
 class Params(eqx.Module):
-    """W -> components, sigma -> noise_std, pi -> prior; and how often an unused cause was given a new start."""
+    """W -> components, sigma -> noise_std, pi -> prior.
+
+    And what is to be known of a fit: how often an unused cause was given a new start, and the estimated mean of what
+    states outside K_n would add to the log evidence of a row, in nats (NaN before it is estimated).
+    """
 
     components: Float[Array, "causes columns"]
     noise_std: Float[Array, ""]
     prior: Float[Array, ""]
     reseeded: Float[Array, ""]
+    truncation_loss: Float[Array, ""]
 
 
 class Shared(eqx.Module):
     """What the rows of a pass share.
 
-    `threshold` and the place of the histogram belong to the selection of rows (`selection.py`).
+    `threshold`, `centre` and `width` are for the selection of rows (`selection.py`), `drawn` is for `renewal.py`.
     """
 
     constant: Float[Array, ""]  # H log(1 - pi)
@@ -58,6 +63,7 @@ class Shared(eqx.Module):
     threshold: Float[Array, ""]
     centre: Float[Array, ""]
     width: Float[Array, ""]
+    drawn: Int[Array, " drawn"]
 
 
 class States(NamedTuple):

@@ -17,6 +17,7 @@ from latentbits.models.binary_sparse_coding.posterior import (
     candidate_pairs,
     expectations,
 )
+from latentbits.models.binary_sparse_coding.renewal import residuals
 from latentbits.models.binary_sparse_coding.selection import histogram
 
 __all__ = ["Stats", "e_step"]
@@ -36,6 +37,7 @@ class Stats(eqx.Module):
     s: Float[Array, " causes"]
     ss: Float[Array, "causes causes"]  # of pairs i, j in the order of their candidates
     sy: Float[Array, "causes columns"]
+    residuals: Float[Array, "drawn columns"]  # of a few rows, for causes that are not used
 
 
 def e_step(states: States, params: Params, shared: Shared, batch: Batch) -> Stats:
@@ -63,6 +65,7 @@ def e_step(states: States, params: Params, shared: Shared, batch: Batch) -> Stat
         s=means.sum(1),
         ss=ss.reshape(len(means), -1),
         sy=sy,
+        residuals=residuals(shared.drawn, params.components, found.means, batch),
     )
 
 
@@ -80,7 +83,7 @@ def _unseen_products(
         return alone
     together = candidate_pairs(pairs, states)
 
-    def add(total: Array, block: tuple[Array, Array, Array]) -> tuple[Array, None]:
+    def add(total: Array, block: tuple[Array, ...]) -> tuple[Array, None]:
         mine, joint, holes = block
         products = (joint @ components[mine]) * holes[:, None, :]
         return total.at[mine.reshape(-1)].add(products.reshape(-1, products.shape[-1])), None

@@ -1,0 +1,478 @@
+"""`BinarySparseCoding`: binary causes that add up to real numbers, with the noise and the sparseness learned too."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from functools import cache
+from math import comb
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from jaxtyping import Array, Float, Key
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from latentbits.core.batch import Batch
+from latentbits.core.errors import ModelFileError
+from latentbits.core.model import Model
+from latentbits.engines.chunks import layout_for
+from latentbits.engines.fit import FitResult, fit, seed_key
+from latentbits.engines.memory import MemoryEngine
+from latentbits.engines.monitor import Limits
+from latentbits.engines.passes import Engine
+from latentbits.engines.summary import summarise
+from latentbits.estimators.base import LatentModel
+from latentbits.estimators.validate import open_rows
+from latentbits.models.binary_sparse_coding import model as sparse_coding
+from latentbits.models.binary_sparse_coding.posterior import Params, Shared, expectations, state_table
+from latentbits.models.binary_sparse_coding.probable import probable_states
+
+__all__ = ["BinarySparseCoding", "SparsePosterior"]
+
+FIRST = (3, 5)  # gamma and H' that "auto" begins with
+MOST_STATES = 4096  # of a row's candidates, up to which it grows
+
+
+class SparsePosterior(NamedTuple):
+    """Posterior of the causes of each row.
+
+    Attributes
+    ----------
+    mean
+        P(cause = 1 | row), (n_rows, n_causes).
+    mode
+        The most probable state, (n_rows, n_causes).
+    states, probabilities
+        The most probable states, best first, (n_rows, n_states, n_causes) uint8, and their probabilities.
+    """
+
+    mean: np.ndarray
+    mode: np.ndarray
+    states: np.ndarray
+    probabilities: np.ndarray
+
+
+class BinarySparseCoding(LatentModel):
+    """Rows of real numbers as sums of a few components, each on or off, in Gaussian noise (Henniges et al. 2010).
+
+    A row is y = s W + noise, where each of the causes s is on with probability pi.  Components W, noise and sparseness
+    pi H are learned together, by EM over the states that are probable for a row: those with at most `max_active` of its
+    `n_candidates` best matching causes, and all with one.  There is no constant: centre columns that have one.
+
+    Parameters
+    ----------
+    n_causes : int, default=10
+        Number of causes, H.
+    max_active : int or "auto", default="auto"
+        Most causes that are on together in a row, gamma.  "auto" begins with 3 and grows, with more iterations of
+        learning, until the estimated truncation loss is below `truncation_tol`.
+    n_candidates : int or "auto", default="auto"
+        Causes that are looked at together, H'; "auto" grows with `max_active`.  With both equal to `n_causes`, EM is
+        exact.
+    init : {"random", "mean", "data"}, default="random"
+        Components to start with: random, the mean of the rows plus noise, or rows plus noise.
+    init_scale : float or None, default=None
+        Standard deviation of what is random in them.  None takes a third ("random") or a twentieth of the root mean
+        square of X.
+    init_sparseness : float or None, default=None
+        pi H to start with; None takes 5, or half of the causes if that is less.
+    cut : "auto", (int, int) or None, default="auto"
+        (first, last): all rows are learned from before iteration `first`; then ever fewer, until from iteration
+        `last` on they are the N_cut rows of highest evidence, as many as should have at most `max_active` causes.
+        Without this, rows with more causes bias noise and sparseness.  "auto" is a third and two thirds of
+        `max_iter`, None never.
+    parameter_noise : float or "auto", default="auto"
+        Standard deviation of noise that is added to the components after each iteration, which separates equal ones.
+        "auto" is 2.5 % of the present `noise_std_`, and nothing in the last tenth of the iterations.
+    temperature : float, default=3.0
+        To begin with, posteriors are flattened by this; it goes down to 1 in the first third of the iterations.  1 is
+        the paper's learning, which ends in poor optima more often.
+    ranking : {"previous", "exact"}, default="previous"
+        Whether rows are ranked for `cut` by their evidence in the pass before, or in an additional pass of their own.
+    truncation_tol : float, default=0.1
+        Nats per row that "auto" may lose by looking at few states.
+    keep_components : bool, default=False
+        Whether `components_history_` is kept.
+    random_state, n_init, max_time, verbose, dtype, binarize
+        As everywhere.  Of `n_init` runs the one with the highest free energy is kept.
+    max_iter : int, default=60
+        Iterations: learning is a schedule that is always gone through.
+    tol : float
+        Has no effect.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_causes, n_columns)
+        W.
+    noise_std_ : float
+        Standard deviation of the noise, sigma.
+    prior_ : float
+        Probability that a cause is on, pi.
+    sparseness_ : float
+        Causes that are on in a row on average, pi H.
+    max_active_, n_candidates_ : int
+        gamma and H', with "auto" decided.
+    truncation_loss_ : float
+        Estimated nats per row by which `score_samples` is too low; also its error.  0 where it is exact, that is with
+        at most 12 causes.
+    reseeded_ : int
+        How often a cause that no row used was given a new start.
+    sparseness_history_, noise_history_ : ndarray
+        pi H and sigma at every pass, the last ones are those of the fit.
+    components_history_ : ndarray of shape (n_passes, n_causes, n_columns)
+        With `keep_components`.
+    history_, n_iter_, converged_, stop_reason_, n_features_in_, feature_names_in_
+        As everywhere.  `history_` is the free energy of all rows, which may fall when fewer rows are learned from.
+
+    Examples
+    --------
+    >>> from latentbits import BinarySparseCoding
+    >>> from latentbits.data import toys
+    >>> toy = toys.linear_bars(500, random_state=0)
+    >>> m = BinarySparseCoding(10, max_active=3, n_candidates=5, random_state=0).fit(toy.X)
+    >>> round(m.sparseness_, 1), round(m.noise_std_, 1)
+    (2.0, 2.0)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LatentModel._parameter_constraints,
+        "n_causes": [Interval(Integral, 1, None, closed="left")],
+        "max_active": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "n_candidates": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "init": [StrOptions({"random", "mean", "data"})],
+        "init_scale": [Interval(Real, 0, None, closed="left"), None],
+        "init_sparseness": [Interval(Real, 0, None, closed="neither"), None],
+        "cut": [StrOptions({"auto"}), tuple, list, None],
+        "parameter_noise": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "temperature": [Interval(Real, 1, None, closed="left")],
+        "ranking": [StrOptions({"previous", "exact"})],
+        "truncation_tol": [Interval(Real, 0, None, closed="neither")],
+        "keep_components": ["boolean"],
+    }
+
+    components_: np.ndarray
+    noise_std_: float
+    prior_: float
+    sparseness_: float
+    max_active_: int
+    n_candidates_: int
+    truncation_loss_: float
+    reseeded_: int
+    sparseness_history_: np.ndarray
+    noise_history_: np.ndarray
+    components_history_: np.ndarray
+
+    _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {
+        "noise_std": (0, np.inf),
+        "prior": (0, 1),
+        "reseeded": (0, np.inf),
+        "truncation_loss": (0, np.inf),
+    }
+    _sample_dtype: Any = np.float64
+
+    def __init__(
+        self,
+        n_causes: int = 10,
+        *,
+        max_active: int | str = "auto",
+        n_candidates: int | str = "auto",
+        init: str = "random",
+        init_scale: float | None = None,
+        init_sparseness: float | None = None,
+        cut: str | tuple[int, int] | None = "auto",
+        parameter_noise: float | str = "auto",
+        temperature: float = 3.0,
+        ranking: str = "previous",
+        truncation_tol: float = 0.1,
+        keep_components: bool = False,
+        random_state: Any = None,
+        n_init: int = 2,
+        max_iter: int = 60,
+        max_time: float | None = None,
+        tol: float = 1e-6,
+        verbose: int = 0,
+        dtype: Any = "float32",
+        binarize: float | None = None,
+    ) -> None:
+        self.n_causes = n_causes
+        self.max_active = max_active
+        self.n_candidates = n_candidates
+        self.init = init
+        self.init_scale = init_scale
+        self.init_sparseness = init_sparseness
+        self.cut = cut
+        self.parameter_noise = parameter_noise
+        self.temperature = temperature
+        self.ranking = ranking
+        self.truncation_tol = truncation_tol
+        self.keep_components = keep_components
+        super().__init__(
+            random_state=random_state,
+            n_init=n_init,
+            max_iter=max_iter,
+            max_time=max_time,
+            tol=tol,
+            verbose=verbose,
+            dtype=dtype,
+            binarize=binarize,
+        )
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn components, noise and sparseness.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Real numbers, NaN for missing; a frame, memory map, Dask array, or a function that gives batches.
+        y : Ignored
+            Present for scikit-learn's pipelines.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        self.max_active_, self.n_candidates_ = self._first_size()
+        return super().fit(X, y)
+
+    # ---------------------------------------------------------------- use
+
+    def posterior(self, X: Any, n_states: int = 5) -> SparsePosterior:
+        """Posterior of the causes of each row: probabilities of single causes, and of the most probable states.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Real numbers, NaN for missing.
+        n_states : int, default=5
+            How many states of each row; fewer where there are no more.
+
+        Returns
+        -------
+        SparsePosterior
+            With `mean`, `mode`, `states` and `probabilities`.
+        """
+        self._fitted()
+        if n_states < 1:
+            raise ValueError(f"n_states must be at least 1, got {n_states}")
+        gamma, candidates = self._size_in_use()
+        mean, states, probabilities = self._map_rows(_most_probable(gamma, candidates, int(n_states)), X)
+        return SparsePosterior(mean, states[:, 0].astype(mean.dtype), states, probabilities)
+
+    def denoise(self, X: Any) -> np.ndarray:
+        """E[s W | row]: each row without its noise, and with its missing entries filled in.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Real numbers, NaN for missing.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_columns)
+        """
+        return self._map_rows(self._fitted().complete, X)
+
+    # ---------------------------------------------------------------- inside
+
+    def _open(self, X: Any, *, reset: bool) -> Engine:
+        return open_rows(self, X, reset=reset, binarize=self.binarize, real=self.binarize is None)
+
+    def _first_size(self) -> tuple[int, int]:
+        """gamma and H' to begin with."""
+        h = int(self.n_causes)
+        given = self.n_candidates if isinstance(self.n_candidates, Integral) else None
+        if isinstance(self.max_active, Integral):
+            gamma = int(self.max_active)
+            if gamma > (h if given is None else given):
+                raise ValueError(
+                    f"max_active={gamma} of n_candidates={h if given is None else given} causes cannot be on together: "
+                    "max_active must not be larger than n_candidates"
+                )
+            candidates = min(max(gamma + 2, FIRST[1]), h) if given is None else int(given)
+        else:
+            candidates = min(FIRST[1], h) if given is None else int(given)
+            gamma = min(FIRST[0], candidates)
+        if candidates > h:
+            raise ValueError(f"n_candidates={candidates} must not be larger than n_causes={h}")
+        return gamma, candidates
+
+    def _larger_size(self) -> tuple[int, int]:
+        """The next gamma and H' that "auto" would try; the present ones where there is no room."""
+        gamma, candidates = self.max_active_, self.n_candidates_
+        if not isinstance(self.n_candidates, Integral):
+            candidates = min(candidates + 3, int(self.n_causes))
+        if not isinstance(self.max_active, Integral):
+            gamma = min(gamma + 2, candidates)
+        size = gamma, candidates
+        return size if _n_states(size) <= MOST_STATES else (self.max_active_, self.n_candidates_)
+
+    def _size_in_use(self) -> tuple[int, int]:
+        h = int(self.n_causes)
+        return (h, h) if h <= sparse_coding.MOST_EXACT else (self.max_active_, self.n_candidates_)
+
+    def _cut(self, n_iter: int) -> tuple[int, int] | None:
+        if self.cut is None:
+            return None
+        if isinstance(self.cut, str):
+            return n_iter // 3, 2 * n_iter // 3
+        whole = len(self.cut) == 2 and all(isinstance(x, Integral) for x in self.cut)
+        if not whole or not 0 <= self.cut[0] <= self.cut[1]:
+            raise ValueError(f"cut must be two iterations (first, last) with 0 <= first <= last, got {self.cut!r}")
+        return int(self.cut[0]), int(self.cut[1])
+
+    def _model(self) -> Model:
+        n_iter = int(self.max_iter)
+        return self._learner(n_iter, self._cut(n_iter), float(self.temperature))
+
+    def _learner(self, n_iter: int, cut: tuple[int, int] | None, temperature: float) -> Model:
+        return sparse_coding.model(
+            int(self.n_causes),
+            self.max_active_,
+            self.n_candidates_,
+            init=self.init,
+            init_scale=None if self.init_scale is None else float(self.init_scale),
+            init_sparseness=None if self.init_sparseness is None else float(self.init_sparseness),
+            n_iter=n_iter,
+            cut=cut,
+            parameter_noise=None if isinstance(self.parameter_noise, str) else float(self.parameter_noise),
+            temperature=temperature,
+            ranking=self.ranking,
+            keep_components=bool(self.keep_components),
+        )
+
+    def _adopt(self, result: FitResult) -> None:
+        super()._adopt(result)
+        kept = [record.watched for record in result.history if record.watched]
+        self.sparseness_history_ = np.array([w["sparseness"] for w in kept])
+        self.noise_history_ = np.array([w["noise_std"] for w in kept])
+        if self.keep_components:
+            self.components_history_ = np.array([w["components"] for w in kept])
+
+    def _finish(self, engine: Engine, result: FitResult) -> None:
+        rows = self._some_rows(engine)
+        loss = self._loss(rows)
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        while loss > self.truncation_tol and self._larger_size() != (self.max_active_, self.n_candidates_):
+            if result.reason != "completed":  # out of time, or of the user's patience
+                break
+            self.max_active_, self.n_candidates_ = self._larger_size()
+            more = self._grown(engine, result, seed_key(seed, f"grow to {self.max_active_}"))
+            result = more._replace(
+                history=(*result.history, *more.history),
+                n_iter=result.n_iter + more.n_iter,
+                seconds=result.seconds + more.seconds,
+            )
+            self._adopt(result)
+            loss = self._loss(rows)
+        in_use = 0.0 if self._size_in_use()[0] == self.n_causes else loss
+        self.params_ = dataclasses.replace(self.params_, truncation_loss=np.asarray(max(in_use, 0.0)))
+        self._expose()
+
+    def _grown(self, engine: Engine, result: FitResult, key: Key[Array, ""]) -> FitResult:
+        """A third of the iterations again, from where learning stands, with more states and with N_cut rows."""
+        n_iter = -(-int(self.max_iter) // 3)
+        left = None if self.max_time is None else max(self.max_time - result.seconds, 1e-3)
+        return fit(
+            self._learner(n_iter, None if self.cut is None else (0, 0), 1.0),
+            engine,
+            key,
+            params=result.params,
+            limits=Limits(n_iter, self.tol, left),
+            dtype=self._dtype(),
+            verbose=self.verbose,
+        )
+
+    def _some_rows(self, engine: Engine) -> np.ndarray:
+        """A random sample of rows, the same on every engine."""
+        summary = summarise(engine, layout_for(self._model().row_floats(engine.n_features), self._dtype()))
+        n = min(int(summary.n_rows), len(summary.sample))
+        return np.where(np.asarray(summary.sample_observed)[:n] > 0, np.asarray(summary.sample)[:n], np.nan)
+
+    def _loss(self, rows: np.ndarray) -> float:
+        """What more states would add to the evidence of a row on average: of all states, where that can be told."""
+        h = int(self.n_causes)
+        gamma, candidates = self.max_active_, self.n_candidates_
+        if gamma == h:
+            return 0.0
+        larger = (h, h) if h <= sparse_coding.MOST_EXACT else (min(gamma + 2, h), min(candidates + 3, h))
+        while _n_states(larger) > 4 * MOST_STATES:
+            larger = (larger[0] - 1, larger[1]) if larger[0] > gamma else (larger[0], larger[1] - 1)
+        return float(np.mean(self._evidence(rows, larger) - self._evidence(rows, (gamma, candidates))))
+
+    def _evidence(self, rows: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+        parts = self._map_engine(_log_evidence(*size), MemoryEngine(rows))
+        return np.concatenate(list(parts)).astype(np.float64)
+
+    def _expose(self) -> None:
+        p = self.params_
+        self.components_, self.noise_std_, self.prior_ = p.components, float(p.noise_std), float(p.prior)
+        self.sparseness_ = self.prior_ * len(p.components)
+        self.reseeded_, self.truncation_loss_ = int(p.reseeded), float(p.truncation_loss)
+        self._n_features_out = len(p.components)
+
+    def _shapes(self) -> dict[str, tuple[int | None, ...]]:
+        scalars = ("noise_std", "prior", "reseeded", "truncation_loss")
+        return {"components": (self.n_causes, self.n_features_in_), **dict.fromkeys(scalars, ())}
+
+    def _extra(self) -> dict[str, Any]:
+        return {
+            "max_active": self.max_active_,
+            "n_candidates": self.n_candidates_,
+            "sparseness_history": self.sparseness_history_.tolist(),
+            "noise_history": self.noise_history_.tolist(),
+        }
+
+    def _take_extra(self, extra: dict[str, Any]) -> None:
+        gamma: Any = extra.get("max_active")
+        candidates: Any = extra.get("n_candidates")
+        sizes = (gamma, candidates, self.n_causes)
+        whole = all(isinstance(x, int) and not isinstance(x, bool) for x in sizes)
+        if not whole or not 1 <= gamma <= candidates <= self.n_causes or _n_states((gamma, candidates)) > 2**20:
+            raise ModelFileError(
+                f"max_active {gamma!r} and n_candidates {candidates!r} do not fit {self.n_causes} causes"
+            )
+        self.max_active_, self.n_candidates_ = gamma, candidates
+        for name in ("sparseness_history", "noise_history"):
+            course = extra.get(name)
+            if not isinstance(course, list) or not all(isinstance(x, float) and np.isfinite(x) for x in course):
+                raise ModelFileError(f"{name} must be a list of numbers")
+            setattr(self, f"{name}_", np.array(course))
+        known = {"max_active", "n_candidates", "sparseness_history", "noise_history"}
+        super()._take_extra({name: value for name, value in extra.items() if name not in known})
+
+    @property
+    def _errors_average_out(self) -> bool:
+        return False  # a bound is below for every row
+
+
+def _n_states(size: tuple[int, int]) -> int:
+    gamma, candidates = size
+    return sum(comb(candidates, k) for k in range(gamma + 1))
+
+
+# Compiled code is found again by the identity of its function, so these are made once for each size.
+
+
+@cache
+def _most_probable(gamma: int, candidates: int, n_states: int) -> Callable[..., Any]:
+    states = state_table(candidates, gamma)
+
+    def function(params: Params, shared: Shared, batch: Batch) -> tuple[Array, ...]:
+        best = probable_states(params, shared, batch, states, n_states)
+        means = expectations(params, shared, batch, states).means.T
+        return means, best.states.astype(np.uint8), best.probabilities
+
+    return function
+
+
+@cache
+def _log_evidence(gamma: int, candidates: int) -> Callable[..., Any]:
+    states = state_table(candidates, gamma)
+
+    def function(params: Params, shared: Shared, batch: Batch) -> Float[Array, " rows"]:
+        return expectations(params, shared, batch, states).log_evidence
+
+    return function

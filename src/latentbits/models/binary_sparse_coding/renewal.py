@@ -1,0 +1,52 @@
+"""New starts for causes that no row uses.
+
+An unused cause would make sum <s s'> of eq. (6) singular, and has nothing to learn from.  It starts anew as what is
+left over of a badly explained row: each pass keeps the residuals of a few random rows, and the largest is taken.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from latentbits.core.batch import Batch
+
+__all__ = ["N_DRAWN", "draw_rows", "renewed", "residuals"]
+
+N_DRAWN = 16
+
+
+def draw_rows(key: Key[Array, ""], n_rows: Float[Array, ""]) -> Int[Array, " drawn"]:
+    """Numbers of the rows to look at in the next pass."""
+    return jnp.floor(jax.random.uniform(key, (N_DRAWN,)) * n_rows).astype(jnp.int32)
+
+
+def residuals(
+    drawn: Int[Array, " drawn"],
+    components: Float[Array, "causes columns"],
+    means: Float[Array, "causes rows"],
+    batch: Batch,
+) -> Float[Array, "drawn columns"]:
+    """y - <s> W of the drawn rows, 0 of those that are in another chunk and where nothing was observed."""
+    place = drawn - batch.rows[0].astype(jnp.int32)
+    here = (place >= 0) & (place < len(batch.rows))
+    place = jnp.clip(place, 0, len(batch.rows) - 1)
+    left = batch.values[place] - means[:, place].T @ components
+    if batch.observed is not None:
+        left = left * batch.observed[place]
+    return left * (here * batch.weight[place])[:, None]
+
+
+def renewed(
+    key: Key[Array, ""],
+    components: Float[Array, "causes columns"],
+    used: Bool[Array, " causes"],
+    left: Float[Array, "drawn columns"],
+    noise_std: Float[Array, ""],
+) -> Float[Array, "causes columns"]:
+    """The components, with one of the largest residuals, plus some noise, in the place of each that is not used."""
+    order = jnp.argsort(-jnp.sum(jnp.square(left), 1))
+    turn = (jnp.cumsum(~used) - 1) % len(order)
+    noise = 0.1 * noise_std * jax.random.normal(key, components.shape)
+    return jnp.where(used[:, None], components, left[order[turn]] + noise)

@@ -199,6 +199,7 @@ def model(
         if progress is None or temperature == 1:
             return _shared(params, state, jnp.asarray(1.0))
         way = jnp.minimum(progress.iteration // passes / max(n_iter / 3, 1), 1)
+        way = jnp.where(progress.max_iter > 0, way, 1)  # the last stage only evaluates
         return _shared(params, state, 1 / (temperature + (1 - temperature) * way))
 
     def learned_share(prior: Array, iteration: Array) -> Array:
@@ -227,8 +228,8 @@ def model(
             scale = jnp.where(progress.iteration // passes < 0.9 * n_iter, 0.025 * sigma, 0)
         else:
             scale = jnp.asarray(parameter_noise)
-        fresh, noise = jax.random.split(progress.key)
-        W = renewed(fresh, W, used, stats.residuals, sigma) + scale * jax.random.normal(noise, W.shape)
+        scale = jnp.where(used, scale, jnp.maximum(scale, 0.1 * sigma))
+        W = renewed(W, used, stats.residuals) + scale[:, None] * jax.random.normal(progress.key, W.shape)
         return Params(W, sigma, prior, params.reseeded + jnp.sum(~used), params.truncation_loss)
 
     def update(state: State, params: Params, shared: Shared, stats: Stats, progress: Progress) -> tuple[State, Params]:
@@ -258,9 +259,6 @@ def model(
     def complete(params: Params, shared: Shared, batch: Batch) -> Float[Array, "rows columns"]:
         return expectations(params, shared, batch, states_in_use).means.T @ params.components
 
-    def cold(params: Params, state: State | None, progress: Progress | None) -> Shared:
-        return _shared(params, None, jnp.asarray(1.0))
-
     return Model(
         name="binary sparse coding",
         init=begin,
@@ -278,6 +276,6 @@ def model(
         watch=watch,
         stages=(
             Stage("truncated EM", tol=-np.inf, comparable=False, max_iter=passes * n_iter),
-            Stage("evaluation", max_iter=0, overrides={"prepare": cold}),
+            Stage("evaluation", max_iter=0),
         ),
     )

@@ -39,14 +39,9 @@ def residuals(
 
 
 def renewed(
-    key: Key[Array, ""],
-    components: Float[Array, "causes columns"],
-    used: Bool[Array, " causes"],
-    left: Float[Array, "drawn columns"],
-    noise_std: Float[Array, ""],
+    components: Float[Array, "causes columns"], used: Bool[Array, " causes"], left: Float[Array, "drawn columns"]
 ) -> Float[Array, "causes columns"]:
-    """The components, with one of the largest residuals, plus some noise, in the place of each that is not used."""
+    """The components, with one of the largest residuals in the place of each that is not used."""
     order = jnp.argsort(-jnp.sum(jnp.square(left), 1))
     turn = (jnp.cumsum(~used) - 1) % len(order)
-    noise = 0.1 * noise_std * jax.random.normal(key, components.shape)
-    return jnp.where(used[:, None], components, left[order[turn]] + noise)
+    return jnp.where(used[:, None], components, left[order[turn]])

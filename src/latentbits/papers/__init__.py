@@ -40,6 +40,11 @@ PAPERS = {
             "Freund & Haussler (1994), Unsupervised learning of distributions on binary vectors",
             "all three tables and figures 2.2 and 4.1 to 4.9, with CombinationMachine",
         ),
+        Paper(
+            "henniges_2010",
+            "Henniges et al. (2010), Binary sparse coding",
+            "figures 1 and 2 and the reliability on bars, with BinarySparseCoding",
+        ),
     )
 }
 

@@ -1,0 +1,1 @@
+"""Henniges, Puertas, Bornschein, Eggert & Lücke (2010), Binary sparse coding."""

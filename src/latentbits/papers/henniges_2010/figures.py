@@ -1,0 +1,95 @@
+"""Figures 1 and 2 of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from latentbits.core.errors import import_extra
+from latentbits.data.toys import Bars
+from latentbits.papers.henniges_2010.bars import SIZE, Trace
+from latentbits.papers.henniges_2010.images import Fields, Setup
+from latentbits.report.field_summaries import by_globularity
+from latentbits.report.fields import plot_course, plot_fields
+from latentbits.report.style import STYLE
+
+__all__ = ["figure_1", "figure_2"]
+
+N_EXAMPLES, N_RANDOM, N_GLOBULAR = 12, 200, 40
+TRUTH = (2.0, 2.0)  # pi H and sigma
+
+
+def _in_style(draw: Callable[..., Any]) -> Callable[..., Any]:
+    """Axes and titles alike in the style of all pictures."""
+
+    @wraps(draw)
+    def styled(*args: Any) -> Any:
+        with import_extra("matplotlib", extra="plot", purpose="drawing the figures of the paper").rc_context(STYLE):
+            return draw(*args)
+
+    return styled
+
+
+@_in_style
+def figure_1(toy: Bars, traces: Mapping[str, Trace], iterations: Sequence[int]) -> Any:
+    """Rows, components along the first run, and the courses of all runs."""
+    from matplotlib import pyplot as plt
+
+    figure = plt.figure(figsize=(13.5, 5.0), layout="constrained")
+    parts: Any = figure.subfigures(1, 3, width_ratios=(0.62, 1.9, 1.5))
+    left, middle, right = parts
+    ax = left.subplots()
+    plot_fields(toy.X[:N_EXAMPLES], (SIZE, SIZE), ax, n_columns=2, common=True, colours="signed")
+    ax.set_title(f"A  {N_EXAMPLES} of {len(toy.X)} rows")
+    name, first = next(iter(traces.items()))
+    shown = [number for number in iterations if number < len(first.components)]
+    ax = middle.subplots()
+    n_bars, n_pixels = first.components.shape[1:]
+    plot_fields(
+        first.components[shown].reshape(-1, n_pixels),
+        (SIZE, SIZE),
+        ax,
+        row_labels=[str(number) for number in shown],
+        n_columns=n_bars,
+        colours="signed",
+    )
+    ax.set_ylabel("iteration")
+    ax.set_title(f"B  components, {name}")
+    axes = right.subplots(2, 1)
+    plot_course({name: (one.sparseness, one.noise) for name, one in traces.items()}, axes, truth=TRUTH)
+    axes[0].set_title("C  course of learning")
+    axes[0].set_xlabel("")
+    return figure
+
+
+@_in_style
+def figure_2(fields: Fields, setup: Setup) -> Any:
+    """Components at random and the most globular ones, with the course of learning."""
+    from matplotlib import pyplot as plt
+
+    n, shape = len(fields.components), (setup.side, setup.side)
+    across = 20 if n >= N_RANDOM else 10
+    chosen = np.sort(np.random.default_rng(0).permutation(n)[:N_RANDOM])
+    globular = by_globularity(fields.summary)[: min(N_GLOBULAR, max(n // 5, 1))]
+    heights = [-(-len(one) // across) for one in (chosen, globular)]
+    wide = 10.0 if across == 20 else 7.0
+    figure = plt.figure(
+        figsize=(wide + 4.5, max(wide / across * (sum(heights) + 1.5) + 0.6, 4.5)), layout="constrained"
+    )
+    parts: Any = figure.subfigures(1, 2, width_ratios=(wide, 4.5))
+    left, right = parts
+    upper, lower = left.subplots(2, 1, height_ratios=heights)
+    plot_fields(fields.components, shape, upper, order=chosen, n_columns=across)
+    upper.set_title(
+        f"A  {len(chosen)} of {n} components, drawn at random" if len(chosen) < n else f"A  all {n} components"
+    )
+    plot_fields(fields.components, shape, lower, order=globular, n_columns=across)
+    lower.set_title(f"B  the {len(globular)} most globular ones")
+    axes = right.subplots(2, 1)
+    plot_course({"": (fields.sparseness, fields.noise)}, axes, marks=setup.cut)
+    axes[0].set_title("C  course of learning")
+    axes[0].set_xlabel("")
+    return figure

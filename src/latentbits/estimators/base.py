@@ -157,6 +157,16 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     # ---------------------------------------------------------------- use
 
+    @property
+    def real_valued(self) -> bool:
+        """Whether rows are real numbers, and what is said of them are densities; else they are bits."""
+        return False
+
+    @property
+    def takes_reals(self) -> bool:
+        """Whether X is taken as it is: with `binarize` a model of real numbers too is given bits."""
+        return self.real_valued and self.binarize is None
+
     def transform(self, X: Any) -> np.ndarray:
         """Posterior means of the latents of each row.
 
@@ -326,7 +336,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return dtype
 
     def _open(self, X: Any, *, reset: bool) -> Engine:
-        return open_rows(self, X, reset=reset, binarize=self.binarize)
+        return open_rows(self, X, reset=reset, binarize=self.binarize, real=self.takes_reals)
 
     def _fitted(self) -> Model:
         check_is_fitted(self, "params_")

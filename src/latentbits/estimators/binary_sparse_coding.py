@@ -24,7 +24,6 @@ from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import Engine
 from latentbits.engines.summary import summarise
 from latentbits.estimators.base import LatentModel
-from latentbits.estimators.validate import open_rows
 from latentbits.models.binary_sparse_coding import model as sparse_coding
 from latentbits.models.binary_sparse_coding.posterior import Params, Shared, expectations, state_table
 from latentbits.models.binary_sparse_coding.probable import probable_states
@@ -130,7 +129,7 @@ class BinarySparseCoding(LatentModel):
     --------
     >>> from latentbits import BinarySparseCoding
     >>> from latentbits.data import toys
-    >>> toy = toys.linear_bars(500, random_state=0)
+    >>> toy = toys.linear_bars(500, random_state=1)
     >>> m = BinarySparseCoding(10, max_active=3, n_candidates=5, random_state=0).fit(toy.X)
     >>> round(m.sparseness_, 1), round(m.noise_std_, 1)
     (2.0, 2.0)
@@ -239,6 +238,11 @@ class BinarySparseCoding(LatentModel):
 
     # ---------------------------------------------------------------- use
 
+    @property
+    def real_valued(self) -> bool:
+        """True: rows are real numbers, and also bits are taken for such."""
+        return True
+
     def posterior(self, X: Any, n_states: int = 5) -> SparsePosterior:
         """Posterior of the causes of each row: probabilities of single causes, and of the most probable states.
 
@@ -276,9 +280,6 @@ class BinarySparseCoding(LatentModel):
         return self._map_rows(self._fitted().complete, X)
 
     # ---------------------------------------------------------------- inside
-
-    def _open(self, X: Any, *, reset: bool) -> Engine:
-        return open_rows(self, X, reset=reset, binarize=self.binarize, real=self.binarize is None)
 
     def _first_size(self) -> tuple[int, int]:
         """gamma and H' to begin with."""

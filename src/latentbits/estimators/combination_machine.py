@@ -20,7 +20,6 @@ from latentbits.engines.fit import FitResult, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
 from latentbits.estimators.base import LatentModel
-from latentbits.estimators.validate import open_rows
 from latentbits.models.combination_machine import model as machines
 from latentbits.models.combination_machine.ascent import machine_of
 from latentbits.models.combination_machine.machine import UNITS, Params
@@ -382,11 +381,16 @@ class CombinationMachine(LatentModel):
         )
 
     @property
+    def real_valued(self) -> bool:
+        """Whether rows are real numbers: `kind`."""
+        return self.kind == "real"
+
+    @property
     def _sample_dtype(self) -> Any:
-        return np.float64 if self.kind == "real" else np.uint8
+        return np.float64 if self.real_valued else np.uint8
 
     def _open(self, X: Any, *, reset: bool) -> Engine:
-        engine = open_rows(self, X, reset=reset, binarize=self.binarize, real=self.kind == "real")
+        engine = super()._open(X, reset=reset)
         if reset and isinstance(engine, MemoryEngine):
             # batches and held-out rows are cut by row number: a table sorted by kind would make each of one kind
             engine = MemoryEngine(engine.table[np.random.default_rng(0).permutation(len(engine.table))])

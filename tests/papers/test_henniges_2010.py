@@ -32,7 +32,8 @@ def tiny(tmp_path_factory):
     said = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(henniges, "QUICK", TINY)
-        patch.setattr(henniges, "STARTS", (5.0,))  # every start is compiled anew
+        patch.setattr(henniges, "STARTS", (5.0,))
+        patch.delitem(bars.RECIPES, "default")  # it grows, and compiles every size
         patch.setattr(images, "load_dataset", lambda name: SimpleNamespace(X=stripes))
         results = henniges.reproduce(out, quick=True, say=said.append)
     return SimpleNamespace(results=results, out=out, said=said)
@@ -135,11 +136,11 @@ def test_every_finding_is_measured():
     """Keys of expected.json are those of the experiments."""
     recipe = {"least_cosine": [0.99] * 3, "sparseness": [2.0] * 3, "noise": [2.0] * 3, "seconds": [1.0] * 3}
     recipe = {name: henniges.ENOUGH // 3 * values + values for name, values in recipe.items()}
-    table = {one.key: {"recipes": {"paper": recipe, "default": recipe}} for one in henniges.Plan().settings}
+    table = {one.key: {"recipes": {"paper": recipe, "ours": recipe}} for one in henniges.Plan().settings}
     fit = {"n_globular": 9, "selectivity": 0.8, "localisation": 0.5, "sparseness": 7.0}
     patches = {"fits": {"700": fit, "200": fit}, "full_scale": True}
     measured = {**henniges._of_bars(table), **henniges._of_images(patches)}
     assert set(pages.expected(henniges.__package__)["relations"]) <= set(measured)
     few = {name: values[:3] for name, values in recipe.items()}
-    measured = henniges._of_bars({"1000_5": {"recipes": {"paper": few, "default": few}}})
+    measured = henniges._of_bars({"1000_5": {"recipes": {"paper": few, "ours": few}}})
     assert set(measured) == {"sparseness_1000_5", "noise_1000_5"}  # shares need many trials

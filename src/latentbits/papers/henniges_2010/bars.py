@@ -30,7 +30,12 @@ PAPER: dict[str, Any] = {
     "temperature": 1.0,
     "n_init": 1,
 }
-RECIPES: dict[str, dict[str, Any]] = {"paper": PAPER, "default": {}}
+# ours looks at the same states as the paper's, and so does comparable work; the default lets them grow
+RECIPES: dict[str, dict[str, Any]] = {
+    "paper": PAPER,
+    "ours": {name: PAPER[name] for name in ("max_active", "n_candidates")},
+    "default": {},
+}
 
 
 class Setting(NamedTuple):

@@ -12,7 +12,7 @@ from latentbits.papers.pages import findings, markdown
 
 __all__ = ["report"]
 
-NAMES = {"paper": "the paper's recipe", "default": "our default"}
+NAMES = {"paper": "the paper's recipe", "ours": "our defaults, with its gamma and H'", "default": "our defaults"}
 CAPTIONS = {
     "1": "Linear bars. A: rows. B: components after so many iterations, each on its own scale; red is plus, blue is "
     "minus. C: the number of active causes and the noise, from two starts; the truth is dashed.",
@@ -36,7 +36,7 @@ def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
         f"10 bars of 5 x 5 pixels, 2 active on average, noise 2. *All found*: every bar has a component of its own, "
         f"cosine above {SIMILAR:g}; in brackets the paper's share. pi H and sigma: mean and standard deviation of the "
         "trials in which all were found. *Of the rows drawn*: standard deviation of pi H about the number of bars that "
-        "are really active in a row of the set. Both recipes begin with the same pi H and learn from the same sets.",
+        "are really active in a row of the set. All recipes begin with the same pi H and learn from the same sets.",
         f"In figure 1 the rows drawn have {results['course']['drawn']:.2f} active bars on average.",
         *_images(results["images"], expected["images"]),
         "## Figures",

@@ -187,7 +187,8 @@ def test_samples_have_the_model_s_moments(case):
     """
     params = learn(case, MemoryEngine(case.table)).params
     if case.table.dtype != np.uint8:
-        mean, spread = params.pi * params.W.sum(0), np.sqrt(params.sigma**2 + (params.pi * params.W**2).sum(0))
+        W, pi = params.components, params.prior
+        mean, spread = pi * W.sum(0), np.sqrt(params.noise_std**2 + pi * (1 - pi) * (W**2).sum(0))
     else:
         every = np.array(list(pairs([0, 1], repeat=case.table.shape[1])), np.uint8)
         p = np.exp(log_likelihoods(case, params, every))

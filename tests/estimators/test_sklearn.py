@@ -13,7 +13,14 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from latentbits import BernoulliMixture, BernoulliProduct, ClippedGaussian, CombinationMachine, LatentTrait
+from latentbits import (
+    BernoulliMixture,
+    BernoulliProduct,
+    BinarySparseCoding,
+    ClippedGaussian,
+    CombinationMachine,
+    LatentTrait,
+)
 
 ESTIMATORS = [
     BernoulliProduct(binarize=0.5),
@@ -21,6 +28,7 @@ ESTIMATORS = [
     LatentTrait(binarize=0.5, weight_prior=3),
     ClippedGaussian(binarize=0.5, repair=True),
     CombinationMachine(2, learner="gradient", optimizer="momentum", max_iter=3, binarize=0.0),
+    BinarySparseCoding(2, max_active=1, n_candidates=1, max_iter=3, n_init=1),
 ]
 
 

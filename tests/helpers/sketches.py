@@ -1,7 +1,6 @@
 """Small models that put the `Model` record to the test before the five families are built.
 
-Each is the least that shows one hard case: a truncated posterior whose threshold comes from the pass before, a Gibbs
-chain per row with fresh samples at every pass, a partition function with an optimiser that takes steps back,
+Each is the least that shows one hard case: a Gibbs chain per row with fresh samples at every pass, a partition function with an optimiser that takes steps back,
 minibatches, and adaptive quadrature with one Newton step a pass.  They are written for clarity and live in the
 tests: nothing here is shipped.
 """
@@ -19,7 +18,7 @@ from jaxtyping import Array, Float
 
 from latentbits.core.model import LogLikelihood, Model, Stage
 from latentbits.core.special import log1mexp, log_cosh
-from latentbits.core.states import all_states, sparse_states
+from latentbits.core.states import all_states
 from latentbits.core.tree import sum_rows
 
 
@@ -30,126 +29,6 @@ class Point(eqx.Module):
 
 def _log_sum(x):
     return jax.nn.logsumexp(x, axis=-1)
-
-
-# ---------------------------------------------------------------- truncated: binary sparse coding
-# y = s W + noise, states with at most `max_active` causes; rows below an evidence threshold are left out of the M-step.
-# The threshold comes from a histogram of the pass before: the optimiser's state reaches the E-step through `shared`.
-
-
-class BSCParams(eqx.Module):
-    W: Float[Array, "causes columns"]
-    sigma: Float[Array, ""]
-    pi: Float[Array, ""]
-
-
-class BSCStats(eqx.Module):
-    n_rows: Float[Array, ""]
-    free_energy: Float[Array, "2"]
-    used: Float[Array, ""]
-    squares: Float[Array, ""]
-    s: Float[Array, " causes"]
-    ss: Float[Array, "causes causes"]
-    sy: Float[Array, "causes columns"]
-    histogram: Float[Array, " bins"]
-
-
-EDGES = np.linspace(-200.0, 0.0, 65)  # of the evidence, nats
-
-
-@cache
-def sparse_coding(n_causes=4, max_active=2, keep=0.9, cut=False):
-    states = sparse_states(n_causes, max_active)
-
-    def init(key, summary):
-        W = summary.mean + jnp.sqrt(summary.variance) * jax.random.normal(key, (n_causes, len(summary.mean)))
-        return BSCParams(W, jnp.sqrt(summary.variance.mean()), jnp.asarray(1.0 / n_causes))
-
-    def start(params):
-        return jnp.asarray(-jnp.inf)  # the threshold: at first every row is used
-
-    def prepare(params, state, progress):
-        threshold = jnp.asarray(-jnp.inf) if state is None else state
-        size = jnp.asarray(states.sum(1), params.W.dtype)
-        log_prior = size * jnp.log(params.pi) + (n_causes - size) * jnp.log1p(-params.pi)
-        return {"gram": params.W @ params.W.T, "log_prior": log_prior, "threshold": threshold}
-
-    def log_joint(params, shared, batch):
-        # never W s for a state: |y - s W|^2 = |y|^2 - 2 s.(W y) + s (W W') s
-        S = jnp.asarray(states, batch.values.dtype)
-        quadratic = jnp.einsum("kh,hg,kg->k", S, shared["gram"], S)
-        linear = (batch.values @ params.W.T) @ S.T
-        distance = jnp.sum(batch.values**2, 1, keepdims=True) - 2 * linear + quadratic
-        d = batch.values.shape[1]
-        return (
-            shared["log_prior"]
-            - distance / (2 * params.sigma**2)
-            - d * jnp.log(params.sigma)
-            - d / 2 * np.log(2 * np.pi)
-        )
-
-    def e_step(params, shared, batch, row_state):
-        joint = log_joint(params, shared, batch)
-        evidence = _log_sum(joint)
-        use = batch.weight * (evidence >= shared["threshold"])
-        q = jnp.exp(joint - evidence[:, None]) * use[:, None]
-        S = jnp.asarray(states, q.dtype)
-        qS = q @ S
-        place = jnp.clip(jnp.searchsorted(jnp.asarray(EDGES, q.dtype), evidence), 0, len(EDGES))
-        stats = BSCStats(
-            n_rows=batch.weight.sum(),
-            free_energy=sum_rows(batch.weight, evidence),
-            used=use.sum(),
-            squares=jnp.sum(use * jnp.sum(batch.values**2, 1)),
-            s=qS.sum(0),
-            ss=S.T @ (q.sum(0)[:, None] * S),
-            sy=qS.T @ batch.values,
-            histogram=jnp.zeros(len(EDGES) + 1, q.dtype).at[place].add(batch.weight),
-        )
-        return stats, None
-
-    def update(state, params, shared, stats, progress):
-        W = jnp.linalg.solve(stats.ss + 1e-9 * jnp.eye(n_causes), stats.sy)
-        residual = stats.squares - 2 * jnp.sum(W * stats.sy) + jnp.sum((W @ W.T) * stats.ss)
-        sigma = jnp.sqrt(residual / (stats.used * W.shape[1]))
-        pi = stats.s.sum() / (stats.used * n_causes)
-        above = jnp.cumsum(stats.histogram[::-1])[::-1] / stats.n_rows
-        threshold = jnp.asarray(EDGES)[jnp.clip(jnp.sum(above >= keep) - 1, 0, len(EDGES) - 1)]
-        return (threshold if cut else state), BSCParams(W, sigma, jnp.clip(pi, 1e-6, 1 - 1e-6))
-
-    def objective(params, shared, stats):
-        return stats.free_energy.sum()
-
-    def infer(params, shared, batch):
-        joint = log_joint(params, shared, batch)
-        S = jnp.asarray(states, joint.dtype)
-        return Point(jax.nn.softmax(joint) @ S, S[jnp.argmax(joint, 1)])
-
-    def sample(params, shared, keys):
-        def one(key):
-            a, b = jax.random.split(key)
-            s = jax.random.bernoulli(a, params.pi, (n_causes,)).astype(params.W.dtype)
-            return s @ params.W + params.sigma * jax.random.normal(b, params.W.shape[1:], params.W.dtype)
-
-        return jax.vmap(one)(keys)
-
-    return Model(
-        name="sparse coding sketch",
-        init=init,
-        prepare=prepare,
-        e_step=e_step,
-        update=update,
-        objective=objective,
-        log_likelihood=lambda p, s, b: LogLikelihood.exact(_log_sum(log_joint(p, s, b))),
-        infer=infer,
-        decode=lambda p, z: z @ p.W,
-        complete=lambda p, s, b: infer(p, s, b).mean @ p.W,
-        sample=sample,
-        row_floats=lambda n_columns: n_columns + 3 * len(states),
-        start=start,
-        watch=lambda p: {"sparseness": p.pi * n_causes, "noise": p.sigma},
-        stages=(Stage("EM", tol=-np.inf if cut else None),),
-    )
 
 
 # ---------------------------------------------------------------- sampled: one layer of noisy-OR causes

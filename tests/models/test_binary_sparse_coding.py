@@ -18,7 +18,7 @@ CASES = [(6, 3, 4, 0.0), (6, 3, 4, 0.3), (5, 5, 5, 0.0), (5, 5, 5, 0.3), (7, 1, 
 
 
 def params_of(theta):
-    return Params(*(jnp.asarray(x) for x in (theta.components, theta.noise_std, theta.prior, 0.0, np.nan)))
+    return Params(*(jnp.asarray(x) for x in (theta.components, theta.noise_std, theta.prior, 0.0, 0.0)))
 
 
 def batch_of(X):

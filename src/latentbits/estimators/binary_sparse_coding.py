@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from functools import cache
 from math import comb
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
+import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float, Key
 from sklearn.utils import check_random_state
@@ -369,7 +369,7 @@ class BinarySparseCoding(LatentModel):
             self._adopt(result)
             loss = self._loss(rows)
         in_use = 0.0 if self._size_in_use()[0] == self.n_causes else loss
-        self.params_ = dataclasses.replace(self.params_, truncation_loss=np.asarray(max(in_use, 0.0)))
+        self.params_ = eqx.tree_at(lambda p: p.truncation_loss, self.params_, np.asarray(max(in_use, 0.0)))
         self._expose()
 
     def _grown(self, engine: Engine, result: FitResult, key: Key[Array, ""]) -> FitResult:

@@ -193,7 +193,7 @@ def model(
             W = jnp.where(summary.sample_observed[drawn] > 0, summary.sample[drawn], summary.mean) + scale * noise
         sparseness = min(5.0, n_causes / 2) if init_sparseness is None else init_sparseness
         prior = jnp.clip(jnp.asarray(sparseness / n_causes), RAREST, 1 - RAREST)
-        return Params(W, rms, prior, jnp.asarray(0.0), jnp.asarray(jnp.nan))
+        return Params(W, rms, prior, jnp.asarray(0.0), jnp.asarray(0.0))
 
     def prepare(params: Params, state: State | None, progress: Progress | None) -> Shared:
         if progress is None or temperature == 1:
@@ -254,7 +254,7 @@ def model(
 
     def log_likelihood(params: Params, shared: Shared, batch: Batch) -> LogLikelihood:
         value = expectations(params, shared, batch, states_in_use).log_evidence
-        return LogLikelihood(value, jnp.zeros_like(value), jnp.nan_to_num(params.truncation_loss))
+        return LogLikelihood(value, jnp.zeros_like(value), params.truncation_loss)
 
     def complete(params: Params, shared: Shared, batch: Batch) -> Float[Array, "rows columns"]:
         return expectations(params, shared, batch, states_in_use).means.T @ params.components

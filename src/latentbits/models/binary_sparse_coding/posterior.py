@@ -37,7 +37,7 @@ class Params(eqx.Module):
     """W -> components, sigma -> noise_std, pi -> prior.
 
     And what is to be known of a fit: how often an unused cause was given a new start, and the estimated mean of what
-    states outside K_n would add to the log evidence of a row, in nats (NaN before it is estimated).
+    states outside K_n would add to the log evidence of a row, in nats (0 before it is estimated).
     """
 
     components: Float[Array, "causes columns"]
@@ -109,7 +109,7 @@ class Terms(eqx.Module):
 def state_table(n_candidates: int, max_active: int) -> States:
     """All states of at most `max_active` of `n_candidates` causes."""
     bits = sparse_states(n_candidates, max_active)
-    first, second = np.triu_indices(n_candidates, 1)
+    first, second = (i.astype(np.int32) for i in np.triu_indices(n_candidates, 1))
     return States(bits, np.concatenate([bits, bits[:, first] & bits[:, second]], 1), first, second)
 
 
@@ -214,10 +214,12 @@ def _observed_gram(
     states: States,
 ) -> Float[Array, "pairs rows"]:
     """G_ij of the candidates over the columns that each row shows."""
+    if not len(states.first):
+        return jnp.zeros((0, len(observed)), observed.dtype)
 
     def one(row: tuple[Int[Array, " candidates"], Float[Array, " columns"]]) -> Float[Array, " pairs"]:
         mine, seen = row
-        chosen = components[mine]
+        chosen = jnp.take(components, mine, axis=0, mode="clip")
         return ((chosen * seen) @ chosen.T)[states.first, states.second]
 
     return jax.lax.map(one, (candidates.T, observed), batch_size=BLOCK).T

@@ -85,7 +85,7 @@ def _unseen_products(
 
     def add(total: Array, block: tuple[Array, ...]) -> tuple[Array, None]:
         mine, joint, holes = block
-        products = (joint @ components[mine]) * holes[:, None, :]
+        products = (joint @ jnp.take(components, mine, axis=0, mode="clip")) * holes[:, None, :]
         return total.at[mine.reshape(-1)].add(products.reshape(-1, products.shape[-1])), None
 
     n = len(unseen)

@@ -47,7 +47,9 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
 
     Prints the log-likelihood in nats, its mean, and bits per row (the fewer the better) with the standard error over
     rows, which includes that of a log Z that was estimated.  Where the model holds a row impossible, these are infinite
-    (null in JSON), and the rows are counted.
+    (null in JSON), and the rows are counted.  Of a model of real numbers they are densities, which depend on the units,
+    and are printed in nats alone; where binary sparse coding sums over some of the states of a row, it is told by how
+    much that is too low.
     """
     import numpy as np
 
@@ -56,7 +58,8 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
     use_compile_cache()
     model, rows = to_apply(model_path, source, reading)
     known = model.log_likelihoods(rows.values)
-    nats, common = np.asarray(known.value, np.float64), float(np.max(known.common_error))
+    nats, loss = np.asarray(known.value, np.float64), float(getattr(model, "truncation_loss_", 0.0))
+    common = 0.0 if loss else float(np.max(known.common_error))  # a loss has a sign, and is no standard error
     if per_row is not None:
         _write(per_row, nats[:, None], ["log_likelihood"], rows.labels)
     n_impossible = int(np.sum(np.isneginf(nats)))  # under a clipped Gaussian without noise
@@ -73,6 +76,7 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
         "bits_per_row": -mean / math.log(2),
         "bits_per_row_error": error / math.log(2),
         "log_partition_error": common,
+        "truncation_loss": loss,
         "per_row": per_row,
     }
 
@@ -80,11 +84,15 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
         lines = [
             ["log-likelihood, nats", f"{result['log_likelihood']:.3f}", ""],
             ["nats per row", f"{mean:.4f}", "" if n_impossible else f"{error:.4f}"],
-            ["bits per row", f"{-mean / math.log(2):.4f}", "" if n_impossible else f"{error / math.log(2):.4f}"],
         ]
         if common:
             lines[0][-1] = f"{len(nats) * common:.3f}"
-            lines.append(["  of that by log Z", "", f"{common / math.log(2):.4f}"])
+            lines.append(["  of that by log Z", "", f"{common:.4f}"])
+        if loss:
+            lines.append(["  too low by about", f"{loss:.4f}", ""])
+        if not model.real_valued:
+            bits = "" if n_impossible else f"{error / math.log(2):.4f}"
+            lines.append(["bits per row", f"{-mean / math.log(2):.4f}", bits])
         if n_impossible:
             possible = nats[np.isfinite(nats)]
             lines.append(["rows of probability 0", f"{n_impossible} of {len(nats)}", ""])
@@ -103,7 +111,7 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
     "--scores",
     type=click.Choice(["eap", "map"]),
     default="eap",
-    help="Posterior means or modes; a combination machine's mode is its most probable state, of 0 and 1.",
+    help="Posterior means or modes; of units and causes that are on or off, the most probable state.",
 )
 @click.option("--errors", is_flag=True, help="Latent traits and clipped Gaussians: also the error of each score.")
 @reading_options
@@ -114,7 +122,8 @@ def transform(
     """Write the hidden causes of each row of DATA, as the model in file MODEL sees them.
 
     Of a mixture: the probability of each component.  Of a latent trait model: the scores.  Of a clipped Gaussian: the
-    posterior means of its Gaussian variables.  Of a combination machine: the probability that each unit is on.
+    posterior means of its Gaussian variables.  Of a combination machine and of binary sparse coding: the probability
+    that each unit or cause is on.
     """
     import numpy as np
 
@@ -127,10 +136,10 @@ def transform(
     if not names:
         raise DataError(f"{model_path} is a {type(model).__name__}, which has no hidden causes to write")
     if errors or scores != "eap":
-        is_machine = hasattr(model, "hidden_bias_")
-        if not hasattr(model, "components_") or (is_machine and errors):
+        on_or_off = hasattr(model, "hidden_bias_") or hasattr(model, "sparseness_")
+        if not hasattr(model, "components_") or (on_or_off and errors):
             raise DataError(
-                f"{'--errors is' if is_machine else '--scores and --errors are'} for latent traits and clipped "
+                f"{'--errors is' if on_or_off else '--scores and --errors are'} for latent traits and clipped "
                 f"Gaussians, but {model_path} is a {type(model).__name__}"
             )
         with told_warnings(rows.names):
@@ -162,20 +171,28 @@ def _scores(model: Any, values: Any, method: str) -> tuple[Any, Any]:
 @model_argument
 @data_argument
 @output_option
+@click.option("--denoise", is_flag=True, help="Binary sparse coding: all cells as expected without noise.")
 @reading_options
 @common_options
-def complete(model_path: str, source: str, reading: Reading, output: str, as_json: bool) -> None:
-    """Write DATA with each missing cell filled in by P(bit = 1 | the observed bits of its row)."""
+def complete(model_path: str, source: str, reading: Reading, output: str, denoise: bool, as_json: bool) -> None:
+    """Write DATA with each missing cell filled in by P(bit = 1 | the observed bits of its row).
+
+    Of a model of real numbers: by the expected value.
+    """
     import numpy as np
 
     from latentbits.cli.cache import use_compile_cache
+    from latentbits.core.errors import DataError
 
     use_compile_cache()
     model, rows = to_apply(model_path, source, reading)
     stored = rows.values.data if hasattr(rows.values, "tocsr") else rows.values
     n_missing = int(np.isnan(stored).sum()) if stored.dtype.kind == "f" else 0
-    filled = model.complete(rows.values)
-    say(f"filled in {n_missing} cells" if n_missing else "nothing is missing: the rows stay as they are")
+    if denoise and not hasattr(model, "denoise"):
+        raise DataError(f"--denoise is for binary sparse coding, but {model_path} is a {type(model).__name__}")
+    filled = model.denoise(rows.values) if denoise else model.complete(rows.values)
+    kept = "" if denoise else ": the rows stay as they are"
+    say(f"filled in {n_missing} cells" if n_missing else f"nothing is missing{kept}")
     _write(output, filled, rows.names, rows.labels)
     give({"output": output, "n_rows": len(filled), "n_filled": n_missing}, as_json)
 
@@ -192,9 +209,9 @@ def sample(model_path: str, n_rows: int, seed: int, output: str, as_json: bool) 
 
     use_compile_cache()
     model, names = load_model(model_path)
-    bits = model.sample(n_rows, random_state=seed)
-    _write(output, bits, names)
-    give({"output": output, "n_rows": len(bits), "n_columns": bits.shape[1], "seed": seed}, as_json)
+    drawn = model.sample(n_rows, random_state=seed)
+    _write(output, drawn, names)
+    give({"output": output, "n_rows": len(drawn), "n_columns": drawn.shape[1], "seed": seed}, as_json)
 
 
 def _write(path: str, values: Any, names: Any, labels: Any = None) -> None:

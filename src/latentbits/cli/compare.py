@@ -90,6 +90,11 @@ def named_models(text: str | None, n_rows: int, seed: int, restarts: int, binari
     chosen: dict[str, Any] = default_models(n_rows) if text is None else {}
     for word in [] if text is None else text.split(","):
         family, _, size = word.strip().partition(":")
+        if family == "binary-sparse-coding":
+            raise ValueError(
+                f"--models: {word.strip()!r} is a model of real numbers, whose densities cannot be compared with "
+                "probabilities of bits; `latentbits fit` and `score` take it"
+            )
         known = family in FAMILIES and not (family == "product" and size)
         found = family == "clipped-gaussian" and size in ("parallel", "positive")
         if not known or (size and not found and not (size.isdecimal() and int(size) > 0)):

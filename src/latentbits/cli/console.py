@@ -30,6 +30,9 @@ AS_OPTIONS = {
     "n_hidden": "--components",
     "learner=": "--learner ",
     "n_epochs": "--epochs",
+    "n_causes": "--components",
+    "max_active": "--max-active",
+    "n_candidates": "--candidates",
     "n_init": "--restarts",
 }
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from latentbits.cli import correlations, units
+from latentbits.cli import causes, correlations, units
 from latentbits.cli.console import common_options, give, say, told_warnings
 from latentbits.cli.inputs import Reading, Rows, fit_named, load_rows, reading_options
 from latentbits.cli.items import describe, show_items, write_items
@@ -46,21 +46,26 @@ OWN_OPTIONS: dict[str, tuple[str, ...]] = {
         "items",
     ),
     "combination-machine": ("components", "kind", "learner", "epochs", "no_input_bias", "items"),
+    "binary-sparse-coding": ("components", "max_active", "candidates", "init", "init_sparseness", "items"),
 }
+STARTS = {"mixture": ("random", "split"), "binary-sparse-coding": ("random", "mean", "data")}
 WORDS = ("parallel", "positive")  # for a number of components, of a clipped Gaussian alone
 
 
 class Size(click.ParamType):
     """A number from 1, or a word for how to find one."""
 
-    name = f"N|{'|'.join(WORDS)}"
+    def __init__(self, *words: str) -> None:
+        self.words = words
+        self.name = "|".join(("N", *words))
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
         text = str(value)
-        if text in WORDS:
+        if text in self.words:
             return text
         if not (text.isdecimal() and int(text) > 0):
-            self.fail(f"{text!r} is neither a number from 1 nor one of {' and '.join(WORDS)}.", param, ctx)
+            named = f"one of {' and '.join(self.words)}" if len(self.words) > 1 else self.words[0]
+            self.fail(f"{text!r} is neither a number from 1 nor {named}.", param, ctx)
         return int(text)
 
 
@@ -70,14 +75,20 @@ class Size(click.ParamType):
 @click.option(
     "-k",
     "--components",
-    type=Size(),
+    type=Size(*WORDS),
     metavar="N|parallel|positive",
-    help="Components of a mixture, latent dimensions, or hidden units.  [default: 8; latent-trait and "
-    "clipped-gaussian: 2]  "
+    help="Components of a mixture, latent dimensions, hidden units, or causes.  [default: 8; latent-trait and "
+    "clipped-gaussian: 2; binary-sparse-coding: 10]  "
     "Clipped Gaussian: parallel takes those that are larger than chance would make them, positive all that it can.",
 )
 @click.option("--smoothing", type=click.FloatRange(0), default=1.0, help="Rows' worth of prior; 0: maximum likelihood.")
-@click.option("--init", type=click.Choice(["random", "split"]), default="random", help="Mixture: how to start.")
+@click.option(
+    "--init",
+    type=click.Choice(list(dict.fromkeys(start for starts in STARTS.values() for start in starts))),
+    default="random",
+    help="How to start.  Mixture: random or split.  Binary sparse coding: random, the mean of the rows plus noise, or "
+    "rows of the data.",
+)
 @click.option(
     "--method",
     type=click.Choice(["auto", "variational", "quadrature", "monte_carlo"]),
@@ -98,8 +109,8 @@ class Size(click.ParamType):
 @click.option(
     "--items",
     type=click.Path(dir_okay=False),
-    help="Latent trait, clipped Gaussian and combination machine: write the table of items (thresholds or biases, "
-    "weights) to this file.",
+    help="Latent trait, clipped Gaussian, combination machine and binary sparse coding: write the table of items "
+    "(thresholds or biases, weights or components) to this file.",
 )
 @click.option(
     "--correlations",
@@ -148,8 +159,36 @@ class Size(click.ParamType):
     "--epochs", type=click.IntRange(1), help="Combination machine: passes in batches of rows.  [default: 100]"
 )
 @click.option("--no-input-bias", is_flag=True, help="Combination machine: no biases of the columns, as in the paper.")
-@click.option("--restarts", type=click.IntRange(1), default=1, help="Fit so many times and keep the best.")
-@click.option("--max-iter", type=click.IntRange(0), help="Most iterations.  [default: 1000; combination-machine: 2000]")
+@click.option(
+    "--max-active",
+    type=Size("auto"),
+    metavar="N|auto",
+    default="auto",
+    help="Binary sparse coding: most causes that are on together in a row; auto grows it while that pays.",
+)
+@click.option(
+    "--candidates",
+    type=Size("auto"),
+    metavar="N|auto",
+    default="auto",
+    help="Binary sparse coding: causes of a row that are looked at together; the more, the slower.",
+)
+@click.option(
+    "--init-sparseness",
+    type=click.FloatRange(0, min_open=True),
+    metavar="N",
+    help="Binary sparse coding: causes that are on in a row, to start with.  [default: 5, or half of all]",
+)
+@click.option(
+    "--restarts",
+    type=click.IntRange(1),
+    help="Fit so many times and keep the best.  [default: 1; binary-sparse-coding: 2]",
+)
+@click.option(
+    "--max-iter",
+    type=click.IntRange(0),
+    help="Most iterations.  [default: 1000; combination-machine: 2000; binary-sparse-coding: 60, always gone through]",
+)
 @click.option("--max-time", type=click.FloatRange(0, min_open=True), help="Most seconds, all restarts together.")
 @click.option(
     "--tol",
@@ -177,7 +216,7 @@ def fit(
     model: str,
     output: str,
     seed: int,
-    restarts: int,
+    restarts: int | None,
     max_iter: int | None,
     max_time: float | None,
     tol: float | None,
@@ -190,7 +229,8 @@ def fit(
 
     Of a latent trait model it prints the items with their discriminations and difficulties, and AIC and BIC; of a
     clipped Gaussian the spectrum of the correlations, and how many pairs were corrected or cannot be told; of a
-    combination machine log Z with its error, nats per row, and the units with the columns that they act on most.
+    combination machine log Z with its error, nats per row, and the units with the columns that they act on most; of
+    binary sparse coding, which takes real numbers, sparseness, noise, and the causes with what they add to the columns.
 
     Ctrl-C ends the fit, keeps the best model so far, and exits with 130.
     """
@@ -204,17 +244,17 @@ def fit(
     rows = load_rows(source, reading)
     use_compile_cache()
     estimator, what = _estimator(model, own)
+    given = {"n_init": restarts, "max_iter": max_iter, "tol": tol}  # else the estimator's own, which differ
     estimator.set_params(
-        n_init=restarts,
         max_time=max_time,
         random_state=seed,
         binarize=binarize,
         dtype=dtype,
         verbose=1,
-        **({} if max_iter is None else {"max_iter": max_iter}),
-        **({} if tol is None else {"tol": tol}),
+        **{name: value for name, value in given.items() if value is not None},
     )
-    say(f"fitting {what}" + (f", best of {restarts} restarts" if restarts > 1 else ""))
+    tries = estimator.n_init
+    say(f"fitting {what}" + (f", best of {tries} restarts" if tries > 1 else ""))
     began = time.perf_counter()
     with told_warnings(rows.names):
         fit_named(estimator, rows)
@@ -247,6 +287,11 @@ def fit(
         if own["items"] is not None:
             write_items(units.weights_of(estimator, rows), own["items"])
         give({**result, **asdict(machine)}, as_json, lambda: units.show(machine, estimator, rows))
+    elif model == "binary-sparse-coding":
+        code = causes.describe(estimator, rows)
+        if own["items"] is not None:
+            write_items(causes.components_of(estimator, rows), own["items"])
+        give({**result, **asdict(code)}, as_json, lambda: causes.show(code, estimator, rows))
     else:
         give(result, as_json)
     if estimator.stop_reason_ == "interrupted":
@@ -263,6 +308,9 @@ def _refuse_foreign(context: click.Context, model: str) -> None:
     size = context.params["components"]
     if size in WORDS and model != "clipped-gaussian":
         raise click.UsageError(f"--components {size} is for --model clipped-gaussian; {model} needs a number.")
+    start, starts = context.params["init"], STARTS.get(model)
+    if starts is not None and start not in starts:
+        raise click.UsageError(f"--init {start} is not for --model {model}, which has {', '.join(starts)}.")
 
 
 def _told(estimator: Any, n_rows: int, seconds: float) -> float | None:
@@ -272,9 +320,11 @@ def _told(estimator: Any, n_rows: int, seconds: float) -> float | None:
         say(f"counted and diagonalised in {seconds:.1f} s")
         say(f"{k} component{'s' if k > 1 else ''}; left over of a correlation, root mean square: {rest:.4f}")
         return None
-    # the history of a combination machine is first of other objectives, and at the end of the likelihood of all rows
-    objective = float(estimator.history_[-1] if hasattr(estimator, "hidden_bias_") else max(estimator.history_))
-    state = "converged" if estimator.converged_ else "stopped"
+    # the history of a combination machine is first of other objectives, and at the end of the likelihood of all rows;
+    # that of binary sparse coding first of heated posteriors
+    is_last = hasattr(estimator, "hidden_bias_") or hasattr(estimator, "sparseness_")
+    objective = float(estimator.history_[-1] if is_last else max(estimator.history_))
+    state = {"converged": "converged", "completed": "done"}.get(estimator.stop_reason_, "stopped")
     say(f"{state} after {estimator.n_iter_} iterations and {seconds:.1f} s")
     say(f"objective: {objective:.6g} nats, {objective / n_rows:.6g} per row")
     return objective
@@ -307,6 +357,18 @@ def _estimator(model: str, own: Mapping[str, Any]) -> tuple[Any, str]:
             m, kind=own["kind"], learner=own["learner"], n_epochs=own["epochs"], input_bias=bias
         )
         return machine, f"a combination machine of {m} unit{'s' if m > 1 else ''}"
+    if model == "binary-sparse-coding":
+        from latentbits.estimators.binary_sparse_coding import BinarySparseCoding
+
+        h = own["components"] or 10
+        code = BinarySparseCoding(
+            h,
+            max_active=own["max_active"],
+            n_candidates=own["candidates"],
+            init=own["init"],
+            init_sparseness=own["init_sparseness"],
+        )
+        return code, f"binary sparse coding with {h} cause{'s' if h > 1 else ''}"
     if model == "clipped-gaussian":
         from latentbits.estimators.clipped_gaussian import ClippedGaussian
 

@@ -180,17 +180,12 @@ def fit_named(estimator: Any, rows: Rows) -> Any:
     """Fit, with the names of the columns kept as if they had come in a frame."""
     import numpy as np
 
-    if not _is_real(estimator):
+    if not estimator.takes_reals:
         check_bits(rows, estimator.binarize)
     estimator.fit(rows.values)
     if rows.names is not None:
         estimator.feature_names_in_ = np.array(rows.names, dtype=object)
     return estimator
-
-
-def _is_real(estimator: Any) -> bool:
-    """Whether a model is one of real numbers; all others are of bits."""
-    return getattr(estimator, "kind", "binary") == "real"
 
 
 @contextmanager
@@ -262,6 +257,6 @@ def to_apply(model_path: str, source: str, reading: Reading) -> tuple[Any, Rows]
     """A model, and the table that it is to be applied to, checked against it."""
     model, names = load_model(model_path)
     rows = align(load_rows(source, reading), model.n_features_in_, names)
-    if not _is_real(model):
+    if not model.takes_reals:
         check_bits(rows, model.binarize)
     return model, rows

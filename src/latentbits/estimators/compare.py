@@ -195,6 +195,12 @@ def compare(
         X = np.asarray(X)
     values = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite="allow-nan", ensure_min_samples=2)
     named = _named(models, values.shape[0], random_state, verbose)
+    for name, m in named.items():
+        if getattr(m, "real_valued", False):
+            raise ValueError(
+                f"models: {name} is a model of real numbers, whose densities cannot be compared with probabilities of "
+                "bits; compare such models by their score on rows held out"
+            )
     for threshold in {getattr(m, "binarize", None) for m in named.values()}:
         encode_bits(values, binarize=threshold)  # what is no bit is named by its row in X, not in a split of it
     X = X if hasattr(X, "columns") else values  # frames keep their names

@@ -1,8 +1,8 @@
 """Small models that put the `Model` record to the test before the five families are built.
 
-Each is the least that shows one hard case: a Gibbs chain per row with fresh samples at every pass, a partition function with an optimiser that takes steps back,
-minibatches, and adaptive quadrature with one Newton step a pass.  They are written for clarity and live in the
-tests: nothing here is shipped.
+Each is the least that shows one hard case: a Gibbs chain per row with fresh samples at every pass, a partition function
+with an optimiser that takes steps back, minibatches, and adaptive quadrature with one Newton step a pass.  They are
+written for clarity and live in the tests: nothing here is shipped.
 """
 
 from __future__ import annotations

@@ -7,12 +7,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import sparse_coding_twin as twin
+from scipy.optimize import linear_sum_assignment
+from scipy.stats import binom
 
 from latentbits.core import tree
 from latentbits.core.batch import make_batch
 from latentbits.core.model import Progress
-from latentbits.models.binary_sparse_coding import posterior
+from latentbits.data import toys
+from latentbits.engines.chunks import layout_for
+from latentbits.engines.fit import fit, seed_key
+from latentbits.engines.memory import MemoryEngine
+from latentbits.engines.summary import summarise
+from latentbits.models.binary_sparse_coding import posterior, selection
 from latentbits.models.binary_sparse_coding.model import Params, model
+from latentbits.models.binary_sparse_coding.probable import probable_states
 
 CASES = [(6, 3, 4, 0.0), (6, 3, 4, 0.3), (5, 5, 5, 0.0), (5, 5, 5, 0.3), (7, 1, 3, 0.2), (5, 2, 2, 0.0)]
 
@@ -61,3 +69,121 @@ def test_expectations_evidence_and_update_are_those_of_the_twin(n_causes, max_ac
     np.testing.assert_allclose(learned.components, expected.components, atol=1e-8)
     np.testing.assert_allclose(learned.noise_std, expected.noise_std, rtol=1e-9)
     np.testing.assert_allclose(learned.prior, expected.prior, rtol=1e-10)
+
+
+@pytest.mark.parametrize(("n_causes", "max_active", "n_candidates"), [(5, 2, 3), (4, 4, 4), (4, 1, 1)])
+def test_probable_states_are_the_twin_s_in_their_order(n_causes, max_active, n_candidates):
+    theta = twin.some_theta(n_causes, 6, seed=4, noise_std=3.0, active=2.0)
+    X, _ = twin.draw(theta, 20, seed=5, missing=0.2)
+    with tree.double():
+        params = params_of(theta)
+        states = posterior.state_table(n_candidates, max_active)
+        shared = model(n_causes, max_active, n_candidates).prepare(params, None, None)
+        found = jax.jit(lambda p, s, b: probable_states(p, s, b, states, 4))(params, shared, batch_of(X))
+    for row, states, probabilities in zip(
+        twin.infer_all(X, theta, max_active, n_candidates), np.asarray(found.states), np.asarray(found.probabilities)
+    ):
+        order = np.argsort(-row.probability)[:4]
+        np.testing.assert_allclose(probabilities, row.probability[order], atol=1e-12)
+        np.testing.assert_array_equal(states, row.states[order])
+
+
+@pytest.mark.parametrize(("n", "k", "active"), [(10, 3, 2.0), (700, 8, 7.5), (700, 8, 120.0), (4, 4, 1.0), (6, 1, 5.9)])
+def test_the_correction_and_the_share_of_rows_are_binomial(n, k, active):
+    pi = active / n
+    with tree.double():
+        share = selection.share_within(jnp.asarray(pi), n, k)
+        factor = selection.correction(jnp.asarray(pi), n, k)
+    assert float(share) == pytest.approx(binom.cdf(k, n, pi), rel=1e-9)
+    # E[number on | at most k], which A pi / B turns into pi
+    log_p = binom.logpmf(np.arange(k + 1), n, pi)
+    mean = np.arange(k + 1) @ np.exp(log_p - np.logaddexp.reduce(log_p))
+    assert float(factor) * mean == pytest.approx(pi, rel=1e-9)
+
+
+def test_the_threshold_keeps_the_share_that_was_asked_for():
+    rng = np.random.default_rng(0)
+    evidence = -900 - 40 * rng.gamma(1.0, size=5000)  # skewed, as evidence is; e^-900 is 0
+    with tree.double():
+        args = jnp.asarray(evidence.mean()), jnp.asarray(12 * evidence.std())
+        counts = selection.histogram(jnp.asarray(evidence), jnp.ones(5000), *args)
+        for share in (0.2, 0.66, 0.95):
+            kept = np.mean(evidence >= float(selection.threshold_of(counts, *args, jnp.asarray(share))))
+            assert kept == pytest.approx(share, abs=0.005)
+        assert float(selection.threshold_of(counts, *args, jnp.asarray(1.0))) == -np.inf
+
+
+def test_a_component_of_norm_zero_is_nobody_s_candidate():
+    with tree.double():
+        theta = twin.some_theta(5, 6, seed=1)
+        params = params_of(theta._replace(components=theta.components * np.array([1, 1, 0, 1, 1])[:, None]))
+        shared = model(5, 2, 3).prepare(params, None, None)
+        rows = -jnp.abs(params.components).sum(0)[None] * jnp.ones((4, 1))  # matches nothing well
+        found = posterior.expectations(params, shared, batch_of(np.asarray(rows)), posterior.state_table(3, 2))
+    assert 2 not in np.asarray(found.candidates)
+
+
+BARS = model(10, 3, 5, init_scale=2.0, init_sparseness=5.0, parameter_noise=0.05)
+
+
+def recovered(params, toy):
+    """The least cosine between the bars and the components that go with them."""
+    W = params.components / np.linalg.norm(params.components, axis=1)[:, None]
+    cosine = W @ (toy.components / np.linalg.norm(toy.components, axis=1)[:, None]).T
+    return cosine[linear_sum_assignment(-cosine)].min()
+
+
+def learn(m, toy, **options):
+    return fit(m, MemoryEngine(toy.X), seed_key(1), **options).params
+
+
+def test_bars_noise_and_sparseness_are_found():
+    toy = toys.linear_bars(1000, random_state=1)
+    found = learn(BARS, toy)
+    assert recovered(found, toy) > 0.99
+    assert float(found.prior) * 10 == pytest.approx(toy.causes.sum(1).mean(), abs=0.06)
+    assert float(found.noise_std) == pytest.approx(2, abs=0.1)
+    assert float(found.reseeded) == 0
+
+
+def test_ranking_in_a_pass_of_its_own_learns_the_same():
+    toy = toys.linear_bars(1000, random_state=1)
+    exact = model(10, 3, 5, init_scale=2.0, init_sparseness=5.0, parameter_noise=0.0, ranking="exact")
+    one = learn(exact, toy)
+    two = learn(model(10, 3, 5, init_scale=2.0, init_sparseness=5.0, parameter_noise=0.0), toy)
+    # a few rows more or less, so the same within a standard error: sigma / sqrt(N pi), and 0.04 of pi H
+    np.testing.assert_allclose(one.components, two.components, atol=0.15)
+    assert float(one.prior) * 10 == pytest.approx(float(two.prior) * 10, abs=0.04)
+    assert float(one.noise_std) == pytest.approx(float(two.noise_std), abs=0.03)
+
+
+def test_a_cause_that_no_row_uses_gets_a_new_start():
+    toy = toys.linear_bars(1000, random_state=1)
+    W = toy.components + np.random.default_rng(0).normal(size=toy.components.shape)
+    W[3] = 1e3  # far from every row
+    with tree.double():
+        start = params_of(twin.Theta(W, 2.5, 0.2))
+    found = learn(BARS, toy, params=start)
+    assert float(found.reseeded) >= 1
+    assert recovered(found, toy) > 0.99
+
+
+def test_equal_components_part():
+    toy = toys.linear_bars(1000, random_state=1)
+    same = model(10, 3, 5, init="mean", init_scale=0.0, init_sparseness=5.0)
+    with tree.double():
+        summary = summarise(MemoryEngine(toy.X), layout_for(100, np.dtype(np.float64)))
+        assert np.ptp(np.asarray(same.init(seed_key(0), summary).components), axis=0).max() == 0
+    found = learn(same, toy)
+    apart = np.linalg.norm(found.components[:, None] - found.components[None], axis=2) + 99 * np.eye(10)
+    assert apart.min() > 1
+
+
+def test_more_causes_than_gamma_do_not_end_in_no_rows():
+    """With pi H above gamma the paper's N_cut goes to 0; here a share of the rows is always learned from."""
+    toy = toys.linear_bars(500, active=6.0, random_state=2)
+    crowded = model(10, 2, 4, init_sparseness=9.5, cut=(0, 0), n_iter=20)
+    result = fit(crowded, MemoryEngine(toy.X), seed_key(0))
+    assert np.isfinite(result.objective)
+    assert all(np.isfinite(x).all() for x in jax.tree.leaves(result.params))
+    assert float(result.params.noise_std) > 0.1

@@ -1,0 +1,138 @@
+"""`BinarySparseCoding` as its users meet it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sparse_coding_twin as twin
+
+import latentbits
+from latentbits import BinarySparseCoding
+from latentbits.data import toys
+
+
+@pytest.fixture(scope="module")
+def toy():
+    return toys.linear_bars(600, random_state=5)
+
+
+@pytest.fixture(scope="module")
+def fitted(toy):
+    return BinarySparseCoding(10, max_active=3, n_candidates=5, keep_components=True, random_state=0).fit(toy.X)
+
+
+def bars_of(m, toy):
+    """The cause of each bar, and the cosine between the two."""
+    scale = np.linalg.norm(m.components_, axis=1)[:, None], np.linalg.norm(toy.components, axis=1)[:, None]
+    cosine = (m.components_ / scale[0]) @ (toy.components / scale[1]).T
+    return cosine.argmax(0), cosine.max(0)
+
+
+def test_the_default_recipe_finds_bars_noise_and_sparseness(fitted, toy):
+    cause, cosine = bars_of(fitted, toy)
+    assert len(set(cause)) == 10
+    assert cosine.min() > 0.99
+    assert fitted.sparseness_ == pytest.approx(toy.causes.sum(1).mean(), abs=0.1)
+    assert fitted.noise_std_ == pytest.approx(2, abs=0.1)
+    assert fitted.prior_ * 10 == pytest.approx(fitted.sparseness_)
+    assert fitted.stop_reason_ == "completed"
+
+
+def test_the_history_of_all_three_ends_in_the_fit(fitted):
+    assert len(fitted.history_) == len(fitted.sparseness_history_) == len(fitted.components_history_) == 61
+    assert fitted.sparseness_history_[0] == 5
+    assert fitted.sparseness_history_[-1] == pytest.approx(fitted.sparseness_)
+    assert fitted.noise_history_[-1] == pytest.approx(fitted.noise_std_)
+    np.testing.assert_allclose(fitted.components_history_[-1], fitted.components_)
+
+
+def test_the_answers_of_a_small_model_are_exact(fitted, toy):
+    """With ten causes all 1024 states are summed, whatever was learned with."""
+    theta = twin.Theta(fitted.components_, fitted.noise_std_, fitted.prior_)
+    X = toy.X[:12].copy()
+    X[::2, ::3] = np.nan
+    rows = twin.infer_all(X, theta, None, None)
+    np.testing.assert_allclose(fitted.score_samples(X), [r.log_evidence for r in rows], rtol=1e-5)
+    np.testing.assert_allclose(fitted.transform(X), [r.mean for r in rows], atol=1e-3)
+    found = fitted.posterior(X, n_states=3)
+    np.testing.assert_array_equal(found.mode, [r.states[r.probability.argmax()] for r in rows])
+    np.testing.assert_array_equal(found.states[:, 0], found.mode)
+    np.testing.assert_allclose(found.probabilities, [np.sort(r.probability)[:-4:-1] for r in rows], atol=1e-3)
+    assert fitted.truncation_loss_ == 0
+    assert fitted.log_likelihood(X, return_error=True)[1] < 0.01
+    np.testing.assert_allclose(fitted.denoise(X), [r.mean @ theta.components for r in rows], atol=1e-2)
+
+
+def test_missing_pixels_are_filled_in_and_noise_is_taken_out(fitted, toy):
+    clean = toy.causes @ toy.components
+    X = np.where(np.random.default_rng(0).random(toy.X.shape) < 0.3, np.nan, toy.X)
+    hole = np.isnan(X)
+    filled = fitted.complete(X)
+    np.testing.assert_array_equal(filled[~hole], toy.X[~hole].astype(np.float32))
+    assert np.sqrt(np.mean((filled - clean)[hole] ** 2)) < 1
+    assert np.sqrt(np.mean((fitted.denoise(toy.X) - clean) ** 2)) < 0.5
+    np.testing.assert_allclose(fitted.inverse_transform(toy.causes), toy.causes @ fitted.components_, atol=1e-4)
+
+
+def test_learning_with_holes(toy):
+    X = np.where(np.random.default_rng(1).random(toy.X.shape) < 0.25, np.nan, toy.X)
+    m = BinarySparseCoding(10, max_active=3, n_candidates=5, random_state=0).fit(X)
+    cause, cosine = bars_of(m, toy)
+    assert len(set(cause)) == 10
+    assert cosine.min() > 0.98
+    assert m.sparseness_ == pytest.approx(toy.causes.sum(1).mean(), abs=0.15)
+    assert m.noise_std_ == pytest.approx(2, abs=0.15)
+
+
+def test_a_file_keeps_everything_but_the_components_on_the_way(fitted, toy, tmp_path):
+    fitted.save(tmp_path / "m.safetensors")
+    again = latentbits.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(again.transform(toy.X), fitted.transform(toy.X))
+    np.testing.assert_array_equal(again.sparseness_history_, fitted.sparseness_history_)
+    assert (again.max_active_, again.n_candidates_) == (3, 5)
+
+
+def test_samples_are_real_rows_of_the_model(fitted):
+    rows = fitted.sample(4000, random_state=0)
+    assert rows.dtype == np.float64
+    on, W = fitted.prior_, fitted.components_
+    spread = np.sqrt(fitted.noise_std_**2 + on * (1 - on) * (W**2).sum(0))
+    assert np.all(np.abs(rows.mean(0) - on * W.sum(0)) < 5 * spread / np.sqrt(4000))
+    assert rows.std(0) == pytest.approx(spread, rel=0.1)
+
+
+def test_auto_grows_until_little_is_lost():
+    toy = toys.linear_bars(400, size=3, active=2.5, random_state=0)
+    m = BinarySparseCoding(6, random_state=0).fit(toy.X)
+    assert (m.max_active_, m.n_candidates_) == (6, 6)  # by way of (5, 6)
+    small = BinarySparseCoding(6, random_state=0, truncation_tol=1e6).fit(toy.X)
+    assert (small.max_active_, small.n_candidates_) == (3, 5)
+    assert m.n_iter_ == 60 + 20 + 20
+    assert m.score(toy.X) >= small.score(toy.X) - 0.01
+
+
+def test_with_many_causes_the_likelihood_is_a_bound_and_its_loss_is_told():
+    theta = twin.some_theta(13, 6, seed=0, noise_std=2.0, active=4.0)
+    X, _ = twin.draw(theta, 150, seed=1)
+    m = BinarySparseCoding(13, max_active=2, n_candidates=4, max_iter=3, n_init=1, random_state=0).fit(X)
+    learned = twin.Theta(m.components_, m.noise_std_, m.prior_)
+    bound = m.score_samples(X)
+    exact = np.array([r.log_evidence for r in twin.infer_all(X[:5], learned, None, None)])
+    assert np.all(bound[:5] <= exact + 1e-3)
+    assert m.truncation_loss_ > 0
+    assert m.log_likelihood(X, return_error=True)[1] >= m.truncation_loss_ * len(X)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_active": 4, "n_candidates": 3}, "must not be larger than n_candidates"),
+        ({"n_candidates": 11}, "must not be larger than n_causes"),
+        ({"cut": (5, 2)}, "0 <= first <= last"),
+        ({"temperature": 0.5}, "temperature"),
+        ({"n_causes": 0}, "n_causes"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(options, message, toy):
+    with pytest.raises(ValueError, match=message):
+        BinarySparseCoding(**{"n_causes": 10, **options}).fit(toy.X)

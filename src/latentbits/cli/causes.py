@@ -70,14 +70,14 @@ def show(found: Found, model: Any, rows: Rows) -> None:
 
     loss = f"too low by about {found.truncation_loss:.2g}" if found.truncation_loss else "exact"
     lines = [
-        ["causes on in a row, pi H", f"{found.sparseness:.3f}", f"of {found.n_causes}"],
-        ["noise, sigma", f"{found.noise_std:.4g}", "standard deviation"],
-        ["learned with at most", str(found.max_active), f"of {found.n_candidates} candidates on"],
-        ["nats per row (density)", f"{found.nats_per_row:.4f}", loss],
+        ["causes on in a row, pi H", f"{found.sparseness:.3f} of {found.n_causes}"],
+        ["noise, sigma", f"{found.noise_std:.4g}"],
+        ["learned with at most", f"{found.max_active} of {found.n_candidates} candidates on"],
+        ["nats per row (density)", f"{found.nats_per_row:.4f} ({loss})"],
     ]
     if found.reseeded:
-        lines.append(["new starts of unused causes", str(found.reseeded), ""])
-    print_table(["", "value", ""], lines)
+        lines.append(["new starts of unused causes", str(found.reseeded)])
+    print_table(["", "value"], lines, left=2)
     order = np.argsort(-np.array(found.shares), kind="stable")[:MOST_SHOWN]
     telling = telling_weights(model.components_, MOST_NAMES)
     names = rows.all_names

@@ -39,10 +39,11 @@ RECIPES: dict[str, dict[str, Any]] = {
 
 
 class Setting(NamedTuple):
-    """Rows, and the number of active causes that learning begins with (pi H)."""
+    """Rows, the number of active causes that learning begins with (pi H), and the recipes."""
 
     n_rows: int
     start: float
+    recipes: tuple[str, ...] = ("paper", "ours")
 
     @property
     def key(self) -> str:
@@ -89,7 +90,7 @@ def data_of(setting: Setting, trial: int) -> Bars:
     return linear_bars(setting.n_rows, size=SIZE, random_state=np.random.default_rng([trial, setting.n_rows]))
 
 
-def reliability(setting: Setting, n_trials: int, recipes: Sequence[str], say: Say) -> dict[str, Any]:
+def reliability(setting: Setting, n_trials: int, say: Say) -> dict[str, Any]:
     """The same new sets of rows for all recipes, trial by trial.
 
     Returns
@@ -99,7 +100,7 @@ def reliability(setting: Setting, n_trials: int, recipes: Sequence[str], say: Sa
         active in a row of each set on average.
     """
     lists: dict[str, dict[str, list[float]]] = {
-        name: {key: [] for key in ("least_cosine", "sparseness", "noise", "seconds")} for name in recipes
+        name: {key: [] for key in ("least_cosine", "sparseness", "noise", "seconds")} for name in setting.recipes
     }
     drawn: list[float] = []
     for trial in range(n_trials):
@@ -114,7 +115,7 @@ def reliability(setting: Setting, n_trials: int, recipes: Sequence[str], say: Sa
             found["least_cosine"].append(least_cosine(model.components_, toy.components))
             found["sparseness"].append(float(model.sparseness_))
             found["noise"].append(float(model.noise_std_))
-    return {**setting._asdict(), "n_trials": n_trials, "drawn": drawn, "recipes": lists}
+    return {"n_rows": setting.n_rows, "start": setting.start, "drawn": drawn, "recipes": lists}
 
 
 def is_recovered(found: Mapping[str, Sequence[float]]) -> np.ndarray:

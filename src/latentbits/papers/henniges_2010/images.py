@@ -19,7 +19,8 @@ from latentbits.report.field_summaries import FieldSummary, by_globularity, summ
 __all__ = ["FULL", "QUICK", "SMALL", "Fields", "Setup", "load_images", "run"]
 
 Say = Callable[[str], None]
-GLOBULAR = 0.5  # from which a field is counted as globular
+# a field that is whole and more globular than this looks round; most wavelets have 0.01
+GLOBULAR, LOCALISED, INSIDE = 0.1, 0.5, 1.5
 
 
 class Setup(NamedTuple):
@@ -125,6 +126,12 @@ def learn(X: np.ndarray, n_causes: int, setup: Setup) -> BinarySparseCoding:
         return model.fit(X)
 
 
+def count_globular(summary: FieldSummary) -> int:
+    """Fields without a preferred orientation; not those that the border cuts or that fill the patch."""
+    whole = (summary.localisation >= LOCALISED) & (summary.margin >= INSIDE)
+    return int(np.sum(whole & (summary.globularity > GLOBULAR)))
+
+
 def _numbers(fields: Fields) -> dict[str, Any]:
     summary = fields.summary
     return {
@@ -132,7 +139,7 @@ def _numbers(fields: Fields) -> dict[str, Any]:
         "noise": float(fields.noise[-1]),
         "sparseness_history": fields.sparseness.tolist(),
         "noise_history": fields.noise.tolist(),
-        "n_globular": int(np.sum(summary.globularity > GLOBULAR)),
+        "n_globular": count_globular(summary),
         "globularity": summary.globularity[by_globularity(summary)].tolist(),
         "localisation": float(np.nanmean(summary.localisation)),
         "envelope": float(np.nanmedian(np.sqrt(summary.length * summary.width))),

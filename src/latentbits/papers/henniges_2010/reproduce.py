@@ -36,7 +36,12 @@ class Plan(NamedTuple):
     """
 
     n_rows: int = 500
-    settings: tuple[Setting, ...] = (Setting(1000, 5.0), Setting(2000, 3.0), Setting(2000, 1.0), Setting(4000, 5.0))
+    settings: tuple[Setting, ...] = (
+        Setting(1000, 5.0, tuple(bars.RECIPES)),
+        Setting(2000, 3.0),
+        Setting(2000, 1.0),
+        Setting(4000, 5.0),
+    )
     n_trials: int = 300
     patches: images.Setup | None = None
 
@@ -83,7 +88,7 @@ def reproduce(
     notes: list[str] = []
     pictures = images.load_images(natural, notes)
     course, files = _figure_1(plan, out, say)
-    table = {one.key: bars.reliability(one, plan.n_trials, tuple(bars.RECIPES), say) for one in plan.settings}
+    table = {one.key: bars.reliability(one, plan.n_trials, say) for one in plan.settings}
     patches = None
     if pictures is not None:
         patches, drawn = _images(pictures, _scale(plan.patches, full_scale, notes), out, say)

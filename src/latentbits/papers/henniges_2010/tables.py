@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from latentbits.papers.henniges_2010.bars import SIMILAR, is_recovered
+from latentbits.papers.henniges_2010.images import GLOBULAR
 from latentbits.papers.pages import findings, markdown
 
 __all__ = ["report"]
@@ -115,7 +116,8 @@ def _images(found: Mapping[str, Any] | None, paper: Mapping[str, Any]) -> list[s
         f"{found['n_candidates']} candidates active, {found['max_iter']} iterations"
         + ("." if found["full_scale"] else "; the paper has 200 000 patches of 26 x 26 pixels and 700 causes."),
         markdown(columns, rows),
-        "*sigma*: in units of the patches' standard deviation. *Globular*: fields with a globularity above 0.5. "
+        "*sigma*: in units of the patches' standard deviation. *Globular*: fields of a globularity above "
+        f"{GLOBULAR:g} that the border does not cut. "
         "*Selectivity* (median): 0 for a spot, near 1 for a wavelet with several stripes. *Near the centre* (mean): "
         "share of a field's energy in the disc about its centre that has a quarter of the patch's area. *Envelope* "
         "(median): standard deviation in pixels. *Begun anew*: unused causes that were given a new start. In brackets "

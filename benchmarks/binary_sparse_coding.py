@@ -204,7 +204,8 @@ def latentbits_(Y: np.ndarray, start: Start, size: Size, iterations: int) -> tup
     from latentbits.models.binary_sparse_coding.model import Params, model
 
     record = model(size.causes, size.most, size.candidates, n_iter=iterations, cut=None, parameter_noise=0.0)
-    params = Params(start.W, np.asarray(start.sigma), np.asarray(start.pi), np.asarray(0.0))
+    nothing = np.asarray(0.0)
+    params = Params(start.W, np.asarray(start.sigma), np.asarray(start.pi), reseeded=nothing, truncation_loss=nothing)
     found = fit(record, MemoryEngine(Y), seed_key(0), params=params, limits=Limits(iterations, -np.inf))
     # the first passes compile; the last stage only evaluates
     seconds = np.diff([one.seconds for one in found.history if one.stage == record.stages[0].name])[2:]

@@ -74,6 +74,7 @@ PAGES = (
     "item-response",
     "tetrachoric",
     "combination-machine",
+    "sparse-coding",
     "data",
     "cli",
     "design",

@@ -20,6 +20,7 @@ NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
         "docs/item-response.md",
         "docs/tetrachoric.md",
         "docs/combination-machine.md",
+        "docs/sparse-coding.md",
     ],
 )
 def test_blocks_run(page, python_blocks, printed, tmp_path, monkeypatch, capsys):

@@ -58,7 +58,8 @@ class BinarySparseCoding(LatentModel):
 
     A row is y = s W + noise, where each of the causes s is on with probability pi.  Components W, noise and sparseness
     pi H are learned together, by EM over the states that are probable for a row: those with at most `max_active` of its
-    `n_candidates` best matching causes, and all with one.  There is no constant: centre columns that have one.
+    `n_candidates` best matching causes, and all with one.  There is no constant: subtract from each column what it is
+    where no cause is on (its median, if most rows are; not its mean, which contains the causes).
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ not, in noise. Patterns, noise, and how many are there on average are learned to
 
 # %%
 # The paper's test: ten bars on a grid of 5 x 5 pixels, five bright (red) and five dark (blue).
-# An image has two of them on average; where they cross, they add up.
+# An image has two of them on average; where they cross, they add up. Twenty of 500 images:
 
 import numpy as np
 
@@ -18,14 +18,15 @@ from latentbits.report.fields import plot_course, plot_fields
 
 toy = linear_bars(500, random_state=1)
 ax = plot_fields(toy.X[:20], (5, 5), n_columns=10, common=True, colours="signed")
-ax.set_title("twenty of 500 images")
 
 # %%
 # Learning starts from random components and five causes in an image. It looks at states of at
 # most three of the five causes that match an image best. After a third of the iterations, images
-# that seem to have more than three begin to be left out.
+# that seem to have more than three begin to be left out. The components along the way, each
+# on a scale of its own:
 
-m = BinarySparseCoding(10, max_active=3, n_candidates=5, keep_components=True, random_state=0).fit(toy.X)
+m = BinarySparseCoding(10, max_active=3, n_candidates=5, keep_components=True, random_state=0)
+m.fit(toy.X)
 passes = [0, 5, 10, 20, 40, 60]
 ax = plot_fields(
     m.components_history_[passes].reshape(-1, 25),
@@ -34,7 +35,6 @@ ax = plot_fields(
     row_labels=[f"iteration {n}" for n in passes],
     colours="signed",
 )
-ax.set_title("components along the way, each on a scale of its own")
 
 # %%
 # Sparseness and noise find their values with them. Dashed: how the images were made. Thin: where

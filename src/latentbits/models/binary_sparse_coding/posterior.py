@@ -7,15 +7,13 @@ A state's log-probability is a quadratic form in its bits.  With G = W W', a = W
     base(y) = H log(1 - pi) - D/2 log(2 pi sigma^2) - p |y|^2 / 2,
 
 so s W is never formed: the energies of all states of all rows of a chunk are one product of a constant table of states
-with the linear and pair terms of each row's candidates, and the expectations (3) are one product back.  Arrays are
-(something, rows): reductions over causes and states then run along whole vectors of rows.
+with the linear and pair terms of each row's candidates, and the expectations (3) are one product back.
 
 Missing entries leave the likelihood: a, |y|^2 and G are then sums over what the row shows, and G is the row's own.
 """
 
 from __future__ import annotations
 
-import math
 from functools import cache
 from typing import NamedTuple
 
@@ -23,12 +21,26 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from latentbits.core.batch import Batch
 from latentbits.core.states import sparse_states
+from latentbits.models.binary_sparse_coding import kernels
+from latentbits.models.binary_sparse_coding.candidates import linear_terms, select
 
-__all__ = ["Expectations", "Params", "Shared", "States", "candidate_pairs", "expectations", "state_table", "terms"]
+__all__ = [
+    "ON_CPU",
+    "Expectations",
+    "Params",
+    "Shared",
+    "States",
+    "Way",
+    "candidate_pairs",
+    "expectations",
+    "pair_numbers",
+    "state_table",
+    "terms",
+]
 
 BLOCK = 64  # rows whose candidates' components are gathered at a time, where pixels are missing
 
@@ -85,24 +97,50 @@ class States(NamedTuple):
     second: np.ndarray
 
 
+class Way(NamedTuple):
+    """How a device goes about it; results are the same but for rounding.
+
+    Attributes
+    ----------
+    axis
+        Along which causes, candidates and states lie; rows lie along the other.  On a CPU it is 0: reductions then run
+        along whole vectors of rows.  On a GPU it is 1: the threads that reduce a row read what lies side by side.
+    precision
+        Of the product W y; None is full precision.
+    cuda
+        Whether the kernels of `kernels.py` are used.
+    """
+
+    axis: int = 0
+    precision: jax.lax.DotAlgorithmPreset | None = None
+    cuda: bool = False
+
+
+ON_CPU = Way()
+
+
 class Expectations(eqx.Module):
-    """Expectations (3) over the truncated posterior of each row."""
+    """Expectations (3) over the truncated posterior of each row, along the axis of a `Way`."""
 
     log_evidence: Float[Array, " rows"]
-    means: Float[Array, "causes rows"]
-    candidates: Int[Array, "candidates rows"]
-    pairs: Float[Array, "pairs rows"]
+    means: Float[Array, "_ _"]
+    candidates: Int[Array, "_ _"]
+    pairs: Float[Array, "_ _"]
 
 
 class Terms(eqx.Module):
-    """The quadratic form of each row: its linear terms, and the pair terms of its candidates."""
+    """The quadratic form of each row: its linear terms, and the pair terms of its candidates.
+
+    The states of one active cause that is no candidate add e^top total.
+    """
 
     base: Float[Array, " rows"]
-    linear: Float[Array, "causes rows"]
-    outside: Bool[Array, "causes rows"]  # the causes that are no candidates
-    candidates: Int[Array, "candidates rows"]
-    chosen: Float[Array, "candidates rows"]  # the linear terms of the candidates
-    pairs: Float[Array, "pairs rows"]
+    linear: Float[Array, "_ _"]
+    candidates: Int[Array, "_ _"]
+    chosen: Float[Array, "_ _"]  # the linear terms of the candidates
+    pairs: Float[Array, "_ _"]
+    top: Float[Array, "_ _"]
+    total: Float[Array, "_ _"]
 
 
 @cache
@@ -113,113 +151,101 @@ def state_table(n_candidates: int, max_active: int) -> States:
     return States(bits, np.concatenate([bits, bits[:, first] & bits[:, second]], 1), first, second)
 
 
-def terms(params: Params, shared: Shared, batch: Batch, states: States) -> Terms:
+def terms(params: Params, shared: Shared, batch: Batch, states: States, way: Way = ON_CPU) -> Terms:
     """The quadratic form whose exponential is p(s, y), with the candidates of eq. (5)."""
-    rows, p = batch.values, shared.precision
-    match = params.components @ rows.T
+    rows, axis = batch.values, way.axis
+    match = _times(params.components, rows if axis else rows.T, way)
     if batch.observed is None:
-        norms = shared.norms[:, None]
+        norms = jnp.expand_dims(shared.norms, 1 - axis)
         n_observed = jnp.asarray(rows.shape[1], rows.dtype)
     else:
-        norms = jnp.square(params.components) @ batch.observed.T
+        norms = _times(jnp.square(params.components), batch.observed if axis else batch.observed.T, Way(axis))
         n_observed = batch.observed.sum(1)
-    base = shared.constant - n_observed * shared.column - 0.5 * p * jnp.sum(jnp.square(rows), 1)
-    linear = p * (match - 0.5 * norms) + shared.logit
-    n_candidates = states.bits.shape[1]
-    if n_candidates == len(match):
-        candidates = jnp.broadcast_to(jnp.arange(n_candidates)[:, None], match.shape)
-        outside, chosen = jnp.zeros(match.shape, bool), linear
+    base = shared.constant - n_observed * shared.column - 0.5 * shared.precision * jnp.sum(jnp.square(rows), 1)
+    slope, offset = shared.coldness * shared.precision, shared.coldness * shared.logit
+    linear = linear_terms(match, norms, slope, offset)
+    n_candidates, n_causes = states.bits.shape[1], len(params.components)
+    if n_candidates == n_causes:
+        candidates = jnp.broadcast_to(jnp.expand_dims(jnp.arange(n_causes), 1 - axis), match.shape)
+        chosen, total = linear, jnp.zeros_like(jnp.expand_dims(base, axis))
+        top = total - jnp.inf
     else:
-        # a component of norm 0 matches nothing: 0 / 0 would make it everybody's first candidate
-        score = jnp.where(norms > 0, match * jax.lax.rsqrt(jnp.where(norms > 0, norms, 1)), -jnp.inf)
-        candidates, outside = _highest(score, n_candidates)
-        chosen = jnp.take_along_axis(linear, candidates, axis=0)
+        if way.cuda:
+            found = kernels.select(match, norms, slope, offset, n_candidates)
+        else:
+            found = select(match, norms, slope, offset, n_candidates, axis)
+        candidates, top, total = found.candidates, found.top, found.total
+        chosen = jnp.take_along_axis(linear, candidates, axis)
     if batch.observed is None:
-        flat = candidates[states.first] * len(match) + candidates[states.second]
-        pairs = -p * shared.gram.reshape(-1)[flat]
+        gram = shared.gram.reshape(-1)[pair_numbers(candidates, n_causes, states, axis)]
     else:
-        pairs = -p * _observed_gram(params.components, candidates, batch.observed, states)
-    cold = shared.coldness
-    return Terms(base, cold * linear, outside, candidates, cold * chosen, cold * pairs)
+        gram = _observed_gram(params.components, candidates if axis else candidates.T, batch.observed, states)
+        gram = gram if axis else gram.T
+    return Terms(base, linear, candidates, chosen, -slope * gram, top, total)
 
 
-def _highest(score: Float[Array, "causes rows"], k: int) -> tuple[Int[Array, "k rows"], Bool[Array, "causes rows"]]:
-    """The k causes of highest score of each row, and which are not among them.
-
-    Scores become integers of the same order, with the cause's number in their lowest bits, so that a maximum brings its
-    place along.  The highest k are among the k groups of causes with the highest maxima, so that most are looked at but
-    once.  Scores that agree in all but the lowest bits count as equal, which is as good: (5) is only a guess.
-    """
-    n = len(score)
-    low = (1 << (n - 1).bit_length()) - 1
-    key = (_in_order(score) & ~low) | (low - jnp.arange(n)[:, None])
-    size = max(math.isqrt(n // k), 1)
-    n_groups = -(-n // size)
-    if n_groups > k:
-        least = jnp.iinfo(key.dtype).min
-        groups = jnp.pad(key, ((0, n_groups * size - n), (0, 0)), constant_values=least).reshape(n_groups, size, -1)
-        leaders = _descending(jnp.max(groups, axis=1), k)
-        few = jnp.take_along_axis(groups, ((low - (leaders & low)) // size)[:, None, :], axis=0)
-        found = _descending(few.reshape(k * size, -1), k)
-    else:
-        found = _descending(key, k)
-    return (low - (found & low)).astype(jnp.int32), key < found[-1]
+def pair_numbers(candidates: Int[Array, "_ _"], n_causes: int, states: States, axis: int) -> Int[Array, "_ _"]:
+    """The place of each pair of candidates in a matrix of all causes, which is read row by row."""
+    return jnp.take(candidates, states.first, axis) * n_causes + jnp.take(candidates, states.second, axis)
 
 
-def _in_order(x: Float[Array, "causes rows"]) -> Int[Array, "causes rows"]:
-    """Integers with the bits of x, in the order of x."""
-    integer = jnp.int64 if x.dtype == jnp.float64 else jnp.int32
-    bits = jax.lax.bitcast_convert_type(x, integer)
-    return jnp.where(bits < 0, bits ^ jnp.iinfo(integer).max, bits)
-
-
-def _descending(key: Int[Array, "some rows"], k: int) -> Int[Array, "k rows"]:
-    """The k largest of different numbers in each column."""
-    found = [jnp.max(key, axis=0)]
-    for _ in range(k - 1):
-        found.append(jnp.max(jnp.where(key < found[-1], key, jnp.iinfo(key.dtype).min), axis=0))
-    return jnp.stack(found)
-
-
-def expectations(params: Params, shared: Shared, batch: Batch, states: States) -> Expectations:
+def expectations(params: Params, shared: Shared, batch: Batch, states: States, way: Way = ON_CPU) -> Expectations:
     """Truncated expectations of s and of pairs of candidates, and log sum_{s in K_n} p(s, y)."""
-    t = terms(params, shared, batch, states)
-    features = jnp.asarray(states.features, t.base.dtype)
-    energy = features @ jnp.concatenate([t.chosen, t.pairs])  # (states, rows)
-    lone = jnp.where(t.outside, t.linear, -jnp.inf)  # states of one active cause that is no candidate
-    top = jnp.maximum(jnp.max(energy, 0), jnp.max(lone, 0))
-    weight = jnp.exp(energy - top)
-    total = jnp.sum(weight, 0) + jnp.sum(jnp.exp(lone - top), 0)
-    moments = (features.T @ weight) / total
-    means = jnp.exp(lone - top) / total
-    number = jnp.arange(len(means))[:, None]
-    for cause, mean in zip(t.candidates, moments, strict=False):  # the first moments are those of single candidates
+    t, axis = terms(params, shared, batch, states, way), way.axis
+    form = jnp.concatenate([t.chosen, t.pairs], axis)
+    n_candidates, n_features = states.bits.shape[1], states.features.shape[1]
+    if way.cuda and n_features < kernels.WIDEST:
+        top, sums = kernels.sum_states(states.features, form)
+    else:
+        top, sums = _sum_states(states.features, form, way)
+    highest = jnp.maximum(top, t.top)
+    single, pairs, total = jnp.split(sums * jnp.exp(top - highest), [n_candidates, n_features], axis)
+    total = total + t.total * jnp.exp(t.top - highest)
+    means = jnp.exp(t.linear - highest) / total
+    number = jnp.expand_dims(jnp.arange(len(params.components)), 1 - axis)
+    for cause, mean in zip(*(jnp.split(x, n_candidates, axis) for x in (t.candidates, single / total)), strict=True):
         means = jnp.where(number == cause, mean, means)
-    log_evidence = t.base + (top + jnp.log(total)) / shared.coldness
-    return Expectations(log_evidence, means, t.candidates, moments[states.bits.shape[1] :])
+    log_evidence = t.base + jnp.squeeze(highest + jnp.log(total), axis) / shared.coldness
+    return Expectations(log_evidence, means, t.candidates, pairs / total)
 
 
-def candidate_pairs(pairs: Float[Array, "pairs rows"], states: States) -> Float[Array, "rows candidates candidates"]:
+def _sum_states(
+    features: np.ndarray, form: Float[Array, "_ _"], way: Way
+) -> tuple[Float[Array, "_ _"], Float[Array, "_ _"]]:
+    """Highest energy, and sum of the features f and of 1 over states, with weights e^(energy - highest)."""
+    table = jnp.asarray(features, form.dtype)
+    energy = _times(table, form, Way(way.axis))
+    top = jnp.max(energy, way.axis, keepdims=True)
+    counted = jnp.concatenate([table, jnp.ones_like(table[:, :1])], 1)
+    return top, _times(counted.T, jnp.exp(energy - top), Way(way.axis))
+
+
+def _times(table: Float[Array, "m k"], x: Float[Array, "_ _"], way: Way) -> Float[Array, "_ _"]:
+    """The product of a table with each row of x."""
+    left, right = (x, table.T) if way.axis else (table, x)
+    return jnp.matmul(left, right, precision=way.precision)
+
+
+def candidate_pairs(pairs: Float[Array, "rows pairs"], states: States) -> Float[Array, "rows candidates candidates"]:
     """<s_i s_j> of the candidates of each row as a symmetric matrix with 0 on its diagonal."""
     n = states.bits.shape[1]
-    square = jnp.zeros((n, n, pairs.shape[1]), pairs.dtype)
-    square = square.at[states.first, states.second].set(pairs).at[states.second, states.first].set(pairs)
-    return jnp.moveaxis(square, 2, 0)
+    square = jnp.zeros((len(pairs), n, n), pairs.dtype)
+    return square.at[:, states.first, states.second].set(pairs).at[:, states.second, states.first].set(pairs)
 
 
 def _observed_gram(
     components: Float[Array, "causes columns"],
-    candidates: Int[Array, "candidates rows"],
+    candidates: Int[Array, "rows candidates"],
     observed: Float[Array, "rows columns"],
     states: States,
-) -> Float[Array, "pairs rows"]:
+) -> Float[Array, "rows pairs"]:
     """G_ij of the candidates over the columns that each row shows."""
     if not len(states.first):
-        return jnp.zeros((0, len(observed)), observed.dtype)
+        return jnp.zeros((len(observed), 0), observed.dtype)
 
     def one(row: tuple[Int[Array, " candidates"], Float[Array, " columns"]]) -> Float[Array, " pairs"]:
         mine, seen = row
         chosen = jnp.take(components, mine, axis=0, mode="clip")
         return ((chosen * seen) @ chosen.T)[states.first, states.second]
 
-    return jax.lax.map(one, (candidates.T, observed), batch_size=BLOCK).T
+    return jax.lax.map(one, (candidates, observed), batch_size=BLOCK)

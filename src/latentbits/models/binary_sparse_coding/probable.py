@@ -25,7 +25,8 @@ def probable_states(params: Params, shared: Shared, batch: Batch, states: States
     t = terms(params, shared, batch, states)
     features = jnp.asarray(states.features, t.base.dtype)
     energy = features @ jnp.concatenate([t.chosen, t.pairs])
-    everything = jnp.concatenate([energy, jnp.where(t.outside, t.linear, -jnp.inf)]).T
+    lone = jnp.put_along_axis(t.linear, t.candidates, -jnp.inf, axis=0, inplace=False)
+    everything = jnp.concatenate([energy, lone]).T
     n_states, n_causes = len(features), len(t.linear)
     # candidates are in both parts, with -inf in the second: there are so many states in all
     n = min(n, n_states + n_causes - states.bits.shape[1])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,18 +12,31 @@ from jaxtyping import Array, Float, Int
 
 from latentbits.core.batch import Batch
 from latentbits.core.tree import sum_rows
+from latentbits.models.binary_sparse_coding import kernels
 from latentbits.models.binary_sparse_coding.posterior import (
     BLOCK,
+    ON_CPU,
     Params,
     Shared,
     States,
+    Way,
     candidate_pairs,
     expectations,
+    pair_numbers,
 )
 from latentbits.models.binary_sparse_coding.renewal import residuals
 from latentbits.models.binary_sparse_coding.selection import histogram
 
 __all__ = ["Stats", "e_step"]
+
+
+# of W y in float32 on a GPU: as it is, as the sum of three products of bfloat16 (17 bits), with factors of 11 bits
+PRECISIONS = {
+    "highest": None,
+    "high": jax.lax.DotAlgorithmPreset.BF16_BF16_F32_X3,
+    "tf32": jax.lax.DotAlgorithmPreset.TF32_TF32_F32,
+}
+GROUPS = 16
 
 
 class Stats(eqx.Module):
@@ -40,19 +56,36 @@ class Stats(eqx.Module):
     residuals: Float[Array, "drawn columns"]  # of a few rows, for causes that are not used
 
 
-def e_step(states: States, params: Params, shared: Shared, batch: Batch) -> Stats:
-    found = expectations(params, shared, batch, states)
+def e_step(states: States, params: Params, shared: Shared, batch: Batch, precision: str = "highest") -> Stats:
+    """The sums over the rows of a chunk; `precision` is of W y where a GPU computes in float32."""
+    on_cpu = partial(_sums, states, ON_CPU)
+    if jax.default_backend() == "cpu":  # there is nothing to choose from, and no other way to trace
+        return on_cpu(params, shared, batch)
+    single = batch.values.dtype == jnp.float32
+    way = Way(1, PRECISIONS[precision] if single else None, single and kernels.usable())
+    return jax.lax.platform_dependent(params, shared, batch, cpu=on_cpu, default=partial(_sums, states, way))
+
+
+def _sums(states: States, way: Way, params: Params, shared: Shared, batch: Batch) -> Stats:
+    found = expectations(params, shared, batch, states, way)
+    n_causes, axis = len(params.components), way.axis
     use = batch.weight * (found.log_evidence >= shared.threshold)
-    means, pairs = found.means * use, found.pairs * use
-    sy = means @ batch.values
+    each = jnp.expand_dims(use, axis)
+    means, pairs = found.means * each, found.pairs * each
+    by_cause = means.T if axis else means
+    if way.cuda:
+        sy, s = _products(means, batch.values)
+    else:
+        sy, s = by_cause @ batch.values, by_cause.sum(1)
     squares = jnp.sum(jnp.square(batch.values), 1)
     guessed = missing = jnp.zeros((), use.dtype)
     if batch.observed is not None:
         unseen = 1 - batch.observed
-        products = _unseen_products(params.components, found.candidates, means, pairs, unseen, states)
+        by_row = (found.candidates, pairs) if axis else (found.candidates.T, pairs.T)
+        products = _unseen_products(params.components, by_cause, *by_row, unseen, states)
         sy, guessed, missing = sy + products, jnp.sum(params.components * products), use @ unseen.sum(1)
-    flat = found.candidates[states.first] * len(means) + found.candidates[states.second]
-    ss = jnp.zeros(len(means) ** 2, use.dtype).at[flat.reshape(-1)].add(pairs.reshape(-1))
+    place = pair_numbers(found.candidates, n_causes, states, axis)
+    ss = jnp.zeros(n_causes**2, use.dtype).at[place.reshape(-1)].add(pairs.reshape(-1))
     return Stats(
         n_rows=batch.weight.sum(),
         free_energy=sum_rows(batch.weight, found.log_evidence),
@@ -62,18 +95,43 @@ def e_step(states: States, params: Params, shared: Shared, batch: Batch) -> Stat
         squares=sum_rows(use, squares),
         guessed=guessed,
         missing=missing,
-        s=means.sum(1),
-        ss=ss.reshape(len(means), -1),
+        s=s,
+        ss=ss.reshape(n_causes, -1),
         sy=sy,
-        residuals=residuals(shared.drawn, params.components, found.means, batch),
+        residuals=residuals(shared.drawn, params.components, found.means.T if axis else found.means, batch),
     )
+
+
+def _products(
+    means: Float[Array, "rows causes"], values: Float[Array, "rows columns"]
+) -> tuple[Float[Array, "causes columns"], Float[Array, " causes"]]:
+    """sum_n <s> y' and sum_n <s>, on tensor cores.
+
+    Factors are split in two bfloat16, that is to 16 bits: what is rounded off has either sign and averages out.  But
+    tensor cores round sums towards zero, and so rows are summed in groups.  A column of ones brings sum_n <s> along.
+    """
+    n_rows, n_columns = values.shape
+    n_groups = math.gcd(n_rows, GROUPS)
+    ones = jnp.ones((n_rows, 8 - 2 * n_columns % 8), jnp.bfloat16)
+    halves = jnp.concatenate([*_halves(means)], 1), jnp.concatenate([*_halves(values), ones], 1)
+    left, right = (x.reshape(n_groups, -1, x.shape[1]) for x in jax.lax.optimization_barrier(halves))
+    dims = (((1,), (1,)), ((0,), (0,)))
+    products = jax.lax.dot_general(left, right, dims, jax.lax.Precision.DEFAULT, jnp.float32).sum(0)
+    upper, lower = jnp.split(products, 2)
+    both = upper + lower
+    return both[:, :n_columns] + both[:, n_columns : 2 * n_columns], both[:, 2 * n_columns]
+
+
+def _halves(x: Float[Array, "rows columns"]) -> tuple[Array, Array]:
+    upper = jax.lax.reduce_precision(x, 8, 7)  # a conversion there and back would be taken for nothing
+    return upper.astype(jnp.bfloat16), (x - upper).astype(jnp.bfloat16)
 
 
 def _unseen_products(
     components: Float[Array, "causes columns"],
-    candidates: Int[Array, "candidates rows"],
     means: Float[Array, "causes rows"],
-    pairs: Float[Array, "pairs rows"],
+    candidates: Int[Array, "rows candidates"],
+    pairs: Float[Array, "rows pairs"],
     unseen: Float[Array, "rows columns"],
     states: States,
 ) -> Float[Array, "causes columns"]:
@@ -93,6 +151,6 @@ def _unseen_products(
     pad = -n % size
     blocks = [
         jnp.pad(x, [(0, pad)] + [(0, 0)] * (x.ndim - 1)).reshape(-1, size, *x.shape[1:])
-        for x in (candidates.T, together, unseen)
+        for x in (candidates, together, unseen)
     ]
     return jax.lax.scan(add, alone, tuple(blocks))[0]

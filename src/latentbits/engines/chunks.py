@@ -18,7 +18,7 @@ from latentbits.core.batch import MISSING
 __all__ = ["Chunk", "Layout", "layout_for", "rechunk"]
 
 # Few shapes, few compilations: small tables are padded to a multiple of this, if the budget allows, and larger ones to
-# one of a sixteenth of the next power of two, which wastes little.
+# one of a 64th of the next power of two, which wastes little.
 SMALLEST = 256
 FEWEST, LARGEST = 8, 2**18  # rows of a chunk, whatever the budget
 CPU_BUDGET = 2**24  # bytes; on a CPU a chunk should stay in the cache
@@ -39,7 +39,7 @@ class Layout(NamedTuple):
         """Rows of a padded chunk and of an update block; `n_rows` where the whole table is known to be small."""
         rows = self.rows_per_chunk
         if n_rows is not None and n_rows < rows:
-            step = max(SMALLEST, (1 << (n_rows - 1).bit_length()) // 16)
+            step = max(SMALLEST, (1 << (n_rows - 1).bit_length()) // 64)
             rows = min(rows, -(-n_rows // step) * step)
         block = self.rows_per_update
         if block is not None:

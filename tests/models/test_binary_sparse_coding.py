@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -187,3 +188,23 @@ def test_more_causes_than_gamma_do_not_end_in_no_rows():
     assert np.isfinite(result.objective)
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(result.params))
     assert float(result.params.noise_std) > 0.1
+
+
+def test_a_pass_that_leaves_no_row_to_learn_from_changes_nothing():
+    """The threshold is that of the pass before: when the parameters leap, every row may be below it."""
+    theta = twin.some_theta(6, 8, seed=1, active=2.0)
+    X, _ = twin.draw(theta, 70, seed=2)
+    m = model(6, 3, 4, parameter_noise=0.0)
+
+    @jax.jit
+    def step(params, batch, progress):
+        shared = eqx.tree_at(lambda s: s.threshold, m.prepare(params, None, progress), jnp.asarray(jnp.inf))
+        stats, _ = m.e_step(params, shared, batch, None)
+        return stats.used, m.update(m.start(params), params, shared, stats, progress)[1]
+
+    with tree.double():
+        progress = Progress(*(jnp.asarray(k) for k in (30, 60, 30)), jax.random.key(0))
+        used, learned = step(params_of(theta), batch_of(X), progress)
+    assert float(used) == 0
+    np.testing.assert_array_equal(learned.components, theta.components)
+    assert float(learned.noise_std) == theta.noise_std

@@ -91,6 +91,9 @@ class BinarySparseCoding(LatentModel):
         the paper's learning, which ends in poor optima more often.
     ranking : {"previous", "exact"}, default="previous"
         Whether rows are ranked for `cut` by their evidence in the pass before, or in an additional pass of their own.
+    precision : {"highest", "high", "tf32"}, default="highest"
+        On a GPU, in float32: how the product of rows and components is rounded.  "high" keeps 17 bits of its factors,
+        "tf32" 11, which is faster and good enough to learn by: sparseness and noise agree to three digits.
     truncation_tol : float, default=0.1
         Nats per row that "auto" may lose by looking at few states.
     keep_components : bool, default=False
@@ -148,6 +151,7 @@ class BinarySparseCoding(LatentModel):
         "parameter_noise": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "temperature": [Interval(Real, 1, None, closed="left")],
         "ranking": [StrOptions({"previous", "exact"})],
+        "precision": [StrOptions({"highest", "high", "tf32"})],
         "truncation_tol": [Interval(Real, 0, None, closed="neither")],
         "keep_components": ["boolean"],
     }
@@ -185,6 +189,7 @@ class BinarySparseCoding(LatentModel):
         parameter_noise: float | str = "auto",
         temperature: float = 3.0,
         ranking: str = "previous",
+        precision: str = "highest",
         truncation_tol: float = 0.1,
         keep_components: bool = False,
         random_state: Any = None,
@@ -206,6 +211,7 @@ class BinarySparseCoding(LatentModel):
         self.parameter_noise = parameter_noise
         self.temperature = temperature
         self.ranking = ranking
+        self.precision = precision
         self.truncation_tol = truncation_tol
         self.keep_components = keep_components
         super().__init__(
@@ -343,6 +349,7 @@ class BinarySparseCoding(LatentModel):
             temperature=temperature,
             ranking=self.ranking,
             keep_components=bool(self.keep_components),
+            precision=self.precision,
         )
 
     def _adopt(self, result: FitResult) -> None:

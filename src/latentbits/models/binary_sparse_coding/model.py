@@ -238,12 +238,13 @@ def model(
         return Params(W, sigma, prior, params.reseeded + jnp.sum(~used), params.truncation_loss)
 
     def update(state: State, params: Params, shared: Shared, stats: Stats, progress: Progress) -> tuple[State, Params]:
-        learned = learn(params, stats, progress)
+        # after a leap of the parameters the threshold of the pass before may leave too few rows to learn from
+        ready = stats.used >= FEWEST / 2 * stats.n_rows
         if exact_ranking:  # every other pass learns
-            learned = jax.tree.map(lambda new, old: jnp.where(state.ranked, new, old), learned, params)
-            ahead = progress.iteration // 2
+            ready, ahead = ready & state.ranked, progress.iteration // 2
         else:
             ahead = progress.iteration + 1
+        learned = jax.tree.map(lambda new, old: jnp.where(ready, new, old), learn(params, stats, progress), params)
         share = learned_share(learned.prior, ahead)
         threshold = threshold_of(stats.counts, state.centre, state.width, share)
         threshold = jnp.where(jnp.isfinite(state.width), threshold, -jnp.inf)  # the first pass has no histogram

@@ -136,3 +136,13 @@ def test_with_many_causes_the_likelihood_is_a_bound_and_its_loss_is_told():
 def test_settings_that_make_no_sense_are_refused(options, message, toy):
     with pytest.raises(ValueError, match=message):
         BinarySparseCoding(**{"n_causes": 10, **options}).fit(toy.X)
+
+
+def test_a_large_truncation_is_begun_with_a_small_one():
+    """From the first iteration on, 4 of 6 causes would mostly be learned as mixtures of bars."""
+    toy = toys.linear_bars(400, size=3, active=1.5, random_state=3)
+    m = BinarySparseCoding(6, max_active=4, n_candidates=6, random_state=0).fit(toy.X)
+    assert (m.max_active_, m.n_candidates_, m.n_iter_) == (4, 6, 80)
+    assert bars_of(m, toy)[1].min() > 0.98
+    at_once = BinarySparseCoding(6, max_active=4, n_candidates=6, grow=False, max_iter=9, random_state=0).fit(toy.X)
+    assert at_once.n_iter_ == 9

@@ -71,6 +71,10 @@ class BinarySparseCoding(LatentModel):
     n_candidates : int or "auto", default="auto"
         Causes that are looked at together, H'; "auto" grows with `max_active`.  With both equal to `n_causes`, EM is
         exact.
+    grow : bool, default=True
+        Whether learning begins with 3 of 5 also where a larger `max_active` and `n_candidates` are given, and goes on
+        with those for another third of the iterations.  With many states to choose from, components that are still
+        wrong explain every row, and learning settles there.
     init : {"random", "mean", "data"}, default="random"
         Components to start with: random, the mean of the rows plus noise, or rows plus noise.
     init_scale : float or None, default=None
@@ -144,6 +148,7 @@ class BinarySparseCoding(LatentModel):
         "n_causes": [Interval(Integral, 1, None, closed="left")],
         "max_active": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "n_candidates": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "grow": ["boolean"],
         "init": [StrOptions({"random", "mean", "data"})],
         "init_scale": [Interval(Real, 0, None, closed="left"), None],
         "init_sparseness": [Interval(Real, 0, None, closed="neither"), None],
@@ -182,6 +187,7 @@ class BinarySparseCoding(LatentModel):
         *,
         max_active: int | str = "auto",
         n_candidates: int | str = "auto",
+        grow: bool = True,
         init: str = "random",
         init_scale: float | None = None,
         init_sparseness: float | None = None,
@@ -204,6 +210,7 @@ class BinarySparseCoding(LatentModel):
         self.n_causes = n_causes
         self.max_active = max_active
         self.n_candidates = n_candidates
+        self.grow = grow
         self.init = init
         self.init_scale = init_scale
         self.init_sparseness = init_sparseness
@@ -288,34 +295,42 @@ class BinarySparseCoding(LatentModel):
 
     # ---------------------------------------------------------------- inside
 
-    def _first_size(self) -> tuple[int, int]:
-        """gamma and H' to begin with."""
+    def _given_size(self) -> tuple[int | None, int | None]:
+        """gamma and H' as they were given, None for "auto"."""
         h = int(self.n_causes)
-        given = self.n_candidates if isinstance(self.n_candidates, Integral) else None
-        if isinstance(self.max_active, Integral):
-            gamma = int(self.max_active)
-            if gamma > (h if given is None else given):
-                raise ValueError(
-                    f"max_active={gamma} of n_candidates={h if given is None else given} causes cannot be on together: "
-                    "max_active must not be larger than n_candidates"
-                )
-            candidates = min(max(gamma + 2, FIRST[1]), h) if given is None else int(given)
-        else:
-            candidates = min(FIRST[1], h) if given is None else int(given)
-            gamma = min(FIRST[0], candidates)
-        if candidates > h:
+        gamma, candidates = (int(x) if isinstance(x, Integral) else None for x in (self.max_active, self.n_candidates))
+        if candidates is not None and candidates > h:
             raise ValueError(f"n_candidates={candidates} must not be larger than n_causes={h}")
+        most = h if candidates is None else candidates
+        if gamma is not None and gamma > most:
+            raise ValueError(
+                f"max_active={gamma} of n_candidates={most} causes cannot be on together: max_active must not be "
+                "larger than n_candidates"
+            )
         return gamma, candidates
 
-    def _larger_size(self) -> tuple[int, int]:
-        """The next gamma and H' that "auto" would try; the present ones where there is no room."""
-        gamma, candidates = self.max_active_, self.n_candidates_
-        if not isinstance(self.n_candidates, Integral):
-            candidates = min(candidates + 3, int(self.n_causes))
-        if not isinstance(self.max_active, Integral):
-            gamma = min(gamma + 2, candidates)
-        size = gamma, candidates
-        return size if _n_states(size) <= MOST_STATES else (self.max_active_, self.n_candidates_)
+    def _first_size(self) -> tuple[int, int]:
+        """gamma and H' to begin with."""
+        gamma, candidates = self._given_size()
+        if gamma is not None and candidates is not None:
+            small = self.grow and gamma > FIRST[0]
+            return (FIRST[0], min(candidates, FIRST[1])) if small else (gamma, candidates)
+        if gamma is not None:
+            return gamma, min(max(gamma + 2, FIRST[1]), int(self.n_causes))
+        candidates = min(FIRST[1], int(self.n_causes)) if candidates is None else candidates
+        return min(FIRST[0], candidates), candidates
+
+    def _next_size(self, loss: float) -> tuple[int, int]:
+        """gamma and H' to go on with, which are the present ones where learning is done."""
+        now = self.max_active_, self.n_candidates_
+        gamma, candidates = self._given_size()
+        if gamma is not None and candidates is not None:
+            return gamma, candidates
+        if loss <= self.truncation_tol:
+            return now
+        candidates = min(now[1] + 3, int(self.n_causes)) if candidates is None else candidates
+        larger = min(now[0] + 2, candidates) if gamma is None else gamma, candidates
+        return larger if _n_states(larger) <= MOST_STATES else now
 
     def _size_in_use(self) -> tuple[int, int]:
         h = int(self.n_causes)
@@ -364,10 +379,10 @@ class BinarySparseCoding(LatentModel):
         rows = self._some_rows(engine)
         loss = self._loss(rows)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        while loss > self.truncation_tol and self._larger_size() != (self.max_active_, self.n_candidates_):
+        while (size := self._next_size(loss)) != (self.max_active_, self.n_candidates_):
             if result.reason != "completed":  # out of time, or of the user's patience
                 break
-            self.max_active_, self.n_candidates_ = self._larger_size()
+            self.max_active_, self.n_candidates_ = size
             more = self._grown(engine, result, seed_key(seed, f"grow to {self.max_active_}"))
             result = more._replace(
                 history=(*result.history, *more.history),

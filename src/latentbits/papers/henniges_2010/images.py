@@ -113,6 +113,7 @@ def learn(X: np.ndarray, n_causes: int, setup: Setup) -> BinarySparseCoding:
         n_causes,
         max_active=setup.max_active,
         n_candidates=setup.n_candidates,
+        grow=False,
         init="mean",
         init_sparseness=1.0,
         cut=setup.cut,

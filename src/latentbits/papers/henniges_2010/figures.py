@@ -57,7 +57,7 @@ def figure_1(toy: Bars, traces: Mapping[str, Trace], iterations: Sequence[int]) 
         colours="signed",
     )
     ax.set_ylabel("iteration")
-    ax.set_title(f"B  components, {name}")
+    ax.set_title(f"B  components, pi H {name}")
     axes = right.subplots(2, 1)
     plot_course({name: (one.sparseness, one.noise) for name, one in traces.items()}, axes, truth=TRUTH)
     axes[0].set_title("C  course of learning")
@@ -73,7 +73,7 @@ def figure_2(fields: Fields, setup: Setup) -> Any:
     n, shape = len(fields.components), (setup.side, setup.side)
     across = 20 if n >= N_RANDOM else 10
     chosen = np.sort(np.random.default_rng(0).permutation(n)[:N_RANDOM])
-    globular = by_globularity(fields.summary)[: min(N_GLOBULAR, max(n // 5, 1))]
+    globular = by_globularity(fields.summary)[: min(N_GLOBULAR, max(n // 10, 1))]
     heights = [-(-len(one) // across) for one in (chosen, globular)]
     wide = 10.0 if across == 20 else 7.0
     figure = plt.figure(

@@ -50,7 +50,7 @@ class Setup(NamedTuple):
 
 
 FULL = Setup()
-SMALL = Setup(side=12, n_patches=20_000, n_causes=(100, 40), max_active=6, n_candidates=8)
+SMALL = Setup(side=16, n_patches=20_000, n_causes=(200, 60), max_active=6, n_candidates=8)
 QUICK = Setup(8, 2000, (20, 12), max_active=3, n_candidates=5, cut=(10, 15), max_iter=30)
 
 

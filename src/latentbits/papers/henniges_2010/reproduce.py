@@ -74,7 +74,7 @@ def reproduce(
     n_trials
         Sets of bars for each row of the table; None takes 300, or 10.
     full_scale
-        200 000 patches of 26 x 26 pixels as in the paper, or 20 000 of 12 x 12; None asks whether there is a GPU.
+        200 000 patches of 26 x 26 pixels as in the paper, or 20 000 of 16 x 16; None asks whether there is a GPU.
 
     Returns
     -------

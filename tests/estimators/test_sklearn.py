@@ -28,7 +28,7 @@ ESTIMATORS = [
     LatentTrait(binarize=0.5, weight_prior=3),
     ClippedGaussian(binarize=0.5, repair=True),
     CombinationMachine(2, learner="gradient", optimizer="momentum", max_iter=3, binarize=0.0),
-    BinarySparseCoding(2, max_active=1, n_candidates=1, max_iter=3, n_init=1),
+    BinarySparseCoding(2, max_active=2, n_candidates=2, max_iter=3, n_init=1),
 ]
 
 

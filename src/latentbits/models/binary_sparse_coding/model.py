@@ -98,12 +98,18 @@ def _components(
     """Eq. (6), solved for the causes that are used; and which those are."""
     used = s > UNUSED
     system = jnp.where(used[:, None] & used, ss, jnp.eye(len(s)))
-    system = system + 1e-10 * jnp.mean(jnp.diagonal(system)) * jnp.eye(len(s))
-    factor = jnp.linalg.cholesky(system, symmetrize_input=False)
+    factor = _cholesky(system, 1e-10)
+    # with fewer rows than causes, sums in float32 are not positive definite in their last digits
+    factor = jax.lax.cond(jnp.isfinite(factor).all(), lambda: factor, lambda: _cholesky(system, 1e-5))
     # on a GPU one triangular solve and two products take less time than two solves
     inverse = jax.scipy.linalg.solve_triangular(factor, jnp.eye(len(s)), lower=True)
     solved = inverse.T @ (inverse @ (sy * used[:, None]))
     return jnp.where(used[:, None], solved, params.components), used
+
+
+def _cholesky(system: Float[Array, "n n"], ridge: float) -> Float[Array, "n n"]:
+    diagonal = jnp.diagonal(system)
+    return jnp.linalg.cholesky(system + jnp.diag(ridge * diagonal), symmetrize_input=False)
 
 
 def _objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import sparse_coding_twin as twin
 from scipy.optimize import linear_sum_assignment
+from scipy.special import logsumexp
 from scipy.stats import binom
 
 from latentbits.core import tree
@@ -70,6 +71,52 @@ def test_expectations_evidence_and_update_are_those_of_the_twin(n_causes, max_ac
     np.testing.assert_allclose(learned.components, expected.components, atol=1e-8)
     np.testing.assert_allclose(learned.noise_std, expected.noise_std, rtol=1e-9)
     np.testing.assert_allclose(learned.prior, expected.prior, rtol=1e-10)
+
+
+def test_a_step_at_a_temperature_with_the_rows_above_a_threshold_is_the_twin_s():
+    T, n_kept = 3.0, 40
+    theta = twin.some_theta(6, 8, seed=1, active=2.0)
+    X, _ = twin.draw(theta, 70, seed=2)
+    m = model(6, 3, 4, parameter_noise=0.0, temperature=T)
+    rows = twin.infer_all(X, theta, 3, 4, temperature=T)
+    evidence = np.array([T * logsumexp(twin.log_joint(y, theta, r.states) / T) for y, r in zip(X, rows)])
+    order = np.argsort(-evidence)
+    expected = twin.update(X, rows, theta, 3, order[:n_kept])
+    between = evidence[order[n_kept - 1 : n_kept + 1]].mean()
+
+    @jax.jit
+    def step(params, batch, progress):
+        shared = m.prepare(params, None, progress)
+        at = jnp.asarray([between]), jnp.asarray([8.0])
+        threshold = selection.scores(*at, shared.column, shared.precision)[0]
+        shared = eqx.tree_at(lambda s: s.threshold, shared, threshold)
+        stats, _ = m.e_step(params, shared, batch, None)
+        return stats, m.update(m.start(params), params, shared, stats, progress)[1]
+
+    with tree.double():
+        progress = Progress(*(jnp.asarray(k) for k in (0, 60, 0)), jax.random.key(0))
+        stats, learned = jax.tree.map(np.asarray, step(params_of(theta), batch_of(X), progress))
+    assert stats.used == n_kept
+    assert stats.free_energy.sum() == pytest.approx(evidence.sum(), rel=1e-11)
+    np.testing.assert_allclose(learned.components, expected.components, atol=1e-8)
+    assert learned.noise_std == pytest.approx(expected.noise_std, rel=1e-9)
+    assert learned.prior == pytest.approx(expected.prior, rel=1e-10)
+
+
+def test_an_outlier_does_not_hide_the_others_from_the_histogram():
+    rng = np.random.default_rng(0)
+    score = rng.normal(size=2000)
+    score[0] = -1e10
+    with tree.double():
+        where = jnp.asarray(score.mean()), jnp.asarray(12 * score.std())
+        for _ in range(6):
+            counts = selection.histogram(jnp.asarray(score), jnp.ones(2000), *where)
+            before, where = (
+                where,
+                selection.next_range(counts, *where, jnp.asarray(score.mean()), jnp.asarray(score.std())),
+            )
+        kept = np.mean(score >= float(selection.threshold_of(counts, *before, jnp.asarray(0.7))))
+    assert kept == pytest.approx(0.7, abs=0.01)
 
 
 @pytest.mark.parametrize(("n_causes", "max_active", "n_candidates"), [(5, 2, 3), (4, 4, 4), (4, 1, 1)])

@@ -137,7 +137,9 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._adopt(result)
         self._finish(engine, result)
         if not self.converged_:
-            warnings.warn(_not_converged(type(self).__name__, result), ConvergenceWarning, stacklevel=2)
+            warnings.warn(
+                _not_converged(type(self).__name__, self.stop_reason_, self.n_iter_), ConvergenceWarning, stacklevel=2
+            )
         return self
 
     @property
@@ -359,13 +361,13 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return tags
 
 
-def _not_converged(name: str, result: FitResult) -> str:
+def _not_converged(name: str, reason: str, n_iter: int) -> str:
     why, advice = {
         "max_iter": ("reached max_iter", "raise max_iter or tol"),
         "max_time": ("ran out of max_time", "raise max_time or tol"),
         "interrupted": ("was interrupted", "fit again to go on"),
-    }[result.reason]
-    return f"{name} {why} after {result.n_iter} iterations and keeps the best parameters so far; {advice}"
+    }[reason]
+    return f"{name} {why} after {n_iter} iterations and keeps the best parameters so far; {advice}"
 
 
 def _join(parts: Iterator[PyTree]) -> Any:

@@ -123,7 +123,7 @@ class BinarySparseCoding(LatentModel):
         gamma and H', with "auto" decided.
     truncation_loss_ : float
         Estimated nats per row by which `score_samples` is too low; also its error.  0 where it is exact, that is with
-        at most 12 causes.
+        at most 12 causes, and NaN where more states are too many to look at.
     reseeded_ : int
         How often a cause that no row used was given a new start.
     sparseness_history_, noise_history_ : ndarray
@@ -179,6 +179,7 @@ class BinarySparseCoding(LatentModel):
         "reseeded": (0, np.inf),
         "truncation_loss": (0, np.inf),
     }
+    _with_holes: ClassVar[frozenset[str]] = frozenset({"truncation_loss"})
     _sample_dtype: Any = np.float64
 
     def __init__(
@@ -273,8 +274,8 @@ class BinarySparseCoding(LatentModel):
             With `mean`, `mode`, `states` and `probabilities`.
         """
         self._fitted()
-        if n_states < 1:
-            raise ValueError(f"n_states must be at least 1, got {n_states}")
+        if not isinstance(n_states, Integral) or n_states < 1:
+            raise ValueError(f"n_states must be a whole number from 1, got {n_states!r}")
         gamma, candidates = self._size_in_use()
         mean, states, probabilities = self._map_rows(_most_probable(gamma, candidates, int(n_states)), X)
         return SparsePosterior(mean, states[:, 0].astype(mean.dtype), states, probabilities)
@@ -320,14 +321,12 @@ class BinarySparseCoding(LatentModel):
         candidates = min(FIRST[1], int(self.n_causes)) if candidates is None else candidates
         return min(FIRST[0], candidates), candidates
 
-    def _next_size(self, loss: float) -> tuple[int, int]:
-        """gamma and H' to go on with, which are the present ones where learning is done."""
+    def _next_size(self) -> tuple[int, int]:
+        """gamma and H' that come next, which are the present ones where there is no room."""
         now = self.max_active_, self.n_candidates_
         gamma, candidates = self._given_size()
         if gamma is not None and candidates is not None:
             return gamma, candidates
-        if loss <= self.truncation_tol:
-            return now
         candidates = min(now[1] + 3, int(self.n_causes)) if candidates is None else candidates
         larger = min(now[0] + 2, candidates) if gamma is None else gamma, candidates
         return larger if _n_states(larger) <= MOST_STATES else now
@@ -377,23 +376,30 @@ class BinarySparseCoding(LatentModel):
 
     def _finish(self, engine: Engine, result: FitResult) -> None:
         rows = self._some_rows(engine)
-        loss = self._loss(rows)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        while (size := self._next_size(loss)) != (self.max_active_, self.n_candidates_):
-            if result.reason != "completed":  # out of time, or of the user's patience
-                break
+        while result.reason == "completed" and self._is_worth(size := self._next_size(), rows):
+            before = self.max_active_, self.n_candidates_
             self.max_active_, self.n_candidates_ = size
-            more = self._grown(engine, result, seed_key(seed, f"grow to {self.max_active_}"))
+            try:
+                more = self._grown(engine, result, seed_key(seed, f"grow to {size}"))
+            except KeyboardInterrupt:  # what was learned before stands
+                self.max_active_, self.n_candidates_ = before
+                more = result._replace(history=(), n_iter=0, seconds=0.0, reason="interrupted")
             result = more._replace(
                 history=(*result.history, *more.history),
                 n_iter=result.n_iter + more.n_iter,
                 seconds=result.seconds + more.seconds,
             )
             self._adopt(result)
-            loss = self._loss(rows)
-        in_use = 0.0 if self._size_in_use()[0] == self.n_causes else loss
-        self.params_ = eqx.tree_at(lambda p: p.truncation_loss, self.params_, np.asarray(max(in_use, 0.0)))
+        loss = 0.0 if self._size_in_use()[0] == self.n_causes else self._loss(rows)
+        self.params_ = eqx.tree_at(lambda p: p.truncation_loss, self.params_, np.asarray(loss))
         self._expose()
+
+    def _is_worth(self, size: tuple[int, int], rows: np.ndarray) -> bool:
+        """Whether learning goes on with this gamma and H'."""
+        if size == (self.max_active_, self.n_candidates_):
+            return False
+        return None not in self._given_size() or self._gain(size, rows) > self.truncation_tol
 
     def _grown(self, engine: Engine, result: FitResult, key: Key[Array, ""]) -> FitResult:
         """A third of the iterations again, from where learning stands, with more states and with N_cut rows."""
@@ -416,15 +422,17 @@ class BinarySparseCoding(LatentModel):
         return np.where(np.asarray(summary.sample_observed)[:n] > 0, np.asarray(summary.sample)[:n], np.nan)
 
     def _loss(self, rows: np.ndarray) -> float:
-        """What more states would add to the evidence of a row on average: of all states, where that can be told."""
-        h = int(self.n_causes)
-        gamma, candidates = self.max_active_, self.n_candidates_
-        if gamma == h:
-            return 0.0
-        larger = (h, h) if h <= sparse_coding.MOST_EXACT else (min(gamma + 2, h), min(candidates + 3, h))
-        while _n_states(larger) > 4 * MOST_STATES:
-            larger = (larger[0] - 1, larger[1]) if larger[0] > gamma else (larger[0], larger[1] - 1)
-        return float(np.mean(self._evidence(rows, larger) - self._evidence(rows, (gamma, candidates))))
+        """What more states would add, as far as they can be looked at; NaN where none can."""
+        h, now = int(self.n_causes), (self.max_active_, self.n_candidates_)
+        gamma, candidates = min(now[0] + 2, h), min(now[1] + 3, h)
+        while _n_states((gamma, candidates)) > 4 * MOST_STATES and (gamma, candidates) > now:
+            gamma, candidates = (gamma - 1, candidates) if gamma > now[0] else (gamma, candidates - 1)
+        return max(self._gain((gamma, candidates), rows), 0.0) if (gamma, candidates) > now else np.nan
+
+    def _gain(self, size: tuple[int, int], rows: np.ndarray) -> float:
+        """What these gamma and H' would add to the evidence of a row on average."""
+        now = self.max_active_, self.n_candidates_
+        return float(np.mean(self._evidence(rows, size) - self._evidence(rows, now)))
 
     def _evidence(self, rows: np.ndarray, size: tuple[int, int]) -> np.ndarray:
         parts = self._map_engine(_log_evidence(*size), MemoryEngine(rows))

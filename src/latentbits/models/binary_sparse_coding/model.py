@@ -34,8 +34,8 @@ from latentbits.models.binary_sparse_coding.probable import probable_states
 from latentbits.models.binary_sparse_coding.renewal import N_DRAWN, draw_rows, renewed
 from latentbits.models.binary_sparse_coding.selection import (
     FEWEST,
-    SPREADS,
     correction,
+    next_range,
     share_within,
     threshold_of,
 )
@@ -202,6 +202,7 @@ def model(
         else:
             drawn = jax.random.choice(key, summary.sample.shape[0], (n_causes,), replace=n_causes > 1024)
             W = jnp.where(summary.sample_observed[drawn] > 0, summary.sample[drawn], summary.mean) + scale * noise
+        W = jnp.where(summary.observed > 0, W, 0)  # of a column that nobody has seen nothing is known
         sparseness = min(5.0, n_causes / 2) if init_sparseness is None else init_sparseness
         prior = jnp.clip(jnp.asarray(sparseness / n_causes), RAREST, 1 - RAREST)
         return Params(W, rms, prior, jnp.asarray(0.0), jnp.asarray(0.0))
@@ -239,6 +240,7 @@ def model(
             scale = jnp.where(progress.iteration // passes < 0.9 * n_iter, 0.025 * sigma, 0)
         else:
             scale = jnp.asarray(parameter_noise)
+        used = used | (progress.iteration // passes >= 0.9 * n_iter)  # too late for a new start
         scale = jnp.where(used, scale, jnp.maximum(scale, 0.1 * sigma))
         W = renewed(W, used, stats.residuals) + scale[:, None] * jax.random.normal(progress.key, W.shape)
         return Params(W, sigma, prior, params.reseeded + jnp.sum(~used), params.truncation_loss)
@@ -254,9 +256,9 @@ def model(
         share = learned_share(learned.prior, ahead)
         threshold = threshold_of(stats.counts, state.centre, state.width, share)
         threshold = jnp.where(jnp.isfinite(state.width), threshold, -jnp.inf)  # the first pass has no histogram
-        centre = stats.free_energy.sum() / stats.n_rows
-        variance = stats.spread.sum() / stats.n_rows - jnp.square(centre - state.centre)
-        width = 2 * SPREADS * jnp.sqrt(jnp.maximum(variance, 1e-12 * (1 + jnp.square(centre))))
+        mean = stats.scores.sum() / stats.n_rows
+        variance = stats.spread.sum() / stats.n_rows - jnp.square(mean - state.centre)
+        centre, width = next_range(stats.counts, state.centre, state.width, mean, jnp.sqrt(jnp.maximum(variance, 0)))
         drawn = draw_rows(jax.random.fold_in(progress.key, 1), stats.n_rows)
         return State(threshold, centre, width, drawn, ~state.ranked), learned
 
@@ -266,7 +268,9 @@ def model(
 
     def log_likelihood(params: Params, shared: Shared, batch: Batch) -> LogLikelihood:
         value = expectations(params, shared, batch, states_in_use).log_evidence
-        return LogLikelihood(value, jnp.zeros_like(value), params.truncation_loss)
+        # |y|^2 / sigma^2 is taken off and mostly comes back, which costs digits where there is little noise
+        rounding = jnp.finfo(value.dtype).eps * shared.precision * jnp.sum(jnp.square(batch.values), 1)
+        return LogLikelihood(value, rounding, params.truncation_loss)
 
     def complete(params: Params, shared: Shared, batch: Batch) -> Float[Array, "rows columns"]:
         return expectations(params, shared, batch, states_in_use).means.T @ params.components

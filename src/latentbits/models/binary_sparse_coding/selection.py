@@ -2,7 +2,7 @@
 
 A row made by more than gamma causes cannot be explained by the truncated posterior, and would spoil noise and
 components.  So learning goes by the N_cut rows of highest evidence, as many as are expected to have at most gamma
-causes.  Their threshold is a quantile of the evidence, read off a histogram, which adds over rows as all statistics do.
+causes.  Their threshold is a quantile, read off a histogram, which adds over rows as all statistics do.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.special import gammaln
 
-__all__ = ["FEWEST", "correction", "histogram", "share_within", "threshold_of"]
+__all__ = ["FEWEST", "correction", "histogram", "next_range", "scores", "share_within", "threshold_of"]
 
 BINS = 512
-SPREADS = 6.0  # the histogram reaches so many standard deviations of the evidence to both sides
+SPREADS = 6.0  # the histogram reaches so many standard deviations to both sides
 FEWEST = 0.2  # share of the rows that are always learned from: with pi H above gamma the paper's N_cut goes to none
 
 
@@ -40,11 +40,25 @@ def _log_at_most(prior: Float[Array, ""], n: int, most: int) -> Float[Array, ""]
     return jax.nn.logsumexp(ways + k * jnp.log(prior) + (n - k) * jnp.log1p(-prior))
 
 
+def scores(
+    log_evidence: Float[Array, " rows"],
+    n_observed: Float[Array, " rows"],
+    column: Float[Array, ""],
+    precision: Float[Array, ""],
+) -> Float[Array, " rows"]:
+    """What rows are ranked by: sigma^2 (log evidence + D (log(2 pi sigma^2) + 1) / 2), D sigma^2 - |error|^2 or so.
+
+    The order is that of the evidence.  But evidence leaps when sigma changes, and a threshold of the pass before would
+    mean nothing; this does not.  And rows that show more or fewer pixels are on a par.
+    """
+    return (log_evidence + n_observed * (column + 0.5)) / precision
+
+
 def histogram(
-    evidence: Float[Array, " rows"], weight: Float[Array, " rows"], centre: Float[Array, ""], width: Float[Array, ""]
+    score: Float[Array, " rows"], weight: Float[Array, " rows"], centre: Float[Array, ""], width: Float[Array, ""]
 ) -> Float[Array, " bins"]:
-    """Number of rows in each bin of the evidence; what lies outside is counted in the outermost."""
-    place = jnp.floor((evidence - centre) / width * BINS + BINS / 2)
+    """Number of rows in each bin of the score; what lies outside is counted in the outermost."""
+    place = jnp.floor((score - centre) / width * BINS + BINS / 2)
     place = jnp.clip(jnp.nan_to_num(place), 0, BINS - 1).astype(jnp.int32)
     return jnp.zeros(BINS, weight.dtype).at[place].add(weight)
 
@@ -52,7 +66,32 @@ def histogram(
 def threshold_of(
     counts: Float[Array, " bins"], centre: Float[Array, ""], width: Float[Array, ""], share: Float[Array, ""]
 ) -> Float[Array, ""]:
-    """The evidence above which lies this share of the rows; -inf for all of them."""
+    """The score above which lies this share of the rows; -inf for all of them."""
+    return jnp.where(share < 1, _quantiles(counts, centre, width, 1 - share), -jnp.inf)
+
+
+def next_range(
+    counts: Float[Array, " bins"],
+    centre: Float[Array, ""],
+    width: Float[Array, ""],
+    mean: Float[Array, ""],
+    spread: Float[Array, ""],
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """Centre and width of the next histogram: by quantiles, so that an outlier does not push all others into one bin.
+
+    Where the last one missed many rows, or was none, by mean and standard deviation.
+    """
+    low, middle, high = _quantiles(counts, centre, width, jnp.asarray([0.05, 0.5, 0.95]))
+    missed = jnp.maximum(counts[0], counts[-1]) > 0.04 * counts.sum()
+    by_moments = missed | ~jnp.isfinite(width)
+    spread = jnp.where(by_moments, spread, (high - low) / 3.29)  # as far apart as in a Gaussian
+    least = 1e-6 * (jnp.abs(mean) + 1e-30)
+    return jnp.where(by_moments, mean, middle), 2 * SPREADS * jnp.maximum(spread, least)
+
+
+def _quantiles(
+    counts: Float[Array, " bins"], centre: Float[Array, ""], width: Float[Array, ""], shares: Float[Array, "..."]
+) -> Float[Array, "..."]:
     below = jnp.concatenate([jnp.zeros(1), jnp.cumsum(counts)])
     edges = centre + width * (jnp.arange(BINS + 1) / BINS - 0.5)
-    return jnp.where(share < 1, jnp.interp((1 - share) * below[-1], below, edges), -jnp.inf)
+    return jnp.interp(shares * below[-1], below, edges)

@@ -25,7 +25,7 @@ from latentbits.models.binary_sparse_coding.posterior import (
     pair_numbers,
 )
 from latentbits.models.binary_sparse_coding.renewal import residuals
-from latentbits.models.binary_sparse_coding.selection import histogram
+from latentbits.models.binary_sparse_coding.selection import histogram, scores
 
 __all__ = ["Stats", "e_step"]
 
@@ -44,7 +44,8 @@ class Stats(eqx.Module):
 
     n_rows: Float[Array, ""]
     free_energy: Float[Array, "2"]
-    spread: Float[Array, "2"]  # of the squared evidence, about the histogram's centre
+    scores: Float[Array, "2"]
+    spread: Float[Array, "2"]  # of the squared scores, about the histogram's centre
     counts: Float[Array, " bins"]
     used: Float[Array, ""]
     squares: Float[Array, "2"]
@@ -69,7 +70,9 @@ def e_step(states: States, params: Params, shared: Shared, batch: Batch, precisi
 def _sums(states: States, way: Way, params: Params, shared: Shared, batch: Batch) -> Stats:
     found = expectations(params, shared, batch, states, way)
     n_causes, axis = len(params.components), way.axis
-    use = batch.weight * (found.log_evidence >= shared.threshold)
+    seen = batch.values.shape[1] * jnp.ones_like(batch.weight) if batch.observed is None else batch.observed.sum(1)
+    score = scores(found.log_evidence, seen, shared.column, shared.precision)
+    use = batch.weight * (score >= shared.threshold) * (seen > 0)
     each = jnp.expand_dims(use, axis)
     means, pairs = found.means * each, found.pairs * each
     by_cause = means.T if axis else means
@@ -89,8 +92,9 @@ def _sums(states: States, way: Way, params: Params, shared: Shared, batch: Batch
     return Stats(
         n_rows=batch.weight.sum(),
         free_energy=sum_rows(batch.weight, found.log_evidence),
-        spread=sum_rows(batch.weight, jnp.square(found.log_evidence - shared.centre)),
-        counts=histogram(found.log_evidence, batch.weight, shared.centre, shared.width),
+        scores=sum_rows(batch.weight, score),
+        spread=sum_rows(batch.weight, jnp.square(score - shared.centre)),
+        counts=histogram(score, batch.weight, shared.centre, shared.width),
         used=use.sum(),
         squares=sum_rows(use, squares),
         guessed=guessed,

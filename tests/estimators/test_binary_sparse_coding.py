@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import sparse_coding_twin as twin
+from sklearn.exceptions import ConvergenceWarning
 
 import latentbits
 from latentbits import BinarySparseCoding
 from latentbits.data import toys
+from latentbits.estimators import binary_sparse_coding as module
 
 
 @pytest.fixture(scope="module")
@@ -147,3 +149,21 @@ def test_a_large_truncation_is_begun_with_a_small_one(toy):
     assert cosine.min() > 0.99
     at_once = BinarySparseCoding(10, max_active=5, n_candidates=8, grow=False, max_iter=3, random_state=0)
     assert at_once.fit(toy.X).n_iter_ == 3
+
+
+def test_growth_that_is_cut_short_keeps_what_was_learned(toy, monkeypatch):
+    real = module.fit
+    m = BinarySparseCoding(10, max_active=5, n_candidates=8, max_iter=3, n_init=1, random_state=0)
+    monkeypatch.setattr(module, "fit", lambda *args, **options: real(*args, **options)._replace(reason="max_time"))
+    with pytest.warns(ConvergenceWarning, match="ran out of max_time after 4 iterations"):
+        m.fit(toy.X)
+    assert (m.max_active_, m.n_candidates_, m.stop_reason_) == (5, 8, "max_time")
+
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "fit", interrupted)
+    with pytest.warns(ConvergenceWarning, match="was interrupted"):
+        m.fit(toy.X)
+    assert (m.max_active_, m.n_candidates_, m.stop_reason_) == (3, 5, "interrupted")
+    assert np.isfinite(m.components_).all()

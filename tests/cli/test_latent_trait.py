@@ -74,7 +74,7 @@ def test_the_defaults_are_those_of_the_estimator(asked):
     [
         ("mixture", ("--method", "auto"), "latent-trait"),
         ("mixture", ("--errors",), "latent-trait and clipped-gaussian"),
-        ("product", ("-k", 3), "mixture, latent-trait, clipped-gaussian and combination-machine"),
+        ("product", ("-k", 3), "mixture, latent-trait, clipped-gaussian, combination-machine and binary-sparse-coding"),
         ("latent-trait", ("--smoothing", 2), "mixture and product"),
     ],
 )

@@ -87,7 +87,8 @@ def test_statistics_add(case):
     cut = 251
     parts = e_step(case, params, case.table[:cut]), e_step(case, params, case.table[cut:], first_row=cut)
     for total, a, b in zip(jax.tree.leaves(whole), *(jax.tree.leaves(p) for p in parts)):
-        np.testing.assert_allclose(a + b, total, rtol=1e-9, atol=1e-9)
+        # of an unevaluated pair the lower part is what rounding left of the upper one
+        np.testing.assert_allclose(a + b, total, rtol=1e-9, atol=1e-9 * max(1, np.abs(total).max()))
 
 
 def test_engines_agree(case):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import sketches
 from cases import answers, bars, bits
+from scipy.stats import binom
 
 from latentbits.core.errors import DataError, FitError
 from latentbits.core.model import Stage
@@ -16,6 +17,7 @@ from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits, Monitor, Plateau
 from latentbits.engines.stream import StreamEngine
 from latentbits.models import mixture, product
+from latentbits.models.binary_sparse_coding import model as binary_sparse_coding
 
 
 def run(model, table, seed=0, **options):
@@ -386,18 +388,22 @@ def test_one_newton_step_a_pass_finds_the_optimum():
 
 
 def test_the_threshold_of_a_truncated_model_comes_from_the_pass_before():
-    """The first pass uses every row, later ones leave out about the tenth with the least evidence."""
-    model = sketches.sparse_coding(4, 2, 0.9, True)
+    """Passes before the cut use every row, those after it the share that should have at most two of four causes."""
+    model = binary_sparse_coding.model(4, 2, 3, n_iter=20, cut=(5, 8))
     used = model._replace(objective=lambda p, s, stats: stats.used / stats.n_rows)
-    shares = objectives(run(used, bars(), limits=Limits(30)))
-    assert shares[0] == 1
-    assert 0.85 < shares[-1] < 0.99
+    result = run(used, bars())
+    shares = objectives(result)
+    assert all(share == 1 for share in shares[:5])
+    assert shares[5] < 1
+    within = binom.cdf(2, 4, float(result.params.prior))
+    assert shares[19] == pytest.approx(within, abs=0.03)
+    assert shares[-1] == 1  # the last stage evaluates
 
 
 def test_watched_scalars_are_in_the_history():
-    result = run(sketches.sparse_coding(), bars(), limits=Limits(10))
-    assert set(result.history[0].watched) == {"sparseness", "noise"}
-    assert result.history[-1].watched["noise"] < result.history[0].watched["noise"]
+    result = run(binary_sparse_coding.model(4, 2, 3, n_iter=20, cut=(5, 8)), bars())
+    assert set(result.history[0].watched) == {"sparseness", "noise_std"}
+    assert result.history[-1].watched["noise_std"] < result.history[0].watched["noise_std"]
 
 
 def test_a_stage_may_end_by_its_own_word():

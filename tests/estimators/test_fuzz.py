@@ -38,7 +38,7 @@ tables = st.one_of(
 bit_tables = hnp.arrays(
     np.float64, st.tuples(st.integers(1, 6), st.integers(1, 4)), elements=st.sampled_from([0.0, 1.0, np.nan])
 )
-many = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @many

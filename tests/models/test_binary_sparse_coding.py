@@ -197,7 +197,10 @@ def test_bars_noise_and_sparseness_are_found():
 def test_ranking_in_a_pass_of_its_own_learns_the_same():
     toy = toys.linear_bars(1000, random_state=1)
     exact = model(10, 3, 5, init_scale=2.0, init_sparseness=5.0, parameter_noise=0.0, ranking="exact")
-    one = learn(exact, toy)
+    result = fit(exact, MemoryEngine(toy.X), seed_key(1))
+    noise = [record.watched["noise_std"] for record in result.history]
+    assert noise[0] == noise[1] != noise[2] == noise[3] != noise[4]  # every other pass only ranks
+    one = result.params
     two = learn(model(10, 3, 5, init_scale=2.0, init_sparseness=5.0, parameter_noise=0.0), toy)
     # a few rows more or less, so the same within a standard error: sigma / sqrt(N pi), and 0.04 of pi H
     np.testing.assert_allclose(one.components, two.components, atol=0.15)
@@ -231,10 +234,32 @@ def test_more_causes_than_gamma_do_not_end_in_no_rows():
     """With pi H above gamma the paper's N_cut goes to 0; here a share of the rows is always learned from."""
     toy = toys.linear_bars(500, active=6.0, random_state=2)
     crowded = model(10, 2, 4, init_sparseness=9.5, cut=(0, 0), n_iter=20)
-    result = fit(crowded, MemoryEngine(toy.X), seed_key(0))
-    assert np.isfinite(result.objective)
+    counted = crowded._replace(watch=lambda p: {"prior": p.prior}, objective=lambda p, s, t: t.used / t.n_rows)
+    result = fit(counted, MemoryEngine(toy.X), seed_key(0))
+    shares = [record.objective for record in result.history if record.stage == "truncated EM"]
+    expected = [binom.cdf(2, 10, record.watched["prior"]) for record in result.history]
+    assert min(expected) < 0.05  # the paper's share
+    assert min(shares) > 0.1
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(result.params))
     assert float(result.params.noise_std) > 0.1
+
+
+def test_noise_on_the_components_ends_before_learning_does():
+    theta = twin.some_theta(6, 8, seed=1, active=2.0)
+    X, _ = twin.draw(theta, 70, seed=2)
+    m = model(6, 3, 4)
+
+    @jax.jit
+    def step(params, batch, progress):
+        shared = m.prepare(params, None, progress)
+        stats, _ = m.e_step(params, shared, batch, None)
+        return m.update(m.start(params), params, shared, stats, progress)[1].components
+
+    with tree.double():
+        for iteration, differ in ((0, True), (59, False)):
+            clock = [jnp.asarray(k) for k in (iteration, 60, iteration)]
+            one, two = (step(params_of(theta), batch_of(X), Progress(*clock, jax.random.key(k))) for k in (0, 1))
+            assert bool((one != two).any()) == differ
 
 
 def test_a_pass_that_leaves_no_row_to_learn_from_changes_nothing():

@@ -1,0 +1,1 @@
+"""Multilayer noisy-OR belief networks (Lewicki & Sejnowski 1996)."""

@@ -1,0 +1,297 @@
+"""Sums over all states of the hidden layers, exactly, for networks with few units.
+
+The layers are a chain: given layer 1 the inputs know nothing of layer 2.  So the sum over all states together falls
+apart into sums over pairs of neighbouring layers,
+
+    p(S^l) = sum_{S^{l+1}} p(S^{l+1}) p(S^l | S^{l+1}),     from the top down, once for all rows (`log_prior`),
+    p(x)   = sum_{S^1} p(S^1) p(x | S^1),
+
+and for the upper layers the states of layer l are but rows of data, whose weights are the probabilities that they have
+given the real rows (`expected_statistics`).  With a the bits that are on, in every pair
+
+    log p(a | S) = sum_j a_j [log(1 - exp(-u_j)) + u_j] - sum_j u_j
+
+is a matrix product of rows with states.  States come in blocks, with a running log-sum-exp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from latentbits.core.special import log1mexp
+from latentbits.core.states import state_block
+from latentbits.models.noisy_or.network import Params
+
+__all__ = [
+    "Statistics",
+    "completion",
+    "expected_statistics",
+    "log_evidence",
+    "log_prior",
+    "n_pairs",
+    "posterior_means",
+]
+
+BLOCK = 2**20  # numbers in a table of rows and states
+FEWEST = 64  # states in a block, however many rows there are
+ROWS = 2**12  # states of a layer that are rows to the layer above it at once
+
+Priors = tuple[Float[Array, " _"], ...]  # log p(S) of all states of each hidden layer, bottom first
+
+
+class Statistics(eqx.Module):
+    """What the update (9) needs; all of it adds over rows.
+
+    For the weights between parents i and children j, S_j the state of the child, m_j = 1 where it was observed, and
+    g_j = 1 - exp(-u_j): ``f_ij = 1 - exp(-w_ij)`` has its maximum of likelihood at ``f_ij credit_ij / count_ij``.
+
+    Attributes
+    ----------
+    counts, credits
+        ``sum_n E[S_i m_j]`` and ``sum_n E[S_i S_j m_j / g_j]``, each (parents, children), bottom first.
+    bias_counts, bias_credits
+        The same for the cause that is always on, inputs first; the top layer has no other.
+    """
+
+    counts: tuple[Float[Array, "_ _"], ...]
+    credits: tuple[Float[Array, "_ _"], ...]
+    bias_counts: tuple[Float[Array, " _"], ...]
+    bias_credits: tuple[Float[Array, " _"], ...]
+
+
+def n_pairs(sizes: Sequence[int]) -> int:
+    """The cost: pairs of states of the two neighbouring hidden layers that have most, or the states of a single one.
+
+    >>> n_pairs([20, 2]), n_pairs([10])
+    (4194304, 1024)
+    """
+    return max(2 ** (a + b) for a, b in pairwise([*sizes, 0]))
+
+
+def log_prior(params: Params) -> Priors:
+    """log p(S) of all states of each hidden layer, in the order of `latentbits.core.states.all_states`."""
+    states = state_block(jnp.asarray(0), 1, 0).astype(params.biases[-1].dtype)  # of a layer above the top: one, empty
+    priors = [jnp.zeros(1, states.dtype)]
+    for layer in reversed(range(1, len(params.biases))):
+        bias = params.biases[layer]
+        weights = params.weights[layer] if layer < len(params.weights) else jnp.zeros((0, len(bias)), bias.dtype)
+        above = priors[0]
+
+        def row_block(states: Array, weights: Array = weights, bias: Array = bias, above: Array = above) -> Array:
+            return _average(weights, bias, above, states, None)[0]
+
+        priors.insert(0, _map_states(row_block, len(bias), bias.dtype).reshape(-1))
+    return tuple(priors[:-1])
+
+
+def log_evidence(
+    params: Params,
+    prior: Priors,
+    x: Float[Array, "rows columns"],
+    observed: Float[Array, "rows columns"] | None,
+) -> Float[Array, " rows"]:
+    """log p(x) of every row; inputs that were not observed are left out.
+
+    Parameters
+    ----------
+    prior
+        From `log_prior`.
+    observed
+        None where all are.
+    """
+    return _average(params.weights[0], params.biases[0], prior[0], x, observed)[0]
+
+
+def posterior_means(
+    params: Params,
+    prior: Priors,
+    x: Float[Array, "rows columns"],
+    observed: Float[Array, "rows columns"] | None,
+) -> tuple[Float[Array, "rows _"], ...]:
+    """P(S_i = 1 | x) of every unit of every hidden layer, bottom first."""
+    upper = Params(params.weights[1:], params.biases[1:])
+
+    def features(states: Array) -> Array:
+        above = posterior_means(upper, prior[1:], states, None) if upper.weights else ()
+        return jnp.concatenate([states, *above], axis=1)
+
+    means = _average(params.weights[0], params.biases[0], prior[0], x, observed, features)[1]
+    sizes = [len(w) for w in params.weights]
+    return tuple(jnp.split(means, [sum(sizes[:k]) for k in range(1, len(sizes))], axis=1))
+
+
+def completion(
+    params: Params,
+    prior: Priors,
+    x: Float[Array, "rows columns"],
+    observed: Float[Array, "rows columns"] | None,
+) -> Float[Array, "rows columns"]:
+    """P(bit = 1 | observed bits) of every input, as if it were one more input beside those observed."""
+    weights, bias = params.weights[0], params.biases[0]
+    return _average(weights, bias, prior[0], x, observed, lambda states: -jnp.expm1(-(bias + states @ weights)))[1]
+
+
+def expected_statistics(
+    params: Params,
+    prior: Priors,
+    x: Float[Array, "rows columns"],
+    observed: Float[Array, "rows columns"] | None,
+    weight: Float[Array, " rows"],
+    coldness: Float[Array, ""] | float = 1.0,
+) -> tuple[Statistics, Float[Array, " rows"]]:
+    """The E-step of exact EM, annealed if asked.
+
+    Parameters
+    ----------
+    weight
+        Of every row; those of weight 0 may hold anything.
+    coldness
+        Inverse temperature c.  Layer 1 has the posterior ``p(x, S^1)^c`` over its sum; the layers above, given layer 1,
+        their own.  So EM climbs ``1/c sum_n log sum_{S^1} p(x_n, S^1)^c``, the log-likelihood at c = 1.
+
+    Returns
+    -------
+    statistics
+        Sums over rows.
+    log_evidence
+        ``1/c log sum_{S^1} p(x, S^1)^c`` of every row, log p(x) at c = 1.
+    """
+    seen = weight > 0
+    x = jnp.where(seen[:, None], x, 0)
+    value, sums, load = _layer_sums(params.weights[0], params.biases[0], prior[0], x, observed, weight, coldness)
+    layers = [sums]
+    for layer in range(1, len(params.weights)):
+        weights, bias, above = params.weights[layer], params.biases[layer], prior[layer]
+        sums, load = _state_sums(weights, bias, above, load)
+        layers.append(sums)
+    # the top layer has no parents: its own states are all that counts
+    bias = params.biases[-1]
+    top, _ = _state_sums(jnp.zeros((0, len(bias)), bias.dtype), bias, jnp.zeros(1, bias.dtype), load)
+    layers.append(top)
+    counts, credits, bias_counts, bias_credits = zip(*layers, strict=True)
+    return Statistics(counts[:-1], credits[:-1], bias_counts, bias_credits), value
+
+
+def _map_states(function: Callable[[Array], Array], n_units: int, dtype: jnp.dtype) -> Array:
+    """A function of a block of states, of all blocks of all states of a layer, on a new first axis."""
+    size = min(2**n_units, ROWS)
+    firsts = jnp.arange(0, 2**n_units, size)
+    return jax.lax.map(lambda first: function(state_block(first, size, n_units).astype(dtype)), firsts)
+
+
+def _block_size(n_rows: int, n_states: int) -> int:
+    """States in a block: a power of two, so that blocks are full."""
+    return min(n_states, max(FEWEST, 2 ** ((BLOCK // n_rows).bit_length() - 1)))
+
+
+def _log_joint(
+    weights: Float[Array, "units children"],
+    bias: Float[Array, " children"],
+    prior: Float[Array, " states"],
+    states: Float[Array, "states units"],
+    on: Float[Array, "rows children"],
+    observed: Float[Array, "rows children"] | None,
+) -> Float[Array, "rows states"]:
+    """log p(S) + log p(row | S) for a block of states S of the parents."""
+    u = bias + states @ weights
+    if observed is None:
+        return on @ (log1mexp(u) + u).T + (prior - jnp.sum(u, 1))
+    return (on * observed) @ (log1mexp(u) + u).T + (prior - observed @ u.T)
+
+
+def _average(
+    weights: Float[Array, "units children"],
+    bias: Float[Array, " children"],
+    prior: Float[Array, " states"],
+    on: Float[Array, "rows children"],
+    observed: Float[Array, "rows children"] | None,
+    features: Callable[[Array], Array] = lambda states: states[:, :0],
+    coldness: Float[Array, ""] | float = 1.0,
+) -> tuple[Float[Array, " rows"], Float[Array, "rows features"]]:
+    """log sum over the parents' states of p(row, S)^coldness, and the average of a function of S with these weights."""
+    n_units, n_rows = len(weights), len(on)
+    size = _block_size(n_rows, len(prior))
+
+    def step(carry: tuple[Array, Array, Array], first: Array) -> tuple[tuple[Array, Array, Array], None]:
+        top, total, sums = carry
+        states = state_block(first, size, n_units).astype(on.dtype)
+        own = jax.lax.dynamic_slice_in_dim(prior, first, size)
+        joint = coldness * _log_joint(weights, bias, own, states, on, observed)
+        new = jnp.maximum(top, jnp.max(joint, 1))
+        share = jnp.exp(joint - new[:, None])
+        shrink = jnp.exp(top - new)
+        total = total * shrink + jnp.sum(share, 1)
+        return (new, total, sums * shrink[:, None] + share @ features(states)), None
+
+    n_features = jax.eval_shape(features, jax.ShapeDtypeStruct((size, n_units), on.dtype)).shape[1]
+    start = (
+        jnp.full(n_rows, -jnp.inf, on.dtype),
+        jnp.zeros(n_rows, on.dtype),
+        jnp.zeros((n_rows, n_features), on.dtype),
+    )
+    (top, total, sums), _ = jax.lax.scan(step, start, jnp.arange(0, len(prior), size))
+    return top + jnp.log(total), sums / total[:, None]
+
+
+Sums = tuple[Array, Array, Array, Array]  # counts, credits, bias counts, bias credits
+
+
+def _layer_sums(
+    weights: Float[Array, "units children"],
+    bias: Float[Array, " children"],
+    prior: Float[Array, " states"],
+    on: Float[Array, "rows children"],
+    observed: Float[Array, "rows children"] | None,
+    weight: Float[Array, " rows"],
+    coldness: Float[Array, ""] | float = 1.0,
+) -> tuple[Float[Array, " rows"], Sums, Float[Array, " states"]]:
+    """Log evidence of the rows, the statistics of one layer of weights, and the weight that falls on each state."""
+    n_units = len(weights)
+    size = _block_size(len(on), len(prior))
+    value = _average(weights, bias, prior, on, observed, coldness=coldness)[0]
+    on_seen = on if observed is None else on * observed
+
+    def step(sums: tuple[Array, Array, Array], first: Array) -> tuple[tuple[Array, Array, Array], Array]:
+        counts, credits, bias_credits = sums
+        states = state_block(first, size, n_units).astype(on.dtype)
+        own = jax.lax.dynamic_slice_in_dim(prior, first, size)
+        joint = coldness * _log_joint(weights, bias, own, states, on, observed)
+        share = weight[:, None] * jnp.exp(joint - value[:, None])
+        load = jnp.sum(share, 0)
+        credit = (share.T @ on_seen) / -jnp.expm1(-(bias + states @ weights))
+        seen = jnp.broadcast_to(load[:, None], credit.shape) if observed is None else share.T @ observed
+        return (counts + states.T @ seen, credits + states.T @ credit, bias_credits + jnp.sum(credit, 0)), load
+
+    zero = jnp.zeros_like(weights)
+    (counts, credits, bias_credits), load = jax.lax.scan(
+        step, (zero, zero, jnp.zeros_like(bias)), jnp.arange(0, len(prior), size)
+    )
+    bias_counts = jnp.full(bias.shape, jnp.sum(weight)) if observed is None else weight @ observed
+    return value / coldness, (counts, credits, bias_counts, bias_credits), load.reshape(-1)
+
+
+def _state_sums(
+    weights: Float[Array, "units children"],
+    bias: Float[Array, " children"],
+    prior: Float[Array, " states"],
+    load: Float[Array, " children_states"],
+) -> tuple[Sums, Float[Array, " states"]]:
+    """`_layer_sums` where the rows are all states of the children, each with its weight."""
+    n_children = len(bias)
+    size = min(len(load), ROWS)
+
+    def step(total: tuple[Sums, Array], first: Array) -> tuple[tuple[Sums, Array], None]:
+        rows = state_block(first, size, n_children).astype(bias.dtype)
+        own = jax.lax.dynamic_slice_in_dim(load, first, size)
+        part = _layer_sums(weights, bias, prior, rows, None, own)[1:]
+        return jax.tree.map(jnp.add, total, part), None
+
+    zero = (jnp.zeros_like(weights), jnp.zeros_like(weights), jnp.zeros_like(bias), jnp.zeros_like(bias))
+    (sums, above), _ = jax.lax.scan(step, (zero, jnp.zeros_like(prior)), jnp.arange(0, len(load), size))
+    return sums, above

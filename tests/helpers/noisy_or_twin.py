@@ -1,0 +1,136 @@
+"""The noisy-OR network in plain NumPy and float64, straight from Lewicki & Sejnowski (1996): every sum over all states.
+
+A missing input is NaN and is left out.  States of the hidden layers are lists of 0/1 vectors, bottom first.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Network(NamedTuple):
+    """`weights` (parents, children), bottom first; `biases` of each layer, inputs first."""
+
+    weights: list[np.ndarray]
+    biases: list[np.ndarray]
+
+
+class Expected(NamedTuple):
+    """Sums over rows for the update (9), as `latentbits.models.noisy_or.enumeration.Statistics` has them."""
+
+    counts: list[np.ndarray]
+    credits: list[np.ndarray]
+    bias_counts: list[np.ndarray]
+    bias_credits: list[np.ndarray]
+
+
+def some_network(sizes: tuple[int, ...], seed: int = 0, scale: float = 1.0, bias: float = 0.1) -> Network:
+    """Random weights, some strong and many weak; `sizes` has the inputs first."""
+    rng = np.random.default_rng(seed)
+    weights = [rng.gamma(0.6, scale, (up, down)) for down, up in pairwise(sizes)]
+    biases = [rng.uniform(0.2, 2.0, n) * bias for n in sizes]
+    biases[-1] = rng.uniform(0.2, 0.8, sizes[-1])
+    return Network(weights, biases)
+
+
+def draw(network: Network, n: int, seed: int = 0, missing: float = 0.0) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Rows, some inputs NaN, and the hidden states they come from, each (rows, units)."""
+    rng = np.random.default_rng(seed)
+    above, layers = np.zeros((n, 0)), []
+    for weights, bias in zip([*network.weights, np.zeros((0, len(network.biases[-1])))], network.biases, strict=True):
+        layers.append((weights, bias))
+    drawn: list[np.ndarray] = []
+    for weights, bias in reversed(layers):
+        above = (rng.random((n, len(bias))) < 1 - np.exp(-(bias + above @ weights))).astype(float)
+        drawn.insert(0, above)
+    x = drawn[0]
+    x[rng.random(x.shape) < missing] = np.nan
+    return x, drawn[1:]
+
+
+def causal_input(network: Network, layer: int, states: list[np.ndarray]) -> np.ndarray:
+    """(2), for the units of a layer (0 are the inputs)."""
+    u = network.biases[layer].copy()
+    if layer < len(states):
+        for i, on in enumerate(states[layer]):
+            u += on * network.weights[layer][i]
+    return u
+
+
+def log_joint(network: Network, x: np.ndarray, states: list[np.ndarray]) -> float:
+    """log of (1) for one row, unit by unit."""
+    total = 0.0
+    for layer, values in enumerate([x, *states]):
+        for u, value in zip(causal_input(network, layer, states), values, strict=True):
+            if not np.isnan(value):
+                total += np.log(-np.expm1(-u)) if value else -u
+    return total
+
+
+def all_hidden(network: Network) -> list[list[np.ndarray]]:
+    """Every state of all hidden layers together."""
+    sizes = [len(w) for w in network.weights]
+    edges = np.cumsum(sizes)[:-1]
+    return [np.split(np.array(bits, float), edges) for bits in product([0, 1], repeat=sum(sizes))]
+
+
+def posterior(network: Network, x: np.ndarray, coldness: float = 1.0) -> tuple[np.ndarray, float]:
+    """Probability of each of `all_hidden` given one row, and the row's evidence.
+
+    With a coldness c, layer 1 has p(x, S^1)^c over its sum, the others given layer 1 their own posterior; the evidence
+    is log of that sum, over c.
+    """
+    hidden = all_hidden(network)
+    logs = np.array([log_joint(network, x, states) for states in hidden])
+    lowest = [tuple(states[0]) for states in hidden]
+    groups: dict[tuple[float, ...], list[int]] = {}
+    for k, s in enumerate(lowest):
+        groups.setdefault(s, []).append(k)
+    marginal = {s: np.logaddexp.reduce(logs[k]) for s, k in groups.items()}
+    log_sum = np.logaddexp.reduce([coldness * m for m in marginal.values()])
+    probability = [np.exp(logs[k] - marginal[s] + coldness * marginal[s] - log_sum) for k, s in enumerate(lowest)]
+    return np.array(probability), log_sum / coldness
+
+
+def log_evidence(network: Network, x: np.ndarray) -> np.ndarray:
+    """log p(x) of each row."""
+    return np.array([posterior(network, row)[1] for row in x])
+
+
+def posterior_means(network: Network, x: np.ndarray) -> list[np.ndarray]:
+    """P(S_i = 1 | row) for each hidden layer, (rows, units)."""
+    hidden = all_hidden(network)
+    shares = [posterior(network, row)[0] for row in x]
+    layers = range(len(network.weights))
+    return [np.array([sum(p * s[k] for p, s in zip(q, hidden, strict=True)) for q in shares]) for k in layers]
+
+
+def completion(network: Network, x: np.ndarray) -> np.ndarray:
+    """P(bit = 1 | row) for each input: that of a second copy of it, beside the one that may have been seen."""
+    hidden = all_hidden(network)
+    on = [1 - np.exp(-causal_input(network, 0, states)) for states in hidden]
+    return np.array([sum(p * a for p, a in zip(posterior(network, row)[0], on, strict=True)) for row in x])
+
+
+def expected_statistics(network: Network, x: np.ndarray, weight: np.ndarray, coldness: float = 1.0) -> Expected:
+    """Sums over rows and all hidden states of S_i m_j and S_i S_j m_j / g_j."""
+    counts, credits = ([np.zeros_like(w) for w in network.weights] for _ in range(2))
+    bias_counts, bias_credits = ([np.zeros_like(b) for b in network.biases] for _ in range(2))
+    hidden = all_hidden(network)
+    for row, row_weight in zip(x, weight, strict=True):
+        if row_weight == 0:
+            continue
+        for p, states in zip(posterior(network, row, coldness)[0], hidden, strict=True):
+            for layer, values in enumerate([row, *states]):
+                seen = ~np.isnan(values)
+                g = 1 - np.exp(-causal_input(network, layer, states))
+                credit = np.where(seen, values, 0) / g
+                bias_counts[layer] += row_weight * p * seen
+                bias_credits[layer] += row_weight * p * credit
+                if layer < len(states):
+                    counts[layer] += row_weight * p * np.outer(states[layer], seen)
+                    credits[layer] += row_weight * p * np.outer(states[layer], credit)
+    return Expected(counts, credits, bias_counts, bias_credits)

@@ -8,7 +8,10 @@ from __future__ import annotations
 from itertools import pairwise, product
 from typing import NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
+
+from latentbits.models.noisy_or.network import Params
 
 
 class Network(NamedTuple):
@@ -34,6 +37,12 @@ def some_network(sizes: tuple[int, ...], seed: int = 0, scale: float = 1.0, bias
     biases = [rng.uniform(0.2, 2.0, n) * bias for n in sizes]
     biases[-1] = rng.uniform(0.2, 0.8, sizes[-1])
     return Network(weights, biases)
+
+
+def as_params(network: Network, dtype: type = np.float64) -> Params:
+    """The same for the library; float64 inside `latentbits.core.tree.double` alone."""
+    weights, biases = ([jnp.asarray(v, dtype) for v in layers] for layers in network)
+    return Params(tuple(weights), tuple(biases))
 
 
 def draw(network: Network, n: int, seed: int = 0, missing: float = 0.0) -> tuple[np.ndarray, list[np.ndarray]]:

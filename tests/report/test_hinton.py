@@ -26,6 +26,7 @@ from latentbits.report.machine_summaries import (
     words_of_match,
 )
 from latentbits.report.style import INK, PAPER
+from latentbits.report.tiles import FULL
 
 TARGET = np.random.default_rng(0).normal(size=(6, 40))
 
@@ -139,7 +140,7 @@ def test_area_is_the_size_and_fill_the_sign():
     weights = np.array([[6.0, -3.0, 0.0, 1.5]])
     ax = hinton.plot_hinton(weights, (2, 2), np.array([-20.0]))
     found = squares(ax)
-    full = hinton.FULL**2
+    full = FULL**2
     expected = [(INK, full), (INK, full / 4), (PAPER, full / 2), (PAPER, 1.5**2 * full)]
     assert [(face, pytest.approx(area)) for face, area in found] == [(to_rgba(c), a) for c, a in expected]
     assert "largest square: 6" in ax.get_xlabel()

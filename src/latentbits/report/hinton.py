@@ -7,38 +7,29 @@ Each function takes arrays and, if you have one, an Axes, and returns the Axes i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from latentbits.core.errors import DataError
 from latentbits.report.machine_summaries import Gaussians, telling_weights
-from latentbits.report.style import ACCENT, GREY, INK, PALETTE, PAPER, SMALL, axes_or_new, for_words, short
+from latentbits.report.style import ACCENT, GREY, INK, PALETTE, SMALL, axes_or_new, for_words, short
+from latentbits.report.tiles import (
+    EDGE,
+    Places,
+    draw_grounds,
+    draw_squares,
+    fit_sheet,
+    images_checked,
+    in_short,
+    largest_of,
+    lay_out,
+    sheet_size,
+    word_below,
+    words_for,
+)
 
 __all__ = ["plot_gaussians", "plot_hinton", "plot_projections", "plot_unit_bars"]
-
-GROUND, EDGE = "#eef1f3", "#c9d0d6"
-FULL = 0.94  # side of the largest square, of a cell
-
-
-class Places(NamedTuple):
-    """Where tiles stand in a sheet: `left` and `top` of each, the size of one, and the width of the sheet."""
-
-    left: np.ndarray
-    top: np.ndarray
-    width: float
-    height: float
-    across: float
-
-
-def _places(n: int, n_columns: int | None, width: float, height: float, gap: float, above: float) -> Places:
-    """Tiles side by side, `n_columns` in a row; `above` is kept free over each."""
-    across = min(n, 10) if n_columns is None else n_columns
-    if across < 1:
-        raise DataError(f"n_columns must be at least 1, found {n_columns!r}")
-    number = np.arange(n)
-    left, top = (number % across) * (width + gap), (number // across) * (height + gap + above) + above
-    return Places(left, top, width, height, across * (width + gap) - gap)
 
 
 # --- Hinton diagrams ---
@@ -78,57 +69,32 @@ def plot_hinton(
     -------
     Axes
     """
-    weights = _images(weights, image_shape)
+    weights = images_checked(weights, image_shape)
     bias = None if hidden_bias is None else np.asarray(hidden_bias, np.float64)
     if bias is not None and bias.shape != (len(weights),):
         raise DataError(f"{len(weights)} hidden units have as many biases, found shape {bias.shape}")
-    words = _words(labels, len(weights))
+    words = words_for(labels, len(weights))
     height, width = image_shape
     gap = max(1.5, 0.3 * height)
-    places = _places(len(weights), n_columns, width, height, gap, 0 if bias is None else 2.0)
-    ax = axes_or_new(ax, _size(places, gap))
-    top = _top(weights, largest)
-    _grounds(ax, places)
+    places = lay_out(len(weights), n_columns, width, height, gap, 0 if bias is None else 2.0)
+    ax = axes_or_new(ax, sheet_size(places, gap))
+    top = largest_of(weights, largest)
+    draw_grounds(ax, places)
     rows, columns = np.divmod(np.arange(height * width), width)
     x = (places.left[:, None] + columns + 0.5).ravel()
     y = (places.top[:, None] + rows + 0.5).ravel()
-    _squares(ax, x, y, weights.ravel(), top)
-    key = f"largest square: {_number(top)}"
+    draw_squares(ax, x, y, weights.ravel(), top)
+    key = f"largest square: {in_short(top)}"
     if bias is not None:
-        top_bias = _top(bias, largest_bias)
-        _squares(ax, places.left + width / 2, places.top - 1.0, bias, top_bias, 1.5)
-        key += f"; bias, above: {_number(top_bias)}"
+        top_bias = largest_of(bias, largest_bias)
+        draw_squares(ax, places.left + width / 2, places.top - 1.0, bias, top_bias, 1.5)
+        key += f"; bias, above: {in_short(top_bias)}"
     for left, above, word in zip(places.left, places.top, words):
-        _below(ax, left + width / 2, above + height, word)
-    _fit(ax, places, gap)
-    ax.set_xlabel(f"full: plus, empty: minus; {key}", fontsize=SMALL)
+        word_below(ax, left + width / 2, above + height, word)
+    fit_sheet(ax, places, gap)
+    drawn = weights if bias is None else np.append(weights, bias)
+    ax.set_xlabel(("full: plus, empty: minus; " if (drawn < 0).any() else "") + key, fontsize=SMALL)
     return ax
-
-
-def _squares(ax: Any, x: np.ndarray, y: np.ndarray, values: np.ndarray, top: float, cell: float = 1.0) -> None:
-    """Squares about places, of areas in proportion to the sizes of values; full where positive."""
-    from matplotlib.collections import PatchCollection
-    from matplotlib.patches import Rectangle
-
-    side = cell * FULL * np.sqrt(np.minimum(np.abs(values) / top, 1.0))
-    seen = side > 0.02 * cell
-    for sign, colour in ((1, INK), (-1, PAPER)):
-        mine = np.flatnonzero(seen & (np.sign(values) == sign))
-        squares = [Rectangle((x[i] - side[i] / 2, y[i] - side[i] / 2), side[i], side[i]) for i in mine]
-        ax.add_collection(
-            PatchCollection(squares, edgecolor=INK, facecolor=colour, linewidth=0.5, zorder=2), autolim=False
-        )
-
-
-def _grounds(ax: Any, places: Places) -> None:
-    """A light ground for every tile, so that cells without weight are seen to be there."""
-    from matplotlib.collections import PatchCollection
-    from matplotlib.patches import Rectangle
-
-    grounds = [Rectangle((left, top), places.width, places.height) for left, top in zip(places.left, places.top)]
-    ax.add_collection(
-        PatchCollection(grounds, facecolor=GROUND, edgecolor=EDGE, linewidth=0.5, zorder=1), autolim=False
-    )
 
 
 # --- projections ---
@@ -167,13 +133,13 @@ def plot_projections(
     groups = np.zeros(values.shape, bool) if on is None else np.asarray(on, bool)
     if values.ndim != 2 or groups.shape != values.shape:
         raise DataError(f"projections are (rows, units), found {values.shape} and {groups.shape}")
-    words = _words(labels, values.shape[1])
-    places = _places(values.shape[1], n_columns, 1.0, 0.72, 0.3, 0.0)
-    ax = axes_or_new(ax, _size(places, 0.3, 8.0))
+    words = words_for(labels, values.shape[1])
+    places = lay_out(values.shape[1], n_columns, 1.0, 0.72, 0.3, 0.0)
+    ax = axes_or_new(ax, sheet_size(places, 0.3, 8.0))
     for unit, word in enumerate(words):
         _histogram(ax, values[:, unit], groups[:, unit], places, unit, n_bins)
-        _below(ax, places.left[unit] + 0.5, places.top[unit] + places.height, word)
-    _fit(ax, places, 0.3)
+        word_below(ax, places.left[unit] + 0.5, places.top[unit] + places.height, word)
+    fit_sheet(ax, places, 0.3)
     coloured = "" if on is None else "; in colour: rows for which the unit is on"
     ax.set_xlabel(f"rows projected on the weights{coloured}", fontsize=SMALL)
     return ax
@@ -302,95 +268,28 @@ def plot_unit_bars(
     weights = np.asarray(weights, np.float64)
     if len(column_names) != weights.shape[1]:
         raise DataError(f"{len(column_names)} column names for {weights.shape[1]} columns")
-    words = _words(labels, len(weights), "unit ")
+    words = words_for(labels, len(weights), "unit ")
     across = min(len(weights), 3) if n_columns is None else n_columns
     rows_each = min(most, weights.shape[1])
-    places = _places(len(weights), across, 1.0, float(rows_each), 0.12, 1.2)
+    places = lay_out(len(weights), across, 1.0, float(rows_each), 0.12, 1.2)
     deep = int(np.ceil(len(weights) / across)) * (rows_each + 1.4)
     ax = axes_or_new(ax, (3.3 * across, 0.21 * deep + 0.4))
-    top = _top(weights, None)
-    middle = 0.72  # of a tile: names stand left of the bars
+    top = largest_of(weights, None)
+    # of a tile: where bars begin, how long they are at most, and the room that minus takes, left of which names stand
+    is_signed = bool((weights < 0).any())
+    middle, reach, room = (0.72, 0.27, 0.29) if is_signed else (0.55, 0.42, 0.02)
     for unit, columns in enumerate(chosen):
         left, above = places.left[unit], places.top[unit]
         ax.text(left, above - 0.15, words[unit], fontsize=SMALL + 1, fontweight="bold", color=INK, parse_math=False)
         for line, column in enumerate(columns):
             value, y = weights[unit, column], above + line + 0.5
-            ax.barh(y, 0.27 * value / top, 0.72, left + middle, color=ACCENT if value > 0 else PALETTE[0], zorder=2)
+            ax.barh(y, reach * value / top, 0.72, left + middle, color=ACCENT if value > 0 else PALETTE[0], zorder=2)
             name = short(str(column_names[column]), 20)
-            ax.text(left + middle - 0.29, y, name, ha="right", va="center", fontsize=SMALL, color=INK, parse_math=False)
+            ax.text(left + middle - room, y, name, ha="right", va="center", fontsize=SMALL, color=INK, parse_math=False)
         ax.plot([left + middle] * 2, [above, above + len(columns)], color=GREY, linewidth=0.8, zorder=3)
-    _fit(ax, places, 0.12)
+    fit_sheet(ax, places, 0.12)
     ax.set_aspect("auto")
     ax.set_ylim(float(places.top.max()) + places.height + 0.2, -0.1)
-    ax.set_xlabel(f"red: plus, blue: minus; the longest bar: {_number(top)}", fontsize=SMALL)
+    signs = "red: plus, blue: minus; " if is_signed else ""
+    ax.set_xlabel(f"{signs}the longest bar: {in_short(top)}", fontsize=SMALL)
     return ax
-
-
-# --- shared ---
-
-
-def _images(weights: np.ndarray, image_shape: tuple[int, int]) -> np.ndarray:
-    weights = np.asarray(weights, np.float64)
-    height, width = image_shape
-    if weights.ndim != 2 or weights.shape[1] != height * width or not np.isfinite(weights).all():
-        raise DataError(
-            f"weights must be finite and (m, {height * width}) for images of {height} x {width}, found {weights.shape}"
-        )
-    return weights
-
-
-def _words(labels: Sequence[str] | None, n: int, head: str = "") -> list[str]:
-    words = [f"{head}{number + 1}" for number in range(n)] if labels is None else [str(one) for one in labels]
-    if len(words) != n:
-        raise DataError(f"{len(words)} labels for {n} units")
-    return words
-
-
-def _top(values: np.ndarray, given: float | None) -> float:
-    if given is not None and not given > 0:
-        raise DataError(f"the value of the largest square must be positive, found {given!r}")
-    return float(given) if given is not None else max(float(np.abs(values).max(initial=0.0)), np.finfo(float).tiny)
-
-
-def _number(value: float) -> str:
-    """
-    >>> _number(6.0), _number(0.857142), _number(27.13)
-    ('6', '0.86', '27')
-    """
-    return f"{value:.2g}"
-
-
-def _size(places: Places, gap: float, scale: float = 1.0) -> tuple[float, float]:
-    """Inches that a sheet of its own wants: a cell of a matrix is a ninth of an inch."""
-    across, down = _extent(places, gap)
-    return max(scale * across / 8, 2.5), max(scale * down / 8, 1.2) + 0.3
-
-
-def _extent(places: Places, gap: float) -> tuple[float, float]:
-    return places.across, float(places.top.max()) + places.height + gap
-
-
-def _fit(ax: Any, places: Places, gap: float) -> None:
-    """The whole sheet, y downwards, no axes."""
-    across, down = _extent(places, gap)
-    ax.set_xlim(-0.02 * across, 1.02 * across)
-    ax.set_ylim(down, -0.01 * down)
-    ax.set_aspect("equal")
-    ax.set_xticks([])
-    ax.set_yticks([])
-    for spine in ax.spines.values():
-        spine.set_visible(False)
-
-
-def _below(ax: Any, x: float, y: float, word: str) -> None:
-    ax.annotate(
-        word,
-        (x, y),
-        xytext=(0, -2),
-        textcoords="offset points",
-        ha="center",
-        va="top",
-        fontsize=SMALL,
-        color=INK,
-        parse_math=False,
-    )

@@ -1,17 +1,17 @@
-"""Errors along learning, for rows that a model learns from and for others."""
+"""Errors along learning: of one fit for rows that it learns from and for others, and of many fits side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from latentbits.core.errors import DataError
-from latentbits.report.style import GREY, PALETTE, SMALL, axes_or_new, for_words
+from latentbits.report.style import GREY, INK, PALETTE, SMALL, axes_or_new, for_words
 
-__all__ = ["plot_errors"]
+__all__ = ["plot_errors", "plot_runs"]
 
 EDGE = "#c9d0d6"
 
@@ -78,6 +78,70 @@ def plot_errors(
     ax.set_ylabel(ylabel)
     ax.grid(axis="y")
     return ax
+
+
+def plot_runs(
+    runs: Mapping[str, Sequence[np.ndarray]],
+    ax: Any = None,
+    *,
+    xlabel: str = "epoch",
+    ylabel: str = "bits per pattern",
+    levels: Mapping[str, float] | None = None,
+) -> Any:
+    """A cost along many runs, one thin line each, a colour for each way of learning (Lewicki & Sejnowski, figure 4).
+
+    Parameters
+    ----------
+    runs : mapping of names to sequences of (n,) arrays
+        Or of (steps, values) pairs of such; else steps are 0, 1, ...  Runs may differ in length.
+    ax : matplotlib Axes, optional
+    xlabel, ylabel : str
+    levels : mapping of names to values, optional
+        As dashed lines: an optimum, for instance.
+
+    Returns
+    -------
+    Axes
+    """
+    drawn = {name: [_stepped(one) for one in many] for name, many in runs.items()}
+    if not any(drawn.values()):
+        raise DataError("there is no run to draw")
+    ax = axes_or_new(ax, (6.4, 4.2))
+    last = max(float(steps[-1]) for many in drawn.values() for steps, _ in many)
+    first = min(float(steps[0]) for many in drawn.values() for steps, _ in many)
+    for name, level in (levels or {}).items():
+        ax.axhline(level, color=INK, linewidth=1, linestyle="--", zorder=1)
+        ax.annotate(
+            name,
+            (0, level),
+            xycoords=ax.get_yaxis_transform(),
+            xytext=(3, -2),
+            textcoords="offset points",
+            va="top",
+            fontsize=SMALL,
+            color=INK,
+        )
+    for (name, many), colour in zip(drawn.items(), PALETTE):
+        for number, (steps, values) in enumerate(many):
+            ax.plot(steps, values, color=colour, linewidth=1.0, alpha=0.75, zorder=2, label="" if number else name)
+            ax.plot(steps[-1], values[-1], color=colour, marker="o", markersize=3, zorder=3)
+    if len(drawn) > 1:
+        found = ax.legend(frameon=False, fontsize=SMALL + 1, loc="upper right")
+        for line in found.get_lines():
+            line.set(linewidth=2.0, alpha=1.0)
+    ax.set_xlim(first, last)
+    ax.set_xlabel(xlabel)
+    ax.set_ylabel(ylabel)
+    ax.grid(axis="y")
+    return ax
+
+
+def _stepped(run: Any) -> tuple[np.ndarray, np.ndarray]:
+    steps, values = run if isinstance(run, tuple) else (np.arange(len(run)), run)
+    steps, values = np.asarray(steps, np.float64), np.asarray(values, np.float64)
+    if values.ndim != 1 or not len(values) or steps.shape != values.shape:
+        raise DataError(f"a run has one number a step, found {values.shape} for {steps.shape}")
+    return steps, values
 
 
 def _apart(ends: list[float], curves: list[np.ndarray]) -> list[float]:

@@ -1,0 +1,192 @@
+"""What pictures of noisy-OR networks show, as plain arrays: projections down to the inputs, and who explains a row.
+
+A network is given as `NoisyOrNetwork` has it: `weights`, bottom first, one (parents, children) array for each hidden
+layer, and `biases`, one array a layer, the inputs first.  Layers are counted from 1, the lowest hidden one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from latentbits.core.errors import DataError
+
+__all__ = ["Credit", "Network", "checked_network", "credit_of", "project_down", "strengths"]
+
+
+class Network(NamedTuple):
+    """Weights and biases that fit each other, in float64."""
+
+    weights: tuple[np.ndarray, ...]
+    biases: tuple[np.ndarray, ...]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Units of all layers, inputs first."""
+        return tuple(len(bias) for bias in self.biases)
+
+
+def checked_network(weights: Sequence[np.ndarray], biases: Sequence[np.ndarray]) -> Network:
+    """The arrays as a network, or what is wrong with them.
+
+    >>> checked_network([np.ones((2, 3))], [np.ones(3), np.ones(2)]).sizes
+    (3, 2)
+    """
+    found = Network(
+        tuple(np.asarray(one, np.float64) for one in weights), tuple(np.asarray(one, np.float64) for one in biases)
+    )
+    if not weights or len(biases) != len(weights) + 1:
+        raise DataError(
+            f"a network has one layer of weights or more, and one layer of biases more; found {len(weights)} and "
+            f"{len(biases)}"
+        )
+    for layer, weight in enumerate(found.weights):
+        shape = (found.biases[layer + 1].size, found.biases[layer].size)
+        if weight.shape != shape or found.biases[layer].ndim != 1 or found.biases[layer + 1].ndim != 1:
+            raise DataError(
+                f"weights[{layer}] must be {shape}, (parents, children), to fit its biases; found {weight.shape}"
+            )
+    if not all(np.isfinite(one).all() and (one >= 0).all() for one in (*found.weights, *found.biases)):
+        raise DataError("weights and biases of a noisy-OR network must be finite and not negative")
+    return found
+
+
+def strengths(weights: np.ndarray) -> np.ndarray:
+    """f = 1 - exp(-w): how often a cause, were it the only one, turns its child on.
+
+    >>> strengths(np.array([0.0, np.log(2.0)])).tolist()
+    [0.0, 0.5]
+    """
+    return -np.expm1(-np.asarray(weights, np.float64))
+
+
+# --- down to the inputs ---
+
+
+def project_down(
+    weights: Sequence[np.ndarray],
+    biases: Sequence[np.ndarray],
+    layer: int | None = None,
+    states: np.ndarray | None = None,
+) -> np.ndarray:
+    """P(input is on | states of a layer): what its units, each alone, make the inputs look like.
+
+    Units between the layer and the inputs are averaged over, each on with its own probability p:
+
+        P(child is off) = exp(-b) prod_i E[exp(-S_i w_i)] = exp(-b) prod_i (1 - p_i f_i),      f = 1 - exp(-w)
+
+    This is exact where parents are independent given `states`, that is for the two layers next below.  Farther down it
+    leaves out that parents have causes in common; as these can only make them agree, what it gives is then too large,
+    never too small.
+
+    Parameters
+    ----------
+    weights, biases : sequences of arrays
+        As `NoisyOrNetwork.weights_` and `biases_`.
+    layer : int, optional
+        From 1, the lowest hidden layer; else the top.
+    states : (n, units of the layer) array of 0 and 1, optional
+        Else each unit alone, in their order.
+
+    Returns
+    -------
+    (n, d) array
+
+    Examples
+    --------
+    >>> certain, never = 30.0, 0.0
+    >>> lines = np.array([[certain, certain, never], [never, never, certain]])
+    >>> both = [lines, np.array([[certain, np.log(2.0)]])]  # always the first, every other time the second
+    >>> project_down(both, [np.zeros(3), np.zeros(2), np.zeros(1)]).round(3).tolist()
+    [[1.0, 1.0, 0.5]]
+    """
+    network = checked_network(weights, biases)
+    layer = len(network.weights) if layer is None else layer
+    if not 1 <= layer <= len(network.weights):
+        raise DataError(f"layer must be from 1 to {len(network.weights)}, found {layer!r}")
+    on = np.eye(network.sizes[layer]) if states is None else np.asarray(states, np.float64)
+    if on.ndim != 2 or on.shape[1] != network.sizes[layer]:
+        raise DataError(f"states of layer {layer} must be (n, {network.sizes[layer]}), found {on.shape}")
+    for below in reversed(range(layer)):
+        on = _one_layer_down(on, network.weights[below], network.biases[below])
+    return on
+
+
+def _one_layer_down(on: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    """P(child is on), (n, children), of parents that are on independently with probabilities `on`."""
+    off = np.exp(-bias) * np.ones((len(on), 1))
+    for parent, strength in enumerate(strengths(weight)):  # no (n, parents, children) array
+        off = off * (1 - on[:, parent, None] * strength)
+    return 1 - off
+
+
+# --- what explains a row ---
+
+
+class Credit(NamedTuple):
+    """What the units of one layer have to do with the inputs of a row.
+
+    Attributes
+    ----------
+    layer
+        From 1.
+    units : (k,) array
+        Numbers of those that are on.
+    shares : (k, d) array
+        Of each input that is on, the share that comes from the unit; 0 for an input that is off or missing.
+    rest : (d,) array
+        What comes from none of the layer: from the biases of the layers below it.
+    """
+
+    layer: int
+    units: np.ndarray
+    shares: np.ndarray
+    rest: np.ndarray
+
+
+def credit_of(
+    weights: Sequence[np.ndarray], biases: Sequence[np.ndarray], row: np.ndarray, states: Sequence[np.ndarray]
+) -> list[Credit]:
+    """How the units that are on share what they explain of a row, layer by layer.
+
+    A unit with causal input u is on if at least one of Poisson(u) events happens to it, so that 1 - exp(-u) is its
+    probability; w / u of these come from a cause with weight w, the others from other causes and the bias.  Of an input
+    that is on, a unit of the lowest layer has the share w / u, and one of a higher layer what its children have, times
+    its share in each of them.  With the rest, the shares of a layer add up to one.
+
+    Parameters
+    ----------
+    weights, biases : sequences of arrays
+    row : (d,) array of 0 and 1, NaN for missing
+    states : sequence of (units,) arrays of 0 and 1
+        Of the hidden layers, bottom first: the most probable ones, for instance.
+
+    Returns
+    -------
+    list of Credit, bottom first
+
+    Examples
+    --------
+    >>> weights, biases = [np.array([[3.0, 1.0], [0.0, 1.0]])], [np.array([1.0, 1.0]), np.ones(2)]
+    >>> found = credit_of(weights, biases, np.array([1, 0]), [np.array([1, 1])])[0]
+    >>> found.shares.tolist(), found.rest.tolist()
+    ([[0.75, 0.0], [0.0, 0.0]], [0.25, 0.0])
+    """
+    network = checked_network(weights, biases)
+    layers = [np.nan_to_num(np.asarray(one, np.float64)) for one in (row, *states)]
+    if [one.shape for one in layers] != [(size,) for size in network.sizes]:
+        raise DataError(
+            f"a row and states of layers of {network.sizes} units expected, found {[one.shape for one in layers]}"
+        )
+    found = []
+    passed = np.diag(layers[0])
+    for below, (weight, bias) in enumerate(zip(network.weights, network.biases)):
+        parents, children = layers[below + 1], layers[below]
+        given = parents[:, None] * weight * children
+        total = np.maximum(bias + parents @ weight, np.finfo(float).tiny)
+        passed = (given / total) @ passed
+        units = np.flatnonzero(parents > 0)
+        found.append(Credit(below + 1, units, passed[units], layers[0] - passed.sum(0)))
+    return found

@@ -1,0 +1,1 @@
+"""Lewicki & Sejnowski (1996), Bayesian unsupervised learning of higher order structure."""

@@ -1,0 +1,258 @@
+"""What a learned network has found: which lines, which patterns of lines, which shifts; and the bits that are needed.
+
+All are functions of arrays: f = 1 - exp(-w), the frequency of a child given one cause, is what decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from latentbits.core.states import all_states
+from latentbits.data.toys import LINE_PATTERNS
+from latentbits.data.toys import lines as lines_toy
+from latentbits.report.layer_summaries import strengths
+
+__all__ = [
+    "Images",
+    "Shifts",
+    "all_lines",
+    "all_shifts",
+    "direction_told",
+    "lines_of",
+    "n_lines",
+    "overlap",
+    "patterns_of",
+    "shifts_of",
+    "sides_of",
+]
+
+MOSTLY = 0.5  # f from which a cause has a child
+USED = 0.005  # share of the rows from which a unit is in use
+ONE_SIDED = 3.0  # a second-layer unit belongs to a top unit that makes it so many times more frequent than the other
+
+
+class Images(NamedTuple):
+    """All images that can come up, `X` (n, d) bits, and the probability of each, `chance` (n,)."""
+
+    X: np.ndarray
+    chance: np.ndarray
+
+    @property
+    def bits(self) -> float:
+        """The entropy of an image: what the best model needs."""
+        return self.bits_under(np.log(self.chance))
+
+    def bits_under(self, log_likelihood: np.ndarray) -> float:
+        """Bits that a model needs for an image on average, of the log p (nats) that it gives to each."""
+        return float(-self.chance @ np.asarray(log_likelihood, np.float64) / np.log(2))
+
+
+# --- lines ---
+
+
+def lines_of(weights: np.ndarray) -> np.ndarray:
+    """Which of the ten lines each second-layer unit is: f above 1/2 on the five pixels of the line, and on no others.
+
+    Parameters
+    ----------
+    weights : (units, 25) array
+
+    Returns
+    -------
+    (units,) array
+        Columns are 0 to 4, rows 5 to 9; -1 where a unit is no line.
+
+    Examples
+    --------
+    >>> column = 3.0 * (np.arange(25) % 5 == 2)
+    >>> lines_of(np.array([column, column + 3.0 * (np.arange(25) < 5)])).tolist()
+    [2, -1]
+    """
+    has = strengths(weights) > MOSTLY
+    same = (has[:, None] == (lines_toy(1).components > 0)).all(axis=2)
+    return np.where(same.any(axis=1), same.argmax(axis=1), -1)
+
+
+def n_lines(weights: np.ndarray) -> int:
+    """How many of the ten lines have a unit or more."""
+    return len(set(lines_of(weights).tolist()) - {-1})
+
+
+def patterns_of(weights: np.ndarray, lines: np.ndarray) -> list[str]:
+    """Which pattern of lines each third-layer unit is: f above 1/2 on units of exactly its lines; "" where it is none.
+
+    Parameters
+    ----------
+    weights : (units, second-layer units) array
+    lines : (second-layer units,) array
+        Of `lines_of`.  Of several units for one line, one is enough.
+
+    Examples
+    --------
+    >>> weights = np.zeros((2, 10))
+    >>> weights[0, [1, 3]] = 2.0
+    >>> patterns_of(weights, np.arange(10))
+    ['||', '']
+    """
+    members = {name: {*columns, *(5 + row for row in rows)} for name, (columns, rows) in LINE_PATTERNS.items()}
+    found = [set(np.asarray(lines)[has].tolist()) for has in strengths(weights) > MOSTLY]
+    return [next((name for name, own in members.items() if own == one), "") for one in found]
+
+
+def all_lines(line_probability: float = 0.3, pattern_probability: float = 0.15) -> Images:
+    """Every image that `latentbits.data.toys.lines` can give.
+
+    Examples
+    --------
+    >>> len(all_lines().X), round(all_lines().bits, 3)
+    (962, 9.165)
+    """
+    toy = lines_toy(1)
+    lines, patterns = toy.components.astype(np.int64), toy.pattern_components.astype(np.int64)
+    on, laid = (all_states(len(one)).astype(np.int64) for one in (lines, patterns))
+    chance = [
+        np.where(states > 0, p, 1 - p).prod(axis=1)
+        for states, p in ((on, line_probability), (laid, pattern_probability))
+    ]
+    images = (on @ lines)[:, None] + laid @ patterns > 0
+    return _distinct(images.reshape(-1, lines.shape[1]), np.outer(*chance).ravel())
+
+
+# --- the shifter ---
+
+
+class Shifts(NamedTuple):
+    """What second-layer units of a shifter stand for.
+
+    Attributes
+    ----------
+    kinds
+        "left", "right", "other" or "dead" for each.
+    places
+        For each, where in the row its bits are; none unless it is a shift.
+    """
+
+    kinds: list[str]
+    places: list[tuple[int, ...]]
+
+    @property
+    def n_covered(self) -> int:
+        """How many of the local shifts, two at each place, have a unit."""
+        return len({(kind, place) for kind, places in zip(self.kinds, self.places) for place in places})
+
+    def count(self, kind: str) -> int:
+        """Units of this kind."""
+        return self.kinds.count(kind)
+
+
+def shifts_of(weights: np.ndarray, usage: np.ndarray | None = None) -> Shifts:
+    """Which second-layer units are local shifts: some places of the row, and the same places of the moved row one on.
+
+    A unit has the pixels with f above 1/2, and must have both or none of a pixel and its copy.  It is "dead" if it has
+    none, or is not in use; "other" if it is no shift, or if its pixels are the same moved either way.
+
+    Parameters
+    ----------
+    weights : (units, 4 width) array
+        For inputs as of `latentbits.data.toys.shifter`: row, row, moved row, moved row.
+    usage : (units,) array, optional
+        In which share of the rows each is on.
+
+    Examples
+    --------
+    >>> bit = np.eye(8)
+    >>> unit = 3.0 * np.concatenate([bit[0], bit[0], bit[1], bit[1]])
+    >>> shifts_of(np.array([unit, np.zeros(32), 3.0 * np.ones(32)])).kinds
+    ['right', 'dead', 'other']
+    """
+    has = strengths(weights) > MOSTLY
+    used = np.ones(len(has), bool) if usage is None else np.asarray(usage) >= USED
+    kinds, places = [], []
+    for pixels, alive in zip(has.reshape(len(has), 4, -1), used):
+        row, copy, moved, moved_copy = pixels
+        right, left = ((np.roll(row, step) == moved).all() for step in (1, -1))
+        is_shift = (row == copy).all() and (moved == moved_copy).all() and row.any() and right != left
+        kind = "dead" if not (alive and pixels.any()) else "other" if not is_shift else "right" if right else "left"
+        kinds.append(kind)
+        places.append(tuple(np.flatnonzero(row).tolist()) if kind in ("left", "right") else ())
+    return Shifts(kinds, places)
+
+
+def overlap(weights: np.ndarray, kinds: Sequence[str]) -> float:
+    """Cosine between the frequencies f that two top units give to the second-layer units that are not dead.
+
+    >>> overlap(np.array([[1.0, 0.0, 9.0], [0.0, 1.0, 9.0]]), ["left", "right", "dead"])
+    0.0
+    """
+    one, other = strengths(weights)[:, [kind != "dead" for kind in kinds]]
+    sizes = np.linalg.norm(one) * np.linalg.norm(other)
+    return float(one @ other / sizes) if sizes > 0 else 0.0
+
+
+def sides_of(weights: np.ndarray, kinds: Sequence[str]) -> Mapping[str, float]:
+    """Whether the second-layer shifts of one direction belong to one top unit, and those of the other to the other.
+
+    A unit belongs to the top unit that makes it at least three times as frequent as the other does.
+
+    Returns
+    -------
+    mapping
+        `belong`: share of the shifts that belong to one top unit; `agree`: share of those that belong to the one of
+        their direction, as the most do.
+
+    Examples
+    --------
+    >>> sides_of(np.array([[2.0, 0.0, 1.0], [0.0, 2.0, 1.0]]), ["left", "right", "left"])
+    {'belong': 0.6666666666666666, 'agree': 1.0}
+    """
+    one, other = strengths(weights)
+    tops = np.where(one >= ONE_SIDED * other, 1, 0) - np.where(other >= ONE_SIDED * one, 1, 0)
+    signs = np.array([{"left": 1, "right": -1}.get(kind, 0) for kind in kinds])
+    shifts = signs != 0
+    sided = shifts & (tops != 0)
+    if not sided.any():
+        return {"belong": 0.0, "agree": 0.0}
+    with_sign = float(np.mean(tops[sided] == signs[sided]))
+    return {"belong": float(sided.sum() / shifts.sum()), "agree": max(with_sign, 1 - with_sign)}
+
+
+def direction_told(tops: np.ndarray, direction: np.ndarray) -> float:
+    """Share of the rows whose direction the more probable of two top units tells, named as fits better.
+
+    Parameters
+    ----------
+    tops : (n, 2) array
+        P(top unit is on | row).
+    direction : (n,) array of 0 and 1
+
+    Examples
+    --------
+    >>> direction_told(np.array([[0.9, 0.1], [0.2, 0.3], [0.8, 0.1]]), np.array([0, 1, 1]))
+    0.6666666666666666
+    """
+    right = float(np.mean((tops[:, 1] > tops[:, 0]) == (np.asarray(direction) > 0)))
+    return max(right, 1 - right)
+
+
+def all_shifts(width: int = 8) -> Images:
+    """Every image that `latentbits.data.toys.shifter` can give.
+
+    Both directions give the same image where a row is the same moved by two places; four rows of eight bits are.
+
+    Examples
+    --------
+    >>> len(all_shifts().X), round(all_shifts().bits, 6)
+    (508, 8.984375)
+    """
+    rows = all_states(width)
+    images = np.concatenate([np.hstack([rows, rows] + 2 * [np.roll(rows, step, axis=1)]) for step in (1, -1)])
+    return _distinct(images > 0, np.full(len(images), 1 / len(images)))
+
+
+def _distinct(images: np.ndarray, chance: np.ndarray) -> Images:
+    """Images that may come up more than once, each once."""
+    found, which = np.unique(images, axis=0, return_inverse=True)
+    return Images(found.astype(np.uint8), np.bincount(which.ravel(), weights=chance))

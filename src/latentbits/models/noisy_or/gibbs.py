@@ -4,30 +4,39 @@ The log-odds of S_i = 1 given all other units are, by (5) to (7),
 
     log h(u_i; 1) - log h(u_i; 0)  +  sum_{j in ch(i)} log h(u_j + w_ij; S_j) - log h(u_j; S_j),     u_j without i,
 
-feedback from above and evidence from below.  A child that is off adds -w_ij, which makes a matrix product for all units
-of a layer at once.  A child that is on adds log (1 - Q_j q_ij) / (1 - Q_j) with Q = exp(-u) and q = exp(-w).  So Q is
-what is kept, for children that are on alone; a unit that turns on or off multiplies it by q or 1 / q, and one logarithm
-is taken of a product of several ratios.  (6) gives P(change) = 1 / (1 + exp(-Delta x_i)), which is the same: P(S_i = 1)
-is the logistic function of the log-odds.
+feedback from above and evidence from below.  (6) gives P(change) = 1 / (1 + exp(-Delta x_i)), which is the same:
+P(S_i = 1) is the logistic function of the log-odds.
 
-Arrays are (units, rows) here: rows are next to each other in memory, and sums over children add whole vectors.
+A child that is off adds -w_ij, which makes a matrix product for all units of a layer at once.  Of children that are on,
+Q_j = exp(-u_j) is kept.  Their evidence is the difference of sum_j log(1 - Q_j) as it is, which is kept too, and as it
+would be if the unit changed: with Q_j exp(-w_ij) for a unit that is off, and Q_j exp(w_ij) for one that is on.  One
+logarithm is taken of a product of several 1 - Q_j.  If the unit changes, Q is multiplied by the same factors: no
+exponential, and no division.  Q is computed anew in every sweep, so that rounding does not add up.
+
+Arrays are (units, rows) here: rows are next to each other in memory, and children add up whole vectors.  On a CPU a few
+rows are taken through all their sweeps before the next (`by_blocks`): their Q stay in the cache.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
+from latentbits.core.special import log1mexp
 from latentbits.models.noisy_or.network import Params
 
-__all__ = ["Chains", "gibbs", "gibbs_means", "start_states", "sweep"]
+__all__ = ["Chains", "by_blocks", "gibbs", "gibbs_means", "start_states", "sweep"]
 
-FACTORS = 8  # ratios whose product is in the range of float32, each being at most 1 / (1 - exp(-LEAST_BIAS))
+FACTORS = 8  # so many 1 - exp(-u) have a product within the range of float32, from biases of 1e-4 on
+BLOCK = 2**15  # numbers Q that a block of rows has on a CPU
+
+T = TypeVar("T", bound=PyTree[Array])
 
 
 class Chains(eqx.Module):
@@ -55,55 +64,94 @@ def start_states(keys: Key[Array, " rows"], sizes: Sequence[int], on: float, dty
     return tuple(drawn[a:b] for a, b in pairwise(accumulate(sizes, initial=0)))
 
 
-def _grouped(children: Float[Array, "children rows"]) -> Float[Array, "groups factors rows"]:
+def by_blocks(function: Callable[..., T], params: Params, *rows: PyTree[Array]) -> T:
+    """``function(params, *rows)``, on a CPU for one block of rows after the other.
+
+    Parameters
+    ----------
+    function
+        Whose value for a row depends on that row alone.
+    rows
+        Arrays with rows as their last axis; so are the results.
+    """
+    n = jax.tree.leaves(rows)[0].shape[-1]
+    size = max(64, BLOCK // max(len(b) for b in params.biases))
+    if jax.default_backend() != "cpu" or n <= size:
+        return function(params, *rows)
+    size = -(-n // -(-n // size))  # all of about the same size; the last begins early enough to have it
+
+    def of(first: Array) -> PyTree[Array]:
+        return jax.tree.map(lambda a: jax.lax.dynamic_slice_in_dim(a, first, size, axis=-1), rows)
+
+    def block(k: Array, results: T) -> T:
+        first = jnp.minimum(k * size, n - size)
+        found = function(params, *of(first))
+        put = jax.lax.dynamic_update_slice_in_dim
+        return jax.tree.map(lambda all_, new: put(all_, new, first, axis=-1), results, found)
+
+    shapes = jax.eval_shape(function, params, *rows)
+    empty = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), shapes)
+    return jax.lax.fori_loop(0, -(-n // size), block, empty)
+
+
+def _grouped(children: Float[Array, "children ..."]) -> Float[Array, "factors groups ..."]:
     """Children in groups of `FACTORS`, filled up with zeros, which are children that count nothing."""
     spare = -children.shape[0] % FACTORS
     padded = jnp.concatenate([children, jnp.zeros((spare, *children.shape[1:]), children.dtype)])
-    return padded.reshape(-1, FACTORS, *children.shape[1:])
+    return padded.reshape(FACTORS, -1, *children.shape[1:])
+
+
+def _sum_of_logs(terms: Sequence[Float[Array, "groups rows"]]) -> Float[Array, " rows"]:
+    """sum_j log of the terms, of which there are `FACTORS`; the groups are added up by a product, which vectorises."""
+    product = terms[0]
+    for term in terms[1:]:
+        product = product * term
+    logs = jnp.log(jnp.maximum(product, jnp.finfo(product.dtype).tiny))
+    return (jnp.ones((1, len(logs)), logs.dtype) @ logs)[0]
 
 
 def _sweep_layer(
     weights: Float[Array, "units children"],
-    off_above: Float[Array, "units rows"],
-    inputs: Float[Array, "children rows"],
-    on: Float[Array, "children rows"],
-    off: Float[Array, "children rows"],
+    odds: Float[Array, "units rows"],
+    power: Float[Array, ""],
+    quiet: Float[Array, "children rows"],
     state: Float[Array, "units rows"],
     uniform: Float[Array, "units rows"],
-    evidence: Float[Array, ""],
-    coldness: Float[Array, ""],
-    frozen: Bool[Array, "units rows"],
+    frozen: Bool[Array, "units rows"] | None,
 ) -> tuple[Float[Array, "units rows"], Float[Array, "units rows"]]:
     """One unit of a layer after the other; the new states, and P(S_i = 1 | rest) each was drawn from.
 
     Parameters
     ----------
-    off_above
-        u of these units, from above.
-    inputs, on, off
-        u of the children with the present states; 1 where a child is on, and where it is off.
-    evidence
-        Power of the children's probability.
+    odds
+        Log-odds of the units, but for children that are on.
+    power
+        Of the probability of children that are on.
+    quiet
+        exp(-u) of children that are on, with the present states; 0 of the others.
     """
-    feedback = jnp.log(-jnp.expm1(-off_above)) + off_above
-    against = weights @ off
-    quiet = _grouped(on * jnp.exp(-inputs))
-    factors = _grouped(jnp.exp(-weights).T)  # (groups, FACTORS, units)
-    inverse = _grouped(jnp.exp(weights).T)
+    quiet = _grouped(quiet)
+    off_on, on_off = (jnp.moveaxis(_grouped(f.T), 2, 0) for f in (jnp.exp(-weights), jnp.exp(weights)))
 
-    def unit(i: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        quiet, state, chance = carry
-        q, r = factors[:, :, i, None], inverse[:, :, i, None]
-        s = state[i]
-        without = quiet * jnp.where(s > 0, r, 1)
-        ratio = jnp.prod(1 - without * q, axis=1) / jnp.prod(jnp.maximum(1 - without, 1e-6), axis=1)
-        odds = coldness * (feedback[i] + evidence * (jnp.sum(jnp.log(ratio), axis=0) - against[i]))
-        p = jnp.where(frozen[i], s, jax.nn.sigmoid(odds))
-        new = (uniform[i] < p).astype(s.dtype)
-        return without * jnp.where(new > 0, q, 1), state.at[i].set(new), chance.at[i].set(p)
+    def unit(carry: tuple[Array, Array], this: tuple[Array, ...]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+        quiet, evidence = carry
+        s, draw, odds, to_on, to_off, *kept = this
+        is_on = s > 0
+        # slice by slice, or the factors and the changed Q would be arrays of their own
+        changed = _sum_of_logs(
+            [1 - quiet[k] * jnp.where(is_on, to_off[k, :, None], to_on[k, :, None]) for k in range(FACTORS)]
+        )
+        gain = power * (changed - evidence)
+        p = jax.nn.sigmoid(odds + jnp.where(is_on, -gain, gain))
+        if kept:
+            p = jnp.where(kept[0], s, p)
+        new = draw < p
+        flips = new != is_on
+        factor = jnp.where(flips, jnp.where(is_on, to_off[..., None], to_on[..., None]), 1)
+        return (quiet * factor, jnp.where(flips, changed, evidence)), (new.astype(s.dtype), p)
 
-    _, state, chance = jax.lax.fori_loop(0, len(weights), unit, (quiet, state, state))
-    return state, chance
+    units = (state, uniform, odds, off_on, on_off, *(() if frozen is None else (frozen,)))
+    return jax.lax.scan(unit, (quiet, _sum_of_logs([1 - q for q in quiet])), units)[1]
 
 
 def _sweep(
@@ -120,29 +168,29 @@ def _sweep(
     dtype = on.dtype
     sizes = [len(s) for s in states]
     uniform = jax.vmap(lambda key: jax.random.uniform(key, (sum(sizes),), dtype))(keys).T
-    column = [b[:, None] for b in params.biases]
-    now, chances, flip, first = list(states), [], jnp.zeros(on.shape[1], dtype), 0
-    for layer, size in enumerate(sizes, start=1):
-        below_on, below_off = (on, off) if layer == 1 else (now[layer - 2], 1 - now[layer - 2])
-        s = now[layer - 1]
-        u_below = column[layer - 1] + params.weights[layer - 1].T @ s
-        u_own = column[layer] + (params.weights[layer].T @ now[layer] if layer < len(sizes) else jnp.zeros_like(s))
-        now[layer - 1], chance = _sweep_layer(
-            params.weights[layer - 1],
-            u_own,
-            u_below,
-            below_on,
-            below_off,
-            s,
-            uniform[first : first + size],
-            jnp.asarray(evidence if layer == 1 else 1.0, dtype),
-            jnp.asarray(coldness, dtype),
-            jnp.zeros(s.shape, bool) if frozen is None else frozen[layer - 1],
-        )
-        chances.append(chance)
-        flip = jnp.maximum(flip, jnp.abs(chance - s).max(0))
-        first += size
-    return tuple(now), tuple(chances), flip
+    now, chances, first = list(states), [], 0
+    with jax.default_matmul_precision("highest"):  # Q would not agree with factors of rounded weights
+        for layer, size in enumerate(sizes, start=1):
+            s, weights = now[layer - 1], params.weights[layer - 1]
+            below_on, below_off = (on, off) if layer == 1 else (now[layer - 2], 1 - now[layer - 2])
+            power = jnp.asarray(evidence if layer == 1 else 1, dtype)
+            u_below = params.biases[layer - 1][:, None] + weights.T @ s
+            u = jnp.broadcast_to(params.biases[layer][:, None], s.shape)
+            if layer < len(sizes):
+                u = u + params.weights[layer].T @ now[layer]
+            now[layer - 1], chance = _sweep_layer(
+                weights,
+                coldness * (log1mexp(u) + u - power * (weights @ below_off)),
+                coldness * power,
+                below_on * jnp.exp(-u_below),
+                s,
+                uniform[first : first + size],
+                None if frozen is None else frozen[layer - 1],
+            )
+            chances.append(chance)
+            first += size
+    changes = [jnp.abs(p - s).max(0) for p, s in zip(chances, states, strict=True)]
+    return tuple(now), tuple(chances), jnp.stack(changes).max(0)
 
 
 def sweep(
@@ -210,23 +258,25 @@ def gibbs(
         A row rests after a sweep in which no unit's probability of a change reached this (the paper's 0.05), and the
         loop ends with the last row.
     """
-    rows = on.shape[1]
 
-    def moving(at: tuple[Array, Chains]) -> Array:
-        k, chains = at
-        return (k < n_sweeps) & (True if stop_below is None else (chains.flip >= stop_below).any())
+    def chains(params: Params, on: Array, off: Array, states: Any, keys: Array, frozen: Any) -> Chains:
+        def moving(at: tuple[Array, Chains]) -> Array:
+            k, chains = at
+            return (k < n_sweeps) & (True if stop_below is None else (chains.flip >= stop_below).any())
 
-    def body(at: tuple[Array, Chains]) -> tuple[Array, Chains]:
-        k, chains = at
-        moved, _, flip = _sweep(params, on, off, chains.states, _of_sweep(keys, k), 1.0, coldness, frozen)
-        if stop_below is None:
-            return k + 1, Chains(moved, flip, chains.sweeps + 1)
-        moves = chains.flip >= stop_below
-        kept = tuple(jnp.where(moves, new, old) for new, old in zip(moved, chains.states, strict=True))
-        return k + 1, Chains(kept, jnp.where(moves, flip, chains.flip), chains.sweeps + moves)
+        def body(at: tuple[Array, Chains]) -> tuple[Array, Chains]:
+            k, chains = at
+            moved, _, flip = _sweep(params, on, off, chains.states, _of_sweep(keys, k), 1.0, coldness, frozen)
+            if stop_below is None:
+                return k + 1, Chains(moved, flip, chains.sweeps + 1)
+            moves = chains.flip >= stop_below
+            kept = tuple(jnp.where(moves, new, old) for new, old in zip(moved, chains.states, strict=True))
+            return k + 1, Chains(kept, jnp.where(moves, flip, chains.flip), chains.sweeps + moves)
 
-    start = Chains(tuple(states), jnp.full(rows, jnp.inf, on.dtype), jnp.zeros(rows, int))
-    return jax.lax.while_loop(moving, body, (jnp.asarray(0), start))[1]
+        start = Chains(tuple(states), jnp.full(len(keys), jnp.inf, on.dtype), jnp.zeros(len(keys), int))
+        return jax.lax.while_loop(moving, body, (jnp.asarray(0), start))[1]
+
+    return by_blocks(chains, params, on, off, states, keys, frozen)
 
 
 def gibbs_means(
@@ -243,16 +293,19 @@ def gibbs_means(
 ) -> tuple[tuple[Float[Array, "_ rows"], ...], tuple[Float[Array, "_ rows"], ...]]:
     """Posterior means of the hidden units, and the last states.
 
-    The means are P(S_i = 1 | rest) at a unit's turn, averaged over `n_sweeps` after `n_burn` others: they vary less than
-    averages of the states drawn (Rao and Blackwell).
+    The means are P(S_i = 1 | rest) at a unit's turn, averaged over `n_sweeps` after `n_burn` others: they vary less
+    than averages of the states drawn (Rao and Blackwell).
     """
 
-    def body(k: Array, at: tuple[tuple[Array, ...], tuple[Array, ...]]) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-        totals, now = at
-        now, chances, _ = _sweep(params, on, off, now, _of_sweep(keys, k), 1.0, coldness, frozen)
-        counts = (k >= n_burn).astype(on.dtype)
-        return tuple(t + counts * p for t, p in zip(totals, chances, strict=True)), now
+    def means(params: Params, on: Array, off: Array, states: Any, keys: Array, frozen: Any) -> tuple[Any, Any]:
+        def body(k: Array, at: tuple[Any, Any]) -> tuple[Any, Any]:
+            totals, now = at
+            now, chances, _ = _sweep(params, on, off, now, _of_sweep(keys, k), 1.0, coldness, frozen)
+            counts = (k >= n_burn).astype(on.dtype)
+            return tuple(t + counts * p for t, p in zip(totals, chances, strict=True)), now
 
-    totals = tuple(jnp.zeros_like(s) for s in states)
-    totals, last = jax.lax.fori_loop(0, n_burn + n_sweeps, body, (totals, tuple(states)))
-    return tuple(t / n_sweeps for t in totals), last
+        zeros = tuple(jnp.zeros_like(s) for s in states)
+        totals, last = jax.lax.fori_loop(0, n_burn + n_sweeps, body, (zeros, tuple(states)))
+        return tuple(t / n_sweeps for t in totals), last
+
+    return by_blocks(means, params, on, off, states, keys, frozen)

@@ -163,6 +163,7 @@ def _sweep(
     evidence: Float[Array, ""] | float,
     coldness: Float[Array, ""] | float,
     frozen: Sequence[Bool[Array, "_ rows"]] | None,
+    field: Sequence[Float[Array, "_ rows"]] | None = None,
 ) -> tuple[tuple[Array, ...], tuple[Array, ...], Float[Array, " rows"]]:
     """`sweep`, with P(S_i = 1 | rest) of every unit at its turn (a frozen unit's state) in the middle."""
     dtype = on.dtype
@@ -178,9 +179,10 @@ def _sweep(
             u = jnp.broadcast_to(params.biases[layer][:, None], s.shape)
             if layer < len(sizes):
                 u = u + params.weights[layer].T @ now[layer]
+            odds = coldness * (log1mexp(u) + u - power * (weights @ below_off))
             now[layer - 1], chance = _sweep_layer(
                 weights,
-                coldness * (log1mexp(u) + u - power * (weights @ below_off)),
+                odds if field is None else odds + field[layer - 1],
                 coldness * power,
                 below_on * jnp.exp(-u_below),
                 s,
@@ -203,6 +205,7 @@ def sweep(
     evidence: Float[Array, ""] | float = 1.0,
     coldness: Float[Array, ""] | float = 1.0,
     frozen: Sequence[Bool[Array, "_ rows"]] | None = None,
+    field: Sequence[Float[Array, "_ rows"]] | None = None,
 ) -> tuple[tuple[Float[Array, "_ rows"], ...], Float[Array, " rows"]]:
     """Every hidden unit of every row once, the lowest layer first.
 
@@ -218,6 +221,8 @@ def sweep(
         Inverse temperature of the whole distribution.
     frozen
         Units that keep their state.
+    field
+        Log-odds of each unit beside all others, at any coldness.
 
     Returns
     -------
@@ -226,7 +231,7 @@ def sweep(
     flip
         The largest probability of a change in each row.
     """
-    states, _, flip = _sweep(params, on, off, states, keys, evidence, coldness, frozen)
+    states, _, flip = _sweep(params, on, off, states, keys, evidence, coldness, frozen, field)
     return states, flip
 
 

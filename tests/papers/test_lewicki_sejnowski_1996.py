@@ -34,6 +34,7 @@ def test_patterns_are_those_of_the_toy():
         weights[unit, place[list(members)]] = 1.5
     assert measures.patterns_of(weights, order) == ["||", "=", "+", "]", ""]
     assert measures.patterns_of(np.full((1, 10), 3.0), order) == [""]
+    assert measures.patterns_of(weights[:1] / 5, order) == [""]  # f = 0.26
     doubled = np.append(order, 1)  # a second unit for a line of the first pattern
     assert measures.patterns_of(np.hstack([weights, np.zeros((5, 1))]), doubled)[0] == "||"
 

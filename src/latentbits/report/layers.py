@@ -100,7 +100,7 @@ def plot_layer(
             _image(ax, image, image_shape, n_children + APART + wide / 2, middle, 1.0)
     _frame(ax, (-0.2, n_children + beside + 0.2), (down + 0.15, -above - 0.15))
     ax.set_yticks(middles, labels=[short(word) for word in lines], fontsize=SMALL, parse_math=False)
-    turned = max(map(len, columns)) > 3
+    turned = max(map(len, columns)) > 4
     ax.set_xticks(
         np.arange(n_children) + 0.5,
         labels=[short(word) for word in columns],

@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 MOSTLY = 0.5  # f from which a cause has a child
+SOMETIMES = 0.3  # f from which a pattern has a line
 USED = 0.005  # share of the rows from which a unit is in use
 ONE_SIDED = 3.0  # a second-layer unit belongs to a top unit that makes it so many times more frequent than the other
 
@@ -82,13 +83,20 @@ def n_lines(weights: np.ndarray) -> int:
 
 
 def patterns_of(weights: np.ndarray, lines: np.ndarray) -> list[str]:
-    """Which pattern of lines each third-layer unit is: f above 1/2 on units of exactly its lines; "" where it is none.
+    """Which pattern of lines each third-layer unit is: one whose strongest children are units of exactly its lines.
+
+    Strong is a child with at least half the frequency of the strongest, which must have 0.3: lines come up by themselves
+    as well, so that f need not be large.
 
     Parameters
     ----------
     weights : (units, second-layer units) array
     lines : (second-layer units,) array
         Of `lines_of`.  Of several units for one line, one is enough.
+
+    Returns
+    -------
+    list of names, "" where a unit is none
 
     Examples
     --------
@@ -98,7 +106,10 @@ def patterns_of(weights: np.ndarray, lines: np.ndarray) -> list[str]:
     ['||', '']
     """
     members = {name: {*columns, *(5 + row for row in rows)} for name, (columns, rows) in LINE_PATTERNS.items()}
-    found = [set(np.asarray(lines)[has].tolist()) for has in strengths(weights) > MOSTLY]
+    f = strengths(weights)
+    most = f.max(axis=1, keepdims=True)
+    strong = (f >= most / 2) & (most >= SOMETIMES)
+    found = [set(np.asarray(lines)[has].tolist()) for has in strong]
     return [next((name for name, own in members.items() if own == one), "") for one in found]
 
 

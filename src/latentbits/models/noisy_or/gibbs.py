@@ -57,10 +57,14 @@ class Chains(eqx.Module):
     sweeps: Int[Array, " rows"]
 
 
+def _uniform(keys: Key[Array, " rows"], n: int, dtype: jnp.dtype) -> Float[Array, "n rows"]:
+    """n uniform numbers of each key; XLA on a CPU is slow to compile for other than multiples of 8."""
+    return jax.vmap(lambda key: jax.random.uniform(key, (-(-n // 8) * 8,), dtype))(keys).T[:n]
+
+
 def start_states(keys: Key[Array, " rows"], sizes: Sequence[int], on: float, dtype: jnp.dtype) -> tuple[Array, ...]:
     """Hidden states to begin with: each unit on with the same probability."""
-    u = jax.vmap(lambda key: jax.random.uniform(key, (sum(sizes),), dtype))(keys).T
-    drawn = (u < on).astype(dtype)
+    drawn = (_uniform(keys, sum(sizes), dtype) < on).astype(dtype)
     return tuple(drawn[a:b] for a, b in pairwise(accumulate(sizes, initial=0)))
 
 
@@ -168,7 +172,7 @@ def _sweep(
     """`sweep`, with P(S_i = 1 | rest) of every unit at its turn (a frozen unit's state) in the middle."""
     dtype = on.dtype
     sizes = [len(s) for s in states]
-    uniform = jax.vmap(lambda key: jax.random.uniform(key, (sum(sizes),), dtype))(keys).T
+    uniform = _uniform(keys, sum(sizes), dtype)
     now, chances, first = list(states), [], 0
     with jax.default_matmul_precision("highest"):  # Q would not agree with factors of rounded weights
         for layer, size in enumerate(sizes, start=1):
@@ -264,17 +268,17 @@ def gibbs(
         loop ends with the last row.
     """
 
+    least = 0.0 if stop_below is None else stop_below
+
     def chains(params: Params, on: Array, off: Array, states: Any, keys: Array, frozen: Any) -> Chains:
         def moving(at: tuple[Array, Chains]) -> Array:
             k, chains = at
-            return (k < n_sweeps) & (True if stop_below is None else (chains.flip >= stop_below).any())
+            return (k < n_sweeps) & (chains.flip >= least).any()
 
         def body(at: tuple[Array, Chains]) -> tuple[Array, Chains]:
             k, chains = at
             moved, _, flip = _sweep(params, on, off, chains.states, _of_sweep(keys, k), 1.0, coldness, frozen)
-            if stop_below is None:
-                return k + 1, Chains(moved, flip, chains.sweeps + 1)
-            moves = chains.flip >= stop_below
+            moves = chains.flip >= least
             kept = tuple(jnp.where(moves, new, old) for new, old in zip(moved, chains.states, strict=True))
             return k + 1, Chains(kept, jnp.where(moves, flip, chains.flip), chains.sweeps + moves)
 

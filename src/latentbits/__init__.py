@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from latentbits.estimators.files import load
     from latentbits.estimators.latent_trait import LatentTrait
     from latentbits.estimators.mixture import BernoulliMixture
+    from latentbits.estimators.noisy_or import NoisyOrNetwork
     from latentbits.estimators.product import BernoulliProduct
 
 __version__ = "0.1.0"
@@ -30,6 +31,7 @@ __all__ = [
     "ClippedGaussian",
     "CombinationMachine",
     "LatentTrait",
+    "NoisyOrNetwork",
     "compare",
     "load",
     "load_dataset",
@@ -43,6 +45,7 @@ _HOME = {
     "ClippedGaussian": "latentbits.estimators.clipped_gaussian",
     "CombinationMachine": "latentbits.estimators.combination_machine",
     "LatentTrait": "latentbits.estimators.latent_trait",
+    "NoisyOrNetwork": "latentbits.estimators.noisy_or",
     "compare": "latentbits.estimators.compare",
     "load": "latentbits.estimators.files",
     "load_dataset": "latentbits.data.fetch",

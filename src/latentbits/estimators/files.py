@@ -27,12 +27,14 @@ from latentbits.estimators.clipped_gaussian import ClippedGaussian
 from latentbits.estimators.combination_machine import CombinationMachine
 from latentbits.estimators.latent_trait import LatentTrait
 from latentbits.estimators.mixture import BernoulliMixture
+from latentbits.estimators.noisy_or import NoisyOrNetwork
 from latentbits.estimators.product import BernoulliProduct
 from latentbits.models import mixture, product
 from latentbits.models.binary_sparse_coding import posterior as binary_sparse_coding
 from latentbits.models.clipped_gaussian import model as clipped_gaussian
 from latentbits.models.combination_machine import machine as combination_machine
 from latentbits.models.latent_trait import columns as latent_trait
+from latentbits.models.noisy_or import network as noisy_or
 
 __all__ = ["load", "save"]
 
@@ -47,6 +49,7 @@ KNOWN: dict[str, tuple[type[LatentModel], type]] = {
     "ClippedGaussian": (ClippedGaussian, clipped_gaussian.Params),
     "CombinationMachine": (CombinationMachine, combination_machine.Params),
     "BinarySparseCoding": (BinarySparseCoding, binary_sparse_coding.Params),
+    "NoisyOrNetwork": (NoisyOrNetwork, noisy_or.Params),
 }
 
 

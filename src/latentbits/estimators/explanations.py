@@ -1,0 +1,104 @@
+"""What a noisy-OR network says of a row, in words: which units are on in each layer, and what each of them explains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["Cause", "Explanation", "explanation_of"]
+
+LEAST_SHARE = 0.1  # of a child that a cause must explain to be named with it
+
+
+class Cause(NamedTuple):
+    """A hidden unit that is on.
+
+    Attributes
+    ----------
+    name
+        ``h<layer>_<unit>``, as `get_feature_names_out` has it.
+    layer, unit
+        From 1, the lowest hidden layer; from 0.
+    probability
+        Posterior probability that it is on.
+    explains
+        The children that are on and to which it contributes, with its share of their causal input, w / u, the
+        largest first.
+    """
+
+    name: str
+    layer: int
+    unit: int
+    probability: float
+    explains: dict[str, float]
+
+
+class Explanation(NamedTuple):
+    """The most probable causes of a row.
+
+    Attributes
+    ----------
+    causes
+        Units that are on, one tuple a layer, the lowest first.
+    unexplained
+        Inputs that are on, more by their bias than by any cause, with the bias's share.
+    log_joint
+        log p(row, these states), in nats.
+    """
+
+    causes: tuple[tuple[Cause, ...], ...]
+    unexplained: dict[str, float]
+    log_joint: float
+
+    def __str__(self) -> str:
+        lines = []
+        for layer, causes in reversed(list(enumerate(self.causes, 1))):
+            lines.append(f"layer {layer}" + ("" if causes else ": nothing is on"))
+            lines += [f"  {c.name} ({c.probability:.2f}): {', '.join(c.explains) or 'nothing'}" for c in causes]
+        if self.unexplained:
+            lines.append(f"unexplained: {', '.join(self.unexplained)}")
+        return "\n".join(lines)
+
+
+def explanation_of(
+    weights: Sequence[np.ndarray],
+    biases: Sequence[np.ndarray],
+    names: Sequence[Sequence[str]],
+    row: np.ndarray,
+    states: Sequence[np.ndarray],
+    means: Sequence[np.ndarray],
+    log_joint: float,
+) -> Explanation:
+    """Who explains what.
+
+    A unit with causal input u is on if one of Poisson(u) events happens to it; w / u of them come from a cause with
+    weight w.
+
+    Parameters
+    ----------
+    names
+        Of the units of each layer, inputs first.
+    row
+        Bits, NaN for missing.
+    states, means
+        Of the hidden layers, bottom first.
+    """
+    layers = [np.nan_to_num(np.asarray(row, np.float64)), *states]
+    causes, unexplained = [], {}
+    for below, (weight, bias) in enumerate(zip(weights, biases[:-1], strict=True)):
+        children, parents = layers[below], layers[below + 1]
+        total = bias + parents @ weight
+        found = []
+        for unit in np.flatnonzero(parents > 0):
+            share = weight[unit] / total * (children > 0)
+            best = [j for j in np.argsort(-share, kind="stable") if share[j] >= LEAST_SHARE]
+            explains = {names[below][j]: float(share[j]) for j in best}
+            found.append(Cause(names[below + 1][unit], below + 1, int(unit), float(means[below][unit]), explains))
+        causes.append(tuple(found))
+        if below == 0:
+            alone = bias / total * (children > 0)
+            largest = (parents[:, None] * weight).max(0, initial=0.0) / total
+            unexplained = {names[0][j]: float(alone[j]) for j in np.flatnonzero((children > 0) & (alone > largest))}
+    return Explanation(tuple(causes), unexplained, log_joint)

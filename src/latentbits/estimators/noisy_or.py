@@ -1,0 +1,444 @@
+"""`NoisyOrNetwork`: layers of hidden causes, each an OR of the causes above it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import pairwise
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import jax
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from latentbits.core.batch import MISSING, Batch
+from latentbits.core.model import Model
+from latentbits.engines.chunks import Chunk, layout_for
+from latentbits.engines.fit import FitResult
+from latentbits.engines.memory import MemoryEngine
+from latentbits.engines.passes import Engine
+from latentbits.estimators.base import LatentModel
+from latentbits.estimators.explanations import Explanation, explanation_of
+from latentbits.models.noisy_or import model as networks
+from latentbits.models.noisy_or.network import Params
+
+__all__ = ["NoisyOrNetwork"]
+
+
+class NoisyOrNetwork(LatentModel):
+    """Multilayer belief network of noisy-OR units (Lewicki & Sejnowski 1996).
+
+    Each unit of each layer is an OR of its causes in the layer above, every one of which may fail:
+
+        P(S_j = 1 | layer above) = 1 - exp(-(b_j + sum_i S_i w_ij)),     w, b >= 0.
+
+    A cause explains those of its children that are on, two causes of the same child compete to explain it, and feedback
+    from above settles what is ambiguous below.  `transform` gives the probability of every hidden unit, `explain` the
+    most probable causes of a row.
+
+    Parameters
+    ----------
+    layer_sizes : sequence of int, default=(10, 5)
+        Hidden units of each layer, the lowest first; the inputs are left out.
+    bias : bool, default=True
+        Whether units have biases, causes that are always on.  False, as in the paper: only the top layer has, and the
+        others a `leak`.
+    leak : float, default=1e-3
+        The least bias of a unit; without one, a bit that no cause explains would be impossible.
+    alpha, beta : float, default=1.0, 1.5
+        Of the gamma prior of the weights, p(w) ~ w^(alpha - 1) exp(-beta w); alpha is at least 1.
+    learner : {"robust", "paper"}, default="robust"
+        "paper" is the paper's schedule: layer by layer, `n_epochs` each, one update every `batch_size` rows.  "robust"
+        goes from layer to layer too, but splits units that stand for several causes, and gives a half to units that
+        do nothing or are duplicates; at the end all layers are learned together.
+    schedule : {"layers", "stability"}, default="layers"
+        Of the paper's learner: one layer after the other, or all at once, where weights to a unit are adapted when the
+        unit itself has settled, that is rarely changes in Gibbs sampling.
+    inference : {"auto", "gibbs", "exact"}, default="auto"
+        Hidden states in learning: sampled, or summed over.  "auto" samples while it explores, and sums at the end
+        where pairs of states of neighbouring layers are at most 2^16.  "exact" always sums, and splits no units.
+    n_updates : int, default=120
+        Updates of each layer of the robust learner.
+    n_epochs : int, default=10
+        Passes for each layer of the paper's.
+    batch_size : int or None, default=None
+        Rows for an update; None takes 200 for the paper's learner, otherwise 2000.
+    n_sweeps : int, default=15
+        Most Gibbs sweeps of a row; twice as many when all layers are learned together.
+    stop_below : float or None, default=None
+        A row's sampling stops when no unit changes with a probability of this; None takes the paper's 0.05 for its
+        learner, otherwise 0, never.
+    n_samples : int, default=1
+        Gibbs chains, and so states, of each row in learning.
+    temperature : float, default=1.0
+        To begin with in each layer (annealing); 1 is none.
+    chain_start : {"on", "prior", "mean_field"}, default="on"
+        What a chain starts from: all units on, so that first those go off which the row contradicts; a state drawn from
+        the network; or one drawn after mean-field sweeps.
+    warm_start : bool, default=False
+        `fit` goes on from what is fitted: layers that `layer_sizes` has in addition are learned on top of the others.
+    annealing_chains, annealing_steps : int, default=16, 100
+        Chains and temperatures of the estimate of log p(x), where it cannot be summed.
+    random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize
+        As everywhere.  `max_iter` limits the updates of every stage; `tol` ends the exact EM of small networks.
+
+    Attributes
+    ----------
+    weights_ : list of ndarray of shape (parents, children)
+        Bottom first.
+    biases_ : list of ndarray
+        Of each layer, the inputs first.
+    history_, n_iter_, converged_, stop_reason_, n_features_in_, feature_names_in_
+        As everywhere.  `history_` is the log joint probability of rows and sampled states, or log p(x) plus the log
+        prior of the weights where states are summed over.
+    cost_history_ : ndarray
+        The same in bits a row, as the paper plots it: of sampled states an upper bound of the description length, on
+        average.
+
+    Examples
+    --------
+    >>> from latentbits import NoisyOrNetwork
+    >>> from latentbits.data import toys
+    >>> toy = toys.lines(1000, random_state=0)
+    >>> m = NoisyOrNetwork((10, 4), random_state=0).fit(toy.X)
+    >>> [w.shape for w in m.weights_], [b.shape for b in m.biases_]
+    ([(10, 25), (4, 10)], [(25,), (10,), (4,)])
+    >>> m.transform(toy.X[:1], layer=1).shape
+    (1, 10)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LatentModel._parameter_constraints,
+        "layer_sizes": ["array-like"],
+        "bias": ["boolean"],
+        "leak": [Interval(Real, 1e-4, 0.5, closed="both")],
+        "alpha": [Interval(Real, 1, None, closed="left")],
+        "beta": [Interval(Real, 0, None, closed="left")],
+        "learner": [StrOptions({"robust", "paper"})],
+        "schedule": [StrOptions({"layers", "stability"})],
+        "inference": [StrOptions({"auto", "gibbs", "exact"})],
+        "n_updates": [Interval(Integral, 1, None, closed="left")],
+        "n_epochs": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+        "n_sweeps": [Interval(Integral, 1, None, closed="left")],
+        "stop_below": [Interval(Real, 0, 1, closed="both"), None],
+        "n_samples": [Interval(Integral, 1, None, closed="left")],
+        "temperature": [Interval(Real, 1, None, closed="left")],
+        "chain_start": [StrOptions({"on", "prior", "mean_field"})],
+        "warm_start": ["boolean"],
+        "annealing_chains": [Interval(Integral, 2, None, closed="left")],
+        "annealing_steps": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    weights_: list[np.ndarray]
+    biases_: list[np.ndarray]
+    cost_history_: np.ndarray
+
+    _begun: Params | None = None  # the network that a warm start goes on from
+
+    def __init__(
+        self,
+        layer_sizes: Any = (10, 5),
+        *,
+        bias: bool = True,
+        leak: float = 1e-3,
+        alpha: float = 1.0,
+        beta: float = 1.5,
+        learner: str = "robust",
+        schedule: str = "layers",
+        inference: str = "auto",
+        n_updates: int = 120,
+        n_epochs: int = 10,
+        batch_size: int | None = None,
+        n_sweeps: int = 15,
+        stop_below: float | None = None,
+        n_samples: int = 1,
+        temperature: float = 1.0,
+        chain_start: str = "on",
+        warm_start: bool = False,
+        annealing_chains: int = 16,
+        annealing_steps: int = 100,
+        random_state: Any = None,
+        n_init: int = 1,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        tol: float = 1e-4,
+        verbose: int = 0,
+        dtype: Any = "float32",
+        binarize: float | None = None,
+    ) -> None:
+        self.layer_sizes = layer_sizes
+        self.bias = bias
+        self.leak = leak
+        self.alpha = alpha
+        self.beta = beta
+        self.learner = learner
+        self.schedule = schedule
+        self.inference = inference
+        self.n_updates = n_updates
+        self.n_epochs = n_epochs
+        self.batch_size = batch_size
+        self.n_sweeps = n_sweeps
+        self.stop_below = stop_below
+        self.n_samples = n_samples
+        self.temperature = temperature
+        self.chain_start = chain_start
+        self.warm_start = warm_start
+        self.annealing_chains = annealing_chains
+        self.annealing_steps = annealing_steps
+        super().__init__(
+            random_state=random_state,
+            n_init=n_init,
+            max_iter=max_iter,
+            max_time=max_time,
+            tol=tol,
+            verbose=verbose,
+            dtype=dtype,
+            binarize=binarize,
+        )
+
+    # ---------------------------------------------------------------- learning
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the network from bits, or go on (`warm_start`).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            0, 1 or bool, NaN for missing; whatever other estimators take.
+        y : Ignored
+            Present for scikit-learn's pipelines.
+
+        Returns
+        -------
+        self
+        """
+        self._validate_params()
+        begun = self.__dict__.get("params_") if self.warm_start else None
+        if begun is not None:
+            known = tuple(len(w) for w in begun.weights)
+            if self._sizes()[: len(known)] != known:
+                raise ValueError(
+                    f"warm_start goes on from layers {known}: layer_sizes must begin with them, got {self._sizes()}"
+                )
+        self._begun = begun
+        try:
+            return super().fit(X, y)
+        finally:
+            del self._begun
+
+    def _sizes(self) -> tuple[int, ...]:
+        sizes = np.atleast_1d(np.asarray(self.layer_sizes))
+        if sizes.ndim != 1 or len(sizes) == 0 or sizes.dtype.kind not in "iu" or (sizes < 1).any():
+            raise ValueError(f"layer_sizes must be whole numbers of at least 1, got {self.layer_sizes!r}")
+        return tuple(int(size) for size in sizes)
+
+    def _model(self) -> Model:
+        sizes, paper = self._sizes(), self.learner == "paper"
+        if self.inference == "exact" and not networks.is_exact(sizes, networks.EXACT_LIKELIHOOD):
+            raise ValueError(
+                f"inference='exact' sums over pairs of states of neighbouring layers, too many for "
+                f"layer_sizes={sizes}; use 'gibbs' or 'auto'"
+            )
+        batch_size = self.batch_size or (200 if paper else 2000)
+        stop_below = (0.05 if paper else 0.0) if self.stop_below is None else self.stop_below
+        begun = self._begun
+        model = networks.model(
+            sizes,
+            bias=bool(self.bias),
+            leak=float(self.leak),
+            alpha=float(self.alpha),
+            beta=float(self.beta),
+            learner=self.learner,
+            schedule=self.schedule,
+            inference=self.inference,
+            n_updates=min(int(self.n_updates), int(self.max_iter)),
+            n_joint=min(networks.JOINT, int(self.max_iter)),
+            n_epochs=min(int(self.n_epochs), int(self.max_iter)),
+            batch_size=int(batch_size),
+            n_sweeps=int(self.n_sweeps),
+            stop_below=float(stop_below),
+            n_samples=int(self.n_samples),
+            temperature=float(self.temperature),
+            chain_start=self.chain_start,
+            n_chains=int(self.annealing_chains),
+            n_steps=int(self.annealing_steps),
+            ranked=self.n_init > 1,
+            first_layer=1 if begun is None else len(begun.weights) + 1,
+        )
+        return model if begun is None else model._replace(init=networks.going_on(model.init, begun))
+
+    def _open(self, X: Any, *, reset: bool) -> Engine:
+        engine = super()._open(X, reset=reset)
+        if self._begun is not None and engine.n_features != self._begun.weights[0].shape[1]:
+            raise ValueError(
+                f"warm_start goes on from {self._begun.weights[0].shape[1]} columns, X has {engine.n_features}"
+            )
+        if reset and isinstance(engine, MemoryEngine):
+            # updates are made from blocks of rows: in a table sorted by kind each would be of one kind
+            engine = MemoryEngine(engine.table[np.random.default_rng(0).permutation(len(engine.table))])
+        return engine
+
+    def _expose(self) -> None:
+        self.weights_ = [np.asarray(w) for w in self.params_.weights]
+        self.biases_ = [np.asarray(b) for b in self.params_.biases]
+        self._n_features_out = sum(len(w) for w in self.weights_)
+
+    def _finish(self, engine: Engine, result: FitResult) -> None:
+        self.cost_history_ = -self.history_ / (_count(engine) * np.log(2))
+
+    def _extra(self) -> dict[str, Any]:
+        return {"cost_history": self.cost_history_.tolist()}
+
+    def _take_extra(self, extra: dict[str, Any]) -> None:
+        self.cost_history_ = np.asarray(extra.pop("cost_history"), np.float64)
+        super()._take_extra(extra)
+
+    def _shapes(self) -> dict[str, tuple[int | None, ...]]:
+        sizes = (self.n_features_in_, *self._sizes())
+        weights = {f"weights.{k}": (above, below) for k, (below, above) in enumerate(pairwise(sizes))}
+        return {**weights, **{f"biases.{k}": (size,) for k, size in enumerate(sizes)}}
+
+    # ---------------------------------------------------------------- use
+
+    def transform(self, X: Any, layer: int | None = None) -> np.ndarray:
+        """Posterior probabilities that the hidden units are on.
+
+        Exact where pairs of states of neighbouring layers are at most 2^16, otherwise averages over Gibbs chains.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+        layer : int or None
+            From 1, the lowest hidden layer; None gives all of them side by side, the lowest first.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_units)
+        """
+        self._fitted()
+        means = super().transform(X)
+        return means if layer is None else means[:, self._columns(layer)]
+
+    def _columns(self, layer: int) -> slice:
+        if not isinstance(layer, Integral) or not 1 <= layer <= len(self.weights_):
+            raise ValueError(f"layer must be from 1 to {len(self.weights_)}, got {layer!r}")
+        sizes = [len(w) for w in self.weights_]
+        return slice(sum(sizes[: layer - 1]), sum(sizes[:layer]))
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the hidden units, ``h<layer>_<unit>``, as columns of `transform`.
+
+        Parameters
+        ----------
+        input_features : Ignored
+            Present for scikit-learn's pipelines.
+        """
+        self._fitted()
+        return np.asarray([name for names in self._unit_names() for name in names], dtype=object)
+
+    def _unit_names(self) -> list[list[str]]:
+        return [[f"h{layer}_{unit}" for unit in range(len(w))] for layer, w in enumerate(self.weights_, 1)]
+
+    def _input_names(self) -> list[str]:
+        columns = getattr(self, "feature_names_in_", None)
+        return [f"x{j}" for j in range(self.n_features_in_)] if columns is None else [str(c) for c in columns]
+
+    def explain(self, X: Any) -> list[Explanation]:
+        """The most probable causes of each row, layer by layer, with what each of them explains.
+
+        The states are the most probable ones together (of all that Gibbs chains with falling temperature have met),
+        which need not be those that are most probable one by one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+
+        Returns
+        -------
+        list of latentbits.estimators.explanations.Explanation
+            With `causes` (a tuple a layer), `unexplained` and `log_joint`; ``print`` shows it in words.
+        """
+        found = self.posterior(X)
+        rows = _bits_of(self._open(X, reset=False))
+        names = [self._input_names(), *self._unit_names()]
+        edges = np.cumsum([len(w) for w in self.weights_])[:-1]
+        split = partial(np.split, indices_or_sections=edges)
+        return [
+            explanation_of(self.weights_, self.biases_, names, row, split(mode), split(mean), float(p))
+            for row, mode, mean, p in zip(rows, found.mode, found.mean, found.log_joint, strict=True)
+        ]
+
+    def description_length(self, X: Any) -> np.ndarray:
+        """-log2 p(x) of each row: the bits that it takes to tell a row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing, which need not be told.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        return -self.score_samples(X) / np.log(2)
+
+    def sample(self, n: int = 1, random_state: Any = None, clamp: Mapping[str, int] | None = None) -> np.ndarray:
+        """Draw rows from the network, or from what it is when some units are known.
+
+        Parameters
+        ----------
+        n : int, default=1
+            Number of rows.
+        random_state : int, RandomState or None
+            Seed.
+        clamp : mapping of str to 0 or 1, optional
+            Units that have a given state, by name: hidden units (``{"h2_0": 1}``) and columns.  The others are drawn
+            from their distribution given these, by Gibbs sampling: causes above a clamped unit too are those that
+            it suggests.
+
+        Returns
+        -------
+        ndarray of shape (n, n_columns)
+        """
+        if not clamp:
+            return super().sample(n, random_state)
+        self._fitted()
+        if n < 0:
+            raise ValueError(f"n must be at least 0, got {n}")
+        places = {name: k for k, name in enumerate([*self._input_names(), *self.get_feature_names_out()])}
+        known = np.full(len(places), MISSING, np.uint8)
+        for name, state in clamp.items():
+            if name not in places:
+                raise ValueError(f"clamp: there is no unit {name!r}; hidden units are h<layer>_<unit>, from h1_0")
+            if state not in (0, 1):
+                raise ValueError(f"clamp[{name!r}] must be 0 or 1, got {state!r}")
+            known[places[name]] = int(state)
+        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        engine = MemoryEngine(np.tile(known, (n, 1)))
+        parts = list(self._map_engine(_sample_given, engine, seed))
+        drawn = np.concatenate(parts) if parts else np.zeros((0, self.n_features_in_))
+        return drawn.astype(self._sample_dtype)
+
+
+def _chunks(engine: Engine) -> Iterator[Chunk]:
+    return engine.chunks(layout_for(64, np.dtype(np.float32)))
+
+
+def _count(engine: Engine) -> int:
+    return len(engine.table) if isinstance(engine, MemoryEngine) else sum(chunk.n_rows for chunk in _chunks(engine))
+
+
+def _bits_of(engine: Engine) -> np.ndarray:
+    """The rows of an engine as one array, NaN for missing."""
+    bits = np.concatenate([np.asarray(chunk.values)[: chunk.n_rows] for chunk in _chunks(engine)]).astype(np.float64)
+    bits[bits == MISSING] = np.nan
+    return bits
+
+
+def _sample_given(params: Params, shared: Any, batch: Batch) -> jax.Array:
+    return networks.sample_given(params, batch)

@@ -1,0 +1,160 @@
+"""What is learned from states of the network: sums over rows, and the update (9) of the weights (section 4).
+
+Behind a noisy OR stand coins: cause i, where it is on, turns child j on with probability f_ij = 1 - exp(-w_ij), and
+with several causes it takes one success.  Given that j is on, cause i has succeeded with probability f_ij / g_j, where
+g_j = 1 - exp(-u_j).  So EM counts, with
+
+    A_ij = sum_n S_i S_j f_ij / g_j     successes (`Stats.credit`)
+    N_ij = sum_n S_i                    trials, in rows where child j is observed (`Stats.seen`)
+
+and the gamma prior p(w) ~ w^(alpha - 1) exp(-beta w), the maximum over w of
+
+    A log(1 - exp(-w)) - (N - A) w + (alpha - 1) log w - beta w .
+
+Its derivative is zero where
+
+    f = [A + (alpha - 1) f / w] / (N + beta) ,        w = -log(1 - f),                                            (9)
+
+for alpha = 1 the ratio that the paper gives.  For alpha > 1 the right side falls as f grows, so the root is unique, and
+is found by halving.  (For alpha < 1 the prior has a pole at w = 0, where all weights would end.)  A bias is the
+weight of a cause that is always on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from latentbits.core.tree import sum_rows
+from latentbits.models.noisy_or.network import STRONGEST, Params, log_noisy_or
+
+__all__ = ["Stats", "log_prior_density", "new_weight", "state_statistics"]
+
+N_HALVINGS = 60
+
+
+class Stats(eqx.Module):
+    """Sums over rows; tuples run over the layers, from the bottom.
+
+    Attributes
+    ----------
+    log_joint
+        log p(x, S), or log p(x) where states are summed over.
+    seen, credit
+        Trials and successes of each cause at each child, (parents, children).
+    bias_seen, bias_credit
+        Those of the biases, the top layer's too.
+    pivot_seen, pivot_credit
+        Trials and successes in the rows where the pivot child of a cause is on (`renewal.py`).
+    gain
+        Of each hidden unit: log of how much more probable rows are with it than without it, all else as it is.
+    change
+        Of each hidden unit: probability of a change at its turn in the last sweep.
+    """
+
+    n_rows: Float[Array, ""]
+    log_joint: Float[Array, "2"]
+    seen: tuple[Float[Array, "_ _"], ...]
+    credit: tuple[Float[Array, "_ _"], ...]
+    bias_seen: tuple[Float[Array, " _"], ...]
+    bias_credit: tuple[Float[Array, " _"], ...]
+    pivot_seen: tuple[Float[Array, "_ _"], ...]
+    pivot_credit: tuple[Float[Array, "_ _"], ...]
+    gain: tuple[Float[Array, " _"], ...]
+    change: tuple[Float[Array, " _"], ...]
+
+
+def state_statistics(
+    params: Params,
+    on: Float[Array, "columns rows"],
+    observed: Float[Array, "columns rows"] | None,
+    states: Sequence[Float[Array, "_ rows"]],
+    chances: Sequence[Float[Array, "_ rows"]],
+    before: Sequence[Float[Array, "_ rows"]],
+    weight: Float[Array, " rows"],
+    pivots: Sequence[Int[Array, " _"]],
+    depth: Int[Array, ""],
+) -> Stats:
+    """Statistics of one state a row.
+
+    Parameters
+    ----------
+    on
+        1 where an input is on.
+    states, chances, before
+        Hidden states of each layer, (units, rows); P(S_i = 1 | rest) at their turns; and what they were before.
+    weight
+        Of the rows.
+    pivots
+        A child of each cause.
+    depth
+        Hidden layers in use; those above are off and do not count.
+    """
+    layers = [on, *states]
+    log_joint = jnp.zeros_like(weight)
+    seen, credit, bias_seen, bias_credit, pivot_seen, pivot_credit, gain, change = ([] for _ in range(8))
+    for layer, x in enumerate(layers):
+        top = layer == len(states)
+        u = params.biases[layer][:, None]
+        u = jnp.broadcast_to(u, x.shape) if top else u + params.weights[layer].T @ states[layer]
+        mask = observed if layer == 0 else None
+        terms = log_noisy_or(u, x)
+        log_joint = log_joint + (layer <= depth) * (terms if mask is None else terms * mask).sum(0)
+        share = weight * x / -jnp.expm1(-u)  # of a unit success in each child that is on
+        bias_seen.append(jnp.full(len(x), weight.sum()) if mask is None else mask @ weight)
+        bias_credit.append(-jnp.expm1(-params.biases[layer]) * share.sum(1))
+        if layer > 0:
+            p, s = chances[layer - 1], x
+            most = 1 - jnp.finfo(p.dtype).eps
+            gain.append((-jnp.log1p(-jnp.minimum(p, most)) - u) @ weight)
+            change.append(jnp.abs(p - before[layer - 1]) @ weight)
+        if top:
+            break
+        s, f = states[layer], -jnp.expm1(-params.weights[layer])
+        with_pivot = s * x[pivots[layer]]
+        for parents, trials, successes in ((s, seen, credit), (with_pivot, pivot_seen, pivot_credit)):
+            weighted = parents * weight
+            trials.append(jnp.broadcast_to(weighted.sum(1)[:, None], f.shape) if mask is None else weighted @ mask.T)
+            successes.append(f * (parents @ share.T))
+    return Stats(
+        weight.sum(),
+        sum_rows(weight, log_joint),
+        *(tuple(x) for x in (seen, credit, bias_seen, bias_credit, pivot_seen, pivot_credit, gain, change)),
+    )
+
+
+def new_weight(
+    seen: Float[Array, "*shape"],
+    credit: Float[Array, "*shape"],
+    alpha: float,
+    beta: float,
+    least: float = 0.0,
+) -> Float[Array, "*shape"]:
+    """The weight that maximises the posterior: the root of (9), between `least` and `STRONGEST`.
+
+    >>> import jax.numpy as jnp
+    >>> round(float(new_weight(jnp.asarray(8.5), jnp.asarray(5.0), 1.0, 1.5)), 4)
+    0.6931
+    """
+    total = seen + beta
+    if alpha == 1:
+        f = credit / total
+    else:
+        low, high = jnp.zeros_like(total), jnp.ones_like(total)
+        for _ in range(N_HALVINGS):
+            f = (low + high) / 2
+            above = f * total > credit + (alpha - 1) * f / -jnp.log1p(-f)
+            low, high = jnp.where(above, low, f), jnp.where(above, f, high)
+    return jnp.clip(-jnp.log1p(-jnp.minimum(f, 1 - 1e-9)), least, STRONGEST)
+
+
+def log_prior_density(params: Params, alpha: float, beta: float) -> Float[Array, ""]:
+    """log of the gamma prior of all weights and biases, up to a constant (8)."""
+    values = [*params.weights, *params.biases]
+    total = -beta * sum(jnp.sum(w) for w in values)
+    if alpha != 1:
+        total = total + (alpha - 1) * sum(jnp.sum(jnp.log(jnp.maximum(w, 1e-30))) for w in values)
+    return total

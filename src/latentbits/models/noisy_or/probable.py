@@ -1,0 +1,51 @@
+"""The most probable hidden states of a row, by Gibbs chains that get colder."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+from latentbits.models.noisy_or.gibbs import sweep
+from latentbits.models.noisy_or.network import Params, log_joint, sample_layers
+
+__all__ = ["probable_states"]
+
+N_CHAINS, N_SWEEPS = 8, 25
+COLDEST = 8.0
+
+
+def probable_states(
+    params: Params,
+    on: Float[Array, "columns rows"],
+    off: Float[Array, "columns rows"],
+    keys: Key[Array, " rows"],
+) -> tuple[Float[Array, "rows units"], Float[Array, " rows"]]:
+    """Of each row, the best state that several chains have met, all layers side by side; and its log joint probability.
+
+    Chains start at states drawn from the network, and their inverse temperature goes from 1 to 8, where a unit
+    changes to a worse state once in a while only.  As a rule that finds the best state, but nothing guarantees it.
+    """
+    x, observed = on.T, (on + off).T
+
+    def chain(best: tuple[Array, Array], number: Array) -> tuple[tuple[Array, Array], None]:
+        own = jax.vmap(lambda key: jax.random.fold_in(key, number))(keys)
+        drawn = jax.vmap(lambda key: tuple(sample_layers(params, jax.random.fold_in(key, N_SWEEPS))[1:]))(own)
+
+        def step(at: tuple[tuple[Array, ...], tuple[Array, Array]], k: Array) -> tuple[Array, None]:
+            states, best = at
+            coldness = COLDEST ** (k / (N_SWEEPS - 1))
+            folded = jax.vmap(lambda key: jax.random.fold_in(key, k))(own)
+            states, _ = sweep(params, on, off, states, folded, coldness=coldness)
+            value = log_joint(params, x, observed, [s.T for s in states])
+            better = value > best[1]
+            kept = jnp.where(better, jnp.concatenate(states), best[0])
+            return (states, (kept, jnp.where(better, value, best[1]))), None
+
+        (_, best), _ = jax.lax.scan(step, (tuple(s.T for s in drawn), best), jnp.arange(N_SWEEPS))
+        return best, None
+
+    n_units = sum(len(w) for w in params.weights)
+    nothing = jnp.zeros((n_units, on.shape[1]), on.dtype), jnp.full(on.shape[1], -jnp.inf, on.dtype)
+    (states, value), _ = jax.lax.scan(chain, nothing, jnp.arange(N_CHAINS))
+    return states.T, value

@@ -1,0 +1,116 @@
+"""Units that do nothing get something to do: duplicates and dead units are what holds plain learning back.
+
+A unit is idle if rows are hardly more probable with it than without it, or if it is a duplicate of another.  A unit
+has too much to do if its children, where it is on, depend on each other: it stands for several causes.  To see that,
+each unit has a pivot, one of its children; (9) from the rows where the pivot is on, and from those where it is off,
+gives two units in place of one, f^A and f^B, and the children then cost
+
+    N [sum_j H(f_j) - a H(f^A_j) - (1 - a) H(f^B_j)],     a the share of rows where the pivot is on,      (`split_gain`)
+
+nats less (without the pivot itself, whose entropy is what it costs to say which of the two is on): the mutual
+information of the pivot and the other children.  Idle units take a half each of the units where this gains most.  Idle
+units that are left start anew, with weights to children whose bits are now left to the biases.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key
+
+__all__ = ["choose_pivots", "idle_units", "renew", "split_gain"]
+
+LEAST_GAIN = 0.01  # nats a row that a unit must be good for
+ALIKE = 0.9  # cosine of the effects of duplicates
+FRESH_PRIOR = 0.1  # bias of a unit that starts anew
+SPLIT_GAIN = 0.05  # nats, per row in which the unit is on, that a split must be good for
+
+
+def _entropy(f: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    f = jnp.clip(f, 1e-9, 1 - 1e-9)
+    return -f * jnp.log(f) - (1 - f) * jnp.log1p(-f)
+
+
+def choose_pivots(key: Key[Array, ""], f: Float[Array, "units children"]) -> Int[Array, " units"]:
+    """A child of each unit at random, the likelier the less certain it is."""
+    return jax.random.categorical(key, jnp.log(jnp.maximum(f * (1 - f), 1e-9)), axis=1).astype(jnp.int32)
+
+
+def idle_units(
+    f: Float[Array, "units children"], gain: Float[Array, " units"], n_rows: Float[Array, ""]
+) -> Bool[Array, " units"]:
+    """Units that are good for next to nothing, and all but the best of those that are alike."""
+    weak = gain < LEAST_GAIN * n_rows
+    length = jnp.sqrt(jnp.maximum(jnp.sum(f * f, 1), 1e-12))
+    cosine = (f @ f.T) / (length[:, None] * length)
+    rank = _rank(gain)
+    better = (rank < rank[:, None]) & ~weak
+    return weak | jnp.any((cosine > ALIKE) & better, axis=1)
+
+
+def split_gain(
+    seen: Float[Array, "units children"],
+    credit: Float[Array, "units children"],
+    pivot_seen: Float[Array, "units children"],
+    pivot_credit: Float[Array, "units children"],
+    pivots: Int[Array, " units"],
+) -> tuple[Float[Array, " units"], Float[Array, "units children"], Float[Array, "units children"]]:
+    """Nats gained by each unit's split, per row in which it is on; and the effects f^A and f^B of its halves."""
+
+    def share(part: Array, whole: Array) -> Array:
+        return jnp.clip(part / jnp.maximum(whole, 1e-9), 0, 1)
+
+    rest_seen = seen - pivot_seen
+    f, with_pivot, without = (
+        share(credit, seen),
+        share(pivot_credit, pivot_seen),
+        share(credit - pivot_credit, rest_seen),
+    )
+    a = share(pivot_seen, seen)
+    saved = _entropy(f) - a * _entropy(with_pivot) - (1 - a) * _entropy(without)
+    saved = jnp.where(jnp.arange(f.shape[1]) == pivots[:, None], 0, saved)
+    return jnp.sum(saved, axis=1), with_pivot, without
+
+
+def renew(
+    key: Key[Array, ""],
+    weights: Float[Array, "units children"],
+    bias: Float[Array, " units"],
+    idle: Bool[Array, " units"],
+    gain: Float[Array, " units"],
+    halves: tuple[Float[Array, "units children"], Float[Array, "units children"]],
+    unexplained: Float[Array, " children"],
+    start: tuple[float, float],
+) -> tuple[Float[Array, "units children"], Float[Array, " units"]]:
+    """Weights and biases with the idle units put to new use.
+
+    Parameters
+    ----------
+    gain
+        Of splitting each unit, nats per row in which it is on.
+    halves
+        Effects f of the two halves of each unit.
+    unexplained
+        Share of the bits of each child that is left to its bias.
+    start
+        Range of the weights of a unit that starts anew.
+    """
+    # the k-th idle unit takes a half of the k-th best unit to split; ranks by comparison, as sorts take long to compile
+    worth = jnp.where(idle, -jnp.inf, gain)
+    giving = ~idle & (gain > SPLIT_GAIN)
+    turn = jnp.cumsum(idle) - 1
+    takes = idle[:, None] & giving & (turn[:, None] == _rank(worth))  # (idle unit, unit that is split)
+    taken, given = takes.any(1), takes.any(0)
+    first, second = (-jnp.log1p(-jnp.clip(half, 0.0, 0.95)) for half in halves)
+    halved = -jnp.log((1 + jnp.exp(-bias)) / 2)  # each half is on in half of the rows
+    fresh = jax.random.uniform(key, weights.shape, weights.dtype, *start) * unexplained
+    anew = jnp.where(idle[:, None], fresh, weights)
+    weights = jnp.where(taken[:, None], takes @ first, jnp.where(given[:, None], second, anew))
+    bias = jnp.where(taken, takes @ halved, jnp.where(given, halved, jnp.where(idle, FRESH_PRIOR, bias)))
+    return weights, bias
+
+
+def _rank(x: Float[Array, " units"]) -> Int[Array, " units"]:
+    """0 for the largest; of equal ones the first comes first."""
+    order = jnp.arange(len(x))
+    return jnp.sum((x > x[:, None]) | ((x == x[:, None]) & (order < order[:, None])), axis=1)

@@ -79,7 +79,7 @@ def test_options_reach_the_estimator(tool, csv, monkeypatch):
             ("-m", "combination-machine", "--smoothing", 1),
             "is for --model mixture and product, not combination-machine",
         ),
-        (("-m", "mixture", "--learner", "pursuit"), "is for --model combination-machine, not mixture"),
+        (("-m", "mixture", "--learner", "pursuit"), "is for --model combination-machine and noisy-or, not mixture"),
     ],
 )
 def test_what_is_not_understood(tool, csv, options, words):

@@ -62,6 +62,8 @@ def test_shares_of_a_row_add_up():
     row = np.array([1, 0, 1, 1, np.nan, 1, 0, 1])
     states = [np.array([1, 0, 1, 1, 0]), np.array([0, 1, 1])]
     lower, upper = credit_of(weights, biases, row, states)
+    together = credit_of(weights, biases, row, np.concatenate(states))
+    np.testing.assert_array_equal(together[1].shares, upper.shares)
     for one, units in ((lower, [0, 2, 3]), (upper, [1, 2])):
         assert one.units.tolist() == units
         np.testing.assert_allclose(one.shares.sum(0) + one.rest, np.nan_to_num(row), atol=1e-12)
@@ -121,7 +123,7 @@ def test_a_network_is_drawn_from_the_top():
     assert [tick.get_text() for tick in axes[1].get_xticklabels()] == list("edcba")
     named = layers.plot_network(weights[:1], biases[:2], column_names=[f"column {j}" for j in range(12)])
     assert len(named) == 1
-    assert names_of(named[0])[0] == "unit 1"
+    assert names_of(named[0])[0] == "h1_0"
     assert overlapping(named[0]) == []
 
 
@@ -129,7 +131,7 @@ def test_projections_have_a_line_for_each_layer():
     weights, biases = network(12, 5, 3)
     ax = layers.plot_projected(weights, biases, (3, 4), most=4)
     assert len(ax.images) == 4 + 5
-    assert names_of(ax) == ["none", "1", "2", "3", "none", "1", "2", "3", "4"]
+    assert names_of(ax) == ["none", "h2_0", "h2_1", "h2_2", "none", "h1_0", "h1_1", "h1_2", "h1_3"]
     assert overlapping(ax) == []
     np.testing.assert_allclose(ax.images[4].get_array().ravel(), strengths(biases[0]))
 
@@ -140,13 +142,13 @@ def test_a_row_with_its_explanation():
     row[3] = np.nan
     found = credit_of(weights, biases, row, [np.array([1, 0, 1, 0, 0]), np.array([0, 1, 0])])
     ax = layers.plot_explanation(row, found, image_shape=(3, 4), names=[list("abcde"), None])
-    assert [word.split("\n")[0] for word in names_of(ax)] == ["unit 2", "bias", "a", "c", "bias"]
+    assert [word.split("\n")[0] for word in names_of(ax)] == ["h2_1", "bias", "a", "c", "bias"]
     assert sum(float(word.split("\n")[1][:-1]) for word in names_of(ax)[2:]) == pytest.approx(100, abs=1.5)
     assert len(ax.images) == 2 + 3 + 2  # the row, and its hole
     assert overlapping(ax) == []
     table = layers.plot_explanation(row, found, column_names=[f"column {j}" for j in range(12)])
     assert len(table.get_yticks()) == 11
-    assert [tick.get_text() for tick in table.get_xticklabels()] == ["unit 2", "bias", "unit 1", "unit 3", "bias"]
+    assert [tick.get_text() for tick in table.get_xticklabels()] == ["h2_1", "bias", "h1_0", "h1_2", "bias"]
 
 
 def test_what_cannot_be_drawn_is_told():

@@ -122,8 +122,8 @@ def transform(
     """Write the hidden causes of each row of DATA, as the model in file MODEL sees them.
 
     Of a mixture: the probability of each component.  Of a latent trait model: the scores.  Of a clipped Gaussian: the
-    posterior means of its Gaussian variables.  Of a combination machine and of binary sparse coding: the probability
-    that each unit or cause is on.
+    posterior means of its Gaussian variables.  Of a combination machine, of binary sparse coding and of a noisy-OR
+    network, all layers side by side: the probability that each unit or cause is on.
     """
     import numpy as np
 
@@ -136,8 +136,8 @@ def transform(
     if not names:
         raise DataError(f"{model_path} is a {type(model).__name__}, which has no hidden causes to write")
     if errors or scores != "eap":
-        on_or_off = hasattr(model, "hidden_bias_") or hasattr(model, "sparseness_")
-        if not hasattr(model, "components_") or (on_or_off and errors):
+        on_or_off = any(hasattr(model, name) for name in ("hidden_bias_", "sparseness_", "biases_"))
+        if not (on_or_off or hasattr(model, "components_")) or (on_or_off and errors):
             raise DataError(
                 f"{'--errors is' if on_or_off else '--scores and --errors are'} for latent traits and clipped "
                 f"Gaussians, but {model_path} is a {type(model).__name__}"

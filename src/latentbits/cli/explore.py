@@ -129,14 +129,14 @@ def _look(rows: Rows, shape: tuple[int, int] | None, found: Any, seed: int, bina
     names = [entry.name for entry in found.entries]
     # the simplest that is as good as the best; where that is independent bits, the first with something hidden to see
     candidates = [found.simplest, *found.row_bits]
-    sizes = ("n_components", "n_hidden")
+    sizes = ("n_components", "n_hidden", "layer_sizes")
     best = next((name for name in candidates if any(hasattr(found.fitted[name], size) for size in sizes)), names[0])
     model = found.fitted[best]
     behind = [found.row_bits[name] - found.row_bits[best] for name in names]
     is_trait, is_clipped, is_machine = (
         _has_traits(model),
         hasattr(model, "eigenvalues_"),
-        hasattr(model, "hidden_bias_"),
+        hasattr(model, "hidden_bias_") or hasattr(model, "biases_"),
     )
     weights, means = np.ones(0), np.ones((0, rows.shape[1]))
     if not is_trait and not is_machine:
@@ -184,10 +184,14 @@ def _has_traits(model: Any) -> bool:
 
 
 def _switches(model: Any, rows: Rows, seed: int) -> Switches:
-    """The units of a combination machine, and how often they are on in the rows or in a sample of them."""
+    """The units of a combination machine, or of the lowest layer of a network, and how often they are on in the rows.
+
+    Of many rows, a sample is taken.
+    """
     from latentbits.report.summaries import switches_of
 
-    return switches_of(model.components_, model.transform(rows.values[_drawn(rows, seed)]))
+    weights = model.weights_[0] if hasattr(model, "biases_") else model.components_
+    return switches_of(weights, model.transform(rows.values[_drawn(rows, seed)])[:, : len(weights)])
 
 
 def _map(rows: Rows, shape: tuple[int, int] | None, found: Any, seed: int) -> TraitMap | None:

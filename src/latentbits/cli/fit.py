@@ -10,46 +10,13 @@ from typing import Any
 
 import click
 
-from latentbits.cli import causes, correlations, units
+from latentbits.cli import causes, correlations, layers, units
 from latentbits.cli.console import common_options, give, say, told_warnings
+from latentbits.cli.families import LEARNERS, OWN_OPTIONS, STARTS, WORDS, new_estimator, refuse_foreign
 from latentbits.cli.inputs import Reading, Rows, fit_named, load_rows, reading_options
 from latentbits.cli.items import describe, show_items, write_items
 
 __all__ = ["fit"]
-
-
-# The options that not every model has; the others refuse them.
-OWN_OPTIONS: dict[str, tuple[str, ...]] = {
-    "mixture": ("components", "smoothing", "init"),
-    "product": ("smoothing",),
-    "latent-trait": (
-        "components",
-        "method",
-        "equal_discrimination",
-        "weight_prior",
-        "samples",
-        "nodes",
-        "plain",
-        "errors",
-        "items",
-    ),
-    "clipped-gaussian": (
-        "components",
-        "noise",
-        "no_bias",
-        "correction",
-        "extraction",
-        "repair",
-        "likelihood",
-        "correlations",
-        "errors",
-        "items",
-    ),
-    "combination-machine": ("components", "kind", "learner", "epochs", "no_input_bias", "items"),
-    "binary-sparse-coding": ("components", "max_active", "candidates", "init", "init_sparseness", "items"),
-}
-STARTS = {"mixture": ("random", "split"), "binary-sparse-coding": ("random", "mean", "data")}
-WORDS = ("parallel", "positive")  # for a number of components, of a clipped Gaussian alone
 
 
 class Size(click.ParamType):
@@ -69,6 +36,20 @@ class Size(click.ParamType):
         return int(text)
 
 
+class Sizes(click.ParamType):
+    """Numbers from 1 with commas between."""
+
+    name = "N,N,..."
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        if isinstance(value, tuple):
+            return value
+        words = [word.strip() for word in str(value).split(",")]
+        if not all(word.isdecimal() and int(word) > 0 for word in words):
+            self.fail(f"{value!r} is no list of numbers from 1 such as 10,5.", param, ctx)
+        return tuple(map(int, words))
+
+
 @click.command(short_help="Learn a model and write it to a file.")
 @click.argument("source", metavar="DATA")
 @click.option("-m", "--model", type=click.Choice(list(OWN_OPTIONS)), default="mixture", help="What to learn.")
@@ -80,6 +61,13 @@ class Size(click.ParamType):
     help="Components of a mixture, latent dimensions, hidden units, or causes.  [default: 8; latent-trait and "
     "clipped-gaussian: 2; binary-sparse-coding: 10]  "
     "Clipped Gaussian: parallel takes those that are larger than chance would make them, positive all that it can.",
+)
+@click.option(
+    "--layers",
+    type=Sizes(),
+    metavar="N,N,...",
+    default="10,5",
+    help="Noisy OR: hidden units of each layer, the lowest first.",
 )
 @click.option("--smoothing", type=click.FloatRange(0), default=1.0, help="Rows' worth of prior; 0: maximum likelihood.")
 @click.option(
@@ -109,8 +97,8 @@ class Size(click.ParamType):
 @click.option(
     "--items",
     type=click.Path(dir_okay=False),
-    help="Latent trait, clipped Gaussian, combination machine and binary sparse coding: write the table of items "
-    "(thresholds or biases, weights or components) to this file.",
+    help="Latent trait, clipped Gaussian, combination machine, binary sparse coding and noisy OR: write the table of "
+    "items (thresholds or biases, weights or components; of the lowest layer) to this file.",
 )
 @click.option(
     "--correlations",
@@ -123,7 +111,11 @@ class Size(click.ParamType):
     default="unique",
     help="Clipped Gaussian: what the components leave over is noise of each column, or is dropped.",
 )
-@click.option("--no-bias", is_flag=True, help="Clipped Gaussian: take all means to be 1/2.")
+@click.option(
+    "--no-bias",
+    is_flag=True,
+    help="Clipped Gaussian: take all means to be 1/2.  Noisy OR: only the top layer has biases, as in the paper.",
+)
 @click.option(
     "--correction",
     type=click.FloatRange(0, 1, max_open=True),
@@ -151,9 +143,10 @@ class Size(click.ParamType):
 )
 @click.option(
     "--learner",
-    type=click.Choice(["auto", "gradient", "pursuit", "pursuit+gradient", "stochastic"]),
+    type=click.Choice(list(dict.fromkeys(way for ways in LEARNERS.values() for way in ways))),
     default="auto",
-    help="Combination machine: how to learn.  auto: pursuit+gradient (exact) up to 16 units, stochastic above.",
+    help="How to learn.  Combination machine: auto is pursuit+gradient (exact) up to 16 units, stochastic above; "
+    "gradient, pursuit.  Noisy OR: auto is robust; paper is the paper's schedule.",
 )
 @click.option(
     "--epochs", type=click.IntRange(1), help="Combination machine: passes in batches of rows.  [default: 100]"
@@ -187,14 +180,15 @@ class Size(click.ParamType):
 @click.option(
     "--max-iter",
     type=click.IntRange(0),
-    help="Most iterations.  [default: 1000; combination-machine: 2000; binary-sparse-coding: 60, always gone through]",
+    help="Most iterations.  [default: 1000; combination-machine: 2000; binary-sparse-coding: 60, always gone through]  "
+    "Noisy OR: most updates of each stage.",
 )
 @click.option("--max-time", type=click.FloatRange(0, min_open=True), help="Most seconds, all restarts together.")
 @click.option(
     "--tol",
     type=float,
     help="Stop when iterations gain less, in nats per row.  "
-    "[default: 1e-6; latent-trait: 1e-7; combination-machine: 1e-5]",
+    "[default: 1e-6; latent-trait: 1e-7; combination-machine: 1e-5; noisy-or: 1e-4]",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, help="The same seed gives the same model.")
 @click.option("--binarize", type=float, metavar="T", help="Values above T are 1, others 0.")
@@ -230,20 +224,21 @@ def fit(
     Of a latent trait model it prints the items with their discriminations and difficulties, and AIC and BIC; of a
     clipped Gaussian the spectrum of the correlations, and how many pairs were corrected or cannot be told; of a
     combination machine log Z with its error, nats per row, and the units with the columns that they act on most; of
-    binary sparse coding, which takes real numbers, sparseness, noise, and the causes with what they add to the columns.
+    binary sparse coding, which takes real numbers, sparseness, noise, and the causes with what they add to the columns;
+    of a noisy-OR network nats and bits per row, and layer by layer the units with what they turn on.
 
     Ctrl-C ends the fit, keeps the best model so far, and exits with 130.
     """
     from latentbits.cli.cache import use_compile_cache
 
-    _refuse_foreign(context, model)
+    refuse_foreign(context, model)
     files = {"--output": output, "--items": own["items"], "--correlations": own["correlations"]}
     for option, path in files.items():  # before minutes of fitting
         if path is not None and not Path(path).parent.is_dir():
             raise ValueError(f"{option} {path}: there is no folder {Path(path).parent}")
     rows = load_rows(source, reading)
     use_compile_cache()
-    estimator, what = _estimator(model, own)
+    estimator, what = new_estimator(model, own)
     given = {"n_init": restarts, "max_iter": max_iter, "tol": tol}  # else the estimator's own, which differ
     estimator.set_params(
         max_time=max_time,
@@ -292,25 +287,15 @@ def fit(
         if own["items"] is not None:
             write_items(causes.components_of(estimator, rows), own["items"])
         give({**result, **asdict(code)}, as_json, lambda: causes.show(code, estimator, rows))
+    elif model == "noisy-or":
+        network = layers.describe(estimator, rows)
+        if own["items"] is not None:
+            write_items(layers.weights_of(estimator, rows), own["items"])
+        give({**result, **asdict(network)}, as_json, lambda: layers.show(network, estimator, rows))
     else:
         give(result, as_json)
     if estimator.stop_reason_ == "interrupted":
         raise KeyboardInterrupt  # the model is safe; whoever pressed the key also stops the script around us
-
-
-def _refuse_foreign(context: click.Context, model: str) -> None:
-    """An option of another model would be without effect: better to say so."""
-    for name in sorted({name for names in OWN_OPTIONS.values() for name in names} - set(OWN_OPTIONS[model])):
-        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            *others, last = (other for other, names in OWN_OPTIONS.items() if name in names)
-            able = f"{', '.join(others)} and {last}" if others else last
-            raise click.UsageError(f"--{name.replace('_', '-')} is for --model {able}, not {model}.")
-    size = context.params["components"]
-    if size in WORDS and model != "clipped-gaussian":
-        raise click.UsageError(f"--components {size} is for --model clipped-gaussian; {model} needs a number.")
-    start, starts = context.params["init"], STARTS.get(model)
-    if starts is not None and start not in starts:
-        raise click.UsageError(f"--init {start} is not for --model {model}, which has {', '.join(starts)}.")
 
 
 def _told(estimator: Any, n_rows: int, seconds: float) -> float | None:
@@ -321,8 +306,8 @@ def _told(estimator: Any, n_rows: int, seconds: float) -> float | None:
         say(f"{k} component{'s' if k > 1 else ''}; left over of a correlation, root mean square: {rest:.4f}")
         return None
     # the history of a combination machine is first of other objectives, and at the end of the likelihood of all rows;
-    # that of binary sparse coding first of heated posteriors
-    is_last = hasattr(estimator, "hidden_bias_") or hasattr(estimator, "sparseness_")
+    # that of binary sparse coding first of heated posteriors; that of a network of fewer layers, then of sampled states
+    is_last = any(hasattr(estimator, name) for name in ("hidden_bias_", "sparseness_", "biases_"))
     objective = float(estimator.history_[-1] if is_last else max(estimator.history_))
     state = {"converged": "converged", "completed": "done"}.get(estimator.stop_reason_, "stopped")
     say(f"{state} after {estimator.n_iter_} iterations and {seconds:.1f} s")
@@ -336,57 +321,3 @@ def _write_clipped(estimator: Any, rows: Rows, own: Mapping[str, Any]) -> correl
     if own["items"] is not None:
         write_items(correlations.weights_of(estimator, rows), own["items"])
     return correlations.describe(estimator)
-
-
-def _estimator(model: str, own: Mapping[str, Any]) -> tuple[Any, str]:
-    """The estimator with the options of its own, and its name in a sentence."""
-    if model == "mixture":
-        from latentbits.estimators.mixture import BernoulliMixture
-
-        k = own["components"] or 8
-        return BernoulliMixture(k, init=own["init"], smoothing=own["smoothing"]), f"a mixture of {k}"
-    if model == "product":
-        from latentbits.estimators.product import BernoulliProduct
-
-        return BernoulliProduct(smoothing=own["smoothing"]), "independent bits"
-    if model == "combination-machine":
-        from latentbits.estimators.combination_machine import CombinationMachine
-
-        m, bias = own["components"] or 8, not own["no_input_bias"]
-        machine = CombinationMachine(
-            m, kind=own["kind"], learner=own["learner"], n_epochs=own["epochs"], input_bias=bias
-        )
-        return machine, f"a combination machine of {m} unit{'s' if m > 1 else ''}"
-    if model == "binary-sparse-coding":
-        from latentbits.estimators.binary_sparse_coding import BinarySparseCoding
-
-        h = own["components"] or 10
-        code = BinarySparseCoding(
-            h,
-            max_active=own["max_active"],
-            n_candidates=own["candidates"],
-            init=own["init"],
-            init_sparseness=own["init_sparseness"],
-        )
-        return code, f"binary sparse coding with {h} cause{'s' if h > 1 else ''}"
-    if model == "clipped-gaussian":
-        from latentbits.estimators.clipped_gaussian import ClippedGaussian
-
-        names = ("noise", "correction", "extraction", "repair", "likelihood")
-        size = own["components"] or 2
-        clipped = ClippedGaussian(size, bias=not own["no_bias"], **{name: own[name] for name in names})
-        words = {"parallel": "parallel analysis", "positive": "all positive components", "1": "1 component"}
-        return clipped, f"a clipped Gaussian ({words.get(str(size), f'{size} components')})"
-    from latentbits.estimators.latent_trait import LatentTrait
-
-    q = own["components"] or 2
-    estimator = LatentTrait(
-        q,
-        method=own["method"],
-        equal_discrimination=own["equal_discrimination"],
-        weight_prior=own["weight_prior"],
-        n_samples=own["samples"],
-        n_nodes=own["nodes"],
-        accelerate=not own["plain"],
-    )
-    return estimator, "1 latent trait" if q == 1 else f"{q} latent traits"

@@ -13,7 +13,7 @@ import numpy as np
 
 from latentbits.core.errors import DataError
 
-__all__ = ["Credit", "Network", "checked_network", "credit_of", "project_down", "strengths"]
+__all__ = ["Credit", "Network", "checked_network", "credit_of", "names_of", "project_down", "strengths"]
 
 
 class Network(NamedTuple):
@@ -51,6 +51,15 @@ def checked_network(weights: Sequence[np.ndarray], biases: Sequence[np.ndarray])
     if not all(np.isfinite(one).all() and (one >= 0).all() for one in (*found.weights, *found.biases)):
         raise DataError("weights and biases of a noisy-OR network must be finite and not negative")
     return found
+
+
+def names_of(layer: int, n_units: int) -> list[str]:
+    """Names of the units of a layer, as columns of `NoisyOrNetwork.transform`.
+
+    >>> names_of(2, 3)
+    ['h2_0', 'h2_1', 'h2_2']
+    """
+    return [f"h{layer}_{unit}" for unit in range(n_units)]
 
 
 def strengths(weights: np.ndarray) -> np.ndarray:
@@ -147,7 +156,10 @@ class Credit(NamedTuple):
 
 
 def credit_of(
-    weights: Sequence[np.ndarray], biases: Sequence[np.ndarray], row: np.ndarray, states: Sequence[np.ndarray]
+    weights: Sequence[np.ndarray],
+    biases: Sequence[np.ndarray],
+    row: np.ndarray,
+    states: Sequence[np.ndarray] | np.ndarray,
 ) -> list[Credit]:
     """How the units that are on share what they explain of a row, layer by layer.
 
@@ -160,8 +172,8 @@ def credit_of(
     ----------
     weights, biases : sequences of arrays
     row : (d,) array of 0 and 1, NaN for missing
-    states : sequence of (units,) arrays of 0 and 1
-        Of the hidden layers, bottom first: the most probable ones, for instance.
+    states : sequence of (units,) arrays of 0 and 1, or one array of all units side by side
+        Of the hidden layers, bottom first: the most probable ones, for instance, a row of ``posterior(X).mode``.
 
     Returns
     -------
@@ -175,6 +187,8 @@ def credit_of(
     ([[0.75, 0.0], [0.0, 0.0]], [0.25, 0.0])
     """
     network = checked_network(weights, biases)
+    if np.ndim(states[0]) == 0:
+        states = np.split(np.asarray(states), np.cumsum(network.sizes[1:])[:-1])
     layers = [np.nan_to_num(np.asarray(one, np.float64)) for one in (row, *states)]
     if [one.shape for one in layers] != [(size,) for size in network.sizes]:
         raise DataError(

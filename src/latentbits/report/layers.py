@@ -13,7 +13,7 @@ import numpy as np
 
 from latentbits.core.errors import DataError, import_extra
 from latentbits.report.hinton import plot_hinton, plot_unit_bars
-from latentbits.report.layer_summaries import Credit, Network, checked_network, project_down
+from latentbits.report.layer_summaries import Credit, Network, checked_network, names_of, project_down
 from latentbits.report.style import INK, SMALL, STYLE, VEIL, axes_or_new, bare, ink, one_colour, short
 from latentbits.report.tiles import (
     EDGE,
@@ -100,7 +100,7 @@ def plot_layer(
             _image(ax, image, image_shape, n_children + APART + wide / 2, middle, 1.0)
     _frame(ax, (-0.2, n_children + beside + 0.2), (down + 0.15, -above - 0.15))
     ax.set_yticks(middles, labels=[short(word) for word in lines], fontsize=SMALL, parse_math=False)
-    turned = max(map(len, columns)) > 4
+    turned = max(map(len, columns)) > 5
     ax.set_xticks(
         np.arange(n_children) + 0.5,
         labels=[short(word) for word in columns],
@@ -140,7 +140,7 @@ def plot_network(
     orders : sequence, bottom first, optional
         For each hidden layer, the order of its units, or None.
     labels : sequence, bottom first, optional
-        For each hidden layer, words for its units as they are numbered, or None for the numbers.
+        For each hidden layer, words for its units as they are numbered, or None for their names in `transform`.
     n_columns : int
         Tiles of the lowest layer side by side.
 
@@ -155,7 +155,10 @@ def plot_network(
     if (image_shape is None) == (column_names is None):
         raise DataError("one of image_shape and column_names is needed")
     chosen = [np.arange(n) if one is None else np.asarray(one, int) for n, one in zip(network.sizes[1:], orders)]
-    words = [[words_for(one, n)[i] for i in order] for one, n, order in zip(labels, network.sizes[1:], chosen)]
+    named = [
+        names_of(layer, n) if one is None else one for layer, (one, n) in enumerate(zip(labels, network.sizes[1:]), 1)
+    ]
+    words = [[words_for(one, n)[i] for i in order] for one, n, order in zip(named, network.sizes[1:], chosen)]
     if axes is None:
         axes = _stack(network, chosen, image_shape, n_columns)
     elif len(axes) != depth:
@@ -179,7 +182,7 @@ def plot_network(
         bottom.set_anchor("W")
     else:
         assert column_names is not None
-        plot_unit_bars(lowest, column_names, bottom, MOST_NAMES, [f"unit {word}" for word in words[0]])
+        plot_unit_bars(lowest, column_names, bottom, MOST_NAMES, words[0])
     _title(bottom, "Layer 1, over the inputs")
     return list(axes)
 
@@ -249,7 +252,7 @@ def plot_projected(
         for column, image in enumerate(images):
             x, y = 1.15 * wide * (column + 0.5), (high + 0.45) * place + high / 2
             _image(ax, image, image_shape, x, y, 1.0)
-            word_below(ax, x, y + high / 2, "none" if column == 0 else str(column))
+            word_below(ax, x, y + high / 2, "none" if column == 0 else f"h{layers[place]}_{column - 1}")
     _frame(ax, (0, 1.15 * wide * across), ((high + 0.45) * len(lines), -0.1))
     middles = [(high + 0.45) * place + high / 2 for place in range(len(lines))]
     ax.set_yticks(middles, labels=[f"layer {layer}" for layer in layers], fontsize=SMALL + 1)
@@ -284,7 +287,7 @@ def plot_explanation(
     column_names : sequence of d names, optional
         Needed where there is no image shape.
     names : sequence, bottom first, optional
-        For each hidden layer, words for all its units, or None for their numbers.
+        For each hidden layer, words for all its units, or None for their names in `transform`.
 
     Returns
     -------
@@ -307,7 +310,7 @@ def plot_explanation(
 
 def _unit_words(credit: Credit, names: Sequence[str] | None) -> list[str]:
     """What the causes of a layer are called, the rest included."""
-    called = [f"unit {unit + 1}" if names is None else str(names[unit]) for unit in credit.units]
+    called = [f"h{credit.layer}_{unit}" if names is None else str(names[unit]) for unit in credit.units]
     return [*called, "bias"]
 
 

@@ -103,6 +103,8 @@ def plot_runs(
     -------
     Axes
     """
+    from matplotlib.ticker import MaxNLocator
+
     drawn = {name: [_stepped(one) for one in many] for name, many in runs.items()}
     if not any(drawn.values()):
         raise DataError("there is no run to draw")
@@ -130,6 +132,7 @@ def plot_runs(
         for line in found.get_lines():
             line.set(linewidth=2.0, alpha=1.0)
     ax.set_xlim(first, last)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
     ax.grid(axis="y")

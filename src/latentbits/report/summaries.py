@@ -38,8 +38,9 @@ class Clipped(NamedTuple):
 
 
 class Switches(NamedTuple):
-    """Of a combination machine: `weights` (m, d) of its units, the one that is on most often first; in which share of
-    the rows each is on (m,); and the share of rows in which 0, 1, ... m of them are (m + 1,)."""
+    """Of a combination machine, or of the lowest layer of a noisy-OR network: `weights` (m, d) of its units, the one
+    that is on most often first; in which share of the rows each is on (m,); and the share of rows in which 0, 1, ... m
+    of them are (m + 1,)."""
 
     weights: np.ndarray
     shares: np.ndarray
@@ -72,7 +73,7 @@ class Exploration(NamedTuple):
     clipped
         Where it is a clipped Gaussian: its weights and spectra.
     switches
-        Where it is a combination machine: its units.
+        Where it is a combination machine or a noisy-OR network: its units, of the latter the lowest.
     """
 
     source: str

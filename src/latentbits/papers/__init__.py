@@ -45,6 +45,11 @@ PAPERS = {
             "Henniges et al. (2010), Binary sparse coding",
             "figures 1 and 2 and the reliability on bars, with BinarySparseCoding",
         ),
+        Paper(
+            "lewicki_sejnowski_1996",
+            "Lewicki & Sejnowski (1996), Bayesian unsupervised learning of higher order structure",
+            "figures 1 to 4, lines and the shifter, with NoisyOrNetwork",
+        ),
     )
 }
 

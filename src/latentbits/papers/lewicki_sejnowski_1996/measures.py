@@ -85,8 +85,8 @@ def n_lines(weights: np.ndarray) -> int:
 def patterns_of(weights: np.ndarray, lines: np.ndarray) -> list[str]:
     """Which pattern of lines each third-layer unit is: one whose strongest children are units of exactly its lines.
 
-    Strong is a child with at least half the frequency of the strongest, which must have 0.3: lines come up by themselves
-    as well, so that f need not be large.
+    Strong is a child with at least half the frequency of the strongest, which must have 0.3: lines come up by
+    themselves as well, so that f need not be large.
 
     Parameters
     ----------

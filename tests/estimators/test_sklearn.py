@@ -20,6 +20,7 @@ from latentbits import (
     ClippedGaussian,
     CombinationMachine,
     LatentTrait,
+    NoisyOrNetwork,
 )
 
 ESTIMATORS = [
@@ -29,6 +30,7 @@ ESTIMATORS = [
     ClippedGaussian(binarize=0.5, repair=True),
     CombinationMachine(2, learner="gradient", optimizer="momentum", max_iter=3, binarize=0.0),
     BinarySparseCoding(2, max_active=2, n_candidates=2, max_iter=3, n_init=1),
+    NoisyOrNetwork((2,), inference="exact", max_iter=50, tol=1e-2, binarize=0.0),
 ]
 
 

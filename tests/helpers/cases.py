@@ -13,6 +13,7 @@ from latentbits.models.binary_sparse_coding import model as binary_sparse_coding
 from latentbits.models.clipped_gaussian import model as clipped_gaussian
 from latentbits.models.combination_machine import model as combination_machine
 from latentbits.models.latent_trait import model as latent_trait
+from latentbits.models.noisy_or import model as noisy_or
 
 
 class Case(NamedTuple):
@@ -57,7 +58,6 @@ SAMPLED_GRADIENT = "its gradient is sampled: the objective is how far rows are a
 STEPS_BACK = "its optimiser may take a bad step and goes back at the next pass"
 TRUNCATED = "rows are left out by an evidence threshold, which moves"
 REAL = "its rows are real numbers, which cannot be summed over: its own tests have a twin"
-NO_HOLES = "the sketch leaves missing data out"
 ACCELERATED = "an extrapolated step may go too far, and is taken back at the next pass"
 NO_ASCENT = "it learns from moments in one pass, and its objective is no likelihood"
 NEWTON = "an M-step that is one Newton step may overshoot"
@@ -80,7 +80,18 @@ CASES = [
         bars(),
         {"missing": REAL},
     ),
-    Case("noisy-OR", sketches.noisy_or(), bits(), {"missing": NO_HOLES, "monotone": SAMPLED, "row state": SAMPLED}),
+    Case(
+        "noisy-OR network",
+        noisy_or.model((3, 2), inference="gibbs", n_updates=4, n_joint=4, n_sweeps=4, batch_size=500),
+        bits(missing=0.1),
+        {"monotone": SAMPLED},
+    ),
+    Case(
+        "exact noisy-OR network",
+        noisy_or.model((3, 2), inference="exact", n_updates=8, alpha=1.2),
+        bits(missing=0.1),
+        {},
+    ),
     Case(
         "combination machine",
         combination_machine.model(2, learner="gradient", n_epochs=2),

@@ -91,14 +91,16 @@ def explanation_of(
         children, parents = layers[below], layers[below + 1]
         total = bias + parents @ weight
         found = []
-        for unit in np.flatnonzero(parents > 0):
+        for unit in np.flatnonzero(parents > 0).tolist():
             share = weight[unit] / total * (children > 0)
-            best = [j for j in np.argsort(-share, kind="stable") if share[j] >= LEAST_SHARE]
+            best = [j for j in np.argsort(-share, kind="stable").tolist() if share[j] >= LEAST_SHARE]
             explains = {names[below][j]: float(share[j]) for j in best}
-            found.append(Cause(names[below + 1][unit], below + 1, int(unit), float(means[below][unit]), explains))
+            found.append(Cause(names[below + 1][unit], below + 1, unit, float(means[below][unit]), explains))
         causes.append(tuple(found))
         if below == 0:
             alone = bias / total * (children > 0)
             largest = (parents[:, None] * weight).max(0, initial=0.0) / total
-            unexplained = {names[0][j]: float(alone[j]) for j in np.flatnonzero((children > 0) & (alone > largest))}
+            unexplained = {
+                names[0][j]: float(alone[j]) for j in np.flatnonzero((children > 0) & (alone > largest)).tolist()
+            }
     return Explanation(tuple(causes), unexplained, log_joint)

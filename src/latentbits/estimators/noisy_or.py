@@ -22,6 +22,7 @@ from latentbits.engines.passes import Engine
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.explanations import Explanation, explanation_of
 from latentbits.models.noisy_or import model as networks
+from latentbits.models.noisy_or import sampling
 from latentbits.models.noisy_or.network import Params
 
 __all__ = ["NoisyOrNetwork"]
@@ -441,4 +442,4 @@ def _bits_of(engine: Engine) -> np.ndarray:
 
 
 def _sample_given(params: Params, shared: Any, batch: Batch) -> jax.Array:
-    return networks.sample_given(params, batch)
+    return sampling.sample_given(params, batch)

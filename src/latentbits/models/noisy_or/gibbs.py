@@ -46,13 +46,16 @@ class Chains(eqx.Module):
     ----------
     states
         Of the hidden layers, bottom first, each (units, rows).
+    chances
+        P(S_i = 1 | rest) of every unit at its turn in a row's last sweep, from which its state was drawn.
     flip
-        The largest probability of a change that a row's last sweep met.
+        The largest probability of a change that this sweep met.
     sweeps
         How many sweeps each row has made.
     """
 
     states: tuple[Float[Array, "_ rows"], ...]
+    chances: tuple[Float[Array, "_ rows"], ...]
     flip: Float[Array, " rows"]
     sweeps: Int[Array, " rows"]
 
@@ -277,12 +280,14 @@ def gibbs(
 
         def body(at: tuple[Array, Chains]) -> tuple[Array, Chains]:
             k, chains = at
-            moved, _, flip = _sweep(params, on, off, chains.states, _of_sweep(keys, k), 1.0, coldness, frozen)
+            swept = _sweep(params, on, off, chains.states, _of_sweep(keys, k), 1.0, coldness, frozen)
             moves = chains.flip >= least
-            kept = tuple(jnp.where(moves, new, old) for new, old in zip(moved, chains.states, strict=True))
-            return k + 1, Chains(kept, jnp.where(moves, flip, chains.flip), chains.sweeps + moves)
+            before = (chains.states, chains.chances, chains.flip)
+            states, chances, flip = jax.tree.map(lambda new, old: jnp.where(moves, new, old), swept, before)
+            return k + 1, Chains(states, chances, flip, chains.sweeps + moves)
 
-        start = Chains(tuple(states), jnp.full(len(keys), jnp.inf, on.dtype), jnp.zeros(len(keys), int))
+        rested = jnp.full(len(keys), jnp.inf, on.dtype), jnp.zeros(len(keys), int)
+        start = Chains(tuple(states), tuple(states), *rested)
         return jax.lax.while_loop(moving, body, (jnp.asarray(0), start))[1]
 
     return by_blocks(chains, params, on, off, states, keys, frozen)

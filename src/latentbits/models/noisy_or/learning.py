@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
@@ -52,7 +53,7 @@ class Stats(eqx.Module):
     gain
         Of each hidden unit: log of how much more probable rows are with it than without it, all else as it is.
     change
-        Of each hidden unit: probability of a change at its turn in the last sweep.
+        Of each hidden unit: probability that two draws at its turn in the last sweep differ.
     """
 
     n_rows: Float[Array, ""]
@@ -73,7 +74,6 @@ def state_statistics(
     observed: Float[Array, "columns rows"] | None,
     states: Sequence[Float[Array, "_ rows"]],
     chances: Sequence[Float[Array, "_ rows"]],
-    before: Sequence[Float[Array, "_ rows"]],
     weight: Float[Array, " rows"],
     pivots: Sequence[Int[Array, " _"]],
     depth: Int[Array, ""],
@@ -84,8 +84,8 @@ def state_statistics(
     ----------
     on
         1 where an input is on.
-    states, chances, before
-        Hidden states of each layer, (units, rows); P(S_i = 1 | rest) at their turns; and what they were before.
+    states, chances
+        Hidden states of each layer, (units, rows), and P(S_i = 1 | rest) from which they were drawn.
     weight
         Of the rows.
     pivots
@@ -95,7 +95,8 @@ def state_statistics(
     """
     layers = [on, *states]
     log_joint = jnp.zeros_like(weight)
-    seen, credit, bias_seen, bias_credit, pivot_seen, pivot_credit, gain, change = ([] for _ in range(8))
+    sums: list[list[Array]] = [[] for _ in range(8)]
+    seen, credit, bias_seen, bias_credit, pivot_seen, pivot_credit, gain, change = sums
     for layer, x in enumerate(layers):
         top = layer == len(states)
         u = params.biases[layer][:, None]
@@ -110,7 +111,7 @@ def state_statistics(
             p, s = chances[layer - 1], x
             most = 1 - jnp.finfo(p.dtype).eps
             gain.append((-jnp.log1p(-jnp.minimum(p, most)) - u) @ weight)
-            change.append(jnp.abs(p - before[layer - 1]) @ weight)
+            change.append((2 * p * (1 - p)) @ weight)
         if top:
             break
         s, f = states[layer], -jnp.expm1(-params.weights[layer])
@@ -122,7 +123,7 @@ def state_statistics(
     return Stats(
         weight.sum(),
         sum_rows(weight, log_joint),
-        *(tuple(x) for x in (seen, credit, bias_seen, bias_credit, pivot_seen, pivot_credit, gain, change)),
+        *(tuple(x) for x in sums),
     )
 
 
@@ -143,18 +144,21 @@ def new_weight(
     if alpha == 1:
         f = credit / total
     else:
-        low, high = jnp.zeros_like(total), jnp.ones_like(total)
-        for _ in range(N_HALVINGS):
+
+        def halve(_: Array, between: tuple[Array, Array]) -> tuple[Array, Array]:
+            low, high = between
             f = (low + high) / 2
             above = f * total > credit + (alpha - 1) * f / -jnp.log1p(-f)
-            low, high = jnp.where(above, low, f), jnp.where(above, f, high)
+            return jnp.where(above, low, f), jnp.where(above, f, high)
+
+        f = jax.lax.fori_loop(0, N_HALVINGS, halve, (jnp.zeros_like(total), jnp.ones_like(total)))[0]
     return jnp.clip(-jnp.log1p(-jnp.minimum(f, 1 - 1e-9)), least, STRONGEST)
 
 
 def log_prior_density(params: Params, alpha: float, beta: float) -> Float[Array, ""]:
     """log of the gamma prior of all weights and biases, up to a constant (8)."""
     values = [*params.weights, *params.biases]
-    total = -beta * sum(jnp.sum(w) for w in values)
+    total = -beta * jnp.asarray(sum(jnp.sum(w) for w in values))
     if alpha != 1:
         total = total + (alpha - 1) * sum(jnp.sum(jnp.log(jnp.maximum(w, 1e-30))) for w in values)
     return total

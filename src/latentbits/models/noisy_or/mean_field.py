@@ -1,9 +1,9 @@
 """Mean-field sweeps: where to start a Gibbs chain when causes are ambiguous (the paper's discussion).
 
 Hidden units are taken as independent with means m.  Then E[exp(-u_j)] = exp(-b_j) prod_i (1 - m_i f_ij) is a product,
-and with log(1 - E[exp(-u)]) in place of E[log(1 - exp(-u))], the log-odds of (7) are those of `gibbs.py` with 1 - m_i f_ij
-for q_ij^S_i: a deterministic sweep of the same form.  Chance then has no part in which of two explanations a row begins
-with; both begin half on, and the evidence decides.
+and with log(1 - E[exp(-u)]) in place of E[log(1 - exp(-u))], the log-odds of (7) are those of `gibbs.py` with
+1 - m_i f_ij for q_ij^S_i: a deterministic sweep of the same form.  Chance then has no part in which of two explanations
+a row begins with; both begin half on, and the evidence decides.
 """
 
 from __future__ import annotations

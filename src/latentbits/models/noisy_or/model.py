@@ -31,12 +31,13 @@ from latentbits.core.model import LogLikelihood, Model, Progress, Stage, Summary
 from latentbits.core.tree import sum_rows
 from latentbits.models.noisy_or import enumeration
 from latentbits.models.noisy_or.annealing import annealed_evidence
-from latentbits.models.noisy_or.gibbs import gibbs, gibbs_means
+from latentbits.models.noisy_or.gibbs import gibbs
 from latentbits.models.noisy_or.learning import Stats, log_prior_density, new_weight, state_statistics
 from latentbits.models.noisy_or.mean_field import draw_states, mean_field
 from latentbits.models.noisy_or.network import Params, sample_layers
 from latentbits.models.noisy_or.probable import probable_states
 from latentbits.models.noisy_or.renewal import choose_pivots, idle_units, renew, split_gain
+from latentbits.models.noisy_or.sampling import drawn_states, folded, rows_last, sampled_means
 
 __all__ = ["EXACT_LIKELIHOOD", "EXACT_MEANS", "Params", "Posterior", "Shared", "State", "Stats", "is_exact", "model"]
 
@@ -51,8 +52,6 @@ LEFT_OF_BIAS = 0.2  # part of its bias that a unit keeps when it gets parents
 STABLE = 0.1  # a unit that changes with less than this probability is ready to be learned from
 RENEW_EVERY = 30  # updates
 JOINT = 60  # updates of all layers together
-CLAMPED_SWEEPS = 200  # from a state of the network to one given the clamped units
-MEAN_BURN, MEAN_SWEEPS, MEAN_CHAINS = 50, 100, 2
 
 
 class State(eqx.Module):
@@ -101,65 +100,6 @@ class Posterior(eqx.Module):
 def is_exact(sizes: Sequence[int], limit: int) -> bool:
     """Whether sums over all hidden states are within a limit of `EXACT_...`."""
     return enumeration.n_pairs(sizes) <= limit
-
-
-def _rows_last(batch: Batch) -> tuple[Array, Array, Array | None]:
-    """Inputs that are on and off, and observed, (columns, rows)."""
-    on = batch.values.T
-    observed = None if batch.observed is None else batch.observed.T
-    return on, (1 if observed is None else observed) - on, observed
-
-
-def start_states(params: Params, keys: Key[Array, " rows"]) -> tuple[Float[Array, "_ rows"], ...]:
-    """Hidden states to begin with, drawn from the network, (units, rows)."""
-    drawn = jax.vmap(lambda key: tuple(sample_layers(params, key)[1:]))(keys)
-    return tuple(s.T for s in drawn)
-
-
-def _folded(keys: Key[Array, " rows"], number: int) -> Key[Array, " rows"]:
-    return jax.vmap(lambda key: jax.random.fold_in(key, number))(keys)
-
-
-def sampled_means(
-    params: Params, batch: Batch
-) -> tuple[tuple[Float[Array, "_ rows"], ...], Float[Array, "columns rows"]]:
-    """Posterior means of the hidden units and of P(bit = 1 | S^1), from a few chains a row."""
-    on, off, _ = _rows_last(batch)
-    keys = batch.keys
-    column = params.biases[0][:, None]
-
-    def chain(number: Array) -> tuple[tuple[Array, ...], Array]:
-        own = jax.vmap(lambda key: jax.random.fold_in(key, number))(keys)
-        states = gibbs(params, on, off, start_states(params, _folded(own, 1)), _folded(own, 2), MEAN_BURN).states
-
-        def step(k: Array, at: Any) -> Any:
-            states, means, bits = at
-            swept = jax.vmap(lambda key: jax.random.fold_in(key, k + 3))(own)
-            chances, states = gibbs_means(params, on, off, states, swept, 0, 1)
-            means = tuple(m + c for m, c in zip(means, chances, strict=True))
-            return states, means, bits - jnp.expm1(-(column + params.weights[0].T @ states[0]))
-
-        zeros = tuple(jnp.zeros_like(s) for s in states)
-        _, means, bits = jax.lax.fori_loop(0, MEAN_SWEEPS, step, (states, zeros, jnp.zeros_like(on)))
-        return tuple(m / MEAN_SWEEPS for m in means), bits / MEAN_SWEEPS
-
-    return jax.tree.map(lambda x: jnp.mean(x, 0), jax.lax.map(chain, jnp.arange(MEAN_CHAINS)))
-
-
-def sample_given(params: Params, batch: Batch) -> Float[Array, "rows columns"]:
-    """Inputs drawn given some units: rows of `batch` hold the states of all units, inputs first, missing where free."""
-    sizes = [len(b) for b in params.biases]
-    edges = [sum(sizes[: k + 1]) for k in range(len(sizes) - 1)]
-    values, known = jnp.split(batch.values.T, edges), jnp.split(batch.mask.T > 0, edges)
-    keys = batch.keys
-    drawn = start_states(params, _folded(keys, 0))
-    begin = tuple(jnp.where(k, v, s) for k, v, s in zip(known[1:], values[1:], drawn, strict=True))
-    on = values[0]
-    frozen = tuple(known[1:])
-    states = gibbs(params, on, known[0] - on, begin, _folded(keys, 1), CLAMPED_SWEEPS, frozen=frozen).states
-    p = -jnp.expm1(-(params.biases[0][:, None] + params.weights[0].T @ states[0]))
-    u = jax.vmap(lambda key: jax.random.uniform(key, (sizes[0],), p.dtype))(_folded(keys, 2)).T
-    return jnp.where(known[0], on, (u < p).astype(p.dtype)).T
 
 
 def going_on(init: Any, begun: Params) -> Any:
@@ -241,9 +181,10 @@ def model(
     """
     n_layers = len(layer_sizes)
     paper = learner == "paper"
-    exact_end = inference != "gibbs" and not paper and is_exact(layer_sizes, EXACT_LEARNING)
     exact_all = inference == "exact"
+    exact_end = not paper and (exact_all or (inference == "auto" and is_exact(layer_sizes, EXACT_LEARNING)))
     exact_means, exact_likelihood = is_exact(layer_sizes, EXACT_MEANS), is_exact(layer_sizes, EXACT_LIKELIHOOD)
+    climbing = exact_all and not paper and temperature == 1  # every stage is exact EM
     by_stability = paper and schedule == "stability"
 
     # ------------------------------------------------------------ the beginning
@@ -285,7 +226,7 @@ def model(
             way = jnp.minimum(progress.step / (n_updates / 2), 1)
             way = jnp.where((state.layer > n_layers) | (progress.max_iter == 0), 1, way)
             coldness = 1 / (temperature + (1 - temperature) * way)
-        summed = exact_likelihood if progress is None else exact_end or exact_all or (ranked and exact_likelihood)
+        summed = exact_means if progress is None else exact_end or exact_all
         return Shared(
             depth=jnp.minimum(state.layer, n_layers).astype(jnp.int32),
             penalised=jnp.asarray(exact_all) | ((state.layer > n_layers) & exact_end),
@@ -298,27 +239,32 @@ def model(
     # ------------------------------------------------------------ statistics
 
     def sampled(params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
-        on, off, observed = _rows_last(batch)
+        on, off, observed = rows_last(batch)
         keys = batch.keys
         frozen = tuple(jnp.full((size, len(keys)), number > shared.depth) for number, size in enumerate(layer_sizes, 1))
 
         def chain(number: Array) -> Stats:
             own = jax.vmap(lambda key: jax.random.fold_in(key, number))(keys)
-            begin = start_states(params, _folded(own, 0))
             if chain_start == "on":
-                begin = tuple(jnp.ones_like(s) for s in begin)
+                begin = tuple(jnp.ones((size, len(keys)), on.dtype) for size in layer_sizes)
+            else:
+                begin = drawn_states(params, folded(own, 0))
             if chain_start == "mean_field":
-                begin = draw_states(_folded(own, 3), mean_field(params, on, off, begin))
+                begin = draw_states(folded(own, 2), mean_field(params, on, off, begin))
             begin = tuple(jnp.where(f, 0, s) for f, s in zip(frozen, begin, strict=True))
-            begin = gibbs(
-                params, on, off, begin, _folded(own, 1), shared.n_sweeps - 1,
+            chains = gibbs(
+                params, on, off, begin, folded(own, 1), shared.n_sweeps,
                 coldness=shared.coldness, stop_below=stop_below, frozen=frozen,
-            ).states  # fmt: skip
-            chances, states = gibbs_means(
-                params, on, off, begin, _folded(own, 2), 0, 1, coldness=shared.coldness, frozen=frozen
-            )
+            )  # fmt: skip
             return state_statistics(
-                params, on, observed, states, chances, begin, batch.weight / n_samples, shared.pivots, shared.depth
+                params,
+                on,
+                observed,
+                chains.states,
+                chains.chances,
+                batch.weight / n_samples,
+                shared.pivots,
+                shared.depth,
             )
 
         stats = jax.lax.map(chain, jnp.arange(n_samples))
@@ -408,7 +354,7 @@ def model(
         layers = [n_layers + 1] if by_stability else range(first_layer, n_layers + 1)
         for layer in layers:
 
-            def begin(key: Key[Array, ""], params: Params, state: State, layer: int = layer) -> Params:
+            def begin(key: Key[Array, ""], params: Params, state: State | None, layer: int = layer) -> Params:
                 return params if layer == 1 or layer > n_layers else new_layer(key, params, layer)
 
             overrides = {"start": start_at(layer)}
@@ -420,15 +366,16 @@ def model(
                     overrides if paper else {**overrides, "done": done},
                     begin,
                     max_iter=most,
-                    tol=-np.inf,
-                    rows_per_update=batch_size,
-                    comparable=False,
+                    tol=None if climbing else -np.inf,
+                    rows_per_update=None if climbing else batch_size,
+                    comparable=climbing,
                 )
             )
         if not paper:
             together = {"start": start_at(n_layers + 1)}
             if exact_end:
-                legs.append(Stage("all layers, exactly", {**together, "e_step": summed, "done": done}))
+                own = {} if exact_all else {"e_step": summed}
+                legs.append(Stage("all layers, exactly", {**together, **own, "done": done}))
             else:
                 legs.append(
                     Stage(
@@ -448,8 +395,10 @@ def model(
 
     def log_likelihood(params: Params, shared: Shared, batch: Batch) -> LogLikelihood:
         if exact_likelihood:
-            return LogLikelihood.exact(enumeration.log_evidence(params, shared.log_prior, batch.values, batch.observed))
-        on, off, _ = _rows_last(batch)
+            # of a large network p(S) takes long, and only this needs it
+            log_prior = shared.log_prior or enumeration.log_prior(params)
+            return LogLikelihood.exact(enumeration.log_evidence(params, log_prior, batch.values, batch.observed))
+        on, off, _ = rows_last(batch)
         found = annealed_evidence(params, on, off, batch.keys, n_chains, n_steps)
         return LogLikelihood(found.value, found.error, jnp.zeros((), found.value.dtype))
 
@@ -459,7 +408,7 @@ def model(
             mean = jnp.concatenate(means, axis=1)
         else:
             mean = jnp.concatenate(sampled_means(params, batch)[0]).T
-        on, off, _ = _rows_last(batch)
+        on, off, _ = rows_last(batch)
         mode, log_joint = probable_states(params, on, off, batch.keys)
         return Posterior(mean, mode, log_joint)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from latentbits.models.noisy_or.gibbs import sweep
-from latentbits.models.noisy_or.network import Params, log_joint, sample_layers
+from latentbits.models.noisy_or.network import Params, log_joint
 
 __all__ = ["probable_states"]
 
@@ -23,16 +25,15 @@ def probable_states(
 ) -> tuple[Float[Array, "rows units"], Float[Array, " rows"]]:
     """Of each row, the best state that several chains have met, all layers side by side; and its log joint probability.
 
-    Chains start at states drawn from the network, and their inverse temperature goes from 1 to 8, where a unit
+    Chains start with all units on, and their inverse temperature goes from 1 to 8, where a unit
     changes to a worse state once in a while only.  As a rule that finds the best state, but nothing guarantees it.
     """
     x, observed = on.T, (on + off).T
 
     def chain(best: tuple[Array, Array], number: Array) -> tuple[tuple[Array, Array], None]:
         own = jax.vmap(lambda key: jax.random.fold_in(key, number))(keys)
-        drawn = jax.vmap(lambda key: tuple(sample_layers(params, jax.random.fold_in(key, N_SWEEPS))[1:]))(own)
 
-        def step(at: tuple[tuple[Array, ...], tuple[Array, Array]], k: Array) -> tuple[Array, None]:
+        def step(at: tuple[tuple[Array, ...], tuple[Array, Array]], k: Array) -> tuple[Any, None]:
             states, best = at
             coldness = COLDEST ** (k / (N_SWEEPS - 1))
             folded = jax.vmap(lambda key: jax.random.fold_in(key, k))(own)
@@ -42,10 +43,10 @@ def probable_states(
             kept = jnp.where(better, jnp.concatenate(states), best[0])
             return (states, (kept, jnp.where(better, value, best[1]))), None
 
-        (_, best), _ = jax.lax.scan(step, (tuple(s.T for s in drawn), best), jnp.arange(N_SWEEPS))
+        (_, best), _ = jax.lax.scan(step, (all_on, best), jnp.arange(N_SWEEPS))
         return best, None
 
-    n_units = sum(len(w) for w in params.weights)
-    nothing = jnp.zeros((n_units, on.shape[1]), on.dtype), jnp.full(on.shape[1], -jnp.inf, on.dtype)
+    all_on = tuple(jnp.ones((len(w), on.shape[1]), on.dtype) for w in params.weights)
+    nothing = jnp.zeros((sum(map(len, all_on)), on.shape[1]), on.dtype), jnp.full(on.shape[1], -jnp.inf, on.dtype)
     (states, value), _ = jax.lax.scan(chain, nothing, jnp.arange(N_CHAINS))
     return states.T, value

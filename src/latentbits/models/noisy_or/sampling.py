@@ -1,0 +1,77 @@
+"""Answers from Gibbs chains, where states cannot be summed over: posterior means, rows given some units."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+from latentbits.core.batch import Batch
+from latentbits.models.noisy_or.gibbs import gibbs, gibbs_means
+from latentbits.models.noisy_or.network import Params, sample_layers
+
+__all__ = ["drawn_states", "folded", "rows_last", "sample_given", "sampled_means"]
+
+CLAMPED_SWEEPS = 200  # from a state of the network to one given the clamped units
+MEAN_BURN, MEAN_SWEEPS, MEAN_CHAINS = 50, 100, 2
+
+
+def rows_last(batch: Batch) -> tuple[Array, Array, Array | None]:
+    """Inputs that are on and off, and observed, (columns, rows)."""
+    on = batch.values.T
+    observed = None if batch.observed is None else batch.observed.T
+    return on, (1 if observed is None else observed) - on, observed
+
+
+def drawn_states(params: Params, keys: Key[Array, " rows"]) -> tuple[Float[Array, "_ rows"], ...]:
+    """Hidden states to begin with, drawn from the network, (units, rows)."""
+    drawn = jax.vmap(lambda key: tuple(sample_layers(params, key)[1:]))(keys)
+    return tuple(s.T for s in drawn)
+
+
+def folded(keys: Key[Array, " rows"], number: int) -> Key[Array, " rows"]:
+    return jax.vmap(lambda key: jax.random.fold_in(key, number))(keys)
+
+
+def sampled_means(
+    params: Params, batch: Batch
+) -> tuple[tuple[Float[Array, "_ rows"], ...], Float[Array, "columns rows"]]:
+    """Posterior means of the hidden units and of P(bit = 1 | S^1), from a few chains a row."""
+    on, off, _ = rows_last(batch)
+    keys = batch.keys
+    column = params.biases[0][:, None]
+
+    def chain(number: Array) -> tuple[tuple[Array, ...], Array]:
+        own = jax.vmap(lambda key: jax.random.fold_in(key, number))(keys)
+        states = gibbs(params, on, off, drawn_states(params, folded(own, 1)), folded(own, 2), MEAN_BURN).states
+
+        def step(k: Array, at: Any) -> Any:
+            states, means, bits = at
+            swept = jax.vmap(lambda key: jax.random.fold_in(key, k + 3))(own)
+            chances, states = gibbs_means(params, on, off, states, swept, 0, 1)
+            means = tuple(m + c for m, c in zip(means, chances, strict=True))
+            return states, means, bits - jnp.expm1(-(column + params.weights[0].T @ states[0]))
+
+        zeros = tuple(jnp.zeros_like(s) for s in states)
+        _, means, bits = jax.lax.fori_loop(0, MEAN_SWEEPS, step, (states, zeros, jnp.zeros_like(on)))
+        return tuple(m / MEAN_SWEEPS for m in means), bits / MEAN_SWEEPS
+
+    return jax.tree.map(lambda x: jnp.mean(x, 0), jax.lax.map(chain, jnp.arange(MEAN_CHAINS)))
+
+
+def sample_given(params: Params, batch: Batch) -> Float[Array, "rows columns"]:
+    """Inputs drawn given some units: rows of `batch` hold the states of all units, inputs first, missing where free."""
+    sizes = [len(b) for b in params.biases]
+    edges = [sum(sizes[: k + 1]) for k in range(len(sizes) - 1)]
+    values, known = jnp.split(batch.values.T, edges), jnp.split(batch.mask.T > 0, edges)
+    keys = batch.keys
+    drawn = drawn_states(params, folded(keys, 0))
+    begin = tuple(jnp.where(k, v, s) for k, v, s in zip(known[1:], values[1:], drawn, strict=True))
+    on = values[0]
+    frozen = tuple(known[1:])
+    states = gibbs(params, on, known[0] - on, begin, folded(keys, 1), CLAMPED_SWEEPS, frozen=frozen).states
+    p = -jnp.expm1(-(params.biases[0][:, None] + params.weights[0].T @ states[0]))
+    u = jax.vmap(lambda key: jax.random.uniform(key, (sizes[0],), p.dtype))(folded(keys, 2)).T
+    return jnp.where(known[0], on, (u < p).astype(p.dtype)).T

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+from jax.scipy.special import entr
 from jaxtyping import Array, Bool, Float, Int, Key
 
 __all__ = ["choose_pivots", "idle_units", "renew", "split_gain"]
@@ -27,8 +28,7 @@ SPLIT_GAIN = 0.05  # nats, per row in which the unit is on, that a split must be
 
 
 def _entropy(f: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    f = jnp.clip(f, 1e-9, 1 - 1e-9)
-    return -f * jnp.log(f) - (1 - f) * jnp.log1p(-f)
+    return entr(f) + entr(1 - f)
 
 
 def choose_pivots(key: Key[Array, ""], f: Float[Array, "units children"]) -> Int[Array, " units"]:

@@ -1,0 +1,260 @@
+"""What networks learn from states: sums over rows, the update (9), splits of units; against loops and gradients."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import noisy_or_twin as twin
+import numpy as np
+import pytest
+
+from latentbits.core.tree import double
+from latentbits.models.noisy_or import enumeration, learning, mean_field, probable, renewal
+from latentbits.models.noisy_or.network import STRONGEST
+
+SIZES = (5, 3, 2)  # inputs first
+
+
+def rows_last(x):
+    """Inputs that are on, off and observed, (columns, rows)."""
+    seen = ~np.isnan(x)
+    on = np.where(seen, x, 0)
+    return tuple(jnp.asarray(a.T.astype(float)) for a in (on, seen - on, seen))
+
+
+@pytest.mark.parametrize("alpha", [1.0, 1.3, 4.0])
+def test_the_update_is_a_maximum_of_the_posterior(alpha):
+    """(9): the derivative of what EM maximises is zero, for weak and strong causes, and the second is negative."""
+    seen, credit, beta = np.array([3.0, 50.0, 1e4, 40.0]), np.array([0.5, 45.0, 20.0, 1e-3]), 1.5
+
+    def gain(w):
+        return jnp.sum(credit * jnp.log(-jnp.expm1(-w)) - (seen - credit + beta) * w + (alpha - 1) * jnp.log(w))
+
+    with double():
+        w = learning.new_weight(jnp.asarray(seen), jnp.asarray(credit), alpha, beta)
+        slope, bend = jax.grad(gain)(w), jnp.diagonal(jax.hessian(gain)(w))
+        np.testing.assert_allclose(slope / seen, 0, atol=1e-9)
+        assert (bend < 0).all()
+        if alpha == 1:
+            np.testing.assert_allclose(-jnp.expm1(-w), credit / (seen + beta), rtol=1e-12)
+
+
+def test_weights_stay_in_their_range():
+    seen, credit = jnp.asarray([5.0, 5.0]), jnp.asarray([0.0, 5.0])
+    assert learning.new_weight(seen, credit, 1.0, 0.0, 0.01).tolist() == pytest.approx([0.01, STRONGEST])
+
+
+def test_gradient_of_the_likelihood_from_the_statistics():
+    """d log p / d w_ij = A_ij / f_ij - N_ij, exactly: credit and counts are what EM says they are, biases and all."""
+    network = twin.some_network(SIZES, seed=3)
+    x, _ = twin.draw(network, 6, seed=4, missing=0.2)
+    with double():
+        params = twin.as_params(network)
+        on, _, observed = rows_last(x)
+
+        def total(params):
+            return enumeration.log_evidence(params, enumeration.log_prior(params), on.T, observed.T).sum()
+
+        slope = jax.jit(jax.grad(total))(params)
+        found, _ = enumeration.expected_statistics(
+            params, enumeration.log_prior(params), on.T, observed.T, jnp.ones(len(x))
+        )
+        for got, credit, count in zip(
+            (*slope.weights, *slope.biases),
+            (*found.credits, *found.bias_credits),
+            (*found.counts, *found.bias_counts),
+            strict=True,
+        ):
+            np.testing.assert_allclose(got, credit - count, rtol=1e-8, atol=1e-10)
+
+
+def test_statistics_of_states_are_those_of_plain_loops():
+    """Holes, row weights, a row that does not count, layers that are not there yet."""
+    network = twin.some_network(SIZES, seed=1)
+    x, states = twin.draw(network, 7, seed=2, missing=0.3)
+    weight = np.array([1, 1, 0.5, 1, 0, 1, 1])
+    pivots = [np.array([4, 0, 2]), np.array([1, 2])]
+    chances = [np.random.default_rng(layer).uniform(0.1, 0.9, s.T.shape) for layer, s in enumerate(states)]
+    with double():
+        on, _, observed = rows_last(x)
+        args = (
+            twin.as_params(network),
+            on,
+            observed,
+            [jnp.asarray(s.T) for s in states],
+            [jnp.asarray(c) for c in chances],
+            jnp.asarray(weight),
+            [jnp.asarray(p, jnp.int32) for p in pivots],
+        )
+        whole = learning.state_statistics(*args, jnp.asarray(2))
+        lowest = [args[3][0], jnp.zeros_like(args[3][1])]
+        half = learning.state_statistics(*args[:3], lowest, *args[4:], jnp.asarray(1))
+        joints = [float(np.sum(part.log_joint)) for part in (whole, half)]
+    seen, credit, pivot_seen, pivot_credit = ([np.zeros_like(w) for w in network.weights] for _ in range(4))
+    bias_seen, bias_credit = ([np.zeros_like(b) for b in network.biases] for _ in range(2))
+    gain = [np.zeros(len(w)) for w in network.weights]
+    joint = lower = 0.0
+    for n, row in enumerate(x):
+        own = [s[n] for s in states]
+        joint += weight[n] * twin.log_joint(network, row, own)
+        lower += weight[n] * twin.log_joint(twin.Network(network.weights[:1], network.biases[:2]), row, own[:1])
+        for layer, values in enumerate([row, *own]):
+            u = twin.causal_input(network, layer, own)
+            for j, value in enumerate(values):
+                if np.isnan(value):
+                    continue
+                g = 1 - np.exp(-u[j])
+                bias_seen[layer][j] += weight[n]
+                bias_credit[layer][j] += weight[n] * value * (1 - np.exp(-network.biases[layer][j])) / g
+                if layer == 2:
+                    continue
+                for i, on_above in enumerate(own[layer]):
+                    trial, success = weight[n] * on_above, value * (1 - np.exp(-network.weights[layer][i, j])) / g
+                    pivot = values[pivots[layer][i]] == 1
+                    seen[layer][i, j] += trial
+                    credit[layer][i, j] += trial * success
+                    pivot_seen[layer][i, j] += trial * pivot
+                    pivot_credit[layer][i, j] += trial * success * pivot
+            if layer:
+                gain[layer - 1] += weight[n] * (-np.log(1 - chances[layer - 1][:, n]) - u)
+    np.testing.assert_allclose(joints, [joint, lower], rtol=1e-10)
+    expected = {
+        "seen": seen,
+        "credit": credit,
+        "bias_seen": bias_seen,
+        "bias_credit": bias_credit,
+        "pivot_seen": pivot_seen,
+        "pivot_credit": pivot_credit,
+        "gain": gain,
+    }
+    for name, layers in expected.items():
+        for got, exact in zip(getattr(whole, name), layers, strict=True):
+            np.testing.assert_allclose(got, exact, rtol=1e-10, atol=1e-12, err_msg=name)
+
+
+def test_gain_of_a_unit_is_what_rows_gain_by_it():
+    """log p(x, rest) with the unit summed out, less that of the network without it; the chance as Gibbs has it."""
+    network = twin.some_network((4, 2), seed=5)
+    row, rest = np.array([1.0, 1.0, 0.0, 1.0]), 1.0
+    on, off = (twin.log_joint(network, row, [np.array([s, rest])]) for s in (1.0, 0.0))
+    without = off + network.biases[1][0]  # its factor P(off) taken away
+    chance = 1 / (1 + np.exp(off - on))
+    with double():
+        stats = learning.state_statistics(
+            twin.as_params(network),
+            *(jnp.asarray(row)[:, None], None),
+            [jnp.asarray([[0.0], [rest]])],
+            [jnp.asarray([[chance], [0.5]])],
+            jnp.ones(1),
+            [jnp.zeros(2, jnp.int32)],
+            jnp.asarray(1),
+        )
+    np.testing.assert_allclose(stats.gain[0][0], np.logaddexp(on, off) - without, rtol=1e-10)
+
+
+# ---------------------------------------------------------------- idle units
+
+
+def test_a_unit_that_stands_for_two_causes_is_split():
+    """Children 0, 1 and 2, 3 are on in turn: the halves are the two causes, and an idle unit takes one of them."""
+    seen = np.full((3, 4), 100.0)
+    credit = np.array([[50.0] * 4, [90.0, 10, 10, 90], [0.0] * 4])
+    pivot_seen = np.array([[50.0] * 4, [90.0] * 4, [0.0] * 4])
+    pivot_credit = np.array([[50.0, 50, 0, 0], [90.0, 9, 9, 81], [0.0] * 4])
+    gain, first, second = renewal.split_gain(
+        *(jnp.asarray(a) for a in (seen, credit, pivot_seen, pivot_credit)), jnp.zeros(3, jnp.int32)
+    )
+    # three children whose entropy of log 2 is gone; those of the second unit do not depend on its pivot
+    np.testing.assert_allclose(gain, [3 * np.log(2), 0, 0], atol=1e-5)
+    idle = jnp.asarray([False, False, True])
+    weights, bias = renewal.renew(
+        jax.random.key(0),
+        jnp.asarray(credit / 100),
+        jnp.asarray([0.5, 0.7, 0.2]),
+        idle,
+        gain,
+        (first, second),
+        jnp.ones(4),
+        (0.05, 0.15),
+    )
+    strong = -np.log1p(-0.95)
+    np.testing.assert_allclose(weights[2], [strong, strong, 0, 0], atol=1e-5)
+    np.testing.assert_allclose(weights[0], [0, 0, strong, strong], atol=1e-5)
+    np.testing.assert_allclose(weights[1], credit[1] / 100, atol=1e-6)
+    np.testing.assert_allclose(-np.expm1(-bias), [-np.expm1(-0.5) / 2, -np.expm1(-0.7), -np.expm1(-0.5) / 2], atol=1e-6)
+
+
+def test_an_idle_unit_that_finds_nothing_to_split_starts_anew():
+    """With weights to what is left to the biases."""
+    halves = (jnp.ones((2, 3)), jnp.zeros((2, 3)))
+    weights, bias = renewal.renew(
+        jax.random.key(1),
+        jnp.full((2, 3), 2.0),
+        jnp.asarray([0.5, 0.0]),
+        jnp.asarray([False, True]),
+        jnp.asarray([0.01, 5.0]),
+        halves,
+        jnp.asarray([0.0, 0.5, 1.0]),
+        (0.05, 0.15),
+    )
+    np.testing.assert_allclose(weights[0], 2.0)
+    assert weights[1, 0] == 0
+    assert 0.025 <= weights[1, 1] <= 0.075
+    assert 0.05 <= weights[1, 2] <= 0.15
+    np.testing.assert_allclose(bias, [0.5, renewal.FRESH_PRIOR])
+
+
+def test_weak_units_and_duplicates_are_idle():
+    """Of those that are alike, the best stays; one that is like a weak one stays too."""
+    f = jnp.asarray([[0.9, 0.9, 0.0], [0.8, 0.9, 0.1], [0.0, 0.1, 0.9], [0.0, 0.1, 0.8]])
+    gain = jnp.asarray([50.0, 80.0, 30.0, 0.5])
+    assert renewal.idle_units(f, gain, jnp.asarray(100.0)).tolist() == [True, False, False, True]
+
+
+def test_pivots_are_children_in_doubt():
+    f = jnp.tile(jnp.asarray([[1.0, 0.5, 0.0, 0.5]]), (400, 1))
+    counts = np.bincount(renewal.choose_pivots(jax.random.key(0), f), minlength=4)
+    assert counts[[1, 3]].sum() == 400
+    assert abs(counts[1] - 200) < 50  # five standard deviations
+
+
+# ---------------------------------------------------------------- start and best states
+
+
+def test_mean_field_is_exact_where_causes_share_no_child():
+    """Then units are independent given a row; on the way, holes count nothing."""
+    network = twin.Network(
+        [np.array([[1.0, 2.0, 0, 0, 0], [0, 0, 0.5, 1.5, 0.7]])],
+        [np.array([0.1, 0.2, 0.1, 0.05, 0.3]), np.array([0.3, 0.6])],
+    )
+    x, _ = twin.draw(network, 12, seed=0, missing=0.2)
+    with double():
+        on, off, _ = rows_last(x)
+        found = mean_field.mean_field(twin.as_params(network), on, off, [jnp.full((2, 12), 0.5)])
+    exact = twin.posterior_means(network, x)[0].T
+    np.testing.assert_allclose(found[0], np.clip(exact, mean_field.CERTAIN, 1 - mean_field.CERTAIN), atol=1e-9)
+
+
+def test_states_are_drawn_with_their_means():
+    means = [jnp.full((1, 4000), 0.2), jnp.full((2, 4000), 0.7)]
+    low, high = mean_field.draw_states(jax.random.split(jax.random.key(0), 4000), means)
+    assert abs(float(low.mean()) - 0.2) < 5 * np.sqrt(0.16 / 4000)
+    assert abs(float(high.mean()) - 0.7) < 5 * np.sqrt(0.21 / 8000)
+
+
+def test_the_most_probable_states_are_found():
+    """Against all states, in a network with feedback and holes.  A row may miss it by chance; its probability tells."""
+    network = twin.some_network(SIZES, seed=7, scale=2.0)
+    x, _ = twin.draw(network, 24, seed=8, missing=0.1)
+    hidden = twin.all_hidden(network)
+    with double():
+        on, off, _ = rows_last(x)
+        states, value = jax.jit(probable.probable_states)(
+            twin.as_params(network), on, off, jax.random.split(jax.random.key(0), 24)
+        )
+    for row, found, log_p in zip(x, states, value, strict=True):
+        every = [twin.log_joint(network, row, s) for s in hidden]
+        np.testing.assert_allclose(log_p, max(every), rtol=1e-9)
+        np.testing.assert_allclose(
+            twin.log_joint(network, row, np.split(np.asarray(found), [SIZES[1]])), log_p, rtol=1e-9
+        )

@@ -34,7 +34,7 @@ from latentbits.models.noisy_or.network import Params
 __all__ = ["Chains", "by_blocks", "gibbs", "gibbs_means", "start_states", "sweep"]
 
 FACTORS = 8  # so many 1 - exp(-u) have a product within the range of float32, from biases of 1e-4 on
-BLOCK = 2**15  # numbers Q that a block of rows has on a CPU
+BLOCK = 2**16  # numbers Q that a block of rows has on a CPU: a part of its second cache
 
 T = TypeVar("T", bound=PyTree[Array])
 
@@ -82,16 +82,17 @@ def by_blocks(function: Callable[..., T], params: Params, *rows: PyTree[Array]) 
         Arrays with rows as their last axis; so are the results.
     """
     n = jax.tree.leaves(rows)[0].shape[-1]
-    size = max(64, BLOCK // max(len(b) for b in params.biases))
+    size = 32 * max(
+        2, BLOCK // (32 * max(len(b) for b in params.biases))
+    )  # whole vectors, and whole lines of the cache
     if jax.default_backend() != "cpu" or n <= size:
         return function(params, *rows)
-    size = -(-n // -(-n // size))  # all of about the same size; the last begins early enough to have it
 
     def of(first: Array) -> PyTree[Array]:
         return jax.tree.map(lambda a: jax.lax.dynamic_slice_in_dim(a, first, size, axis=-1), rows)
 
     def block(k: Array, results: T) -> T:
-        first = jnp.minimum(k * size, n - size)
+        first = jnp.minimum(k * size, n - size)  # the last block has rows of the one before it
         found = function(params, *of(first))
         put = jax.lax.dynamic_update_slice_in_dim
         return jax.tree.map(lambda all_, new: put(all_, new, first, axis=-1), results, found)

@@ -1,0 +1,189 @@
+"""`NoisyOrNetwork`: learning, explanations, clamped units, more layers; its equations are tested in tests/models."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import latentbits
+from latentbits import NoisyOrNetwork
+from latentbits.data import toys
+from latentbits.models.noisy_or import model as networks
+
+SIZES = (10, 4)
+
+
+@pytest.fixture(scope="module")
+def lines():
+    return toys.lines(600, random_state=3)
+
+
+@pytest.fixture(scope="module")
+def fitted(lines):
+    """Of a table with names."""
+    return NoisyOrNetwork(SIZES, random_state=0).fit(named(lines.X))
+
+
+def named(X):
+    return pd.DataFrame(X, columns=[f"pixel {j // 5},{j % 5}" for j in range(25)])
+
+
+def effects(weights):
+    return -np.expm1(-weights)
+
+
+def matches(fitted, components):
+    """For each line, the units of layer 1 that turn on its pixels and no others."""
+    on = effects(fitted.weights_[0]) > 0.5
+    return [np.flatnonzero((on == (line > 0)).all(1)) for line in components]
+
+
+def test_all_lines_are_found(fitted, lines):
+    """Ten units for ten lines that types of patterns tie together: none to spare, none twice."""
+    assert all(len(found) == 1 for found in matches(fitted, lines.components))
+    assert fitted.converged_
+    assert fitted.cost_history_[-1] < 10.5 < fitted.cost_history_[5]
+
+
+def test_causes_of_a_row_are_what_was_drawn(fitted, lines):
+    """Posterior means and explanations against the lines that are on, of themselves or by a pattern."""
+    members = [np.flatnonzero((lines.components <= pattern).all(1)) for pattern in lines.pattern_components]
+    truth = lines.causes.copy()
+    for k, chosen in enumerate(members):
+        truth[:, chosen] |= lines.patterns[:, [k]]
+    unit_of = np.array([found[0] for found in matches(fitted, lines.components)])
+    means = fitted.transform(named(lines.X[:200]), layer=1)[:, unit_of]
+    assert ((means > 0.5) == truth[:200]).mean() > 0.97
+    for row, told in zip(lines.X[:20], fitted.explain(named(lines.X[:20])), strict=True):
+        found = {cause.unit for cause in told.causes[0]}
+        pixels = effects(fitted.weights_[0])[sorted(found)].max(0, initial=0) > 0.5
+        assert (pixels == row).all() or told.unexplained
+        assert told.log_joint < 0
+
+
+def test_explanations_have_names(fitted, lines):
+    for one in fitted.explain(named(lines.X[:3])):
+        for cause in one.causes[0]:
+            assert all(name.startswith("pixel") for name in cause.explains)
+            assert cause.name == f"h1_{cause.unit}"
+        assert str(one).startswith("layer 2")
+    assert fitted.get_feature_names_out().tolist() == [f"h1_{i}" for i in range(10)] + [f"h2_{i}" for i in range(4)]
+
+
+def test_missing_pixels_are_filled_in(fitted, lines):
+    holes = lines.X[:200].astype(float)
+    hidden = np.random.default_rng(0).random(holes.shape) < 0.2
+    holes[hidden] = np.nan
+    filled = fitted.complete(named(holes)).to_numpy()
+    assert ((filled[hidden] > 0.5) == lines.X[:200][hidden]).mean() > 0.95
+    np.testing.assert_array_equal(filled[~hidden], lines.X[:200][~hidden])
+
+
+def test_learning_with_holes(lines):
+    holes = lines.X.astype(float)
+    holes[np.random.default_rng(1).random(holes.shape) < 0.15] = np.nan
+    m = NoisyOrNetwork(SIZES, random_state=0).fit(holes)
+    assert sum(len(found) > 0 for found in matches(m, lines.components)) >= 9
+
+
+def test_samples_given_some_units(fitted):
+    """Means of columns and P(other unit) given clamped ones, against sums over all states; 5 standard errors each.
+
+    The false-alarm rate is below 1e-6 a column.  Gibbs chains have 200 sweeps from a state of the network.
+    """
+    n = 4000
+    clamp = {"h2_1": 1, "h1_3": 0, "pixel 1,2": 1}
+    drawn = fitted.sample(n, random_state=1, clamp=clamp)
+    assert (drawn[:, 7] == 1).all()
+    weights, biases = fitted.weights_, fitted.biases_
+    total, mean = 0.0, np.zeros(25)
+    states1 = (np.arange(2**10)[:, None] >> np.arange(10)) & 1
+    states1 = states1[states1[:, 3] == 0]
+    u0 = biases[0] + states1 @ weights[0]
+    seen = 1 - np.exp(-u0[:, 7])
+    for number in range(16):
+        h2 = (number >> np.arange(4)) & 1
+        if not h2[1]:
+            continue
+        u1, p2 = biases[1] + h2 @ weights[1], 1 - np.exp(-biases[2])
+        log_p = states1 @ np.log(1 - np.exp(-u1)) - (1 - states1) @ u1
+        p = np.exp(log_p) * np.prod(np.where(h2, p2, 1 - p2)) * seen
+        total += p.sum()
+        mean += p @ (1 - np.exp(-u0))
+    mean = mean / total
+    mean[7] = 1
+    spread = np.sqrt(mean * (1 - mean) / n)
+    assert (np.abs(drawn.mean(0) - mean) < 5 * spread + 1e-9).all()
+
+
+def test_more_layers_on_top_of_those_learned(lines):
+    m = NoisyOrNetwork((10,), random_state=0).fit(lines.X)
+    flat = m.score(lines.X)
+    m.set_params(layer_sizes=SIZES, warm_start=True).fit(lines.X)
+    assert [w.shape for w in m.weights_] == [(10, 25), (4, 10)]
+    assert m.score(lines.X) > flat + 0.1  # nats: the patterns
+    assert all(len(found) == 1 for found in matches(m, lines.components))
+    with pytest.raises(ValueError, match="must begin with them"):
+        m.set_params(layer_sizes=(9, 4)).fit(lines.X)
+    with pytest.raises(ValueError, match="goes on from 25 columns"):
+        m.set_params(layer_sizes=SIZES).fit(lines.X[:, :20])
+
+
+@pytest.mark.parametrize("schedule", ["layers", "stability"])
+def test_the_paper_s_learner(lines, schedule):
+    """It learns, though not all lines; and its schedule has the paper's length."""
+    m = NoisyOrNetwork(SIZES, learner="paper", schedule=schedule, bias=False, random_state=0).fit(lines.X)
+    assert m.n_iter_ == 20
+    assert sum(len(found) > 0 for found in matches(m, lines.components)) >= 4
+    assert all((b == m.leak).all() for b in m.biases_[:-1])
+    assert effects(m.weights_[1]).max() > 0.1
+
+
+def test_where_states_are_too_many_the_likelihood_knows_its_error(lines):
+    m = NoisyOrNetwork((24,), random_state=0, n_updates=4, max_iter=4).fit(lines.X)
+    assert not networks.is_exact((24,), networks.EXACT_LIKELIHOOD)
+    value, error = m.log_likelihood(lines.X[:40], return_error=True)
+    assert 0 < error < 0.1 * abs(value)
+
+
+def test_files_hold_everything(fitted, lines, tmp_path):
+    fitted.save(tmp_path / "m.safetensors")
+    back = latentbits.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(back.score_samples(named(lines.X[:9])), fitted.score_samples(named(lines.X[:9])))
+    np.testing.assert_array_equal(back.cost_history_, fitted.cost_history_)
+    assert back.layer_sizes == SIZES
+
+
+def test_a_stream_gives_the_same(fitted, lines):
+    """Arrays are shuffled, streams are taken as they come."""
+    X = lines.X[np.random.default_rng(0).permutation(600)]
+    streamed = NoisyOrNetwork(SIZES, random_state=0).fit(lambda: iter([X[:100], X[100:]]))
+    for a, b in zip(fitted.weights_ + fitted.biases_, streamed.weights_ + streamed.biases_, strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_allclose(fitted.cost_history_, streamed.cost_history_)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"layer_sizes": ()}, "layer_sizes must be whole numbers"),
+        ({"layer_sizes": (4, 0)}, "layer_sizes must be whole numbers"),
+        ({"layer_sizes": (4.5,)}, "layer_sizes must be whole numbers"),
+        ({"layer_sizes": (30,), "inference": "exact"}, "too many for layer_sizes"),
+        ({"alpha": 0.5}, "alpha"),
+        ({"leak": 0.0}, "leak"),
+    ],
+)
+def test_what_cannot_be_is_refused(lines, settings, message):
+    with pytest.raises(ValueError, match=message):
+        NoisyOrNetwork(**settings).fit(lines.X)
+
+
+def test_what_is_asked_for_must_exist(fitted, lines):
+    with pytest.raises(ValueError, match="layer must be from 1 to 2"):
+        fitted.transform(named(lines.X[:2]), layer=3)
+    with pytest.raises(ValueError, match="there is no unit 'h3_0'"):
+        fitted.sample(2, clamp={"h3_0": 1})
+    with pytest.raises(ValueError, match="must be 0 or 1"):
+        fitted.sample(2, clamp={"h1_0": 2})

@@ -70,9 +70,9 @@ def test_the_default_models_fit_the_size():
     assert list(default_models(10)) == ["independent bits", "1 latent trait"]
     assert list(default_models(400, families=["latent-trait"])) == ["1 latent trait", "2 latent traits"]
     assert list(default_models(79, families=["clipped-gaussian"])) == []
-    assert list(default_models(79, families=["combination-machine"])) == []
+    assert list(default_models(79, families=["combination-machine", "noisy-or"])) == []
     few = ["2 latent traits", "mixture of 4", "mixture of 8", "clipped Gaussian of 8", "combination machine of 8"]
-    assert list(default_models(300))[3:] == [*few, "mixture of 16"]
+    assert list(default_models(300))[3:] == [*few, "noisy OR of 8", "mixture of 16"]
 
 
 def test_the_simplest_that_is_good_enough():

@@ -22,7 +22,7 @@ def models_option(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--models",
             metavar="LIST",
-            help="Names with commas between: product, mixture:K, latent-trait:K, combination-machine:K, "
+            help="Names with commas between: product, mixture:K, latent-trait:K, combination-machine:K, noisy-or:K, "
             "clipped-gaussian:K (K a number, of the last also parallel or positive), or without K for the usual "
             "sizes.  [default: all]",
         ),
@@ -100,8 +100,8 @@ def named_models(text: str | None, n_rows: int, seed: int, restarts: int, binari
         if not known or (size and not found and not (size.isdecimal() and int(size) > 0)):
             raise ValueError(
                 f"--models: {word.strip()!r} is none of product, mixture, mixture:K, latent-trait, latent-trait:K, "
-                "combination-machine, combination-machine:K, clipped-gaussian and clipped-gaussian:K (K a number from "
-                "1; of the last also parallel or positive)"
+                "combination-machine, combination-machine:K, noisy-or, noisy-or:K, clipped-gaussian and "
+                "clipped-gaussian:K (K a number from 1; of the last also parallel or positive)"
             )
         if size:
             chosen.update([new_model(family, size if found else int(size))])

@@ -18,12 +18,13 @@ from latentbits.estimators.clipped_gaussian import ClippedGaussian
 from latentbits.estimators.combination_machine import CombinationMachine
 from latentbits.estimators.latent_trait import LatentTrait
 from latentbits.estimators.mixture import BernoulliMixture
+from latentbits.estimators.noisy_or import NoisyOrNetwork
 from latentbits.estimators.product import BernoulliProduct
 from latentbits.estimators.validate import encode_bits
 
 __all__ = ["Comparison", "Entry", "compare", "default_models", "new_model", "standard_error"]
 
-FAMILIES = ("product", "latent-trait", "mixture", "clipped-gaussian", "combination-machine")
+FAMILIES = ("product", "latent-trait", "mixture", "clipped-gaussian", "combination-machine", "noisy-or")
 DEFAULTS = (
     ("product", 1),
     ("latent-trait", 1),
@@ -33,6 +34,7 @@ DEFAULTS = (
     ("mixture", 8),
     ("clipped-gaussian", 8),
     ("combination-machine", 8),
+    ("noisy-or", 8),
     ("mixture", 16),
     ("mixture", 32),
 )
@@ -124,6 +126,8 @@ def new_model(family: str, size: int | str = 1) -> tuple[str, Any]:
     ('clipped Gaussian of 8', 'clipped Gaussian (parallel)')
     >>> new_model("combination-machine", 8)[0]
     'combination machine of 8'
+    >>> new_model("noisy-or", 8)[0]
+    'noisy OR of 8'
     """
     if family == "product":
         return "independent bits", BernoulliProduct()
@@ -135,6 +139,8 @@ def new_model(family: str, size: int | str = 1) -> tuple[str, Any]:
         return f"{size} latent trait{'s' if size > 1 else ''}", LatentTrait(size, weight_prior=WEAK_PRIOR)
     if family == "combination-machine":
         return f"combination machine of {size}", CombinationMachine(size)
+    if family == "noisy-or":
+        return f"noisy OR of {size}", NoisyOrNetwork((size,))
     return f"mixture of {size}", BernoulliMixture(size)
 
 

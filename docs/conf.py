@@ -75,6 +75,7 @@ PAGES = (
     "tetrachoric",
     "combination-machine",
     "sparse-coding",
+    "noisy-or",
     "data",
     "cli",
     "design",

@@ -75,8 +75,8 @@ def figure_2(weights: Sequence[np.ndarray], biases: Sequence[np.ndarray]) -> Any
     places = np.argsort(orders[0]).tolist()  # numbers as they stand
     words = [[str(place + 1) for place in places], [name or "–" for name in patterns]]
     axes = plot_network(weights, biases, image_shape=LINES_SHAPE, orders=orders, labels=words)
-    axes[0].set_title("Third layer: patterns of lines", loc="left")
-    axes[1].set_title("Second layer: lines", loc="left")
+    axes[0].set_title("Layer 2 (the paper's third): patterns of lines", loc="left")
+    axes[1].set_title("Layer 1 (the paper's second): lines", loc="left")
     return axes[0].figure
 
 
@@ -106,8 +106,8 @@ def figure_3(
         labels=[words, None],
         n_columns=8,
     )
-    axes[0].set_title("B  third layer: the shifts that each top unit brings", loc="left")
-    axes[1].set_title("C  second layer: local shifts, with the places of their bits", loc="left")
+    axes[0].set_title("B  layer 2 (the paper's third): the shifts that each top unit brings", loc="left")
+    axes[1].set_title("C  layer 1: local shifts, with the places of their bits", loc="left")
     return figure
 
 
@@ -136,7 +136,9 @@ def figure_4(
 def figure_rows(rows: np.ndarray, credits: Sequence[Sequence[Credit]], image_shape: tuple[int, int], title: str) -> Any:
     """Some rows, each with the units that explain it."""
     across = max(len(one.units) + 1 for credit in credits for one in credit)
-    figure = _figure((0.8 * across + 1.2, 2.9 * len(rows) + 0.5))
+    height, width = image_shape
+    deep = sum(0.7 * height / max(image_shape) + 0.55 for _ in range(len(credits[0]) + 1))
+    figure = _figure((1.05 * width / max(image_shape) * across + 1.0, deep * len(rows) + 0.5))
     for ax, row, credit in zip(figure.subplots(len(rows), 1, squeeze=False).ravel(), rows, credits):
         plot_explanation(row, credit, ax, image_shape=image_shape)
         ax.set_anchor("W")
@@ -153,7 +155,7 @@ def figure_digits(weights: Sequence[np.ndarray], biases: Sequence[np.ndarray], d
     for layer, ax in enumerate(axes[0], 1):
         images = project_down(weights, biases, layer)
         show(ax, tile(images, DIGITS_SHAPE, int(np.ceil(np.sqrt(2 * len(images)))), 2))
-        ax.set_title(f"Layer {layer + 1}: P(pixel is on | one unit alone)")
+        ax.set_title(f"Layer {layer}: P(pixel is on | one unit alone)")
     for ax, images, title in ((axes[1, 0], drawn, "Drawn from the network"), (axes[1, -1], X, "Digits")):
         show(ax, tile(images, DIGITS_SHAPE, 12, 2))
         ax.set_title(title)

@@ -141,7 +141,8 @@ def numpyro_(problem: Problem, sweeps: int) -> Contender:
         numpyro.sample("x", Bernoulli(-jnp.expm1(-(leak + states @ weights))), obs=x)
 
     def of_row(row, states, key):
-        chain = MCMC(DiscreteHMCGibbs(HMC(model, num_steps=1)), num_warmup=0, num_samples=sweeps, progress_bar=False)
+        kernel = DiscreteHMCGibbs(HMC(model, num_steps=1, trajectory_length=None))
+        chain = MCMC(kernel, num_warmup=0, num_samples=sweeps, progress_bar=False)
         chain.run(key, row, init_params={"states": states})
         return chain.get_samples()["states"][-1]
 

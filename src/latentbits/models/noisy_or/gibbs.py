@@ -11,7 +11,8 @@ A child that is off adds -w_ij, which makes a matrix product for all units of a 
 Q_j = exp(-u_j) is kept.  Their evidence is the difference of sum_j log(1 - Q_j) as it is, which is kept too, and as it
 would be if the unit changed: with Q_j exp(-w_ij) for a unit that is off, and Q_j exp(w_ij) for one that is on.  One
 logarithm is taken of a product of several 1 - Q_j.  If the unit changes, Q is multiplied by the same factors: no
-exponential, and no division.  Q is computed anew in every sweep, so that rounding does not add up.
+exponential, and no division.  Q is computed anew in every sweep, so that rounding does not add up.  (In float32 Q is 0
+where u is above 87, of ten strongest causes: such a child counts as explained until the next sweep, whatever leaves.)
 
 Arrays are (units, rows) here: rows are next to each other in memory, and children add up whole vectors.  On a CPU a few
 rows are taken through all their sweeps before the next (`by_blocks`): their Q stay in the cache.
@@ -82,9 +83,8 @@ def by_blocks(function: Callable[..., T], params: Params, *rows: PyTree[Array]) 
         Arrays with rows as their last axis; so are the results.
     """
     n = jax.tree.leaves(rows)[0].shape[-1]
-    size = 32 * max(
-        2, BLOCK // (32 * max(len(b) for b in params.biases))
-    )  # whole vectors, and whole lines of the cache
+    widest = max(len(b) for b in params.biases)
+    size = 32 * max(2, BLOCK // (32 * widest))  # whole vectors: others take up to twice as long
     if jax.default_backend() != "cpu" or n <= size:
         return function(params, *rows)
 

@@ -82,7 +82,7 @@ CASES = [
     ),
     Case(
         "noisy-OR network",
-        noisy_or.model((3,), inference="gibbs", n_updates=4, n_joint=4, n_sweeps=4, batch_size=500),
+        noisy_or.model((3,), inference="gibbs", n_updates=4, n_joint=4, n_sweeps=4, n_samples=3, batch_size=500),
         bits(missing=0.1),
         {"monotone": SAMPLED},
     ),

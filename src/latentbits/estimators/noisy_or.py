@@ -220,6 +220,8 @@ class NoisyOrNetwork(LatentModel):
         begun = self.__dict__.get("params_") if self.warm_start else None
         if begun is not None:
             known = tuple(len(w) for w in begun.weights)
+            if self.learner == "paper" and self._sizes() == known:
+                raise ValueError("warm_start: learner='paper' has no layer left to learn; add one to layer_sizes")
             if self._sizes()[: len(known)] != known:
                 raise ValueError(
                     f"warm_start goes on from layers {known}: layer_sizes must begin with them, got {self._sizes()}"

@@ -8,9 +8,11 @@ import noisy_or_twin as twin
 import numpy as np
 import pytest
 
+from latentbits.core.model import Progress
 from latentbits.core.tree import double
-from latentbits.models.noisy_or import enumeration, learning, mean_field, probable, renewal
-from latentbits.models.noisy_or.network import STRONGEST
+from latentbits.models.noisy_or import enumeration, learning, mean_field, probable, renewal, sampling
+from latentbits.models.noisy_or import model as networks
+from latentbits.models.noisy_or.network import STRONGEST, Params
 
 SIZES = (5, 3, 2)  # inputs first
 
@@ -42,6 +44,44 @@ def test_the_update_is_a_maximum_of_the_posterior(alpha):
 def test_weights_stay_in_their_range():
     seen, credit = jnp.asarray([5.0, 5.0]), jnp.asarray([0.0, 5.0])
     assert learning.new_weight(seen, credit, 1.0, 0.0, 0.01).tolist() == pytest.approx([0.01, STRONGEST])
+    assert learning.new_weight(jnp.zeros(1), jnp.zeros(1), 1.0, 0.0).tolist() == [0]  # never on, and no prior
+
+
+def test_the_last_rows_of_a_table_do_not_undo_what_is_learned():
+    """An update from one row after one from a thousand: the thousand count, less the one."""
+    model = networks.model((1,), batch_size=1000)
+
+    def stats(n, credit):
+        layers = (jnp.full((1, 2), n), jnp.full((1, 2), credit))
+        biases = ((jnp.full(2, n), jnp.full(1, n)), (jnp.full(2, 0.1 * n), jnp.full(1, 0.5 * n)))
+        return learning.Stats(
+            jnp.asarray(n),
+            jnp.zeros(2),
+            *((one,) for one in layers),
+            *biases,
+            *((one,) for one in layers),
+            (jnp.zeros(1),),
+            (jnp.zeros(1),),
+        )
+
+    with double():
+        params = Params((jnp.full((1, 2), 0.1),), (jnp.full(2, 0.01), jnp.full(1, 0.3)))
+        state = model.stages[0].overrides["start"](params)
+        progress = Progress(*(jnp.asarray(k) for k in (0, 10, 0)), jax.random.key(0))
+        shared = model.prepare(params, state, progress)
+        state, params = model.update(state, params, shared, stats(1000.0, 800.0), progress)
+        np.testing.assert_allclose(-np.expm1(-params.weights[0]), 800 / 1001.5, rtol=1e-9)
+        state, params = model.update(state, params, shared, stats(1.0, 0.0), progress)
+        np.testing.assert_allclose(-np.expm1(-params.weights[0]), 800 * 0.999 / 1001.5, rtol=1e-9)
+
+
+def test_chains_start_where_float32_has_an_exponential():
+    """All units on, but where they are very many causes of the same child; then some of them, evenly."""
+    few, many = (Params((jnp.full((n, 2), 2.0),), (jnp.full(2, 0.1), jnp.full(n, 0.1))) for n in (20, 100))
+    assert (sampling.states_on(few, 3)[0] == 1).all()
+    on = sampling.states_on(many, 3)[0]
+    assert on.shape == (100, 3)
+    assert 25 <= on[:, 0].sum() <= 30
 
 
 def test_gradient_of_the_likelihood_from_the_statistics():
@@ -207,8 +247,8 @@ def test_an_idle_unit_that_finds_nothing_to_split_starts_anew():
 def test_weak_units_and_duplicates_are_idle():
     """Of those that are alike, the best stays; one that is like a weak one stays too."""
     f = jnp.asarray([[0.9, 0.9, 0.0], [0.8, 0.9, 0.1], [0.0, 0.1, 0.9], [0.0, 0.1, 0.8]])
-    gain = jnp.asarray([50.0, 80.0, 30.0, 0.5])
-    assert renewal.idle_units(f, gain, jnp.asarray(100.0)).tolist() == [True, False, False, True]
+    gain = jnp.asarray([50.0, 80.0, 30.0, 9.0])
+    assert renewal.idle_units(f, gain).tolist() == [True, False, False, True]
 
 
 def test_pivots_are_children_in_doubt():

@@ -142,7 +142,7 @@ def new_weight(
     """
     total = seen + beta
     if alpha == 1:
-        f = credit / total
+        f = credit / jnp.maximum(total, 1e-30)  # without a prior, and of a cause that was never on, 0
     else:
 
         def halve(_: Array, between: tuple[Array, Array]) -> tuple[Array, Array]:

@@ -37,7 +37,7 @@ from latentbits.models.noisy_or.mean_field import draw_states, mean_field
 from latentbits.models.noisy_or.network import Params, sample_layers
 from latentbits.models.noisy_or.probable import probable_states
 from latentbits.models.noisy_or.renewal import choose_pivots, idle_units, renew, split_gain
-from latentbits.models.noisy_or.sampling import drawn_states, folded, rows_last, sampled_means
+from latentbits.models.noisy_or.sampling import drawn_states, folded, rows_last, sampled_means, states_on
 
 __all__ = ["EXACT_LIKELIHOOD", "EXACT_MEANS", "Params", "Posterior", "Shared", "State", "Stats", "is_exact", "model"]
 
@@ -63,6 +63,10 @@ class State(eqx.Module):
         The hidden layer that is learned, from 1; one more than there are, where all are.
     step
         Updates in this stage.
+    since
+        Updates since idle units were put to new use.
+    rows
+        Most rows that an update of this stage had.
     pivots
         A child of each cause, by which it may be split.
     average
@@ -73,6 +77,8 @@ class State(eqx.Module):
 
     layer: Int[Array, ""]
     step: Int[Array, ""]
+    since: Int[Array, ""]
+    rows: Float[Array, ""]
     pivots: tuple[Int[Array, " _"], ...]
     average: tuple[tuple[Array, ...], ...]
     change: tuple[Float[Array, " _"], ...]
@@ -214,7 +220,8 @@ def model(
             zeros = [jax.tree.map(jnp.zeros_like, x) for x in (params.weights, params.biases)]
             average = (zeros[0], zeros[0], zeros[1], zeros[1])
             change = tuple(jnp.ones(size) for size in layer_sizes)
-            return State(jnp.asarray(layer), jnp.asarray(0), pivots, average, change)
+            none = jnp.asarray(0)
+            return State(jnp.asarray(layer), none, none, jnp.asarray(0.0), pivots, average, change)
 
         return start
 
@@ -223,7 +230,8 @@ def model(
         together = (state.layer > n_layers) & (not paper)  # states of a whole network take longer to find
         coldness = jnp.asarray(1.0)
         if temperature != 1 and progress is not None:
-            way = jnp.minimum(progress.step / (n_updates / 2), 1)
+            made = progress.fraction if paper else jnp.maximum(progress.fraction, progress.step / n_updates)
+            way = jnp.minimum(2 * made, 1)
             way = jnp.where((state.layer > n_layers) | (progress.max_iter == 0), 1, way)
             coldness = 1 / (temperature + (1 - temperature) * way)
         summed = exact_means if progress is None else exact_end or exact_all
@@ -246,7 +254,7 @@ def model(
         def chain(number: Array) -> Stats:
             own = jax.vmap(lambda key: jax.random.fold_in(key, number))(keys)
             if chain_start == "on":
-                begin = tuple(jnp.ones((size, len(keys)), on.dtype) for size in layer_sizes)
+                begin = states_on(params, len(keys))
             else:
                 begin = drawn_states(params, folded(own, 0))
             if chain_start == "mean_field":
@@ -268,7 +276,8 @@ def model(
             )
 
         stats = jax.lax.map(chain, jnp.arange(n_samples))
-        return jax.tree.map(lambda x: jnp.sum(x, 0), stats), None
+        stats = jax.tree.map(lambda x: jnp.sum(x, 0), stats)
+        return eqx.tree_at(lambda s: s.n_rows, stats, batch.weight.sum()), None  # thirds need not add up to one
 
     def summed(params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
         found, log_p = enumeration.expected_statistics(
@@ -299,11 +308,14 @@ def model(
 
     def update(state: State, params: Params, shared: Shared, stats: Stats, progress: Progress) -> tuple[State, Params]:
         now = (stats.seen, stats.credit, stats.bias_seen, stats.bias_credit)
+        # the rest of a table may be a few rows: the statistics before make up for those that it lacks
+        rows = jnp.maximum(state.rows, stats.n_rows)
+        whole = stats.n_rows / jnp.maximum(rows, 1)
         # all together: sampled statistics of the second half are averaged
         late = state.step - n_joint // 2
         averaged = (state.layer > n_layers) & (late > 0) & (not (paper or exact_end or exact_all))
         share = jnp.where(averaged, 1 / (late + 1.0), 1.0)
-        average = jax.tree.map(lambda old, new: (1 - share) * old + share * new, state.average, now)
+        average = jax.tree.map(lambda old, new: (1 - share * whole) * old + share * new, state.average, now)
         change = tuple(c / jnp.maximum(stats.n_rows, 1) for c in stats.change)
         seen, credit, bias_seen, bias_credit = average
         weights, biases = list(params.weights), list(params.biases)
@@ -322,7 +334,8 @@ def model(
                 fitted = new_weight(seen[layer], credit[layer], alpha, beta)
                 learned = learned & (state.layer != layer)
                 weights[layer] = jnp.where(learned, fitted, weights[layer])
-        due = (state.step % RENEW_EVERY == RENEW_EVERY - 1) & (state.step < n_updates - RENEW_EVERY)
+        due = (state.since >= RENEW_EVERY - 1) & (state.step < n_updates - RENEW_EVERY) & (whole > 0.5)
+        due = due & (state.layer <= n_layers)
         if not paper and not exact_all:
             for layer in range(n_layers):
                 f = -jnp.expm1(-weights[layer])
@@ -330,7 +343,7 @@ def model(
                     stats.seen[layer], stats.credit[layer], stats.pivot_seen[layer], stats.pivot_credit[layer],
                     state.pivots[layer],
                 )  # fmt: skip
-                idle = idle_units(f, stats.gain[layer], stats.n_rows)
+                idle = idle_units(f, stats.gain[layer])
                 alone = stats.bias_credit[layer] / jnp.maximum(_on(stats, layer), 1)
                 renewed = renew(
                     jax.random.fold_in(progress.key, layer), weights[layer], biases[layer + 1], idle, gain,
@@ -343,7 +356,9 @@ def model(
             choose_pivots(jax.random.fold_in(progress.key, n_layers + layer), -jnp.expm1(-w))
             for layer, w in enumerate(weights)
         )
-        return State(state.layer, state.step + 1, pivots, average, change), Params(tuple(weights), tuple(biases))
+        since = jnp.where(due, 0, state.since + 1)
+        ahead = State(state.layer, state.step + 1, since, rows, pivots, average, change)
+        return ahead, Params(tuple(weights), tuple(biases))
 
     def done(state: State) -> Array:
         last = jnp.iinfo(jnp.int32).max if exact_end else n_joint  # exact EM ends when it has converged

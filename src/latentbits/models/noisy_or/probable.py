@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Key
 
 from latentbits.models.noisy_or.gibbs import sweep
 from latentbits.models.noisy_or.network import Params, log_joint
+from latentbits.models.noisy_or.sampling import states_on
 
 __all__ = ["probable_states"]
 
@@ -46,7 +47,7 @@ def probable_states(
         (_, best), _ = jax.lax.scan(step, (all_on, best), jnp.arange(N_SWEEPS))
         return best, None
 
-    all_on = tuple(jnp.ones((len(w), on.shape[1]), on.dtype) for w in params.weights)
+    all_on = states_on(params, on.shape[1])
     nothing = jnp.zeros((sum(map(len, all_on)), on.shape[1]), on.dtype), jnp.full(on.shape[1], -jnp.inf, on.dtype)
     (states, value), _ = jax.lax.scan(chain, nothing, jnp.arange(N_CHAINS))
     return states.T, value

@@ -21,7 +21,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 __all__ = ["choose_pivots", "idle_units", "renew", "split_gain"]
 
-LEAST_GAIN = 0.01  # nats a row that a unit must be good for
+LEAST_GAIN = 10.0  # nats that a unit must be good for in the rows of an update: so much its weights are worth at least
 ALIKE = 0.9  # cosine of the effects of duplicates
 FRESH_PRIOR = 0.1  # bias of a unit that starts anew
 SPLIT_GAIN = 0.05  # nats, per row in which the unit is on, that a split must be good for
@@ -36,11 +36,13 @@ def choose_pivots(key: Key[Array, ""], f: Float[Array, "units children"]) -> Int
     return jax.random.categorical(key, jnp.log(jnp.maximum(f * (1 - f), 1e-9)), axis=1).astype(jnp.int32)
 
 
-def idle_units(
-    f: Float[Array, "units children"], gain: Float[Array, " units"], n_rows: Float[Array, ""]
-) -> Bool[Array, " units"]:
-    """Units that are good for next to nothing, and all but the best of those that are alike."""
-    weak = gain < LEAST_GAIN * n_rows
+def idle_units(f: Float[Array, "units children"], gain: Float[Array, " units"]) -> Bool[Array, " units"]:
+    """Units that are good for next to nothing, and all but the best of those that are alike.
+
+    (That a unit whose children are all children of another be idle too was tried: it frees units that stand for one
+    cause where another stands for two, but as often the one is right and the other is not.)
+    """
+    weak = gain < LEAST_GAIN
     length = jnp.sqrt(jnp.maximum(jnp.sum(f * f, 1), 1e-12))
     cosine = (f @ f.T) / (length[:, None] * length)
     rank = _rank(gain)

@@ -12,9 +12,11 @@ from latentbits.core.batch import Batch
 from latentbits.models.noisy_or.gibbs import gibbs, gibbs_means
 from latentbits.models.noisy_or.network import Params, sample_layers
 
-__all__ = ["drawn_states", "folded", "rows_last", "sample_given", "sampled_means"]
+__all__ = ["drawn_states", "folded", "rows_last", "sample_given", "sampled_means", "states_on"]
 
 CLAMPED_SWEEPS = 200  # from a state of the network to one given the clamped units
+MOST_INPUT = 60.0  # exp(-u) and what is left of it are float32 numbers
+GOLDEN = 0.618034
 MEAN_BURN, MEAN_SWEEPS, MEAN_CHAINS = 50, 100, 2
 
 
@@ -23,6 +25,16 @@ def rows_last(batch: Batch) -> tuple[Array, Array, Array | None]:
     on = batch.values.T
     observed = None if batch.observed is None else batch.observed.T
     return on, (1 if observed is None else observed) - on, observed
+
+
+def states_on(params: Params, n_rows: int) -> tuple[Float[Array, "_ rows"], ...]:
+    """All hidden units on, or of very many causes of the same child as many as float32 has an exp(-u) for."""
+    states = []
+    for layer, weights in enumerate(params.weights):
+        most = MOST_INPUT / jnp.max(params.biases[layer] + jnp.sum(weights, axis=0))
+        place = jnp.arange(1, len(weights) + 1, dtype=weights.dtype) * GOLDEN % 1  # evenly spread
+        states.append(jnp.broadcast_to((place < most).astype(weights.dtype)[:, None], (len(weights), n_rows)))
+    return tuple(states)
 
 
 def drawn_states(params: Params, keys: Key[Array, " rows"]) -> tuple[Float[Array, "_ rows"], ...]:

@@ -72,7 +72,7 @@ def start_states(keys: Key[Array, " rows"], sizes: Sequence[int], on: float, dty
     return tuple(drawn[a:b] for a, b in pairwise(accumulate(sizes, initial=0)))
 
 
-def by_blocks(function: Callable[..., T], params: Params, *rows: PyTree[Array]) -> T:
+def by_blocks(function: Callable[..., T], params: Params, *rows: PyTree[Array], n_chains: int = 1) -> T:
     """``function(params, *rows)``, on a CPU for one block of rows after the other.
 
     Parameters
@@ -81,10 +81,13 @@ def by_blocks(function: Callable[..., T], params: Params, *rows: PyTree[Array]) 
         Whose value for a row depends on that row alone.
     rows
         Arrays with rows as their last axis; so are the results.
+    n_chains
+        That the function makes of each row: blocks have fewer rows by that.
     """
     n = jax.tree.leaves(rows)[0].shape[-1]
     widest = max(len(b) for b in params.biases)
     size = 32 * max(2, BLOCK // (32 * widest))  # whole vectors: others take up to twice as long
+    size = max(1, size // n_chains)
     if jax.default_backend() != "cpu" or n <= size:
         return function(params, *rows)
 

@@ -1,14 +1,27 @@
 """log p(x) where the hidden states are too many: annealed importance sampling, with its standard error (Neal 2001).
 
-For each row, independent chains walk from a distribution q that is known to p(x, S), through
+For each row, independent chains walk from a distribution q that is known to p(x, S), and the mean of their weights is
+an estimate of p(x) without bias, whatever q is and however badly the chains mix.  q is a mixture of components q_c, in
+each of which the hidden units are independent, and a chain has a component beside its state,
 
-    p_t(S)  ~  q(S)^(1 - t)  p(x, S)^t,        one Gibbs sweep at each t,
+    p_t(S, c)  ~  q_c(S)^(1 - t)  p(x, S)^t,        c drawn anew and a Gibbs sweep at each t;
 
-and the mean of their weights is an estimate of p(x) without bias, whatever q is and however badly the chains mix.
+c is summed out of the weights.  The components come from a pilot: a shorter walk of the same kind, whose q is the prior
+with all units independent, and whose chains make some more sweeps.  The mean states of a chain, drawn to those of all
+chains, are a component.  The walk has random numbers of its own, so that q is fixed as far as it is concerned.
 
-q makes the hidden units independent of each other, each on with a probability of its own in every row.  It comes from a
-pilot, a walk of the same kind, but shorter, whose q is the prior, and whose chains are then averaged over some more
-sweeps.  The walk has other random numbers than the pilot, so that for the walk q is fixed.
+Measured as the root mean square distance from the exact log p(x), with 16 chains a row, 100 steps, and 30 sweeps of the
+pilot (from the prior: 130 steps), in four cases: a network for the shifter problem (32-20-2); the same with doubles of
+four units, for a row that is shifted either way; digits (64-14-5, and 64-40-10 against a run of 4000 steps).
+
+    from the prior, p(S) p(x | S)^t, t like k^3     0.38    0.27    0.23    0.58
+    q a single component                            0.11    0.59    0.07    0.12
+    q as it is                                      0.05    0.21    0.06    0.09
+
+With 25, 100 and 400 steps it is 0.27, 0.05, 0.03 in the first case and 0.24, 0.09, 0.06 in the last; four times the
+chains halve it.  z-scores had variances of 0.8 to 1.7.  With 25 steps it is 6 in the second case, whose modes are far
+apart: few chains carry the estimate then, and the effective share is low.  The logarithm of the mean is biased, down,
+by about half the square of the error.
 """
 
 from __future__ import annotations
@@ -28,6 +41,8 @@ __all__ = ["Annealed", "annealed_evidence"]
 
 N_CHAINS, N_STEPS = 16, 100
 PILOT, KEPT = 5, 10  # the pilot has one sweep to the posterior for so many steps of the walk, and one there
+MOST_COMPONENTS = 16
+SHARED = 2.0  # sweeps that a component has from the other chains of the pilot, beside its own
 DOUBT = 0.5  # chains of the pilot added on either side, so that q is never certain
 
 
@@ -65,25 +80,51 @@ def annealed_evidence(
     on, off
         1 where an input is on, and where it is off; neither, where it is missing.
     n_chains, n_steps
-        Of every row; the pilot comes on top.
+        Of every row; the pilot comes on top.  Four chains are the fewest from which an error is known.
     """
+    if n_chains < 4:
+        raise ValueError(f"n_chains must be at least 4, got {n_chains}: fewer have no error")
+    return by_blocks(partial(_estimate, n_chains, jnp.asarray(n_steps)), params, on, off, keys, n_chains=n_chains)
+
+
+def _estimate(
+    n_chains: int,
+    n_steps: Int[Array, ""],
+    params: Params,
+    on: Float[Array, "columns rows"],
+    off: Float[Array, "columns rows"],
+    keys: Key[Array, " rows"],
+) -> Annealed:
+    """Pilot and walk of some rows."""
     n = on.shape[1]
-    on, off = jnp.tile(on, (1, n_chains)), jnp.tile(off, (1, n_chains))
-    n_steps = jnp.asarray(n_steps)
+    n_units = sum(len(w) for w in params.weights)
+    n_components = min(n_chains, MOST_COMPONENTS)
     n_pilot, n_kept = (jnp.maximum(n_steps // share, 1) for share in (PILOT, KEPT))
+    on, off = jnp.tile(on, (1, n_chains)), jnp.tile(off, (1, n_chains))
 
     def stage(k: Array, at: tuple[Array, Array]) -> tuple[Array, Array]:
-        odds, _ = at
-        stage_keys = jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, k), n_chains))(keys).T.reshape(-1)
         pilot = k == 0
-        walk = partial(_walk, jnp.where(pilot, n_pilot, n_steps), jnp.where(pilot, n_kept, 0))
-        log_weight, means = by_blocks(walk, params, on, off, stage_keys, jnp.tile(odds, (1, n_chains)))
-        total = means.reshape(-1, n_chains, n).sum(1)
-        return jnp.log(total + DOUBT) - jnp.log(n_chains - total + DOUBT), log_weight.reshape(n_chains, n)
+        stage_keys = jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, k), (n_chains, 2)))(keys)
+        log_weight, total = _walk(
+            jnp.where(pilot, n_pilot, n_steps), jnp.where(pilot, n_kept, 0), params, on, off, stage_keys, at[0]
+        )
+        return _components(total, jnp.asarray(n_kept, on.dtype))[:n_components], log_weight
 
-    prior = _prior_odds(params)
-    start = jnp.broadcast_to(prior[:, None], (len(prior), n)), jnp.zeros((n_chains, n), on.dtype)
-    return _summary(jax.lax.fori_loop(0, 2, stage, start)[1])
+    prior = jnp.broadcast_to(_prior_odds(params)[None, :, None], (n_components, n_units, n))
+    return _summary(jax.lax.fori_loop(0, 2, stage, (prior, jnp.zeros((n_chains, n), on.dtype)))[1])
+
+
+def _components(
+    total: Float[Array, "units chains rows"], n_kept: Float[Array, ""]
+) -> Float[Array, "chains units rows"]:
+    """Log-odds of the units in a component for each chain of the pilot, from the sum of its states in `n_kept` sweeps.
+
+    A chain is drawn to the mean of all chains of its row, and that to 1/2.
+    """
+    n_chains = total.shape[1]
+    mean = (total.sum(1, keepdims=True) / n_kept + DOUBT) / (n_chains + 2 * DOUBT)
+    own = (total + SHARED * mean) / (n_kept + SHARED)
+    return jnp.swapaxes(jnp.log(own) - jnp.log1p(-own), 0, 1)
 
 
 def _prior_odds(params: Params) -> Float[Array, " units"]:
@@ -102,35 +143,71 @@ def _walk(
     n_steps: Int[Array, ""],
     n_kept: Int[Array, ""],
     params: Params,
-    on: Float[Array, "columns rows"],
-    off: Float[Array, "columns rows"],
-    keys: Key[Array, " rows"],
-    odds: Float[Array, "units rows"],
-) -> tuple[Float[Array, " rows"], Float[Array, "units rows"]]:
-    """Log weight of a chain from q, whose log-odds are given, to p(x, S); its mean state in the sweeps that follow."""
+    on: Float[Array, "columns all_chains"],
+    off: Float[Array, "columns all_chains"],
+    keys: Key[Array, "rows chains 2"],
+    odds: Float[Array, "components units rows"],
+) -> tuple[Float[Array, "chains rows"], Float[Array, "units chains rows"]]:
+    """Log weights of chains from q to p(x, S), and the sum of their states over `n_kept` sweeps that follow.
+
+    A chain is a state and the component it belongs to at present, which fades out with q.
+
+    Parameters
+    ----------
+    odds
+        Log-odds of the units in each component of q.
+    """
+    n_components, n_units, n = odds.shape
+    n_chains = keys.shape[1]
     edges = list(accumulate(len(w) for w in params.weights))[:-1]
     x, observed = on.T, (on + off).T
-    log_none = jnp.sum(jax.nn.log_sigmoid(-odds), 0)  # of q, that all units are off
-    start_keys = _of_step(keys, n_steps + n_kept)
-    uniform = jax.vmap(lambda key: jax.random.uniform(key, odds.shape[:1], odds.dtype))(start_keys).T
+    log_none = jnp.sum(jax.nn.log_sigmoid(-odds), 1)[:, None]  # of each component, that all units are off
+    sweep_keys, component_keys = jnp.moveaxis(keys, 2, 0).swapaxes(1, 2).reshape(2, -1)
+
+    def log_components(states: Float[Array, "units chains rows"]) -> Float[Array, "components chains rows"]:
+        # unit after unit: for a sum over units the compiler would lay out the states so that sweeps take twice as long
+        none = jnp.broadcast_to(log_none, (n_components, n_chains, n))
+        return jax.lax.fori_loop(0, n_units, lambda i, total: total + odds[:, i, None] * states[i], none)
+
+    def field(component: Int[Array, "chains rows"]) -> Float[Array, "units chains rows"]:
+        nothing = jnp.zeros((n_units, n_chains, n), odds.dtype)
+        return jax.lax.fori_loop(
+            0, n_components, lambda c, found: jnp.where(component == c, odds[c][:, None], found), nothing
+        )
+
+    def draw(k: Array, logits: Float[Array, "components chains rows"]) -> Int[Array, "chains rows"]:
+        u = jax.vmap(lambda key: jax.random.uniform(key, (), odds.dtype))(_of_step(component_keys, k))
+        share = jnp.exp(logits - jnp.max(logits, 0))
+        below = jnp.tensordot(jnp.tri(n_components, dtype=odds.dtype), share, 1)  # running sums
+        return jnp.sum(u.reshape(n_chains, n) * below[-1] >= below[:-1], 0)
 
     def power(k: Array) -> Array:
         return jnp.minimum(k / n_steps, 1).astype(odds.dtype)
 
-    def step(k: Array, at: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        states, log_weight, total = at
-        layers = jnp.split(states, edges)
+    def step(k: Array, at: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
+        states, log_q, log_weight, total = at
         t, later = power(k), power(k + 1)
-        log_q = log_none + jnp.sum(odds * states, 0)
-        log_p = log_joint(params, x, observed, [s.T for s in layers])
-        field = jnp.split((1 - later) * odds, edges)
-        moved, _ = sweep(params, on, off, layers, _of_step(keys, k), coldness=later, field=field)
-        states = jnp.concatenate(moved)
-        return states, log_weight + (later - t) * (log_p - log_q), total + (k >= n_steps) * states
+        tilt = (1 - t) * field(draw(k, (1 - t) * log_q))
+        moved, _ = sweep(
+            params,
+            on,
+            off,
+            jnp.split(states.reshape(n_units, -1), edges),
+            _of_step(sweep_keys, k),
+            coldness=t,
+            field=jnp.split(tilt.reshape(n_units, -1), edges),
+        )
+        states = jnp.concatenate(moved).reshape(states.shape)
+        log_p = log_joint(params, x, observed, [s.T for s in moved]).reshape(n_chains, n)
+        log_q = log_components(states)
+        faded, fading = (jax.nn.logsumexp((1 - s) * log_q, 0) for s in (later, t))
+        log_weight = log_weight + (later - t) * log_p + faded - fading
+        return states, log_q, log_weight, total + (k >= n_steps) * states
 
-    start = (uniform < jax.nn.sigmoid(odds)).astype(odds.dtype), jnp.zeros_like(log_none), jnp.zeros_like(odds)
-    _, log_weight, total = jax.lax.fori_loop(0, n_steps + n_kept, step, start)
-    return log_weight, total / jnp.maximum(n_kept, 1)
+    # at t = 0 a sweep draws from a component, whatever the states are; all components are alike before the first
+    states = jnp.zeros((n_units, n_chains, n), odds.dtype)
+    start = states, jnp.zeros((n_components, n_chains, n), odds.dtype), jnp.zeros((n_chains, n), odds.dtype), states
+    return jax.lax.fori_loop(0, n_steps + n_kept, step, start)[2:]
 
 
 def _of_step(keys: Key[Array, " rows"], k: Array) -> Key[Array, " rows"]:
@@ -141,12 +218,15 @@ def _summary(log_weight: Float[Array, "chains rows"]) -> Annealed:
     """Log of the mean weight, with an error that the heaviest chain can not hide in.
 
     To the variance of the mean (delta method) the square of what the heaviest chain has above its share is added: a
-    weight of that size was seen about once, and might as well have been seen never or twice.
+    weight of that size was seen about once, and might as well have been seen never or twice.  The variance has n - 3 in
+    its denominator in place of n - 1, so that the variance of z-scores is 1, and not that of Student's t.
     """
     n = log_weight.shape[0]
     top = jnp.max(log_weight, 0)
     w = jnp.exp(log_weight - top)  # the heaviest is 1
     total = jnp.sum(w, 0)
     relative = n * w / total
-    variance = jnp.sum((relative - 1) ** 2, 0) / (n * max(n - 1, 1)) + (1 / total - 1 / n) ** 2
-    return Annealed(top + jnp.log(total / n), jnp.sqrt(variance), 1 / jnp.mean(relative**2, 0))
+    value = top + jnp.log(total / n)
+    rounding = jnp.finfo(value.dtype).eps * value
+    variance = jnp.sum((relative - 1) ** 2, 0) / (n * (n - 3)) + (1 / total - 1 / n) ** 2 + rounding**2
+    return Annealed(value, jnp.sqrt(variance), 1 / jnp.mean(relative**2, 0))

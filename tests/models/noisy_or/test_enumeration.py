@@ -49,7 +49,10 @@ def compare(found, network, x, weight, coldness):
     ("sizes", "missing", "small"), [((7, 5), 0.0, False), ((6, 4, 3), 0.3, False), ((5, 3, 2, 3), 0.0, True)]
 )
 def test_equals_the_sum_over_all_layers(sizes, missing, small, monkeypatch):
-    """Up to three hidden layers, one block and many; holes, a row without inputs, weights, and padding of no weight."""
+    """Up to three hidden layers, one block and many; holes, a row without inputs, weights, and padding of no weight.
+
+    Where there is a hole, or a row has no weight, the values may be anything.
+    """
     if small:
         monkeypatch.setattr(enumeration, "BLOCK", 1)
         monkeypatch.setattr(enumeration, "FEWEST", 2)
@@ -59,7 +62,7 @@ def test_equals_the_sum_over_all_layers(sizes, missing, small, monkeypatch):
     weight = np.array([1, 2.5, 1, 0.5, 1, 1])
     if missing:
         x[4] = np.nan
-    values = np.concatenate([np.nan_to_num(x), [np.full(sizes[0], 255.0), np.full(sizes[0], np.nan)]])
+    values = np.concatenate([np.nan_to_num(x, nan=1.0), [np.full(sizes[0], 255.0), np.full(sizes[0], np.nan)]])
     observed = np.concatenate([~np.isnan(x), np.ones((2, sizes[0]))]) if missing else None
     for coldness in (1.0, 0.4):
         with double():

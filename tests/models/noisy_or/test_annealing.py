@@ -13,17 +13,20 @@ import pytest
 
 from latentbits.core.tree import double
 from latentbits.models.noisy_or import enumeration
+from latentbits.models.noisy_or.annealing import _summary as summary
 from latentbits.models.noisy_or.annealing import annealed_evidence
 
 N_ROWS, N_CHAINS = 1000, 8
-SIZES = 12, 7, 3
+SIZES = 12, 8, 3
 estimate = jax.jit(annealed_evidence, static_argnums=4)
 
 
 @pytest.fixture(scope="module")
 def problem():
-    """Rows of a network of strong causes and small leaks, a third of them with holes, one with nothing but holes."""
+    """Rows of a network of strong causes that have doubles; a third with holes, one with nothing but holes."""
     network = twin.some_network(SIZES, scale=2.0, bias=0.01)
+    for weights, axis in zip(network.weights, (0, 1), strict=True):
+        np.moveaxis(weights, axis, 0)[4:] = np.moveaxis(weights, axis, 0)[:4]
     x, _ = twin.draw(network, N_ROWS)
     rng = np.random.default_rng(1)
     x[(rng.random(x.shape) < 0.4) & (np.arange(N_ROWS) % 3 == 0)[:, None]] = np.nan
@@ -48,7 +51,7 @@ def run(problem, n_steps, order=slice(None)):
 
 @pytest.fixture(scope="module")
 def few(problem):
-    return run(problem, 8)
+    return run(problem, 20)
 
 
 @pytest.fixture(scope="module")
@@ -59,32 +62,47 @@ def many(problem):
 def test_mean_weight_is_the_probability(problem, few):
     """The ratio to p(x) has mean 1, however few the steps; 4.5 standard errors: a false alarm in 150 000 runs."""
     ratio = np.exp(few[0] - problem[-1])
-    assert ratio.std() > 0.2  # else it would be no test of the weights
+    assert ratio.std() > 0.1  # else it would be no test of the weights
     assert abs(ratio.mean() - 1) < 4.5 * ratio.std() / np.sqrt(N_ROWS)
 
 
 def test_error_is_that_of_the_estimate(problem, many):
-    """z-scores have a variance of about 1: over seeds, 1.0 with a standard deviation of 0.1, and 0.4 % are above 4."""
+    """z-scores have a variance of 0.8, with a standard deviation of 0.1 over seeds; 0.1 % are above 4."""
     value, error, effective = many
     z = (value - problem[-1]) / error
-    assert 0.6 < np.mean(z**2) < 1.5
-    assert np.mean(np.abs(z) > 4) < 0.015
+    assert 0.5 < np.mean(z**2) < 1.3
+    assert np.mean(np.abs(z) > 4) < 0.01
     assert 0.9 < np.median(effective) <= 1
     assert abs(value[5]) < 4.5 * error[5]  # nothing observed: p = 1
 
 
 def test_error_falls_with_steps(problem, few, many):
-    """Like the root of the steps, or faster."""
+    """Like their root, or faster: five times the steps."""
     distance = [np.sqrt(np.mean((value - problem[-1]) ** 2)) for value, _, _ in (few, many)]
-    assert distance[1] < distance[0] / 3
-    assert np.median(many[1]) < np.median(few[1]) / 3
-    assert np.median(few[2]) < 0.8
+    assert distance[1] < distance[0] / 2
+    assert np.median(many[1]) < np.median(few[1]) / 2
+    assert np.median(few[2]) < np.median(many[2]) - 0.05
+
+
+def test_error_of_skewed_weights():
+    """Log-normal ones, 16 a row: z-scores have a variance of 0.98; without the heaviest chain's part, of 1.27."""
+    log_weight = np.random.default_rng(0).normal(0, 0.7, (16, 20000)).astype(np.float32)
+    found = summary(jnp.asarray(log_weight))
+    z = (np.asarray(found.value) - 0.7**2 / 2) / np.asarray(found.error)
+    assert 0.9 < np.mean(z**2) < 1.1
+
+
+def test_chains_that_are_all_alike_have_an_error():
+    found = summary(jnp.full((16, 2), -3.0))
+    np.testing.assert_allclose(found.value, -3, 1e-6)
+    np.testing.assert_allclose(found.error, 1 / 16, 1e-6)
+    np.testing.assert_allclose(found.effective, 1, 1e-6)
 
 
 def test_a_row_knows_nothing_of_its_neighbours(problem, few):
     """Rows in another order, each with its key."""
     order = np.random.default_rng(0).permutation(N_ROWS)
-    for whole, shuffled in zip(few, run(problem, 8, order), strict=True):
+    for whole, shuffled in zip(few, run(problem, 20, order), strict=True):
         np.testing.assert_allclose(shuffled, whole[order], rtol=1e-4, atol=1e-4)
 
 

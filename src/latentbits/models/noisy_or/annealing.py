@@ -44,6 +44,7 @@ PILOT, KEPT = 5, 10  # the pilot has one sweep to the posterior for so many step
 MOST_COMPONENTS = 16
 SHARED = 2.0  # sweeps that a component has from the other chains of the pilot, beside its own
 DOUBT = 0.5  # chains of the pilot added on either side, so that q is never certain
+ALIKE = 1e-5  # weights this close, relatively, are of chains that went the same way
 
 
 class Annealed(eqx.Module):
@@ -217,16 +218,16 @@ def _of_step(keys: Key[Array, " rows"], k: Array) -> Key[Array, " rows"]:
 def _summary(log_weight: Float[Array, "chains rows"]) -> Annealed:
     """Log of the mean weight, with an error that the heaviest chain can not hide in.
 
-    To the variance of the mean (delta method) the square of what the heaviest chain has above its share is added: a
-    weight of that size was seen about once, and might as well have been seen never or twice.  The variance has n - 3 in
-    its denominator in place of n - 1, so that the variance of z-scores is 1, and not that of Student's t.
+    To the variance of the mean (delta method), with n - 3 in its denominator in place of n - 1 so that the variance of
+    z-scores is 1 and not that of Student's t, two squares are added.  What the heaviest chain has above its share: a
+    weight of that size was seen about once, and might as well have been seen never or twice.  And 1 / n, in so far as
+    chains have the same weight as the heaviest: that they all went the same way does not say that there is no other.
     """
     n = log_weight.shape[0]
     top = jnp.max(log_weight, 0)
     w = jnp.exp(log_weight - top)  # the heaviest is 1
     total = jnp.sum(w, 0)
     relative = n * w / total
-    value = top + jnp.log(total / n)
-    rounding = jnp.finfo(value.dtype).eps * value
-    variance = jnp.sum((relative - 1) ** 2, 0) / (n * (n - 3)) + (1 / total - 1 / n) ** 2 + rounding**2
-    return Annealed(value, jnp.sqrt(variance), 1 / jnp.mean(relative**2, 0))
+    alike = (jnp.sum(w > 1 - ALIKE, 0) - 1) / (n - 1)
+    variance = jnp.sum((relative - 1) ** 2, 0) / (n * (n - 3)) + (1 / total - 1 / n) ** 2 + (alike / n) ** 2
+    return Annealed(top + jnp.log(total / n), jnp.sqrt(variance), 1 / jnp.mean(relative**2, 0))

@@ -48,11 +48,9 @@ def as_params(network: Network, dtype: type = np.float64) -> Params:
 def draw(network: Network, n: int, seed: int = 0, missing: float = 0.0) -> tuple[np.ndarray, list[np.ndarray]]:
     """Rows, some inputs NaN, and the hidden states they come from, each (rows, units)."""
     rng = np.random.default_rng(seed)
-    above, layers = np.zeros((n, 0)), []
-    for weights, bias in zip([*network.weights, np.zeros((0, len(network.biases[-1])))], network.biases, strict=True):
-        layers.append((weights, bias))
-    drawn: list[np.ndarray] = []
-    for weights, bias in reversed(layers):
+    above, drawn = np.zeros((n, 0)), []
+    causes = [*network.weights, np.zeros((0, len(network.biases[-1])))]  # the top layer has none
+    for weights, bias in zip(reversed(causes), reversed(network.biases), strict=True):
         above = (rng.random((n, len(bias))) < 1 - np.exp(-(bias + above @ weights))).astype(float)
         drawn.insert(0, above)
     x = drawn[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 import latentbits
 from latentbits import NoisyOrNetwork
@@ -171,6 +172,7 @@ def test_a_stream_gives_the_same(fitted, lines):
         ({"layer_sizes": (4, 0)}, "layer_sizes must be whole numbers"),
         ({"layer_sizes": (4.5,)}, "layer_sizes must be whole numbers"),
         ({"layer_sizes": (30,), "inference": "exact"}, "too many for layer_sizes"),
+        ({"schedule": "stability", "inference": "exact"}, "looks at how units change"),
         ({"alpha": 0.5}, "alpha"),
         ({"leak": 0.0}, "leak"),
     ],
@@ -178,6 +180,14 @@ def test_a_stream_gives_the_same(fitted, lines):
 def test_what_cannot_be_is_refused(lines, settings, message):
     with pytest.raises(ValueError, match=message):
         NoisyOrNetwork(**settings).fit(lines.X)
+
+
+def test_frames_come_back_with_names(fitted, lines):
+    framed = clone(fitted).set_output(transform="pandas")
+    framed.__dict__.update(fitted.__dict__)
+    assert framed.transform(named(lines.X[:2])).columns[0] == "h1_0"
+    with pytest.raises(ValueError, match="take the columns h1_"):
+        framed.transform(named(lines.X[:2]), layer=1)
 
 
 def test_what_is_asked_for_must_exist(fitted, lines):

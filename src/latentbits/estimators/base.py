@@ -32,7 +32,7 @@ from latentbits.engines.passes import Engine, map_rows, start_pass
 from latentbits.estimators.frames import like_input
 from latentbits.estimators.validate import open_rows, open_values
 
-__all__ = ["LatentModel"]
+__all__ = ["LatentModel", "means_of"]
 
 
 class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
@@ -181,7 +181,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         -------
         ndarray of shape (n_rows, n_latents)
         """
-        return self._map_rows(_means_of(self._fitted().infer), X)
+        return self._map_rows(means_of(self._fitted().infer), X)
 
     def posterior(self, X: Any) -> Any:
         """Posterior of the latents of each row; what it holds beside `mean` and `mode` is the family's.
@@ -386,7 +386,7 @@ def _join(parts: Iterator[PyTree]) -> Any:
 
 
 @cache
-def _means_of(infer: Callable[..., Any]) -> Callable[..., Any]:
+def means_of(infer: Callable[..., Any]) -> Callable[..., Any]:
     return lambda params, shared, batch: infer(params, shared, batch).mean
 
 

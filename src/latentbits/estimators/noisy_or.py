@@ -12,6 +12,7 @@ import jax
 import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._set_output import _get_output_config
 
 from latentbits.core.batch import MISSING, Batch
 from latentbits.core.model import Model
@@ -19,7 +20,7 @@ from latentbits.engines.chunks import Chunk, layout_for
 from latentbits.engines.fit import FitResult
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
-from latentbits.estimators.base import LatentModel
+from latentbits.estimators.base import LatentModel, means_of
 from latentbits.estimators.explanations import Explanation, explanation_of
 from latentbits.models.noisy_or import model as networks
 from latentbits.models.noisy_or import sampling
@@ -65,7 +66,9 @@ class NoisyOrNetwork(LatentModel):
     n_epochs : int, default=10
         Passes for each layer of the paper's.
     batch_size : int or None, default=None
-        Rows for an update; None takes 200 for the paper's learner, otherwise 2000.
+        Rows for an update; None takes 200 for the paper's learner, otherwise 2000.  A cause is learned from the blocks
+        in which it occurs: for causes in less than one of a thousand rows of a large table, take more.  Rows of an
+        array are shuffled; those of a stream are taken as they come, and should be in no order.
     n_sweeps : int, default=15
         Most Gibbs sweeps of a row; twice as many when all layers are learned together.
     stop_below : float or None, default=None
@@ -240,6 +243,8 @@ class NoisyOrNetwork(LatentModel):
 
     def _model(self) -> Model:
         sizes, paper = self._sizes(), self.learner == "paper"
+        if self.schedule == "stability" and self.inference == "exact":
+            raise ValueError("schedule='stability' looks at how units change in sampling: use inference='gibbs'")
         if self.inference == "exact" and not networks.is_exact(sizes, networks.EXACT_LIKELIHOOD):
             raise ValueError(
                 f"inference='exact' sums over pairs of states of neighbouring layers, too many for "
@@ -322,9 +327,13 @@ class NoisyOrNetwork(LatentModel):
         -------
         ndarray of shape (n_rows, n_units)
         """
-        self._fitted()
-        means = super().transform(X)
-        return means if layer is None else means[:, self._columns(layer)]
+        model = self._fitted()
+        if layer is not None and _get_output_config("transform", self)["dense"] != "default":
+            raise ValueError(
+                f"with set_output, take the columns h{layer}_... of transform(X) in place of layer={layer}"
+            )
+        chosen = slice(None) if layer is None else self._columns(layer)
+        return self._map_rows(means_of(model.infer), X)[:, chosen]
 
     def _columns(self, layer: int) -> slice:
         if not isinstance(layer, Integral) or not 1 <= layer <= len(self.weights_):

@@ -248,7 +248,26 @@ def test_weak_units_and_duplicates_are_idle():
     """Of those that are alike, the best stays; one that is like a weak one stays too."""
     f = jnp.asarray([[0.9, 0.9, 0.0], [0.8, 0.9, 0.1], [0.0, 0.1, 0.9], [0.0, 0.1, 0.8]])
     gain = jnp.asarray([50.0, 80.0, 30.0, 9.0])
-    assert renewal.idle_units(f, gain).tolist() == [True, False, False, True]
+    idle, inside = renewal.idle_units(f, gain)
+    assert idle.tolist() == [True, False, False, True]
+    assert not inside.any()
+
+
+def test_a_unit_for_causes_that_have_units_is_idle():
+    """A and B together, A, B, and one that has B and more."""
+    f = jnp.asarray([[0.9, 0.9, 0.9, 0.9, 0.0], [0.9, 0.8, 0, 0, 0], [0, 0, 0.9, 0.8, 0], [0, 0, 0.9, 0.9, 0.9]])
+    idle, inside = renewal.idle_units(f, jnp.full(4, 50.0))
+    assert idle.tolist() == [True, False, False, False]
+    assert np.argwhere(inside).tolist() == [[2, 3]]
+
+
+@pytest.mark.parametrize("unexplained", [0.0, 0.3])
+def test_a_part_is_taken_from_a_whole_whose_rest_nothing_explains(unexplained):
+    f = jnp.asarray([[0.9, 0.9, 0.9, 0.9], [0, 0, 0.9, 0.8]])
+    inside = jnp.asarray([[False, False], [True, False]])
+    rest, called_for = renewal.without_parts(f, inside, jnp.asarray([unexplained, unexplained, 0, 0]))
+    assert called_for.tolist() == [unexplained > 0, False]
+    np.testing.assert_allclose(rest[0], [0.9, 0.9, 0.09, 0.18], rtol=1e-5)
 
 
 def test_pivots_are_children_in_doubt():

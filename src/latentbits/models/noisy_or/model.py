@@ -36,7 +36,7 @@ from latentbits.models.noisy_or.learning import Stats, log_prior_density, new_we
 from latentbits.models.noisy_or.mean_field import draw_states, mean_field
 from latentbits.models.noisy_or.network import Params, sample_layers
 from latentbits.models.noisy_or.probable import probable_states
-from latentbits.models.noisy_or.renewal import choose_pivots, idle_units, renew, split_gain
+from latentbits.models.noisy_or.renewal import choose_pivots, idle_units, renew, split_gain, without_parts
 from latentbits.models.noisy_or.sampling import drawn_states, folded, rows_last, sampled_means, states_on
 
 __all__ = ["EXACT_LIKELIHOOD", "EXACT_MEANS", "Params", "Posterior", "Shared", "State", "Stats", "is_exact", "model"]
@@ -343,10 +343,12 @@ def model(
                     stats.seen[layer], stats.credit[layer], stats.pivot_seen[layer], stats.pivot_credit[layer],
                     state.pivots[layer],
                 )  # fmt: skip
-                idle = idle_units(f, stats.gain[layer])
+                idle, inside = idle_units(f, stats.gain[layer])
                 alone = stats.bias_credit[layer] / jnp.maximum(_on(stats, layer), 1)
+                rest, taken_apart = without_parts(f, inside, alone)
+                apart = jnp.where(taken_apart[:, None], -jnp.log1p(-jnp.minimum(rest, 0.95)), weights[layer])
                 renewed = renew(
-                    jax.random.fold_in(progress.key, layer), weights[layer], biases[layer + 1], idle, gain,
+                    jax.random.fold_in(progress.key, layer), apart, biases[layer + 1], idle, gain,
                     (halves[0], halves[1]), alone, START,
                 )  # fmt: skip
                 now_due = due & (state.layer == layer + 1)

@@ -1,9 +1,9 @@
 """Units that do nothing get something to do: duplicates and dead units are what holds plain learning back.
 
-A unit is idle if rows are hardly more probable with it than without it, or if it is a duplicate of another.  A unit
-has too much to do if its children, where it is on, depend on each other: it stands for several causes.  To see that,
-each unit has a pivot, one of its children; (9) from the rows where the pivot is on, and from those where it is off,
-gives two units in place of one, f^A and f^B, and the children then cost
+A unit is idle if rows are hardly more probable with it than without it, or if it is a duplicate of another, or of
+several others together.  A unit has too much to do if its children, where it is on, depend on each other: it stands for
+several causes.  To see that, each unit has a pivot, one of its children; (9) from the rows where the pivot is on, and
+from those where it is off, gives two units in place of one, f^A and f^B, and the children then cost
 
     N [sum_j H(f_j) - a H(f^A_j) - (1 - a) H(f^B_j)],     a the share of rows where the pivot is on,      (`split_gain`)
 
@@ -19,10 +19,11 @@ import jax.numpy as jnp
 from jax.scipy.special import entr
 from jaxtyping import Array, Bool, Float, Int, Key
 
-__all__ = ["choose_pivots", "idle_units", "renew", "split_gain"]
+__all__ = ["choose_pivots", "idle_units", "renew", "split_gain", "without_parts"]
 
 LEAST_GAIN = 10.0  # nats that a unit must be good for in the rows of an update: so much its weights are worth at least
 ALIKE = 0.9  # cosine of the effects of duplicates
+UNEXPLAINED = 0.1  # share of the bits of A in a unit for A and B that must be left to the biases
 FRESH_PRIOR = 0.1  # bias of a unit that starts anew
 SPLIT_GAIN = 0.05  # nats, per row in which the unit is on, that a split must be good for
 
@@ -36,18 +37,47 @@ def choose_pivots(key: Key[Array, ""], f: Float[Array, "units children"]) -> Int
     return jax.random.categorical(key, jnp.log(jnp.maximum(f * (1 - f), 1e-9)), axis=1).astype(jnp.int32)
 
 
-def idle_units(f: Float[Array, "units children"], gain: Float[Array, " units"]) -> Bool[Array, " units"]:
-    """Units that are good for next to nothing, and all but the best of those that are alike.
+def idle_units(
+    f: Float[Array, "units children"], gain: Float[Array, " units"]
+) -> tuple[Bool[Array, " units"], Bool[Array, "units units"]]:
+    """Units that have nothing of their own to do; and which of the others are parts of which, (part, whole).
 
-    (That a unit whose children are all children of another be idle too was tried: it frees units that stand for one
-    cause where another stands for two, but as often the one is right and the other is not.)
+    Those are units that are good for next to nothing; all but the best of those that are alike; and units for several
+    causes together where each of these has a unit: that they come together is for the layer above to say.
     """
     weak = gain < LEAST_GAIN
     length = jnp.sqrt(jnp.maximum(jnp.sum(f * f, 1), 1e-12))
     cosine = (f @ f.T) / (length[:, None] * length)
     rank = _rank(gain)
-    better = (rank < rank[:, None]) & ~weak
-    return weak | jnp.any((cosine > ALIKE) & better, axis=1)
+    weak = weak | jnp.any((cosine > ALIKE) & (rank < rank[:, None]) & ~weak, axis=1)
+    size = jnp.sum(f, axis=1)
+    common = jax.lax.map(lambda part: jnp.sum(jnp.minimum(part, f), axis=1), f)
+    inside = (common > ALIKE * size[:, None]) & (size[:, None] < ALIKE * size) & ~weak[:, None] & ~weak
+    parts = -jnp.expm1(inside.T.astype(f.dtype) @ jnp.log1p(-jnp.minimum(f, 1 - 1e-6)))  # all parts of a unit together
+    idle = weak | (jnp.sum(jnp.minimum(f, parts), axis=1) > ALIKE * jnp.maximum(size, 1e-6))
+    return idle, inside & ~idle[:, None] & ~idle
+
+
+def without_parts(
+    f: Float[Array, "units children"], inside: Bool[Array, "units units"], unexplained: Float[Array, " children"]
+) -> tuple[Float[Array, "units children"], Bool[Array, " units"]]:
+    """Effects of the units less those of a part that is a unit too, and where that is called for.
+
+    Of two causes A and B, one unit may stand for both together and another for B alone.  Its children depend on each
+    other in no row in which it is on, so that it cannot be split; but where only A is on, nothing explains its bits.
+
+    Parameters
+    ----------
+    inside
+        Which units are parts of which, from `idle_units`.
+    unexplained
+        Share of the bits of each child that is left to its bias.
+    """
+    size = jnp.sum(f, axis=1)
+    largest = jnp.argmax(jnp.where(inside, size[:, None], -1.0), axis=0)
+    rest = f * (1 - f[largest])
+    left = jnp.sum(rest * unexplained, axis=1) > UNEXPLAINED * jnp.sum(rest, axis=1)
+    return rest, inside.any(axis=0) & left
 
 
 def split_gain(

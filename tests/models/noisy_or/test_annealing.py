@@ -13,12 +13,12 @@ import pytest
 
 from latentbits.core.tree import double
 from latentbits.models.noisy_or import enumeration
-from latentbits.models.noisy_or.annealing import _summary as summary
-from latentbits.models.noisy_or.annealing import annealed_evidence
+from latentbits.models.noisy_or.annealing import _summary, annealed_evidence
 
 N_ROWS, N_CHAINS = 1000, 8
 SIZES = 12, 8, 3
 estimate = jax.jit(annealed_evidence, static_argnums=4)
+summary = jax.jit(_summary)
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_error_of_skewed_weights():
 
 
 def test_chains_that_are_all_alike_have_an_error():
-    found = summary(jnp.full((16, 2), -3.0))
+    found = summary(jnp.full((16, 20000), -3.0))
     np.testing.assert_allclose(found.value, -3, 1e-6)
     np.testing.assert_allclose(found.error, 1 / 16, 1e-6)
     np.testing.assert_allclose(found.effective, 1, 1e-6)

@@ -132,7 +132,7 @@ class NoisyOrNetwork(LatentModel):
         "temperature": [Interval(Real, 1, None, closed="left")],
         "chain_start": [StrOptions({"on", "prior", "mean_field"})],
         "warm_start": ["boolean"],
-        "annealing_chains": [Interval(Integral, 2, None, closed="left")],
+        "annealing_chains": [Interval(Integral, 4, None, closed="left")],
         "annealing_steps": [Interval(Integral, 1, None, closed="left")],
     }
 

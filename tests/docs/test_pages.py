@@ -21,6 +21,7 @@ NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
         "docs/tetrachoric.md",
         "docs/combination-machine.md",
         "docs/sparse-coding.md",
+        "docs/noisy-or.md",
     ],
 )
 def test_blocks_run(page, python_blocks, printed, tmp_path, monkeypatch, capsys):

@@ -39,7 +39,7 @@ class Plan(NamedTuple):
     n_plain: int = 20
     n_lines: int = 2000
     n_shifts: int = 2000
-    digits: tuple[tuple[int, ...], ...] = ((32, 8),)
+    digits: tuple[tuple[int, ...], ...] = ((32, 8), (64, 16))
     digit_settings: Mapping[str, Any] = {}
     n_digits: int | None = None
 
@@ -135,7 +135,7 @@ def _of_lines(found: Mapping[str, Any]) -> dict[str, float]:
         measured["lines_all"] = _share(ours, lambda one: one["n_lines"] == 10)
         measured["lines_patterns"] = float(np.mean([one["n_patterns"] for one in ours]))
     if len(plain) >= ENOUGH:
-        measured["lines_plain"] = float(np.median([one["n_lines"] for one in plain]))
+        measured["lines_plain"] = _share(plain, lambda one: one["n_lines"] == 10)
     return measured
 
 

@@ -21,7 +21,7 @@ __all__ = ["SHAPE", "experiment", "others", "split"]
 
 SHAPE = (8, 8)
 TEST_SIZE = 297  # of 1797 digits
-N_MIXED = 16  # components of the mixture beside it
+N_MIXED = (16, 32)  # components of the mixtures beside it
 
 
 def split(n_rows: int | None = None) -> tuple[np.ndarray, np.ndarray]:
@@ -55,10 +55,10 @@ def experiment(
 
 
 def others(n_rows: int | None) -> dict[str, float]:
-    """Bits per unseen digit of independent bits and of a mixture."""
+    """Bits per unseen digit of independent bits and of mixtures."""
     train, test = split(n_rows)
     models = {
         "independent bits": BernoulliProduct(),
-        f"mixture of {N_MIXED}": BernoulliMixture(N_MIXED, random_state=0),
+        **{f"mixture of {k}": BernoulliMixture(k, random_state=0) for k in N_MIXED},
     }
     return {name: float(-model.fit(train).score(test) / np.log(2)) for name, model in models.items()}

@@ -259,7 +259,7 @@ def test_every_finding_is_measured(made):
     measured = {
         **lewicki._of_lines(many["lines"]),
         **lewicki._of_shifts(many["shifts"]),
-        **lewicki._of_digits(made.results["digits"]),
+        **lewicki._of_digits({**made.results["digits"], "n_train": 1500}),
     }
     assert held_to == set(measured)
     assert (measured["lines_all"], measured["shifts_good"]) == (1, 0.5)

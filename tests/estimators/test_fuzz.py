@@ -38,7 +38,7 @@ tables = st.one_of(
 bit_tables = hnp.arrays(
     np.float64, st.tuples(st.integers(1, 6), st.integers(1, 4)), elements=st.sampled_from([0.0, 1.0, np.nan])
 )
-many = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @many
@@ -79,7 +79,7 @@ def test_any_table_of_bits_is_learned(X, smoothing):
     assert ((filled >= 0) & (filled <= 1)).all()
 
 
-@settings(many, max_examples=40)
+@settings(many, max_examples=25)
 @given(X=hnp.arrays(np.float64, st.tuples(st.integers(1, 6), st.just(3)), elements=st.sampled_from([0.0, 1.0, np.nan])))
 def test_any_table_of_bits_has_traits(X):
     """Constant and separable columns, columns and rows with nothing in them, one row, more latents than rows.

@@ -82,15 +82,9 @@ CASES = [
     ),
     Case(
         "noisy-OR network",
-        noisy_or.model((3,), inference="gibbs", n_updates=4, n_joint=4, n_sweeps=4, n_samples=3, batch_size=500),
+        noisy_or.model((3, 2), alpha=1.2, n_updates=4, n_sweeps=4, n_samples=3, batch_size=500),
         bits(missing=0.1),
         {"monotone": SAMPLED},
-    ),
-    Case(
-        "exact noisy-OR network",
-        noisy_or.model((3, 2), inference="exact", n_updates=8, alpha=1.2),
-        bits(missing=0.1),
-        {},
     ),
     Case(
         "combination machine",

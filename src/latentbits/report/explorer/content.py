@@ -1,0 +1,212 @@
+"""What the page shows, as plain arrays and words; nothing here fits, and nothing here knows of HTML.
+
+Rows "shown" are the n rows of the map: all of the table, or a sample of very many.  Their first `n_close` are looked at
+closely: what each model says of them is on the page, too.  Arrays have rows first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["Content", "Course", "Gallery", "Labels", "Layer", "Map", "ModelRow", "Morph", "Spectra", "Table", "Trial"]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What kind each row is known to be: `codes` (n,) into `levels`, -1 where nothing is known."""
+
+    name: str
+    levels: tuple[str, ...]
+    codes: np.ndarray
+
+
+@dataclass(frozen=True)
+class Table:
+    """The user's table, or the part of it that is shown.
+
+    Attributes
+    ----------
+    source
+        Its name.
+    n_rows
+        In all, shown or not.
+    columns
+        Their names (d).
+    values : (n, d) float
+        Bits, or real numbers; NaN for missing.
+    numbers : (n,) int
+        Which row of the table each is, from 0.
+    real
+        Whether the values are real numbers.
+    image_shape
+        Height and width where rows are images, else None.
+    labels
+        Columns that told kinds of rows; the map is coloured by the first.
+    row_names
+        One a row, or None.
+    """
+
+    source: str
+    n_rows: int
+    columns: tuple[str, ...]
+    values: np.ndarray
+    numbers: np.ndarray
+    real: bool = False
+    image_shape: tuple[int, int] | None = None
+    labels: tuple[Labels, ...] = ()
+    row_names: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Map:
+    """Where a model with two latent traits places the rows.
+
+    Attributes
+    ----------
+    name
+        Of the model.
+    means : (n, 2)
+        Posterior means.
+    covariances : (n, 3)
+        Posterior (co)variances: xx, yy, xy.
+    weights, bias : (2, d) and (d,)
+        P(bit = 1 | x) = sigmoid(x @ weights + bias); of real columns, their mean given x is x @ weights + bias.
+    noise : (d,) or None
+        Of real columns: the variance given x.
+    cost : (n,)
+        -log2 p(row) under this model.
+    lines : (m,) int
+        Columns whose lines P(bit = 1 | x) = 0.5 tell most.
+    """
+
+    name: str
+    means: np.ndarray
+    covariances: np.ndarray
+    weights: np.ndarray
+    bias: np.ndarray
+    noise: np.ndarray | None
+    cost: np.ndarray
+    lines: np.ndarray
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Causes side by side.
+
+    Attributes
+    ----------
+    title, names
+        Of the layer, and of its m causes.
+    weights : (m, d)
+        On the columns; in higher layers, on the causes of the layer below.
+    bias : (d,) or None
+        Of what is below; a noisy OR's explanation of a row needs it.
+    usage : (m,)
+        How often each is on: mean of `active` over rows.  A latent trait has none: NaN.
+    active : (n_close, m)
+        P(cause is on | row), or the row's place along a trait.
+    examples : (m, e) int
+        Rows shown in which it is strongest.
+    projected : (m, d) or None
+        In higher layers: P(bit = 1) of each column where this cause alone is on.
+    states : (n_close, m) of 0 and 1, or None
+        The most probable states of all causes together, where the model explains rows by them.
+    """
+
+    title: str
+    names: tuple[str, ...]
+    weights: np.ndarray
+    bias: np.ndarray | None
+    usage: np.ndarray
+    active: np.ndarray
+    examples: np.ndarray
+    projected: np.ndarray | None = None
+    states: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """The causes that a model found, the lowest layer first.
+
+    `kind` says what weights are: "probability" (of the bit, in a class), "signed" (pulls the bit up or down) or
+    "strength" (at least 0: how surely it turns the bit on).
+    """
+
+    family: str
+    name: str
+    about: str
+    kind: str
+    layers: tuple[Layer, ...]
+
+
+@dataclass(frozen=True)
+class Morph:
+    """A clipped Gaussian: bit j is on where ``phi[j] + y @ weights[:, j] > 0``; `places` (n_close, k) are rows' y."""
+
+    name: str
+    weights: np.ndarray
+    phi: np.ndarray
+    places: np.ndarray
+
+
+@dataclass(frozen=True)
+class Spectra:
+    """Eigenvalues, descending, of the bits' covariances C^ss and of the correlations C^xx behind them."""
+
+    binary: np.ndarray
+    latent: np.ndarray
+    n_components: int
+
+
+@dataclass(frozen=True)
+class Course:
+    """How learning went: `values` of the objective, in bits per row, over the iterations."""
+
+    name: str
+    values: np.ndarray
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A size that was tried: bits per row on the rows that chose among sizes."""
+
+    size: int
+    bits: float
+    error: float
+
+
+@dataclass(frozen=True)
+class ModelRow:
+    """A line of the comparison.  `trials` are what the size was chosen from; `note` says what a reader should know."""
+
+    name: str
+    family: str
+    size: int | None
+    bits: float
+    error: float
+    behind: float
+    behind_error: float
+    seconds: float
+    trials: tuple[Trial, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Content:
+    """All of the page."""
+
+    title: str
+    findings: tuple[str, ...]
+    table: Table
+    n_close: int
+    map: Map | None
+    models: tuple[ModelRow, ...]
+    unit: str  # of the comparison: "bits per row"
+    how_compared: str  # a sentence: which rows fitted, chose and scored
+    galleries: tuple[Gallery, ...] = ()
+    morph: Morph | None = None
+    spectra: Spectra | None = None
+    courses: tuple[Course, ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()  # family, why it was not fitted

@@ -1,0 +1,69 @@
+/** Making elements.  Text from the user's table goes in as text, here and nowhere else. */
+
+/**
+ * @param {string} tag
+ * @param {Record<string, string | number | boolean | ((event: any) => void)>} [properties] attributes; `on...` are
+ *   listeners, `text` is the content
+ * @param {Array<Node | string>} [children]
+ * @returns {HTMLElement}
+ */
+export function make(tag, properties = {}, children = []) {
+  const element = document.createElement(tag);
+  fill(element, properties, children);
+  return element;
+}
+
+/**
+ * @param {string} tag
+ * @param {Record<string, string | number | boolean | ((event: any) => void)>} [properties]
+ * @param {Array<Node | string>} [children]
+ * @returns {SVGElement}
+ */
+export function makeSvg(tag, properties = {}, children = []) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  fill(element, properties, children);
+  return element;
+}
+
+/**
+ * @param {Element} element
+ * @param {Record<string, string | number | boolean | ((event: any) => void)>} properties
+ * @param {Array<Node | string>} children
+ */
+function fill(element, properties, children) {
+  for (const [name, value] of Object.entries(properties)) {
+    if (name === "text") element.textContent = String(value);
+    else if (typeof value === "function") element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false) element.setAttribute(name, String(value));
+  }
+  element.append(...children);
+}
+
+/**
+ * The element with this id, or null where the page has no such part.
+ *
+ * @param {string} id
+ */
+export function part(id) {
+  return document.getElementById(id);
+}
+
+/**
+ * Tell those who cannot see the page what has just happened.
+ *
+ * @param {string} text
+ */
+export function say(text) {
+  const place = part("say");
+  if (place) place.textContent = text;
+}
+
+/**
+ * A colour of the style sheet, as it is now (light or dark).
+ *
+ * @param {string} name such as "--ink"
+ */
+export function themeColour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}

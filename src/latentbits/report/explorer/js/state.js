@@ -1,0 +1,46 @@
+/** What the reader has chosen; parts of the page listen to each other through this alone. */
+
+/**
+ * @typedef {object} Choices
+ * @property {number | null} hovered row under the cursor
+ * @property {number | null} picked row looked at: the first of a morph
+ * @property {number | null} other the second row of a morph
+ * @property {{x: number, y: number} | null} place of the map under the cursor, or of the hovered row
+ * @property {Uint32Array} selected rows in the lasso, ascending
+ * @property {string} colour what the map is coloured by: "label:0", "bit:3", "cost" or "none"
+ * @property {number[]} lines columns whose lines are drawn
+ */
+
+export class State {
+  constructor() {
+    /** @type {Choices} */
+    this.choices = {
+      hovered: null,
+      picked: null,
+      other: null,
+      place: null,
+      selected: new Uint32Array(0),
+      colour: "none",
+      lines: [],
+    };
+    /** @type {Map<keyof Choices, Array<(choices: Choices) => void>>} */
+    this.listeners = new Map();
+  }
+
+  /**
+   * @param {Array<keyof Choices>} names
+   * @param {(choices: Choices) => void} listener called after one of these has changed
+   */
+  on(names, listener) {
+    for (const name of names) this.listeners.set(name, [...(this.listeners.get(name) ?? []), listener]);
+  }
+
+  /** @param {Partial<Choices>} change */
+  set(change) {
+    const names = /** @type {Array<keyof Choices>} */ (Object.keys(change));
+    const changed = names.filter((name) => this.choices[name] !== change[name]);
+    Object.assign(this.choices, change);
+    const due = new Set(changed.flatMap((name) => this.listeners.get(name) ?? []));
+    for (const listener of due) listener(this.choices);
+  }
+}

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from latentbits.estimators.mixture import BernoulliMixture
     from latentbits.estimators.noisy_or import NoisyOrNetwork
     from latentbits.estimators.product import BernoulliProduct
+    from latentbits.report.explore import explore
 
 __version__ = "0.1.0"
 
@@ -33,6 +34,7 @@ __all__ = [
     "LatentTrait",
     "NoisyOrNetwork",
     "compare",
+    "explore",
     "load",
     "load_dataset",
     "read",
@@ -47,6 +49,7 @@ _HOME = {
     "LatentTrait": "latentbits.estimators.latent_trait",
     "NoisyOrNetwork": "latentbits.estimators.noisy_or",
     "compare": "latentbits.estimators.compare",
+    "explore": "latentbits.report.explore",
     "load": "latentbits.estimators.files",
     "load_dataset": "latentbits.data.fetch",
     "read": "latentbits.data.read",

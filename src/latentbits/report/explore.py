@@ -1,0 +1,213 @@
+"""From a table to a page: fit a map and every family of models that suits the data, and write what they found."""
+
+from __future__ import annotations
+
+import os
+import time
+import webbrowser
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from latentbits.estimators.compare import fit_copy, new_model
+from latentbits.estimators.search import Search, real_model, search
+from latentbits.report.explorer import looks
+from latentbits.report.explorer.content import Content, Map, ModelRow, Table, Trial
+from latentbits.report.explorer.page import write_page
+from latentbits.report.explorer.tables import Given, shown_rows, take_table
+
+__all__ = ["Explored", "explore"]
+
+MOST_FOR_MAP = 20_000  # rows that the map is learned from
+
+
+@dataclass(frozen=True)
+class Explored:
+    """What `explore` found.
+
+    Attributes
+    ----------
+    path
+        Of the page; None if none was written.
+    findings
+        Up to three sentences.
+    content
+        All that the page shows, as arrays: `latentbits.plot.exploration` draws them.
+    search
+        The comparison of models, and the fitted models.
+    map
+        The model that places the rows in the plane.
+    """
+
+    path: Path | None
+    findings: tuple[str, ...]
+    content: Content
+    search: Search
+    map: Any
+
+    def __str__(self) -> str:
+        return "\n".join([*self.findings, *([f"Page: {self.path}"] if self.path else [])])
+
+
+def explore(
+    X: Any,
+    *,
+    model: str = "auto",
+    labels: Any = None,
+    image_shape: tuple[int, int] | None = None,
+    column_names: Sequence[str] | None = None,
+    row_names: Sequence[str] | None = None,
+    source: str | None = None,
+    out: str | os.PathLike[str] | None = "latentbits-explore.html",
+    budget: float | None = 60.0,
+    binarize: float | None = None,
+    real: bool | None = None,
+    open_page: bool = False,
+    random_state: int | None = 0,
+    report: Callable[[str, float], None] | None = None,
+) -> Explored:
+    """Find out what is hidden in a table, and write a page that shows it.
+
+    A model with two latent traits makes the map; models of all families that suit the data are compared on unseen rows
+    within the budget.  The page is one file that needs no network.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_rows, n_columns), frame, sparse matrix, or `latentbits.data.fetch.Dataset`
+        Bits, NaN for missing; or real numbers, for which there are other models.
+    model : str, default="auto"
+        "auto" for all families, or one of them: "mixture", "latent-trait", "clipped-gaussian", "combination-machine",
+        "noisy-or", "binary-sparse-coding".
+    labels : str, array-like of n values, mapping of names to such, or None
+        What rows are known to be; no model sees it.  A name is that of a column of a frame, which is left out of the
+        bits.  The first with 2 to 50 different values colours the map.
+    image_shape : (height, width) or None
+        Where rows are images.
+    column_names, row_names : sequences of str or None
+        Else those of the frame, or numbers.
+    source : str
+        What the table is called.
+    out : path or None
+        Where the page goes; None writes none.
+    budget : float or None, default=60
+        Seconds for the comparison.
+    binarize : float or None
+        Numbers above it are 1.
+    real : bool or None
+        Whether X holds real numbers; None takes it to if there are fractions.
+    open_page : bool, default=False
+        Show the page in a browser.
+    random_state : int or None, default=0
+        Seed of all fits, splits and samples.
+    report : function or None
+        Called with what is being done and the seconds used.
+
+    Returns
+    -------
+    Explored
+        Printing it shows the findings.
+
+    Examples
+    --------
+    >>> from latentbits import explore, load_dataset
+    >>> print(explore(load_dataset("digits"), out="digits.html"))  # doctest: +SKIP
+    """
+    began = time.perf_counter()
+
+    def tell(what: str, *_: Any) -> None:
+        if report is not None:
+            report(what, time.perf_counter() - began)
+
+    given = take_table(X, labels, image_shape, column_names, row_names, source, binarize, real)
+    shown, n_close = shown_rows(given, random_state)
+    tell("fitting the map")
+    mapped = _fit_map(given, random_state)
+    tell("placing the rows on it")
+    where = looks.map_of("2 latent traits", mapped, shown.values)
+    baseline = "independent-gaussians" if given.real else "product"
+    families = None if model == "auto" else dict.fromkeys([baseline, model])
+    found = search(given.values, families, budget=budget, random_state=random_state, real=given.real, report=tell)
+    tell("looking at what was found")
+    content = content_of(shown, n_close, where, found)
+    path = None
+    if out is not None:
+        tell(f"writing {out}")
+        path = write_page(content, out)
+        if open_page:
+            webbrowser.open(path.resolve().as_uri())
+    return Explored(path, content.findings, content, found, mapped)
+
+
+def _fit_map(given: Given, seed: int | None) -> Any:
+    """Two latent traits, learned from all rows or from a sample of very many."""
+    n, d = given.values.shape
+    rows = np.sort(np.random.default_rng(seed).permutation(n)[:MOST_FOR_MAP])
+    estimator = real_model("latent-trait", 2, d)[1] if given.real else new_model("latent-trait", 2)[1]
+    return fit_copy(estimator.set_params(random_state=seed), given.values[rows])
+
+
+def content_of(shown: Table, n_close: int, where: Map, found: Search) -> Content:
+    """All that the page shows."""
+    close = shown.values[:n_close]
+    named = {name: (found.families[name], found.fitted[name]) for name in (e.name for e in found.comparison.entries)}
+    galleries = [looks.gallery_of(family, name, fitted, close) for name, (family, fitted) in named.items()]
+    clipped = next(((name, fitted) for name, (family, fitted) in named.items() if family == "clipped-gaussian"), None)
+    return Content(
+        title=f"{shown.source}: what is hidden in the {'numbers' if shown.real else 'bits'}",
+        findings=findings(found, shown),
+        table=shown,
+        n_close=n_close,
+        map=where,
+        models=tuple(_model_row(found, entry) for entry in found.comparison.entries),
+        unit="bits per row",
+        how_compared=how_compared(found),
+        galleries=tuple(gallery for gallery in galleries if gallery is not None),
+        morph=None if clipped is None else looks.morph_of(*clipped, close),
+        spectra=None if clipped is None else looks.spectra_of(clipped[1]),
+        courses=tuple(
+            looks.course_of(name, fitted, found.n_train) for name, (_, fitted) in named.items() if _learned(fitted)
+        ),
+        left_out=tuple(found.left_out.items()),
+    )
+
+
+def findings(found: Search, shown: Table) -> tuple[str, ...]:
+    """Up to three sentences that need no statistics to be understood."""
+    best = found.comparison.entries[0]
+    return (
+        f"Of the models compared, {best.name} describes unseen rows best, in {best.bits_per_row:.1f} bits per row.",
+    )
+
+
+def how_compared(found: Search) -> str:
+    """Which rows fitted, chose and scored, in a sentence."""
+    size = f"learned from {found.n_train:,} rows, chose their size on {found.n_validation:,} others"
+    if found.n_folds > 1:
+        return (
+            f"In each of {found.n_folds} rounds the models {size}, and were scored on rows that neither had seen; "
+            f"over the rounds every row is scored once."
+        )
+    return f"The models {size}, and were scored on {found.n_test:,} rows that neither had seen."
+
+
+def _learned(fitted: Any) -> bool:
+    return len(getattr(fitted, "history_", ())) > 2
+
+
+def _model_row(found: Search, entry: Any) -> ModelRow:
+    notes = [found.cut_short.get(entry.name, ""), "" if entry.converged else "not converged"]
+    return ModelRow(
+        name=entry.name,
+        family=found.families[entry.name],
+        size=found.sizes[entry.name],
+        bits=entry.bits_per_row,
+        error=entry.error,
+        behind=entry.behind,
+        behind_error=entry.behind_error,
+        seconds=entry.seconds,
+        trials=tuple(Trial(t.size, t.bits_per_row, t.error) for t in found.trials[entry.name]),
+        note="; ".join(note for note in notes if note),
+    )

@@ -1,0 +1,160 @@
+"""The user's table, whatever it came as, and which of its rows the page shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import check_array
+
+from latentbits.core.errors import DataError
+from latentbits.data.fetch import Dataset
+from latentbits.estimators.validate import encode_bits
+from latentbits.report.explorer.content import Labels, Table
+from latentbits.report.map_summaries import label_groups
+
+__all__ = ["MOST_CLOSE", "Given", "shown_rows", "take_table"]
+
+MOST_SHOWN = 200_000  # rows on the map
+MOST_BYTES = 10_000_000  # of rows on the page, before they are deflated
+MOST_CLOSE = 4000  # rows of which the page holds what every model says
+MOST_LEVELS = 50  # of a column of labels that can be a colour
+PLACED = 14  # bytes of a row beside its bits: its place, its ellipse, its cost, its number
+
+
+class Given(NamedTuple):
+    """A table: `values` (n, d) dense or sparse, bits unless `real`, NaN for missing."""
+
+    source: str
+    values: Any
+    real: bool
+    columns: tuple[str, ...]
+    image_shape: tuple[int, int] | None
+    labels: Mapping[str, np.ndarray]
+    row_names: tuple[str, ...] | None
+
+
+def take_table(
+    X: Any,
+    labels: Any = None,
+    image_shape: tuple[int, int] | None = None,
+    column_names: Sequence[str] | None = None,
+    row_names: Sequence[str] | None = None,
+    source: str | None = None,
+    binarize: float | None = None,
+    real: bool | None = None,
+) -> Given:
+    """The arguments of `explore` as one record, checked.
+
+    Tables with fractions are of real numbers.  Whole numbers other than 0 and 1 can be counts, codes or slips, so what
+    they are must be said.
+    """
+    if isinstance(X, Dataset):
+        X, labels, image_shape, column_names, source = (
+            X.X,
+            dict(X.labels) if labels is None else labels,
+            image_shape or X.image_shape,
+            column_names or X.feature_names,
+            source or X.name,
+        )
+    if hasattr(X, "columns"):
+        X, labels, column_names = _from_frame(X, labels, column_names)
+    values = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite="allow-nan", ensure_min_samples=8)
+    names = _names("column_names", column_names, values.shape[1], "column")
+    if binarize is not None:
+        values = _binarized(values, binarize)
+    real = _has_fractions(values) if real is None else real
+    if not real:
+        encode_bits(values, binarize=None, names=names)  # what is no bit is named
+    if image_shape is not None and image_shape[0] * image_shape[1] != values.shape[1]:
+        height, width = image_shape
+        raise DataError(f"image_shape {height}x{width} needs {height * width} columns, found {values.shape[1]}")
+    rows = None if row_names is None else _names("row_names", row_names, values.shape[0], "row")
+    return Given(source or "table", values, real, names, image_shape, _labels(labels, values.shape[0]), rows)
+
+
+def shown_rows(given: Given, seed: int | None) -> tuple[Table, int]:
+    """The part of a table that the page shows, and how many of its first rows are looked at closely.
+
+    Of a large table the rows looked at closely are a sample, and come first; so are all that are shown of a very large
+    one.
+    """
+    n, d = given.values.shape
+    per_row = PLACED + (2 * d if given.real else d / 8)
+    n_shown = min(n, MOST_SHOWN, max(MOST_CLOSE, int(MOST_BYTES / per_row)))
+    n_close = min(n_shown, MOST_CLOSE)
+    shuffled = np.random.default_rng(seed).permutation(n)
+    numbers = np.concatenate([np.sort(shuffled[:n_close]), np.sort(shuffled[n_close:n_shown])])
+    values = given.values[numbers]
+    dense = np.asarray(values.toarray() if hasattr(values, "toarray") else values, np.float32)
+    table = Table(
+        source=given.source,
+        n_rows=n,
+        columns=given.columns,
+        values=dense,
+        numbers=numbers,
+        real=given.real,
+        image_shape=given.image_shape,
+        labels=_colours(given.labels, numbers),
+        row_names=None if given.row_names is None else tuple(given.row_names[i] for i in numbers),
+    )
+    return table, n_close
+
+
+def _from_frame(frame: Any, labels: Any, column_names: Any) -> tuple[Any, Any, Any]:
+    """The bits of a frame, with the columns that `labels` names taken out of it."""
+    there = [str(name) for name in frame.columns]
+    asked = [labels] if isinstance(labels, str) else labels
+    if isinstance(asked, list | tuple) and all(isinstance(name, str) for name in asked):
+        for name in asked:
+            if name not in there:
+                raise DataError(f"labels: there is no column {name!r}; there are {', '.join(there)}")
+        labels = {name: np.asarray(frame[frame.columns[there.index(name)]]) for name in asked}
+        kept = [column for column, name in zip(frame.columns, there) if name not in asked]
+        return np.asarray(frame[kept]), labels, column_names or [str(column) for column in kept]
+    return np.asarray(frame), labels, column_names or there
+
+
+def _has_fractions(values: Any) -> bool:
+    stored = values.data if hasattr(values, "tocsr") else values
+    return stored.dtype.kind == "f" and bool((np.nan_to_num(stored) % 1 != 0).any())
+
+
+def _binarized(values: Any, threshold: float) -> Any:
+    if hasattr(values, "tocsr"):
+        if threshold < 0:
+            raise DataError(f"binarize={threshold:g} would make the zeros that a sparse table leaves out ones")
+        values = values.copy()
+        values.data = np.where(np.isnan(values.data), np.nan, values.data > threshold)
+        return values
+    return np.where(np.isnan(values), np.nan, values > threshold)
+
+
+def _names(argument: str, given: Sequence[str] | None, n: int, word: str) -> tuple[str, ...]:
+    if given is None:
+        return tuple(f"{word} {i}" for i in range(n))
+    if len(given) != n:
+        raise DataError(f"{argument} must be {n} names, found {len(given)}")
+    return tuple(str(name) for name in given)
+
+
+def _labels(labels: Any, n: int) -> dict[str, np.ndarray]:
+    if labels is None:
+        return {}
+    named = labels if isinstance(labels, Mapping) else {"label": labels}
+    arrays = {str(name): np.asarray(values) for name, values in named.items()}
+    for name, values in arrays.items():
+        if values.shape != (n,):
+            raise DataError(f"labels: {name} must be {n} values, one a row, found shape {values.shape}")
+    return arrays
+
+
+def _colours(labels: Mapping[str, np.ndarray], numbers: np.ndarray) -> tuple[Labels, ...]:
+    """The columns of labels that tell kinds of rows apart."""
+    found = []
+    for name, values in labels.items():
+        levels, codes = label_groups(values)
+        if 2 <= len(levels) <= MOST_LEVELS:
+            found.append(Labels(name, tuple(levels), codes[numbers]))
+    return tuple(found)

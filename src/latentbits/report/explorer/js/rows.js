@@ -1,0 +1,65 @@
+/** Rows of the table: their values, and what to call them. */
+import { bitAt, rowOf } from "./arrays.js";
+
+/**
+ * The values of a row, NaN where missing.
+ *
+ * @param {any} head of the page
+ * @param {import("./arrays.js").Arrays} arrays
+ * @param {number} row
+ */
+export function rowValues(head, arrays, row) {
+  const d = head.table.columns.length;
+  const bits = arrays["rows.values"];
+  const values = head.table.real ? Float32Array.from(rowOf(bits, row)) : new Float32Array(d);
+  if (!head.table.real) for (let j = 0; j < d; j++) values[j] = bitAt(bits, row, j);
+  const missing = arrays["rows.missing"];
+  if (missing) for (let j = 0; j < d; j++) if (bitAt(missing, row, j)) values[j] = Number.NaN;
+  return values;
+}
+
+/**
+ * The number of a row in the user's table, from 1.
+ *
+ * @param {import("./arrays.js").Arrays} arrays
+ * @param {number} row
+ */
+export function rowNumber(arrays, row) {
+  return (arrays["rows.numbers"]?.data[row] ?? row) + 1;
+}
+
+/**
+ * Its own name, or "row 17", counted from 1.
+ *
+ * @param {any} head
+ * @param {import("./arrays.js").Arrays} arrays
+ * @param {number} row
+ * @returns {string}
+ */
+export function rowName(head, arrays, row) {
+  return head.table.row_names?.[row] ?? `row ${rowNumber(arrays, row)}`;
+}
+
+/**
+ * What the first label says of a row; "" where there is none.
+ *
+ * @param {any} head
+ * @param {import("./arrays.js").Arrays} arrays
+ * @param {number} row
+ * @returns {string}
+ */
+export function rowLabel(head, arrays, row) {
+  return head.table.labels[0]?.levels[arrays["labels.0"].data[row]] ?? "";
+}
+
+/**
+ * Name and label: "row 17 (7)".
+ *
+ * @param {any} head
+ * @param {import("./arrays.js").Arrays} arrays
+ * @param {number} row
+ */
+export function rowTitle(head, arrays, row) {
+  const label = rowLabel(head, arrays, row);
+  return rowName(head, arrays, row) + (label ? ` (${label})` : "");
+}

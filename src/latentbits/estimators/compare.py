@@ -22,7 +22,18 @@ from latentbits.estimators.noisy_or import NoisyOrNetwork
 from latentbits.estimators.product import BernoulliProduct
 from latentbits.estimators.validate import encode_bits
 
-__all__ = ["Comparison", "Entry", "compare", "default_models", "new_model", "standard_error"]
+__all__ = [
+    "Comparison",
+    "Entry",
+    "compare",
+    "default_models",
+    "fit_copy",
+    "new_model",
+    "ranked",
+    "score_rows",
+    "shared_error",
+    "standard_error",
+]
 
 FAMILIES = ("product", "latent-trait", "mixture", "clipped-gaussian", "combination-machine", "noisy-or")
 DEFAULTS = (
@@ -219,14 +230,37 @@ def compare(
     row_bits, common, seconds, converged, last = {}, {}, {}, {}, {}
     for name, estimator in named.items():
         began = time.perf_counter()
-        fits = [_fit(estimator, _safe_indexing(X, train)) for train, _ in splits]
-        held_out = [_score(m, _safe_indexing(X, test)) for m, (_, test) in zip(fits, splits)]
-        row_bits[name] = np.concatenate([-rows / np.log(2) for rows, _ in held_out])
-        # folds are of about one size, and their estimates of log Z are independent
-        common[name] = float(np.sqrt(np.mean([error**2 for _, error in held_out]) / len(fits)) / np.log(2))
+        fits = [fit_copy(estimator, _safe_indexing(X, train)) for train, _ in splits]
+        held_out = [score_rows(m, _safe_indexing(X, test)) for m, (_, test) in zip(fits, splits)]
+        row_bits[name] = np.concatenate([bits for bits, _ in held_out])
+        common[name] = shared_error([error for _, error in held_out])
         seconds[name] = time.perf_counter() - began
         converged[name] = all(getattr(m, "converged_", True) for m in fits)
         last[name] = fits[-1]
+    rows = np.concatenate([test for _, test in splits])
+    return Comparison(ranked(row_bits, common, seconds, converged), len(rows), row_bits, rows, last)
+
+
+# --- the pieces, which `search` uses too ---
+
+
+def ranked(
+    row_bits: Mapping[str, np.ndarray],
+    common: Mapping[str, float],
+    seconds: Mapping[str, float],
+    converged: Mapping[str, bool],
+) -> tuple[Entry, ...]:
+    """The entries of a comparison, best first.
+
+    Parameters
+    ----------
+    row_bits
+        By name: -log2 p(x) of the same held-out rows in the same order.
+    common
+        By name: the standard error that all rows of a model share, in bits; 0 where log Z is exact.
+    seconds, converged
+        By name, as in `Entry`.
+    """
     best = min(row_bits, key=lambda name: row_bits[name].mean())
     entries = []
     for name, bits in row_bits.items():
@@ -245,20 +279,24 @@ def compare(
                 converged=converged[name],
             )
         )
-    entries.sort(key=lambda e: e.bits_per_row)
-    rows = np.concatenate([test for _, test in splits])
-    return Comparison(tuple(entries), len(rows), row_bits, rows, last)
+    return tuple(sorted(entries, key=lambda e: e.bits_per_row))
 
 
-def _score(fitted: Any, X: Any) -> tuple[np.ndarray, float]:
-    """log p(x) of each row, and the standard error that they share; any density model of scikit-learn will do."""
+def shared_error(errors: Sequence[float]) -> float:
+    """Standard error that the rows of all folds share: folds are of about one size, their log Z independent."""
+    return float(np.sqrt(np.mean(np.square(errors)) / len(errors)))
+
+
+def score_rows(fitted: Any, X: Any) -> tuple[np.ndarray, float]:
+    """-log2 p(x) of each row, and the standard error that they share; any density model of scikit-learn will do."""
     if not hasattr(fitted, "log_likelihoods"):
-        return np.asarray(fitted.score_samples(X), float), 0.0
+        return -np.asarray(fitted.score_samples(X), float) / np.log(2), 0.0
     rows = fitted.log_likelihoods(X)
-    return np.asarray(rows.value, float), float(rows.common_error)
+    return -np.asarray(rows.value, float) / np.log(2), float(rows.common_error) / np.log(2)
 
 
-def _fit(estimator: Any, X: Any) -> Any:
+def fit_copy(estimator: Any, X: Any) -> Any:
+    """The estimator fitted anew, without the warnings that unseen rows or the table make needless."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # told in the table
         for told in ("no Gaussian has these correlations", ".* pairs of columns cannot be told"):

@@ -1,0 +1,101 @@
+"""A page's content without a fit: all parts are there, small, and made of known numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from latentbits.report.explorer.content import (
+    Content,
+    Course,
+    Gallery,
+    Labels,
+    Layer,
+    Map,
+    ModelRow,
+    Morph,
+    Spectra,
+    Table,
+    Trial,
+)
+
+HOSTILE = "</script><img src=x onerror=alert(1)><!--\"'&{{7*7}}"
+
+
+def small_content(
+    n: int = 60, *, image: bool = False, missing: bool = False, hostile: bool = False, seed: int = 0
+) -> Content:
+    """Rows drawn from two latent traits on 12 columns; with `hostile`, every name that a table brings is markup."""
+    rng = np.random.default_rng(seed)
+    d, k, m = 12, 2, 3
+
+    def called(name: str) -> str:
+        return f"{HOSTILE} {name}" if hostile else name
+
+    weights, bias = rng.normal(size=(2, d)) * 1.5, rng.normal(size=d) * 0.5
+    means = rng.normal(size=(n, 2))
+    bits = (rng.random((n, d)) < 1 / (1 + np.exp(-means @ weights - bias))).astype(float)
+    if missing:
+        bits[rng.random((n, d)) < 0.1] = np.nan
+    spread = 0.1 + 0.1 * rng.random((n, 2))
+    table = Table(
+        source=called("toy"),
+        n_rows=n,
+        columns=tuple(called(f"column {j}") for j in range(d)),
+        values=bits,
+        numbers=np.arange(n),
+        image_shape=(3, 4) if image else None,
+        labels=(Labels(called("party"), (called("left"), called("right")), rng.integers(-1, 2, n)),),
+        row_names=tuple(called(f"row {i}") for i in range(n)),
+    )
+    where = Map(
+        name="2 latent traits",
+        means=means,
+        covariances=np.column_stack([spread, 0.3 * np.sqrt(spread.prod(axis=1))]),
+        weights=weights,
+        bias=bias,
+        noise=None,
+        cost=rng.gamma(5.0, 2.0, n),
+        lines=np.array([0, 3, 5]),
+    )
+
+    def layer(title: str, n_units: int, n_below: int, **more: np.ndarray) -> Layer:
+        active = rng.random((n, n_units))
+        return Layer(
+            title=title,
+            names=tuple(f"{title} {i + 1}" for i in range(n_units)),
+            weights=rng.gamma(1.0, 1.0, (n_units, n_below)),
+            bias=rng.gamma(1.0, 0.1, n_below),
+            usage=active.mean(axis=0),
+            active=active,
+            examples=np.argsort(-active, axis=0)[:5].T,
+            **more,
+        )
+
+    lower = layer("cause", m, d, states=rng.random((n, m)) < 0.5)
+    upper = layer("cause of causes", 2, m, states=rng.random((n, 2)) < 0.5, projected=rng.random((2, d)))
+    kinds = layer("kind", 4, d)
+    return Content(
+        title=f"{called('toy')}: what is hidden in the bits",
+        findings=(f"Rows differ most in {called('column 1')}.", "A second finding.", "A third."),
+        table=table,
+        n_close=n,
+        map=where,
+        models=(
+            ModelRow("mixture of 4", "mixture", 4, 7.5, 0.2, 0.0, 0.0, 1.5, (Trial(2, 8.0, 0.3), Trial(4, 7.6, 0.3))),
+            ModelRow("noisy OR of 3", "noisy-or", 3, 7.9, 0.2, 0.4, 0.1, 9.5, (Trial(3, 7.9, 0.3),), "not converged"),
+            ModelRow("independent bits", "product", 1, 10.25, 0.25, 2.75, 0.2, 0.1),
+        ),
+        unit="bits per row",
+        how_compared="Scored on rows that no fit saw.",
+        galleries=(
+            Gallery("mixture", "mixture of 4", "Each row is of one kind.", "probability", (kinds,)),
+            Gallery("noisy-or", "noisy OR of 3, 2", "Causes turn bits on.", "strength", (lower, upper)),
+        ),
+        morph=Morph("clipped Gaussian of 2", rng.normal(size=(k, d)), rng.normal(size=d), rng.normal(size=(n, k))),
+        spectra=Spectra(np.sort(rng.gamma(1.0, 1.0, d))[::-1], np.sort(rng.normal(1.0, 1.0, d))[::-1], k),
+        courses=(
+            Course("mixture of 4", 9 - np.arange(30) / 20),
+            Course("noisy OR of 3", 10 - np.sqrt(np.arange(900)) / 9),
+        ),
+        left_out=(("combination-machine", "no time was left for it"),),
+    )

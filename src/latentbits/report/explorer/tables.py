@@ -66,7 +66,10 @@ def take_table(
         values = _binarized(values, binarize)
     real = _has_fractions(values) if real is None else real
     if not real:
-        encode_bits(values, binarize=None, names=names)  # what is no bit is named
+        try:
+            encode_bits(values, binarize=None, names=column_names)
+        except DataError as error:
+            raise DataError(f"{error} With real=True (--real) whole numbers are taken as real ones.") from None
     if image_shape is not None and image_shape[0] * image_shape[1] != values.shape[1]:
         height, width = image_shape
         raise DataError(f"image_shape {height}x{width} needs {height * width} columns, found {values.shape[1]}")

@@ -19,17 +19,17 @@ export function rowValues(head, arrays, row) {
 }
 
 /**
- * The number of a row in the user's table, from 1.
+ * The number of a row in the user's table, from 0, as in Python.
  *
  * @param {import("./arrays.js").Arrays} arrays
  * @param {number} row
  */
 export function rowNumber(arrays, row) {
-  return (arrays["rows.numbers"]?.data[row] ?? row) + 1;
+  return arrays["rows.numbers"]?.data[row] ?? row;
 }
 
 /**
- * Its own name, or "row 17", counted from 1.
+ * Its own name, or "row 17", counted from 0, as in Python.
  *
  * @param {any} head
  * @param {import("./arrays.js").Arrays} arrays

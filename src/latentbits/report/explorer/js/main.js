@@ -1,6 +1,7 @@
 /** The page comes to life: read the numbers, then let each part show itself. */
 import { readArray } from "./arrays.js";
 import { part } from "./dom.js";
+import { showMap } from "./map.js";
 import { State } from "./state.js";
 
 /** Light or dark as the system says, until the reader says otherwise. */
@@ -32,6 +33,7 @@ async function start() {
   );
   const state = new State();
   state.set({ lines: head.map?.lines ?? [] });
+  showMap(head, arrays, state);
   document.documentElement.dataset.ready = "true"; // tests wait for this
 }
 

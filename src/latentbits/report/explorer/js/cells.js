@@ -1,0 +1,206 @@
+/** The rows of the table as the page holds them: cells, names, labels, shares. */
+import { bitAt } from "./arrays.js";
+import { rowName, rowNumber } from "./rows.js";
+
+/** @typedef {import("./arrays.js").Arrays} Arrays */
+
+const NO_LABEL = 65535;
+
+/** What parts of the page ask of the table, found once and remembered. */
+export class Rows {
+  /**
+   * @param {any} head
+   * @param {Arrays} arrays
+   */
+  constructor(head, arrays) {
+    this.head = head;
+    this.table = head.table;
+    this.arrays = arrays;
+    this.values = arrays["rows.values"];
+    this.missing = arrays["rows.missing"];
+    /** @type {number} */
+    this.n = head.table.n_shown;
+    /** @type {number} */
+    this.d = head.table.columns.length;
+    /** @type {boolean} */
+    this.real = head.table.real;
+    this.columns = namesApart(head.table.columns);
+    /** @type {Map<string, number>} */
+    this.columnOf = new Map(this.columns.map((name, j) => [name, j]));
+    /** @type {{sums: Float64Array, squares: Float64Array, counts: Float64Array} | null} */
+    this.total = null;
+  }
+
+  /**
+   * @param {number} i
+   * @param {number} j
+   */
+  isMissing(i, j) {
+    return this.missing !== undefined && bitAt(this.missing, i, j) === 1;
+  }
+
+  /**
+   * A bit or a number; NaN where missing.
+   *
+   * @param {number} i
+   * @param {number} j
+   */
+  at(i, j) {
+    if (this.isMissing(i, j)) return NaN;
+    return this.real ? this.values.data[i * this.d + j] : bitAt(this.values, i, j);
+  }
+
+  /** @param {number} i */
+  cells(i) {
+    return Float64Array.from({ length: this.d }, (_, j) => this.at(i, j));
+  }
+
+  /**
+   * Its number in the user's table, from 1.
+   *
+   * @param {number} i
+   */
+  number(i) {
+    return rowNumber(this.arrays, i);
+  }
+
+  /**
+   * @param {number} i
+   * @returns {string}
+   */
+  name(i) {
+    return rowName(this.head, this.arrays, i);
+  }
+
+  /**
+   * @param {number} i
+   * @returns {Array<[string, string]>} names of labels, and what they say of this row
+   */
+  labels(i) {
+    return this.table.labels.map((/** @type {{name: string, levels: string[]}} */ label, /** @type {number} */ k) => {
+      const code = this.arrays[`labels.${k}`].data[i];
+      return [label.name, code === NO_LABEL ? "not known" : label.levels[code]];
+    });
+  }
+
+  /**
+   * Sums over rows of what is there: of each column its sum, its sum of squares, and how many.
+   *
+   * @param {Uint32Array | null} rows all where null
+   */
+  sums(rows) {
+    const { d, n } = this;
+    const sums = new Float64Array(d);
+    const squares = new Float64Array(d);
+    const counts = new Float64Array(d);
+    const many = rows ? rows.length : n;
+    for (let k = 0; k < many; k++) {
+      const i = rows ? rows[k] : k;
+      if (this.real) this.addNumbers(i, sums, squares, counts);
+      else this.addBits(i, sums, counts);
+    }
+    return { sums, squares: this.real ? squares : sums, counts };
+  }
+
+  /**
+   * @param {number} i
+   * @param {Float64Array} sums
+   * @param {Float64Array} squares
+   * @param {Float64Array} counts
+   */
+  addNumbers(i, sums, squares, counts) {
+    for (let j = 0; j < this.d; j++) {
+      const value = this.at(i, j);
+      if (Number.isNaN(value)) continue;
+      sums[j] += value;
+      squares[j] += value * value;
+      counts[j]++;
+    }
+  }
+
+  /**
+   * @param {number} i
+   * @param {Float64Array} sums
+   * @param {Float64Array} counts
+   */
+  addBits(i, sums, counts) {
+    const width = (this.d + 7) >> 3;
+    const bytes = this.values.data;
+    const holes = this.missing?.data;
+    for (let b = 0; b < width; b++) {
+      const there = holes ? ~holes[i * width + b] & 255 : 255;
+      const on = bytes[i * width + b] & there;
+      const last = Math.min(8, this.d - 8 * b);
+      for (let k = 0; k < last; k++) {
+        sums[8 * b + k] += (on >> (7 - k)) & 1;
+        counts[8 * b + k] += (there >> (7 - k)) & 1;
+      }
+    }
+  }
+
+  /** Of each column: its share of ones (or mean) over all rows shown, and its standard deviation. */
+  overall() {
+    this.total ??= this.sums(null);
+    const { sums, squares, counts } = this.total;
+    const means = sums.map((sum, j) => sum / counts[j]);
+    return { means, sds: means.map((mean, j) => Math.sqrt(Math.max(squares[j] / counts[j] - mean * mean, 0))) };
+  }
+
+  /**
+   * The row of this number or name, or -1; a name that only begins so will do.
+   *
+   * @param {string} text
+   */
+  find(text) {
+    const wanted = text.trim();
+    if (wanted === "") return -1;
+    /** @type {string[] | null} */
+    const names = this.table.row_names;
+    const exact = names ? names.indexOf(wanted) : -1;
+    if (exact >= 0) return exact;
+    const digits = /^(?:row\s+)?(\d+)$/i.exec(wanted);
+    if (digits) {
+      const number = Number(digits[1]) - 1;
+      const numbers = this.arrays["rows.numbers"]?.data;
+      if (!numbers) return number >= 0 && number < this.n ? number : -1;
+      return numbers.indexOf(number);
+    }
+    const low = wanted.toLowerCase();
+    return names ? names.findIndex((name) => name.toLowerCase().startsWith(low)) : -1;
+  }
+}
+
+/**
+ * Names of which no two are the same: later ones get their number.
+ *
+ * @param {string[]} names
+ */
+function namesApart(names) {
+  /** @type {Set<string>} */
+  const seen = new Set();
+  return names.map((name, j) => {
+    let own = name;
+    if (seen.has(own)) own = `${name} (column ${j})`;
+    while (seen.has(own)) own += "′";
+    seen.add(own);
+    return own;
+  });
+}
+
+/** @type {WeakMap<object, Rows>} */
+const rowsOfPages = new WeakMap();
+
+/**
+ * The rows of a page; parts of the page share them.
+ *
+ * @param {any} head
+ * @param {Arrays} arrays
+ */
+export function rowsOf(head, arrays) {
+  let rows = rowsOfPages.get(head);
+  if (!rows) {
+    rows = new Rows(head, arrays);
+    rowsOfPages.set(head, rows);
+  }
+  return rows;
+}

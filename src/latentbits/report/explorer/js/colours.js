@@ -1,0 +1,155 @@
+/** Which colour each row of the map has, and what the legend says of it. */
+import { bitAt } from "./arrays.js";
+import { between, rgbOf } from "./images.js";
+
+/** @typedef {{name: string, colour: string, count: number}} Level */
+/**
+ * @typedef {object} Colouring
+ * @property {string} title what the colours tell
+ * @property {Uint16Array} codes of each row
+ * @property {string[]} colours of each code
+ * @property {Level[]} levels one a code, where codes are kinds; else none
+ * @property {{low: number, high: number} | null} ramp where colours are a scale, its ends
+ */
+
+/* The order of the static figures' palette; the dark ones are the same hues, light enough for a dark ground. */
+const LIGHT_PALETTE = "#0072b2 #d55e00 #009e73 #cc79a7 #e69f00 #56b4e9 #22303c #6a3d9a #8c510a #9aa51e".split(" ");
+const DARK_PALETTE = "#3f9ade #f0803c #1ec092 #e09ac2 #efb02e #93d2f6 #e3e9ee #ab8be0 #c98f52 #c4ce4c".split(" ");
+const RAMP = ["#3a6fb5", "#6f9bb8", "#b9a76b", "#e08a26", "#c2352b"];
+const RAMP_STEPS = 64;
+const OTHERS = { light: "#a3adb5", dark: "#6f7c87" };
+const UNKNOWN = { light: "#c9d0d6", dark: "#4a5762" };
+const ON = { light: "#0072b2", dark: "#4da8e8" };
+const OFF = { light: "#b3bcc4", dark: "#5d6b76" };
+const HOLE = { light: "#e69f00", dark: "#efb02e" };
+
+/**
+ * Colours of kinds: each its own while there are ten; of more, the nine commonest have their own.
+ *
+ * @param {ArrayLike<number>} counts of each kind
+ * @param {boolean} dark
+ * @returns {string[]}
+ */
+export function levelColours(counts, dark) {
+  const palette = dark ? DARK_PALETTE : LIGHT_PALETTE;
+  if (counts.length <= palette.length) return palette.slice(0, counts.length);
+  const order = Array.from(counts, (_, i) => i).sort((a, b) => counts[b] - counts[a] || a - b);
+  const colours = Array.from(counts, () => (dark ? OTHERS.dark : OTHERS.light));
+  for (const [rank, i] of order.slice(0, palette.length - 1).entries()) colours[i] = palette[rank];
+  return colours;
+}
+
+/**
+ * A colour of the scale, from little (blue) to much (red).
+ *
+ * @param {number} t from 0 to 1
+ */
+export function rampColour(t) {
+  const mixed = between(RAMP.map(rgbOf), t);
+  return `#${mixed.map((value) => value.toString(16).padStart(2, "0")).join("")}`;
+}
+
+/**
+ * The colours of all rows for a choice of State: "label:0", "bit:3", "cost" or "none".
+ *
+ * @param {import("./cells.js").Rows} rows
+ * @param {string} choice
+ * @param {boolean} dark
+ * @returns {Colouring}
+ */
+export function colouringOf(rows, choice, dark) {
+  const [kind, which] = choice.split(":");
+  const shade = dark ? "dark" : "light";
+  if (kind === "label") return byLabel(rows, Number(which), dark);
+  if (kind === "bit" && rows.real) {
+    const column = Number(which);
+    return byNumber(
+      rows.columns[column],
+      Float32Array.from({ length: rows.n }, (_, i) => rows.at(i, column)),
+    );
+  }
+  if (kind === "bit") return byBit(rows, Number(which), shade);
+  if (kind === "cost") {
+    return byNumber("surprise, −log₂ p(row), in bits", /** @type {Float32Array} */ (rows.arrays["map.cost"].data));
+  }
+  return {
+    title: "",
+    codes: new Uint16Array(rows.n),
+    colours: [dark ? DARK_PALETTE[0] : LIGHT_PALETTE[0]],
+    levels: [],
+    ramp: null,
+  };
+}
+
+/**
+ * @param {import("./cells.js").Rows} rows
+ * @param {number} which
+ * @param {boolean} dark
+ * @returns {Colouring}
+ */
+function byLabel(rows, which, dark) {
+  const { name, levels } = rows.table.labels[which];
+  const given = rows.arrays[`labels.${which}`].data;
+  const codes = Uint16Array.from(given, (code) => (code < levels.length ? code : levels.length));
+  const counts = countsOf(codes, levels.length + 1);
+  const colours = [...levelColours(counts.subarray(0, levels.length), dark), dark ? UNKNOWN.dark : UNKNOWN.light];
+  return levelled(name, codes, colours, [...levels, "not known"], counts);
+}
+
+/**
+ * @param {import("./cells.js").Rows} rows
+ * @param {number} column
+ * @param {"light" | "dark"} shade
+ * @returns {Colouring}
+ */
+function byBit(rows, column, shade) {
+  const codes = new Uint16Array(rows.n);
+  for (let i = 0; i < rows.n; i++) codes[i] = rows.isMissing(i, column) ? 2 : bitAt(rows.values, i, column);
+  const counts = countsOf(codes, 3);
+  return levelled(rows.columns[column], codes, [OFF[shade], ON[shade], HOLE[shade]], ["0", "1", "missing"], counts);
+}
+
+/**
+ * The last level is left out where no row is of it.
+ *
+ * @param {string} title
+ * @param {Uint16Array} codes
+ * @param {string[]} colours
+ * @param {string[]} names
+ * @param {Uint32Array} counts
+ * @returns {Colouring}
+ */
+function levelled(title, codes, colours, names, counts) {
+  const levels = names.map((name, k) => ({ name, colour: colours[k], count: counts[k] }));
+  if (levels[levels.length - 1].count === 0) levels.pop();
+  return { title, codes, colours, levels, ramp: null };
+}
+
+/**
+ * A scale between the 1st and the 99th of a hundred, lest one odd row take all colours.
+ *
+ * @param {string} title
+ * @param {Float32Array} values NaN where there is none: grey
+ * @returns {Colouring}
+ */
+function byNumber(title, values) {
+  const sorted = values.filter((value) => !Number.isNaN(value)).sort();
+  const low = sorted[Math.floor(0.01 * (sorted.length - 1))] ?? 0;
+  const high = sorted[Math.ceil(0.99 * (sorted.length - 1))] ?? 1;
+  const scale = high > low ? (RAMP_STEPS - 1) / (high - low) : 0;
+  const codes = Uint16Array.from(values, (value) =>
+    Number.isNaN(value) ? RAMP_STEPS : Math.min(Math.max(Math.round((value - low) * scale), 0), RAMP_STEPS - 1),
+  );
+  const colours = Array.from({ length: RAMP_STEPS }, (_, k) => rampColour(k / (RAMP_STEPS - 1)));
+  return { title, codes, colours: [...colours, OTHERS.light], levels: [], ramp: { low, high } };
+}
+
+/**
+ * @param {Uint16Array} codes
+ * @param {number} most
+ */
+function countsOf(codes, most) {
+  const counts = new Uint32Array(most);
+  for (const code of codes) counts[code]++;
+  return counts;
+}

@@ -1,0 +1,310 @@
+/** The map's two canvases: points below, and above them what changes as the cursor moves. */
+import { colouringOf } from "./colours.js";
+import { make, themeColour } from "./dom.js";
+import { drawLines, LABEL_FONT, layOutLines } from "./lines.js";
+import { ellipseOf } from "./maths.js";
+import { Points } from "./points.js";
+import { View } from "./view.js";
+
+const SWIFT = 12; // milliseconds: a slower picture is stretched while it moves, and drawn when it rests
+const REST = 120; // milliseconds without a move
+
+export class MapFigure {
+  /**
+   * @param {HTMLElement} frame
+   * @param {import("./cells.js").Rows} rows
+   * @param {import("./arrays.js").Arrays} arrays
+   * @param {import("./state.js").State} state
+   */
+  constructor(frame, rows, arrays, state) {
+    this.frame = frame;
+    this.rows = rows;
+    this.state = state;
+    this.means = /** @type {Float32Array} */ (arrays["map.means"].data);
+    this.covariances = arrays["map.covariances"].data;
+    this.weights = arrays["map.weights"].data;
+    this.bias = arrays["map.bias"].data;
+    this.view = new View();
+    this.points = new Points(this.means);
+    /** @type {Set<number>} */
+    this.hidden = new Set();
+    this.colouring = colouringOf(rows, "none", false);
+    /** @type {number[]} */
+    this.lasso = [];
+    /** @type {number | null} */
+    this.marked = null; // column whose line stands out
+    this.crosshair = false; // the place was chosen by keys
+    this.below = /** @type {HTMLCanvasElement} */ (make("canvas", { class: "map-points", "aria-hidden": "true" }));
+    this.above = /** @type {HTMLCanvasElement} */ (make("canvas", { class: "map-over", tabindex: "0" }));
+    this.picture = /** @type {HTMLCanvasElement} */ (make("canvas"));
+    this.drawn = { x: 0, y: 0, scale: 1 }; // the view that `picture` shows
+    this.cost = 0; // milliseconds that it took
+    this.stale = true; // whether points have changed since
+    this.rest = 0;
+    this.due = 0;
+    this.dueBelow = false;
+    /** @type {import("./lines.js").DrawnLine[] | null} */
+    this.lines = null;
+    this.ratio = 1;
+    frame.append(this.below, this.above);
+    this.fitted = false;
+    this.recolour();
+    new ResizeObserver(() => this.resize()).observe(frame);
+    document.addEventListener("themechange", () => this.recolour());
+    state.on(["colour"], () => {
+      this.hidden.clear();
+      this.recolour();
+    });
+    state.on(["selected"], () => this.recolour());
+    state.on(["hovered", "picked", "other", "place"], () => this.request(false));
+    state.on(["lines"], () => {
+      this.lines = null;
+      this.request(false);
+    });
+    this.resize();
+  }
+
+  resize() {
+    const { clientWidth: width, clientHeight: height } = this.frame;
+    const ratio = window.devicePixelRatio || 1;
+    if (width < 2 || height < 2) return;
+    if (width === this.view.width && height === this.view.height && ratio === this.ratio && this.fitted) return;
+    this.ratio = ratio;
+    const zoomed = this.fitted ? this.view.scale / this.view.home.scale : 1;
+    Object.assign(this.view, { width, height });
+    this.view.fit(this.means);
+    if (this.fitted) this.view.scale = this.view.home.scale * zoomed;
+    else this.view.goHome();
+    this.fitted = true;
+    for (const canvas of [this.below, this.above, this.picture]) {
+      canvas.width = Math.round(width * ratio);
+      canvas.height = Math.round(height * ratio);
+    }
+    this.stale = true;
+    this.lines = null;
+    this.drawBelow(true);
+    this.drawAbove();
+  }
+
+  /** Colours, hidden levels or the selection have changed. */
+  recolour() {
+    const { colour, selected } = this.state.choices;
+    this.colouring = colouringOf(this.rows, colour, document.documentElement.dataset.theme === "dark");
+    this.repaint();
+    return selected;
+  }
+
+  /** Hidden levels or the selection have changed. */
+  repaint() {
+    this.points.colour(this.colouring, this.hidden, this.state.choices.selected);
+    this.stale = true;
+    this.request(true);
+  }
+
+  /** The view has changed. */
+  moved() {
+    this.lines = null;
+    this.request(true);
+    clearTimeout(this.rest);
+    if (this.cost > SWIFT) {
+      this.rest = window.setTimeout(() => {
+        this.stale = true;
+        this.request(true);
+      }, REST);
+    }
+  }
+
+  /**
+   * Draw before the next frame.
+   *
+   * @param {boolean} below the points, too
+   */
+  request(below) {
+    this.dueBelow ||= below;
+    if (this.due) return;
+    this.due = requestAnimationFrame(() => {
+      this.due = 0;
+      if (this.dueBelow) this.drawBelow(this.stale || this.cost <= SWIFT);
+      this.dueBelow = false;
+      this.drawAbove();
+    });
+  }
+
+  /** @param {boolean} anew else the last picture is moved and stretched */
+  drawBelow(anew) {
+    const context = this.below.getContext("2d");
+    if (!context || !this.fitted) return;
+    if (anew) {
+      const start = performance.now();
+      this.points.draw(this.picture, this.view, this.ratio);
+      this.cost = performance.now() - start;
+      const { x, y, scale } = this.view;
+      this.drawn = { x, y, scale };
+      this.stale = false;
+    }
+    const { view, ratio, drawn } = this;
+    const times = view.scale / drawn.scale;
+    const [width, height] = [this.below.width, this.below.height];
+    const left = (ratio * view.across(drawn.x) - (times * width) / 2) | 0;
+    const top = (ratio * view.down(drawn.y) - (times * height) / 2) | 0;
+    context.fillStyle = themeColour("--paper");
+    context.fillRect(0, 0, width, height);
+    context.drawImage(this.picture, left, top, times * width, times * height);
+    if (performance.getEntriesByName("map-painted").length === 0) performance.mark("map-painted");
+  }
+
+  /** @returns {import("./lines.js").DrawnLine[]} */
+  laidOut() {
+    if (!this.lines) {
+      const context = this.above.getContext("2d");
+      if (context) context.font = LABEL_FONT;
+      this.lines = layOutLines(
+        this.view,
+        this.rows.real ? [] : this.state.choices.lines,
+        this.rows.columns,
+        this.weights,
+        this.bias,
+        (text) => context?.measureText(text).width ?? 0,
+      );
+    }
+    return this.lines;
+  }
+
+  drawAbove() {
+    const context = this.above.getContext("2d");
+    if (!context || !this.fitted) return;
+    context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+    context.clearRect(0, 0, this.view.width, this.view.height);
+    const colours = { ink: themeColour("--ink"), paper: themeColour("--paper"), accent: themeColour("--accent") };
+    drawLines(context, this.laidOut(), colours, this.marked);
+    const { hovered, picked, other, place } = this.state.choices;
+    if (hovered !== null) this.drawEllipses(context, hovered, colours);
+    else if (picked !== null) this.drawEllipses(context, picked, colours);
+    if (picked !== null) this.drawRing(context, picked, "A", colours);
+    if (other !== null) this.drawRing(context, other, "B", colours);
+    if (hovered !== null && hovered !== picked && hovered !== other) this.drawRing(context, hovered, "", colours);
+    if (this.crosshair && place) this.drawCross(context, place, colours);
+    if (this.lasso.length) this.drawLasso(context, colours);
+  }
+
+  /**
+   * One and two standard deviations of what the row says of its place.
+   *
+   * @param {CanvasRenderingContext2D} context
+   * @param {number} row
+   * @param {{ink: string}} colours
+   */
+  drawEllipses(context, row, colours) {
+    const [xx, yy, xy] = [0, 1, 2].map((k) => this.covariances[3 * row + k]);
+    const { long, short, angle } = ellipseOf(xx, yy, xy);
+    const { x, y } = this.pixelOf(row);
+    context.strokeStyle = colours.ink;
+    context.fillStyle = colours.ink;
+    context.lineWidth = 1.3;
+    for (const times of [2, 1]) {
+      context.beginPath();
+      context.ellipse(x, y, times * long * this.view.scale, times * short * this.view.scale, -angle, 0, 2 * Math.PI);
+      context.globalAlpha = 0.07;
+      context.fill();
+      context.globalAlpha = times === 1 ? 0.9 : 0.45;
+      context.stroke();
+    }
+    context.globalAlpha = 1;
+  }
+
+  /**
+   * @param {CanvasRenderingContext2D} context
+   * @param {number} row
+   * @param {string} letter
+   * @param {{ink: string, paper: string, accent: string}} colours
+   */
+  drawRing(context, row, letter, colours) {
+    const { x, y } = this.pixelOf(row);
+    for (const [width, colour] of /** @type {Array<[number, string]>} */ ([
+      [4.5, colours.paper],
+      [2.2, letter ? colours.accent : colours.ink],
+    ])) {
+      context.lineWidth = width;
+      context.strokeStyle = colour;
+      context.beginPath();
+      context.arc(x, y, 7, 0, 2 * Math.PI);
+      context.stroke();
+    }
+    if (!letter) return;
+    context.font = "700 13px system-ui, sans-serif";
+    context.textAlign = "left";
+    context.textBaseline = "bottom";
+    context.lineWidth = 4;
+    context.strokeStyle = colours.paper;
+    context.strokeText(letter, x + 7, y - 5);
+    context.fillStyle = colours.accent;
+    context.fillText(letter, x + 7, y - 5);
+  }
+
+  /**
+   * @param {CanvasRenderingContext2D} context
+   * @param {import("./maths.js").Place} place
+   * @param {{ink: string}} colours
+   */
+  drawCross(context, place, colours) {
+    const [x, y] = [this.view.across(place.x), this.view.down(place.y)];
+    context.strokeStyle = colours.ink;
+    context.lineWidth = 1.5;
+    context.beginPath();
+    context.moveTo(x - 10, y);
+    context.lineTo(x + 10, y);
+    context.moveTo(x, y - 10);
+    context.lineTo(x, y + 10);
+    context.stroke();
+  }
+
+  /**
+   * @param {CanvasRenderingContext2D} context
+   * @param {{accent: string}} colours
+   */
+  drawLasso(context, colours) {
+    context.beginPath();
+    for (let i = 0; i < this.lasso.length; i += 2) context.lineTo(this.lasso[i], this.lasso[i + 1]);
+    context.closePath();
+    context.fillStyle = colours.accent;
+    context.globalAlpha = 0.12;
+    context.fill();
+    context.globalAlpha = 1;
+    context.strokeStyle = colours.accent;
+    context.lineWidth = 1.6;
+    context.setLineDash([5, 4]);
+    context.stroke();
+    context.setLineDash([]);
+  }
+
+  /** @param {number} row */
+  placeOf(row) {
+    return { x: this.means[2 * row], y: this.means[2 * row + 1] };
+  }
+
+  /** @param {number} row */
+  pixelOf(row) {
+    const { x, y } = this.placeOf(row);
+    return { x: this.view.across(x), y: this.view.down(y) };
+  }
+
+  /** @param {number} row */
+  isSeen(row) {
+    return !this.hidden.has(this.colouring.codes[row]);
+  }
+
+  /**
+   * The first row that is seen at the place nearest to a pixel, or null; and how many are there.
+   *
+   * @param {number} x
+   * @param {number} y
+   * @param {number} reach pixels
+   */
+  rowAt(x, y, reach) {
+    const g = this.points.at(this.view.place(x, y), reach / this.view.scale);
+    if (g < 0) return { row: null, many: 0 };
+    const { start, rows } = this.points.places;
+    const here = rows.subarray(start[g], start[g + 1]);
+    return { row: here.find((row) => this.isSeen(row)) ?? null, many: this.points.seen[g] };
+  }
+}

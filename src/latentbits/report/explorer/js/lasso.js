@@ -1,0 +1,116 @@
+/** What the rows in the lasso have in common: their kinds, and the columns in which they differ from the rest. */
+import { make } from "./dom.js";
+import { shortNumber } from "./images.js";
+
+const MOST_COLUMNS = 8;
+const MOST_LEVELS = 6;
+
+/**
+ * @typedef {object} Difference
+ * @property {number} column
+ * @property {number} inside share of ones (or mean) in the selection
+ * @property {number} outside and in the rest
+ * @property {number} by inside less outside; of real columns in standard deviations
+ */
+
+/**
+ * Columns by how much a selection differs from the rest, most first.
+ *
+ * @param {import("./cells.js").Rows} rows
+ * @param {Uint32Array} selected
+ * @returns {Difference[]}
+ */
+export function differences(rows, selected) {
+  const { sds } = rows.overall();
+  const all = rows.total ?? rows.sums(null);
+  const own = rows.sums(selected);
+  const found = [];
+  for (let column = 0; column < rows.d; column++) {
+    const inside = own.sums[column] / own.counts[column];
+    const outside = (all.sums[column] - own.sums[column]) / (all.counts[column] - own.counts[column]);
+    const by = rows.real ? (inside - outside) / sds[column] : inside - outside;
+    if (Number.isFinite(by)) found.push({ column, inside, outside, by });
+  }
+  return found.sort((a, b) => Math.abs(b.by) - Math.abs(a.by) || a.column - b.column);
+}
+
+/**
+ * @param {HTMLElement} element
+ * @param {any} head
+ * @param {import("./cells.js").Rows} rows
+ * @param {import("./state.js").State} state
+ */
+export function showSelection(element, head, rows, state) {
+  const show = () => {
+    const { selected } = state.choices;
+    element.replaceChildren();
+    if (selected.length === 0) return;
+    const clear = make("button", { type: "button", class: "small", text: "clear" });
+    clear.addEventListener("click", () => state.set({ selected: new Uint32Array(0) }));
+    element.append(
+      make("h3", {}, [
+        `${selected.length.toLocaleString("en")} of ${rows.n.toLocaleString("en")} rows selected `,
+        clear,
+      ]),
+      ...kindsOf(head, rows, selected),
+      differenceTable(rows, differences(rows, selected)),
+    );
+  };
+  state.on(["selected"], show);
+}
+
+/**
+ * @param {any} head
+ * @param {import("./cells.js").Rows} rows
+ * @param {Uint32Array} selected
+ */
+function kindsOf(head, rows, selected) {
+  return head.table.labels.map((/** @type {{name: string, levels: string[]}} */ label, /** @type {number} */ k) => {
+    const codes = rows.arrays[`labels.${k}`].data;
+    const counts = new Map();
+    for (const i of selected) counts.set(codes[i], (counts.get(codes[i]) ?? 0) + 1);
+    const sorted = [...counts].sort((a, b) => b[1] - a[1]);
+    const texts = sorted
+      .slice(0, MOST_LEVELS)
+      .map(
+        ([code, count]) =>
+          `${label.levels[code] ?? "not known"} ${count} (${Math.round((100 * count) / selected.length)} %)`,
+      );
+    if (sorted.length > MOST_LEVELS) texts.push(`${sorted.length - MOST_LEVELS} more`);
+    return make("p", { text: `${label.name}: ${texts.join(", ")}` });
+  });
+}
+
+/**
+ * @param {import("./cells.js").Rows} rows
+ * @param {Difference[]} found
+ */
+function differenceTable(rows, found) {
+  if (found.length === 0)
+    return make("p", { class: "note", text: "These are all rows: there is no rest to compare with." });
+  const shown = (/** @type {number} */ value) => (rows.real ? shortNumber(value) : `${Math.round(100 * value)} %`);
+  const what = rows.real ? "mean" : "share of ones";
+  const lines = found.slice(0, MOST_COLUMNS).map(({ column, inside, outside, by }) =>
+    make("tr", {}, [
+      make("th", { scope: "row", text: rows.columns[column] }),
+      make("td", { text: shown(inside) }),
+      make("td", { text: shown(outside) }),
+      make("td", {
+        text: (by > 0 ? "+" : "") + (rows.real ? `${shortNumber(by)} sd` : `${Math.round(100 * by)}`.replace("-", "−")),
+      }),
+    ]),
+  );
+  const heads = ["Differs most in", `${what}, selected`, "the rest", "difference"];
+  return make("div", { class: "scroll" }, [
+    make("table", { class: "differences" }, [
+      make("thead", {}, [
+        make(
+          "tr",
+          {},
+          heads.map((text) => make("th", { scope: "col", text })),
+        ),
+      ]),
+      make("tbody", {}, lines),
+    ]),
+  ]);
+}

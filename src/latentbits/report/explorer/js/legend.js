@@ -1,0 +1,82 @@
+/** What colours mean; a level that is clicked is hidden. */
+import { rampColour } from "./colours.js";
+import { make } from "./dom.js";
+import { shortNumber } from "./images.js";
+
+/**
+ * @param {HTMLElement} element
+ * @param {import("./figure.js").MapFigure} figure
+ */
+export function showLegend(element, figure) {
+  const { title, levels, ramp } = figure.colouring;
+  element.replaceChildren();
+  if (title) element.append(make("span", { class: "legend-title", text: title }));
+  if (ramp) element.append(rampLegend(ramp));
+  const list = make("div", { class: "legend-levels", role: "group", "aria-label": `Levels of ${title}` });
+  levels.forEach((level, code) => {
+    list.append(levelButton(level, code, figure, () => showLegend(element, figure)));
+  });
+  if (levels.length) element.append(list);
+  if (figure.hidden.size) {
+    const all = make("button", { type: "button", class: "small", text: "show all" });
+    all.addEventListener("click", () => {
+      figure.hidden.clear();
+      figure.repaint();
+      showLegend(element, figure);
+    });
+    element.append(all);
+  }
+}
+
+/**
+ * @param {import("./colours.js").Level} level
+ * @param {number} code
+ * @param {import("./figure.js").MapFigure} figure
+ * @param {() => void} again
+ */
+function levelButton(level, code, figure, again) {
+  const swatch = make("span", { class: "swatch" });
+  swatch.style.background = level.colour;
+  const shown = !figure.hidden.has(code);
+  const button = make(
+    "button",
+    {
+      type: "button",
+      class: "level",
+      "aria-pressed": String(shown),
+      title: "Click: hide or show. Double click: only this.",
+    },
+    [
+      swatch,
+      make("span", { class: "name", text: level.name }),
+      make("span", { class: "count", text: level.count.toLocaleString("en") }),
+    ],
+  );
+  const change = () => {
+    figure.repaint();
+    const focused = document.activeElement === button;
+    const list = button.parentElement?.parentElement;
+    again();
+    if (focused) /** @type {HTMLElement | undefined} */ (list?.querySelectorAll(".level")[code])?.focus();
+  };
+  button.addEventListener("click", (event) => {
+    if (event.detail > 1) {
+      figure.hidden = new Set(figure.colouring.levels.keys());
+      figure.hidden.delete(code);
+    } else if (!figure.hidden.delete(code)) figure.hidden.add(code);
+    change();
+  });
+  return button;
+}
+
+/** @param {{low: number, high: number}} ramp */
+function rampLegend(ramp) {
+  const bar = make("span", { class: "ramp", "aria-hidden": "true" });
+  const stops = Array.from({ length: 9 }, (_, k) => rampColour(k / 8));
+  bar.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
+  return make("span", { class: "legend-ramp" }, [
+    make("span", { text: shortNumber(ramp.low, 1) }),
+    bar,
+    make("span", { text: `${shortNumber(ramp.high, 1)} and more` }),
+  ]);
+}

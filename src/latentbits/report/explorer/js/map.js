@@ -1,0 +1,333 @@
+/** The map of rows: pan, zoom, colours, lines, lasso, and a row picked by mouse, finger or key. */
+import { rowsOf } from "./cells.js";
+import { make, part, say } from "./dom.js";
+import { MapFigure } from "./figure.js";
+import { listenTo } from "./gestures.js";
+import { showSelection } from "./lasso.js";
+import { showLegend } from "./legend.js";
+import { colourControl, columnNames, lineControl } from "./mapcontrols.js";
+import { mapDownloads } from "./mapfiles.js";
+import { pointsInside } from "./maths.js";
+
+const REACH = 24; // pixels to the nearest point that counts as under the cursor
+const KEYS =
+  "Arrow keys move the map, plus and minus zoom, 0 shows all. N and P go to the next and the previous nearest row, " +
+  "Enter picks it, Shift and Enter picks a second one. L turns the lasso on, S selects the rows in the window, " +
+  "Escape lets all go.";
+
+/**
+ * @param {any} head
+ * @param {import("./arrays.js").Arrays} arrays
+ * @param {import("./state.js").State} state
+ */
+export function showMap(head, arrays, state) {
+  const element = part("map");
+  if (!element || !head.map) return;
+  const rows = rowsOf(head, arrays);
+  state.set({ colour: firstColour(head) });
+  const frame = make("div", { class: "map-frame" });
+  const legend = make("div", { class: "legend" });
+  const selection = make("div", { class: "selection", "aria-live": "polite" });
+  const names = columnNames(rows.columns);
+  const tools = make("div", { class: "controls map-tools" }, [colourControl(head, rows, state, names.id)]);
+  element.append(names, tools, frame, legend);
+  const figure = new MapFigure(frame, rows, arrays, state);
+  const map = new MapControl(figure, state, frame);
+  tools.append(map.modes());
+  frame.append(map.zoomButtons(), map.tip);
+  const keys = make("details", { class: "keys" }, [
+    make("summary", { text: "Keys and mouse" }),
+    make("p", {
+      class: "note",
+      id: "map-keys",
+      text:
+        "Drag to move, turn the wheel or pinch to zoom, click to pick a row (A), Ctrl-click for a second one (B), " +
+        `Shift-drag to draw a lasso. With the map in focus: ${KEYS}`,
+    }),
+  ]);
+  if (!rows.real) element.append(lineControl(rows, state, figure, names.id));
+  element.append(selection, mapDownloads(head, rows, figure, state), keys);
+  const about = part("map-about");
+  if (about) about.textContent = aboutMap(head, rows, figure);
+  const relegend = () => showLegend(legend, figure);
+  relegend();
+  state.on(["colour"], relegend);
+  document.addEventListener("themechange", relegend);
+  showSelection(selection, head, rows, state);
+}
+
+/** @param {any} head */
+function firstColour(head) {
+  if (head.table.labels.length) return "label:0";
+  if (head.table.image_shape || head.map.lines.length === 0) return "cost";
+  return `bit:${head.map.lines[0]}`;
+}
+
+/**
+ * @param {any} head
+ * @param {import("./cells.js").Rows} rows
+ * @param {MapFigure} figure
+ */
+function aboutMap(head, rows, figure) {
+  const many = figure.points.most;
+  const said = [
+    `Each point is a row, where the two traits of ${head.map.name} place it: rows that are near each other are alike.`,
+    rows.real
+      ? "The ellipses show how sure a place is: one and two standard deviations."
+      : "On a line a bit is as likely 1 as 0; the short strokes point to where it is more likely 1. " +
+        "The ellipses show how sure a place is: one and two standard deviations.",
+  ];
+  if (many > 1) {
+    said.push(`Rows with the same bits share a place; the larger a point, the more rows are there, up to ${many}.`);
+  }
+  return said.join(" ");
+}
+
+/** What the reader does on the map, and what comes of it. */
+class MapControl {
+  /**
+   * @param {MapFigure} figure
+   * @param {import("./state.js").State} state
+   * @param {HTMLElement} frame
+   */
+  constructor(figure, state, frame) {
+    this.figure = figure;
+    this.state = state;
+    this.frame = frame;
+    this.mode = "move";
+    /** @type {Record<string, HTMLElement>} */
+    this.buttons = {};
+    this.tip = make("div", { class: "map-tip", "aria-hidden": "true" });
+    this.tip.hidden = true;
+    /** @type {{rows: Uint32Array, at: number} | null} */
+    this.walk = null; // rows by their distance, and which of them the reader is at
+    /** @type {{x: number, y: number} | null} */
+    this.cursor = null;
+    this.due = 0;
+    const canvas = figure.above;
+    canvas.setAttribute("role", "application");
+    canvas.setAttribute("aria-label", `Map of ${figure.rows.n.toLocaleString("en")} rows`);
+    canvas.setAttribute("aria-describedby", "map-keys");
+    listenTo(canvas, {
+      hover: (x, y) => this.hover(x, y),
+      leave: () => this.leave(),
+      pick: (x, y, second) => this.pickAt(x, y, second),
+      pan: (dx, dy) => this.change(() => figure.view.pan(dx, dy)),
+      zoom: (factor, x, y) => this.change(() => figure.view.zoom(factor, x, y)),
+      lasso: (points, done) => this.lasso(points, done),
+      lassoing: () => this.mode === "lasso",
+      key: (key, shift) => this.key(key, shift),
+    });
+    state.on(["hovered", "picked", "other"], () => this.showTip());
+  }
+
+  /** @param {() => void} move of the view */
+  change(move) {
+    move();
+    this.walk = null;
+    this.figure.moved();
+    this.showTip();
+  }
+
+  /**
+   * @param {number} x
+   * @param {number} y
+   */
+  hover(x, y) {
+    this.cursor = { x, y };
+    if (this.due) return;
+    this.due = requestAnimationFrame(() => {
+      this.due = 0;
+      if (!this.cursor) return;
+      this.walk = null;
+      this.figure.crosshair = false;
+      const { row } = this.figure.rowAt(this.cursor.x, this.cursor.y, REACH);
+      this.state.set({ hovered: row, place: this.figure.view.place(this.cursor.x, this.cursor.y) });
+    });
+  }
+
+  leave() {
+    this.cursor = null;
+    this.state.set({ hovered: null });
+  }
+
+  /**
+   * @param {number} x
+   * @param {number} y
+   * @param {boolean} second
+   */
+  pickAt(x, y, second) {
+    const { row } = this.figure.rowAt(x, y, REACH);
+    this.state.set({ hovered: row, place: this.figure.view.place(x, y) });
+    if (row !== null) this.pick(row, second || this.mode === "second");
+  }
+
+  /**
+   * @param {number} row
+   * @param {boolean} second
+   */
+  pick(row, second) {
+    this.state.set(second ? { other: row } : { picked: row });
+    say(`${second ? "Second row" : "Picked"}: ${this.inWords(row)}`);
+    if (this.mode === "second") this.setMode("move");
+  }
+
+  /** @param {number} row */
+  inWords(row) {
+    const { rows } = this.figure;
+    return [rows.name(row), ...rows.labels(row).map(([name, level]) => `${name} ${level}`)].join(", ");
+  }
+
+  /**
+   * @param {number[]} points pixels
+   * @param {boolean} done
+   */
+  lasso(points, done) {
+    const { figure } = this;
+    figure.lasso = done ? [] : points;
+    figure.request(false);
+    if (!done || points.length < 6) return;
+    const polygon = [];
+    for (let i = 0; i < points.length; i += 2) {
+      const { x, y } = figure.view.place(points[i], points[i + 1]);
+      polygon.push(x, y);
+    }
+    this.select(pointsInside(figure.means, polygon, (row) => figure.isSeen(row)));
+    this.setMode("move");
+  }
+
+  /** @param {Uint32Array} rows */
+  select(rows) {
+    this.state.set({ selected: rows });
+    say(`${rows.length} rows selected`);
+  }
+
+  selectWindow() {
+    const { left, right, bottom, top } = this.figure.view.window();
+    const corners = [left, bottom, right, bottom, right, top, left, top];
+    this.select(pointsInside(this.figure.means, corners, (row) => this.figure.isSeen(row)));
+  }
+
+  /**
+   * @param {string} key
+   * @param {boolean} shift
+   */
+  key(key, shift) {
+    const { figure, state } = this;
+    const step = shift ? 120 : 40;
+    const moves = { ArrowLeft: [step, 0], ArrowRight: [-step, 0], ArrowUp: [0, step], ArrowDown: [0, -step] };
+    if (key in moves) {
+      const [dx, dy] = moves[/** @type {keyof typeof moves} */ (key)];
+      this.byKeys(() => figure.view.pan(dx, dy));
+    } else if (key === "+" || key === "=") this.byKeys(() => figure.view.zoom(1.4));
+    else if (key === "-" || key === "_") this.byKeys(() => figure.view.zoom(1 / 1.4));
+    else if (key === "0" || key === "Home") this.byKeys(() => figure.view.goHome());
+    else if (key === "n" || key === "]") this.step(1);
+    else if (key === "p" || key === "[") this.step(-1);
+    else if (key === "l") this.setMode(this.mode === "lasso" ? "move" : "lasso");
+    else if (key === "s") this.selectWindow();
+    else if (key === "Enter" && state.choices.hovered !== null) this.pick(state.choices.hovered, shift);
+    else if (key === "Escape") this.letGo();
+    else return false;
+    return true;
+  }
+
+  /**
+   * The place looked at is then the middle of the window.
+   *
+   * @param {() => void} move of the view
+   */
+  byKeys(move) {
+    this.change(move);
+    this.figure.crosshair = true;
+    const { x, y } = this.figure.view;
+    this.state.set({ hovered: null, place: { x, y } });
+  }
+
+  letGo() {
+    this.figure.lasso = [];
+    this.setMode("move");
+    this.state.set({ picked: null, other: null, hovered: null, selected: new Uint32Array(0) });
+    say("Nothing is picked or selected");
+  }
+
+  /** @param {number} by how many rows further away */
+  step(by) {
+    const { figure, state } = this;
+    this.walk ??= { rows: this.byDistance(state.choices.place ?? figure.view), at: -1 };
+    const { rows } = this.walk;
+    if (rows.length === 0) return;
+    this.walk.at = Math.min(Math.max(this.walk.at + by, 0), rows.length - 1);
+    const row = rows[this.walk.at];
+    const { x, y } = figure.pixelOf(row);
+    if (x < 20 || y < 20 || x > figure.view.width - 20 || y > figure.view.height - 20) {
+      Object.assign(figure.view, figure.placeOf(row));
+      figure.moved();
+    }
+    figure.crosshair = false;
+    state.set({ hovered: row, place: figure.placeOf(row) });
+    say(this.inWords(row));
+  }
+
+  /** @param {import("./maths.js").Place} from */
+  byDistance(from) {
+    const { means } = this.figure;
+    const away = Float64Array.from({ length: means.length / 2 }, (_, i) =>
+      Math.hypot(means[2 * i] - from.x, means[2 * i + 1] - from.y),
+    );
+    const rows = Uint32Array.from(away.keys()).filter((row) => this.figure.isSeen(row));
+    return rows.sort((a, b) => away[a] - away[b] || a - b);
+  }
+
+  /** @param {string} mode "move", "lasso" or "second" */
+  setMode(mode) {
+    this.mode = mode;
+    this.frame.dataset.mode = mode;
+    for (const [name, button] of Object.entries(this.buttons))
+      button.setAttribute("aria-pressed", String(name === mode));
+  }
+
+  /** Lasso and second row: buttons, for those without a keyboard. */
+  modes() {
+    const about = {
+      lasso: "Draw around rows to select them (or Shift-drag)",
+      second: "Pick a second row: the other end of the morph (or Ctrl-click)",
+    };
+    for (const [mode, title] of Object.entries(about)) {
+      const text = mode === "lasso" ? "Lasso" : "Second row";
+      const button = make("button", { type: "button", "aria-pressed": "false", text, title });
+      button.addEventListener("click", () => this.setMode(this.mode === mode ? "move" : mode));
+      this.buttons[mode] = button;
+    }
+    return make("span", { class: "modes" }, Object.values(this.buttons));
+  }
+
+  zoomButtons() {
+    const { view } = this.figure;
+    const actions = /** @type {Array<[string, string, () => void]>} */ ([
+      ["+", "Zoom in", () => view.zoom(1.5)],
+      ["−", "Zoom out", () => view.zoom(1 / 1.5)],
+      ["⌂", "Show all rows", () => view.goHome()],
+    ]);
+    const buttons = actions.map(([text, label, action]) =>
+      make("button", { type: "button", text, "aria-label": label, title: label, onclick: () => this.change(action) }),
+    );
+    return make("div", { class: "zoom" }, buttons);
+  }
+
+  /** The name of the row under the cursor, beside its point. */
+  showTip() {
+    const { hovered } = this.state.choices;
+    this.tip.hidden = hovered === null;
+    if (hovered === null) return;
+    const { figure } = this;
+    const { x, y } = figure.pixelOf(hovered);
+    const { many } = figure.rowAt(x, y, 1);
+    const lines = [this.inWords(hovered), ...(many > 1 ? [`${many} rows are here`] : [])];
+    this.tip.replaceChildren(...lines.map((text) => make("div", { text })));
+    const right = x > figure.view.width / 2;
+    this.tip.style.left = right ? "" : `${x + 14}px`;
+    this.tip.style.right = right ? `${figure.view.width - x + 14}px` : "";
+    this.tip.style.top = `${Math.max(4, y - 34)}px`;
+  }
+}

@@ -1,0 +1,284 @@
+/** Pure sums behind the map: places, lines, polygons, and which point is nearest. */
+
+/** @typedef {{x: number, y: number}} Place */
+/** @typedef {{left: number, right: number, bottom: number, top: number}} Window of the map, in its own units */
+
+/** @param {number} a */
+export function sigmoid(a) {
+  return a >= 0 ? 1 / (1 + Math.exp(-a)) : Math.exp(a) / (1 + Math.exp(a));
+}
+
+/**
+ * What the model expects of each column at a place: P(bit = 1 | x), or the mean of a real column.
+ *
+ * @param {ArrayLike<number>} weights (2, d), rows one after the other
+ * @param {ArrayLike<number>} bias (d)
+ * @param {Place} place
+ * @param {boolean} real
+ * @returns {Float64Array}
+ */
+export function decodeAt(weights, bias, place, real) {
+  const d = bias.length;
+  const means = new Float64Array(d);
+  for (let j = 0; j < d; j++) {
+    const a = place.x * weights[j] + place.y * weights[d + j] + bias[j];
+    means[j] = real ? a : sigmoid(a);
+  }
+  return means;
+}
+
+/**
+ * Half axes of the ellipse of one standard deviation, the longer first, and how far it is turned.
+ *
+ * @param {number} xx
+ * @param {number} yy
+ * @param {number} xy covariance
+ */
+export function ellipseOf(xx, yy, xy) {
+  const middle = (xx + yy) / 2;
+  const reach = Math.hypot((xx - yy) / 2, xy);
+  return {
+    long: Math.sqrt(Math.max(middle + reach, 0)),
+    short: Math.sqrt(Math.max(middle - reach, 0)),
+    angle: Math.atan2(2 * xy, xx - yy) / 2,
+  };
+}
+
+/**
+ * Whether a point is inside a polygon, by the number of edges to its right; a point on an edge may be either.
+ *
+ * @param {number} x
+ * @param {number} y
+ * @param {ArrayLike<number>} polygon x and y by turns
+ */
+export function isInside(x, y, polygon) {
+  let inside = false;
+  const n = polygon.length;
+  for (let i = 0, j = n - 2; i < n; j = i, i += 2) {
+    const above = polygon[i + 1] > y;
+    if (above === polygon[j + 1] > y) continue;
+    const slope = (polygon[j] - polygon[i]) / (polygon[j + 1] - polygon[i + 1]);
+    if (x < polygon[i] + slope * (y - polygon[i + 1])) inside = !inside;
+  }
+  return inside;
+}
+
+/**
+ * Which of the points are inside a polygon, ascending.
+ *
+ * @param {ArrayLike<number>} points x and y by turns
+ * @param {ArrayLike<number>} polygon x and y by turns
+ * @param {(i: number) => boolean} counts whether a point counts at all
+ */
+export function pointsInside(points, polygon, counts) {
+  let [left, right, bottom, top] = [Infinity, -Infinity, Infinity, -Infinity];
+  for (let i = 0; i < polygon.length; i += 2) {
+    left = Math.min(left, polygon[i]);
+    right = Math.max(right, polygon[i]);
+    bottom = Math.min(bottom, polygon[i + 1]);
+    top = Math.max(top, polygon[i + 1]);
+  }
+  const found = [];
+  for (let i = 0; 2 * i < points.length; i++) {
+    const x = points[2 * i];
+    const y = points[2 * i + 1];
+    if (x < left || x > right || y < bottom || y > top || !counts(i)) continue;
+    if (isInside(x, y, polygon)) found.push(i);
+  }
+  return Uint32Array.from(found);
+}
+
+/**
+ * The part of the line u x + v y + c = 0 within a window, or null.
+ *
+ * @param {number} u
+ * @param {number} v
+ * @param {number} c
+ * @param {Window} w
+ * @returns {[Place, Place] | null}
+ */
+export function clippedLine(u, v, c, w) {
+  const size = Math.hypot(u, v);
+  if (!(size > 1e-12)) return null;
+  // from the point of the line nearest to the middle of the window, along the line
+  const middle = { x: (w.left + w.right) / 2, y: (w.bottom + w.top) / 2 };
+  const off = (u * middle.x + v * middle.y + c) / size;
+  const from = { x: middle.x - (off * u) / size, y: middle.y - (off * v) / size };
+  const along = { x: -v / size, y: u / size };
+  let [low, high] = [-Infinity, Infinity];
+  for (const [start, step, least, most] of [
+    [from.x, along.x, w.left, w.right],
+    [from.y, along.y, w.bottom, w.top],
+  ]) {
+    if (Math.abs(step) < 1e-12) {
+      if (start < least || start > most) return null;
+      continue;
+    }
+    const ends = [(least - start) / step, (most - start) / step];
+    low = Math.max(low, Math.min(...ends));
+    high = Math.min(high, Math.max(...ends));
+  }
+  if (!(low < high)) return null;
+  const at = (/** @type {number} */ t) => ({ x: from.x + t * along.x, y: from.y + t * along.y });
+  return [at(low), at(high)];
+}
+
+/**
+ * Round numbers within a range, about `count` of them.
+ *
+ * @param {number} low
+ * @param {number} high
+ * @param {number} count
+ */
+export function roundTicks(low, high, count) {
+  const rough = (high - low) / Math.max(count, 1);
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * ([1, 2, 5].find((m) => m * power >= rough) ?? 10);
+  const ticks = [];
+  for (let i = Math.ceil(low / step); i * step <= high + 1e-9 * step; i++) ticks.push(i * step);
+  const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+  return { ticks, digits };
+}
+
+/**
+ * Points at the very same place belong together.
+ *
+ * @param {ArrayLike<number>} points x and y by turns
+ * @returns {{first: Uint32Array, start: Uint32Array, rows: Uint32Array, of: Uint32Array}} of each place its first point;
+ *   its points are `rows[start[g]] .. rows[start[g + 1]]`, ascending; and the place `of` each point
+ */
+export function placesOf(points) {
+  const n = points.length >> 1;
+  /** @type {Map<number, Map<number, number>>} */
+  const seen = new Map();
+  const of = new Uint32Array(n);
+  const first = [];
+  for (let i = 0; i < n; i++) {
+    const x = points[2 * i];
+    let column = seen.get(x);
+    if (!column) {
+      column = new Map();
+      seen.set(x, column);
+    }
+    let place = column.get(points[2 * i + 1]);
+    if (place === undefined) {
+      place = first.length;
+      column.set(points[2 * i + 1], place);
+      first.push(i);
+    }
+    of[i] = place;
+  }
+  const { start, order } = sortedByKey(of, first.length);
+  return { first: Uint32Array.from(first), start, rows: order, of };
+}
+
+/**
+ * Whole numbers below `n_keys` in order, by counting: where each key's part of `order` begins.
+ *
+ * @param {Uint32Array} keys
+ * @param {number} nKeys
+ */
+function sortedByKey(keys, nKeys) {
+  const start = new Uint32Array(nKeys + 1);
+  for (const key of keys) start[key + 1]++;
+  for (let k = 0; k < nKeys; k++) start[k + 1] += start[k];
+  const next = start.slice(0, nKeys);
+  const order = new Uint32Array(keys.length);
+  for (let i = 0; i < keys.length; i++) order[next[keys[i]]++] = i;
+  return { start, order };
+}
+
+/** Finds the nearest of many points: they lie in square cells, and cells are looked at in rings outwards. */
+export class NearestPoint {
+  /**
+   * @param {Float32Array} xs
+   * @param {Float32Array} ys
+   */
+  constructor(xs, ys) {
+    this.xs = xs;
+    this.ys = ys;
+    let [left, right, bottom, top] = [Infinity, -Infinity, Infinity, -Infinity];
+    for (let i = 0; i < xs.length; i++) {
+      left = Math.min(left, xs[i]);
+      right = Math.max(right, xs[i]);
+      bottom = Math.min(bottom, ys[i]);
+      top = Math.max(top, ys[i]);
+    }
+    this.left = left;
+    this.bottom = bottom;
+    const extent = Math.max(right - left, top - bottom, 1e-9);
+    this.cell = extent / Math.max(1, Math.min(1024, Math.sqrt(xs.length)));
+    this.across = Math.floor((right - left) / this.cell) + 1;
+    this.up = Math.floor((top - bottom) / this.cell) + 1;
+    const keys = new Uint32Array(xs.length);
+    for (let i = 0; i < xs.length; i++) keys[i] = this.column(xs[i]) + this.across * this.line(ys[i]);
+    const { start, order } = sortedByKey(keys, this.across * this.up);
+    this.start = start;
+    this.order = order;
+  }
+
+  /** @param {number} x */
+  column(x) {
+    return Math.min(this.across - 1, Math.max(0, Math.floor((x - this.left) / this.cell)));
+  }
+
+  /** @param {number} y */
+  line(y) {
+    return Math.min(this.up - 1, Math.max(0, Math.floor((y - this.bottom) / this.cell)));
+  }
+
+  /**
+   * The nearest point that counts, no further than `reach`; -1 where there is none.
+   *
+   * @param {number} x
+   * @param {number} y
+   * @param {number} reach
+   * @param {(i: number) => boolean} counts
+   */
+  find(x, y, reach, counts) {
+    let best = -1;
+    let least = reach * reach;
+    const column = Math.floor((x - this.left) / this.cell);
+    const line = Math.floor((y - this.bottom) / this.cell);
+    const rings = Math.ceil(reach / this.cell) + 1;
+    for (let ring = 0; ring <= rings; ring++) {
+      // all cells of this ring and of those outside it are at least this far
+      if (best >= 0 && (ring - 1) * this.cell > 0 && ((ring - 1) * this.cell) ** 2 > least) break;
+      for (let l = Math.max(0, line - ring); l <= Math.min(this.up - 1, line + ring); l++) {
+        const whole = Math.abs(l - line) === ring;
+        for (let c = column - ring; c <= column + ring; c += whole || ring === 0 ? 1 : 2 * ring) {
+          if (c < 0 || c >= this.across) continue;
+          const key = c + this.across * l;
+          for (let k = this.start[key]; k < this.start[key + 1]; k++) {
+            const i = this.order[k];
+            const away = (this.xs[i] - x) ** 2 + (this.ys[i] - y) ** 2;
+            if ((away < least || (away === least && best < 0)) && counts(i)) {
+              least = away;
+              best = i;
+            }
+          }
+        }
+      }
+    }
+    return best;
+  }
+}
+
+/**
+ * The share of sorted numbers below a value, ties counted half.
+ *
+ * @param {Float32Array} sorted ascending
+ * @param {number} value
+ */
+export function rankIn(sorted, value) {
+  const firstNot = (/** @type {(other: number) => boolean} */ test) => {
+    let [low, high] = [0, sorted.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (test(sorted[middle])) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  };
+  return (firstNot((other) => other < value) + firstNot((other) => other <= value)) / 2 / Math.max(1, sorted.length);
+}

@@ -1,0 +1,226 @@
+/** The points of the map as a picture: places with one or many rows, coloured, hidden, chosen. */
+import { themeColour } from "./dom.js";
+import { NearestPoint, placesOf, roundTicks } from "./maths.js";
+import { drawDots, Stamps } from "./splat.js";
+
+/** @typedef {import("./view.js").View} View */
+/** @typedef {import("./colours.js").Colouring} Colouring */
+
+const LARGEST_DOT = 24; // CSS pixels: the place with most rows
+const HALO_UP_TO = 5000; // places; of more, edges would be all there is to see
+const FADED = 0.12;
+
+/** All places, which of their rows are seen, and how they are drawn. */
+export class Points {
+  /** @param {Float32Array} means x and y of rows by turns */
+  constructor(means) {
+    this.means = means;
+    this.places = placesOf(means);
+    const { first, start } = this.places;
+    this.n = first.length;
+    this.xs = Float32Array.from(first, (i) => means[2 * i]);
+    this.ys = Float32Array.from(first, (i) => means[2 * i + 1]);
+    this.nearest = new NearestPoint(this.xs, this.ys);
+    this.counts = Uint32Array.from(first, (_, g) => start[g + 1] - start[g]);
+    this.most = this.counts.reduce((a, b) => Math.max(a, b), 1);
+    this.order = drawingOrder(this.counts, this.most);
+    this.seen = this.counts.slice(); // rows of each place that are not hidden
+    this.codes = new Uint16Array(this.n);
+    this.alphas = new Float32Array(this.n).fill(1);
+    /** @type {Map<number, number[]>} */
+    this.shares = new Map();
+    /** @type {string[]} */
+    this.colours = ["#808080"];
+    this.stamps = new Stamps();
+  }
+
+  /**
+   * @param {Colouring} colouring
+   * @param {Set<number>} hidden codes
+   * @param {Uint32Array} selected rows, ascending; all where none
+   */
+  colour(colouring, hidden, selected) {
+    const { start, rows, of } = this.places;
+    const { codes } = colouring;
+    this.colours = colouring.colours;
+    this.shares.clear();
+    this.alphas.fill(selected.length ? FADED : 1);
+    for (const i of selected) if (!hidden.has(codes[i])) this.alphas[of[i]] = 1;
+    const kept = colouring.colours.map((_, code) => !hidden.has(code));
+    for (let g = 0; g < this.n; g++) {
+      let seen = 0;
+      let mixed = false;
+      for (let k = start[g]; k < start[g + 1]; k++) {
+        const code = codes[rows[k]];
+        if (!kept[code]) continue;
+        if (seen++ === 0) this.codes[g] = code;
+        else if (code !== this.codes[g]) mixed = true;
+      }
+      this.seen[g] = seen;
+      if (mixed) this.shares.set(g, sharesOf(rows.subarray(start[g], start[g + 1]), codes, kept));
+    }
+  }
+
+  /** Places with a row that is seen. */
+  nSeen() {
+    let n = 0;
+    for (const seen of this.seen) if (seen) n++;
+    return n;
+  }
+
+  /**
+   * The radius of each place, in CSS pixels: its area grows with the number of rows there.
+   *
+   * @param {View} view
+   */
+  radii(view) {
+    const closer = Math.min(2.5, Math.max(0.8, (view.scale / view.home.scale) ** 0.3));
+    const least = Math.min(5, Math.max(1.2, 9 / Math.max(this.n, 1) ** 0.16)) * closer;
+    const top = Math.max(least, Math.min(LARGEST_DOT * Math.min(closer, 1.5), least * Math.sqrt(this.most)));
+    const growth = this.most > 1 ? (top * top - least * least) / (this.most - 1) : 0;
+    return Float32Array.from(this.seen, (seen) => (seen ? Math.sqrt(least * least + growth * (seen - 1)) : 0));
+  }
+
+  /**
+   * The nearest place with a row that is seen, or -1.
+   *
+   * @param {import("./maths.js").Place} place
+   * @param {number} reach
+   */
+  at(place, reach) {
+    return this.nearest.find(place.x, place.y, reach, (g) => this.seen[g] > 0);
+  }
+
+  /**
+   * @param {HTMLCanvasElement} canvas
+   * @param {View} view
+   * @param {number} ratio pixels of the device to one of CSS
+   */
+  draw(canvas, view, ratio) {
+    const context = canvas.getContext("2d", { willReadFrequently: true });
+    if (!context) return;
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    drawGround(context, view);
+    const radii = this.radii(view);
+    const dots = {
+      across: Float32Array.from(this.xs, (x) => ratio * view.across(x)),
+      down: Float32Array.from(this.ys, (y) => ratio * view.down(y)),
+      radius: radii.map((radius) => ratio * radius),
+      code: this.codes,
+      order: this.order,
+      colours: this.colours,
+      alpha: this.alphas.map((alpha) => alpha * this.solid()),
+      shares: this.shares,
+    };
+    const pixels = context.getImageData(0, 0, canvas.width, canvas.height);
+    drawDots(pixels, dots, this.stamps, this.n <= HALO_UP_TO ? themeColour("--paper") : null);
+    context.putImageData(pixels, 0, 0);
+  }
+
+  /** How solid points are: of very many, several must lie on each other to be as dark as one of few. */
+  solid() {
+    return Math.min(0.9, Math.max(0.45, 1.4 - 0.17 * Math.log10(this.n + 1)));
+  }
+}
+
+/**
+ * Places with many rows first, so that none hides a smaller one; of equals, none whose rows come last in the table is
+ * always on top.
+ *
+ * @param {Uint32Array} counts
+ * @param {number} most
+ */
+function drawingOrder(counts, most) {
+  const n = counts.length;
+  const order = new Uint32Array(n);
+  let step = Math.max(1, Math.round(0.618 * n));
+  while (divisor(step, n) > 1) step++;
+  for (let k = 0; k < n; k++) order[k] = (k * step) % n;
+  return most > 1 ? order.sort((a, b) => counts[b] - counts[a]) : order;
+}
+
+/**
+ * @param {number} a
+ * @param {number} b
+ * @returns {number}
+ */
+function divisor(a, b) {
+  return b ? divisor(b, a % b) : a;
+}
+
+/**
+ * @param {Uint32Array} rows
+ * @param {Uint16Array} codes
+ * @param {boolean[]} kept
+ * @returns {number[]} code and share by turns
+ */
+function sharesOf(rows, codes, kept) {
+  /** @type {Map<number, number>} */
+  const counts = new Map();
+  let total = 0;
+  for (const i of rows) {
+    if (!kept[codes[i]]) continue;
+    counts.set(codes[i], (counts.get(codes[i]) ?? 0) + 1);
+    total++;
+  }
+  return [...counts].sort((a, b) => a[0] - b[0]).flatMap(([code, count]) => [code, count / total]);
+}
+
+/**
+ * Paper, a light net of round numbers, and what the axes are.
+ *
+ * @param {CanvasRenderingContext2D} context
+ * @param {View} view
+ */
+function drawGround(context, view) {
+  const { width, height } = view;
+  context.fillStyle = themeColour("--paper");
+  context.fillRect(0, 0, width, height);
+  const w = view.window();
+  const line = themeColour("--line");
+  context.font = "11px system-ui, sans-serif";
+  context.textAlign = "center";
+  context.textBaseline = "bottom";
+  context.lineWidth = 1;
+  const across = roundTicks(w.left, w.right, width / 90);
+  const up = roundTicks(w.bottom, w.top, height / 90);
+  context.strokeStyle = line;
+  context.globalAlpha = 0.55;
+  context.beginPath();
+  for (const x of across.ticks) {
+    const at = Math.round(view.across(x)) + 0.5;
+    context.moveTo(at, 0);
+    context.lineTo(at, height);
+  }
+  for (const y of up.ticks) {
+    const at = Math.round(view.down(y)) + 0.5;
+    context.moveTo(0, at);
+    context.lineTo(width, at);
+  }
+  context.stroke();
+  context.globalAlpha = 1;
+  context.fillStyle = themeColour("--grey");
+  const written = (/** @type {number} */ value, /** @type {number} */ digits) =>
+    (value + 0).toFixed(digits).replace("-", "−");
+  for (const x of across.ticks) {
+    const at = view.across(x);
+    if (at > 40 && at < width - 60) context.fillText(written(x, across.digits), at, height - 3);
+  }
+  context.textAlign = "left";
+  context.textBaseline = "middle";
+  for (const y of up.ticks) {
+    const at = view.down(y);
+    if (at > 60 && at < height - 24) context.fillText(written(y, up.digits), 4, at);
+  }
+  context.font = "600 12px system-ui, sans-serif";
+  context.fillStyle = themeColour("--ink");
+  context.textAlign = "right";
+  context.textBaseline = "bottom";
+  context.fillText("trait 1 →", width - 6, height - 3);
+  context.save();
+  context.translate(4, 6);
+  context.rotate(-Math.PI / 2);
+  context.textBaseline = "top";
+  context.fillText("trait 2 →", 0, 0);
+  context.restore();
+}

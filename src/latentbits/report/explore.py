@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from latentbits.estimators.compare import fit_copy, new_model
-from latentbits.estimators.search import Search, real_model, search
+from latentbits.estimators.real_tables import real_model
+from latentbits.estimators.search import Search, search
 from latentbits.report.explorer import looks
 from latentbits.report.explorer.content import Content, Map, ModelRow, Table, Trial
 from latentbits.report.explorer.page import write_page

@@ -1,8 +1,15 @@
 /** The page comes to life: read the numbers, then let each part show itself. */
 import { readArray } from "./arrays.js";
+import { showCauses } from "./causes.js";
+import { showCourses, showSpectra, showTrials } from "./curves.js";
+import { showDecode } from "./decode.js";
 import { part } from "./dom.js";
+import { showInspector } from "./inspector.js";
 import { showMap } from "./map.js";
+import { showMorph } from "./morph.js";
+import { followSections } from "./sections.js";
 import { State } from "./state.js";
+import { showTable } from "./tables.js";
 
 /** Light or dark as the system says, until the reader says otherwise. */
 function startTheme() {
@@ -34,6 +41,15 @@ async function start() {
   const state = new State();
   state.set({ lines: head.map?.lines ?? [] });
   showMap(head, arrays, state);
+  showDecode(head, arrays, state);
+  showInspector(head, arrays, state);
+  showCauses(head, arrays, state);
+  showMorph(head, arrays, state);
+  showTable(head);
+  showTrials(head);
+  showSpectra(head);
+  showCourses(head);
+  followSections();
   document.documentElement.dataset.ready = "true"; // tests wait for this
 }
 

@@ -1,0 +1,279 @@
+/** One cause as a card: its weights, how often it is on, rows that show it, and how active it is in the picked row. */
+import { rowOf } from "./arrays.js";
+import { make, makeSvg } from "./dom.js";
+import { barList, barOf, bySize, extentOf, imageOf, shortNumber } from "./images.js";
+import { strengthsOf } from "./network.js";
+import { rowName, rowTitle, rowValues } from "./rows.js";
+
+const MOST_NAMES = 8; // in a list, before "more"
+const MOST_DRIVEN = 4; // causes below that a card of a higher layer names
+const BINS = 28; // of the rows' places along a trait
+
+/**
+ * @typedef {object} Page
+ * @property {any} head
+ * @property {import("./arrays.js").Arrays} arrays
+ * @property {import("./state.js").State} state
+ * @property {Float32Array} means of the columns
+ *
+ * @typedef {object} LayerView a layer as its cards need it
+ * @property {string} title
+ * @property {string[]} names
+ * @property {Array<number | null>} usage
+ * @property {string} kind of its weights
+ * @property {string[]} below names of what its weights are on
+ * @property {import("./arrays.js").TypedArrayOf} weights
+ * @property {import("./arrays.js").TypedArrayOf} active
+ * @property {import("./arrays.js").TypedArrayOf} examples
+ * @property {import("./arrays.js").TypedArrayOf | undefined} projected
+ * @property {number} scale the largest size of the weights as they are shown
+ * @property {(cause: number) => Float32Array} shown weights as they are shown
+ */
+
+/**
+ * @param {any} gallery of the page's head
+ * @param {number} number of the layer, from 0
+ * @param {Page} page
+ * @returns {LayerView}
+ */
+export function layerView(gallery, number, page) {
+  const layer = gallery.layers[number];
+  /** @param {string} name */
+  const array = (name) => page.arrays[`${layer.arrays}.${name}`];
+  const weights = array("weights");
+  const strength = gallery.kind === "strength";
+  return {
+    title: layer.title,
+    names: layer.names,
+    usage: layer.usage,
+    kind: gallery.kind,
+    below: number === 0 ? page.head.table.columns : gallery.layers[number - 1].names,
+    weights,
+    active: array("active"),
+    examples: array("examples"),
+    projected: array("projected"),
+    scale: gallery.kind === "signed" ? Number(extentOf(/** @type {Float32Array} */ (weights.data), "signed")) : 1,
+    shown: (cause) => (strength ? strengthsOf(rowOf(weights, cause)) : rowOf(weights, cause)),
+  };
+}
+
+/**
+ * The parts of a card; it is filled when it comes into view.
+ *
+ * @param {LayerView} layer
+ * @param {number} cause
+ * @param {Page} page
+ * @returns {HTMLElement[]}
+ */
+export function cardParts(layer, cause, page) {
+  const usage = layer.usage[cause];
+  const rows = strongest(layer, cause);
+  const parts = [...weightParts(layer, cause, page)];
+  if (usage === null) {
+    const low = lowest(layer.active, cause, rows.length);
+    parts.push(
+      make("div", { class: "spread" }),
+      exampleRows("High end", rows, page),
+      exampleRows("Low end", low, page),
+    );
+  } else parts.push(usageLine(usage), exampleRows("Strongest in", rows, page));
+  parts.push(make("div", { class: "picked-line" }));
+  return parts;
+}
+
+/**
+ * @param {LayerView} layer
+ * @param {number} cause
+ * @param {Page} page
+ */
+function* weightParts(layer, cause, page) {
+  const shape = page.head.table.image_shape;
+  const name = layer.names[cause];
+  if (layer.projected) {
+    const projected = rowOf(layer.projected, cause);
+    if (shape)
+      yield imageOf(projected, shape, { kind: "probability", label: `${name}: P(bit = 1) where it alone is on` });
+    yield make("p", { class: "tiny", text: "turns on" });
+    yield drives(layer, cause);
+    if (!shape) {
+      yield make("p", { class: "tiny", text: "and so makes likely" });
+      yield namedBars(projected, page.head.table.columns, { scale: 1, label: `What ${name} makes likely` });
+    }
+    return;
+  }
+  const shown = layer.shown(cause);
+  if (shape) {
+    const kind = /** @type {import("./images.js").Kind} */ (layer.kind);
+    yield imageOf(shown, shape, { kind, scale: layer.scale, label: `Weights of ${name}` });
+    return;
+  }
+  const others = layer.kind === "probability" ? page.means : undefined;
+  yield namedBars(shown, layer.below, { scale: layer.scale, label: `Weights of ${name}` }, others);
+}
+
+/**
+ * Names with the largest weights first; where there are `others` to compare with, those that differ most.
+ *
+ * @param {Float32Array} values
+ * @param {string[]} names
+ * @param {import("./images.js").BarOptions} options
+ * @param {Float32Array} [others]
+ */
+function namedBars(values, names, options, others) {
+  const order = bySize(others ? values.map((value, j) => value - others[j]) : values);
+  const items = order.map((j) => ({ name: names[j], value: values[j], ...(others && { other: others[j] }) }));
+  return barList(items, { most: MOST_NAMES, ...options });
+}
+
+/**
+ * The causes below that it turns on most surely.
+ *
+ * @param {LayerView} layer
+ * @param {number} cause
+ */
+function drives(layer, cause) {
+  const shown = layer.shown(cause);
+  const items = bySize(shown).map((j) => ({ name: layer.below[j], value: shown[j] }));
+  const list = barList(items, { scale: 1, most: MOST_DRIVEN, label: `What ${layer.names[cause]} turns on` });
+  list.classList.add("drives");
+  return list;
+}
+
+/** @param {number} usage */
+function usageLine(usage) {
+  const text = `${percent(usage)} of rows`;
+  return make("div", { class: "usage" }, [barOf(usage), make("span", { text })]);
+}
+
+/** @param {number} share */
+export function percent(share) {
+  return `${share > 0 && share < 0.095 ? (100 * share).toFixed(1) : Math.round(100 * share)} %`;
+}
+
+/**
+ * Rows whose click picks them.
+ *
+ * @param {string} title
+ * @param {number[]} rows
+ * @param {Page} page
+ */
+function exampleRows(title, rows, page) {
+  const { head, arrays, state } = page;
+  const shape = head.table.image_shape;
+  const kind = head.table.real ? "real" : "bits";
+  const buttons = rows.map((row) => {
+    const pick = make("button", {
+      type: "button",
+      class: shape ? "thumb" : "link example",
+      "data-row": row,
+      title: `Pick ${rowTitle(head, arrays, row)}`,
+      "aria-pressed": "false",
+      onclick: () => state.set({ picked: row }),
+    });
+    if (shape) {
+      const picture = imageOf(rowValues(head, arrays, row), shape, { kind });
+      picture.setAttribute("aria-hidden", "true");
+      pick.setAttribute("aria-label", `Pick ${rowTitle(head, arrays, row)}`);
+      pick.append(picture);
+    } else pick.textContent = rowName(head, arrays, row);
+    return pick;
+  });
+  return make("div", { class: "examples", role: "group", "aria-label": title }, [
+    make("p", { class: "tiny", text: title }),
+    make("div", { class: shape ? "thumbs" : "names" }, buttons),
+  ]);
+}
+
+/**
+ * @param {LayerView} layer
+ * @param {number} cause
+ * @returns {number[]}
+ */
+function strongest(layer, cause) {
+  return [...rowOf(layer.examples, cause)];
+}
+
+/**
+ * The rows in which a column of `active` is least, the least first.
+ *
+ * @param {import("./arrays.js").TypedArrayOf} active
+ * @param {number} column
+ * @param {number} most
+ */
+export function lowest(active, column, most) {
+  const [n, m] = active.shape;
+  const value = (/** @type {number} */ row) => active.data[row * m + column];
+  return Array.from({ length: n }, (_, row) => row)
+    .sort((a, b) => value(a) - value(b) || a - b)
+    .slice(0, most);
+}
+
+/**
+ * Show in a filled card how active the cause is in the picked row.
+ *
+ * @param {HTMLElement} card
+ * @param {LayerView} layer
+ * @param {number} cause
+ * @param {Page} page
+ */
+export function markPicked(card, layer, cause, page) {
+  const { head, arrays, state } = page;
+  const row = state.choices.picked;
+  const close = row !== null && row < head.n_close;
+  const value = close ? layer.active.data[row * layer.names.length + cause] : Number.NaN;
+  const trait = layer.usage[cause] === null;
+  for (const one of card.querySelectorAll("[data-row]")) {
+    one.setAttribute("aria-pressed", String(row !== null && Number(one.getAttribute("data-row")) === row));
+  }
+  card.classList.toggle("on", close && !trait && value > 0.5);
+  card.querySelector(".spread")?.replaceChildren(spreadOf(layer, cause, value));
+  const text = close ? `${rowName(head, arrays, row)}: ${shortNumber(value)}` : "";
+  const parts = close && !trait ? [barOf(value), make("span", { text })] : [make("span", { text })];
+  card.querySelector(".picked-line")?.replaceChildren(...(close ? parts : []));
+}
+
+/**
+ * Where the rows are along a trait, and the picked one among them.
+ *
+ * @param {LayerView} layer
+ * @param {number} cause
+ * @param {number} value of the picked row, NaN for none
+ */
+function spreadOf(layer, cause, value) {
+  const m = layer.names.length;
+  const column = Float32Array.from({ length: layer.active.shape[0] }, (_, row) => layer.active.data[row * m + cause]);
+  const { low, high, counts } = histogram(column, BINS);
+  const most = Math.max(...counts);
+  const [width, height] = [BINS * 5, 30];
+  const svg = makeSvg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", preserveAspectRatio: "none" });
+  svg.setAttribute("aria-label", `Places of the rows along it, ${shortNumber(low)} to ${shortNumber(high)}`);
+  counts.forEach((count, i) => {
+    const size = (height * count) / most;
+    svg.append(makeSvg("rect", { x: 5 * i, y: height - size, width: 4.2, height: size }));
+  });
+  if (!Number.isNaN(value)) {
+    const x = (width * (value - low)) / (high - low || 1);
+    svg.append(makeSvg("line", { x1: x, x2: x, y1: 0, y2: height, class: "here" }));
+  }
+  return make("div", {}, [
+    svg,
+    make("p", { class: "tiny ends" }, [
+      make("span", { text: shortNumber(low) }),
+      make("span", { text: "rows along it" }),
+      make("span", { text: shortNumber(high) }),
+    ]),
+  ]);
+}
+
+/**
+ * How many numbers fall into each of equal bins.
+ *
+ * @param {Float32Array} values
+ * @param {number} bins
+ */
+export function histogram(values, bins) {
+  const [low, high] = /** @type {[number, number]} */ (extentOf(values, "real"));
+  const counts = new Array(bins).fill(0);
+  for (const value of values) counts[Math.min(Math.floor((bins * (value - low)) / (high - low)), bins - 1)]++;
+  return { low, high, counts };
+}

@@ -1,0 +1,258 @@
+/** Line charts as SVG: axes, labels beside the lines, values under the pointer or the arrow keys, and a table of all. */
+import { logTicks, niceTicks, scaleOf, spreadApart } from "./axes.js";
+import { make, makeSvg } from "./dom.js";
+import { downloadRow, fileName, saveCsv, savePng, saveSvg } from "./downloads.js";
+import { clipped, shortNumber } from "./images.js";
+
+const [WIDTH, HEIGHT] = [760, 340];
+const SIDES = { left: 58, right: 170, top: 14, bottom: 44 };
+
+/**
+ * @typedef {{x: number, y: number, error?: number, ringed?: boolean}} ChartPoint
+ * @typedef {{name: string, colour: number, points: ChartPoint[], dots?: boolean}} Series `colour`: its number, that the
+ *   style sheet has a colour for
+ * @typedef {object} Chart
+ * @property {string} title
+ * @property {string} about what a reader should see in it
+ * @property {string} x
+ * @property {string} y
+ * @property {Series[]} series
+ * @property {boolean} [logX]
+ * @property {boolean} [fromZero] the axis holds 0, and a line marks it
+ * @property {{x: number, text: string}} [mark] a line across
+ * @property {string} file the beginning of file names
+ */
+
+/**
+ * The drawing, its downloads and its table.
+ *
+ * @param {Chart} chart
+ * @returns {HTMLElement}
+ */
+export function chartFigure(chart) {
+  const svg = drawChart(chart);
+  const readout = make("p", { class: "readout", "aria-live": "polite", text: "\u00a0" });
+  followPoints(svg, chart, readout);
+  const rows = chartRows(chart);
+  const name = (/** @type {string} */ end) => fileName(chart.file, chart.title, end);
+  return make("figure", { class: "chart" }, [
+    svg,
+    readout,
+    downloadRow(chart.title.toLowerCase(), [
+      ["SVG", () => saveSvg(svg, name("svg"))],
+      ["PNG", () => savePng(svg, name("png"))],
+      ["CSV", () => saveCsv(rows, name("csv"))],
+    ]),
+    tableOf(chart.title, rows),
+  ]);
+}
+
+/**
+ * @param {Chart} chart
+ * @returns {Array<Array<string | number | null>>} a line a point
+ */
+export function chartRows(chart) {
+  const errors = chart.series.some(({ points }) => points.some((point) => point.error !== undefined));
+  return [
+    ["series", chart.x, chart.y, ...(errors ? ["standard error"] : [])],
+    ...chart.series.flatMap(({ name, points }) =>
+      points.map((point) => [name, point.x, point.y, ...(errors ? [point.error ?? null] : [])]),
+    ),
+  ];
+}
+
+/**
+ * @param {string} title
+ * @param {Array<Array<string | number | null>>} rows
+ */
+function tableOf(title, rows) {
+  const details = make("details", {}, [make("summary", { text: "The numbers" })]);
+  details.addEventListener("toggle", () => {
+    if (details.childElementCount > 1) return;
+    const [head, ...body] = rows.map((row, i) =>
+      make(
+        "tr",
+        {},
+        row.map((cell) =>
+          make(i ? "td" : "th", { text: typeof cell === "number" ? shortNumber(cell, 4) : (cell ?? "") }),
+        ),
+      ),
+    );
+    const caption = make("caption", { class: "unseen", text: title });
+    const table = make("table", {}, [caption, make("thead", {}, [head]), make("tbody", {}, body)]);
+    details.append(make("div", { class: "scroll tall", tabindex: 0 }, [table]));
+  });
+  return details;
+}
+
+/** @param {Chart} chart */
+function frameOf(chart) {
+  const points = chart.series.flatMap((series) => series.points);
+  const xs = points.map((point) => point.x);
+  const ys = points.flatMap(({ y, error = 0 }) => [y - error, y + error]);
+  if (chart.fromZero) ys.push(0);
+  if (chart.mark) xs.push(chart.mark.x);
+  const [low, high] = [Math.min(...ys), Math.max(...ys)];
+  const margin = 0.05 * (high - low || 1);
+  /** @type {[number, number]} */
+  const xDomain = [Math.min(...xs), Math.max(...xs)];
+  /** @type {[number, number]} */
+  const yDomain = [low - margin, high + margin];
+  const [right, bottom] = [WIDTH - SIDES.right, HEIGHT - SIDES.bottom];
+  return {
+    xDomain,
+    yDomain,
+    right,
+    bottom,
+    x: scaleOf(xDomain, [SIDES.left + 8, right - 8], chart.logX),
+    y: scaleOf(yDomain, [bottom, SIDES.top]),
+  };
+}
+
+/**
+ * @param {Chart} chart
+ * @returns {SVGElement}
+ */
+function drawChart(chart) {
+  const frame = frameOf(chart);
+  const svg = makeSvg("svg", { class: "plot", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", tabindex: 0 });
+  svg.setAttribute("aria-label", `${chart.title}. ${chart.about} Arrow keys read the values.`);
+  svg.append(makeSvg("title", { text: chart.title }), makeSvg("desc", { text: chart.about }));
+  svg.append(...axesOf(chart, frame));
+  const labels = spreadApart(
+    chart.series.map(({ points }) => frame.y(points[points.length - 1].y)),
+    15,
+    frame.bottom,
+  );
+  chart.series.forEach((series, i) => {
+    svg.append(seriesGroup(series, frame));
+    const last = series.points[series.points.length - 1];
+    const [x, y] = [frame.x(last.x), frame.y(last.y)];
+    if (Math.abs(labels[i] - y) > 3 || x < frame.right - 12) {
+      svg.append(makeSvg("line", { class: "lead", x1: x + 4, y1: y, x2: frame.right + 4, y2: labels[i] }));
+    }
+    const text = makeSvg("text", { class: `name colour-${series.colour}`, x: frame.right + 8, y: labels[i] + 4 });
+    text.textContent = clipped(series.name, 25);
+    svg.append(text);
+  });
+  svg.append(makeSvg("circle", { class: "cursor", r: 6, display: "none", "data-screen": "" }));
+  return svg;
+}
+
+/**
+ * @param {Chart} chart
+ * @param {ReturnType<typeof frameOf>} frame
+ */
+function* axesOf(chart, frame) {
+  const { left, top } = SIDES;
+  for (const tick of niceTicks(...frame.yDomain)) {
+    const y = frame.y(tick);
+    yield makeSvg("line", {
+      class: tick === 0 && chart.fromZero ? "zero" : "grid",
+      x1: left,
+      x2: frame.right,
+      y1: y,
+      y2: y,
+    });
+    yield makeSvg("text", { class: "tick", x: left - 6, y: y + 4, "text-anchor": "end", text: tickText(tick) });
+  }
+  const ticks = chart.logX ? logTicks(...frame.xDomain) : niceTicks(...frame.xDomain, 8).filter(Number.isInteger);
+  for (const tick of ticks) {
+    yield makeSvg("text", {
+      class: "tick",
+      x: frame.x(tick),
+      y: frame.bottom + 17,
+      "text-anchor": "middle",
+      text: tickText(tick),
+    });
+  }
+  const middle = (left + frame.right) / 2;
+  yield makeSvg("text", { class: "axis", x: middle, y: HEIGHT - 8, "text-anchor": "middle", text: chart.x });
+  const height = (top + frame.bottom) / 2;
+  const turned = `rotate(-90 14 ${height})`;
+  yield makeSvg("text", { class: "axis", x: 14, y: height, transform: turned, "text-anchor": "middle", text: chart.y });
+  if (chart.mark) {
+    const x = frame.x(chart.mark.x);
+    yield makeSvg("line", { class: "mark", x1: x, x2: x, y1: top, y2: frame.bottom });
+    yield makeSvg("text", { class: "mark-text", x: x + 5, y: top + 12, text: chart.mark.text });
+  }
+}
+
+/** @param {number} tick */
+function tickText(tick) {
+  return tick.toLocaleString("en", { maximumSignificantDigits: 6 }).replace("-", "−");
+}
+
+/**
+ * @param {Series} series
+ * @param {ReturnType<typeof frameOf>} frame
+ */
+function seriesGroup(series, frame) {
+  const group = makeSvg("g", { class: `series colour-${series.colour}` });
+  const places = series.points.map((point) => [frame.x(point.x), frame.y(point.y)]);
+  group.append(
+    makeSvg("polyline", { points: places.map((place) => place.map((x) => x.toFixed(1)).join(",")).join(" ") }),
+  );
+  series.points.forEach((point, i) => {
+    const [x, y] = places[i];
+    if (point.error) {
+      group.append(
+        makeSvg("line", { x1: x, x2: x, y1: frame.y(point.y - point.error), y2: frame.y(point.y + point.error) }),
+      );
+    }
+    if (series.dots) group.append(makeSvg("circle", { class: "dot", cx: x, cy: y, r: 3 }));
+    if (point.ringed) group.append(makeSvg("circle", { class: "ring", cx: x, cy: y, r: 7 }));
+  });
+  return group;
+}
+
+/**
+ * The point under the pointer, or that arrow keys lead to, in words and ringed.
+ *
+ * @param {SVGElement} svg
+ * @param {Chart} chart
+ * @param {HTMLElement} readout
+ */
+function followPoints(svg, chart, readout) {
+  const frame = frameOf(chart);
+  const cursor = /** @type {SVGElement} */ (svg.querySelector(".cursor"));
+  const at = { series: 0, point: -1 };
+  const show = () => {
+    const series = chart.series[at.series];
+    const point = series.points[at.point];
+    cursor.setAttribute("cx", String(frame.x(point.x)));
+    cursor.setAttribute("cy", String(frame.y(point.y)));
+    cursor.removeAttribute("display");
+    const error = point.error ? ` ± ${shortNumber(point.error)}` : "";
+    readout.textContent = `${series.name}: ${chart.x} ${tickText(point.x)}, ${chart.y} ${shortNumber(point.y, 3)}${error}`;
+  };
+  svg.addEventListener("pointermove", (event) => {
+    const box = svg.getBoundingClientRect();
+    const [x, y] = [
+      (event.clientX - box.left) * (WIDTH / box.width),
+      (event.clientY - box.top) * (HEIGHT / box.height),
+    ];
+    let least = Number.POSITIVE_INFINITY;
+    chart.series.forEach(({ points }, series) => {
+      points.forEach((one, point) => {
+        const far = (frame.x(one.x) - x) ** 2 + (frame.y(one.y) - y) ** 2;
+        if (far < least) [least, at.series, at.point] = [far, series, point];
+      });
+    });
+    show();
+  });
+  svg.addEventListener("pointerleave", () => {
+    cursor.setAttribute("display", "none");
+    readout.textContent = "\u00a0";
+  });
+  svg.addEventListener("keydown", (event) => {
+    const along = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    const across = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!along && !across) return;
+    event.preventDefault();
+    if (across) at.series = (at.series + across + chart.series.length) % chart.series.length;
+    const last = chart.series[at.series].points.length - 1;
+    at.point = Math.min(Math.max(at.point + (along ?? 0), 0), last);
+    show();
+  });
+}

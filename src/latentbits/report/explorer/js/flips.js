@@ -1,0 +1,137 @@
+/** The way from one row to another through a clipped Gaussian: which bits are on where, and when each flips. */
+
+/**
+ * Along the way, bit j is on where `start[j] + t * slope[j] > 0`.
+ *
+ * @typedef {{start: Float64Array, slope: Float64Array}} Way
+ * @typedef {{column: number, t: number, on: boolean}} Flip `on`: whether it goes on (or off)
+ */
+
+/**
+ * @param {ArrayLike<number>} weights (k, d), row by row
+ * @param {ArrayLike<number>} phi (d)
+ * @param {ArrayLike<number>} from place y of the first row (k)
+ * @param {ArrayLike<number>} to that of the second
+ * @returns {Way}
+ */
+export function wayBetween(weights, phi, from, to) {
+  const d = phi.length;
+  const start = Float64Array.from(phi);
+  const slope = new Float64Array(d);
+  for (let i = 0; i < from.length; i++) {
+    for (let j = 0; j < d; j++) {
+      start[j] += from[i] * weights[i * d + j];
+      slope[j] += (to[i] - from[i]) * weights[i * d + j];
+    }
+  }
+  return { start, slope };
+}
+
+/**
+ * @param {Way} way
+ * @param {number} t 0 to 1
+ * @returns {Float32Array} of 0 and 1
+ */
+export function bitsAlong(way, t) {
+  return Float32Array.from(way.start, (start, j) => (start + t * way.slope[j] > 0 ? 1 : 0));
+}
+
+/**
+ * Bits that are not the same at both ends, in the order in which they flip: each crosses 0 once.
+ *
+ * @param {Way} way
+ * @returns {Flip[]}
+ */
+export function flipsOf(way) {
+  const [first, last] = [bitsAlong(way, 0), bitsAlong(way, 1)];
+  return Array.from(first.keys())
+    .filter((j) => first[j] !== last[j])
+    .map((j) => ({ column: j, t: -way.start[j] / way.slope[j], on: last[j] > 0 }))
+    .sort((a, b) => a.t - b.t || a.column - b.column);
+}
+
+/**
+ * @param {ArrayLike<number>} a
+ * @param {ArrayLike<number>} b
+ * @param {number} t 0 to 1
+ * @returns {Float32Array} (1 - t) a + t b; NaN where either is missing
+ */
+export function crossFade(a, b, t) {
+  return Float32Array.from({ length: a.length }, (_, j) => (1 - t) * a[j] + t * b[j]);
+}
+
+/**
+ * In how many places that are not missing two rows differ.
+ *
+ * @param {ArrayLike<number>} bits
+ * @param {ArrayLike<number>} row NaN for missing
+ */
+export function differing(bits, row) {
+  let count = 0;
+  for (let j = 0; j < bits.length; j++) if (!Number.isNaN(row[j]) && bits[j] !== row[j]) count++;
+  return count;
+}
+
+/**
+ * Two rows worth a morph: far apart, and each typical of its kind where kinds are known.
+ *
+ * @param {import("./arrays.js").TypedArrayOf} places (n, k)
+ * @param {ArrayLike<number> | null} codes kinds of rows, 65535 for none
+ * @returns {[number, number]}
+ */
+export function farPair(places, codes) {
+  const n = places.shape[0];
+  const all = Array.from({ length: n }, (_, i) => i);
+  const kinds = new Set(codes ? all.map((i) => codes[i]).filter((code) => code !== 65535) : []);
+  const typical = [...kinds].map((kind) => {
+    const own = all.filter((i) => codes?.[i] === kind);
+    return nearest(places, own, meanPlace(places, own));
+  });
+  if (typical.length >= 2) return farthestOf(places, typical);
+  const edge = farthest(places, all, meanPlace(places, all));
+  return [edge, farthest(places, all, placeOf(places, edge))];
+}
+
+/**
+ * @param {import("./arrays.js").TypedArrayOf} places
+ * @param {number[]} rows few
+ * @returns {[number, number]}
+ */
+function farthestOf(places, rows) {
+  const pairs = rows.map((row) => {
+    const other = farthest(places, rows, placeOf(places, row));
+    return { row, other, far: distance(placeOf(places, row), placeOf(places, other)) };
+  });
+  const best = pairs.reduce((a, b) => (b.far > a.far ? b : a));
+  return [best.row, best.other];
+}
+
+/** @param {import("./arrays.js").TypedArrayOf} places @param {number} i */
+function placeOf(places, i) {
+  const k = places.shape[1];
+  return places.data.subarray(i * k, (i + 1) * k);
+}
+
+/** @param {import("./arrays.js").TypedArrayOf} places @param {number[]} rows */
+function meanPlace(places, rows) {
+  const mean = new Float64Array(places.shape[1]);
+  for (const row of rows) for (const [i, value] of placeOf(places, row).entries()) mean[i] += value / rows.length;
+  return mean;
+}
+
+/** @param {ArrayLike<number>} a @param {ArrayLike<number>} b */
+function distance(a, b) {
+  let sum = 0;
+  for (let i = 0; i < a.length; i++) sum += (a[i] - b[i]) ** 2;
+  return sum;
+}
+
+/** @param {import("./arrays.js").TypedArrayOf} places @param {number[]} rows @param {ArrayLike<number>} at */
+function nearest(places, rows, at) {
+  return rows.reduce((a, b) => (distance(placeOf(places, b), at) < distance(placeOf(places, a), at) ? b : a));
+}
+
+/** @param {import("./arrays.js").TypedArrayOf} places @param {number[]} rows @param {ArrayLike<number>} at */
+function farthest(places, rows, at) {
+  return rows.reduce((a, b) => (distance(placeOf(places, b), at) > distance(placeOf(places, a), at) ? b : a));
+}

@@ -1,0 +1,346 @@
+/** From one row to another: bits flip in the model's order, beside the linear cross-fade. */
+import { rowOf } from "./arrays.js";
+import { rowChooser } from "./chooser.js";
+import { make, part } from "./dom.js";
+import { button, downloadRow, fileName, saveCsv, savePng } from "./downloads.js";
+import { bitsAlong, crossFade, differing, farPair, flipsOf, wayBetween } from "./flips.js";
+import { drawImage, imageOf } from "./images.js";
+import { rowTitle, rowValues } from "./rows.js";
+
+const STAGES = 9;
+const SECONDS = 5; // that a play takes
+
+/**
+ * @param {any} head of the page
+ * @param {import("./arrays.js").Arrays} arrays
+ * @param {import("./state.js").State} state
+ */
+export function showMorph(head, arrays, state) {
+  const place = part("morph");
+  if (!place || !head.morph || head.n_close < 2) return;
+  const closeLabels = arrays["labels.0"]?.data ?? null;
+  const pair = { rows: farPair(arrays["morph.places"], closeLabels) };
+  const view = morphView(head, arrays);
+  /** @param {[number, number]} rows */
+  const choose = (rows) => state.set({ picked: rows[0], other: rows[1] });
+  const show = () => {
+    first.show(pair.rows[0]);
+    second.show(pair.rows[1]);
+    view.show(pair.rows);
+  };
+  const first = rowChooser("From", head, arrays, head.n_close, (row) => choose([row, pair.rows[1]]));
+  const second = rowChooser("to", head, arrays, head.n_close, (row) => choose([pair.rows[0], row]));
+  const far = make("p", { class: "note", hidden: true });
+  state.on(["picked", "other"], ({ picked, other }) => {
+    const wanted = [picked ?? pair.rows[0], other ?? pair.rows[1]];
+    const close = wanted.every((row) => row < head.n_close);
+    far.hidden = close;
+    far.textContent = `A morph needs rows that were looked at closely: the first ${head.n_close.toLocaleString("en")} of those shown.`;
+    if (!close) return;
+    pair.rows = [wanted[0], wanted[1]];
+    show();
+  });
+  place.append(
+    make("p", { class: "about", text: aboutMorph(head) }),
+    make("div", { class: "controls" }, [
+      first.element,
+      second.element,
+      button("Swap", () => choose([pair.rows[1], pair.rows[0]])),
+      button("Random pair", () => choose(randomPair(head.n_close))),
+    ]),
+    far,
+    view.element,
+  );
+  show();
+}
+
+/** @param {any} head */
+function aboutMorph(head) {
+  const half = head.table.image_shape
+    ? "cross-fade passes through greys that no row has"
+    : "cross-fade passes through halves that no row has";
+  return `Rows are points in the space of the ${head.morph.name}. On the straight way from one to the other bits flip one by one, so that each stage is a row of bits; the ${half}.`;
+}
+
+/**
+ * @param {number} n at least 2
+ * @returns {[number, number]} two different rows
+ */
+function randomPair(n) {
+  const a = Math.floor(n * Math.random());
+  return [a, (a + 1 + Math.floor((n - 1) * Math.random())) % n];
+}
+
+/**
+ * @typedef {object} MorphNow what is shown
+ * @property {[number, number]} rows
+ * @property {Float32Array[]} ends values of the two rows
+ * @property {import("./flips.js").Way} way
+ * @property {import("./flips.js").Flip[]} flips
+ */
+
+/**
+ * The slider and what follows it.
+ *
+ * @param {any} head
+ * @param {import("./arrays.js").Arrays} arrays
+ */
+function morphView(head, arrays) {
+  const shape = head.table.image_shape;
+  /** @type {MorphNow | null} */
+  let now = null;
+  const slider = /** @type {HTMLInputElement} */ (
+    make("input", { type: "range", min: 0, max: 1, step: 0.005, value: 0.5, "aria-label": "Stage of the morph" })
+  );
+  const output = make("output", { class: "stage" });
+  const ends = make("p", { class: "note ends-note" });
+  const stage = shape ? imageStage(shape) : listStage(head);
+  const track = make("div", { class: "track", "aria-hidden": "true" });
+  const update = () => {
+    if (!now) return;
+    const t = Number(slider.value);
+    const bits = bitsAlong(now.way, t);
+    const passed = now.flips.map((flip) => bits[flip.column] > 0 === flip.on);
+    const done = passed.filter(Boolean).length;
+    output.textContent = `${t.toFixed(2)}: ${done} of ${now.flips.length} bits flipped`;
+    slider.setAttribute("aria-valuetext", output.textContent);
+    [...track.children].forEach((tick, i) => {
+      tick.classList.toggle("passed", passed[i]);
+    });
+    stage.update(now, t, bits);
+  };
+  slider.addEventListener("input", update);
+  const play = playButton(slider, update);
+  const save = downloadRow("this morph", [
+    ["CSV", () => now && saveCsv(flipRows(now, head.table.columns), fileName(head.table.source, "morph", "csv"))],
+    ...stage.actions(() => fileName(head.table.source, "morph", "png")),
+  ]);
+  const element = make("div", { class: "morph" }, [
+    make("div", { class: "slide" }, [play, make("div", { class: "slider" }, [track, slider]), output]),
+    stage.element,
+    ends,
+    save,
+  ]);
+  /** @param {[number, number]} rows */
+  const show = (rows) => {
+    const places = arrays["morph.places"];
+    const [a, b] = rows.map((row) => rowOf(places, row));
+    const way = wayBetween(arrays["morph.weights"].data, arrays["morph.phi"].data, a, b);
+    now = { rows, ends: rows.map((row) => rowValues(head, arrays, row)), way, flips: flipsOf(way) };
+    ends.textContent = endWords(now, head, arrays);
+    track.replaceChildren(
+      ...now.flips.map((flip) => {
+        const tick = make("span", { class: flip.on ? "on" : "off" });
+        tick.style.left = `${100 * flip.t}%`;
+        return tick;
+      }),
+    );
+    stage.start(
+      now,
+      rows.map((row) => rowTitle(head, arrays, row)),
+    );
+    update();
+  };
+  return { element, show };
+}
+
+/**
+ * How near the ends of the way come to the rows.
+ *
+ * @param {MorphNow} now
+ * @param {any} head
+ * @param {import("./arrays.js").Arrays} arrays
+ */
+function endWords(now, head, arrays) {
+  const [a, b] = [0, 1].map((t) => differing(bitsAlong(now.way, t), now.ends[t]));
+  const [from, to] = now.rows.map((row) => rowTitle(head, arrays, row));
+  return `The way begins and ends where the model places the two rows, and its bits there need not be quite theirs: ${a} of ${head.table.columns.length} differ at ${from}, ${b} at ${to}.`;
+}
+
+/**
+ * @param {MorphNow} now
+ * @param {string[]} columns
+ * @returns {Array<Array<string | number | null>>} the flips, in their order
+ */
+export function flipRows(now, columns) {
+  return [["column", "flips_at", "to"], ...now.flips.map((flip) => [columns[flip.column], flip.t, flip.on ? 1 : 0])];
+}
+
+/**
+ * Moves the slider from end to end; in few steps for those who asked for less motion.
+ *
+ * @param {HTMLInputElement} slider
+ * @param {() => void} update
+ */
+function playButton(slider, update) {
+  let timer = 0;
+  const stop = () => {
+    clearInterval(timer);
+    timer = 0;
+    play.textContent = "Play";
+  };
+  const play = button("Play", () => {
+    if (timer) return stop();
+    const wait = matchMedia("(prefers-reduced-motion: reduce)").matches ? (1000 * SECONDS) / (STAGES - 1) : 40;
+    const step = wait / 1000 / SECONDS;
+    if (Number(slider.value) >= 1) slider.value = "0";
+    play.textContent = "Pause";
+    timer = window.setInterval(() => {
+      slider.value = String(Math.min(Number(slider.value) + step, 1));
+      update();
+      if (Number(slider.value) >= 1) stop();
+    }, wait);
+    return undefined;
+  });
+  slider.addEventListener("pointerdown", stop);
+  slider.addEventListener("keydown", stop);
+  return play;
+}
+
+/**
+ * Rows as images: both rows, the stage between them, and strips of stages.
+ *
+ * @param {[number, number]} shape
+ */
+function imageStage(shape) {
+  const captions = ["", "morph", "cross-fade", ""].map((text) => make("figcaption", { text }));
+  const canvases = captions.map(() => /** @type {HTMLCanvasElement} */ (make("canvas")));
+  const figures = canvases.map((canvas, i) => make("figure", {}, [canvas, captions[i]]));
+  const strips = ["morph", "cross-fade"].map((name) => ({ name, place: make("div", { class: "strip" }) }));
+  const element = make("div", {}, [
+    make("div", { class: "stages" }, figures),
+    ...strips.map(({ name, place }) =>
+      make("div", { class: "strip-row" }, [make("span", { class: "tiny", text: name }), place]),
+    ),
+  ]);
+  return {
+    element,
+    /** @param {MorphNow} now @param {string[]} titles */
+    start(now, titles) {
+      [0, 3].forEach((figure, end) => {
+        captions[figure].textContent = titles[end];
+        drawImage(canvases[figure], now.ends[end], shape, { label: titles[end] });
+      });
+      for (const { name, place } of strips) {
+        const pictures = Array.from({ length: STAGES }, (_, i) => {
+          const t = i / (STAGES - 1);
+          const values = name === "morph" ? bitsAlong(now.way, t) : crossFade(now.ends[0], now.ends[1], t);
+          return imageOf(values, shape, { label: `${name} at ${t}` });
+        });
+        place.replaceChildren(...pictures);
+      }
+    },
+    /** @param {MorphNow} now @param {number} t @param {Float32Array} bits */
+    update(now, t, bits) {
+      drawImage(canvases[1], bits, shape, { label: `morph at ${t}` });
+      drawImage(canvases[2], crossFade(now.ends[0], now.ends[1], t), shape, { label: `cross-fade at ${t}` });
+    },
+    /** @param {() => string} name @returns {Array<[string, () => void]>} */
+    actions: (name) => [
+      [
+        "PNG",
+        () =>
+          savePng(
+            stripSheet(
+              strips.map(({ place }) => place),
+              shape,
+            ),
+            name(),
+          ),
+      ],
+    ],
+  };
+}
+
+/**
+ * The strips on one canvas, a pixel apart.
+ *
+ * @param {HTMLElement[]} strips
+ * @param {[number, number]} shape
+ */
+function stripSheet(strips, shape) {
+  const sheet = /** @type {HTMLCanvasElement} */ (make("canvas"));
+  sheet.width = STAGES * (shape[1] + 1) - 1;
+  sheet.height = strips.length * (shape[0] + 1) - 1;
+  strips.forEach((strip, row) => {
+    [...strip.querySelectorAll("canvas")].forEach((canvas, i) => {
+      sheet.getContext("2d")?.drawImage(canvas, i * (shape[1] + 1), row * (shape[0] + 1));
+    });
+  });
+  return sheet;
+}
+
+/**
+ * Rows of named bits: the bits that flip, in their order, each with both rows' values and the cross-fade's.
+ *
+ * @param {any} head
+ */
+function listStage(head) {
+  const body = make("tbody");
+  const titles = [make("th", { scope: "col" }), make("th", { scope: "col" })];
+  const same = make("p", { class: "note" });
+  const header = make("tr", {}, [
+    ...["flips at", "column"].map((text) => make("th", { scope: "col", text })),
+    titles[0],
+    ...["morph", "cross-fade"].map((text) => make("th", { scope: "col", text })),
+    titles[1],
+  ]);
+  const caption = make("caption", { class: "unseen", text: "Bits that flip, in the order of the model" });
+  const table = make("table", { class: "flips" }, [caption, make("thead", {}, [header]), body]);
+  return {
+    element: make("div", {}, [make("div", { class: "scroll tall", tabindex: 0 }, [table]), same]),
+    /** @param {MorphNow} now @param {string[]} names */
+    start(now, names) {
+      titles.forEach((title, end) => {
+        title.textContent = names[end];
+      });
+      const lines = now.flips.map(({ column, t }) =>
+        make("tr", {}, [
+          make("td", { text: t.toFixed(3) }),
+          make("th", { scope: "row", text: head.table.columns[column] }),
+          ...[now.ends[0][column], Number.NaN, Number.NaN, now.ends[1][column]].map((value) => bitCell(value)),
+        ]),
+      );
+      body.replaceChildren(...lines);
+      const bits = bitsAlong(now.way, 0);
+      const on = bits.reduce((sum, bit) => sum + bit, 0) - now.flips.filter((flip) => !flip.on).length;
+      const left = bits.length - now.flips.length;
+      same.textContent = left ? `The other ${left} stay as they are: ${on} on, ${left - on} off.` : "";
+    },
+    /** @param {MorphNow} now @param {number} t @param {Float32Array} bits */
+    update(now, t, bits) {
+      const fade = crossFade(now.ends[0], now.ends[1], t);
+      now.flips.forEach((flip, i) => {
+        const line = body.children[i];
+        line.classList.toggle("passed", bits[flip.column] > 0 === flip.on);
+        fillBit(/** @type {HTMLElement} */ (line.children[3]), bits[flip.column]);
+        fillBit(/** @type {HTMLElement} */ (line.children[4]), fade[flip.column]);
+      });
+    },
+    /** @returns {Array<[string, () => void]>} */
+    actions: () => [],
+  };
+}
+
+/** @param {number} value */
+function bitCell(value) {
+  const cell = make("td", { class: "bit" }, [
+    make("span", { class: "bit-swatch", "aria-hidden": "true" }),
+    make("span"),
+  ]);
+  fillBit(cell, value);
+  return cell;
+}
+
+/**
+ * @param {HTMLElement} cell
+ * @param {number} value 0 to 1, NaN for missing
+ */
+function fillBit(cell, value) {
+  const [swatch, text] = /** @type {HTMLElement[]} */ ([...cell.children]);
+  const missing = Number.isNaN(value);
+  swatch.style.background = missing
+    ? "var(--missing)"
+    : `color-mix(in srgb, var(--on) ${Math.round(100 * value)}%, var(--off))`;
+  text.textContent = missing ? "missing" : String(Math.round(100 * value) / 100);
+}

@@ -56,7 +56,7 @@ export class Rows {
   }
 
   /**
-   * Its number in the user's table, from 1.
+   * Its number in the user's table, from 0.
    *
    * @param {number} i
    */
@@ -160,9 +160,9 @@ export class Rows {
     if (exact >= 0) return exact;
     const digits = /^(?:row\s+)?(\d+)$/i.exec(wanted);
     if (digits) {
-      const number = Number(digits[1]) - 1;
+      const number = Number(digits[1]);
       const numbers = this.arrays["rows.numbers"]?.data;
-      if (!numbers) return number >= 0 && number < this.n ? number : -1;
+      if (!numbers) return number < this.n ? number : -1;
       return numbers.indexOf(number);
     }
     const low = wanted.toLowerCase();

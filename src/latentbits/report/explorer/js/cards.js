@@ -3,7 +3,7 @@ import { rowOf } from "./arrays.js";
 import { make, makeSvg } from "./dom.js";
 import { barList, barOf, bySize, extentOf, imageOf, shortNumber } from "./images.js";
 import { strengthsOf } from "./network.js";
-import { rowName, rowTitle, rowValues } from "./rows.js";
+import { rowLabel, rowName, rowTitle, rowValues } from "./rows.js";
 
 const MOST_NAMES = 8; // in a list, before "more"
 const MOST_DRIVEN = 4; // causes below that a card of a higher layer names
@@ -178,10 +178,26 @@ function exampleRows(title, rows, page) {
     } else pick.textContent = rowName(head, arrays, row);
     return pick;
   });
+  const kinds = shape ? "" : labelCounts(rows.map((row) => rowLabel(head, arrays, row)));
   return make("div", { class: "examples", role: "group", "aria-label": title }, [
-    make("p", { class: "tiny", text: title }),
+    make("p", { class: "tiny", text: title + (kinds ? ` (${kinds})` : "") }),
     make("div", { class: shape ? "thumbs" : "names" }, buttons),
   ]);
+}
+
+/**
+ * How often each label occurs, the most frequent first: "9 republican, 3 democrat".
+ *
+ * @param {string[]} labels "" for none
+ */
+export function labelCounts(labels) {
+  /** @type {Map<string, number>} */
+  const counts = new Map();
+  for (const label of labels) if (label) counts.set(label, (counts.get(label) ?? 0) + 1);
+  return [...counts]
+    .sort((a, b) => b[1] - a[1])
+    .map(([label, count]) => `${count} ${label}`)
+    .join(", ");
 }
 
 /**

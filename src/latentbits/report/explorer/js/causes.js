@@ -143,7 +143,7 @@ function fillGallery(panel, gallery, page) {
  */
 function scaleWords(kind, head) {
   const images = head.table.image_shape !== null;
-  if (kind === "signed") return images ? "Red pulls up, blue pulls down." : "";
+  if (kind === "signed") return "Red pulls up, blue pulls down.";
   if (kind === "probability" && !images) {
     return "Names are in the order of how much they differ from the mean of all rows, which the line across a bar marks.";
   }
@@ -160,7 +160,8 @@ function scaleWords(kind, head) {
  */
 function layerSection(gallery, layer, page, titled) {
   const n = layer.names.length;
-  const grid = make("ul", { class: n > MANY ? "cards many" : "cards", "aria-label": layer.title });
+  const named = page.head.table.image_shape ? "" : " named";
+  const grid = make("ul", { class: `cards${n > MANY ? " many" : ""}${named}`, "aria-label": layer.title });
   if (n > MANY) grid.tabIndex = 0; // so that keys can scroll it
   const diagram = make("div", { class: "scroll", hidden: true, tabindex: 0, role: "region" });
   diagram.setAttribute("aria-label", `${layer.title} as a Hinton diagram`);
@@ -252,8 +253,8 @@ function fillWhenSeen(cards, layer, page) {
     { rootMargin: "400px" },
   );
   for (const card of cards) watch.observe(card);
-  addEventListener("beforeprint", () => {
-    for (const card of cards) fill(card);
+  matchMedia("print").addEventListener("change", ({ matches }) => {
+    if (matches) for (const card of cards) fill(card);
   });
   page.state.on(["picked"], () => {
     for (const cause of filled) markPicked(cards[cause], layer, cause, page);

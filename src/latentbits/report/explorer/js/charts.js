@@ -5,7 +5,7 @@ import { downloadRow, fileName, saveCsv, savePng, saveSvg } from "./downloads.js
 import { clipped, shortNumber } from "./images.js";
 
 const [WIDTH, HEIGHT] = [760, 340];
-const SIDES = { left: 58, right: 170, top: 14, bottom: 44 };
+const SIDES = { left: 58, right: 186, top: 14, bottom: 44 };
 
 /**
  * @typedef {{x: number, y: number, error?: number, ringed?: boolean}} ChartPoint
@@ -132,7 +132,7 @@ function drawChart(chart) {
       svg.append(makeSvg("line", { class: "lead", x1: x + 4, y1: y, x2: frame.right + 4, y2: labels[i] }));
     }
     const text = makeSvg("text", { class: `name colour-${series.colour}`, x: frame.right + 8, y: labels[i] + 4 });
-    text.textContent = clipped(series.name, 25);
+    text.textContent = clipped(series.name, 26);
     svg.append(text);
   });
   svg.append(makeSvg("circle", { class: "cursor", r: 6, display: "none", "data-screen": "" }));
@@ -174,7 +174,7 @@ function* axesOf(chart, frame) {
   if (chart.mark) {
     const x = frame.x(chart.mark.x);
     yield makeSvg("line", { class: "mark", x1: x, x2: x, y1: top, y2: frame.bottom });
-    yield makeSvg("text", { class: "mark-text", x: x + 5, y: top + 12, text: chart.mark.text });
+    yield makeSvg("text", { class: "mark-text", x: x + 5, y: top + 30, text: chart.mark.text });
   }
 }
 

@@ -98,7 +98,7 @@ export function showTrials(head) {
   /** @type {import("./charts.js").Series[]} */
   const series = head.models
     .map((/** @type {any} */ model, /** @type {number} */ i) => ({
-      name: model.family.replaceAll("-", " "),
+      name: familyWords(model.name),
       colour: i % 10,
       dots: true,
       points: model.trials
@@ -127,4 +127,13 @@ export function showTrials(head) {
       file: head.table.source,
     }),
   );
+}
+
+/**
+ * The name of a model without its size.
+ *
+ * @param {string} name "noisy OR of 8, 4", "2 latent traits"
+ */
+export function familyWords(name) {
+  return name.replace(/ of [\d, ]+$/, "").replace(/^\d+ /, "");
 }

@@ -37,6 +37,7 @@ export function button(label, action, title = "") {
  */
 export function downloadRow(what, actions) {
   const row = make("div", { class: "downloads", role: "group", "aria-label": `Download ${what}` });
+  row.append(make("span", { class: "tiny", text: "Download", "aria-hidden": "true" }));
   for (const [label, action] of actions) {
     const made = button(label, action, `Download ${what} as ${label}`);
     made.setAttribute("aria-label", `${label}: download ${what}`);

@@ -16,7 +16,7 @@ const MOST_EXPLAINED = 8;
 export function showExplanation(gallery, layers, page) {
   const { head, arrays, state } = page;
   const place = make("section", { class: "explanation" });
-  const example = layers[0].examples.data[0];
+  const example = layers[layers.length - 1].examples.data[0]; // most likely has causes in all layers
   let shown = -1;
   const show = () => {
     const picked = state.choices.picked;

@@ -23,6 +23,8 @@ function startTheme() {
   };
   system.addEventListener("change", (event) => show(event.matches));
   button?.addEventListener("click", () => show(document.documentElement.dataset.theme !== "dark"));
+  // Paper is light (see the style sheet), and pictures must be painted again for it.
+  matchMedia("print").addEventListener("change", () => document.dispatchEvent(new Event("themechange")));
   show(system.matches);
 }
 

@@ -207,11 +207,12 @@ function imageStage(shape) {
   const canvases = captions.map(() => /** @type {HTMLCanvasElement} */ (make("canvas")));
   const figures = canvases.map((canvas, i) => make("figure", {}, [canvas, captions[i]]));
   const strips = ["morph", "cross-fade"].map((name) => ({ name, place: make("div", { class: "strip" }) }));
-  const element = make("div", {}, [
+  const rows = strips.map(({ name, place }) =>
+    make("div", { class: "strip-row" }, [make("span", { class: "tiny", text: name }), place]),
+  );
+  const element = make("div", { class: "image-stage" }, [
     make("div", { class: "stages" }, figures),
-    ...strips.map(({ name, place }) =>
-      make("div", { class: "strip-row" }, [make("span", { class: "tiny", text: name }), place]),
-    ),
+    make("div", {}, rows),
   ]);
   return {
     element,

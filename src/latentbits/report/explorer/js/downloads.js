@@ -50,7 +50,7 @@ export function downloadRow(what, actions) {
  * @param {Blob} blob
  * @param {string} name of the file
  */
-function saveBlob(blob, name) {
+export function saveBlob(blob, name) {
   const address = URL.createObjectURL(blob);
   const link = /** @type {HTMLAnchorElement} */ (make("a", { href: address, download: name }));
   document.body.append(link);

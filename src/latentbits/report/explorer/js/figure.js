@@ -55,7 +55,7 @@ export class MapFigure {
       this.hidden.clear();
       this.recolour();
     });
-    state.on(["selected"], () => this.recolour());
+    state.on(["selected"], () => this.repaint());
     state.on(["hovered", "picked", "other", "place"], () => this.request(false));
     state.on(["lines"], () => {
       this.lines = null;
@@ -86,12 +86,11 @@ export class MapFigure {
     this.drawAbove();
   }
 
-  /** Colours, hidden levels or the selection have changed. */
+  /** The theme or what the colours tell has changed. */
   recolour() {
-    const { colour, selected } = this.state.choices;
-    this.colouring = colouringOf(this.rows, colour, document.documentElement.dataset.theme === "dark");
+    const dark = document.documentElement.dataset.theme === "dark";
+    this.colouring = colouringOf(this.rows, this.state.choices.colour, dark);
     this.repaint();
-    return selected;
   }
 
   /** Hidden levels or the selection have changed. */
@@ -175,11 +174,20 @@ export class MapFigure {
     if (!context || !this.fitted) return;
     context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
     context.clearRect(0, 0, this.view.width, this.view.height);
+    this.drawMarks(context);
+  }
+
+  /**
+   * Lines, ellipses, rings: all that lies over the points.
+   *
+   * @param {CanvasRenderingContext2D} context
+   */
+  drawMarks(context) {
     const colours = { ink: themeColour("--ink"), paper: themeColour("--paper"), accent: themeColour("--accent") };
     drawLines(context, this.laidOut(), colours, this.marked);
     const { hovered, picked, other, place } = this.state.choices;
-    if (hovered !== null) this.drawEllipses(context, hovered, colours);
-    else if (picked !== null) this.drawEllipses(context, picked, colours);
+    const close = hovered ?? picked;
+    if (close !== null) this.drawEllipses(context, close, colours);
     if (picked !== null) this.drawRing(context, picked, "A", colours);
     if (other !== null) this.drawRing(context, other, "B", colours);
     if (hovered !== null && hovered !== picked && hovered !== other) this.drawRing(context, hovered, "", colours);

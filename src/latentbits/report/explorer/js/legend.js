@@ -80,3 +80,34 @@ function rampLegend(ramp) {
     make("span", { text: `${shortNumber(ramp.high, 1)} and more` }),
   ]);
 }
+
+/**
+ * Words of the legend, one after the other, as many in a line as fit.
+ *
+ * @param {import("./colours.js").Colouring} colouring
+ * @param {number} width
+ * @param {(text: string) => number} widthOf
+ */
+export function legendEntries(colouring, width, widthOf) {
+  const { title, levels, ramp, colours } = colouring;
+  /** @type {Array<[string, string | null]>} */
+  const words = title ? [[title, null]] : [];
+  if (ramp) {
+    const ends = /** @type {Array<[number, number]>} */ ([
+      [0, ramp.low],
+      [0.5, (ramp.low + ramp.high) / 2],
+      [1, ramp.high],
+    ]);
+    for (const [t, value] of ends) words.push([shortNumber(value, 1), colours[Math.round(t * (colours.length - 2))]]);
+  }
+  for (const { name, colour, count } of levels) words.push([`${name} (${count.toLocaleString("en")})`, colour]);
+  const items = [];
+  let [x, y] = [14, 14];
+  for (const [text, colour] of words) {
+    const wide = widthOf(text) + (colour ? 10 : 0);
+    if (x + wide > width && x > 14) [x, y] = [14, y + 20];
+    items.push({ x, y, text, colour });
+    x += wide + 22;
+  }
+  return { items, height: words.length ? y + 12 : 0 };
+}

@@ -10,6 +10,7 @@ import { mapDownloads } from "./mapfiles.js";
 import { pointsInside } from "./maths.js";
 
 const REACH = 24; // pixels to the nearest point that counts as under the cursor
+const NEAR_EDGE = 12; // pixels
 const KEYS =
   "Arrow keys move the map, plus and minus zoom, 0 shows all. N and P go to the next and the previous nearest row, " +
   "Enter picks it, Shift and Enter picks a second one. L turns the lasso on, S selects the rows in the window, " +
@@ -119,6 +120,7 @@ class MapControl {
       key: (key, shift) => this.key(key, shift),
     });
     state.on(["hovered", "picked", "other"], () => this.showTip());
+    state.on(["picked"], ({ picked }) => picked !== null && this.bringIn(picked));
   }
 
   /** @param {() => void} move of the view */
@@ -259,14 +261,24 @@ class MapControl {
     if (rows.length === 0) return;
     this.walk.at = Math.min(Math.max(this.walk.at + by, 0), rows.length - 1);
     const row = rows[this.walk.at];
-    const { x, y } = figure.pixelOf(row);
-    if (x < 20 || y < 20 || x > figure.view.width - 20 || y > figure.view.height - 20) {
-      Object.assign(figure.view, figure.placeOf(row));
-      figure.moved();
-    }
+    this.bringIn(row);
     figure.crosshair = false;
     state.set({ hovered: row, place: figure.placeOf(row) });
     say(this.inWords(row));
+  }
+
+  /**
+   * Where a row is outside the window, or at its edge, the map moves to it.
+   *
+   * @param {number} row
+   */
+  bringIn(row) {
+    const { figure } = this;
+    const { x, y } = figure.pixelOf(row);
+    if (x >= NEAR_EDGE && y >= NEAR_EDGE && x <= figure.view.width - NEAR_EDGE && y <= figure.view.height - NEAR_EDGE)
+      return;
+    Object.assign(figure.view, figure.placeOf(row));
+    figure.moved();
   }
 
   /** @param {import("./maths.js").Place} from */

@@ -1,5 +1,16 @@
 /** Files of the map: a picture as it is seen, positions, completions. */
-import { downloadRow, fileName, saveCsv } from "./downloads.js";
+import { make, say, themeColour } from "./dom.js";
+import { downloadRow, fileName, saveBlob, saveCsv, savePng } from "./downloads.js";
+import { modelOf, startOf } from "./inspector.js";
+import { legendEntries } from "./legend.js";
+import { mapSvg } from "./mapsvg.js";
+import { completed } from "./posterior.js";
+
+/** @typedef {Array<Array<string | number | null>>} CsvRows */
+
+const LEGEND_FONT = "13px system-ui, sans-serif";
+const MOST_IN_SVG = 5000; // points
+const SLICE = 30; // milliseconds of work before the page may draw
 
 /**
  * @param {any} head
@@ -8,45 +19,132 @@ import { downloadRow, fileName, saveCsv } from "./downloads.js";
  * @param {import("./state.js").State} state
  */
 export function mapDownloads(head, rows, figure, state) {
-  const name = head.table.source;
-  return downloadRow("the map", [
-    [
-      "CSV of positions",
-      () => saveCsv(positions(rows, figure, state.choices.selected), fileName(name, "positions", "csv")),
-    ],
+  const name = (/** @type {string[]} */ ...parts) => fileName(head.table.source, ...parts);
+  const chosen = () => {
+    const { selected } = state.choices;
+    return selected.length ? selected : Uint32Array.from({ length: rows.n }, (_, i) => i);
+  };
+  const actions = /** @type {Array<[string, () => void]>} */ ([
+    ["PNG", () => savePng(mapPicture(figure), name("map", "png"))],
   ]);
+  if (figure.points.n <= MOST_IN_SVG) {
+    actions.push(["SVG", () => saveBlob(new Blob([mapSvg(figure)], { type: "image/svg+xml" }), name("map", "svg"))]);
+  }
+  actions.push(["CSV of positions", () => saveCsv(positions(rows, chosen()), name("positions", "csv"))]);
+  if (rows.missing) {
+    actions.push([
+      "CSV of completions",
+      async () => saveCsv(await completions(rows, chosen()), name("completions", "csv")),
+    ]);
+  }
+  const row = downloadRow("the map", actions);
+  const note = make("span", { class: "note" });
+  const show = () => {
+    const many = state.choices.selected.length;
+    note.textContent = many ? `CSV of the ${many.toLocaleString("en")} selected rows` : "";
+  };
+  state.on(["selected"], show);
+  row.append(note);
+  return row;
 }
 
 /**
- * One line a row: of the selection, or of all.
+ * One line a row: where it is, how sure that is, how surprising it is.
  *
  * @param {import("./cells.js").Rows} rows
- * @param {import("./figure.js").MapFigure} figure
- * @param {Uint32Array} selected
- * @returns {Array<Array<string | number | null>>}
+ * @param {Uint32Array} chosen
+ * @returns {CsvRows}
  */
-export function positions(rows, figure, selected) {
+export function positions(rows, chosen) {
   const names = rows.table.labels.map((/** @type {{name: string}} */ label) => label.name);
+  /** @type {CsvRows} */
   const lines = [["row", "name", ...names, "trait 1", "trait 2", "sd 1", "sd 2", "surprise in bits"]];
-  const some = selected.length ? selected : Uint32Array.from({ length: rows.n }, (_, i) => i);
   const cost = rows.arrays["map.cost"].data;
-  for (const i of some) {
-    const { x, y } = figure.placeOf(i);
-    const sds = [0, 1].map((k) => round(Math.sqrt(figure.covariances[3 * i + k])));
-    lines.push([
-      rows.number(i),
-      rows.table.row_names?.[i] ?? "",
-      ...rows.labels(i).map(([, level]) => level),
-      round(x),
-      round(y),
-      ...sds,
-      round(cost[i]),
-    ]);
+  for (const i of chosen) {
+    const { mean, covariance } = startOf(rows.arrays, i);
+    const numbers = [...mean, Math.sqrt(covariance[0]), Math.sqrt(covariance[1]), cost[i]];
+    lines.push([...whoIs(rows, i), ...numbers.map(rounded)]);
+  }
+  return lines;
+}
+
+/**
+ * @param {import("./cells.js").Rows} rows
+ * @param {number} i
+ */
+function whoIs(rows, i) {
+  return [rows.number(i), rows.table.row_names?.[i] ?? "", ...rows.labels(i).map(([, level]) => level)];
+}
+
+/**
+ * Rows with something missing, their holes filled.  There may be many: the page stays awake meanwhile.
+ *
+ * @param {import("./cells.js").Rows} rows
+ * @param {Uint32Array} chosen
+ * @returns {Promise<CsvRows>}
+ */
+async function completions(rows, chosen) {
+  const names = rows.table.labels.map((/** @type {{name: string}} */ label) => label.name);
+  /** @type {CsvRows} */
+  const lines = [["row", "name", ...names, ...rows.columns]];
+  const model = modelOf(rows.arrays);
+  let since = performance.now();
+  for (const [k, i] of chosen.entries()) {
+    const cells = rows.cells(i);
+    if (!cells.some(Number.isNaN)) continue;
+    lines.push([...whoIs(rows, i), ...Array.from(completed(model, cells, startOf(rows.arrays, i)), rounded)]);
+    if (performance.now() - since < SLICE) continue;
+    say(`Completions: ${Math.round((100 * k) / chosen.length)} %`);
+    await new Promise((resolve) => setTimeout(resolve));
+    since = performance.now();
   }
   return lines;
 }
 
 /** @param {number} value */
-function round(value) {
+function rounded(value) {
   return Math.round(value * 1e5) / 1e5;
+}
+
+/**
+ * The map as it is seen, with its legend below, at least two pixels to one.
+ *
+ * @param {import("./figure.js").MapFigure} figure
+ */
+function mapPicture(figure) {
+  const { view } = figure;
+  const ratio = Math.max(2, figure.ratio);
+  const points = /** @type {HTMLCanvasElement} */ (make("canvas"));
+  points.width = view.width * ratio;
+  points.height = view.height * ratio;
+  figure.points.draw(points, view, ratio);
+  const whole = /** @type {HTMLCanvasElement} */ (make("canvas"));
+  const context = whole.getContext("2d");
+  if (!context) return points;
+  const entries = legendEntries(figure.colouring, view.width, (text) => {
+    context.font = LEGEND_FONT;
+    return context.measureText(text).width;
+  });
+  whole.width = points.width;
+  whole.height = points.height + ratio * (entries.height + 10);
+  context.fillStyle = themeColour("--paper");
+  context.fillRect(0, 0, whole.width, whole.height);
+  context.drawImage(points, 0, 0);
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  figure.drawMarks(context);
+  context.translate(0, view.height);
+  context.font = LEGEND_FONT;
+  context.textAlign = "left";
+  context.textBaseline = "middle";
+  for (const { x, y, text, colour } of entries.items) {
+    if (colour) {
+      context.fillStyle = colour;
+      context.beginPath();
+      context.arc(x, y, 5, 0, 2 * Math.PI);
+      context.fill();
+    }
+    context.fillStyle = themeColour("--ink");
+    context.fillText(text, x + (colour ? 10 : 0), y);
+  }
+  return whole;
 }

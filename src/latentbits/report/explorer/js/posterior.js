@@ -1,4 +1,5 @@
 /** What a row says of its place on the map, and what the place says of the row: sums over a grid of places. */
+import { sigmoid } from "./maths.js";
 
 /** @typedef {{weights: ArrayLike<number>, bias: ArrayLike<number>, noise: ArrayLike<number> | null}} Model of the map */
 /** @typedef {{mean: number[], covariance: number[]}} Gaussian mean x, y; covariance xx, yy, xy */
@@ -11,7 +12,7 @@
  * @property {Float64Array | null} sds of real columns: standard deviations of `predicted`
  */
 
-const SIDE = 31; // places along each axis
+const SIDE = 25; // places along each axis
 const REACH_SDS = 5;
 const STEEPEST = 80; // of an exponent
 
@@ -41,20 +42,44 @@ function storyOfBits(model, cells, start) {
   const surprise = new Float64Array(d).fill(Number.NaN);
   for (let j = 0; j < d; j++) {
     const [u, v, c] = [model.weights[j], model.weights[d + j], model.bias[j]];
-    // Without bit j the chance of a place is p(place | row) / p(bit j | place), but for a factor.
-    const sign = Number.isNaN(cells[j]) ? -1 : cells[j] > 0.5 ? -1 : 1;
+    const hole = Number.isNaN(cells[j]);
+    const sign = cells[j] > 0.5 ? -1 : 1;
     let sum = 0;
     for (let g = 0; g < chances.length; g++) {
-      const odds = Math.exp(Math.min(sign * (u * places[2 * g] + v * places[2 * g + 1] + c), STEEPEST));
-      sum += Number.isNaN(cells[j]) ? chances[g] / (1 + odds) : chances[g] * (1 + odds);
+      const a = u * places[2 * g] + v * places[2 * g + 1] + c;
+      // Without bit j the chance of a place is p(place | row) / p(bit j | place), but for a factor.
+      sum += chances[g] * (hole ? sigmoid(a) : 1 + Math.exp(Math.min(sign * a, STEEPEST)));
     }
-    if (Number.isNaN(cells[j])) predicted[j] = sum;
-    else {
-      surprise[j] = 1 / sum;
-      predicted[j] = cells[j] > 0.5 ? surprise[j] : 1 - surprise[j];
-    }
+    if (!hole) surprise[j] = 1 / sum;
+    predicted[j] = hole ? sum : cells[j] > 0.5 ? surprise[j] : 1 - surprise[j];
   }
   return { place, predicted, surprise, sds: null };
+}
+
+/**
+ * The row with its holes filled: chances of bits, means of real columns; what was observed is kept.
+ *
+ * @param {Model} model
+ * @param {ArrayLike<number>} cells
+ * @param {Gaussian} start where it is
+ */
+export function completed(model, cells, start) {
+  const d = cells.length;
+  const filled = Float64Array.from(cells);
+  if (model.noise) {
+    const { predicted } = storyOfNumbers(model, model.noise, cells);
+    return filled.map((value, j) => (Number.isNaN(value) ? predicted[j] : value));
+  }
+  const { places, chances } = onGrid(model, cells, start);
+  for (let j = 0; j < d; j++) {
+    if (!Number.isNaN(filled[j])) continue;
+    const [u, v, c] = [model.weights[j], model.weights[d + j], model.bias[j]];
+    filled[j] = 0;
+    for (let g = 0; g < chances.length; g++) {
+      filled[j] += chances[g] * sigmoid(u * places[2 * g] + v * places[2 * g + 1] + c);
+    }
+  }
+  return filled;
 }
 
 /**

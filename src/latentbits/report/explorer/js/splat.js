@@ -3,7 +3,7 @@ import { rgbOf } from "./images.js";
 
 const PHASES = 4; // a point's middle is known to a quarter of a pixel
 const LARGEST = 80; // pixels
-const EDGE = 1; // pixels
+const HALO = 1; // pixels
 
 /** @typedef {{size: number, cover: Float32Array}} Stamp */
 /** @typedef {{data: Uint8ClampedArray, width: number, height: number}} Pixels */
@@ -79,7 +79,7 @@ export function drawDots(pixels, dots, stamps, halo) {
     if (radius <= 0) continue;
     const [x, y] = [dots.across[i], dots.down[i]];
     if (x < -radius || y < -radius || x > pixels.width + radius || y > pixels.height + radius) continue;
-    if (edge) drawStamp(pixels, x, y, stamps, radius + EDGE, dots.alpha[i], edge);
+    if (edge) drawStamp(pixels, x, y, stamps, radius + HALO, dots.alpha[i], edge);
     const shares = dots.shares.get(i);
     if (shares) drawPie(pixels, x, y, radius, dots.alpha[i], shares, colours);
     else drawStamp(pixels, x, y, stamps, radius, dots.alpha[i], colours[dots.code[i]]);

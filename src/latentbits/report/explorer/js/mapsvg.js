@@ -1,0 +1,129 @@
+/** The map as a drawing of shapes, for papers: each place a circle, or slices of one. */
+import { makeSvg, themeColour } from "./dom.js";
+import { legendEntries } from "./legend.js";
+import { strokesAlong } from "./lines.js";
+import { roundTicks } from "./maths.js";
+
+/**
+ * @param {import("./figure.js").MapFigure} figure
+ * @returns {string} the text of the file
+ */
+export function mapSvg(figure) {
+  const { view, colouring } = figure;
+  const entries = legendEntries(colouring, view.width, (text) => 7 * text.length);
+  const [width, height] = [view.width, view.height + entries.height + 10];
+  const svg = makeSvg("svg", {
+    xmlns: "http://www.w3.org/2000/svg",
+    width,
+    height,
+    viewBox: `0 0 ${width} ${height}`,
+    "font-family": "system-ui, sans-serif",
+    "font-size": 12,
+    fill: themeColour("--ink"),
+  });
+  svg.append(makeSvg("rect", { width, height, fill: themeColour("--paper") }), svgGround(view));
+  const inside = makeSvg("svg", { width: view.width, height: view.height });
+  inside.append(svgDots(figure), ...figure.laidOut().map(svgLine));
+  svg.append(inside);
+  for (const { x, y, text, colour } of entries.items) {
+    if (colour) svg.append(makeSvg("circle", { cx: x, cy: view.height + y, r: 5, fill: colour }));
+    svg.append(makeSvg("text", { x: x + (colour ? 10 : 0), y: view.height + y + 4, text }));
+  }
+  return new XMLSerializer().serializeToString(svg);
+}
+
+/** @param {import("./view.js").View} view */
+function svgGround(view) {
+  const w = view.window();
+  const across = roundTicks(w.left, w.right, view.width / 90);
+  const up = roundTicks(w.bottom, w.top, view.height / 90);
+  const group = makeSvg("g", { stroke: "none", fill: themeColour("--grey"), "font-size": 11 });
+  const stroke = themeColour("--line");
+  for (const tick of across.ticks) {
+    const x = tidy(view.across(tick));
+    group.append(makeSvg("line", { x1: x, x2: x, y1: 0, y2: view.height, stroke, "stroke-width": 0.5 }));
+    const text = tick.toFixed(across.digits).replace("-", "−");
+    if (x > 40 && x < view.width - 60)
+      group.append(makeSvg("text", { x, y: view.height - 4, "text-anchor": "middle", text }));
+  }
+  for (const tick of up.ticks) {
+    const y = tidy(view.down(tick));
+    group.append(makeSvg("line", { x1: 0, x2: view.width, y1: y, y2: y, stroke, "stroke-width": 0.5 }));
+    const text = tick.toFixed(up.digits).replace("-", "−");
+    if (y > 60 && y < view.height - 24) group.append(makeSvg("text", { x: 4, y: y + 4, text }));
+  }
+  const axes = { "font-weight": 600, "text-anchor": "end", fill: themeColour("--ink") };
+  group.append(
+    makeSvg("text", { ...axes, x: view.width - 6, y: view.height - 4, text: "trait 1 →" }),
+    makeSvg("text", { ...axes, x: -6, y: 14, transform: "rotate(-90)", text: "trait 2 →" }),
+  );
+  return group;
+}
+
+/** @param {import("./figure.js").MapFigure} figure */
+function svgDots({ points, view }) {
+  const group = makeSvg("g", { stroke: themeColour("--paper"), "stroke-width": 0.7 });
+  const radii = points.radii(view);
+  for (const g of points.order) {
+    const r = tidy(radii[g]);
+    if (r === 0) continue;
+    const [x, y] = [tidy(view.across(points.xs[g])), tidy(view.down(points.ys[g]))];
+    const opacity = tidy(points.alphas[g] * points.solid());
+    const shares = points.shares.get(g) ?? [points.codes[g], 1];
+    let turn = 0;
+    for (let k = 0; k < shares.length; k += 2) {
+      const look = { fill: points.colours[shares[k]], "fill-opacity": opacity };
+      if (shares.length === 2) group.append(makeSvg("circle", { cx: x, cy: y, r, ...look }));
+      else group.append(makeSvg("path", { d: slice(x, y, r, turn, turn + shares[k + 1]), ...look }));
+      turn += shares[k + 1];
+    }
+  }
+  return group;
+}
+
+/**
+ * A slice of a cake, clockwise from the top.
+ *
+ * @param {number} x
+ * @param {number} y
+ * @param {number} r
+ * @param {number} from turns
+ * @param {number} to
+ */
+function slice(x, y, r, from, to) {
+  const at = (/** @type {number} */ turn) =>
+    `${tidy(x + r * Math.sin(2 * Math.PI * turn))} ${tidy(y - r * Math.cos(2 * Math.PI * turn))}`;
+  return `M ${x} ${y} L ${at(from)} A ${r} ${r} 0 ${to - from > 0.5 ? 1 : 0} 1 ${at(to)} Z`;
+}
+
+/** @param {import("./lines.js").DrawnLine} line */
+function svgLine({ ends, towards, text, label }) {
+  const [x1, y1, x2, y2] = ends.map(tidy);
+  const strokes = strokesAlong(ends).map(
+    ([x, y]) => `M ${tidy(x)} ${tidy(y)} l ${tidy(5 * towards[0])} ${tidy(5 * towards[1])}`,
+  );
+  const anchor = { left: "start", right: "end", center: "middle" }[String(label.align)] ?? "middle";
+  return makeSvg("g", {}, [
+    makeSvg("path", {
+      d: `M ${x1} ${y1} L ${x2} ${y2} ${strokes.join(" ")}`,
+      fill: "none",
+      stroke: themeColour("--ink"),
+      "stroke-opacity": 0.6,
+    }),
+    makeSvg("text", {
+      x: tidy(label.x),
+      y: tidy(label.y + 4),
+      "text-anchor": anchor,
+      "font-weight": 600,
+      stroke: themeColour("--paper"),
+      "stroke-width": 4,
+      "paint-order": "stroke",
+      text,
+    }),
+  ]);
+}
+
+/** @param {number} value */
+function tidy(value) {
+  return Math.round(value * 100) / 100;
+}

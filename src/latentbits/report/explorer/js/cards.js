@@ -122,7 +122,7 @@ function* weightParts(layer, cause, page) {
 function namedBars(values, names, options, others) {
   const order = bySize(others ? values.map((value, j) => value - others[j]) : values);
   const items = order.map((j) => ({ name: names[j], value: values[j], ...(others && { other: others[j] }) }));
-  return barList(items, { most: MOST_NAMES, ...options });
+  return barList(items, { most: MOST_NAMES, format: weightText, ...options });
 }
 
 /**
@@ -134,9 +134,19 @@ function namedBars(values, names, options, others) {
 function drives(layer, cause) {
   const shown = layer.shown(cause);
   const items = bySize(shown).map((j) => ({ name: layer.below[j], value: shown[j] }));
-  const list = barList(items, { scale: 1, most: MOST_DRIVEN, label: `What ${layer.names[cause]} turns on` });
+  const list = barList(items, {
+    scale: 1,
+    most: MOST_DRIVEN,
+    format: weightText,
+    label: `What ${layer.names[cause]} turns on`,
+  });
   list.classList.add("drives");
   return list;
+}
+
+/** @param {number} value */
+function weightText(value) {
+  return Math.abs(value) < 0.005 ? "0.00" : shortNumber(value);
 }
 
 /** @param {number} usage */

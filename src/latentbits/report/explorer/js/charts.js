@@ -4,8 +4,8 @@ import { make, makeSvg } from "./dom.js";
 import { downloadRow, fileName, saveCsv, savePng, saveSvg } from "./downloads.js";
 import { clipped, shortNumber } from "./images.js";
 
-const [WIDTH, HEIGHT] = [760, 340];
-const SIDES = { left: 58, right: 186, top: 14, bottom: 44 };
+const LINE = 18; // height of a name above a narrow chart
+const NARROW = "(max-width: 600px)";
 
 /**
  * @typedef {{x: number, y: number, error?: number, ringed?: boolean}} ChartPoint
@@ -30,9 +30,16 @@ const SIDES = { left: 58, right: 186, top: 14, bottom: 44 };
  * @returns {HTMLElement}
  */
 export function chartFigure(chart) {
-  const svg = drawChart(chart);
   const readout = make("p", { class: "readout", "aria-live": "polite", text: "\u00a0" });
-  followPoints(svg, chart, readout);
+  let svg = makeSvg("svg");
+  const draw = () => {
+    const fresh = drawChart(chart, matchMedia(NARROW).matches);
+    followPoints(fresh, chart, readout);
+    svg.replaceWith(fresh);
+    svg = fresh;
+  };
+  draw();
+  matchMedia(NARROW).addEventListener("change", draw);
   const rows = chartRows(chart);
   const name = (/** @type {string} */ end) => fileName(chart.file, chart.title, end);
   return make("figure", { class: "chart" }, [
@@ -85,8 +92,11 @@ function tableOf(title, rows) {
   return details;
 }
 
-/** @param {Chart} chart */
-function frameOf(chart) {
+/**
+ * @param {Chart} chart
+ * @param {boolean} narrow
+ */
+function frameOf(chart, narrow) {
   const points = chart.series.flatMap((series) => series.points);
   const xs = points.map((point) => point.x);
   const ys = points.flatMap(({ y, error = 0 }) => [y - error, y + error]);
@@ -98,43 +108,39 @@ function frameOf(chart) {
   const xDomain = [Math.min(...xs), Math.max(...xs)];
   /** @type {[number, number]} */
   const yDomain = [low - margin, high + margin];
-  const [right, bottom] = [WIDTH - SIDES.right, HEIGHT - SIDES.bottom];
+  // Names stand beside the ends of the lines; on a narrow screen, above the chart.
+  const [width, beside, above] = narrow ? [380, 12, LINE * chart.series.length] : [760, 186, 0];
+  const [left, right, top] = [58, width - beside, 14 + above];
+  const bottom = top + (narrow ? 240 : 290);
   return {
     xDomain,
     yDomain,
+    left,
     right,
+    top,
     bottom,
-    x: scaleOf(xDomain, [SIDES.left + 8, right - 8], chart.logX),
-    y: scaleOf(yDomain, [bottom, SIDES.top]),
+    width,
+    height: bottom + 44,
+    narrow,
+    x: scaleOf(xDomain, [left + 8, right - 8], chart.logX),
+    y: scaleOf(yDomain, [bottom, top]),
   };
 }
 
 /**
  * @param {Chart} chart
+ * @param {boolean} narrow
  * @returns {SVGElement}
  */
-function drawChart(chart) {
-  const frame = frameOf(chart);
-  const svg = makeSvg("svg", { class: "plot", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", tabindex: 0 });
+function drawChart(chart, narrow) {
+  const frame = frameOf(chart, narrow);
+  const size = `0 0 ${frame.width} ${frame.height}`;
+  const svg = makeSvg("svg", { class: "plot", viewBox: size, role: "img", tabindex: 0 });
   svg.setAttribute("aria-label", `${chart.title}. ${chart.about} Arrow keys read the values.`);
   svg.append(makeSvg("title", { text: chart.title }), makeSvg("desc", { text: chart.about }));
   svg.append(...axesOf(chart, frame));
-  const labels = spreadApart(
-    chart.series.map(({ points }) => frame.y(points[points.length - 1].y)),
-    15,
-    frame.bottom,
-  );
-  chart.series.forEach((series, i) => {
-    svg.append(seriesGroup(series, frame));
-    const last = series.points[series.points.length - 1];
-    const [x, y] = [frame.x(last.x), frame.y(last.y)];
-    if (Math.abs(labels[i] - y) > 3 || x < frame.right - 12) {
-      svg.append(makeSvg("line", { class: "lead", x1: x + 4, y1: y, x2: frame.right + 4, y2: labels[i] }));
-    }
-    const text = makeSvg("text", { class: `name colour-${series.colour}`, x: frame.right + 8, y: labels[i] + 4 });
-    text.textContent = clipped(series.name, 26);
-    svg.append(text);
-  });
+  for (const series of chart.series) svg.append(seriesGroup(series, frame));
+  svg.append(...(narrow ? namesAbove(chart) : namesBeside(chart, frame)));
   svg.append(makeSvg("circle", { class: "cursor", r: 6, display: "none", "data-screen": "" }));
   return svg;
 }
@@ -143,8 +149,37 @@ function drawChart(chart) {
  * @param {Chart} chart
  * @param {ReturnType<typeof frameOf>} frame
  */
+function* namesBeside(chart, frame) {
+  const ends = chart.series.map(({ points }) => points[points.length - 1]);
+  const heights = spreadApart(
+    ends.map((end) => frame.y(end.y)),
+    15,
+    frame.bottom,
+  );
+  for (const [i, { name, colour }] of chart.series.entries()) {
+    const [x, y] = [frame.x(ends[i].x), frame.y(ends[i].y)];
+    if (Math.abs(heights[i] - y) > 3 || x < frame.right - 12) {
+      yield makeSvg("line", { class: "lead", x1: x + 4, y1: y, x2: frame.right + 4, y2: heights[i] });
+    }
+    const place = { x: frame.right + 8, y: heights[i] + 4 };
+    yield makeSvg("text", { class: `name colour-${colour}`, ...place, text: clipped(name, 26) });
+  }
+}
+
+/** @param {Chart} chart */
+function* namesAbove(chart) {
+  for (const [i, { name, colour }] of chart.series.entries()) {
+    const text = `— ${clipped(name, 40)}`;
+    yield makeSvg("text", { class: `name colour-${colour}`, x: 4, y: LINE * (i + 1) - 4, text });
+  }
+}
+
+/**
+ * @param {Chart} chart
+ * @param {ReturnType<typeof frameOf>} frame
+ */
 function* axesOf(chart, frame) {
-  const { left, top } = SIDES;
+  const { left, top } = frame;
   for (const tick of niceTicks(...frame.yDomain)) {
     const y = frame.y(tick);
     yield makeSvg("line", {
@@ -156,7 +191,9 @@ function* axesOf(chart, frame) {
     });
     yield makeSvg("text", { class: "tick", x: left - 6, y: y + 4, "text-anchor": "end", text: tickText(tick) });
   }
-  const ticks = chart.logX ? logTicks(...frame.xDomain) : niceTicks(...frame.xDomain, 8).filter(Number.isInteger);
+  const ticks = chart.logX
+    ? logTicks(...frame.xDomain)
+    : niceTicks(...frame.xDomain, frame.narrow ? 5 : 8).filter(Number.isInteger);
   for (const tick of ticks) {
     yield makeSvg("text", {
       class: "tick",
@@ -167,7 +204,7 @@ function* axesOf(chart, frame) {
     });
   }
   const middle = (left + frame.right) / 2;
-  yield makeSvg("text", { class: "axis", x: middle, y: HEIGHT - 8, "text-anchor": "middle", text: chart.x });
+  yield makeSvg("text", { class: "axis", x: middle, y: frame.height - 8, "text-anchor": "middle", text: chart.x });
   const height = (top + frame.bottom) / 2;
   const turned = `rotate(-90 14 ${height})`;
   yield makeSvg("text", { class: "axis", x: 14, y: height, transform: turned, "text-anchor": "middle", text: chart.y });
@@ -214,7 +251,8 @@ function seriesGroup(series, frame) {
  * @param {HTMLElement} readout
  */
 function followPoints(svg, chart, readout) {
-  const frame = frameOf(chart);
+  const [, , width, height] = (svg.getAttribute("viewBox") ?? "").split(" ").map(Number);
+  const frame = frameOf(chart, matchMedia(NARROW).matches);
   const cursor = /** @type {SVGElement} */ (svg.querySelector(".cursor"));
   const at = { series: 0, point: -1 };
   const show = () => {
@@ -229,8 +267,8 @@ function followPoints(svg, chart, readout) {
   svg.addEventListener("pointermove", (event) => {
     const box = svg.getBoundingClientRect();
     const [x, y] = [
-      (event.clientX - box.left) * (WIDTH / box.width),
-      (event.clientY - box.top) * (HEIGHT / box.height),
+      (event.clientX - box.left) * (width / box.width),
+      (event.clientY - box.top) * (height / box.height),
     ];
     let least = Number.POSITIVE_INFINITY;
     chart.series.forEach(({ points }, series) => {

@@ -61,7 +61,6 @@ def take_table(
     if hasattr(X, "columns"):
         X, labels, column_names = _from_frame(X, labels, column_names)
     values = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite="allow-nan", ensure_min_samples=8)
-    names = _names("column_names", column_names, values.shape[1], "column")
     if binarize is not None:
         values = _binarized(values, binarize)
     real = _has_fractions(values) if real is None else real
@@ -73,6 +72,7 @@ def take_table(
     if image_shape is not None and image_shape[0] * image_shape[1] != values.shape[1]:
         height, width = image_shape
         raise DataError(f"image_shape {height}x{width} needs {height * width} columns, found {values.shape[1]}")
+    names = _names("column_names", column_names or _pixels(image_shape), values.shape[1], "column")
     rows = None if row_names is None else _names("row_names", row_names, values.shape[0], "row")
     return Given(source or "table", values, real, names, image_shape, _labels(labels, values.shape[0]), rows)
 
@@ -140,6 +140,14 @@ def _names(argument: str, given: Sequence[str] | None, n: int, word: str) -> tup
     if len(given) != n:
         raise DataError(f"{argument} must be {n} names, found {len(given)}")
     return tuple(str(name) for name in given)
+
+
+def _pixels(image_shape: tuple[int, int] | None) -> list[str] | None:
+    """Names of pixels, row by row, counted from 1 at the top left."""
+    if image_shape is None:
+        return None
+    height, width = image_shape
+    return [f"pixel {i + 1},{j + 1}" for i in range(height) for j in range(width)]
 
 
 def _labels(labels: Any, n: int) -> dict[str, np.ndarray]:

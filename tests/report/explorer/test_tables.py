@@ -40,7 +40,7 @@ def test_a_public_set_brings_all_it_has():
     given = take_table(digits)
     assert given.source == "digits"
     assert given.image_shape == (8, 8)
-    assert given.columns[8 * 2 + 4] == "pixel 3,5"
+    assert given.columns == digits.feature_names == take_table(digits.X, image_shape=(8, 8)).columns
     assert set(given.labels) == set(digits.labels)
     assert not given.real
 

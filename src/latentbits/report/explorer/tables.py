@@ -143,11 +143,11 @@ def _names(argument: str, given: Sequence[str] | None, n: int, word: str) -> tup
 
 
 def _pixels(image_shape: tuple[int, int] | None) -> list[str] | None:
-    """Names of pixels, row by row, counted from 1 at the top left."""
+    """Names of pixels, row by row, as the public sets call them."""
     if image_shape is None:
         return None
     height, width = image_shape
-    return [f"pixel {i + 1},{j + 1}" for i in range(height) for j in range(width)]
+    return [f"r{i}c{j}" for i in range(height) for j in range(width)]
 
 
 def _labels(labels: Any, n: int) -> dict[str, np.ndarray]:

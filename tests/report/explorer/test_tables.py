@@ -45,6 +45,12 @@ def test_a_public_set_brings_all_it_has():
     assert not given.real
 
 
+def test_labels_that_are_all_different_name_the_rows():
+    given = take_table(BITS, {"party": PARTY, "site": np.arange(10)})
+    assert given.row_names[:2] == ("site 0", "site 1")
+    assert [labels.name for labels in shown_rows(given, 0)[0].labels] == ["party"]
+
+
 def test_sparse_rows_stay_sparse_until_shown():
     given = take_table(sparse.csr_array(np.nan_to_num(BITS)))
     assert sparse.issparse(given.values)

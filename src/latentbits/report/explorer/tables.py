@@ -73,8 +73,10 @@ def take_table(
         height, width = image_shape
         raise DataError(f"image_shape {height}x{width} needs {height * width} columns, found {values.shape[1]}")
     names = _names("column_names", column_names or _pixels(image_shape), values.shape[1], "column")
-    rows = None if row_names is None else _names("row_names", row_names, values.shape[0], "row")
-    return Given(source or "table", values, real, names, image_shape, _labels(labels, values.shape[0]), rows)
+    known = _labels(labels, values.shape[0])
+    rows = row_names or _names_among(known)
+    rows = None if rows is None else _names("row_names", rows, values.shape[0], "row")
+    return Given(source or "table", values, real, names, image_shape, known, rows)
 
 
 def shown_rows(given: Given, seed: int | None) -> tuple[Table, int]:
@@ -161,11 +163,24 @@ def _labels(labels: Any, n: int) -> dict[str, np.ndarray]:
     return arrays
 
 
+def _names_among(labels: Mapping[str, np.ndarray]) -> list[str] | None:
+    """Labels that no two rows share are names of rows; a bare number is called by what it numbers.
+
+    >>> _names_among({"site": np.array(["1", "2"])}), _names_among({"": np.array(["Ann", "Bob"])})
+    (['site 1', 'site 2'], ['Ann', 'Bob'])
+    """
+    for name, values in labels.items():
+        words = [str(value) for value in values.tolist()]
+        if len(set(words)) == len(words):
+            return [f"{name} {word}" if word.isdecimal() and name else word for word in words]
+    return None
+
+
 def _colours(labels: Mapping[str, np.ndarray], numbers: np.ndarray) -> tuple[Labels, ...]:
     """The columns of labels that tell kinds of rows apart."""
     found = []
     for name, values in labels.items():
         levels, codes = label_groups(values)
-        if 2 <= len(levels) <= MOST_LEVELS:
+        if 2 <= len(levels) <= min(MOST_LEVELS, len(values) // 2):
             found.append(Labels(name, tuple(levels), codes[numbers]))
     return tuple(found)

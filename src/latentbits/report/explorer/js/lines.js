@@ -9,12 +9,12 @@ import { clippedLine } from "./maths.js";
  * @property {number[]} ends x1, y1, x2, y2 in pixels
  * @property {number[]} towards the side where P > 0.5: a unit step, in pixels
  * @property {string} text
- * @property {{x: number, y: number, align: CanvasTextAlign, box: Box}} label
+ * @property {{x: number, y: number, align: CanvasTextAlign, box: Box, dot: number[]}} label its dot is on the line
  */
 
 const MOST_LETTERS = 26;
 const LINE_HEIGHT = 14;
-const PLACES = [0.03, 0.97, 0.1, 0.9, 0.18, 0.82, 0.27, 0.73, 0.37, 0.63, 0.5];
+const PLACES = [0.04, 0.96, 0.08, 0.92, 0.13, 0.87, 0.18, 0.82, 0.24, 0.76, 0.3, 0.7, 0.38, 0.62, 0.5];
 
 /**
  * @param {import("./view.js").View} view
@@ -31,52 +31,62 @@ export function layOutLines(view, columns, names, weights, bias, widthOf) {
   const taken = [
     { left: 0, top: view.height - 18, right: view.width, bottom: view.height },
     { left: 0, top: 0, right: 22, bottom: view.height },
+    { left: view.width - 48, top: 0, right: view.width, bottom: 130 }, // buttons
   ];
-  const lines = [];
-  for (const column of columns) {
+  const seen = columns.flatMap((column) => {
     const [u, v] = [weights[column], weights[d + column]];
     const ends = clippedLine(u, v, bias[column], view.window());
-    if (!ends) continue;
-    const [a, b] = ends.map(({ x, y }) => [view.across(x), view.down(y)]);
+    if (!ends) return [];
     const size = Math.hypot(u, v);
-    const towards = [u / size, -v / size];
-    const text = clipped(names[column], MOST_LETTERS);
-    const label = bestLabel([...a, ...b], towards, widthOf(text), view, taken);
+    const pixels = ends.flatMap(({ x, y }) => [view.across(x), view.down(y)]);
+    return [{ column, ends: pixels, towards: [u / size, -v / size], text: clipped(names[column], MOST_LETTERS) }];
+  });
+  return seen.map((line) => {
+    const label = bestLabel(line, widthOf(line.text), view, taken, seen);
     taken.push(label.box);
-    lines.push({ column, ends: [...a, ...b], towards, text, label });
-  }
-  return lines;
+    return { ...line, label };
+  });
 }
 
 /**
- * The first place along the line where the name covers no other; else where it covers least.
+ * Where along its line a name is least in the way: inside the window, over no other name, over few other lines.
  *
- * @param {number[]} ends
- * @param {number[]} towards
- * @param {number} width
+ * @param {{ends: number[], towards: number[]}} line
+ * @param {number} width of the name
  * @param {import("./view.js").View} view
  * @param {Box[]} taken
+ * @param {Array<{ends: number[], towards: number[]}>} all
+ * @returns {DrawnLine["label"]}
  */
-function bestLabel(ends, towards, width, view, taken) {
-  let best = null;
-  let least = Infinity;
-  for (const t of PLACES) {
-    const x = ends[0] + t * (ends[2] - ends[0]) + 9 * towards[0];
-    const y = ends[1] + t * (ends[3] - ends[1]) + 11 * towards[1];
+function bestLabel(line, width, view, taken, all) {
+  const { ends, towards } = line;
+  const frame = { left: 4, top: 4, right: view.width - 4, bottom: view.height - 4 };
+  const candidates = PLACES.map((t, k) => {
+    const dot = [ends[0] + t * (ends[2] - ends[0]), ends[1] + t * (ends[3] - ends[1])];
+    const [x, y] = [dot[0] + 9 * towards[0], dot[1] + 11 * towards[1]];
     /** @type {CanvasTextAlign} */
     const align = towards[0] > 0.3 ? "left" : towards[0] < -0.3 ? "right" : "center";
     const left = x - (align === "left" ? 0 : align === "right" ? width : width / 2);
     const box = { left, top: y - LINE_HEIGHT / 2, right: left + width, bottom: y + LINE_HEIGHT / 2 };
-    const outside =
-      width * LINE_HEIGHT - overlap(box, { left: 4, top: 4, right: view.width - 4, bottom: view.height - 4 });
-    const bad = 3 * outside + taken.reduce((sum, other) => sum + overlap(box, other), 0);
-    if (bad < least) {
-      least = bad;
-      best = { x, y, align, box };
-    }
-    if (bad === 0) break;
-  }
-  return /** @type {DrawnLine["label"]} */ (best);
+    const outside = width * LINE_HEIGHT - overlap(box, frame);
+    const crossed = all.filter((other) => other !== line && isCrossed(box, other)).length;
+    const bad = 3 * outside + taken.reduce((sum, other) => sum + overlap(box, other), 0) + 60 * crossed + k;
+    return { x, y, align, box, dot, bad };
+  });
+  return candidates.reduce((best, other) => (other.bad < best.bad ? other : best));
+}
+
+/**
+ * Whether corners of a box lie on both sides of a line.
+ *
+ * @param {Box} box
+ * @param {{ends: number[], towards: number[]}} line
+ */
+function isCrossed({ left, top, right, bottom }, { ends, towards }) {
+  const sides = [left, right].flatMap((x) =>
+    [top, bottom].map((y) => (x - ends[0]) * towards[0] + (y - ends[1]) * towards[1] > 0),
+  );
+  return sides.includes(true) && sides.includes(false);
 }
 
 /**
@@ -125,6 +135,9 @@ export function drawLines(context, lines, colours, marked) {
     context.lineWidth = 4;
     context.strokeText(line.text, line.label.x, line.label.y);
     context.fillStyle = line.column === marked ? colours.accent : colours.ink;
+    context.beginPath();
+    context.arc(line.label.dot[0], line.label.dot[1], 3, 0, 2 * Math.PI);
+    context.fill();
     context.fillText(line.text, line.label.x, line.label.y);
   }
 }

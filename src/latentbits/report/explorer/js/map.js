@@ -49,7 +49,7 @@ export function showMap(head, arrays, state) {
   if (!rows.real) element.append(lineControl(rows, state, figure, names.id));
   element.append(selection, mapDownloads(head, rows, figure, state), keys);
   const about = part("map-about");
-  if (about) about.textContent = aboutMap(head, rows, figure);
+  if (about) about.textContent = aboutMap(rows, figure);
   const relegend = () => showLegend(legend, figure);
   relegend();
   state.on(["colour"], relegend);
@@ -65,22 +65,17 @@ function firstColour(head) {
 }
 
 /**
- * @param {any} head
  * @param {import("./cells.js").Rows} rows
  * @param {MapFigure} figure
  */
-function aboutMap(head, rows, figure) {
-  const many = figure.points.most;
-  const said = [
-    `Each point is a row, where the two traits of ${head.map.name} place it: rows that are near each other are alike.`,
-    rows.real
-      ? "The ellipses show how sure a place is: one and two standard deviations."
-      : "On a line a bit is as likely 1 as 0; the short strokes point to where it is more likely 1. " +
-        "The ellipses show how sure a place is: one and two standard deviations.",
-  ];
-  if (many > 1) {
-    said.push(`Rows with the same bits share a place; the larger a point, the more rows are there, up to ${many}.`);
+function aboutMap(rows, figure) {
+  const said = ["Each point is a row, placed by its two latent traits: rows near each other are alike."];
+  if (!rows.real) {
+    said.push("On a line a bit is as likely 1 as 0; its strokes point to where it is more likely 1.");
   }
+  said.push("The ellipses show how sure the place of a row is: one and two standard deviations.");
+  const { most } = figure.points;
+  if (most > 1) said.push(`The larger a point, the more rows share it, up to ${most.toLocaleString("en")}.`);
   return said.join(" ");
 }
 

@@ -110,6 +110,7 @@ function svgLine({ ends, towards, text, label }) {
       stroke: themeColour("--ink"),
       "stroke-opacity": 0.6,
     }),
+    makeSvg("circle", { cx: tidy(label.dot[0]), cy: tidy(label.dot[1]), r: 3 }),
     makeSvg("text", {
       x: tidy(label.x),
       y: tidy(label.y + 4),

@@ -206,7 +206,7 @@ export class NearestPoint {
     }
     this.left = left;
     this.bottom = bottom;
-    const extent = Math.max(right - left, top - bottom, 1e-9);
+    const extent = Math.max(right - left, top - bottom, 1e-6);
     this.cell = extent / Math.max(1, Math.min(1024, Math.sqrt(xs.length)));
     this.across = Math.floor((right - left) / this.cell) + 1;
     this.up = Math.floor((top - bottom) / this.cell) + 1;
@@ -240,19 +240,21 @@ export class NearestPoint {
     let least = reach * reach;
     const column = Math.floor((x - this.left) / this.cell);
     const line = Math.floor((y - this.bottom) / this.cell);
-    const rings = Math.ceil(reach / this.cell) + 1;
-    for (let ring = 0; ring <= rings; ring++) {
-      // all cells of this ring and of those outside it are at least this far
-      if (best >= 0 && (ring - 1) * this.cell > 0 && ((ring - 1) * this.cell) ** 2 > least) break;
+    const first = Math.max(0, -column, column - this.across + 1, -line, line - this.up + 1); // that meets a cell
+    const last = Math.max(column, this.across - 1 - column, line, this.up - 1 - line); // that does
+    for (let ring = first; ring <= last; ring++) {
+      if ((ring - 1) * this.cell > 0 && ((ring - 1) * this.cell) ** 2 > least) break; // no cell further out is nearer
       for (let l = Math.max(0, line - ring); l <= Math.min(this.up - 1, line + ring); l++) {
-        const whole = Math.abs(l - line) === ring;
-        for (let c = column - ring; c <= column + ring; c += whole || ring === 0 ? 1 : 2 * ring) {
+        const whole = Math.abs(l - line) === ring; // else only its two ends
+        const from = whole ? Math.max(0, column - ring) : column - ring;
+        const to = whole ? Math.min(this.across - 1, column + ring) : column + ring;
+        for (let c = from; c <= to; c += whole ? 1 : 2 * ring) {
           if (c < 0 || c >= this.across) continue;
           const key = c + this.across * l;
           for (let k = this.start[key]; k < this.start[key + 1]; k++) {
             const i = this.order[k];
             const away = (this.xs[i] - x) ** 2 + (this.ys[i] - y) ** 2;
-            if ((away < least || (away === least && best < 0)) && counts(i)) {
+            if (away < least && counts(i)) {
               least = away;
               best = i;
             }

@@ -72,6 +72,7 @@ def test_folds_test_every_row_of_a_small_table_once():
     assert found.n_folds == 4
     assert sorted(found.comparison.rows) == list(range(90))
     assert found.n_train + found.n_validation + 23 == 90
+    np.testing.assert_array_equal(found.unseen, found.comparison.rows[-22:])
 
 
 def test_a_small_budget_is_kept_and_what_it_cost_is_told():

@@ -70,6 +70,8 @@ class Search:
         Rows, of one fold where there are several; the test rows of all folds together.
     n_folds
         1 for a single split.
+    unseen
+        Numbers of the rows that the `fitted` models neither learned from nor were chosen on.
     n_rows, n_used
         Rows of the table, and how many of them the search took: fewer if the table is too large for the budget.
     units
@@ -89,6 +91,7 @@ class Search:
     n_validation: int
     n_test: int
     n_folds: int
+    unseen: np.ndarray
     n_rows: int
     n_used: int
     units: tuple[np.ndarray, np.ndarray] | None
@@ -256,6 +259,7 @@ def _result(
         n_validation=len(splits[0].validation),
         n_test=len(rows),
         n_folds=len(splits),
+        unseen=splits[-1].test,
         n_rows=n_rows,
         n_used=n_used,
         units=split_rows[-1].units,

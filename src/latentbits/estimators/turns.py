@@ -221,8 +221,7 @@ def take_turns(
         try:
             if is_first and any_begun and clock.left <= 0:
                 raise FitError("no time was left for it")
-            others = any(not f.begun for f in pending if f is not family)
-            _step(family, splits, clock, clock.left / 2 if others else clock.left, seed)
+            _step(family, splits, clock, clock.left / _sharers(family, pending), seed)
         except (FitError, ValueError) as error:
             if is_first:
                 left_out[family.name] = str(error)
@@ -232,22 +231,30 @@ def take_turns(
     return left_out
 
 
+def _sharers(family: Family, pending: Sequence[Family]) -> int:
+    """How many are to share the time that is left.
+
+    Most of a first fit is compilation, and what comes first is cheap: half of the time is for those that follow.
+    """
+    if family.begun:
+        return len(pending)
+    return 2 if any(not f.begun for f in pending if f is not family) else 1
+
+
 def _step(family: Family, splits: Sequence[SplitRows], clock: Clock, share: float, seed: int | None) -> None:
-    """The next size of a family in every split, as far as the time goes; its first may take `share` seconds."""
+    """The next size of a family in every split, in `share` seconds."""
     until = clock.used + share
     sizes = [climb.next_size() for climb in family.climbs]
     for place, (climb, rows, size) in enumerate(zip(family.climbs, splits, sizes)):
         if size is None:
             continue
         name, model = family.new(size, rows.train.shape[1])
-        limit = clock.left
-        if not climb.tried:
-            # the first split compiles for all; the others divide what it left
-            limit = (until - clock.used) / (min(2, len(splits)) if place == 0 else len(splits) - place)
-        elif climb.expected(size) > limit:
+        if climb.tried and climb.expected(size) > clock.left:
             family.note, family.done = f"{name} was not tried for want of time", True
             return
         clock.tell(name)
+        # the first split compiles for all; the others divide what it left
+        limit = (until - clock.used) / (min(2, len(splits)) if place == 0 else len(splits) - place)
         climb.tried[size] = _fit(model, rows, FIT_SHARE * limit, seed)
     family.done = all(climb.next_size() is None for climb in family.climbs)
     if not all(climb.tried[climb.best].in_time for climb in family.climbs):

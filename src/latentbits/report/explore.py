@@ -6,7 +6,7 @@ import os
 import time
 import webbrowser
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,16 @@ from latentbits.estimators.compare import fit_copy, new_model
 from latentbits.estimators.real_tables import real_model
 from latentbits.estimators.search import Search, search
 from latentbits.report.explorer import looks
-from latentbits.report.explorer.content import Content, Map, ModelRow, Table, Trial
+from latentbits.report.explorer.content import Content, Gallery, Guesses, Map, ModelRow, Table, Trial
+from latentbits.report.explorer.guesses import guesses_of
 from latentbits.report.explorer.page import write_page
 from latentbits.report.explorer.tables import Given, shown_rows, take_table
+from latentbits.report.findings import findings
 
 __all__ = ["Explored", "explore"]
 
 MOST_FOR_MAP = 20_000  # rows that the map is learned from
+MOST_GUESSED = 500  # unseen rows of which a part is hidden
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,7 @@ def explore(
     families = None if model == "auto" else dict.fromkeys([baseline, model])
     found = search(given.values, families, budget=budget, random_state=random_state, real=given.real, report=tell)
     tell("looking at what was found")
-    content = content_of(shown, n_close, where, found)
+    content = content_of(given, shown, n_close, where, found, random_state)
     path = None
     if out is not None:
         tell(f"writing {out}")
@@ -150,37 +153,62 @@ def _fit_map(given: Given, seed: int | None) -> Any:
     return fit_copy(estimator.set_params(random_state=seed), given.values[rows])
 
 
-def content_of(shown: Table, n_close: int, where: Map, found: Search) -> Content:
+def content_of(given: Given, shown: Table, n_close: int, where: Map, found: Search, seed: int | None = 0) -> Content:
     """All that the page shows."""
-    close = shown.values[:n_close]
+    close = _in_units(shown.values[:n_close], found)
     named = {name: (found.families[name], found.fitted[name]) for name in (e.name for e in found.comparison.entries)}
-    galleries = [looks.gallery_of(family, name, fitted, close) for name, (family, fitted) in named.items()]
+    looked = [looks.gallery_of(family, name, fitted, close) for name, (family, fitted) in named.items()]
+    galleries = tuple(_in_columns(gallery, found) for gallery in looked if gallery is not None)
     clipped = next(((name, fitted) for name, (family, fitted) in named.items() if family == "clipped-gaussian"), None)
+    models = tuple(_model_row(found, entry) for entry in found.comparison.entries)
+    guesses = None if shown.labels else _guesses(given, found, seed)
     return Content(
         title=f"{shown.source}: what is hidden in the {'numbers' if shown.real else 'bits'}",
-        findings=findings(found, shown),
+        findings=findings(shown, where, models, galleries, guesses),
         table=shown,
         n_close=n_close,
         map=where,
-        models=tuple(_model_row(found, entry) for entry in found.comparison.entries),
+        models=models,
         unit="bits per row",
         how_compared=how_compared(found),
-        galleries=tuple(gallery for gallery in galleries if gallery is not None),
+        galleries=galleries,
         morph=None if clipped is None else looks.morph_of(*clipped, close),
         spectra=None if clipped is None else looks.spectra_of(clipped[1]),
         courses=tuple(
             looks.course_of(name, fitted, found.n_train) for name, (_, fitted) in named.items() if _learned(fitted)
         ),
+        guesses=guesses,
         left_out=tuple(found.left_out.items()),
     )
 
 
-def findings(found: Search, shown: Table) -> tuple[str, ...]:
-    """Up to three sentences that need no statistics to be understood."""
-    best = found.comparison.entries[0]
-    return (
-        f"Of the models compared, {best.name} describes unseen rows best, in {best.bits_per_row:.1f} bits per row.",
-    )
+def _guesses(given: Given, found: Search, seed: int | None) -> Guesses | None:
+    """What the best model makes of rows that it has not seen, of which a part is hidden; None for other libraries'."""
+    best = found.fitted[found.comparison.entries[0].name]
+    if not hasattr(best, "complete"):
+        return None
+    unseen = found.unseen[:MOST_GUESSED]
+    others = np.setdiff1d(np.arange(given.values.shape[0]), found.unseen)[:MOST_FOR_MAP]
+    rows, known = (_in_units(_dense(given.values[numbers]), found) for numbers in (unseen, others))
+    average = np.nansum(known, axis=0) / np.maximum(1, np.sum(~np.isnan(known), axis=0))
+    return guesses_of(best, rows, average, given.image_shape, given.real, seed)
+
+
+def _in_units(values: np.ndarray, found: Search) -> np.ndarray:
+    """Rows as the models of a search take them."""
+    return values if found.units is None else (values - found.units[0]) / found.units[1]
+
+
+def _in_columns(gallery: Gallery, found: Search) -> Gallery:
+    """Weights in the units of the table."""
+    if found.units is None:
+        return gallery
+    layers = tuple(replace(layer, weights=layer.weights * found.units[1]) for layer in gallery.layers)
+    return replace(gallery, layers=layers)
+
+
+def _dense(values: Any) -> np.ndarray:
+    return np.asarray(values.toarray() if hasattr(values, "toarray") else values, np.float64)
 
 
 def how_compared(found: Search) -> str:

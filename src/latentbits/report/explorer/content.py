@@ -10,7 +10,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Content", "Course", "Gallery", "Labels", "Layer", "Map", "ModelRow", "Morph", "Spectra", "Table", "Trial"]
+__all__ = [
+    "Content",
+    "Course",
+    "Gallery",
+    "Guesses",
+    "Labels",
+    "Layer",
+    "Map",
+    "ModelRow",
+    "Morph",
+    "Spectra",
+    "Table",
+    "Trial",
+]
 
 
 @dataclass(frozen=True)
@@ -169,6 +182,29 @@ class Course:
 
 
 @dataclass(frozen=True)
+class Guesses:
+    """What the best model makes of unseen rows of which a part is hidden.
+
+    Attributes
+    ----------
+    hidden
+        The part, in words.
+    truth, given, completed : (m, d)
+        Some of these rows; with NaN for what is hidden; and with this filled in by probabilities.
+    right, right_alone
+        Share of the hidden bits that were guessed right, and that the average row guesses right; of real numbers the
+        share of their variance that is told, and 0.
+    """
+
+    hidden: str
+    truth: np.ndarray
+    given: np.ndarray
+    completed: np.ndarray
+    right: float
+    right_alone: float
+
+
+@dataclass(frozen=True)
 class Trial:
     """A size that was tried: bits per row on the rows that chose among sizes."""
 
@@ -209,4 +245,5 @@ class Content:
     morph: Morph | None = None
     spectra: Spectra | None = None
     courses: tuple[Course, ...] = ()
+    guesses: Guesses | None = None  # in the sentences and static figures
     left_out: tuple[tuple[str, str], ...] = ()  # family, why it was not fitted

@@ -1,0 +1,194 @@
+"""What a page says in words: a title, and at most three sentences that need no statistics to be understood."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from sklearn.neighbors import NearestNeighbors
+
+from latentbits.report.explorer.content import Gallery, Guesses, Labels, Map, ModelRow, Table
+
+__all__ = ["findings", "headline", "neighbours_alike"]
+
+SURE = 2.0  # standard errors from which a difference counts
+ALONE = ("product", "independent-gaussians")  # the families without anything hidden
+MOST_RIVALS = 2
+
+
+def headline(source: str, models: Sequence[ModelRow]) -> str:
+    """The finding, as a title."""
+    best, alone = models[0], _alone(models)
+    if alone is None:
+        return f"{source}: {_called(best.name)} needs {best.bits:.1f} bits per row"
+    if not _is_sure(models):
+        return f"{source}: no clear sign of hidden causes"
+    return f"{source}: {_hidden(best)}; a row then takes {best.bits:.1f} bits instead of {alone.bits:.1f}"
+
+
+def findings(
+    table: Table, where: Map | None, models: Sequence[ModelRow], galleries: Sequence[Gallery], guesses: Guesses | None
+) -> tuple[str, ...]:
+    """At most three sentences: how well the best model does, what it found, and what that is good for.
+
+    Parameters
+    ----------
+    table, where, galleries, guesses
+        What the page shows.
+    models
+        The comparison, best first.
+    """
+    first = _best(models, table.real)
+    known = "" if where is None or not table.labels else _labels(table.labels[0], where.means)
+    if _alone(models) is not None and not _is_sure(models):
+        return tuple(text for text in (first, known) if text)  # what a model makes of independent bits is no finding
+    gallery = next((g for g in galleries if g.name == models[0].name), None)
+    texts = (first, "" if gallery is None else _causes(gallery, table), known or _guesses(guesses, table.real))
+    return tuple(text for text in texts if text)
+
+
+# --- how well ---
+
+
+def _alone(models: Sequence[ModelRow]) -> ModelRow | None:
+    return next((model for model in models if model.family in ALONE), None)
+
+
+def _is_sure(models: Sequence[ModelRow]) -> bool:
+    """Whether the best model beats the one without causes by more than chance."""
+    alone = _alone(models)
+    return alone is not None and alone.behind > SURE * np.nan_to_num(alone.behind_error)
+
+
+def _best(models: Sequence[ModelRow], real: bool) -> str:
+    best, alone = models[0], _alone(models)
+    if alone is None:
+        among = "Of the models compared, " if len(models) > 1 else ""
+        text = f"{among}{_called(best.name)} describes unseen rows{' best' if among else ''}, in {best.bits:.1f} bits"
+        return f"{text[0].upper()}{text[1:]} per row."
+    if not _is_sure(models):
+        return (
+            f"Nothing tried describes unseen rows clearly better than {alone.name} do ({alone.bits:.1f} bits per row): "
+            "there is no clear sign of hidden causes."
+        )
+    gain, error = alone.behind, alone.behind_error
+    places = 1 if error >= 0.1 else 2
+    less = f"{gain:.{places}f} ± {error:.{places}f}"
+    less += f" fewer than {alone.name} need" if real else f" ({gain / alone.bits:.0%}) fewer than {alone.name} need"
+    text = f"The {'columns' if real else 'bits'} are not independent: {_called(best.name)} describes an unseen row in "
+    return f"{text}{best.bits:.1f} bits, {less}{_rivals(models)}."
+
+
+def _rivals(models: Sequence[ModelRow]) -> str:
+    close = [m.name for m in models[1:] if m.family not in ALONE and m.behind <= SURE * np.nan_to_num(m.behind_error)]
+    if not close:
+        return ""
+    return f" ({_and([_called(name) for name in close[:MOST_RIVALS]])} {'does' if len(close) == 1 else 'do'} as well)"
+
+
+def _called(model: str) -> str:
+    """A model in a sentence.
+
+    >>> _called("2 latent traits"), _called("mixture of 4"), _called("independent bits")
+    ('the model with 2 latent traits', 'the mixture of 4', 'the model of independent bits')
+    """
+    if "latent trait" in model:
+        return f"the model with {model}"
+    return f"the model of {model}" if model.startswith("independent") else f"the {model}"
+
+
+def _hidden(model: ModelRow) -> str:
+    many = model.size is not None and model.size > 1
+    nouns = {"mixture": "hidden kind of rows", "latent-trait": "hidden trait", "clipped-gaussian": "hidden factor"}
+    noun = nouns.get(model.family, "hidden cause")
+    if not many:
+        return f"1 {noun}"
+    plural = noun.replace("kind", "kinds") if "kind" in noun else f"{noun}s"
+    return f"{model.size} {plural}" + ("" if model.family in nouns else " that act together")
+
+
+# --- what it found ---
+
+
+def _causes(gallery: Gallery, table: Table) -> str:
+    layer = gallery.layers[0]
+    share, m = layer.usage, len(layer.names)
+    if gallery.kind == "probability":
+        spread = share @ np.square(layer.weights - share @ layer.weights)
+        text = (
+            f"It sorts the rows into {m} kinds; the commonest makes up {_percent(share.max())} of them, the rarest "
+            f"{_percent(share.min())}"
+        )
+        return f"{text}{_most(spread, table, '; they differ most in ')}." if m > 1 else ""
+    if np.isnan(share).all():  # traits: a row is always somewhere along each
+        spread = np.var(layer.active, axis=0) @ np.square(layer.weights)
+        spread = spread / np.nanvar(table.values, axis=0).clip(1e-12) if table.real else spread
+        space = "along one scale" if m == 1 else f"in a space of {m} dimensions"
+        return f"It places each row {space}{_most(spread, table, '; rows differ most in ')}."
+    acts = _most(
+        np.sum(np.square(layer.weights), axis=0), table, "; they act most on " if m > 1 else "; it acts most on "
+    )
+    if m == 1:
+        return (
+            f"It explains each row by whether one hidden cause is on, as it is in {_percent(share[0])} of them{acts}."
+        )
+    return (
+        f"It explains each row by which of {m} hidden causes are on, {share.sum():.1f} of them on average; the "
+        f"commonest is on in {_percent(share.max())} of the rows, the rarest in {_percent(share.min())}{acts}."
+    )
+
+
+def _most(spread: np.ndarray, table: Table, words: str) -> str:
+    """The three columns in which something is greatest; pixels have no names worth telling."""
+    if table.image_shape is not None:
+        return ""
+    return words + _and([table.columns[j] for j in np.argsort(-spread, kind="stable")[:3]])
+
+
+# --- what that is good for ---
+
+
+def _guesses(guesses: Guesses | None, real: bool) -> str:
+    if guesses is None or np.isnan(guesses.right):
+        return ""
+    text = f"With {guesses.hidden} of an unseen row hidden, it"
+    if real:
+        return f"{text} tells {max(0.0, guesses.right):.0%} of how they vary."
+    return (
+        f"{text} guesses {guesses.right:.0%} of the hidden bits right; the average row alone would give "
+        f"{guesses.right_alone:.0%}."
+    )
+
+
+def _labels(labels: Labels, means: np.ndarray) -> str:
+    known = labels.codes >= 0
+    if known.sum() < 2:
+        return ""
+    codes = labels.codes[known]
+    alike = neighbours_alike(means[known], codes)
+    chance = float(np.sum(np.square(np.bincount(codes) / len(codes))))
+    error = np.sqrt(chance * (1 - chance) / len(codes))
+    numbers = f"the row nearest to a row has the same {labels.name} {_percent(alike)} of the time, "
+    numbers += f"{_percent(chance)} by chance"
+    if alike - chance <= SURE * error:
+        return f"The map does not tell rows apart by {labels.name}: {numbers}."
+    return f"On the map rows lie together by {labels.name}, which no model was told: {numbers}."
+
+
+def neighbours_alike(means: np.ndarray, codes: np.ndarray) -> float:
+    """Share of the rows whose nearest other row has the same label.
+
+    >>> neighbours_alike(np.array([[0.0], [0.1], [5.0], [5.1]]), np.array([0, 0, 1, 1]))
+    1.0
+    """
+    near = NearestNeighbors(n_neighbors=2).fit(means).kneighbors(means, return_distance=False)
+    itself = near[:, 0] == np.arange(len(means))
+    return float(np.mean(codes[np.where(itself, near[:, 1], near[:, 0])] == codes))
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.01 else f"{share:.1%}"
+
+
+def _and(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

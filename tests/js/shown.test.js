@@ -1,0 +1,97 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { logTicks, niceTicks, scaleOf, spreadApart } from "../../src/latentbits/report/explorer/js/axes.js";
+import { histogram, labelCounts, lowest } from "../../src/latentbits/report/explorer/js/cards.js";
+import { bestFirst, causesBy, nextTab } from "../../src/latentbits/report/explorer/js/causes.js";
+import { findRow } from "../../src/latentbits/report/explorer/js/chooser.js";
+import { csvText, fileName } from "../../src/latentbits/report/explorer/js/downloads.js";
+import { between, bySize, shortNumber } from "../../src/latentbits/report/explorer/js/images.js";
+import { sortedOrder } from "../../src/latentbits/report/explorer/js/tables.js";
+
+test("cells are quoted, formulas are text, numbers stay numbers", () => {
+  const rows = [
+    ["name", "x"],
+    ['a,"b"\nc', -1.5],
+    ["=1+1", Number.NaN],
+    ["-2", null],
+    ["@sum", 0],
+    ["\tx", 1e-9],
+    ["+a\rb", 1],
+  ];
+  assert.equal(
+    csvText(rows),
+    'name,x\r\n"a,""b""\nc",-1.5\r\n\'=1+1,\r\n-2,\r\n\'@sum,0\r\n\'\tx,1e-9\r\n"\'+a\rb",1\r\n',
+  );
+});
+
+test("names of files hold letters and digits", () => {
+  assert.equal(fileName("../<House> votes", "Größe 2", "csv"), "house-votes-größe-2.csv");
+  assert.equal(fileName("///", "png"), "latentbits.png");
+});
+
+test("ticks are round and within", () => {
+  assert.deepEqual(niceTicks(-1.3, 9.7), [0, 5]);
+  assert.deepEqual(niceTicks(0, 10), [0, 2, 4, 6, 8, 10]);
+  assert.deepEqual(niceTicks(0.11, 0.29), [0.15, 0.2, 0.25]);
+  assert.deepEqual(niceTicks(3, 3), [3]);
+  assert.deepEqual(logTicks(1, 900), [1, 10, 100]);
+  assert.deepEqual(logTicks(2, 16), [2, 4, 8, 16]);
+});
+
+test("scales and labels", () => {
+  assert.equal(scaleOf([1, 100], [0, 10], true)(10), 5);
+  assert.equal(scaleOf([0, 4], [100, 0])(1), 75);
+  assert.deepEqual(spreadApart([50, 52, 10], 10, 60), [50, 60, 10]);
+});
+
+test("sorting is stable, and what is no number comes last", () => {
+  assert.deepEqual(sortedOrder([2, Number.NaN, 1, 2], false), [2, 0, 3, 1]);
+  assert.deepEqual(sortedOrder([2, Number.NaN, 1, 2], true), [0, 3, 2, 1]);
+  assert.deepEqual(sortedOrder(["b 10", "b 9", "a"], false), [2, 1, 0]);
+});
+
+test("orders of causes, tabs and rows", () => {
+  assert.deepEqual(causesBy("usage", [0.1, 0.5, 0.1]), [1, 0, 2]);
+  assert.deepEqual(causesBy("number", [0.1, 0.5, 0.1]), [0, 1, 2]);
+  const names = bestFirst([{ name: "x" }, { name: "b" }, { name: "a" }], [{ name: "a" }, { name: "b" }]);
+  assert.deepEqual(
+    names.map(({ name }) => name),
+    ["a", "b", "x"],
+  );
+  assert.deepEqual(
+    [nextTab("ArrowRight", 2, 3), nextTab("ArrowLeft", 0, 3), nextTab("End", 0, 3), nextTab("a", 0, 3)],
+    [0, 2, 2, null],
+  );
+  assert.deepEqual(lowest({ shape: [3, 2], data: Float32Array.from([0, 5, 0, 1, 0, 3]) }, 1, 2), [1, 2]);
+  assert.deepEqual(bySize([1, -3, 3, 0]), [1, 2, 0, 3]);
+});
+
+test("rows are found by number and by name", () => {
+  const head = { table: { row_names: ["Ada", "adam", "7"] } };
+  const arrays = { "rows.numbers": { shape: [3], data: Uint32Array.from([7, 40, 50]) } };
+  assert.equal(findRow("ADAM", head, arrays, 3), 1);
+  assert.equal(findRow("7", head, arrays, 3), 2); // its name, before anyone's number
+  assert.equal(findRow("row 40", head, arrays, 3), 1);
+  assert.equal(findRow("ad", head, arrays, 3), 0);
+  assert.equal(findRow("50", head, arrays, 2), null); // beyond those that may be chosen
+});
+
+test("numbers, counts and colours", () => {
+  assert.deepEqual(
+    [-1.234, 12.34, 123.4, 0.0004, Number.NaN].map((x) => shortNumber(x)),
+    ["−1.23", "12.3", "123", "4e−4", "–"],
+  );
+  assert.equal(labelCounts(["b", "a", "a", ""]), "2 a, 1 b");
+  assert.deepEqual(histogram(Float32Array.from([0, 0.4, 0.6, 1]), 2).counts, [2, 2]);
+  assert.deepEqual(
+    between(
+      [
+        [0, 0, 0],
+        [100, 0, 0],
+        [200, 50, 0],
+      ],
+      0.75,
+    ),
+    [150, 25, 0],
+  );
+});

@@ -90,7 +90,8 @@ export function colouringOf(rows, choice, dark) {
 function byLabel(rows, which, dark) {
   const { name, levels } = rows.table.labels[which];
   const given = rows.arrays[`labels.${which}`].data;
-  const codes = Uint16Array.from(given, (code) => (code < levels.length ? code : levels.length));
+  const codes = new Uint16Array(rows.n);
+  for (let i = 0; i < rows.n; i++) codes[i] = Math.min(given[i], levels.length);
   const counts = countsOf(codes, levels.length + 1);
   const colours = [...levelColours(counts.subarray(0, levels.length), dark), dark ? UNKNOWN.dark : UNKNOWN.light];
   return levelled(name, codes, colours, [...levels, "not known"], counts);
@@ -137,9 +138,11 @@ function byNumber(title, values) {
   const low = sorted[Math.floor(0.01 * (sorted.length - 1))] ?? 0;
   const high = sorted[Math.ceil(0.99 * (sorted.length - 1))] ?? 1;
   const scale = high > low ? (RAMP_STEPS - 1) / (high - low) : 0;
-  const codes = Uint16Array.from(values, (value) =>
-    Number.isNaN(value) ? RAMP_STEPS : Math.min(Math.max(Math.round((value - low) * scale), 0), RAMP_STEPS - 1),
-  );
+  const codes = new Uint16Array(values.length);
+  for (let i = 0; i < values.length; i++) {
+    const step = Math.min(Math.max(Math.round((values[i] - low) * scale), 0), RAMP_STEPS - 1);
+    codes[i] = Number.isNaN(step) ? RAMP_STEPS : step;
+  }
   const colours = Array.from({ length: RAMP_STEPS }, (_, k) => rampColour(k / (RAMP_STEPS - 1)));
   return { title, codes, colours: [...colours, OTHERS.light], levels: [], ramp: { low, high } };
 }

@@ -126,6 +126,7 @@ function decodedBars(element, rows) {
       value.textContent = rows.real
         ? `${shortNumber(means[j])} / ${shortNumber(overall[j])}`
         : `${means[j].toFixed(2)} / ${overall[j].toFixed(2)}`;
+      value.title = `${means[j].toFixed(4)} here, ${overall[j].toFixed(4)} over all rows`;
       setBar(bar, rows.real ? away[j] / 3 : means[j], rows.real ? 0 : overall[j], rows.real);
     });
   };

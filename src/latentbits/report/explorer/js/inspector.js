@@ -138,7 +138,10 @@ function showRow(body, row, inspection) {
     ...rows.labels(row).map(([name, level]) => make("span", { class: "tag", text: `${name}: ${level}` })),
   ]);
   const holes = cells.filter(Number.isNaN).length;
+  const { mean, covariance } = story.place;
+  const place = mean.map((m, k) => `${shortNumber(m)} ± ${shortNumber(Math.sqrt(covariance[k]))}`);
   const facts = [
+    `At ${place.join(" and ")}.`,
     `−log₂ p(row) = ${shortNumber(cost, 1)} bits: more surprising than ${percent} % of rows.`,
     odd.length === 0
       ? "No cell is surprising given the others."
@@ -346,7 +349,10 @@ function cellLine(j, cells, story, rows) {
   const shown = rows.real ? shortNumber(cells[j]) : String(cells[j]);
   const expected = rows.real
     ? [`${shortNumber(story.predicted[j])} ± ${shortNumber(story.sds?.[j] ?? 0)}`]
-    : [barOf(story.predicted[j]), make("span", { class: "value", text: story.predicted[j].toFixed(2) })];
+    : [
+        barOf(story.predicted[j]),
+        make("span", { class: "value", text: story.predicted[j].toFixed(2), title: story.predicted[j].toFixed(4) }),
+      ];
   const kind = missing ? "missing" : odd ? "odd" : "";
   const what = missing
     ? "missing: filled with what is expected"

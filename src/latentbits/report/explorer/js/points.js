@@ -18,11 +18,17 @@ export class Points {
     this.places = placesOf(means);
     const { first, start } = this.places;
     this.n = first.length;
-    this.xs = Float32Array.from(first, (i) => means[2 * i]);
-    this.ys = Float32Array.from(first, (i) => means[2 * i + 1]);
+    this.xs = new Float32Array(this.n);
+    this.ys = new Float32Array(this.n);
+    this.counts = new Uint32Array(this.n);
+    this.most = 1;
+    for (let g = 0; g < this.n; g++) {
+      this.xs[g] = means[2 * first[g]];
+      this.ys[g] = means[2 * first[g] + 1];
+      this.counts[g] = start[g + 1] - start[g];
+      this.most = Math.max(this.most, this.counts[g]);
+    }
     this.nearest = new NearestPoint(this.xs, this.ys);
-    this.counts = Uint32Array.from(first, (_, g) => start[g + 1] - start[g]);
-    this.most = this.counts.reduce((a, b) => Math.max(a, b), 1);
     this.order = drawingOrder(this.counts, this.most);
     this.seen = this.counts.slice(); // rows of each place that are not hidden
     this.codes = new Uint16Array(this.n);
@@ -78,7 +84,11 @@ export class Points {
     const least = Math.min(5, Math.max(1.2, 9 / Math.max(this.n, 1) ** 0.16)) * closer;
     const top = Math.max(least, Math.min(LARGEST_DOT * Math.min(closer, 1.5), least * Math.sqrt(this.most)));
     const growth = this.most > 1 ? (top * top - least * least) / (this.most - 1) : 0;
-    return Float32Array.from(this.seen, (seen) => (seen ? Math.sqrt(least * least + growth * (seen - 1)) : 0));
+    const radii = new Float32Array(this.n);
+    for (let g = 0; g < this.n; g++) {
+      if (this.seen[g]) radii[g] = Math.sqrt(least * least + growth * (this.seen[g] - 1));
+    }
+    return radii;
   }
 
   /**
@@ -101,17 +111,19 @@ export class Points {
     if (!context) return;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     drawGround(context, view);
-    const radii = this.radii(view);
-    const dots = {
-      across: Float32Array.from(this.xs, (x) => ratio * view.across(x)),
-      down: Float32Array.from(this.ys, (y) => ratio * view.down(y)),
-      radius: radii.map((radius) => ratio * radius),
-      code: this.codes,
-      order: this.order,
-      colours: this.colours,
-      alpha: this.alphas.map((alpha) => alpha * this.solid()),
-      shares: this.shares,
-    };
+    const radius = this.radii(view);
+    const across = new Float32Array(this.n);
+    const down = new Float32Array(this.n);
+    const alpha = new Float32Array(this.n);
+    const solid = this.solid();
+    for (let g = 0; g < this.n; g++) {
+      across[g] = ratio * view.across(this.xs[g]);
+      down[g] = ratio * view.down(this.ys[g]);
+      radius[g] *= ratio;
+      alpha[g] = solid * this.alphas[g];
+    }
+    const { codes: code, order, colours, shares } = this;
+    const dots = { across, down, radius, code, order, colours, alpha, shares };
     const pixels = context.getImageData(0, 0, canvas.width, canvas.height);
     drawDots(pixels, dots, this.stamps, this.n <= HALO_UP_TO ? themeColour("--paper") : null);
     context.putImageData(pixels, 0, 0);

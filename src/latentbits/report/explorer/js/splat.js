@@ -77,7 +77,8 @@ export function drawDots(pixels, dots, stamps, halo) {
   for (const i of dots.order) {
     const radius = Math.min(dots.radius[i], LARGEST);
     if (radius <= 0) continue;
-    const [x, y] = [dots.across[i], dots.down[i]];
+    const x = dots.across[i];
+    const y = dots.down[i];
     if (x < -radius || y < -radius || x > pixels.width + radius || y > pixels.height + radius) continue;
     if (edge) drawStamp(pixels, x, y, stamps, radius + HALO, dots.alpha[i], edge);
     const shares = dots.shares.get(i);
@@ -97,11 +98,14 @@ export function drawDots(pixels, dots, stamps, halo) {
  */
 function drawStamp(pixels, x, y, stamps, radius, alpha, colour) {
   const { data, width, height } = pixels;
-  const [px, py] = [Math.floor(x), Math.floor(y)];
+  const px = Math.floor(x);
+  const py = Math.floor(y);
   const { size, cover } = stamps.get(radius, Math.floor((x - px) * PHASES), Math.floor((y - py) * PHASES));
-  const [left, top] = [px - (size >> 1), py - (size >> 1)];
+  const left = px - (size >> 1);
+  const top = py - (size >> 1);
   const [red, green, blue] = colour;
-  const [firstColumn, lastColumn] = [Math.max(0, -left), Math.min(size, width - left)];
+  const firstColumn = Math.max(0, -left);
+  const lastColumn = Math.min(size, width - left);
   for (let row = Math.max(0, -top); row < Math.min(size, height - top); row++) {
     let at = 4 * ((top + row) * width + left + firstColumn);
     for (let column = firstColumn; column < lastColumn; column++, at += 4) {

@@ -114,6 +114,7 @@ def test_tabs_by_keys(named, open_page):
     assert tabs.nth(1).get_attribute("aria-selected") == "true"
     assert page.locator("#gallery-0").is_hidden()
     page.locator("#gallery-1").get_by_role("button", name="Hinton diagram").last.click()
+    assert page.locator("#gallery-1 .cards").last.is_hidden()
     squares = page.locator("#gallery-1 svg.hinton rect.plus")
     sides = np.array(squares.evaluate_all("all => all.map((one) => Number(one.getAttribute('width')))"))
     strengths = -np.expm1(-content.galleries[1].layers[0].weights)

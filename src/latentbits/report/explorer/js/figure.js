@@ -72,6 +72,7 @@ export class MapFigure {
     this.ratio = ratio;
     const zoomed = this.fitted ? this.view.scale / this.view.home.scale : 1;
     Object.assign(this.view, { width, height });
+    this.frame.style.setProperty("--shape", `${width} / ${height}`); // on paper the width is another
     this.view.fit(this.means);
     if (this.fitted) this.view.scale = this.view.home.scale * zoomed;
     else this.view.goHome();

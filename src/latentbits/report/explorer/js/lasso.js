@@ -1,6 +1,6 @@
 /** What the rows in the lasso have in common: their kinds, and the columns in which they differ from the rest. */
 import { make } from "./dom.js";
-import { shortNumber } from "./images.js";
+import { imageOf, shortNumber } from "./images.js";
 
 const MOST_COLUMNS = 8;
 const MOST_LEVELS = 6;
@@ -45,6 +45,7 @@ export function showSelection(element, head, rows, state) {
     const { selected } = state.choices;
     element.replaceChildren();
     if (selected.length === 0) return;
+    const found = differences(rows, selected);
     const clear = make("button", { type: "button", class: "small", text: "clear" });
     clear.addEventListener("click", () => state.set({ selected: new Uint32Array(0) }));
     element.append(
@@ -53,7 +54,8 @@ export function showSelection(element, head, rows, state) {
         clear,
       ]),
       ...kindsOf(head, rows, selected),
-      differenceTable(rows, differences(rows, selected)),
+      ...(head.table.image_shape ? [differenceImages(rows, found, head.table.image_shape)] : []),
+      differenceTable(rows, found),
     );
   };
   state.on(["selected"], show);
@@ -74,11 +76,38 @@ function kindsOf(head, rows, selected) {
       .slice(0, MOST_LEVELS)
       .map(
         ([code, count]) =>
-          `${label.levels[code] ?? "not known"} ${count} (${Math.round((100 * count) / selected.length)} %)`,
+          `${label.levels[code] ?? "not known"} (${count}, ${Math.round((100 * count) / selected.length)} %)`,
       );
     if (sorted.length > MOST_LEVELS) texts.push(`${sorted.length - MOST_LEVELS} more`);
     return make("p", { text: `${label.name}: ${texts.join(", ")}` });
   });
+}
+
+/**
+ * The mean of the selection, of the rest, and what the one has more than the other.
+ *
+ * @param {import("./cells.js").Rows} rows
+ * @param {Difference[]} found
+ * @param {[number, number]} shape
+ */
+function differenceImages(rows, found, shape) {
+  const [inside, outside, by] = [0, 0, 0].map(() => new Float32Array(rows.d).fill(Number.NaN));
+  for (const one of found) {
+    inside[one.column] = one.inside;
+    outside[one.column] = one.outside;
+    by[one.column] = one.inside - one.outside;
+  }
+  const kind = rows.real ? "real" : "probability";
+  const figures = /** @type {Array<[string, HTMLCanvasElement]>} */ ([
+    ["selected", imageOf(inside, shape, { kind, label: "Mean of the selected rows" })],
+    ["the rest", imageOf(outside, shape, { kind, label: "Mean of the other rows" })],
+    ["difference", imageOf(by, shape, { kind: "signed", label: "Selected rows less the others" })],
+  ]);
+  return make(
+    "div",
+    { class: "three" },
+    figures.map(([name, canvas]) => make("figure", {}, [canvas, make("figcaption", { text: name })])),
+  );
 }
 
 /**

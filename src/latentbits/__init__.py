@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from latentbits import plot
     from latentbits.data.fetch import load_dataset
     from latentbits.data.read import read
     from latentbits.estimators.binary_sparse_coding import BinarySparseCoding
@@ -37,6 +38,7 @@ __all__ = [
     "explore",
     "load",
     "load_dataset",
+    "plot",
     "read",
 ]
 
@@ -57,6 +59,8 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "plot":
+        return import_module("latentbits.plot")
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module 'latentbits' has no attribute {name!r}")

@@ -174,7 +174,7 @@ def test_warnings_speak_of_options(tool, csv, gaussian, monkeypatch):
     assert "warning: 3 rows cannot be produced by any y (--noise none)\n" in told
 
 
-# --- compare, explore ---
+# --- compare ---
 
 
 def test_compare_takes_clipped_gaussians(tool, csv):
@@ -185,15 +185,3 @@ def test_compare_takes_clipped_gaussians(tool, csv):
     assert found["best"] != "independent bits"
     for wrong in ("clipped-gaussian:0", "clipped-gaussian:all", "mixture:parallel"):
         assert "clipped-gaussian:K" in tool("compare", csv, "--models", wrong, code=1).stderr
-
-
-def test_explore_draws_weights_and_spectra(tool, csv):
-    result = tool("explore", csv, "--models", "product,clipped-gaussian:2", "--out", "x.svg")
-    assert "the clipped Gaussian of 2 describes an unseen row" in result.stdout
-    assert "It places each row in a space of 2 dimensions" in result.stdout
-    drawn = Path("x.svg").read_text()
-    for words in ("2 hidden Gaussian variables", "The weights of the hidden variables", "P = 2", "hair"):
-        assert words in drawn
-    assert Path("x-map.svg").exists()
-    tool("explore", csv, "--models", "product,clipped-gaussian:2", "--image", "2x3", "--out", "y.svg")
-    assert "The weights of the hidden variables, the largest first" in Path("y.svg").read_text()

@@ -1,6 +1,5 @@
 """Combination machines at the command line: log Z and its error, units, real numbers, comparisons, pictures."""
 
-from pathlib import Path
 
 import equinox as eqx
 import numpy as np
@@ -140,20 +139,13 @@ def test_the_error_of_an_estimated_log_z_is_told(tool, full, machine):
     assert "of that by log Z" in tool("score", "e.safetensors", full).stdout
 
 
-# --- compare, explore ---
+# --- compare ---
 
 
-def test_compare_and_explore(tool, full):
+def test_compare(tool, full):
     models = ("--models", "product,combination-machine:2")
     found = tool.json("compare", full, *models)
     assert {m["name"] for m in found["models"]} == {"independent bits", "combination machine of 2"}
     assert found["best"] == "combination machine of 2"
     for wrong in ("combination-machine:0", "combination-machine:parallel"):
         assert "combination-machine:K" in tool("compare", full, "--models", wrong, code=1).stderr
-    result = tool("explore", full, *models, "--out", "x.svg")
-    assert "the combination machine of 2 describes an unseen row" in result.stdout
-    assert "It explains each row by which of 2 hidden causes are on" in result.stdout
-    drawn = Path("x.svg").read_text()
-    for words in ("2 hidden causes that act together", "How many are on at once", "hair"):
-        assert words in drawn
-    assert not Path("x-map.svg").exists()  # units are on or off: there is no space to draw

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import latentbits
-from latentbits.core.errors import MissingDependencyError
 from latentbits.data import read
 
 # --- from a file to a model and back ---
@@ -113,7 +112,7 @@ def test_a_file_without_names_is_taken_in_order(tool, model, table, names, write
     assert "narrow.csv has 4 columns, but the model was fitted to 6" in result.stderr
 
 
-# --- compare, data, explore ---
+# --- compare, data ---
 
 
 def test_compare(tool, csv):
@@ -149,32 +148,6 @@ def test_data_lists_tells_and_writes(tool):
 def test_a_public_set_is_data(tool):
     result = tool("fit", "carcinoma", "--model", "product")
     assert "118 rows x 7 columns" in result.stderr
-
-
-def test_explore_a_table(tool, csv):
-    result = tool("explore", csv, "--models", "product,mixture:2", "--out", "pictures")
-    assert result.stdout.splitlines()[-1] == f"Figure: {Path('pictures', 'explore.png')}"
-    assert "The bits are not independent" in result.stdout
-    assert Path("pictures/explore.png").read_bytes().startswith(b"\x89PNG")
-    assert [p.name for p in Path("pictures").iterdir()] == ["explore.png"]
-
-
-def test_explore_images(tool, csv):
-    found = tool.json("explore", csv, "--models", "product,mixture:2", "--image", "2x3", "--out", "x.svg")
-    assert found["figure"] == "x.svg"
-    assert 1 <= len(found["findings"]) <= 3
-    assert "lower half" in found["findings"][-1]
-    assert "<svg" in Path("x.svg").read_text()
-    assert "needs 12 columns" in tool("explore", csv, "--image", "3x4", code=1).stderr
-    tool("explore", csv, "--image", "wide", code=2)
-
-
-def test_explore_without_matplotlib(tool, csv, monkeypatch):
-    def no_extra(module, extra, purpose):
-        raise MissingDependencyError(f"{purpose} needs {module}: pip install 'latentbits[{extra}]'")
-
-    monkeypatch.setattr("latentbits.core.errors.import_extra", no_extra)
-    assert "pip install 'latentbits[plot]'" in tool("explore", csv, code=1).stderr
 
 
 # --- bad input ---
@@ -215,7 +188,6 @@ def test_binarize_takes_real_numbers(tool):
     Path("numbers.csv").write_text("a,b\n1,0\n0,7\n3,3\n")
     tool("fit", "numbers.csv", "--binarize", 2, "--model", "product", "-o", "m.safetensors")
     assert tool.json("score", "m.safetensors", "numbers.csv")["n_rows"] == 3  # the model remembers where to cut
-    tool("explore", "numbers.csv", "--binarize", 2, "--models", "product,mixture:1", "--out", "x.png")
 
 
 @pytest.mark.parametrize("place", ["before", "after"])
@@ -289,4 +261,3 @@ def test_the_folder_is_looked_for_before_the_fit(tool, csv):
     result = tool("fit", csv, "-o", "nowhere/m.safetensors", code=1)
     assert "there is no folder nowhere" in result.stderr
     assert "fitting" not in result.stderr
-    assert "a figure is written as" in tool("explore", csv, "--out", "x.jpg", code=1).stderr

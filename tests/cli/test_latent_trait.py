@@ -135,7 +135,7 @@ def test_the_other_commands(tool, csv, trait, table):
     assert set(np.unique(read("new.csv").values)) <= {0, 1}
 
 
-# --- compare, explore ---
+# --- compare ---
 
 
 def test_compare_takes_latent_traits(tool, csv):
@@ -143,26 +143,3 @@ def test_compare_takes_latent_traits(tool, csv):
     assert {m["name"] for m in found["models"]} == {"independent bits", "1 latent trait", "mixture of 2"}
     assert found["best"] != "independent bits"
     assert "latent-trait:K" in tool("compare", csv, "--models", "latent-trait:0", code=1).stderr
-
-
-def test_explore_draws_a_map(tool, csv):
-    found = tool.json("explore", csv, "--models", "product,latent-trait", "--out", "pictures")
-    assert found["map"] == str(Path("pictures", "map.png"))
-    assert sorted(p.name for p in Path("pictures").iterdir()) == ["explore.png", "map.png"]
-    assert "It places each row" in found["findings"][1]
-    result = tool("explore", csv, "--models", "product,latent-trait:1", "--image", "2x3", "--out", "x.svg")
-    assert result.stdout.splitlines()[-2:] == ["Figure: x.svg", "Map: x-map.svg"]
-    assert "the model with 1 latent trait describes" in result.stdout
-    assert tool.json("explore", csv, "--models", "product", "--out", "y.png")["map"] is None
-
-
-def test_known_kinds_are_coloured(tool):
-    rng = np.random.default_rng(0)
-    lines = [f"p{i},{'ab'[i % 2]}," + ",".join(map(str, rng.integers(0, 2, 6))) for i in range(40)]
-    Path("people.csv").write_text("id,group,q1,q2,q3,q4,q5,q6\n" + "\n".join(lines) + "\n")
-    options = ("--labels", "id", "--labels", "group", "--models", "product,latent-trait:2", "--out", "x.svg")
-    tool("explore", "people.csv", *options)
-    drawn = Path("x-map.svg").read_text()
-    assert "by group" in drawn
-    for name in ("q1", "latent 1", "latent 2"):
-        assert name in drawn

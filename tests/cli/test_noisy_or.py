@@ -8,7 +8,7 @@ import pytest
 from networks import adopt
 
 import latentbits
-from latentbits.cli import explore, layers
+from latentbits.cli import layers
 from latentbits.cli.inputs import Rows
 from latentbits.data import read
 
@@ -57,16 +57,6 @@ def test_numbers_are_those_of_the_estimator(csv, rows):
     assert found.bits_per_row == pytest.approx(-model.score(rows) / np.log(2), rel=1e-5)
     assert found.nats_per_row_error == 0
     np.testing.assert_allclose(np.concatenate(found.shares), model.transform(rows).mean(axis=0), rtol=1e-5)
-
-
-def test_explore_shows_the_lowest_units(rows):
-    model = adopt(latentbits.NoisyOrNetwork((2, 1)), WEIGHTS, BIASES)
-    seen = explore._switches(model, Rows("x", rows, NAMES), 0)
-    on = model.transform(rows, layer=1).mean(axis=0)
-    order = np.argsort(-on)
-    np.testing.assert_array_equal(seen.weights, WEIGHTS[0][order])
-    np.testing.assert_allclose(seen.shares, on[order])
-    assert len(seen.numbers) == 3
 
 
 def test_options_reach_the_estimator(tool, csv, monkeypatch):

@@ -59,7 +59,9 @@ class Rows:
         return self.names or tuple(f"column {j}" for j in range(self.shape[1]))
 
 
-def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def reading_options(
+    command: Callable[..., Any], labels_help: str = "A column that holds no bits, to be left out"
+) -> Callable[..., Any]:
     """The options of `Reading`, handed to the command as one argument `reading`."""
 
     @click.option(
@@ -78,7 +80,7 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--labels",
         metavar="COLUMN",
         multiple=True,
-        help="A column that holds no bits, to be left out, by name or by number from 0.  May be repeated.",
+        help=f"{labels_help}, by name or by number from 0.  May be repeated.",
     )
     @click.option("--key", metavar="NAME", help="Which array of an npz or zarr file.")
     @click.option("--split", metavar="NAME", help="Only these rows of a public data set: train, valid or test.")

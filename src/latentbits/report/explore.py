@@ -121,9 +121,12 @@ def explore(
     """
     began = time.perf_counter()
 
-    def tell(what: str, *_: Any) -> None:
+    def tell(what: str) -> None:
         if report is not None:
             report(what, time.perf_counter() - began)
+
+    def fitting(name: str, _: float) -> None:
+        tell(f"fitting {name}")
 
     given = take_table(X, labels, image_shape, column_names, row_names, source, binarize, real)
     shown, n_close = shown_rows(given, random_state)
@@ -133,7 +136,7 @@ def explore(
     where = looks.map_of("2 latent traits", mapped, shown.values)
     baseline = "independent-gaussians" if given.real else "product"
     families = None if model == "auto" else dict.fromkeys([baseline, model])
-    found = search(given.values, families, budget=budget, random_state=random_state, real=given.real, report=tell)
+    found = search(given.values, families, budget=budget, random_state=random_state, real=given.real, report=fitting)
     tell("looking at what was found")
     content = content_of(given, shown, n_close, where, found, random_state)
     path = None
@@ -161,7 +164,8 @@ def content_of(given: Given, shown: Table, n_close: int, where: Map, found: Sear
     galleries = tuple(_in_columns(gallery, found) for gallery in looked if gallery is not None)
     clipped = next(((name, fitted) for name, (family, fitted) in named.items() if family == "clipped-gaussian"), None)
     models = tuple(_model_row(found, entry) for entry in found.comparison.entries)
-    guesses = None if shown.labels else _guesses(given, found, seed)
+    wanted = not shown.labels or shown.image_shape is not None  # for a sentence, or for a figure
+    guesses = _guesses(given, found, seed) if wanted else None
     return Content(
         title=f"{shown.source}: what is hidden in the {'numbers' if shown.real else 'bits'}",
         findings=findings(shown, where, models, galleries, guesses),

@@ -16,13 +16,11 @@ __all__ = [
     "Glyphs",
     "PlaceGrid",
     "PosteriorGrid",
-    "TraitMap",
     "boundary_ends",
     "coincident",
     "data_window",
     "decode",
     "grid_places",
-    "kind_labels",
     "label_groups",
     "mass_levels",
     "posterior_grid",
@@ -76,47 +74,7 @@ class PosteriorGrid(NamedTuple):
     covariance: np.ndarray
 
 
-class TraitMap(NamedTuple):
-    """A latent trait model, and the rows of a table as it places them.
-
-    Attributes
-    ----------
-    source
-        The table's name.
-    means : (n, q)
-        Posterior means of rows: all of them, or a sample of very many.
-    components, intercept : (q, d) and (d,)
-        Of the model.
-    column_names, image_shape
-        Of the d columns; the shape is None where rows are no images.
-    labels, label_name
-        What kind each of the n rows is known to be, and what that is called; None where nothing is known.
-    """
-
-    source: str
-    means: np.ndarray
-    components: np.ndarray
-    intercept: np.ndarray
-    column_names: Sequence[str]
-    image_shape: tuple[int, int] | None = None
-    labels: Sequence[Any] | None = None
-    label_name: str | None = None
-
-
 # --- rows ---
-
-
-def kind_labels(labels: Mapping[str, Any], most: int = 20) -> str | None:
-    """Which of several columns of labels tells kinds of rows apart: the first with 2 to `most` different values.
-
-    >>> kind_labels({"id": [1, 2, 3, 4], "party": ["a", "b", "b", "a"]}, most=3)
-    'party'
-    """
-    for name, values in labels.items():
-        kinds = len(set(np.asarray(values).tolist()))
-        if 2 <= kinds <= most and 2 * kinds <= len(values):
-            return name
-    return None
 
 
 def label_groups(labels: Iterable[Any], label_names: Any = None) -> tuple[list[str], np.ndarray]:

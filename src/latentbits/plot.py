@@ -1,0 +1,83 @@
+"""Static figures, for papers: all that the library draws, under one name.
+
+Functions called ``plot_...`` take arrays and, if you have one, a matplotlib Axes, and return the Axes they drew on.
+`exploration` and `map` draw what `latentbits.explore` found, from the same arrays as its page.  Matplotlib is an extra
+(``pip install 'latentbits[plot]'``); the modules are imported when something of theirs is first used.
+
+>>> from latentbits import explore, load_dataset, plot
+>>> found = explore(load_dataset("digits"))  # doctest: +SKIP
+>>> plot.save_figure(plot.exploration(found), "digits.pdf")  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_MODULES = {
+    "curves": ("plot_error_against_time", "plot_item_curves", "plot_item_information"),
+    "fields": ("plot_course", "plot_fields"),
+    "figures": (
+        "plot_comparison",
+        "plot_completions",
+        "plot_components",
+        "plot_gallery",
+        "plot_history",
+        "plot_numbers_on",
+        "save_figure",
+    ),
+    "hinton": ("plot_gaussians", "plot_hinton", "plot_projections", "plot_unit_bars"),
+    "layers": ("plot_explanation", "plot_layer", "plot_network", "plot_projected"),
+    "learning": ("plot_errors", "plot_runs"),
+    "maps": ("plot_decoded", "plot_decoded_grid", "plot_map", "plot_posterior_contours"),
+    "spectra": ("plot_cells", "plot_loadings", "plot_morph", "plot_spectra", "plot_weights"),
+}
+_HOME = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = ["exploration", "map", *_HOME]  # noqa: PLE0604, F822: strings, made above
+
+
+def exploration(found: Any) -> Any:
+    """The comparison of models, the causes of the best, and what they are good for, on one sheet.
+
+    Parameters
+    ----------
+    found : Explored
+        What `latentbits.explore` returned.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    from latentbits.report.exploration import draw_exploration
+
+    return draw_exploration(found.content)
+
+
+def map(found: Any, labels: str | None = None) -> Any:
+    """Where the rows are on the map, and what its places stand for.
+
+    Parameters
+    ----------
+    found : Explored
+        What `latentbits.explore` returned.
+    labels : str or None
+        Which labels colour it; None takes the first.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    from latentbits.report.exploration import draw_map
+
+    return draw_map(found.content, labels)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"latentbits.report.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'latentbits.plot' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

@@ -187,6 +187,18 @@ function namesApart(names) {
   });
 }
 
+/**
+ * A name short enough, its end kept: many names begin alike.
+ *
+ * @param {string} text
+ * @param {number} most characters
+ */
+export function shortened(text, most) {
+  if (text.length <= most) return text;
+  const tail = Math.floor((most - 1) / 3);
+  return `${text.slice(0, most - 1 - tail).trimEnd()}…${text.slice(text.length - tail).trimStart()}`;
+}
+
 /** @type {WeakMap<object, Rows>} */
 const rowsOfPages = new WeakMap();
 

@@ -1,5 +1,5 @@
 /** What the model expects of a row at the place under the cursor. */
-import { rowsOf } from "./cells.js";
+import { rowsOf, shortened } from "./cells.js";
 import { make, part } from "./dom.js";
 import { barOf, drawImage, shortNumber } from "./images.js";
 import { decodeAt } from "./maths.js";
@@ -100,7 +100,7 @@ function decodedBars(element, rows) {
     make("p", { class: "controls" }, [make("label", { for: "decode-order", text: "First" }), select]),
     make(
       "ol",
-      { class: "bars decoded-bars" },
+      { class: rows.real ? "bars decoded-bars numbers" : "bars decoded-bars" },
       lines.map(({ line }) => line),
     ),
     make("p", {
@@ -120,7 +120,7 @@ function decodedBars(element, rows) {
     const order = Array.from(key.keys()).sort((a, b) => turn * (key[b] - key[a]) || a - b);
     lines.forEach(({ line, name, bar, value }, k) => {
       const j = order[k];
-      name.textContent = rows.columns[j];
+      name.textContent = shortened(rows.columns[j], 24);
       name.title = rows.columns[j];
       line.dataset.column = String(j);
       value.textContent = rows.real

@@ -147,8 +147,7 @@ function showRow(body, row, inspection) {
       ? "No cell is surprising given the others."
       : `${odd.length} of ${rows.d - holes} cells ${odd.length === 1 ? "is" : "are"} surprising given the others.`,
   ];
-  if (holes)
-    facts.push(`${holes} ${holes === 1 ? "is" : "are"} missing, and filled with ${rows.real ? "means" : "chances"}.`);
+  if (holes) facts.push(`${holes} ${holes === 1 ? "is" : "are"} missing and filled in.`);
   body.replaceChildren(title, rowButtons(row, state), make("p", { class: "note", text: facts.join(" ") }));
   if (head.table.image_shape) body.append(...threeImages(rows, cells, story, odd, head.table.image_shape));
   else
@@ -368,6 +367,6 @@ function cellLine(j, cells, story, rows) {
       ...(odd ? [make("span", { class: "why", text: ` ${chance(story.surprise[j])}` })] : []),
     ]),
     make("td", {}, [observed]),
-    make("td", { class: "expected" }, expected),
+    make("td", {}, [make("span", { class: rows.real ? "" : "expected" }, expected)]),
   ]);
 }

@@ -1,4 +1,5 @@
 /** What the rows in the lasso have in common: their kinds, and the columns in which they differ from the rest. */
+import { shortened } from "./cells.js";
 import { make } from "./dom.js";
 import { imageOf, shortNumber } from "./images.js";
 
@@ -118,10 +119,9 @@ function differenceTable(rows, found) {
   if (found.length === 0)
     return make("p", { class: "note", text: "These are all rows: there is no rest to compare with." });
   const shown = (/** @type {number} */ value) => (rows.real ? shortNumber(value) : `${Math.round(100 * value)} %`);
-  const what = rows.real ? "mean" : "share of ones";
   const lines = found.slice(0, MOST_COLUMNS).map(({ column, inside, outside, by }) =>
     make("tr", {}, [
-      make("th", { scope: "row", text: rows.columns[column] }),
+      make("th", { scope: "row", text: shortened(rows.columns[column], 44), title: rows.columns[column] }),
       make("td", { text: shown(inside) }),
       make("td", { text: shown(outside) }),
       make("td", {
@@ -129,7 +129,7 @@ function differenceTable(rows, found) {
       }),
     ]),
   );
-  const heads = ["Differs most in", `${what}, selected`, "the rest", "difference"];
+  const heads = ["Differs most in", rows.real ? "mean" : "ones", "of the rest", "difference"];
   return make("div", { class: "scroll" }, [
     make("table", { class: "differences" }, [
       make("thead", {}, [

@@ -3,6 +3,8 @@ import { rampColour } from "./colours.js";
 import { make } from "./dom.js";
 import { shortNumber } from "./images.js";
 
+const IN_ORDER = 10; // levels
+
 /**
  * @param {HTMLElement} element
  * @param {import("./figure.js").MapFigure} figure
@@ -13,9 +15,10 @@ export function showLegend(element, figure) {
   if (title) element.append(make("span", { class: "legend-title", text: title }));
   if (ramp) element.append(rampLegend(ramp));
   const list = make("div", { class: "legend-levels", role: "group", "aria-label": `Levels of ${title}` });
-  levels.forEach((level, code) => {
-    list.append(levelButton(level, code, figure, () => showLegend(element, figure)));
-  });
+  // few in their own order, many by how common they are
+  const order = Array.from(levels.keys());
+  if (levels.length > IN_ORDER) order.sort((a, b) => levels[b].count - levels[a].count || a - b);
+  for (const code of order) list.append(levelButton(levels[code], code, figure, () => showLegend(element, figure)));
   if (levels.length) element.append(list);
   if (figure.hidden.size) {
     const all = make("button", { type: "button", class: "small", text: "show all" });
@@ -43,6 +46,7 @@ function levelButton(level, code, figure, again) {
     {
       type: "button",
       class: "level",
+      "data-code": code,
       "aria-pressed": String(shown),
       title: "Click: hide or show. Double click: only this.",
     },
@@ -57,7 +61,7 @@ function levelButton(level, code, figure, again) {
     const focused = document.activeElement === button;
     const list = button.parentElement?.parentElement;
     again();
-    if (focused) /** @type {HTMLElement | undefined} */ (list?.querySelectorAll(".level")[code])?.focus();
+    if (focused) /** @type {HTMLElement | null | undefined} */ (list?.querySelector(`[data-code="${code}"]`))?.focus();
   };
   button.addEventListener("click", (event) => {
     if (event.detail > 1) {

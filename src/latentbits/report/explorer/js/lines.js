@@ -1,5 +1,5 @@
 /** The lines P(bit = 1 | x) = 0.5 on the map: where they run, and where their names stand. */
-import { clipped } from "./images.js";
+import { shortened } from "./cells.js";
 import { clippedLine } from "./maths.js";
 
 /**
@@ -39,7 +39,7 @@ export function layOutLines(view, columns, names, weights, bias, widthOf) {
     if (!ends) return [];
     const size = Math.hypot(u, v);
     const pixels = ends.flatMap(({ x, y }) => [view.across(x), view.down(y)]);
-    return [{ column, ends: pixels, towards: [u / size, -v / size], text: clipped(names[column], MOST_LETTERS) }];
+    return [{ column, ends: pixels, towards: [u / size, -v / size], text: shortened(names[column], MOST_LETTERS) }];
   });
   return seen.map((line) => {
     const label = bestLabel(line, widthOf(line.text), view, taken, seen);

@@ -1,6 +1,6 @@
 /** What stands around the map: by what it is coloured, and which lines are drawn. */
+import { shortened } from "./cells.js";
 import { make, say } from "./dom.js";
-import { clipped } from "./images.js";
 
 /**
  * Names that inputs offer.
@@ -32,7 +32,7 @@ export function colourControl(head, rows, state, names) {
     make(
       "select",
       { id: "colour-by" },
-      options.map(([value, text]) => make("option", { value, text: clipped(text, 40) })),
+      options.map(([value, text]) => make("option", { value, text: shortened(text, 40) })),
     )
   );
   const input = columnInput(rows, names, "Column that colours the map", (column) =>
@@ -121,7 +121,7 @@ export function lineControl(rows, state, figure, names) {
       ...lines.map((column) => {
         const name = rows.columns[column];
         const chip = make("button", { type: "button", class: "chip", title: `Take away the line of ${name}` }, [
-          make("span", { text: clipped(name, 30) }),
+          make("span", { text: shortened(name, 30) }),
           make("span", { "aria-hidden": "true", text: " ×" }),
         ]);
         chip.setAttribute("aria-label", `Take away the line of ${name}`);

@@ -43,7 +43,7 @@ function svgGround(view) {
     const x = tidy(view.across(tick));
     group.append(makeSvg("line", { x1: x, x2: x, y1: 0, y2: view.height, stroke, "stroke-width": 0.5 }));
     const text = tick.toFixed(across.digits).replace("-", "−");
-    if (x > 40 && x < view.width - 60)
+    if (x > 40 && x < view.width - 84)
       group.append(makeSvg("text", { x, y: view.height - 4, "text-anchor": "middle", text }));
   }
   for (const tick of up.ticks) {

@@ -216,7 +216,7 @@ function drawGround(context, view) {
     (value + 0).toFixed(digits).replace("-", "−");
   for (const x of across.ticks) {
     const at = view.across(x);
-    if (at > 40 && at < width - 60) context.fillText(written(x, across.digits), at, height - 3);
+    if (at > 40 && at < width - 84) context.fillText(written(x, across.digits), at, height - 3);
   }
   context.textAlign = "left";
   context.textBaseline = "middle";

@@ -121,5 +121,20 @@ def test_labels_are_looked_for_on_the_map():
     mixed = told(best, labels=(Labels("party", ("a", "b"), np.arange(60) % 2),))[-1]
     assert mixed.startswith("The map does not tell rows apart by party: ")
     assert "50% by chance" in mixed
+    same = replace(CONTENT.map, means=np.zeros((60, 2)))  # rows that are all alike
+    few = replace(UNLABELLED, labels=(Labels("party", ("a", "b"), (np.arange(60) % 10 < 3).astype(int)),))
+    assert "not tell rows apart by party" in findings(few, same, (best, ALONE), (), None)[-1]
     none = told(best, labels=(Labels("party", ("a", "b"), np.full(60, -1)),))[-1]
     assert "of the hidden bits right" in none
+
+
+def test_labels_by_chance_are_seldom_taken_for_a_finding():
+    """Few bits: many rows share a place, so they do not count as so many."""
+    best = ModelRow("mixture of 3", "mixture", 3, 3.0, 0.1, 0.0, 0.0, 1.0)
+    rng = np.random.default_rng(0)
+    wrong = 0
+    for _ in range(40):
+        where = replace(CONTENT.map, means=rng.integers(0, 2, (60, 5))[:, :2] + 0.01 * rng.integers(0, 2, (60, 2)))
+        table = replace(UNLABELLED, labels=(Labels("party", ("a", "b"), rng.integers(0, 2, 60)),))
+        wrong += "lie together" in findings(table, where, (best, ALONE), (), None)[-1]
+    assert wrong <= 4

@@ -14,6 +14,9 @@ __all__ = ["findings", "headline", "neighbours_alike"]
 SURE = 2.0  # standard errors from which a difference counts
 ALONE = ("product", "independent-gaussians")  # the families without anything hidden
 MOST_RIVALS = 2
+MOST_NEIGHBOURS = 5000  # rows of which the neighbours are looked at
+N_SHUFFLES = 100  # of labels, to see what chance does
+PLACES_APART = 6  # decimals in which places differ
 
 
 def headline(source: str, models: Sequence[ModelRow]) -> str:
@@ -161,29 +164,47 @@ def _guesses(guesses: Guesses | None, real: bool) -> str:
 
 
 def _labels(labels: Labels, means: np.ndarray) -> str:
-    known = labels.codes >= 0
-    if known.sum() < 2:
+    known = np.flatnonzero(labels.codes >= 0)[:MOST_NEIGHBOURS]  # rows shown begin with a random sample
+    if len(known) < 2:
         return ""
     codes = labels.codes[known]
     alike = neighbours_alike(means[known], codes)
-    chance = float(np.sum(np.square(np.bincount(codes) / len(codes))))
-    error = np.sqrt(chance * (1 - chance) / len(codes))
-    numbers = f"the row nearest to a row has the same {labels.name} {_percent(alike)} of the time, "
+    by_chance = neighbours_alike(means[known], *_shuffled(codes))
+    chance = float(by_chance.mean())
+    numbers = f"the row nearest to a row has the same {labels.name} {_percent(float(alike[0]))} of the time, "
     numbers += f"{_percent(chance)} by chance"
-    if alike - chance <= SURE * error:
+    if alike[0] - chance <= SURE * by_chance.std():
         return f"The map does not tell rows apart by {labels.name}: {numbers}."
     return f"On the map rows lie together by {labels.name}, which no model was told: {numbers}."
 
 
-def neighbours_alike(means: np.ndarray, codes: np.ndarray) -> float:
-    """Share of the rows whose nearest other row has the same label.
+def _shuffled(codes: np.ndarray) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    return [rng.permutation(codes) for _ in range(N_SHUFFLES)]
 
-    >>> neighbours_alike(np.array([[0.0], [0.1], [5.0], [5.1]]), np.array([0, 0, 1, 1]))
-    1.0
+
+def neighbours_alike(means: np.ndarray, *labellings: np.ndarray) -> np.ndarray:
+    """For each labelling, how often the nearest other row has the same label.
+
+    Rows of the same bits are at the same place: then any of the others there is nearest, and all count alike.
+
+    >>> neighbours_alike(np.array([[0.0], [0.1], [5.0], [5.1]]), np.array([0, 0, 1, 1])).tolist()
+    [1.0]
+    >>> neighbours_alike(np.zeros((4, 1)), np.array([0, 0, 0, 1])).tolist()
+    [0.5]
     """
-    near = NearestNeighbors(n_neighbors=2).fit(means).kneighbors(means, return_distance=False)
-    itself = near[:, 0] == np.arange(len(means))
-    return float(np.mean(codes[np.where(itself, near[:, 1], near[:, 0])] == codes))
+    places, where, sizes = np.unique(np.round(means, PLACES_APART), axis=0, return_inverse=True, return_counts=True)
+    where = where.reshape(-1)  # NumPy 2.0 gives it two axes
+    shared, beside = sizes[where] > 1, where
+    if len(places) > 1:
+        near = NearestNeighbors(n_neighbors=2).fit(places).kneighbors(return_distance=False, n_neighbors=1)[:, 0]
+        beside = np.where(shared, where, near[where])
+    shares = []
+    for codes in labellings:
+        counts = np.zeros((len(places), codes.max() + 1))
+        np.add.at(counts, (where, codes), 1)
+        shares.append(np.mean((counts[beside, codes] - shared) / (sizes[beside] - shared)))
+    return np.array(shares)
 
 
 def _percent(share: float) -> str:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from cases import bits
 
+from latentbits import BernoulliMixture
 from latentbits.core.errors import DataError, FitError
 from latentbits.estimators import turns
 from latentbits.estimators.compare import FAMILIES
@@ -100,6 +101,27 @@ def test_larger_sizes_that_would_take_too_long_are_not_tried(monkeypatch):
     assert [size for size, _ in asked] == [4]
     assert 70 < asked[0][1] <= 80
     assert families["mixture"].note == "mixture of 16 was not tried for want of time"
+
+
+def test_a_size_counts_only_if_every_fold_has_tried_it(monkeypatch):
+    seconds = iter([1.0, 60.0, 1.0])  # of the first size in both folds, and of the next in the first
+    monkeypatch.setattr(
+        turns, "_fit", lambda model, *_: with_bits(1 / model.n_components)._replace(seconds=next(seconds))
+    )
+    families = {"mixture": turns.new_family("mixture", 16, [1000, 1000], False)}
+    turns.take_turns(families, [turns.SplitRows(TABLE, TABLE, 2)] * 2, turns.Clock(100.0, None), 0)
+    assert not list(seconds)
+    assert [list(climb.tried) for climb in families["mixture"].climbs] == [[4], [4]]
+    assert families["mixture"].note == "mixture of 16 was not tried for want of time"
+
+
+def test_an_estimator_is_fitted_as_it_is():
+    found = search(TABLE, ["product", BernoulliMixture(3, n_init=2)], budget=None)
+    assert found.sizes == {"independent bits": 1, "mixture of 3": 3}
+    assert found.fitted["mixture of 3"].n_init == 2
+    assert found.families["mixture of 3"] == "mixture"
+    with pytest.raises(TypeError, match=r"must be one of BernoulliProduct, .*, found dict"):
+        search(TABLE, [{}], budget=None)
 
 
 def test_a_family_that_fails_is_left_out_with_the_reason(monkeypatch):

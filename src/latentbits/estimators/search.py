@@ -11,6 +11,7 @@ from sklearn.utils import check_array
 
 from latentbits.core.errors import FitError
 from latentbits.estimators.compare import FAMILIES, Comparison, ranked, shared_error, standard_error
+from latentbits.estimators.naming import family_of
 from latentbits.estimators.real_tables import REAL_FAMILIES, holds_reals
 from latentbits.estimators.turns import Clock, Family, Split, SplitRows, new_family, split_rows, take_turns
 from latentbits.estimators.validate import encode_bits
@@ -20,7 +21,7 @@ __all__ = ["Search", "Trial", "search"]
 CHEAP_FIRST = ("product", "independent-gaussians", "mixture", "clipped-gaussian", "latent-trait", "noisy-or")
 FEW_ROWS = 1000  # up to which one split is too noisy
 FEW_FOLDS = 4
-CELLS_PER_SECOND = 25_000  # of the table for each second of the budget; of larger tables a sample is taken
+CELLS_PER_SECOND = 12_000  # of the table for each second of the budget; of larger tables a sample is taken
 FEWEST_ROWS = 1000  # of such a sample
 
 
@@ -58,8 +59,9 @@ class Search:
         the training rows alone (with folds, from those of the last).
     families
         By name: the family.
-    sizes
-        By name: the number of causes that was chosen on the validation rows.
+    sizes, fold_sizes
+        By name: the number of causes that was chosen on the validation rows, of all folds together and of each; the
+        scores are of what each fold chose, the fitted models of what all did.
     trials
         By name: what was tried, in that order.
     left_out
@@ -84,6 +86,7 @@ class Search:
     comparison: Comparison
     families: Mapping[str, str]
     sizes: Mapping[str, int]
+    fold_sizes: Mapping[str, tuple[int, ...]]
     trials: Mapping[str, tuple[Trial, ...]]
     left_out: Mapping[str, str]
     cut_short: Mapping[str, str]
@@ -111,7 +114,7 @@ class Search:
 
 def search(
     X: Any,
-    families: Collection[str] | None = None,
+    families: Collection[Any] | None = None,
     *,
     budget: float | None = 60.0,
     test_size: float = 0.25,
@@ -132,8 +135,9 @@ def search(
     ----------
     X : array-like of shape (n_rows, n_columns)
         Bits or real numbers, NaN for missing, in memory.
-    families : collection of str or None
-        Some of `latentbits.estimators.compare.FAMILIES`, or of `REAL_FAMILIES` for real numbers; None takes all.
+    families : collection of str and estimators, or None
+        Some of `latentbits.estimators.compare.FAMILIES`, or of `REAL_FAMILIES` for real numbers; None takes all.  An
+        estimator is fitted as it is, with the number of causes that it has.
     budget : float or None, default=60.0
         Seconds, compilation included.  Families take turns, the one that has used least time first, so that each
         gets its first size; what did not fit in is told.  The result then depends on the speed of the machine; with
@@ -166,17 +170,17 @@ def search(
     real = holds_reals(values) if real is None else real
     if not real:
         encode_bits(values, binarize=None)  # what is no bit is named by its row in X, not in a split of it
-    names = _asked(families, real)
+    asked = _asked(families, real)
     used = _used_rows(values.shape, budget, random_state)
     splits = _splits(used, n_folds, test_size, validation_size, random_state)
     source = X if hasattr(X, "columns") and not real else values  # frames keep their names
     rows = [split_rows(source, split, real) for split in splits]
     left_out = {}
-    if "independent-gaussians" in names and np.isnan(values.data if hasattr(values, "tocsr") else values).any():
+    if "independent-gaussians" in asked and np.isnan(values.data if hasattr(values, "tocsr") else values).any():
         left_out["independent-gaussians"] = "it takes no missing numbers"
     climbing = {
-        name: new_family(name, values.shape[1], [len(split.train) for split in splits], real)
-        for name in names
+        name: new_family(name, values.shape[1], [len(split.train) for split in splits], real, given)
+        for name, given in asked.items()
         if name not in left_out
     }
     left_out |= take_turns(climbing, rows, clock, random_state)
@@ -185,16 +189,18 @@ def search(
     return _result(climbing, left_out, splits, rows, values.shape[0], len(used), clock)
 
 
-def _asked(families: Collection[str] | None, real: bool) -> list[str]:
-    """The families to try, the cheapest first."""
+def _asked(families: Collection[Any] | None, real: bool) -> dict[str, Any]:
+    """The families to try, the cheapest first, each with the estimator that was given for it, or None."""
     known = REAL_FAMILIES if real else FAMILIES
-    asked = known if families is None else tuple(families)
-    for name in asked:
+    asked: dict[str, Any] = {}
+    for one in known if families is None else families:
+        name = one if isinstance(one, str) else family_of(one)
         if name not in known:
             raise ValueError(f"families: {name!r} is none of {', '.join(known)}, which are those for such data")
+        asked[name] = None if isinstance(one, str) else one
     if not asked:
         raise ValueError("families is empty: nothing to search")
-    return sorted(asked, key=(*CHEAP_FIRST, *known).index)
+    return {name: asked[name] for name in sorted(asked, key=(*CHEAP_FIRST, *known).index)}
 
 
 def _used_rows(shape: tuple[int, int], budget: float | None, seed: int | None) -> np.ndarray:
@@ -252,6 +258,7 @@ def _result(
         comparison=Comparison(entries, len(rows), row_bits, rows, fitted),
         families={name: family.name for name, family in names.items()},
         sizes={name: family.size for name, family in names.items()},
+        fold_sizes={name: tuple(climb.best for climb in family.climbs) for name, family in names.items()},
         trials={name: _trials(family) for name, family in names.items()},
         left_out=left_out,
         cut_short={name: family.note for name, family in names.items() if family.note},

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from latentbits.core.errors import FitError
 from latentbits.estimators.compare import fit_copy, new_model, score_rows
+from latentbits.estimators.naming import name_of, size_of
 from latentbits.estimators.real_tables import real_model, units_of
 
 __all__ = ["Climb", "Clock", "Family", "Fit", "Split", "SplitRows", "new_family", "split_rows", "take_turns"]
@@ -104,12 +106,15 @@ class Fit(NamedTuple):
 class Climb:
     """The number of causes of one family in one split, chosen by its validation rows alone.
 
-    From the first size it goes up by steps of 4 as long as validation bits fall, and then looks at half and double of
-    the best size until neither is better: every size has its own programs to be compiled, so few should be tried.
+    From the first size it goes up, `stride` times as many at once, as long as validation bits fall, and then looks at
+    half and double of the best size until neither is better: every size has its own programs to be compiled, so few
+    should be tried.
     """
 
     first: int
     most: int
+    stride: int = 4
+    least: int = 1
     tried: dict[int, Fit] = field(default_factory=dict)
 
     @property
@@ -120,10 +125,10 @@ class Climb:
         """What to try next; None where nothing is left to try."""
         if not self.tried:
             return self.first
-        if self.best == max(self.tried) and self.best * 4 <= self.most:
-            return self.best * 4
+        if self.best == max(self.tried) and self.best * self.stride <= self.most:
+            return self.best * self.stride
         around = (self.best // 2, self.best * 2)
-        return next((size for size in around if 1 <= size <= self.most and size not in self.tried), None)
+        return next((size for size in around if self.least <= size <= self.most and size not in self.tried), None)
 
     def expected(self, size: int) -> float:
         """Seconds that a size may take, once another was tried."""
@@ -138,12 +143,15 @@ class Family:
     name: str
     climbs: list[Climb]
     real: bool
+    given: Any = None  # an estimator that is fitted as it is
     done: bool = False
     note: str = ""
     seconds: float = 0.0
 
     def new(self, size: int, n_columns: int = 1) -> tuple[str, Any]:
         """A model of this size, and its name for people."""
+        if self.given is not None:
+            return name_of(self.given), clone(self.given)
         return real_model(self.name, size, n_columns) if self.real else new_model(self.name, size)
 
     def pooled(self, size: int) -> np.ndarray:
@@ -161,25 +169,30 @@ class Family:
         return all(climb.tried for climb in self.climbs)
 
 
-def new_family(name: str, n_columns: int, n_train: Sequence[int], real: bool) -> Family:
+def new_family(name: str, n_columns: int, n_train: Sequence[int], real: bool, given: Any = None) -> Family:
     """A family of which nothing has been tried; `n_train` are the training rows of each split."""
+    if given is not None:
+        size = size_of(given)
+        return Family(name, [Climb(size, size, least=size) for _ in n_train], real, given)
     return Family(name, [Climb(*sizes_of(name, n_columns, n)) for n in n_train], real)
 
 
-def sizes_of(family: str, n_columns: int, n_train: int) -> tuple[int, int]:
-    """The first number of causes to try, and the most.
+def sizes_of(family: str, n_columns: int, n_train: int) -> tuple[int, int, int, int]:
+    """The first number of causes to try, the most, how many times as many to try next, and the least.
 
-    >>> sizes_of("mixture", 64, 1000), sizes_of("latent-trait", 5, 1000), sizes_of("noisy-or", 35, 42)
-    ((8, 64), (2, 2), (4, 4))
+    >>> sizes_of("mixture", 5, 1000), sizes_of("latent-trait", 5, 1000), sizes_of("noisy-or", 35, 42)
+    ((2, 64, 4, 2), (2, 2, 2, 1), (4, 4, 4, 1))
     """
     if family in SINGLE:
-        return 1, 1
+        return 1, 1, 4, 1
+    least = 2 if family == "mixture" else 1  # a mixture of one is independent bits
     most = min(MOST_CAUSES, n_train // ROWS_PER_CAUSE)
     if family in ("latent-trait", "clipped-gaussian"):
         most = min(most, (n_columns - 1) // 2)  # more factors than that, and the columns cannot tell them apart
-    most = _power_of_two(most)
-    first = 2 if family == "latent-trait" else min(8, _power_of_two(n_columns / 4))
-    return min(first, most), most
+    most = max(least, _power_of_two(most))
+    if family == "latent-trait":  # every dimension makes integrals dearer, and four times as many are not worth it
+        return min(2, most), most, 2, least
+    return max(least, min(8, _power_of_two(n_columns / 4), most)), most, 4, least
 
 
 def _power_of_two(limit: float) -> int:
@@ -251,6 +264,7 @@ def _step(family: Family, splits: Sequence[SplitRows], clock: Clock, share: floa
         name, model = family.new(size, rows.train.shape[1])
         if climb.tried and climb.expected(size) > clock.left:
             family.note, family.done = f"{name} was not tried for want of time", True
+            _undo(family.climbs[:place], sizes)
             return
         clock.tell(name)
         # the first split compiles for all; the others divide what it left
@@ -259,6 +273,13 @@ def _step(family: Family, splits: Sequence[SplitRows], clock: Clock, share: floa
     family.done = all(climb.next_size() is None for climb in family.climbs)
     if not all(climb.tried[climb.best].in_time for climb in family.climbs):
         family.note = "its fit ran out of time"
+
+
+def _undo(climbs: Sequence[Climb], sizes: Sequence[int | None]) -> None:
+    """Forget what these have just tried: a size counts if there was time for it in every split."""
+    for climb, size in zip(climbs, sizes):
+        if size is not None:
+            del climb.tried[size]
 
 
 def _fit(model: Any, rows: SplitRows, limit: float, seed: int | None) -> Fit:

@@ -16,7 +16,7 @@ from latentbits.estimators.compare import fit_copy, new_model
 from latentbits.estimators.real_tables import real_model
 from latentbits.estimators.search import Search, search
 from latentbits.report.explorer import looks
-from latentbits.report.explorer.content import Content, Gallery, Guesses, Map, ModelRow, Table, Trial
+from latentbits.report.explorer.content import Content, Course, Gallery, Guesses, Map, ModelRow, Table, Trial
 from latentbits.report.explorer.guesses import guesses_of
 from latentbits.report.explorer.page import write_page
 from latentbits.report.explorer.tables import Given, shown_rows, take_table
@@ -59,7 +59,7 @@ class Explored:
 def explore(
     X: Any,
     *,
-    model: str = "auto",
+    model: Any = "auto",
     labels: Any = None,
     image_shape: tuple[int, int] | None = None,
     column_names: Sequence[str] | None = None,
@@ -82,9 +82,9 @@ def explore(
     ----------
     X : array-like of shape (n_rows, n_columns), frame, sparse matrix, or `latentbits.data.fetch.Dataset`
         Bits, NaN for missing; or real numbers, for which there are other models.
-    model : str, default="auto"
+    model : str or estimator, default="auto"
         "auto" for all families, or one of them: "mixture", "latent-trait", "clipped-gaussian", "combination-machine",
-        "noisy-or", "binary-sparse-coding".
+        "noisy-or", "binary-sparse-coding".  An estimator, such as ``NoisyOrNetwork((16, 4))``, is fitted as it is.
     labels : str, array-like of n values, mapping of names to such, or None
         What rows are known to be; no model sees it.  A name is that of a column of a frame, which is left out of the
         bits.  The first with 2 to 50 different values colours the map.
@@ -97,7 +97,7 @@ def explore(
     out : path or None
         Where the page goes; None writes none.
     budget : float or None, default=60
-        Seconds for the comparison.
+        Seconds for the fits; the comparison of models gets what the map leaves, and at least half of it.
     binarize : float or None
         Numbers above it are 1.
     real : bool or None
@@ -135,8 +135,14 @@ def explore(
     tell("placing the rows on it")
     where = looks.map_of("2 latent traits", mapped, shown.values)
     baseline = "independent-gaussians" if given.real else "product"
-    families = None if model == "auto" else dict.fromkeys([baseline, model])
-    found = search(given.values, families, budget=budget, random_state=random_state, real=given.real, report=fitting)
+    found = search(
+        given.values,
+        None if isinstance(model, str) and model == "auto" else [baseline, model],
+        budget=None if budget is None else max(budget / 2, budget - (time.perf_counter() - began)),
+        random_state=random_state,
+        real=given.real,
+        report=fitting,
+    )
     tell("looking at what was found")
     content = content_of(given, shown, n_close, where, found, random_state)
     path = None
@@ -178,12 +184,16 @@ def content_of(given: Given, shown: Table, n_close: int, where: Map, found: Sear
         galleries=galleries,
         morph=None if clipped is None else looks.morph_of(*clipped, close),
         spectra=None if clipped is None else looks.spectra_of(clipped[1]),
-        courses=tuple(
-            looks.course_of(name, fitted, found.n_train) for name, (_, fitted) in named.items() if _learned(fitted)
-        ),
+        courses=tuple(_course(name, fitted, found) for name, (_, fitted) in named.items() if _learned(fitted)),
         guesses=guesses,
         left_out=tuple(found.left_out.items()),
     )
+
+
+def _course(name: str, fitted: Any, found: Search) -> Course:
+    """In the units of the table; with missing numbers this is off by the same for all."""
+    course = looks.course_of(name, fitted, found.n_train)
+    return course if found.units is None else replace(course, values=course.values + np.log2(found.units[1]).sum())
 
 
 def _guesses(given: Given, found: Search, seed: int | None) -> Guesses | None:
@@ -231,7 +241,12 @@ def _learned(fitted: Any) -> bool:
 
 
 def _model_row(found: Search, entry: Any) -> ModelRow:
-    notes = [found.cut_short.get(entry.name, ""), "" if entry.converged else "not converged"]
+    sizes = found.fold_sizes[entry.name]
+    notes = [
+        f"the rounds chose {', '.join(map(str, sizes))}" if len(set(sizes)) > 1 else "",
+        found.cut_short.get(entry.name, ""),
+        "" if entry.converged else "not converged",
+    ]
     return ModelRow(
         name=entry.name,
         family=found.families[entry.name],

@@ -12,6 +12,7 @@ import {
   roundTicks,
   sigmoid,
 } from "../../src/latentbits/report/explorer/js/maths.js";
+import { View } from "../../src/latentbits/report/explorer/js/view.js";
 
 /** Numbers that look random, the same each time. */
 function* noise(seed = 1) {
@@ -57,6 +58,9 @@ test("inside a polygon with a bay, and not in the bay", () => {
   assert.ok(isInside(3.5, 3, bay));
   assert.ok(!isInside(2, 3, bay));
   assert.ok(isInside(2, 0.5, bay));
+  const slanted = [0, 0, 4, 2, 0, 4];
+  assert.ok(isInside(2.5, 1.5, slanted));
+  assert.ok(!isInside(2.5, 1.1, slanted));
   assert.deepEqual([...pointsInside([0.5, 3, 2, 3, 3.5, 3], bay, () => true)], [0, 2]);
   assert.deepEqual([...pointsInside([0.5, 3, 2, 3, 3.5, 3], bay, (i) => i !== 0)], [2]);
 });
@@ -128,6 +132,29 @@ test("a single point, or points in a line, can be nearest too", () => {
     line.find(2.2, 0.5, 2, () => true),
     2,
   );
+});
+
+test("places and pixels are each other's inverse, and zoom keeps the place it is about", () => {
+  const view = new View();
+  Object.assign(view, { width: 800, height: 600 });
+  view.fit([-1, 2, 5, 3, 0, -2]);
+  view.goHome();
+  for (const [x, y] of [
+    [-1, 2],
+    [5, 3],
+    [0, -2],
+  ]) {
+    const [across, down] = [view.across(x), view.down(y)];
+    assert.ok(across > 0 && across < 800 && down > 0 && down < 600);
+    const place = view.place(across, down);
+    assert.ok(Math.hypot(place.x - x, place.y - y) < 1e-9);
+  }
+  assert.ok(view.down(3) < view.down(2)); // up is up
+  const before = view.place(100, 450);
+  view.zoom(3, 100, 450);
+  view.pan(30, -20);
+  const after = view.place(130, 430);
+  assert.ok(Math.hypot(after.x - before.x, after.y - before.y) < 1e-9);
 });
 
 test("a rank counts ties half", () => {

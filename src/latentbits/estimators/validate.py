@@ -22,7 +22,7 @@ from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
 from latentbits.engines.stream import StreamEngine
 
-__all__ = ["at_column", "encode_bits", "encode_reals", "in_memory", "open_rows", "open_values"]
+__all__ = ["at_column", "encode_bits", "encode_reals", "in_memory", "open_rows", "open_values", "with_nan"]
 
 Encode = Callable[..., np.ndarray]  # (block, names=, first_row=) -> what an engine holds
 
@@ -56,7 +56,7 @@ def open_rows(estimator: Any, X: Any, *, reset: bool, binarize: float | None = N
             "function that makes it, e.g. fit(lambda: batches())"
         )
     _refuse_wrapped(X)
-    X = _with_nan(X)
+    X = with_nan(X)
     on_disk = isinstance(X, np.memmap)  # not to be read whole, so its values are checked slice by slice
     checked = check_array(
         X,
@@ -212,7 +212,7 @@ def _open_factory(estimator: Any, factory: Callable[[], Iterable[Any]], reset: b
         first_row = 0
         for block in _iterate(factory):
             numbers = check_array(
-                _with_nan(block),
+                with_nan(block),
                 accept_sparse="csr",
                 dtype="numeric",
                 ensure_all_finite="allow-nan",
@@ -269,7 +269,7 @@ def _refuse_wrapped(X: Any) -> None:
         raise TypeError(f"X is a {type(X).__name__}, not a table: {step}")
 
 
-def _with_nan(X: Any) -> Any:
+def with_nan(X: Any) -> Any:
     """X with NaN for whatever its kind uses for missing: None, a mask, null, NA; and text in a frame refused."""
     if isinstance(X, list | tuple):
         return np.asarray(X)  # check_array would keep a list's None

@@ -93,7 +93,10 @@ def label_groups(labels: Iterable[Any], label_names: Any = None) -> tuple[list[s
     values = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
     lacking = [value is None or value == "" or value != value for value in values]
     found = {value for value, lacks in zip(values, lacking) if not lacks}
-    kinds = sorted(found, key=lambda value: (isinstance(value, str), value))
+    try:
+        kinds = sorted(found, key=lambda value: (isinstance(value, str), value))
+    except TypeError:  # of several types
+        kinds = sorted(found, key=lambda value: (type(value).__name__, str(value)))
     if isinstance(label_names, Mapping):
         kinds = sorted(kinds, key=list(label_names).index)  # the order of the caller, not of the alphabet
     number = {kind: place for place, kind in enumerate(kinds)}

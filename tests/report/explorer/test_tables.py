@@ -30,6 +30,24 @@ def test_labels_are_taken_out_of_a_frame(library):
     assert n_close == 10
 
 
+def test_frames_of_all_kinds():
+    """Nullable types, names that occur twice, names that are numbers, labels that are missing or of several types."""
+    frame = pd.DataFrame({1: pd.array([0, 1, pd.NA, 1, 0] * 2, "Int64"), "kind": ["a", None, 3, "a", 3] * 2})
+    frame["flag"] = pd.array([True, False, pd.NA, True, False] * 2, "boolean")
+    frame.columns = ["bit", "kind", "bit"]
+    given = take_table(frame, "kind")
+    np.testing.assert_array_equal(given.values[:3], [[0, 1], [1, 0], [np.nan, np.nan]])
+    assert given.columns == ("bit", "bit")
+    assert shown_rows(given, 0)[0].labels[0].levels == ("3", "a")
+    assert shown_rows(given, 0)[0].labels[0].codes[:3].tolist() == [1, -1, 0]
+    numbered = take_table(
+        pd.DataFrame(BITS), list(PARTY), column_names=pd.Index(["a", "b", "c"]), row_names=np.arange(10)
+    )
+    assert numbered.columns == ("a", "b", "c")
+    assert numbered.labels["label"].tolist() == PARTY.tolist()
+    assert numbered.row_names[3] == "3"
+
+
 def test_a_label_that_is_no_column():
     with pytest.raises(DataError, match="labels: there is no column 'partei'; there are a, b"):
         take_table(pd.DataFrame({"a": [0, 1] * 5, "b": [1, 0] * 5}), "partei")

@@ -10,7 +10,8 @@ from sklearn.utils import check_array
 
 from latentbits.core.errors import DataError
 from latentbits.data.fetch import Dataset
-from latentbits.estimators.validate import encode_bits
+from latentbits.estimators.real_tables import holds_reals
+from latentbits.estimators.validate import encode_bits, with_nan
 from latentbits.report.explorer.content import Labels, Table
 from latentbits.report.map_summaries import label_groups
 
@@ -54,8 +55,8 @@ def take_table(
         X, labels, image_shape, column_names, source = (
             X.X,
             dict(X.labels) if labels is None else labels,
-            image_shape or X.image_shape,
-            column_names or X.feature_names,
+            X.image_shape if image_shape is None else image_shape,
+            X.feature_names if column_names is None else column_names,
             source or X.name,
         )
     if hasattr(X, "columns"):
@@ -63,7 +64,7 @@ def take_table(
     values = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite="allow-nan", ensure_min_samples=8)
     if binarize is not None:
         values = _binarized(values, binarize)
-    real = _has_fractions(values) if real is None else real
+    real = holds_reals(values) if real is None else real
     if not real:
         try:
             encode_bits(values, binarize=None, names=column_names)
@@ -72,9 +73,10 @@ def take_table(
     if image_shape is not None and image_shape[0] * image_shape[1] != values.shape[1]:
         height, width = image_shape
         raise DataError(f"image_shape {height}x{width} needs {height * width} columns, found {values.shape[1]}")
-    names = _names("column_names", column_names or _pixels(image_shape), values.shape[1], "column")
+    column_names = _pixels(image_shape) if column_names is None else column_names
+    names = _names("column_names", column_names, values.shape[1], "column")
     known = _labels(labels, values.shape[0])
-    rows = row_names or _names_among(known)
+    rows = _names_among(known) if row_names is None else row_names
     rows = None if rows is None else _names("row_names", rows, values.shape[0], "row")
     return Given(source or "table", values, real, names, image_shape, known, rows)
 
@@ -110,20 +112,41 @@ def shown_rows(given: Given, seed: int | None) -> tuple[Table, int]:
 def _from_frame(frame: Any, labels: Any, column_names: Any) -> tuple[Any, Any, Any]:
     """The bits of a frame, with the columns that `labels` names taken out of it."""
     there = [str(name) for name in frame.columns]
+    taken = _named_columns(labels, len(frame), there)
+    if taken:
+        labels = {there[place]: _column(frame, place) for place in taken}
+    kept = [place for place in range(len(there)) if place not in taken]
+    part = frame.iloc[:, kept] if hasattr(frame, "iloc") else frame[:, kept]
+    if len(set(there)) < len(there):  # which scikit-learn refuses
+        part = part.set_axis(range(len(kept)), axis=1)
+    return (
+        with_nan(part),
+        labels,
+        [there[place] for place in kept] if column_names is None else column_names,
+    )
+
+
+def _named_columns(labels: Any, n_rows: int, there: list[str]) -> list[int]:
+    """Places of the columns that `labels` names; none where it is the labels themselves."""
     asked = [labels] if isinstance(labels, str) else labels
-    if isinstance(asked, list | tuple) and all(isinstance(name, str) for name in asked):
-        for name in asked:
-            if name not in there:
-                raise DataError(f"labels: there is no column {name!r}; there are {', '.join(there)}")
-        labels = {name: np.asarray(frame[frame.columns[there.index(name)]]) for name in asked}
-        kept = [column for column, name in zip(frame.columns, there) if name not in asked]
-        return np.asarray(frame[kept]), labels, column_names or [str(column) for column in kept]
-    return np.asarray(frame), labels, column_names or there
+    if not isinstance(asked, list | tuple) or not all(isinstance(name, str) for name in asked):
+        return []
+    absent = [name for name in asked if name not in there]
+    if absent and len(asked) == n_rows:
+        return []
+    if absent:
+        raise DataError(f"labels: there is no column {absent[0]!r}; there are {', '.join(there)}")
+    return [there.index(name) for name in asked]
 
 
-def _has_fractions(values: Any) -> bool:
-    stored = values.data if hasattr(values, "tocsr") else values
-    return stored.dtype.kind == "f" and bool((np.nan_to_num(stored) % 1 != 0).any())
+def _column(frame: Any, place: int) -> np.ndarray:
+    """A column by its place, since names may occur twice; None where nothing is known."""
+    if not hasattr(frame, "iloc"):
+        return np.array(frame.to_series(place).to_list(), dtype=object)
+    column = frame.iloc[:, place]
+    values = column.to_numpy(dtype=object)
+    values[column.isna().to_numpy()] = None
+    return values
 
 
 def _binarized(values: Any, threshold: float) -> Any:

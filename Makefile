@@ -30,7 +30,9 @@ explore: $(VENV)/installed-plot
 	$(BIN)/latentbits explore
 
 # Two workers; a file stays with one, which compiles what its tests share once.  The tests compile for longer than they
-# run, so they ask for code that is compiled fast; `make test XLA_FLAGS=` tests what users get, in twice the time.
+# run, so they ask for code that is compiled fast; `make test XLA_FLAGS= JAX_DISABLE_MOST_OPTIMIZATIONS=0` tests what
+# users get, in twice the time.
+test: export JAX_DISABLE_MOST_OPTIMIZATIONS ?= 1
 test: export XLA_FLAGS ?= --xla_backend_optimization_level=1 --xla_cpu_use_fusion_emitters=false \
   --xla_cpu_parallel_codegen_split_count=1
 test: $(VENV)/installed-test

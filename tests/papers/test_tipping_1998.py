@@ -16,6 +16,8 @@ from latentbits.papers.digits import load_twos
 from latentbits.papers.tipping_1998 import fits, tables
 from latentbits.papers.tipping_1998 import reproduce as tipping
 
+pytestmark = pytest.mark.optimised
+
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory):

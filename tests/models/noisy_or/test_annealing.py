@@ -15,6 +15,8 @@ from latentbits.core.tree import double
 from latentbits.models.noisy_or import enumeration
 from latentbits.models.noisy_or.annealing import _summary, annealed_evidence
 
+pytestmark = pytest.mark.optimised
+
 N_ROWS, N_CHAINS = 1000, 8
 SIZES = 12, 8, 3
 estimate = jax.jit(annealed_evidence, static_argnums=4)

@@ -20,6 +20,8 @@ from latentbits.core.tree import double
 from latentbits.models.noisy_or import gibbs as engine
 from latentbits.models.noisy_or.network import STRONGEST, Params, causal_input, log_joint, sample_layers
 
+pytestmark = pytest.mark.optimised
+
 FALSE_ALARM = 1e-4
 SIZES = (16, 5, 3, 2)
 EDGES = (0, 5, 8, 10)  # where hidden layers begin, one below the other

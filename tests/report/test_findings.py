@@ -56,7 +56,7 @@ def test_of_a_mixture():
     assert "they differ most" not in told(best, kinds, image_shape=(3, 4))[1]
     near = ModelRow("2 latent traits", "latent-trait", 2, 3.05, 0.1, 0.05, 0.1, 1.0)
     text = findings(UNLABELLED, None, (best, near, ALONE), (), None)
-    assert text == (first[:-1] + " (the model with 2 latent traits does as well).",)
+    assert text == (first[:-1] + " (the model with 2 latent traits cannot be told from it on these rows).",)
 
 
 def test_where_nothing_is_hidden():

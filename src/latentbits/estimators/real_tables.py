@@ -12,9 +12,10 @@ from latentbits.estimators.binary_sparse_coding import BinarySparseCoding
 from latentbits.estimators.compare import WEAK_PRIOR, new_model
 from latentbits.estimators.latent_trait import LatentTrait
 
-__all__ = ["REAL_FAMILIES", "holds_reals", "real_model", "units_of"]
+__all__ = ["REAL_FAMILIES", "holds_reals", "real_model", "units_of", "varied"]
 
 REAL_FAMILIES = ("independent-gaussians", "latent-trait", "binary-sparse-coding")
+ROUNDING = 1e-9  # of its largest number a column must vary by more
 
 
 def holds_reals(values: Any) -> bool:
@@ -29,6 +30,18 @@ def holds_reals(values: Any) -> bool:
     return stored.dtype.kind == "f" and bool((np.nan_to_num(stored) % 1 != 0).any())
 
 
+def varied(values: np.ndarray) -> np.ndarray:
+    """Which columns of real numbers vary, by more than rounding: the densities of the others have no bound.
+
+    >>> varied(np.array([[0.1, 0.0, np.nan], [0.1 + 1e-17, 3.0, np.nan]])).tolist()
+    [False, True, False]
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a column without any number
+        low, high, spread = np.nanmin(values, axis=0), np.nanmax(values, axis=0), np.nanstd(values, axis=0)
+    return (high > low) & (spread > ROUNDING * np.maximum(np.abs(low), np.abs(high)))
+
+
 def units_of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """What to subtract from each column of real numbers, and to divide it by: its median and standard deviation.
 
@@ -40,9 +53,9 @@ def units_of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     ([0.0, 5.0], [1.414, 1.0])
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # a column without any number
+        warnings.simplefilter("ignore", RuntimeWarning)
         centre, scale = np.nanmedian(values, axis=0), np.nanstd(values, axis=0)
-    return np.nan_to_num(centre), np.where(scale > 0, scale, 1.0)
+    return np.nan_to_num(centre), np.where(varied(values), scale, 1.0)
 
 
 def real_model(family: str, size: int, n_columns: int) -> tuple[str, Any]:

@@ -60,8 +60,8 @@ class Search:
     families
         By name: the family.
     sizes, fold_sizes
-        By name: the number of causes that was chosen on the validation rows, of all folds together and of each; the
-        scores are of what each fold chose, the fitted models of what all did.
+        By name: the number of causes that was chosen on the validation rows, of the last fold and of each; the scores
+        are of what each fold chose, the fitted models are those of the last.
     trials
         By name: what was tried, in that order.
     left_out

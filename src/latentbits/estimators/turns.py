@@ -15,7 +15,7 @@ from sklearn.utils import _safe_indexing
 from latentbits.core.errors import FitError
 from latentbits.estimators.compare import fit_copy, new_model, score_rows
 from latentbits.estimators.naming import name_of, size_of
-from latentbits.estimators.real_tables import real_model, units_of
+from latentbits.estimators.real_tables import real_model, units_of, varied
 
 __all__ = ["Climb", "Clock", "Family", "Fit", "Split", "SplitRows", "new_family", "split_rows", "take_turns"]
 
@@ -70,15 +70,14 @@ def split_rows(source: Any, split: Split, real: bool) -> SplitRows:
         return SplitRows(train, held_out, len(split.validation))
     train, held_out = (_dense(part) for part in (train, held_out))
     centre, scale = units_of(train)
-    with np.errstate(invalid="ignore"):
-        varied = np.nanstd(train, axis=0) > 0
-    held_out = np.where(varied, held_out, np.nan)
+    vary = varied(train)
+    held_out = np.where(vary, held_out, np.nan)
     return SplitRows(
         train=(train - centre) / scale,
         held_out=(held_out - centre) / scale,
         n_validation=len(split.validation),
         units=(centre, scale),
-        varied=varied,
+        varied=vary,
         log_units=~np.isnan(held_out) @ np.log2(scale),
     )
 
@@ -160,9 +159,8 @@ class Family:
 
     @property
     def size(self) -> int:
-        """The number of causes that is told: the best of those that every fold has tried."""
-        everywhere = set.intersection(*(set(climb.tried) for climb in self.climbs))
-        return min(everywhere, key=lambda size: (self.pooled(size).mean(), size))
+        """The number of causes that is told: that of the last fold, whose model is shown, on rows new to both."""
+        return self.climbs[-1].best
 
     @property
     def begun(self) -> bool:

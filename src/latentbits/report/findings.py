@@ -75,6 +75,11 @@ def _best(models: Sequence[ModelRow], real: bool) -> str:
             "there is no clear sign of hidden causes."
         )
     gain, error = alone.behind, alone.behind_error
+    if not np.isfinite(gain):
+        return (
+            f"The {'columns' if real else 'bits'} are not independent: {_called(best.name)} describes an unseen row in "
+            f"{best.bits:.1f} bits{_rivals(models)}; {alone.name} hold some of these rows impossible."
+        )
     places = 1 if error >= 0.1 else 2
     less = f"{gain:.{places}f} ± {error:.{places}f}"
     less += f" fewer than {alone.name} need" if real else f" ({gain / alone.bits:.0%}) fewer than {alone.name} need"
@@ -86,7 +91,7 @@ def _rivals(models: Sequence[ModelRow]) -> str:
     close = [m.name for m in models[1:] if m.family not in ALONE and m.behind <= SURE * np.nan_to_num(m.behind_error)]
     if not close:
         return ""
-    return f" ({_and([_called(name) for name in close[:MOST_RIVALS]])} {'does' if len(close) == 1 else 'do'} as well)"
+    return f" ({_and([_called(name) for name in close[:MOST_RIVALS]])} cannot be told from it on these rows)"
 
 
 def _called(model: str) -> str:

@@ -66,6 +66,14 @@ def test_a_constant_column_is_itself():
     np.testing.assert_array_equal(decode_array(arrays.heads["x"], arrays.texts["x"]), np.full((4, 1), -2.5))
 
 
+def test_what_is_not_finite_is_at_the_edge():
+    arrays = Arrays()
+    arrays.add_scaled("x", np.array([[1.0, np.nan], [np.inf, np.nan], [-3.0, np.nan], [-np.inf, np.nan]]))
+    back = decode_array(arrays.heads["x"], arrays.texts["x"])
+    np.testing.assert_allclose(back, [[1.0, 0.0], [1.0, 0.0], [-3.0, 0.0], [-3.0, 0.0]], atol=1e-6)
+    json.dumps(arrays.heads, allow_nan=False)
+
+
 @pytest.mark.parametrize("d", [1, 8, 9])
 def test_bits_come_back(d):
     bits = np.random.default_rng(1).random((5, d)) < 0.5

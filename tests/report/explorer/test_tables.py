@@ -46,6 +46,10 @@ def test_frames_of_all_kinds():
     assert numbered.columns == ("a", "b", "c")
     assert numbered.labels["label"].tolist() == PARTY.tolist()
     assert numbered.row_names[3] == "3"
+    days = np.array(["2026-01-01", "2026-02-01"] * 5, "datetime64[D]")
+    known = take_table(BITS, {"day": days, "na": pd.array(["a", pd.NA] * 5, "string")}).labels
+    assert known["day"].tolist()[:2] == ["2026-01-01", "2026-02-01"]
+    assert known["na"].tolist()[:2] == ["a", None]
 
 
 def test_a_label_that_is_no_column():

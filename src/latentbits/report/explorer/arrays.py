@@ -39,14 +39,19 @@ class Arrays:
     def add_scaled(self, name: str, values: np.ndarray, dtype: str = "u2") -> None:
         """As whole numbers between the least and the greatest of each column: value = low + step * number.
 
-        The error is at most half a step: 1/131070 of a column's range in two bytes, 1/510 in one.
+        The error is at most half a step: 1/131070 of a column's range in two bytes, 1/510 in one.  Infinite numbers
+        become the greatest or the least of their column, NaN its least; the page knows of missing cells otherwise.
         """
         top = np.iinfo(WIDTHS[dtype]).max
         x = np.asarray(values, np.float64)
         flat = x.reshape(-1, x.shape[-1]) if x.ndim > 1 else x.reshape(-1, 1)
-        low, high = (flat.min(axis=0), flat.max(axis=0)) if len(flat) else (np.zeros(flat.shape[1]),) * 2
+        known = np.isfinite(flat)
+        low = np.min(flat, axis=0, where=known, initial=np.inf)
+        high = np.max(flat, axis=0, where=known, initial=-np.inf)
+        low, high = (np.where(known.any(axis=0), edge, 0.0) for edge in (low, high))
         step = np.where(high > low, (high - low) / top, 1.0)
-        array = np.ascontiguousarray(np.rint((flat - low) / step).reshape(x.shape), WIDTHS[dtype])
+        within = np.clip(np.nan_to_num(flat, nan=-np.inf, posinf=np.inf, neginf=-np.inf), low, high)
+        array = np.ascontiguousarray(np.rint((within - low) / step).reshape(x.shape), WIDTHS[dtype])
         self._put(name, array, {"dtype": dtype, "shape": list(x.shape), "low": low.tolist(), "step": step.tolist()})
 
     def add_bits(self, name: str, values: np.ndarray) -> None:

@@ -31,7 +31,7 @@ def write_page(content: Content, path: str | os.PathLike[str]) -> Path:
     """Write the page; no half of it is ever there."""
     text = render_page(content)
     with write_atomically(path) as file:
-        file.write(text.encode("utf-8"))
+        file.write(text.encode("utf-8", "replace"))  # a name that is no text must not cost the page
     return Path(path)
 
 

@@ -48,7 +48,7 @@ def payload_of(content: Content) -> tuple[dict[str, Any], Arrays]:
 def _table(table: Table, arrays: Arrays) -> dict[str, Any]:
     missing = np.isnan(table.values)
     if table.real:
-        arrays.add_scaled("rows.values", np.where(missing, np.nanmean(table.values, axis=0), table.values))
+        arrays.add("rows.values", table.values, "f4")  # scaled numbers would lose a column with outliers
     else:
         arrays.add_bits("rows.values", table.values > 0.5)
     if missing.any():

@@ -88,13 +88,14 @@ def shown_rows(given: Given, seed: int | None) -> tuple[Table, int]:
     one.
     """
     n, d = given.values.shape
-    per_row = PLACED + (2 * d if given.real else d / 8)
+    per_row = PLACED + (4 * d if given.real else d / 8)
     n_shown = min(n, MOST_SHOWN, max(MOST_CLOSE, int(MOST_BYTES / per_row)))
     n_close = min(n_shown, MOST_CLOSE)
     shuffled = np.random.default_rng(seed).permutation(n)
     numbers = np.concatenate([np.sort(shuffled[:n_close]), np.sort(shuffled[n_close:n_shown])])
     values = given.values[numbers]
-    dense = np.asarray(values.toarray() if hasattr(values, "toarray") else values, np.float32)
+    kind = np.float64 if given.real else np.float32
+    dense = np.asarray(values.toarray() if hasattr(values, "toarray") else values, kind)
     table = Table(
         source=given.source,
         n_rows=n,
@@ -179,11 +180,24 @@ def _labels(labels: Any, n: int) -> dict[str, np.ndarray]:
     if labels is None:
         return {}
     named = labels if isinstance(labels, Mapping) else {"label": labels}
-    arrays = {str(name): np.asarray(values) for name, values in named.items()}
+    arrays = {str(name): _plain(values) for name, values in named.items()}
     for name, values in arrays.items():
         if values.shape != (n,):
             raise DataError(f"labels: {name} must be {n} values, one a row, found shape {values.shape}")
     return arrays
+
+
+def _plain(values: Any) -> np.ndarray:
+    """Labels as an array; dates as words, and what a library marks as missing as None."""
+    array = np.asarray(values)
+    if array.dtype.kind == "M":
+        return np.datetime_as_string(array).astype(object)
+    if array.dtype == object:
+        # NA is not True or False when it is compared with itself
+        return np.array([None if (cell == cell) is not True else cell for cell in array.ravel()], object).reshape(
+            array.shape
+        )
+    return array
 
 
 def _names_among(labels: Mapping[str, np.ndarray]) -> list[str] | None:

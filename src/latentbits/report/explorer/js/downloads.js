@@ -73,7 +73,7 @@ function csvCell(cell) {
   if (cell === null || Number.isNaN(cell)) return "";
   if (typeof cell === "number") return String(cell);
   const isNumber = cell.trim() !== "" && Number.isFinite(Number(cell));
-  const text = /^[=+\-@\t\r]/.test(cell) && !isNumber ? `'${cell}` : cell;
+  const text = /^\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|^[\t\r\n]/.test(cell) && !isNumber ? `'${cell}` : cell;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 

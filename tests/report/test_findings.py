@@ -65,7 +65,8 @@ def test_where_nothing_is_hidden():
     (text,) = findings(UNLABELLED, CONTENT.map, (best, near), (), GUESSES)
     assert "no clear sign of hidden causes" in text
     assert headline("zoo", (best, near)) == "zoo: no clear sign of hidden causes"
-    assert findings(UNLABELLED, None, (replace(ALONE, behind=0.0),), (), None)[0] == text
+    (text,) = findings(UNLABELLED, None, (replace(ALONE, behind=0.0),), (), None)
+    assert text == "No model with anything hidden was fitted; independent bits need 5.0 bits for an unseen row."
 
 
 def test_without_the_baseline():
@@ -138,3 +139,20 @@ def test_labels_by_chance_are_seldom_taken_for_a_finding():
         table = replace(UNLABELLED, labels=(Labels("party", ("a", "b"), rng.integers(0, 2, 60)),))
         wrong += "lie together" in findings(table, where, (best, ALONE), (), None)[-1]
     assert wrong <= 4
+
+
+def test_where_the_baseline_holds_rows_impossible():
+    best = ModelRow("mixture of 3", "mixture", 3, 4.9, 0.1, 0.0, 0.0, 1.0)
+    never = replace(ALONE, bits=np.inf, behind=np.inf, behind_error=np.nan)
+    text = findings(UNLABELLED, None, (best, never), (), None)[0]
+    assert text.endswith("in 4.9 bits; independent bits hold some of these rows impossible.")
+    assert "nan" not in text
+
+
+def test_where_a_guess_is_no_better_than_the_average():
+    """Of sparse tables: nearly all cells are 0, and every model says so."""
+    best = ModelRow("mixture of 3", "mixture", 3, 3.0, 0.1, 0.0, 0.0, 1.0)
+    same = replace(GUESSES, right=0.97, right_alone=0.97)
+    odd = int(np.argmax(CONTENT.map.cost))
+    text = findings(UNLABELLED, CONTENT.map, (best, ALONE), (), same)[-1]
+    assert text.startswith(f"The most surprising row is {UNLABELLED.row_names[odd]}: it takes ")

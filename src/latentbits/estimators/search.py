@@ -16,7 +16,7 @@ from latentbits.estimators.real_tables import REAL_FAMILIES, holds_reals
 from latentbits.estimators.turns import Clock, Family, Split, SplitRows, new_family, split_rows, take_turns
 from latentbits.estimators.validate import encode_bits
 
-__all__ = ["Search", "Trial", "search"]
+__all__ = ["Search", "Trial", "check_families", "search"]
 
 CHEAP_FIRST = ("product", "independent-gaussians", "mixture", "clipped-gaussian", "latent-trait", "noisy-or")
 FEW_ROWS = 1000  # up to which one split is too noisy
@@ -140,8 +140,8 @@ def search(
         estimator is fitted as it is, with the number of causes that it has.
     budget : float or None, default=60.0
         Seconds, compilation included.  Families take turns, the one that has used least time first, so that each
-        gets its first size; what did not fit in is told.  The result then depends on the speed of the machine; with
-        None all is tried, and the same seed gives the same result.
+        gets its first size (those named in `families` in any case); what did not fit in is told.  The result then
+        depends on the speed of the machine; with None all is tried, and the same seed gives the same result.
     test_size, validation_size : float
         Shares of rows to test and to choose the number of causes on.
     n_folds : int or None
@@ -170,7 +170,7 @@ def search(
     real = holds_reals(values) if real is None else real
     if not real:
         encode_bits(values, binarize=None)  # what is no bit is named by its row in X, not in a split of it
-    asked = _asked(families, real)
+    asked = check_families(families, real)
     used = _used_rows(values.shape, budget, random_state)
     splits = _splits(used, n_folds, test_size, validation_size, random_state)
     source = X if hasattr(X, "columns") and not real else values  # frames keep their names
@@ -183,13 +183,13 @@ def search(
         for name, given in asked.items()
         if name not in left_out
     }
-    left_out |= take_turns(climbing, rows, clock, random_state)
+    left_out |= take_turns(climbing, rows, clock, random_state, asked=families is not None)
     if not climbing:
         raise FitError("; ".join(f"{name}: {why}" for name, why in left_out.items()))
     return _result(climbing, left_out, splits, rows, values.shape[0], len(used), clock)
 
 
-def _asked(families: Collection[Any] | None, real: bool) -> dict[str, Any]:
+def check_families(families: Collection[Any] | None, real: bool) -> dict[str, Any]:
     """The families to try, the cheapest first, each with the estimator that was given for it, or None."""
     known = REAL_FAMILIES if real else FAMILIES
     asked: dict[str, Any] = {}

@@ -221,16 +221,19 @@ class Clock:
 
 
 def take_turns(
-    families: dict[str, Family], splits: Sequence[SplitRows], clock: Clock, seed: int | None
+    families: dict[str, Family], splits: Sequence[SplitRows], clock: Clock, seed: int | None, asked: bool = False
 ) -> dict[str, str]:
-    """Fit until nothing is left to try, or no time; what could not be fitted is taken out, and the reasons returned."""
+    """Fit until nothing is left to try, or no time; what could not be fitted is taken out, and the reasons returned.
+
+    Families that were `asked` for by name get their first fit whatever the time.
+    """
     left_out = {}
     while pending := [family for family in families.values() if not family.done]:
         family = min(pending, key=lambda f: f.seconds)  # in the order given while none has used any
         is_first, began = not family.begun, clock.used
         any_begun = any(f.begun for f in families.values())  # there is always one result
         try:
-            if is_first and any_begun and clock.left <= 0:
+            if is_first and any_begun and clock.left <= 0 and not asked:
                 raise FitError("no time was left for it")
             _step(family, splits, clock, clock.left / _sharers(family, pending), seed)
         except (FitError, ValueError) as error:
@@ -267,7 +270,11 @@ def _step(family: Family, splits: Sequence[SplitRows], clock: Clock, share: floa
         clock.tell(name)
         # the first split compiles for all; the others divide what it left
         limit = (until - clock.used) / (min(2, len(splits)) if place == 0 else len(splits) - place)
-        climb.tried[size] = _fit(model, rows, FIT_SHARE * limit, seed)
+        try:
+            climb.tried[size] = _fit(model, rows, FIT_SHARE * limit, seed)
+        except (FitError, ValueError):
+            _undo(family.climbs[:place], sizes)
+            raise
     family.done = all(climb.next_size() is None for climb in family.climbs)
     if not all(climb.tried[climb.best].in_time for climb in family.climbs):
         family.note = "its fit ran out of time"

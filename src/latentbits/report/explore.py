@@ -14,7 +14,7 @@ import numpy as np
 
 from latentbits.estimators.compare import fit_copy, new_model
 from latentbits.estimators.real_tables import real_model
-from latentbits.estimators.search import Search, search
+from latentbits.estimators.search import Search, check_families, search
 from latentbits.report.explorer import looks
 from latentbits.report.explorer.content import Content, Course, Gallery, Guesses, Map, ModelRow, Table, Trial
 from latentbits.report.explorer.guesses import guesses_of
@@ -129,15 +129,18 @@ def explore(
         tell(f"fitting {name}")
 
     given = take_table(X, labels, image_shape, column_names, row_names, source, binarize, real)
+    families: list[Any] | None = None
+    if not (isinstance(model, str) and model == "auto"):
+        families = ["independent-gaussians" if given.real else "product", model]
+        check_families(families, given.real)  # before the map is fitted
     shown, n_close = shown_rows(given, random_state)
     tell("fitting the map")
-    mapped = _fit_map(given, random_state)
+    mapped = _fit_map(given, None if budget is None else budget / 2, random_state)
     tell("placing the rows on it")
     where = looks.map_of("2 latent traits", mapped, shown.values)
-    baseline = "independent-gaussians" if given.real else "product"
     found = search(
         given.values,
-        None if isinstance(model, str) and model == "auto" else [baseline, model],
+        families,
         budget=None if budget is None else max(budget / 2, budget - (time.perf_counter() - began)),
         random_state=random_state,
         real=given.real,
@@ -154,12 +157,12 @@ def explore(
     return Explored(path, content.findings, content, found, mapped)
 
 
-def _fit_map(given: Given, seed: int | None) -> Any:
+def _fit_map(given: Given, limit: float | None, seed: int | None) -> Any:
     """Two latent traits, learned from all rows or from a sample of very many."""
     n, d = given.values.shape
     rows = np.sort(np.random.default_rng(seed).permutation(n)[:MOST_FOR_MAP])
     estimator = real_model("latent-trait", 2, d)[1] if given.real else new_model("latent-trait", 2)[1]
-    return fit_copy(estimator.set_params(random_state=seed), given.values[rows])
+    return fit_copy(estimator.set_params(random_state=seed, max_time=limit), given.values[rows])
 
 
 def content_of(given: Given, shown: Table, n_close: int, where: Map, found: Search, seed: int | None = 0) -> Content:

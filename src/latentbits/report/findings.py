@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,8 +13,10 @@ from latentbits.report.explorer.content import Gallery, Guesses, Labels, Map, Mo
 __all__ = ["findings", "headline", "neighbours_alike"]
 
 SURE = 2.0  # standard errors from which a difference counts
+SURE_OF_CAUSES = 3.0  # the best of several models has more chances to seem better, and costs of rows are skewed
 ALONE = ("product", "independent-gaussians")  # the families without anything hidden
 MOST_RIVALS = 2
+WORTH_TELLING = 0.01  # of the hidden cells, that a model guesses better than the average row
 MOST_NEIGHBOURS = 5000  # rows of which the neighbours are looked at
 N_SHUFFLES = 100  # of labels, to see what chance does
 PLACES_APART = 6  # decimals in which places differ
@@ -46,7 +49,8 @@ def findings(
     if _alone(models) is not None and not _is_sure(models):
         return tuple(text for text in (first, known) if text)  # what a model makes of independent bits is no finding
     gallery = next((g for g in galleries if g.name == models[0].name), None)
-    texts = (first, "" if gallery is None else _causes(gallery, table), known or _guesses(guesses, table.real))
+    use = known or _guesses(guesses, table.real) or ("" if where is None else _surprise(where, table))
+    texts = (first, "" if gallery is None else _causes(gallery, table), use)
     return tuple(text for text in texts if text)
 
 
@@ -60,7 +64,7 @@ def _alone(models: Sequence[ModelRow]) -> ModelRow | None:
 def _is_sure(models: Sequence[ModelRow]) -> bool:
     """Whether the best model beats the one without causes by more than chance."""
     alone = _alone(models)
-    return alone is not None and alone.behind > SURE * np.nan_to_num(alone.behind_error)
+    return alone is not None and alone.behind > SURE_OF_CAUSES * np.nan_to_num(alone.behind_error, nan=np.inf)
 
 
 def _best(models: Sequence[ModelRow], real: bool) -> str:
@@ -69,17 +73,19 @@ def _best(models: Sequence[ModelRow], real: bool) -> str:
         among = "Of the models compared, " if len(models) > 1 else ""
         text = f"{among}{_called(best.name)} describes unseen rows{' best' if among else ''}, in {best.bits:.1f} bits"
         return f"{text[0].upper()}{text[1:]} per row."
+    if all(model.family in ALONE for model in models):
+        return f"No model with anything hidden was fitted; {alone.name} need {alone.bits:.1f} bits for an unseen row."
+    if not np.isfinite(alone.bits):
+        return (
+            f"The {'columns' if real else 'bits'} are not independent: {_called(best.name)} describes an unseen row in "
+            f"{best.bits:.1f} bits{_rivals(models)}; {alone.name} hold some of these rows impossible."
+        )
     if not _is_sure(models):
         return (
             f"Nothing tried describes unseen rows clearly better than {alone.name} do ({alone.bits:.1f} bits per row): "
             "there is no clear sign of hidden causes."
         )
     gain, error = alone.behind, alone.behind_error
-    if not np.isfinite(gain):
-        return (
-            f"The {'columns' if real else 'bits'} are not independent: {_called(best.name)} describes an unseen row in "
-            f"{best.bits:.1f} bits{_rivals(models)}; {alone.name} hold some of these rows impossible."
-        )
     places = 1 if error >= 0.1 else 2
     less = f"{gain:.{places}f} ± {error:.{places}f}"
     less += f" fewer than {alone.name} need" if real else f" ({gain / alone.bits:.0%}) fewer than {alone.name} need"
@@ -129,13 +135,11 @@ def _causes(gallery: Gallery, table: Table) -> str:
         )
         return f"{text}{_most(spread, table, '; they differ most in ')}." if m > 1 else ""
     if np.isnan(share).all():  # traits: a row is always somewhere along each
-        spread = np.var(layer.active, axis=0) @ np.square(layer.weights)
-        spread = spread / np.nanvar(table.values, axis=0).clip(1e-12) if table.real else spread
+        spread = _felt(np.var(layer.active, axis=0) @ np.square(layer.weights), table)
         space = "along one scale" if m == 1 else f"in a space of {m} dimensions"
         return f"It places each row {space}{_most(spread, table, '; rows differ most in ')}."
-    acts = _most(
-        np.sum(np.square(layer.weights), axis=0), table, "; they act most on " if m > 1 else "; it acts most on "
-    )
+    felt = _felt(share * (1 - share) @ np.square(layer.weights), table)
+    acts = _most(felt, table, "; they act most on " if m > 1 else "; it acts most on ")
     if m == 1:
         return (
             f"It explains each row by whether one hidden cause is on, as it is in {_percent(share[0])} of them{acts}."
@@ -144,6 +148,18 @@ def _causes(gallery: Gallery, table: Table) -> str:
         f"It explains each row by which of {m} hidden causes are on, {share.sum():.1f} of them on average; the "
         f"commonest is on in {_percent(share.max())} of the rows, the rarest in {_percent(share.min())}{acts}."
     )
+
+
+def _felt(spread: np.ndarray, table: Table) -> np.ndarray:
+    """How much columns vary with what is hidden, of the variance of what pulls at each.
+
+    A pull on the log odds moves a rare bit little: the slope of its probability is p (1 - p).  Real numbers are
+    compared in units of their own spread.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a column without any cell
+        share, variance = np.nanmean(table.values, axis=0), np.nanvar(table.values, axis=0)
+    return np.nan_to_num(spread / variance.clip(1e-12) if table.real else spread * np.square(share * (1 - share)))
 
 
 def _most(spread: np.ndarray, table: Table, words: str) -> str:
@@ -157,7 +173,7 @@ def _most(spread: np.ndarray, table: Table, words: str) -> str:
 
 
 def _guesses(guesses: Guesses | None, real: bool) -> str:
-    if guesses is None or np.isnan(guesses.right):
+    if guesses is None or not guesses.right - (0.0 if real else guesses.right_alone) >= WORTH_TELLING:
         return ""
     text = f"With {guesses.hidden} of an unseen row hidden, it"
     if real:
@@ -165,6 +181,15 @@ def _guesses(guesses: Guesses | None, real: bool) -> str:
     return (
         f"{text} guesses {guesses.right:.0%} of the hidden bits right; the average row alone would give "
         f"{guesses.right_alone:.0%}."
+    )
+
+
+def _surprise(where: Map, table: Table) -> str:
+    odd = int(np.argmax(where.cost))
+    name = f"row {table.numbers[odd]}" if table.row_names is None else table.row_names[odd]
+    return (
+        f"The most surprising row is {name}: it takes {where.cost[odd]:.0f} bits on the map, where half of the rows "
+        f"take less than {np.median(where.cost):.0f}."
     )
 
 

@@ -50,6 +50,7 @@ def test_frames_of_all_kinds():
     known = take_table(BITS, {"day": days, "na": pd.array(["a", pd.NA] * 5, "string")}).labels
     assert known["day"].tolist()[:2] == ["2026-01-01", "2026-02-01"]
     assert known["na"].tolist()[:2] == ["a", None]
+    assert take_table(BITS, [None, *np.arange(9.0)]).labels["label"].tolist() == [None, *range(9)]
 
 
 def test_a_label_that_is_no_column():
@@ -128,6 +129,6 @@ def test_of_many_rows_a_sample_comes_first(monkeypatch):
 
 
 def test_a_page_is_not_filled_beyond_its_size(monkeypatch):
-    monkeypatch.setattr(tables, "MOST_CLOSE", 2)
+    monkeypatch.setattr(tables, "FEWEST_SHOWN", 2)
     monkeypatch.setattr(tables, "MOST_BYTES", 8 * (tables.PLACED + 3 / 8))
     assert len(shown_rows(take_table(BITS), 0)[0].values) == 8

@@ -75,7 +75,7 @@ def _map(where: Map, arrays: Arrays) -> dict[str, Any]:
     arrays.add_scaled("map.covariances", where.covariances)
     arrays.add("map.weights", where.weights, "f4")
     arrays.add("map.bias", where.bias, "f4")
-    arrays.add_scaled("map.cost", where.cost)
+    arrays.add("map.cost", np.minimum(where.cost, np.finfo(np.float32).max), "f4")
     if where.noise is not None:
         arrays.add("map.noise", where.noise, "f4")
     return {"name": where.name, "lines": [int(j) for j in where.lines]}

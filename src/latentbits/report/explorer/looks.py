@@ -18,11 +18,11 @@ from latentbits.report.map_summaries import data_window, telling_boundaries
 __all__ = ["course_of", "gallery_of", "map_of", "morph_of", "spectra_of"]
 
 N_EXAMPLES = 12  # rows that show a cause
-N_LINES = 8  # columns whose lines are drawn at first
+N_LINES = 6  # columns whose lines are drawn at first
 
 
-def map_of(name: str, model: Any, values: np.ndarray) -> Map:
-    """Where a model with two latent traits places rows (n, d)."""
+def map_of(name: str, model: Any, values: np.ndarray, n_lines: int = N_LINES) -> Map:
+    """Where a model with two latent traits places rows (n, d); `n_lines` columns have their lines drawn at first."""
     found = model.posterior(values)
     means = np.asarray(found.mean, np.float64)
     covariance = np.asarray(found.covariance, np.float64)
@@ -30,7 +30,7 @@ def map_of(name: str, model: Any, values: np.ndarray) -> Map:
     noise = getattr(model, "noise_variance_", None)
     lines = np.zeros(0, int)  # of real columns there is no P = 0.5
     if noise is None:
-        lines = telling_boundaries(weights.T, bias, means, N_LINES, data_window(means))
+        lines = telling_boundaries(weights.T, bias, means, n_lines, data_window(means))
     return Map(
         name=name,
         means=means,

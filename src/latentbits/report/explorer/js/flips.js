@@ -72,6 +72,8 @@ export function differing(bits, row) {
   return count;
 }
 
+const FEW = 20; // rows, of which none can be called odd
+
 /**
  * Two rows worth a morph: far apart, and each typical of its kind where kinds are known.
  *
@@ -88,8 +90,23 @@ export function farPair(places, codes) {
     return nearest(places, own, meanPlace(places, own));
   });
   if (typical.length >= 2) return farthestOf(places, typical);
-  const edge = farthest(places, all, meanPlace(places, all));
-  return [edge, farthest(places, all, placeOf(places, edge))];
+  const middle = meanPlace(places, all);
+  const common = n < FEW ? all : innerHalf(places, all, middle);
+  const edge = farthest(places, common, middle);
+  return [edge, farthest(places, common, placeOf(places, edge))];
+}
+
+/**
+ * The rows that are not odd: of a blot, a morph shows nothing.
+ *
+ * @param {import("./arrays.js").TypedArrayOf} places
+ * @param {number[]} rows
+ * @param {ArrayLike<number>} middle
+ */
+function innerHalf(places, rows, middle) {
+  const far = rows.map((row) => ({ row, far: distance(placeOf(places, row), middle) }));
+  far.sort((a, b) => a.far - b.far);
+  return far.slice(0, rows.length / 2).map(({ row }) => row);
 }
 
 /**

@@ -8,6 +8,8 @@ import pytest
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
+pytestmark = pytest.mark.optimised
+
 
 @pytest.mark.parametrize(
     "page",

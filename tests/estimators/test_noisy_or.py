@@ -14,6 +14,8 @@ from latentbits.models.noisy_or import model as networks
 
 SIZES = (10, 4)
 
+pytestmark = pytest.mark.optimised
+
 
 @pytest.fixture(scope="module")
 def lines():

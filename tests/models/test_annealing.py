@@ -26,6 +26,8 @@ from latentbits.models.combination_machine.machine import BINARY, UNITS, Machine
 N_HIDDEN = 16
 estimate = jax.jit(annealed_log_partition, static_argnums=(0, 4, 5))
 
+pytestmark = pytest.mark.optimised
+
 
 def states(n):
     return ((np.arange(2**n)[:, None] >> np.arange(n)) & 1).astype(np.float32)

@@ -62,6 +62,9 @@ def test_options_reach_the_function(tool, csv, table, names, asked):
     assert Path("pages").is_dir()
     tool("explore", csv, "--budget", "none", "--real", "--out", "pages", code=1)
     assert (asked["budget"], asked["real"], asked["out"]) == (None, True, Path("pages/explore.html"))
+    tool("explore", csv, "--model", "noisy-or", "--layers", "4,2", code=1)
+    assert (type(asked["model"]).__name__, asked["model"].layer_sizes) == ("NoisyOrNetwork", (4, 2))
+    assert "--layers needs --model noisy-or" in tool("explore", csv, "--layers", "4,2", code=1).stderr
     tool("explore", csv, "--image", "wide", code=2)
     tool("explore", csv, "--model", "product", code=2)
 

@@ -14,6 +14,7 @@ import click
 
 from latentbits.cli.compare import as_dict, show_comparison
 from latentbits.cli.console import common_options, give, say, told_warnings
+from latentbits.cli.fit import Sizes
 from latentbits.cli.inputs import Reading, Rows, load_rows, reading_options
 
 __all__ = ["explore"]
@@ -63,6 +64,9 @@ class Seconds(click.ParamType):
 @click.command(short_help="From a table to a page that shows what is hidden in it (start here).")
 @click.argument("source", metavar="[DATA]", default="digits")
 @click.option("--model", type=click.Choice(("auto", *FAMILIES)), default="auto", help="All models that suit, or one.")
+@click.option(
+    "--layers", type=Sizes(), metavar="N,N,...", help="With --model noisy-or: units of each layer, lowest first."
+)
 @click.option("--image", type=ImageShape(), help="Show each row as an image of this height and width, e.g. 8x8.")
 @click.option("--out", type=click.Path(), default=DEFAULT_OUT, help="The page: a file that ends in .html, or a folder.")
 @click.option(
@@ -83,6 +87,7 @@ def explore(
     source: str,
     reading: Reading,
     model: str,
+    layers: tuple[int, ...] | None,
     image: tuple[int, int] | None,
     out: str,
     budget: float,
@@ -105,17 +110,20 @@ def explore(
 
     if figures is not None:
         import_extra("matplotlib", extra="plot", purpose="drawing the figures of explore")  # before minutes of fitting
+    if layers is not None and model != "noisy-or":
+        raise ValueError("--layers needs --model noisy-or")
     path = _page_path(out)
     rows = load_rows(source, reading)
     labels = _labels(rows, reading)
     use_compile_cache()
+    from latentbits.estimators.noisy_or import NoisyOrNetwork
     from latentbits.report.explore import explore as run
 
     limit = None if budget == math.inf else budget
     with told_warnings(rows.all_names), _progress(limit) as report:
         found = run(
             rows.values,
-            model=model,
+            model=model if layers is None else NoisyOrNetwork(layers),
             labels=labels,
             image_shape=image or rows.image_shape,
             column_names=rows.names,

@@ -23,6 +23,8 @@ from latentbits.papers.freund_haussler_1994.targets import TARGETS, draw
 
 W = np.array([[1.5, 1.5, 1.5, 0, 0, 0], [0, 0, 0, -1.5, 1.5, 1.5]])
 
+pytestmark = pytest.mark.optimised
+
 
 @pytest.fixture(scope="module")
 def truth():

@@ -132,7 +132,7 @@ function showRow(body, row, inspection) {
   const story = storyOf(model, cells, startOf(rows.arrays, row));
   const odd = surprisingOf(story);
   const cost = rows.arrays["map.cost"].data[row];
-  const percent = Math.round(100 * rankIn(costs, cost));
+  const percent = Math.floor(100 * rankIn(costs, cost));
   const title = make("p", { class: "row-title" }, [
     make("strong", { text: rows.name(row) }),
     ...rows.labels(row).map(([name, level]) => make("span", { class: "tag", text: `${name}: ${level}` })),

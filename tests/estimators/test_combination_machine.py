@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -14,16 +12,10 @@ from sklearn.pipeline import make_pipeline
 import latentbits
 from latentbits import CombinationMachine
 from latentbits.core.states import all_states
-from latentbits.core.tree import double
 from latentbits.data import toys
-from latentbits.models.combination_machine.ascent import machine_of
-from latentbits.models.combination_machine.machine import BINARY
-from latentbits.models.combination_machine.partition import exact_moments
 from latentbits.papers.freund_haussler_1994.targets import TARGETS, draw
 
 W = np.array([[1.5, 1.5, 1.5, 0, 0, 0], [0, 0, 0, -1.5, 1.5, 1.5]])
-
-pytestmark = pytest.mark.optimised
 
 
 @pytest.fixture(scope="module")
@@ -155,26 +147,6 @@ def test_files_keep_log_z(fitted, table, tmp_path):
     np.testing.assert_array_equal(again.score_samples(table), fitted.score_samples(table))
 
 
-def test_beyond_enumeration_log_z_has_an_error():
-    """30 units on 40 columns: annealed, and within its error of a product that is known in closed form."""
-    rng = np.random.default_rng(0)
-    components = np.kron(np.eye(30), np.ones(1))[:, :30] * rng.normal(size=(30, 1))
-    components = np.concatenate([components, np.zeros((30, 10))], axis=1)
-    theta = rng.normal(size=30)
-    m = CombinationMachine.from_parameters(components, theta, random_state=0)
-    # each unit has an input of its own, so Z is a product: 2 + e^theta 2 cosh w for each, and 2 for a free input
-    w = components.diagonal()
-    exact = np.sum(np.log(2 + np.exp(theta) * 2 * np.cosh(w))) + 10 * np.log(2)
-    assert 0 < m.log_partition_error_ < 0.1
-    assert abs(m.log_partition_ - exact) < 4 * m.log_partition_error_ + 1e-3
-    assert 0.3 < m.log_partition_effective_ <= 1
-    _, error = m.log_likelihood(np.zeros((5, 40)), return_error=True)
-    assert np.isclose(error, 5 * m.log_partition_error_, rtol=1e-4)
-    few = np.zeros((2, 40))
-    few[:, :3] = np.nan
-    assert np.all((m.complete(few) >= 0) & (m.complete(few) <= 1))
-
-
 def test_features_in_a_pipeline(table):
     y = (table[:, 0] & table[:, 5]).astype(int)
     pipe = make_pipeline(CombinationMachine(2, n_epochs=5, random_state=0), LogisticRegression())
@@ -218,7 +190,7 @@ def test_few_active_units(table, truth):
     assert abs(m.sample(4000, random_state=0).mean(0) - table.mean(0)).max() < 0.05
     probabilities = np.exp(m.score_samples(all_states(6)))
     assert np.isclose(probabilities.sum(), 1, atol=1e-5)
-    assert 0 <= m.left_out_ < 1
+    assert 0.9 < m.left_out_ <= 1  # the machine without the limit has other states nearly always
     with pytest.raises(ValueError, match="missing entries"):
         CombinationMachine(3, max_active=1, n_epochs=1).fit(np.where(table[:50] == 0, np.nan, 1.0))
 
@@ -234,17 +206,3 @@ def test_no_unit_at_all():
     p = 1 / (1 + np.exp(-2 * m.input_bias_))
     np.testing.assert_allclose(m.complete(holes)[:, 2], p[2], atol=1e-6)
     assert np.isclose(m.score_samples([[np.nan] * 6])[0], 0, atol=1e-5)
-
-
-def test_draws_beyond_enumeration_see_both_modes():
-    """24 units on 30 columns, two modes far apart: chains from the input biases would stay in one."""
-    rng = np.random.default_rng(1)
-    W = 0.05 * rng.normal(size=(24, 30))
-    W[0] = 2.4
-    m = CombinationMachine.from_parameters(W, np.zeros(24), np.full(30, -1.18), random_state=0)
-    assert m.log_partition_error_ > 0
-    upper = (m.sample(300, random_state=0).mean(1) > 0.5).mean()
-    with double():
-        machine = machine_of(jax.tree.map(jnp.asarray, m.params_))
-        on = float(exact_moments(BINARY, machine, np.dtype(np.float32))[1].hidden_bias[0])  # the upper mode's unit
-    assert abs(upper - on) < 0.12

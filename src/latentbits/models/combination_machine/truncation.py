@@ -200,7 +200,7 @@ def left_out(
 
     _, outside = lax.fori_loop(0, n_sweeps, step, (h, jnp.zeros_like(log_weight)))
     weight = jax.nn.softmax(log_weight)
-    share = weight @ outside / n_sweeps
+    share = jnp.minimum(weight @ outside / n_sweeps, 1)  # weights add up to 1 but for rounding
     variance = jnp.sum(weight**2 * (outside / n_sweeps - share) ** 2) + jnp.max(weight) ** 2
     return share, jnp.sqrt(variance)
 

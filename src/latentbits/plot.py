@@ -34,7 +34,7 @@ _MODULES = {
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 
-__all__ = ["exploration", "map", *_HOME]  # noqa: PLE0604, F822: strings, made above
+__all__ = ["exploration", "map", *_HOME]
 
 
 def exploration(found: Any) -> Any:

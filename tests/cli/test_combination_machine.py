@@ -1,6 +1,5 @@
 """Combination machines at the command line: log Z and its error, units, real numbers, comparisons, pictures."""
 
-
 import equinox as eqx
 import numpy as np
 import pytest

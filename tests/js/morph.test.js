@@ -49,8 +49,9 @@ test("the cross-fade is linear, and missing stays missing", () => {
 
 test("the first pair is far apart, each row the most typical of its kind", () => {
   const places = { shape: [6, 1], data: Float32Array.from([0, 1, 2, 10, 11, 30]) };
-  assert.deepEqual(farPair(places, [0, 0, 0, 1, 1, 65535]), [1, 3]);
-  assert.deepEqual(farPair(places, null), [5, 0]);
+  assert.deepEqual(farPair(places, [0, 0, 0, 1, 1, 65535], [0, 1, 2, 3, 4, 5]), [1, 3]);
+  assert.deepEqual(farPair(places, null, [0, 1, 2, 3, 4, 5]), [5, 0]);
   const many = { shape: [40, 1], data: Float32Array.from({ length: 40 }, (_, i) => (i === 7 ? 100 : i / 40)) };
-  assert.ok(!farPair(many, null).includes(7), "an odd row is no end of a morph");
+  const rows = Array.from({ length: 40 }, (_, i) => i);
+  assert.ok(!farPair(many, null, rows).includes(7), "an odd row is no end of a morph");
 });

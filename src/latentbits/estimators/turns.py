@@ -22,6 +22,7 @@ __all__ = ["Climb", "Clock", "Family", "Fit", "Split", "SplitRows", "new_family"
 SINGLE = ("product", "independent-gaussians")  # families without a number of causes
 ROWS_PER_CAUSE = 10
 MOST_CAUSES = 128
+LEAST_TIME = 1.0  # seconds that any fit may take: in less, compilation aside, even small ones are cut off
 FIT_SHARE = 0.8  # of the time left that a fit may take; scoring takes some too
 GROWTH = 2.0  # a fit with more causes is expected to take this much longer than the one before
 
@@ -294,11 +295,13 @@ def _fit(model: Any, rows: SplitRows, limit: float, seed: int | None) -> Fit:
     if "max_time" not in model.get_params():  # a model of others, which knows no missing numbers either
         train, held_out = train[:, rows.varied], held_out[:, rows.varied]
     elif np.isfinite(limit):
-        model.set_params(max_time=max(limit, 1e-3))
+        model.set_params(max_time=max(limit, LEAST_TIME))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of a model that may not be chosen; unseen rows tell
         fitted = fit_copy(model, train)
         bits, common = score_rows(fitted, held_out)
+    if "max_time" in model.get_params():
+        fitted.set_params(max_time=None)  # the search's own, of no use to whoever gets the model
     bits = np.where(np.isnan(bits), np.inf, bits + rows.log_units)
     return Fit(
         model=fitted,

@@ -7,6 +7,7 @@ import time
 import webbrowser
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,8 @@ def explore(
     def fitting(name: str, _: float) -> None:
         tell(f"fitting {name}")
 
+    if budget is not None and not (isinstance(budget, Real) and budget > 0):
+        raise ValueError(f"budget must be a number of seconds above 0, or None, found {budget!r}")
     given = take_table(X, labels, image_shape, column_names, row_names, source, binarize, real)
     families: list[Any] | None = None
     if not (isinstance(model, str) and model == "auto"):
@@ -263,4 +266,5 @@ def _model_row(found: Search, entry: Any) -> ModelRow:
         seconds=entry.seconds,
         trials=tuple(Trial(t.size, t.bits_per_row, t.error) for t in found.trials[entry.name]),
         note="; ".join(note for note in notes if note),
+        converged=entry.converged,
     )

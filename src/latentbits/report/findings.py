@@ -90,7 +90,7 @@ def _best(models: Sequence[ModelRow], real: bool) -> str:
     less = f"{gain:.{places}f} ± {error:.{places}f}"
     less += f" fewer than {alone.name} need" if real else f" ({gain / alone.bits:.0%}) fewer than {alone.name} need"
     text = f"The {'columns' if real else 'bits'} are not independent: {_called(best.name)} describes an unseen row in "
-    return f"{text}{best.bits:.1f} bits, {less}{_rivals(models)}."
+    return f"{text}{best.bits:.1f} bits, {less}{_rivals(models)}.{_unfinished(models)}"
 
 
 def _rivals(models: Sequence[ModelRow]) -> str:
@@ -98,6 +98,15 @@ def _rivals(models: Sequence[ModelRow]) -> str:
     if not close:
         return ""
     return f" ({_and([_called(name) for name in close[:MOST_RIVALS]])} cannot be told from it on these rows)"
+
+
+def _unfinished(models: Sequence[ModelRow]) -> str:
+    cut = [_called(model.name) for model in models if not model.converged]
+    if not cut:
+        return ""
+    return (
+        f" With more time {_and(cut)} may do better: {'its fit' if len(cut) == 1 else 'their fits'} had not converged."
+    )
 
 
 def _called(model: str) -> str:

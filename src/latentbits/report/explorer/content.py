@@ -227,6 +227,7 @@ class ModelRow:
     seconds: float
     trials: tuple[Trial, ...] = ()
     note: str = ""
+    converged: bool = True
 
 
 @dataclass(frozen=True)

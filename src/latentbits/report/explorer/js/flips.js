@@ -79,11 +79,10 @@ const FEW = 20; // rows, of which none can be called odd
  *
  * @param {import("./arrays.js").TypedArrayOf} places (n, k)
  * @param {ArrayLike<number> | null} codes kinds of rows, 65535 for none
+ * @param {number[]} all the rows to choose from
  * @returns {[number, number]}
  */
-export function farPair(places, codes) {
-  const n = places.shape[0];
-  const all = Array.from({ length: n }, (_, i) => i);
+export function farPair(places, codes, all) {
   const kinds = new Set(codes ? all.map((i) => codes[i]).filter((code) => code !== 65535) : []);
   const typical = [...kinds].map((kind) => {
     const own = all.filter((i) => codes?.[i] === kind);
@@ -91,7 +90,7 @@ export function farPair(places, codes) {
   });
   if (typical.length >= 2) return farthestOf(places, typical);
   const middle = meanPlace(places, all);
-  const common = n < FEW ? all : innerHalf(places, all, middle);
+  const common = all.length < FEW ? all : innerHalf(places, all, middle);
   const edge = farthest(places, common, middle);
   return [edge, farthest(places, common, placeOf(places, edge))];
 }

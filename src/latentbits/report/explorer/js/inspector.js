@@ -142,7 +142,7 @@ function showRow(body, row, inspection) {
   const place = mean.map((m, k) => `${shortNumber(m)} ± ${shortNumber(Math.sqrt(covariance[k]))}`);
   const facts = [
     `At ${place.join(" and ")}.`,
-    `−log₂ p(row) = ${shortNumber(cost, 1)} bits: more surprising than ${percent} % of rows.`,
+    `−log₂ p(row) = ${shortNumber(cost, 1)} bits: more surprising than about ${percent} % of rows.`,
     odd.length === 0
       ? "No cell is surprising given the others."
       : `${odd.length} of ${rows.d - holes} cells ${odd.length === 1 ? "is" : "are"} surprising given the others.`,

@@ -41,7 +41,7 @@ export function mapDownloads(head, rows, figure, state) {
   const note = make("span", { class: "note" });
   const show = () => {
     const many = state.choices.selected.length;
-    note.textContent = many ? `CSV of the ${many.toLocaleString("en")} selected rows` : "";
+    note.textContent = many ? `(CSV files will hold the ${many.toLocaleString("en")} selected rows alone)` : "";
   };
   state.on(["selected"], show);
   row.append(note);

@@ -19,7 +19,7 @@ export function showMorph(head, arrays, state) {
   const place = part("morph");
   if (!place || !head.morph || head.n_close < 2) return;
   const closeLabels = arrays["labels.0"]?.data ?? null;
-  const pair = { rows: farPair(arrays["morph.places"], closeLabels) };
+  const pair = { rows: farPair(arrays["morph.places"], closeLabels, completeRows(head, arrays)) };
   const view = morphView(head, arrays);
   /** @param {[number, number]} rows */
   const choose = (rows) => state.set({ picked: rows[0], other: rows[1] });
@@ -52,6 +52,19 @@ export function showMorph(head, arrays, state) {
     view.element,
   );
   show();
+}
+
+/**
+ * Rows looked at closely that lack nothing, or all where there are not two.
+ *
+ * @param {any} head
+ * @param {import("./arrays.js").Arrays} arrays
+ */
+function completeRows(head, arrays) {
+  const all = Array.from({ length: head.n_close }, (_, i) => i);
+  if (!head.table.any_missing) return all;
+  const complete = all.filter((i) => !rowValues(head, arrays, i).some(Number.isNaN));
+  return complete.length < 2 ? all : complete;
 }
 
 /** @param {any} head */
@@ -306,7 +319,7 @@ function listStage(head) {
       const bits = bitsAlong(now.way, 0);
       const on = bits.reduce((sum, bit) => sum + bit, 0) - now.flips.filter((flip) => !flip.on).length;
       const left = bits.length - now.flips.length;
-      same.textContent = left ? `The other ${left} stay as they are: ${on} on, ${left - on} off.` : "";
+      same.textContent = left ? `The other ${left} do not flip on the model's way: ${on} on, ${left - on} off.` : "";
     },
     /** @param {MorphNow} now @param {number} t @param {Float32Array} bits */
     update(now, t, bits) {

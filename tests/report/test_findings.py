@@ -156,3 +156,13 @@ def test_where_a_guess_is_no_better_than_the_average():
     odd = int(np.argmax(CONTENT.map.cost))
     text = findings(UNLABELLED, CONTENT.map, (best, ALONE), (), same)[-1]
     assert text.startswith(f"The most surprising row is {UNLABELLED.row_names[odd]}: it takes ")
+
+
+def test_fits_that_were_cut_off_are_told_where_they_matter():
+    best = ModelRow("mixture of 3", "mixture", 3, 3.0, 0.1, 0.0, 0.0, 1.0)
+    near = ModelRow("2 latent traits", "latent-trait", 2, 3.2, 0.1, 0.2, 0.05, 1.0, converged=False)
+    far = replace(near, name="noisy OR of 4", family="noisy-or", behind=1.0)
+    text = findings(UNLABELLED, None, (best, near, far, ALONE), (), None)[0]
+    told = " With more time the model with 2 latent traits may do better: its fit had not converged."
+    assert text.endswith(told)
+    assert "With more time" not in findings(UNLABELLED, None, (best, far, ALONE), (), None)[0]

@@ -16,6 +16,7 @@ SURE = 2.0  # standard errors from which a difference counts
 SURE_OF_CAUSES = 3.0  # the best of several models has more chances to seem better, and costs of rows are skewed
 ALONE = ("product", "independent-gaussians")  # the families without anything hidden
 MOST_RIVALS = 2
+WITHIN_REACH = 0.1  # of the bits of the best, that a fit which was cut off may have left to gain
 WORTH_TELLING = 0.01  # of the hidden cells, that a model guesses better than the average row
 MOST_NEIGHBOURS = 5000  # rows of which the neighbours are looked at
 N_SHUFFLES = 100  # of labels, to see what chance does
@@ -101,7 +102,8 @@ def _rivals(models: Sequence[ModelRow]) -> str:
 
 
 def _unfinished(models: Sequence[ModelRow]) -> str:
-    cut = [_called(model.name) for model in models if not model.converged]
+    near = [model for model in models if model.behind <= WITHIN_REACH * abs(models[0].bits)]
+    cut = [_called(model.name) for model in near if not model.converged]
     if not cut:
         return ""
     return (

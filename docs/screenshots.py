@@ -49,10 +49,15 @@ def on(x: float, y: float) -> Callable[[Any], None]:
     return act
 
 
+def at_the_map(page: Any) -> None:
+    """Scroll to the map."""
+    page.evaluate("document.querySelector('#map').scrollIntoView()")
+
+
 SHOTS = {
     "digits": Shot("digits", on(0.42, 0.62)),
     "digits-dark": Shot("digits", on(0.6, 0.5), dark=True),
-    "digits-phone": Shot("digits", phone=True),
+    "digits-phone": Shot("digits", at_the_map, phone=True),
     "digits-causes": Shot("digits", part="#causes-section"),
     "votes": Shot("house_votes_84", on(0.47, 0.35), part="#map-section"),
     "mite": Shot("mite", on(0.5, 0.5), part="#map-section"),
@@ -100,6 +105,7 @@ def take(shots: dict[str, Shot], pages: Path) -> None:
             page.wait_for_selector("html[data-ready]")
             seen = page.locator(shot.part) if shot.part else page
             if shot.part:
+                page.evaluate("document.querySelector('nav').style.position = 'static'")  # or it lies on the picture
                 seen.scroll_into_view_if_needed()
                 page.wait_for_timeout(1000)  # cards are drawn when they come into sight, and move what is below
                 seen.scroll_into_view_if_needed()

@@ -83,7 +83,7 @@ def small_content(
         models=(
             ModelRow("mixture of 4", "mixture", 4, 7.5, 0.2, 0.0, 0.0, 1.5, (Trial(2, 8.0, 0.3), Trial(4, 7.6, 0.3))),
             ModelRow("noisy OR of 3", "noisy-or", 3, 7.9, 0.2, 0.4, 0.1, 9.5, (Trial(3, 7.9, 0.3),), "not converged"),
-            ModelRow("independent bits", "product", 1, 10.25, 0.25, 2.75, 0.2, 0.1),
+            ModelRow("independent bits", "product", 1, 10.25, 0.25, 2.75, 0.2, 0.1, n_rows=n),
         ),
         unit="bits per row",
         how_compared="Scored on rows that no fit saw.",

@@ -267,4 +267,5 @@ def _model_row(found: Search, entry: Any) -> ModelRow:
         trials=tuple(Trial(t.size, t.bits_per_row, t.error) for t in found.trials[entry.name]),
         note="; ".join(note for note in notes if note),
         converged=entry.converged,
+        n_rows=found.n_test,
     )

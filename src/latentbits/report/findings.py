@@ -13,6 +13,7 @@ from latentbits.report.explorer.content import Gallery, Guesses, Labels, Map, Mo
 __all__ = ["findings", "headline", "neighbours_alike"]
 
 SURE = 2.0  # standard errors from which a difference counts
+SURE_BITS = 10.0  # of all rows together
 SURE_OF_CAUSES = 3.0  # the best of several models has more chances to seem better, and costs of rows are skewed
 ALONE = ("product", "independent-gaussians")  # the families without anything hidden
 MOST_RIVALS = 2
@@ -63,9 +64,15 @@ def _alone(models: Sequence[ModelRow]) -> ModelRow | None:
 
 
 def _is_sure(models: Sequence[ModelRow]) -> bool:
-    """Whether the best model beats the one without causes by more than chance."""
+    """Whether the best model beats the one without causes by more than chance.
+
+    In small tables of rare bits a better guess of the shares alone gains a little in every row, with a small standard
+    error; so all rows together must also be a thousand times as probable.
+    """
     alone = _alone(models)
-    return alone is not None and alone.behind > SURE_OF_CAUSES * np.nan_to_num(alone.behind_error, nan=np.inf)
+    if alone is None or alone.behind * alone.n_rows < SURE_BITS:
+        return False
+    return alone.behind > SURE_OF_CAUSES * np.nan_to_num(alone.behind_error, nan=np.inf)
 
 
 def _best(models: Sequence[ModelRow], real: bool) -> str:

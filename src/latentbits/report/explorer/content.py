@@ -215,7 +215,10 @@ class Trial:
 
 @dataclass(frozen=True)
 class ModelRow:
-    """A line of the comparison.  `trials` are what the size was chosen from; `note` says what a reader should know."""
+    """A line of the comparison, on `n_rows` unseen rows.
+
+    `trials` are what the size was chosen from; `note` says what a reader should know.
+    """
 
     name: str
     family: str
@@ -228,6 +231,7 @@ class ModelRow:
     trials: tuple[Trial, ...] = ()
     note: str = ""
     converged: bool = True
+    n_rows: int = 0
 
 
 @dataclass(frozen=True)

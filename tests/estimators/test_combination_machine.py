@@ -72,6 +72,24 @@ def test_chains_keep_up_with_the_machine():
     assert m.score(X) > -51  # independent bits have -96; -47 can be had, and -57 by a machine that runs ahead
 
 
+def test_a_sorted_memory_map_gives_what_the_array_gives(table, tmp_path):
+    """Batches are cut by row number, so both are shuffled, in the same way; a pursuit keeps its rows, to rounding."""
+    table = table[np.lexsort(table.T)]
+    np.save(tmp_path / "x.npy", table)
+    settings = {"n_hidden": 2, "n_epochs": 3, "random_state": 0}
+    array, mapped = (CombinationMachine(**settings).fit(X) for X in (table, np.load(tmp_path / "x.npy", mmap_mode="r")))
+    np.testing.assert_allclose(array.components_, mapped.components_, atol=1e-4)
+    np.testing.assert_allclose(array.log_partition_, mapped.log_partition_, atol=1e-4)
+
+
+def test_what_is_no_bit_in_a_memory_map_is_named_by_its_row(table, tmp_path):
+    bad = np.array(table, np.uint8)
+    bad[17, 1] = 7
+    np.save(tmp_path / "x.npy", bad)
+    with pytest.raises(ValueError, match="row 17, column 1 holds 7"):
+        CombinationMachine(2, random_state=0).fit(np.load(tmp_path / "x.npy", mmap_mode="r"))
+
+
 def test_momentum_is_plain_ascent(table):
     """The paper's optimiser takes max_iter steps, all rows at each, and climbs."""
     m = CombinationMachine(2, learner="gradient", optimizer="momentum", max_iter=60, random_state=0).fit(table)

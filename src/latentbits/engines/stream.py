@@ -21,13 +21,22 @@ class StreamEngine:
         and must give the same rows every time.
     n_features
         Number of columns.
+    numbered
+        Of a table whose rows can be asked for by number: how many there are, and a function from row numbers to
+        encoded rows; None for a stream.
     """
 
     keeps_rows = False
 
-    def __init__(self, factory: Callable[[], Iterable[np.ndarray]], n_features: int) -> None:
+    def __init__(
+        self,
+        factory: Callable[[], Iterable[np.ndarray]],
+        n_features: int,
+        numbered: tuple[int, Callable[[np.ndarray], np.ndarray]] | None = None,
+    ) -> None:
         self.factory = factory
         self.n_features = n_features
+        self.numbered = numbered
 
     def chunks(self, layout: Layout) -> Iterator[Chunk]:
         """The stream's chunks, in order; one chunk and one block are in memory at a time."""

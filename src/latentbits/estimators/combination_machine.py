@@ -17,7 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from latentbits.core.model import Model
 from latentbits.core.tree import double, to_numpy
 from latentbits.engines.fit import FitResult, seed_key
-from latentbits.engines.memory import MemoryEngine
+from latentbits.engines.order import in_random_order
 from latentbits.engines.passes import Engine
 from latentbits.estimators.base import LatentModel
 from latentbits.models.combination_machine import model as machines
@@ -391,10 +391,7 @@ class CombinationMachine(LatentModel):
 
     def _open(self, X: Any, *, reset: bool) -> Engine:
         engine = super()._open(X, reset=reset)
-        if reset and isinstance(engine, MemoryEngine):
-            # batches and held-out rows are cut by row number: a table sorted by kind would make each of one kind
-            engine = MemoryEngine(engine.table[np.random.default_rng(0).permutation(len(engine.table))])
-        return engine
+        return in_random_order(engine) if reset else engine  # updates are made from blocks of rows
 
     def _expose(self) -> None:
         p = self.params_

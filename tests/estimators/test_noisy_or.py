@@ -163,6 +163,36 @@ def test_a_stream_gives_the_same(fitted, lines):
     np.testing.assert_allclose(fitted.cost_history_, streamed.cost_history_)
 
 
+def test_a_memory_map_gives_the_same(fitted, lines, tmp_path):
+    """Its rows are shuffled too, and in the same way."""
+    np.save(tmp_path / "x.npy", lines.X)
+    mapped = NoisyOrNetwork(SIZES, random_state=0).fit(np.load(tmp_path / "x.npy", mmap_mode="r"))
+    for a, b in zip(fitted.weights_ + fitted.biases_, mapped.weights_ + mapped.biases_, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("inference", ["auto", "gibbs"])
+def test_rare_bits_stay_rare(inference):
+    """One 1 in 20 000 rows, and none: biases are what the table has, where a floor of 0.001 would be 20 times that."""
+    rng = np.random.default_rng(0)
+    on = rng.random((20_000, 2)) < 0.3
+    X = np.repeat(on, 3, axis=1) & (rng.random((20_000, 6)) < 0.8)
+    X = np.hstack([X, np.zeros((20_000, 2), bool)])
+    X[123, 6] = True
+    m = NoisyOrNetwork((2,), inference=inference, n_updates=40, random_state=0).fit(X)
+    share = -np.expm1(-m.biases_[0])
+    assert 0.4 / 20_000 < share[7] <= share[6] < 2.5 / 20_000
+    assert m.sample(50_000, random_state=0)[:, 6:].sum() < 20  # 100 by the floor
+
+
+def test_a_least_bias_that_is_too_large_is_told():
+    X = np.zeros((5000, 3), np.uint8)
+    X[:2000, :2] = 1
+    X[7, 2] = 1
+    with pytest.warns(UserWarning, match=r"1 columns are rarer than the least bias.*'x2' is on in 0.0002.*by its bias"):
+        NoisyOrNetwork((1,), learner="paper", n_epochs=2, random_state=0).fit(X)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

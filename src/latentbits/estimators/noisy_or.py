@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import pairwise
@@ -19,7 +20,9 @@ from latentbits.core.model import Model
 from latentbits.engines.chunks import Chunk, layout_for
 from latentbits.engines.fit import FitResult
 from latentbits.engines.memory import MemoryEngine
+from latentbits.engines.order import in_random_order
 from latentbits.engines.passes import Engine
+from latentbits.engines.summary import summarise
 from latentbits.estimators.base import LatentModel, means_of
 from latentbits.estimators.explanations import Explanation, explanation_of
 from latentbits.models.noisy_or import model as networks
@@ -48,7 +51,10 @@ class NoisyOrNetwork(LatentModel):
         Whether units have biases, causes that are always on.  False, as in the paper: only the top layer has, and the
         others a `leak`.
     leak : float, default=1e-3
-        The least bias of a unit; without one, a bit that no cause explains would be impossible.
+        The least bias of a unit while layers are learned one by one; without one, a bit that no cause explains would be
+        impossible.  When the robust learner takes all layers together at the end, a bias may be smaller, as the bit is
+        rarer: down to half a one in all rows of the table.  Of the paper's learner, and of ``bias=False``, it is the
+        least; if a column has fewer ones than that gives, this is told.
     alpha, beta : float, default=1.0, 1.5
         Of the gamma prior of the weights, p(w) ~ w^(alpha - 1) exp(-beta w); alpha is at least 1.
     learner : {"robust", "paper"}, default="robust"
@@ -68,7 +74,7 @@ class NoisyOrNetwork(LatentModel):
     batch_size : int or None, default=None
         Rows for an update; None takes 200 for the paper's learner, otherwise 2000.  A cause is learned from the blocks
         in which it occurs: for causes in less than one of a thousand rows of a large table, take more.  Rows of an
-        array are shuffled; those of a stream are taken as they come, and should be in no order.
+        array or a memory map are shuffled; those of a stream are taken as they come, and should be in no order.
     n_sweeps : int, default=15
         Most Gibbs sweeps of a row; twice as many when all layers are learned together.
     stop_below : float or None, default=None
@@ -115,7 +121,7 @@ class NoisyOrNetwork(LatentModel):
         **LatentModel._parameter_constraints,
         "layer_sizes": ["array-like"],
         "bias": ["boolean"],
-        "leak": [Interval(Real, 1e-4, 0.5, closed="both")],
+        "leak": [Interval(Real, 1e-9, 0.5, closed="both")],
         "alpha": [Interval(Real, 1, None, closed="left")],
         "beta": [Interval(Real, 0, None, closed="left")],
         "learner": [StrOptions({"robust", "paper"})],
@@ -282,10 +288,7 @@ class NoisyOrNetwork(LatentModel):
             raise ValueError(
                 f"warm_start goes on from {self._begun.weights[0].shape[1]} columns, X has {engine.n_features}"
             )
-        if reset and isinstance(engine, MemoryEngine):
-            # updates are made from blocks of rows: in a table sorted by kind each would be of one kind
-            engine = MemoryEngine(engine.table[np.random.default_rng(0).permutation(len(engine.table))])
-        return engine
+        return in_random_order(engine) if reset else engine  # updates are made from blocks of rows
 
     def _expose(self) -> None:
         self.weights_ = [np.asarray(w) for w in self.params_.weights]
@@ -293,7 +296,22 @@ class NoisyOrNetwork(LatentModel):
         self._n_features_out = sum(len(w) for w in self.weights_)
 
     def _finish(self, engine: Engine, result: FitResult) -> None:
-        self.cost_history_ = -self.history_ / (_count(engine) * np.log(2))
+        summary = summarise(engine, layout_for(64, np.dtype(np.float32)))
+        self.cost_history_ = -self.history_ / (float(summary.n_rows) * np.log(2))
+        self._warn_of_leak(np.asarray(summary.mean), np.asarray(summary.observed))
+
+    def _warn_of_leak(self, share: np.ndarray, n_rows: np.ndarray) -> None:
+        """Say where the least bias alone gives more ones than the table has."""
+        given, found = -np.expm1(-self.biases_[0]), (share * n_rows + 0.5) / (n_rows + 1)
+        more = np.flatnonzero(given > 2 * found)
+        if len(more):
+            worst = more[np.argmax((given / found)[more])]
+            warnings.warn(
+                f"{len(more)} columns are rarer than the least bias lets them be: {self._input_names()[worst]!r} is on "
+                f"in {share[worst]:.2g} of the rows, and by its bias alone in {given[worst]:.2g}; pass "
+                f"leak={found[worst]:.1g}",
+                stacklevel=4,
+            )
 
     def _extra(self) -> dict[str, Any]:
         return {"cost_history": self.cost_history_.tolist()}
@@ -437,10 +455,6 @@ class NoisyOrNetwork(LatentModel):
 
 def _chunks(engine: Engine) -> Iterator[Chunk]:
     return engine.chunks(layout_for(64, np.dtype(np.float32)))
-
-
-def _count(engine: Engine) -> int:
-    return len(engine.table) if isinstance(engine, MemoryEngine) else sum(chunk.n_rows for chunk in _chunks(engine))
 
 
 def _bits_of(engine: Engine) -> np.ndarray:

@@ -247,3 +247,19 @@ def test_a_row_has_the_same_chain_in_any_company(settling, rested, monkeypatch):
     part = run(settling[0], *jax.tree.map(lambda a: a[..., chosen], settling[1]), MOST, stop_below=STOP)
     for ours, theirs in zip(jax.tree.leaves(part), jax.tree.leaves(rested), strict=True):
         np.testing.assert_allclose(ours, theirs[..., chosen], rtol=1e-10)
+
+
+def test_float32_keeps_small_biases():
+    """Two causes of a bit whose own bias is 1e-6: exp(-u) rounds to 1, and the odds of the causes must not."""
+    weights, biases = np.array([[0.02, 2.0], [0.03, 0.0]]), [np.array([1e-6, 0.1]), np.array([1e-3, 1e-3])]
+    single = Params((jnp.asarray(weights, jnp.float32),), tuple(jnp.asarray(b, jnp.float32) for b in biases))
+    n = 4000
+    on = jnp.broadcast_to(jnp.asarray([[1.0], [0.0]], jnp.float32), (2, n))
+    states = (jnp.ones((2, n), jnp.float32),)
+    keys = jax.random.split(jax.random.key(0), n)
+    (means,), _ = run_means(single, on, 1 - on, states, keys, 20, 200)
+    double_ = as_params([weights], biases)
+    hidden = np.asarray(all_states(2), float)
+    log_p = joint(double_, jnp.broadcast_to(jnp.asarray([1.0, 0.0]), (4, 2)), None, (jnp.asarray(hidden),))
+    exact = softmax(np.asarray(log_p)) @ hidden
+    np.testing.assert_allclose(np.asarray(means).mean(1), exact, atol=0.01)

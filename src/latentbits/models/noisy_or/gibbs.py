@@ -13,6 +13,8 @@ would be if the unit changed: with Q_j exp(-w_ij) for a unit that is off, and Q_
 logarithm is taken of a product of several 1 - Q_j.  If the unit changes, Q is multiplied by the same factors: no
 exponential, and no division.  Q is computed anew in every sweep, so that rounding does not add up.  (In float32 Q is 0
 where u is above 87, of ten strongest causes: such a child counts as explained until the next sweep, whatever leaves.)
+1 - Q of a child that nothing but a small bias b turns on is smaller than the rounding of Q; but it is never below
+1 - exp(-b), which is known.
 
 Arrays are (units, rows) here: rows are next to each other in memory, and children add up whole vectors.  On a CPU a few
 rows are taken through all their sweeps before the next (`by_blocks`): their Q stay in the cache.
@@ -34,7 +36,7 @@ from latentbits.models.noisy_or.network import Params
 
 __all__ = ["Chains", "by_blocks", "gibbs", "gibbs_means", "start_states", "sweep"]
 
-FACTORS = 8  # so many 1 - exp(-u) have a product within the range of float32, from biases of 1e-4 on
+FACTORS = 8  # so many 1 - exp(-u) have a product within the range of float32, from biases of 2e-5 on
 BLOCK = 2**16  # numbers Q that a block of rows has on a CPU: a part of its second cache
 
 T = TypeVar("T", bound=PyTree[Array])
@@ -126,6 +128,7 @@ def _sweep_layer(
     odds: Float[Array, "units rows"],
     power: Float[Array, ""],
     quiet: Float[Array, "children rows"],
+    least: Float[Array, " children"],
     state: Float[Array, "units rows"],
     uniform: Float[Array, "units rows"],
     frozen: Bool[Array, "units rows"] | None,
@@ -140,8 +143,10 @@ def _sweep_layer(
         Of the probability of children that are on.
     quiet
         exp(-u) of children that are on, with the present states; 0 of the others.
+    least
+        P(child on) if no cause is.
     """
-    quiet = _grouped(quiet)
+    quiet, least = _grouped(quiet), _grouped(least)[..., None]
     off_on, on_off = (jnp.moveaxis(_grouped(f.T), 2, 0) for f in (jnp.exp(-weights), jnp.exp(weights)))
 
     def unit(carry: tuple[Array, Array], this: tuple[Array, ...]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
@@ -150,7 +155,10 @@ def _sweep_layer(
         is_on = s > 0
         # slice by slice, or the factors and the changed Q would be arrays of their own
         changed = _sum_of_logs(
-            [1 - quiet[k] * jnp.where(is_on, to_off[k, :, None], to_on[k, :, None]) for k in range(FACTORS)]
+            [
+                jnp.maximum(1 - quiet[k] * jnp.where(is_on, to_off[k, :, None], to_on[k, :, None]), least[k])
+                for k in range(FACTORS)
+            ]
         )
         gain = power * (changed - evidence)
         p = jax.nn.sigmoid(odds + jnp.where(is_on, -gain, gain))
@@ -162,7 +170,8 @@ def _sweep_layer(
         return (quiet * factor, jnp.where(flips, changed, evidence)), (new.astype(s.dtype), p)
 
     units = (state, uniform, odds, off_on, on_off, *(() if frozen is None else (frozen,)))
-    return jax.lax.scan(unit, (quiet, _sum_of_logs([1 - q for q in quiet])), units)[1]
+    evidence = _sum_of_logs([jnp.maximum(1 - q, p) for q, p in zip(quiet, least, strict=True)])
+    return jax.lax.scan(unit, (quiet, evidence), units)[1]
 
 
 def _sweep(
@@ -196,6 +205,7 @@ def _sweep(
                 odds if field is None else odds + field[layer - 1],
                 coldness * power,
                 below_on * jnp.exp(-u_below),
+                -jnp.expm1(-params.biases[layer - 1]),
                 s,
                 uniform[first : first + size],
                 None if frozen is None else frozen[layer - 1],

@@ -132,7 +132,7 @@ def new_weight(
     credit: Float[Array, "*shape"],
     alpha: float,
     beta: float,
-    least: float = 0.0,
+    least: Float[Array, "*shape"] | float = 0.0,
 ) -> Float[Array, "*shape"]:
     """The weight that maximises the posterior: the root of (9), between `least` and `STRONGEST`.
 

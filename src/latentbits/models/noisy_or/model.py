@@ -49,6 +49,7 @@ START = (0.05, 0.15)  # weights to begin with, as in the paper
 FIRST_PRIOR = 0.3  # biases of a layer that has no layer above it yet
 FIRST_BIAS = 0.02  # and of the inputs
 LEFT_OF_BIAS = 0.2  # part of its bias that a unit keeps when it gets parents
+RARELY = 0.5  # ones in all rows: a bias of no less; a bit that was never on may be so in the next row
 STABLE = 0.1  # a unit that changes with less than this probability is ready to be learned from
 RENEW_EVERY = 30  # updates
 JOINT = 60  # updates of all layers together
@@ -73,6 +74,8 @@ class State(eqx.Module):
         Trials and successes of weights and biases, averaged over the last updates.
     change
         Of each hidden unit, the probability of a change in the last updates.
+    met
+        In how many rows each unit was observed, in all updates of this stage.
     """
 
     layer: Int[Array, ""]
@@ -82,6 +85,7 @@ class State(eqx.Module):
     pivots: tuple[Int[Array, " _"], ...]
     average: tuple[tuple[Array, ...], ...]
     change: tuple[Float[Array, " _"], ...]
+    met: tuple[Float[Array, " _"], ...]
 
 
 class Shared(eqx.Module):
@@ -154,7 +158,7 @@ def model(
     bias
         Whether biases are learned; otherwise they are `leak`, but for those of the top layer.
     leak
-        The least bias.
+        The least bias while layers are learned one by one; at the end biases may be as small as the table tells.
     alpha, beta
         Of the gamma prior of the weights.
     learner
@@ -221,7 +225,7 @@ def model(
             average = (zeros[0], zeros[0], zeros[1], zeros[1])
             change = tuple(jnp.ones(size) for size in layer_sizes)
             none = jnp.asarray(0)
-            return State(jnp.asarray(layer), none, none, jnp.asarray(0.0), pivots, average, change)
+            return State(jnp.asarray(layer), none, none, jnp.asarray(0.0), pivots, average, change, zeros[1])
 
         return start
 
@@ -319,16 +323,19 @@ def model(
         change = tuple(c / jnp.maximum(stats.n_rows, 1) for c in stats.change)
         seen, credit, bias_seen, bias_credit = average
         weights, biases = list(params.weights), list(params.biases)
+        met = jax.tree.map(jnp.add, state.met, stats.bias_seen)
         for layer in range(n_layers + 1):
             last = layer == n_layers
+            # chains of single layers move better with larger biases; in the end rare ones are as rare as they are
+            n_rows = met[layer] / (progress.iteration + 1.0)  # of the table, whose rows come again in every pass
+            least = jnp.where(state.layer > n_layers, jnp.minimum(leak, RARELY / (n_rows + 1)), leak)
             learned = (state.layer > n_layers) | (state.layer == layer + 1) | (state.layer == layer)
             if by_stability and layer > 0:
                 learned = learned & (change[layer - 1] < STABLE)
+            own = new_weight(bias_seen[layer], bias_credit[layer], alpha, beta, least)
             if bias or last:
-                own = new_weight(bias_seen[layer], bias_credit[layer], alpha, beta, leak)
                 biases[layer] = jnp.where(learned, own, biases[layer])
             else:  # a layer that has nothing above it yet has a prior of its own
-                own = new_weight(bias_seen[layer], bias_credit[layer], alpha, beta, leak)
                 biases[layer] = jnp.where((state.layer == layer) & (layer > 0), own, biases[layer])
             if not last:
                 fitted = new_weight(seen[layer], credit[layer], alpha, beta)
@@ -348,7 +355,7 @@ def model(
             for layer, w in enumerate(weights)
         )
         since = jnp.where(due, 0, state.since + 1)
-        ahead = State(state.layer, state.step + 1, since, rows, pivots, average, change)
+        ahead = State(state.layer, state.step + 1, since, rows, pivots, average, change, met)
         return ahead, Params(tuple(weights), tuple(biases))
 
     def done(state: State) -> Array:

@@ -133,13 +133,10 @@ def _below_a_count(
         if list(body[0]) == [str(j) for j in range(width, 2 * width)]:  # it goes on counting
             return Header(None)
         return Header(tuple(first), _taken(first, "names", "a row"))
-    if not fractions:
-        return Header(None)  # a row of bits, or of counts
-    # pandas writes all numbers of a column alike: below a name 0 there is 1.0, below a number 0.0
-    alike = any(column and not any(BARE.fullmatch(cell.lstrip("-")) for cell, _ in column) for column in present)
-    if alike:
+    # whoever writes 1.0 or 0.25 in every cell of a column would have written 0.0 in the first line too
+    if any(column and not any(BARE.fullmatch(cell.lstrip("-")) for cell, _ in column) for column in present):
         return Header(tuple(first), _taken(first, "names", "a row"))
-    return Header(None, _taken(first, "a row", "names"))
+    return Header(None, _taken(first, "a row", "names") if fractions else None)  # without them, bits or counts
 
 
 def _taken(first: Sequence[str], kind: str, other: str) -> str:

@@ -76,7 +76,7 @@ def read(
     header : "auto", True or False
         Of text files: whether the first line holds names.  "auto": yes, if a cell in it is neither a number
         nor missing, or if it is 0, 1, 2, ..., pandas' own names, over numbers that it does not belong to.  In
-        two columns a first line 0, 1, and in one column 0, is a row unless the numbers below are fractions.  A
+        two columns a first line 0, 1, and in one column 0, is a row unless all numbers below have points.  A
         warning tells what was decided in doubt.  A first column without a name holds the names of the rows, as
         pandas and R write them, also where the header has one cell fewer than the rows.
     missing : str or sequence of str

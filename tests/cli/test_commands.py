@@ -261,3 +261,61 @@ def test_the_folder_is_looked_for_before_the_fit(tool, csv):
     result = tool("fit", csv, "-o", "nowhere/m.safetensors", code=1)
     assert "there is no folder nowhere" in result.stderr
     assert "fitting" not in result.stderr
+
+
+# --- what files mean ---
+
+
+def test_images_of_0_and_255_are_cut_and_not_missing(tool):
+    bits = (np.random.default_rng(0).random((60, 5)) < 0.3).astype(np.uint8)
+    for name, save in (
+        ("x.npz", lambda: np.savez("x.npz", X=255 * bits)),
+        ("x.npy", lambda: np.save("x.npy", 255 * bits)),
+    ):
+        save()
+        result = tool("fit", name, "-m", "product", "--binarize", 127, "-o", "m.safetensors")
+        assert "60 rows x 5 columns, 0 missing" in result.stderr
+        np.testing.assert_allclose(latentbits.load("m.safetensors").means_, bits.mean(axis=0), atol=0.02)
+    np.savez("x.npz", X=np.where(np.arange(60)[:, None] % 7, bits, 255).astype(np.uint8))
+    refused = tool("fit", "x.npz", "-m", "product", "-o", "m.safetensors", code=1)
+    assert "holds 255. If 255 marks a missing bit" in refused.stderr
+    assert "--missing '255'" in refused.stderr
+    assert "45 missing" in tool("fit", "x.npz", "-m", "product", "--missing", 255, "-o", "m.safetensors").stderr
+
+
+def test_a_first_line_that_could_be_either_is_told(tool):
+    Path("two.csv").write_text("0,1\n1,0\n1,1\n")
+    told = tool("fit", "two.csv", "-m", "product", "-o", "m.safetensors").stderr
+    assert "two.csv: the first line (0,1) is taken for a row; --header says that it holds names" in told
+    assert "3 rows x 2 columns" in told
+    assert "is taken for" not in tool("fit", "two.csv", "--header", "-m", "product", "-o", "m.safetensors").stderr
+    Path("counts.csv").write_text("0,1,2\n5,0,1\n1,1,2\n")
+    told = tool("fit", "counts.csv", "-m", "product", "--binarize", 0.5, "-o", "m.safetensors").stderr
+    assert (
+        "warning: counts.csv: the first line (0,1,2) is taken for names, and could be a row; --header/--no-header"
+        in told
+    )
+
+
+def test_labels_are_digits_of_ours_or_names(tool, csv):
+    refused = tool("fit", csv, "--labels", "²", "-m", "product", "-o", "m.safetensors", code=1)
+    assert "labels names column '²', but the columns are hair" in refused.stderr
+    Path("x.csv").write_text("²,a\np,1\nq,0\n")
+    assert "2 rows x 1 columns" in tool("fit", "x.csv", "--labels", "²", "-m", "product", "-o", "m.safetensors").stderr
+    Path("y.csv").write_text(",0,1,2\n0,1,p,0\n1,0,q,1\n2,1,p,1\n")
+    tool("fit", "y.csv", "--labels", "1", "-m", "product", "-o", "m.safetensors")
+    assert tuple(latentbits.load("m.safetensors").feature_names_in_) == ("0", "2")
+
+
+def test_written_csv_guards_formulas(tool):
+    Path("x.csv").write_text("who,=1+2,b\n=cmd(),0,NA\n@me,1,1\n-4,1,0\n")
+    tool("fit", "x.csv", "--labels", "who", "-m", "product", "-o", "m.safetensors")
+    tool("complete", "m.safetensors", "x.csv", "--labels", "who", "-o", "full.csv")
+    lines = Path("full.csv").read_text().splitlines()
+    assert lines[0] == "who,'=1+2,b"
+    assert [line.partition(",")[0] for line in lines[1:]] == ["'=cmd()", "'@me", "-4"]
+    again = read("full.csv", labels=["who"])
+    assert again.feature_names == ("=1+2", "b")
+    assert again.labels["who"].tolist() == ["=cmd()", "@me", "-4"]
+    tool("score", "m.safetensors", "full.csv", "--labels", "who", code=1)  # its completed bit is a probability
+    tool("score", "m.safetensors", "x.csv", "--labels", "who")

@@ -107,7 +107,7 @@ def test_labels_are_kept_apart(tmp_path):
         ("a,b\n", ["0 rows"]),
         (b"0,1\n1,\xff\n", ["line 2", "0xff", "UTF-8"]),
         (b"0,1\n1,\0\n", ["line 2", "NUL"]),
-        ("0,1e300\n1,1\n", ["float32", "row 0", "column 1"]),
+        ("0,1\n1,9007199254740993\n", ["line 2", "column 1", "more digits"]),
     ],
 )
 def test_bad_text_is_refused_by_place(tmp_path, text, parts):
@@ -156,7 +156,36 @@ def test_what_is_written_is_read(tmp_path, suffix, values):
 @pytest.mark.parametrize("suffix", [".csv", ".npz", ".parquet"])
 def test_float32_survives_text(tmp_path, suffix):
     values = np.random.default_rng(0).standard_normal((50, 2)).astype(np.float32)
-    np.testing.assert_array_equal(read(write(tmp_path / f"x{suffix}", values)).values, values)
+    table = read(write(tmp_path / f"x{suffix}", values))
+    np.testing.assert_array_equal(table.values.astype(np.float32), values)  # text has the digits of float32, no more
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".npy", ".npz", ".parquet"])
+@pytest.mark.parametrize(
+    "values",
+    [
+        1_700_000_000 + np.arange(100.0)[:, None],
+        np.random.default_rng(0).standard_normal((50, 2)),
+        np.array([[0.1, np.nan], [1e300, -1e-300]]),
+        np.array([[2**53 - 1, -(2**53)], [2**60, 0]]),
+    ],
+    ids=["timestamps", "normal", "extreme", "integers"],
+)
+def test_no_digit_is_lost(tmp_path, suffix, values):
+    table = read(write(tmp_path / f"x{suffix}", values))
+    assert table.values.dtype == np.float64
+    np.testing.assert_array_equal(table.values, values)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".npy", ".npz", ".parquet"])
+def test_an_integer_that_would_be_rounded_is_refused(tmp_path, suffix):
+    path = write(tmp_path / f"x{suffix}", np.array([[0, 1], [1, 2**63 - 1]]), None if suffix == ".npy" else ["a", "b"])
+    with pytest.raises(DataError, match="9223372036854775807"):
+        read(path)
+    if suffix in (".csv", ".parquet"):
+        assert read(path, labels="b").labels["b"].tolist() == ["1", "9223372036854775807"]
+    else:
+        assert np.isnan(read(path, missing=str(2**63 - 1)).values[1, 1])
 
 
 def test_one_column_with_gaps_keeps_its_rows(tmp_path):
@@ -262,24 +291,48 @@ def test_npz_chooses_its_table(tmp_path):
         read(path)
 
 
-def test_npz_unpacks_bits_and_marks_gaps(tmp_path):
+def test_npz_unpacks_bits_where_it_says_so(tmp_path):
     path = tmp_path / "x.npz"
     bits = np.random.default_rng(0).integers(0, 2, (4, 11), dtype=np.uint8)
     packed = np.packbits(bits, axis=1)
     for beside in (
-        {"n_features": 11},
-        {"shape": [4, 11]},
-        {"meta": '{"n": 11}'},
-        {"meta": '{"n_items": 11}'},
+        {"n_features": 11, "encoding": "packbits"},
+        {"shape": [4, 11], "encoding": "np.packbits axis=1"},
+        {"n_features": 11, "meta": '{"name": "x", "encoding": "np.packbits axis=1"}'},
+        {"meta": '{"n": 11, "use": "np.unpackbits(bits,axis=1)[:,:n]"}'},
+        {"meta": '{"n_items": 11, "use": "np.unpackbits(bits,axis=1)[:,:n_items]"}'},
     ):
         np.savez(path, bits=packed, **beside)
         np.testing.assert_array_equal(read(path).values, bits)
-    np.savez(path, train=packed, test=packed[:2], n_features=11)
+    np.savez(path, train=packed, test=packed[:2], n_features=11, encoding="packbits")
     np.testing.assert_array_equal(read(path, key="test").values, bits[:2])
     np.savez(path, X=packed, meta='{"use": "np.unpackbits(X, axis=1)"}')
     assert read(path).shape == (4, 16)
-    np.savez(path, X=np.array([[0, 255], [1, 1]], np.uint8))
-    np.testing.assert_array_equal(read(path).values, [[0, np.nan], [1, 1]])
+
+
+def test_npz_is_not_unpacked_by_guess(tmp_path):
+    path = tmp_path / "x.npz"
+    column = np.array([[0], [1], [1], [0]], np.uint8)
+    for beside in ({"n_features": 5}, {"shape": [4, 5]}, {"meta": '{"n": 5}'}, {"n_features": 1}):
+        np.savez(path, X=column, **beside)
+        np.testing.assert_array_equal(read(path).values, column)
+    np.savez(path, X=7 * column, n_features=5)
+    with pytest.warns(UserWarning, match=r"X is read as it stands.*5 packed bits.*encoding='packbits'"):
+        np.testing.assert_array_equal(read(path).values, 7 * column)
+
+
+def test_npz_marks_gaps_where_it_says_so(tmp_path):
+    path = tmp_path / "x.npz"
+    codes = np.array([[0, 255], [1, 1]], np.uint8)
+    np.savez(path, X=codes)
+    np.testing.assert_array_equal(read(path).values, codes)
+    np.testing.assert_array_equal(read(path, missing="255").values, [[0, np.nan], [1, 1]])
+    for beside in ({"missing": 255}, {"meta": '{"missing": 255}'}, {"meta": '{"what": "votes; 255 = missing; party"}'}):
+        np.savez(path, X=codes, **beside)
+        np.testing.assert_array_equal(read(path).values, [[0, np.nan], [1, 1]])
+    for beside in ({"meta": '{"what": "see table 255: missing persons"}'}, {"meta": "255"}, {"missing": "none"}):
+        np.savez(path, X=codes, **beside)
+        np.testing.assert_array_equal(read(path).values, codes)
     np.savez(path, X=np.array([[0, -1], [1, 1]]))
     np.testing.assert_array_equal(read(path, missing=["-1"]).values, [[0, np.nan], [1, 1]])
 
@@ -310,6 +363,18 @@ def test_parquet_keeps_names_gaps_and_labels(tmp_path):
     np.testing.assert_array_equal(table.values, [[1, 1], [0, np.nan]])
     with pytest.raises(DataError, match="'who'"):
         read(tmp_path / "x.parquet")
+
+
+def test_parquet_names_what_it_cannot_take(tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    bits = pa.array([0, 1])
+    pq.write_table(pa.table([bits, bits, bits], names=["a", "b", "a"]), tmp_path / "x.parquet")
+    with pytest.raises(DataError, match=r"x\.parquet: two columns are named 'a'; names must differ"):
+        read(tmp_path / "x.parquet")
+    for kind in (pa.timestamp("ns"), pa.date64(), pa.duration("s"), pa.time64("us")):
+        pq.write_table(pa.table({"a": bits, "when": bits.cast(kind)}), tmp_path / "x.parquet")
+        with pytest.raises(DataError, match=r"column 'when' holds .*, not numbers"):
+            read(tmp_path / "x.parquet")
 
 
 def test_zarr_array_and_group(tmp_path):
@@ -356,6 +421,22 @@ def test_import_is_light():
     code = f"import sys, latentbits.data; print(*[m for m in '{heavy}'.split() if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_text_that_could_be_a_formula_gets_an_apostrophe(tmp_path, suffix):
+    names = ["=1+2", "+x", "-y", "@z", "'=1+2", "'@y", "'90s", "a=b", "\tt", "-3", "＝1"]
+    labels = ["=cmd()", "-5.5", "'quoted'"]
+    path = write(tmp_path / f"x{suffix}", np.eye(3, 11) - 2, names, {"@who": labels})
+    first, *rows = path.read_text().splitlines()
+    cells = first.replace('"', "").split("," if suffix == ".csv" else "\t")
+    assert cells[:9] == ["'@who", "'=1+2", "'+x", "'-y", "'@z", "''=1+2", "''@y", "'90s", "a=b"]
+    assert cells[-2:] == ["-3", "'＝1"]  # a number is none
+    assert [row[: row.index("," if suffix == ".csv" else "\t")] for row in rows] == ["'=cmd()", "-5.5", "'quoted'"]
+    assert "-1" in rows[0].split("," if suffix == ".csv" else "\t")  # numbers stay numbers
+    table = read(path, labels=["@who"])
+    assert table.feature_names == tuple(names)
+    assert table.labels["@who"].tolist() == labels
 
 
 def test_labels_are_written_beside_the_values(tmp_path):

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from latentbits.cli.console import say
+from latentbits.cli.console import say, told_warnings
 
 __all__ = [
     "Reading",
@@ -127,17 +127,29 @@ def _load_file(source: str, reading: Reading) -> Rows:
 
     if reading.split is not None:
         raise DataError(f"--split is for public data sets, but {source} is a file")
-    labels = [int(label) if label.isdigit() else label for label in reading.labels]
-    table = read(
-        source,
-        header="auto" if reading.header is None else reading.header,
-        missing=(*MISSING, *reading.missing),
-        key=reading.key,
-        labels=labels,
-    )
+    with told_warnings():
+        table = read(
+            source,
+            header="auto" if reading.header is None else reading.header,
+            missing=(*MISSING, *reading.missing),
+            key=reading.key,
+            labels=reading.labels,
+        )
+    if reading.header is None:
+        _tell_of_a_first_row(source, table)
     # a column without a name is how csv files hold the names of rows
     labels_of_rows = {} if table.row_names is None else {"": table.row_names}
     return Rows(source, table.values, table.feature_names, labels={**labels_of_rows, **table.labels})
+
+
+def _tell_of_a_first_row(source: str, table: Any) -> None:
+    """In one or two columns of bits a first line 0, or 0 and 1, can be a row as well as the names that pandas gives."""
+    from latentbits.data.text import is_text
+
+    d = table.shape[1]
+    if is_text(source) and table.feature_names is None and d <= 2 and table.values[0].tolist() == list(range(d)):
+        line = "0,1" if d == 2 else "0"
+        say(f"{source}: the first line ({line}) is taken for a row; --header says that it holds names")
 
 
 def _load_set(name: str, reading: Reading) -> Rows:

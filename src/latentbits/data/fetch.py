@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentbits.core.errors import DataError, DownloadError
+from latentbits.data.archives import load_members, members
 from latentbits.data.read import read
 
 __all__ = ["Dataset", "DatasetInfo", "array_digest", "datasets", "load_dataset"]
@@ -160,11 +161,11 @@ def array_digest(codes: np.ndarray) -> str:
 def _assemble(name: str, entry: Mapping[str, Any], raw: _Raw) -> Dataset:
     """From integer codes to what users get."""
     codes = np.concatenate(list(raw.parts.values()))
-    scale = entry.get("scale")
+    scale, missing = entry.get("scale"), entry.get("missing")
     if scale is not None:
         x = codes.astype(np.float32) / np.float32(scale)
-    elif (codes == 255).any():
-        x = np.where(codes == 255, np.float32(np.nan), codes.astype(np.float32))
+    elif missing is not None:
+        x = np.where(codes == missing, np.float32(np.nan), codes.astype(np.float32))
     else:
         x = codes
     splits = {key: (start, stop) for key, (start, stop) in entry.get("splits", {}).items()}
@@ -211,12 +212,11 @@ def _load_folder(name: str, entry: Mapping[str, Any]) -> _Raw | None:
     if not path.exists():
         return None
     try:
-        # opened here, since np.load leaves a file that is no archive open
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            parts = {part: _unpack(archive[key], entry["shape"]) for part, key in where["arrays"].items()}
-            labels = {
-                label: np.concatenate([archive[key] for key in keys]) for label, keys in where.get("labels", {}).items()
-            }
+        label_keys = where.get("labels", {})
+        wanted = [*where["arrays"].values(), *(key for keys in label_keys.values() for key in keys)]
+        archive = load_members(path, wanted, members(path))
+        parts = {part: _unpack(archive[key], entry["shape"]) for part, key in where["arrays"].items()}
+        labels = {label: np.concatenate([archive[key] for key in keys]) for label, keys in label_keys.items()}
     except Exception as error:  # a broken archive raises whatever zipfile, zlib or NumPy stumble over
         raise DataError(f"{path}: cannot be read as the set {name} ({type(error).__name__}: {error})") from error
     return _Raw(parts, labels)

@@ -6,24 +6,27 @@ that names the file, the place in it and what to do; no reader unpickles anythin
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
-import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from latentbits.core.errors import DataError, LatentBitsError, import_extra
+from latentbits.data.archives import NOTES, Member, load_members, members, missing_codes, packed_width, unmarked_packing
+from latentbits.data.bounds import check_claim
+from latentbits.data.headers import first_doubled
 from latentbits.data.text import TEXT_SUFFIXES, find_labels, parse_text
 
 __all__ = ["Table", "read"]
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "?", ".")
 MMAP_BYTES = 64 * 2**20  # plain .npy files above this stay on the disk unless told otherwise
+SLICE = 2**20  # numbers that are looked at together
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,9 +36,9 @@ class Table:
     Attributes
     ----------
     values : (n, d) array
-        uint8 when every cell is 0 or 1; float32 with NaN where a cell is missing, or where values are real; a
-        SciPy CSR array or matrix when the file is sparse; a read-only `numpy.memmap` of the file's own type
-        for a large ``.npy``.
+        uint8 when every cell is 0 or 1; else float32 where that holds every number exactly, as it does bits, or
+        float64, with NaN where a cell is missing; a SciPy CSR array or matrix when the file is sparse; a read-only
+        `numpy.memmap` of the file's own type for a large ``.npy``.
     feature_names, row_names : tuple of str, or None
     labels : dict of 1-D arrays
         The columns that `read` was told to keep apart, as text.
@@ -64,24 +67,28 @@ def read(
     """Read the table in a file; its extension says how.
 
     ``.csv .tsv .tab .txt .data .dat .amat`` (each also with ``.gz``), ``.parquet``, ``.npy``, ``.npz``
-    (dense, bit-packed or SciPy sparse), ``.zarr`` and ``.h5ad``.  That the values are 0 or 1 is not checked
-    here; the estimators do that.
+    (dense, SciPy sparse, or packed where the file says so), ``.zarr`` and ``.h5ad``.  That the values are 0 or 1 is not
+    checked here; the estimators do that.  A number that float64 cannot hold is refused, not rounded.
 
     Parameters
     ----------
     source : path
     header : "auto", True or False
         Of text files: whether the first line holds names.  "auto": yes, if a cell in it is neither a number
-        nor missing.  A first column without a name holds the names of the rows, as pandas and R write them.
+        nor missing, or if it is 0, 1, 2, ..., pandas' own names, over numbers that it does not belong to.  In
+        two columns a first line 0, 1, and in one column 0, is a row unless all numbers below have points.  A
+        warning tells what was decided in doubt.  A first column without a name holds the names of the rows, as
+        pandas and R write them, also where the header has one cell fewer than the rows.
     missing : str or sequence of str
         Cells that mean "not observed"; a single string is added to the default ones.  Those that are numbers ("-1")
-        also count in the binary formats.
+        also count in the binary formats, as does an entry ``missing=255`` in an ``.npz``.
     delimiter : str, optional
         Of text files; guessed from the first line if not given.  A blank means any run of blanks.
     key : str, optional
         Which array of an ``.npz`` or zarr group; else ``X``, else the only two-dimensional one.
     labels : str, or sequence of str or int
-        Columns to keep apart as text, by name or by number from 0 (text and parquet).
+        Columns to keep apart as text, by name or by number from 0 (text and parquet).  Digits in a str are a number
+        where no column has that name.
     mmap : "auto", True or False
         Whether a ``.npy`` stays on the disk; "auto": above 64 MiB.
 
@@ -109,10 +116,11 @@ def read(
         suffix = Path(path.stem).suffix.lower()
         if suffix not in TEXT_SUFFIXES:
             raise DataError(f"{path}: of compressed files only text is read ({' '.join(TEXT_SUFFIXES)} .gz)")
+    doubts: list[str] = []
     arrays: dict[str, Callable[[], Table]] = {
         ".parquet": lambda: _read_parquet(path, missing, labels),
         ".npy": lambda: _read_npy(path, missing, mmap),
-        ".npz": lambda: _read_npz(path, missing, key),
+        ".npz": lambda: _read_npz(path, missing, key, doubts),
         ".zarr": lambda: _read_zarr(path, missing, key),
         ".h5ad": lambda: _read_h5ad(path, missing),
     }
@@ -127,7 +135,7 @@ def read(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what readers warn about is either harmless or fails below
             if suffix in TEXT_SUFFIXES:
-                cells = parse_text(path, suffix, header, missing, delimiter, labels)
+                cells = parse_text(path, suffix, header, missing, delimiter, labels, doubts)
                 table = Table(_narrow(path, cells.values), *cells[1:])
             else:
                 table = arrays[suffix]()
@@ -140,6 +148,8 @@ def read(
             f"{path}: cannot be read as {suffix} ({type(error).__name__}: {detail}); is the file complete, "
             "and does its extension match its contents?"
         ) from error
+    for doubt in doubts:
+        warnings.warn(f"{path}: {doubt}", stacklevel=2)
     n, d = table.shape
     if n == 0 or d == 0:
         raise DataError(f"{path}: the table has {n} rows and {d} columns; at least one of each is needed")
@@ -170,33 +180,51 @@ def _check_array(path: Path, values: Any) -> None:
         raise DataError(f"{path}: the array has dtype {values.dtype}; bits, integers or real numbers are needed")
 
 
-def _check_memory(path: Path, shape: Sequence[int], itemsize: int) -> None:
-    """Refuse a header that promises more than the machine can hold, before anything is allocated."""
-    if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
-        return
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    n_bytes = itemsize
-    for length in shape:
-        n_bytes *= int(length)
-    if n_bytes > memory:
-        raise DataError(f"{path}: {n_bytes} bytes are more than the memory; a .npy file can stay on the disk")
+def _slices(values: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+    """Some rows at a time, so that what is computed of them stays small."""
+    rows = max(1, SLICE // max(1, values.shape[1]))
+    for start in range(0, len(values), rows):
+        yield slice(start, start + rows), values[start : start + rows]
 
 
 def _narrow(path: Path, values: np.ndarray, missing: Sequence[float] = ()) -> np.ndarray:
-    """The array as uint8 if it is all 0 and 1, else as float32 with NaN for what is missing."""
+    """The array as uint8 if it is all 0 and 1, else as float32 or float64, which may not change any number in it."""
     _check_array(path, values)
-    absent = np.isin(values, list(missing)) if len(missing) else np.zeros((), bool)
-    if not absent.any() and ((values == 0) | (values == 1)).all():
-        return values.astype(np.uint8)
-    with np.errstate(over="ignore", invalid="ignore"):
-        narrow = values.astype(np.float32)
-    overflow = np.isinf(narrow) & np.isfinite(values)
-    if overflow.any():
-        row, column = np.argwhere(overflow)[0]
-        raise DataError(f"{path}: {values[row, column]} in row {row}, column {column} is beyond float32")
-    if absent.any():
-        narrow[absent] = np.nan
+    marks = list(missing)
+    if all(((part == 0) | (part == 1)).all() and not np.isin(part, marks).any() for _, part in _slices(values)):
+        return values.astype(np.uint8, copy=False)
+    kind: type[np.floating] = np.float32
+    for place, part in _slices(values):
+        absent = np.isin(part, marks)
+        lost = _rounded(part, np.float64) & ~absent
+        if lost.any():
+            row, column = np.argwhere(lost)[0]
+            raise DataError(
+                f"{path}: {part[row, column]} in row {place.start + row}, column {column} cannot be held by float64; "
+                "subtract a constant from the column first"
+            )
+        if kind is np.float32 and (_rounded(part, np.float32) & ~absent).any():
+            kind = np.float64
+    check_claim(path, values.size * np.dtype(kind).itemsize, f"{values.shape} numbers")
+    narrow = np.empty(values.shape, kind)
+    for place, part in _slices(values):
+        absent = np.isin(part, marks)
+        narrow[place] = np.where(absent, 0, part)
+        narrow[place][absent] = np.nan
     return narrow
+
+
+def _rounded(values: np.ndarray, kind: type[np.floating]) -> np.ndarray:
+    """Which numbers are others in another floating-point type; digits of longdouble beyond float64 do not count."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        near = values.astype(kind)
+        if values.dtype.kind in "bf":
+            if kind is np.float64:
+                return np.isinf(near) & np.isfinite(values)
+            return (near != values) & ~np.isnan(values)
+        # an integer: compared as one, where it has not gone over the top
+        limit = float(2 ** (8 * values.dtype.itemsize - (values.dtype.kind == "i")))
+        return (near >= limit) | (near.astype(values.dtype) != values)
 
 
 def _names(values: Any, length: int) -> tuple[str, ...] | None:
@@ -211,27 +239,42 @@ def _names(values: Any, length: int) -> tuple[str, ...] | None:
 def _read_parquet(path: Path, missing: Sequence[str], labels: Sequence[str | int]) -> Table:
     pa = import_extra("pyarrow", extra="tables", purpose="reading parquet")
     pq = import_extra("pyarrow.parquet", extra="tables", purpose="reading parquet")
-    frame = pq.read_table(path, partitioning=None)
-    names = tuple(map(str, frame.column_names))
-    if len(set(names)) < len(names):
-        raise DataError(f"{path}: two columns have the same name; names must differ")
-    kept = find_labels(path, labels, names, len(names))
-    index = [j for j, name in enumerate(names) if name.startswith("__index_level_")]  # pandas' row names
-    numeric = [j for j in range(len(names)) if j not in kept.values() and j not in index]
-    _check_memory(path, (frame.num_rows, len(numeric)), 8)
-    values = np.empty((frame.num_rows, len(numeric)), dtype=np.float64)
-    for place, j in enumerate(numeric):
-        column = frame.column(j)
-        kind = column.type
-        if not any(test(kind) for test in (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating,
-                                           pa.types.is_decimal, pa.types.is_null)):  # fmt: skip
-            raise DataError(f"{path}: column {names[j]!r} holds {kind}, not numbers; name it in labels=")
+    with pq.ParquetFile(path) as file:
+        n, schema = file.metadata.num_rows, file.schema_arrow
+        names = tuple(map(str, schema.names))
+        if doubled := first_doubled(names):
+            raise DataError(f"{path}: two columns are named {doubled!r}; names must differ")
+        kept = find_labels(path, labels, names, len(names))
+        index = [name for name in names if name.startswith("__index_level_")]  # pandas' row names
+        numeric = [name for name in names if name not in kept and name not in index]
+        for name in numeric:
+            kind = schema.field(name).type
+            if not any(test(kind) for test in (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating,
+                                               pa.types.is_decimal, pa.types.is_null)):  # fmt: skip
+                raise DataError(f"{path}: column {name!r} holds {kind}, not numbers; name it in labels=")
+        wanted = [*numeric, *kept, *index[:1]]
+        check_claim(path, 8 * n * max(1, len(wanted)), f"{n} rows of {len(wanted)} columns")
+        frame = file.read(columns=wanted)
+    values = np.empty((n, len(numeric)), dtype=np.float64)
+    for place, name in enumerate(numeric):
+        column = frame.column(name)
+        if pa.types.is_integer(column.type):
+            whole = column.drop_null().to_numpy()
+            if (lost := _rounded(whole, np.float64)).any():
+                raise DataError(
+                    f"{path}: column {name!r} holds {whole[lost][0]}, which float64 cannot hold; subtract a constant "
+                    "first, or name it in labels="
+                )
         values[:, place] = column.cast(pa.float64(), safe=False).to_numpy()
+
+    def text(name: str) -> list[str]:
+        return [str(cell) for cell in frame.column(name).to_pylist()]
+
     return Table(
         _narrow(path, values, _numeric_missing(missing)),
-        tuple(names[j] for j in numeric),
-        tuple(str(cell) for cell in frame.column(index[0]).to_pylist()) if index else None,
-        {name: np.array([str(cell) for cell in frame.column(j).to_pylist()]) for name, j in kept.items()},
+        tuple(numeric),
+        tuple(text(index[0])) if index else None,
+        {name: np.array(text(name)) for name in kept},
     )
 
 
@@ -241,34 +284,38 @@ def _read_npy(path: Path, missing: Sequence[str], mmap: bool | str) -> Table:
     _check_array(path, values)
     if mmap is True or (mmap == "auto" and values.nbytes > MMAP_BYTES):
         return Table(values)
+    check_claim(path, values.nbytes, f"{values.shape} numbers")
     return Table(_narrow(path, np.array(values), _numeric_missing(missing)))
 
 
-def _read_npz(path: Path, missing: Sequence[str], key: str | None) -> Table:
-    with zipfile.ZipFile(path) as archive:
-        sizes = {info.filename.removesuffix(".npy"): info.file_size for info in archive.infolist()}
-    if {"format", "shape", "data"} <= sizes.keys():
-        from scipy import sparse
-
-        with path.open("rb") as file:
-            return Table(_sparse_rows(path, sparse.load_npz(file)))
-    _check_memory(path, (sum(sizes.values()),), 1)
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-        beside = dict(archive)
-    values = beside.pop(_choose(path, key, {name: array.shape for name, array in beside.items()}))
-    width = _packed_width(values, beside)
-    marks = _numeric_missing(missing)
+def _read_npz(path: Path, missing: Sequence[str], key: str | None, doubts: list[str]) -> Table:
+    known = members(path)
+    if {"format", "shape", "data"} <= known.keys():
+        return Table(_read_sparse(path, known))
+    name = _choose(path, key, {name: member.shape for name, member in known.items()})
+    beside = load_members(path, (*NOTES, "feature_names", "items", "row_names"), known)
+    width = packed_width(known[name], beside)
+    if width is not None:
+        check_claim(path, known[name].shape[0] * width, f"{known[name].shape[0]} rows of {width} packed bits")
+    _check_array(path, known[name])
+    values = load_members(path, (name,), known)[name]
     if width is not None:
         values = np.unpackbits(values, axis=1, count=width)
-    elif values.dtype == np.uint8 and np.isin(values, (0, 1, 255)).all():
-        marks = [*marks, 255.0]  # how this project stores a missing bit in a byte
-    bits = _narrow(path, values, marks)
+        marks = _numeric_missing(missing)
+    else:
+        marks = _numeric_missing([*missing, *missing_codes(beside)])
+        if columns := unmarked_packing(values, beside):
+            doubts.append(
+                f"{name} is read as it stands, {values.shape[1]} columns of bytes. If they are {columns} packed bits, "
+                "add encoding='packbits' to the file: numpy.savez(..., encoding='packbits')"
+            )
+    table = _narrow(path, values, marks)
     names = beside.get("feature_names", beside.get("items"))
     rows = beside.get("row_names")
     return Table(
-        bits,
-        None if names is None else _names(names, bits.shape[1]),
-        None if rows is None else _names(rows, bits.shape[0]),
+        table,
+        None if names is None else _names(names, table.shape[1]),
+        None if rows is None else _names(rows, table.shape[0]),
     )
 
 
@@ -285,26 +332,22 @@ def _choose(path: Path, key: str | None, shapes: Mapping[str, tuple[int, ...]]) 
     raise DataError(f"{path}: which array is the table? Name it with key=; the file holds {there}")
 
 
-def _packed_width(values: np.ndarray, beside: Mapping[str, np.ndarray]) -> int | None:
-    """The number of columns that `numpy.packbits` put into these bytes, or None where it did not."""
-    if values.dtype != np.uint8 or values.ndim != 2:
-        return None
-    meta: Any = {}
-    if "meta" in beside:
-        try:
-            meta = json.loads(str(beside["meta"]))
-        except ValueError:
-            pass
-    meta = meta if isinstance(meta, dict) else {}
-    sizes = {name: np.ravel(beside[name]).tolist() for name in ("n_features", "shape") if name in beside}
-    for name in ("n_features", "n_items", "n"):
-        found = sizes.get(name, sizes.get("shape", [meta.get(name)]))
-        width = found[-1] if found else None
-        if isinstance(width, int) and width > 0 and -(-width // 8) == values.shape[1]:
-            return width
-    if "packbits" in str(meta.get("use", "")) or "packbits" in str(meta.get("encoding", "")):
-        return 8 * values.shape[1]
-    return None
+def _read_sparse(path: Path, known: Mapping[str, Member]) -> Any:
+    """A matrix that SciPy saved; what its arrays and its shape claim is checked before SciPy follows it."""
+    from scipy import sparse
+
+    check_claim(path, sum(prod(m.shape) * m.dtype.itemsize for m in known.values()), "its arrays")
+    if prod(known["shape"].shape) > 2:
+        raise DataError(f"{path}: the sparse array has {prod(known['shape'].shape)} dimensions; a table has two")
+    _check_sparse_claim(path, load_members(path, ("shape",), known)["shape"].tolist())
+    with path.open("rb") as file:
+        return _sparse_rows(path, sparse.load_npz(file))
+
+
+def _check_sparse_claim(path: Path, shape: Sequence[int]) -> None:
+    """Rows and columns without any number in them cost a sparse file nothing, but whoever reads it some bytes each."""
+    for length, what in zip(shape, ("rows", "columns")):
+        check_claim(path, 8 * int(length), f"{length} sparse {what}")
 
 
 def _sparse_rows(path: Path, values: Any) -> Any:
@@ -312,7 +355,6 @@ def _sparse_rows(path: Path, values: Any) -> Any:
     _check_array(path, values)
     if hasattr(values, "check_format"):
         values.check_format(full_check=True)
-    _check_memory(path, values.shape[:1], 8)
     return values.tocsr()
 
 
@@ -320,18 +362,38 @@ def _read_zarr(path: Path, missing: Sequence[str], key: str | None) -> Table:
     zarr = import_extra("zarr", extra="tables", purpose="reading zarr")
     node = zarr.open(str(path), mode="r")
     if isinstance(node, zarr.Group):
-        members = dict(node.arrays())
-        node = members[_choose(path, key, {name: tuple(array.shape) for name, array in members.items()})]
+        members_of = dict(node.arrays())
+        node = members_of[_choose(path, key, {name: tuple(array.shape) for name, array in members_of.items()})]
     _check_array(path, node)
-    _check_memory(path, node.shape, node.dtype.itemsize)
+    for shape, what in ((node.shape, "numbers"), (node.chunks, "numbers in a chunk"), (node.shards, "in a shard")):
+        if shape is not None:
+            check_claim(path, prod(shape) * node.dtype.itemsize, f"{tuple(shape)} {what}")
     return Table(_narrow(path, np.asarray(node[:]), _numeric_missing(missing)))
 
 
 def _read_h5ad(path: Path, missing: Sequence[str]) -> Table:
     anndata = import_extra("anndata", extra="tables", purpose="reading h5ad")
+    _check_h5ad_claim(path)
     cells = anndata.read_h5ad(path)
     if cells.X is None:
         raise DataError(f"{path}: the AnnData has no X")
     sparse = hasattr(cells.X, "tocsr")
     values = _sparse_rows(path, cells.X) if sparse else _narrow(path, np.asarray(cells.X), _numeric_missing(missing))
     return Table(values, tuple(map(str, cells.var_names)), tuple(map(str, cells.obs_names)))
+
+
+def _check_h5ad_claim(path: Path) -> None:
+    """An HDF5 file may claim arrays of any size without holding them; anndata reads them all."""
+    h5py = import_extra("h5py", extra="tables", purpose="reading h5ad")
+    total = 0
+
+    def add(name: str, node: Any) -> None:
+        nonlocal total
+        if isinstance(node, h5py.Dataset):
+            total += (node.size or 0) * node.dtype.itemsize
+        elif "shape" in node.attrs:  # a sparse matrix
+            _check_sparse_claim(path, np.ravel(node.attrs["shape"]).tolist())
+
+    with h5py.File(path, "r") as file:
+        file.visititems(add)
+    check_claim(path, total, "its arrays")

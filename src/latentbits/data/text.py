@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
+import os
+import re
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from latentbits.core.errors import DataError
+from latentbits.data.bounds import unpack_text
+from latentbits.data.formulas import unguarded
+from latentbits.data.headers import SAMPLE, Header, find_header, first_doubled
 
-__all__ = ["TEXT_SUFFIXES", "Cells", "find_labels", "parse_text"]
+__all__ = ["TEXT_SUFFIXES", "Cells", "find_labels", "is_text", "parse_text"]
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".data", ".dat", ".amat")
 WHITESPACE = " "  # as a delimiter: any run of blanks
+QUOTED = re.compile(r'"((?:[^"\\]|\\.|"")*)"(?=\s|$)|(\S+)')  # a cell between blanks, as R writes it or bare
+
+
+def is_text(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is read as delimited text, by its name.
+
+    >>> is_text("x.csv"), is_text("x.csv.gz"), is_text("x.npy")
+    (True, True, False)
+    """
+    name = Path(path)
+    return Path(name.stem if name.suffix.lower() == ".gz" else name).suffix.lower() in TEXT_SUFFIXES
 
 
 class Cells(NamedTuple):
@@ -36,8 +51,12 @@ def parse_text(
     missing: Sequence[str],
     delimiter: str | None,
     labels: Sequence[str | int],
+    doubts: list[str],
 ) -> Cells:
-    """Parse a text file; the arguments are those of `latentbits.data.read`, `suffix` is without ``.gz``."""
+    """Parse a text file; the arguments are those of `latentbits.data.read`, `suffix` is without ``.gz``.
+
+    What was decided in doubt is added to `doubts`.
+    """
     text = _decode(path)
     delimiter = delimiter or _guess_delimiter(text, suffix)
     lines = _split_lines(path, text, delimiter)
@@ -45,24 +64,37 @@ def parse_text(
     if not first:
         raise DataError(f"{path}: the file is empty")
     worth = _Worth(missing)
-    apart = {name for name in labels if isinstance(name, int)}
-    if header == "auto":
-        header = any(not worth.is_number(cell) for j, cell in enumerate(first) if j not in apart)
-    names = tuple(first) if header else None
-    row_column = 0 if names and names[0] == "" else None
+    names, doubt = Header(None)
+    if header:
+        apart = {int(name) for name in labels if _is_position(name)}
+        sample = list(islice(lines, SAMPLE))
+        lines = chain(sample, lines)
+        names, doubt = find_header(
+            first,
+            [row for _, row in sample],
+            worth.value,
+            forced=header is True,
+            text_columns=apart,
+            blanks=delimiter == WHITESPACE,
+        )
+    if doubt is not None:
+        doubts.append(doubt)
     if names is not None:
+        names = tuple(map(unguarded, names))
         _check_header(path, first_line, names)
-    kept = find_labels(path, labels, names, len(first))
+    width = len(first) if names is None else len(names)
+    row_column = 0 if names and names[0] == "" else None
+    kept = find_labels(path, labels, names, width)
     if names is None and not kept:
-        bits = _read_plain_bits(text, delimiter, len(first))
+        bits = _read_plain_bits(text, delimiter, width)
         if bits is not None:
             return Cells(bits, None, None, {})
     skip = {*kept.values()} | ({row_column} if row_column is not None else set())
-    numeric = [j for j in range(len(first)) if j not in skip]
+    numeric = [j for j in range(width) if j not in skip]
     values: list[list[float]] = []
     texts: dict[int, list[str]] = {j: [] for j in skip}
-    for line, row in lines if header else chain([(first_line, first)], lines):
-        if len(row) != len(first):
+    for line, row in lines if names is not None else chain([(first_line, first)], lines):
+        if len(row) != width:
             raise DataError(
                 f"{path}, line {line}: {len(row)} cells, but line {first_line} has {len(first)}; "
                 f"every line needs as many (the delimiter is taken to be {delimiter!r})"
@@ -70,14 +102,15 @@ def parse_text(
         try:
             values.append([worth[row[j]] for j in numeric])
         except ValueError:
-            j = next(j for j in numeric if not worth.is_number(row[j]))
+            j = next(j for j in numeric if not worth.is_exact(row[j]))
             column = repr(names[j]) if names else str(j)
+            wrong = "is not a number" if worth.value(row[j]) is None else "has more digits than float64 holds"
             raise DataError(
-                f"{path}, line {line} (row {len(values)}), column {column}: {row[j]!r} is not a number; "
+                f"{path}, line {line} (row {len(values)}), column {column}: {row[j]!r} {wrong}; "
                 "name the column in labels=, or the cell in missing="
             ) from None
         for j in skip:
-            texts[j].append(row[j])
+            texts[j].append(unguarded(row[j]))
     array = np.array(values, dtype=np.float64).reshape(len(values), len(numeric))
     return Cells(
         array,
@@ -89,9 +122,7 @@ def parse_text(
 
 def _decode(path: Path) -> str:
     """The text of a file, unpacked if its name ends in .gz."""
-    data = path.read_bytes()
-    if path.suffix.lower() == ".gz":
-        data = gzip.decompress(data)
+    data = unpack_text(path) if path.suffix.lower() == ".gz" else path.read_bytes()
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
         raise DataError(f"{path}, line {line}: a NUL byte; is this text? Save it as UTF-8")
@@ -112,14 +143,29 @@ class _Worth(dict[str, float]):
         self.update((str(mark).strip(), float("nan")) for mark in missing)
 
     def __missing__(self, text: str) -> float:
-        if "_" in text:  # float() takes 1_000, no table means it
+        value = self._number(text)
+        if len(text) > 15 and text.lstrip("+-").isdecimal() and int(text) != value:  # an id, not to be rounded
             raise ValueError(text)
-        value = float(text)
         if len(self) < 10_000:
             self[text] = value
         return value
 
-    def is_number(self, text: str) -> bool:
+    @staticmethod
+    def _number(text: str) -> float:
+        if "_" in text:  # float() takes 1_000, no table means it
+            raise ValueError(text)
+        return float(text)
+
+    def value(self, text: str) -> float | None:
+        """What the text is worth, if with a rounding; None where it is no number."""
+        if text in self:
+            return self[text]
+        try:
+            return self._number(text)
+        except ValueError:
+            return None
+
+    def is_exact(self, text: str) -> bool:
         try:
             self[text]
         except ValueError:
@@ -129,7 +175,7 @@ class _Worth(dict[str, float]):
 
 def _guess_delimiter(text: str, suffix: str) -> str:
     """The delimiter by the first line that is not blank."""
-    first = text.lstrip().partition("\n")[0]
+    first = next((line for line in io.StringIO(text) if line.strip()), "").strip("\r\n")
     if suffix in (".tsv", ".tab"):
         return "\t"
     for candidate in (",", "\t", ";"):
@@ -142,7 +188,8 @@ def _split_lines(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, l
     """The lines that are not blank, each with its number from 1 and its stripped cells."""
     if delimiter == WHITESPACE:
         for number, line in enumerate(text.split("\n"), 1):
-            if cells := line.split():
+            cells = _split_quoted(line) if '"' in line else line.split()
+            if cells:
                 yield number, cells
         return
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
@@ -154,24 +201,34 @@ def _split_lines(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, l
         raise DataError(f"{path}, line {reader.line_num}: {error}") from error
 
 
+def _split_quoted(line: str) -> list[str]:
+    """Cells between blanks, some of them in quotes; a quote inside is doubled, or after a backslash."""
+    cells = (found.groups() for found in QUOTED.finditer(line))
+    return [bare if quoted is None else re.sub(r'\\"|""', '"', quoted).strip() for quoted, bare in cells]
+
+
 def _check_header(path: Path, line: int, names: Sequence[str]) -> None:
-    seen: set[str] = set()
-    for j, name in enumerate(names):
-        if name == "" and j > 0:
-            raise DataError(f"{path}, line {line}: column {j} has no name; is it a header at all (header=)?")
-        if name in seen:
-            raise DataError(f"{path}, line {line}: two columns are named {name!r}; names must differ")
-        seen.add(name)
+    if "" in names[1:]:
+        j = names.index("", 1)
+        raise DataError(f"{path}, line {line}: column {j} has no name; is it a header at all (header=)?")
+    if doubled := first_doubled(names):
+        raise DataError(f"{path}, line {line}: two columns are named {doubled!r}; names must differ")
+
+
+def _is_position(label: str | int) -> bool:
+    """Whether a label may be the number of a column; other digits than ours ('²') are names."""
+    return isinstance(label, int) or (label.isascii() and label.isdigit())
 
 
 def find_labels(path: Path, labels: Sequence[str | int], names: Sequence[str] | None, width: int) -> dict[str, int]:
     """Where the label columns are; by number they take the header's name, or the number as name."""
     found: dict[str, int] = {}
     for label in labels:
-        if isinstance(label, int) and 0 <= label < width:
-            found[names[label] if names else str(label)] = label
-        elif isinstance(label, str) and names and label in names:
+        if isinstance(label, str) and names and label in names:
             found[label] = list(names).index(label)
+        elif _is_position(label) and 0 <= int(label) < width:
+            place = int(label)
+            found[names[place] if names else str(place)] = place
         else:
             there = f"the columns are {', '.join(names[:20])}" if names else f"there are {width} columns without names"
             raise DataError(f"{path}: labels names column {label!r}, but {there}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import repeat
 from pathlib import Path
 from typing import IO, Any
@@ -14,6 +14,8 @@ import numpy as np
 
 from latentbits.core.atomic import write_atomically
 from latentbits.core.errors import DataError, import_extra
+from latentbits.data.formulas import guarded
+from latentbits.data.headers import could_be_names
 
 __all__ = ["write"]
 
@@ -25,6 +27,9 @@ def write(
     labels: Mapping[str, Any] | None = None,
 ) -> Path:
     """Write a two-dimensional array as csv, tsv, npy, npz or parquet, by the extension; NaN is an empty cell.
+
+    In csv and tsv a name or a label that a spreadsheet would take for a formula gets an apostrophe before it, which
+    `read` takes away again.
 
     The file is written under another name in the same folder and then moved into place, so that a reader
     never sees half of it.
@@ -91,6 +96,13 @@ def _cell(value: Any) -> str:
     return str(int(value)) if abs(value) < 2**24 and value == int(value) else str(value)
 
 
+def _as_numbers(rows: Iterator[list[Any]]) -> Iterator[list[Any]]:
+    """The rows; if the first could be taken for names, with points in it: 0.0, 1.0, 2.0."""
+    for place, row in enumerate(rows):
+        pointed = place == 0 and could_be_names([str(cell) for cell in row])
+        yield [f"{cell}.0" if cell != "" else "" for cell in row] if pointed else row
+
+
 Labels = Mapping[str, np.ndarray]
 
 
@@ -100,11 +112,14 @@ def _write_text(
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
     if names is not None:
-        writer.writerow([*labels, *names])
+        writer.writerow([guarded(name) for name in (*labels, *names)])
     whole = array.dtype.kind != "f"
     numbers = array.astype(np.uint8) if array.dtype.kind == "b" else array
-    first = zip(*labels.values(), strict=True) if labels else repeat((), len(numbers))
-    cells = (row.tolist() if whole else [_cell(value) for value in row] for row in numbers)
+    texts = [[guarded(str(text)) for text in column] for column in labels.values()]
+    first = zip(*texts, strict=True) if texts else repeat((), len(numbers))
+    cells: Iterator[list[Any]] = (row.tolist() if whole else [_cell(value) for value in row] for row in numbers)
+    if names is None and (not whole or array.shape[1] > 2):  # 0 and 1 in one or two columns of integers are bits
+        cells = _as_numbers(cells)
     writer.writerows([*some, *others] for some, others in zip(first, cells, strict=True))
     text.detach()
 

@@ -6,6 +6,8 @@ unless `binarize` says where to cut.
 
 from __future__ import annotations
 
+import datetime
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from os import PathLike
@@ -18,15 +20,19 @@ from sklearn.utils.validation import validate_data
 
 from latentbits.core.batch import MISSING
 from latentbits.core.errors import DataError
+from latentbits.data.headers import first_doubled
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
 from latentbits.engines.stream import StreamEngine
+from latentbits.estimators.frames import library_of
 
 __all__ = ["at_column", "encode_bits", "encode_reals", "in_memory", "open_rows", "open_values", "with_nan"]
 
 Encode = Callable[..., np.ndarray]  # (block, names=, first_row=) -> what an engine holds
 
 SLICE_BYTES = 2**24  # a memory map and a sparse matrix are read in slices of about this size once dense
+DATES = ("date", "time", "duration", "period")  # how the names of the types begin, in pandas and polars
+DATE_TYPES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 SPARSE_IN_MEMORY = 2**28  # a sparse table whose dense bits take no more than this is made dense once and for all
 
 
@@ -79,6 +85,7 @@ def open_rows(estimator: Any, X: Any, *, reset: bool, binarize: float | None = N
 def in_memory(X: Any) -> None:
     """Refuse what is not a table in memory, where only that will do."""
     _refuse_wrapped(X)
+    _refuse_columns(X)
     what = "a sparse matrix" if _is_sparse(X) else "a Dask collection" if _is_dask(X) else None
     if what is None and (isinstance(X, Iterator) or (callable(X) and not hasattr(X, "shape"))):
         what = "a stream of batches"
@@ -108,6 +115,7 @@ def encode_bits(
     table the block is; `names` are those of the whole table.
     """
     place = (first_row, first_column)
+    _refuse_dates(block, names, first_column)
     if _is_sparse(block):
         dense = np.zeros(block.shape, np.uint8)
         for start, part in _slices(block):
@@ -161,6 +169,11 @@ def _not_a_bit(value: Any, row: int, column: int, names: Any) -> DataError:
         )
     elif isinstance(value, str):
         advice = "Leave columns of text out, or turn them into bits."
+    elif value == 255:
+        advice = (
+            "If 255 marks a missing bit, make it NaN, or name it where the file is read (missing= '255'); if bits are 0"
+            " and 255, a model made with binarize=127 takes them; bits packed into bytes need numpy.unpackbits first."
+        )
     else:
         advice = "A model made with binarize=0.5, say, takes every value above 0.5 as a 1 and the rest as a 0."
         if value == 2:
@@ -219,6 +232,7 @@ def _open_factory(estimator: Any, factory: Callable[[], Iterable[Any]], reset: b
         raise DataError("X gives no batches: at least one row is needed")
     if np.ndim(peek) != 2 and not _is_sparse(peek):
         raise DataError(f"a batch of X must be 2-dimensional, found {np.ndim(peek)} dimensions")
+    _refuse_columns(peek)
     validate_data(estimator, peek, reset=reset, skip_check_array=True)
     names = getattr(estimator, "feature_names_in_", None)
 
@@ -283,12 +297,56 @@ def _refuse_wrapped(X: Any) -> None:
         raise TypeError(f"X is a {type(X).__name__}, not a table: {step}")
 
 
+def _refuse_columns(X: Any) -> None:
+    """Refuse columns of dates, and a frame in which two columns have the same name."""
+    library = library_of(X)
+    if library is None:
+        if isinstance(X, np.ndarray):
+            _refuse_dates(X)
+        return
+    names = [str(name) for name in X.columns]
+    doubled = first_doubled(names)
+    if doubled is not None:
+        raise DataError(f"X has two columns named {doubled!r}; names must differ")
+    for place, kind in enumerate(X.dtypes):
+        if str(kind).lower().startswith(DATES):
+            raise _holds_dates(place, names, str(kind))
+        if str(kind) == "object":
+            _refuse_dates(X.iloc[:, place].to_numpy()[:, None], names, place)
+
+
+def _refuse_dates(block: Any, names: Any = None, first_column: int = 0) -> None:
+    """Refuse dates and times in an array: NumPy would take them as numbers of seconds, days or years."""
+    kind = getattr(block, "dtype", None)
+    if kind is None or kind.kind not in "mMO":
+        return
+    if kind.kind != "O":
+        raise _holds_dates(first_column, names, str(kind))
+    if any(issubclass(found, DATE_TYPES) for found in set(map(type, block.ravel()))):
+        for at, value in np.ndenumerate(block):
+            if isinstance(value, DATE_TYPES) and value == value:  # NaT, which is missing, is not equal to itself
+                raise _holds_dates(first_column + at[-1], names, type(value).__name__)
+
+
+def _holds_dates(column: int, names: Any, kind: str) -> DataError:
+    return DataError(
+        f"X must hold numbers; {at_column(column, names)} holds dates or times ({kind}). Leave it out, or turn it into "
+        "numbers: days since a date, say"
+    )
+
+
 def with_nan(X: Any) -> Any:
-    """X with NaN for whatever its kind uses for missing: None, a mask, null, NA; and text in a frame refused."""
+    """X with NaN for whatever its kind uses for missing: None, a mask, null, NA; and text and dates refused."""
     if isinstance(X, list | tuple):
-        return np.asarray(X)  # check_array would keep a list's None
+        X = np.asarray(X)  # check_array would keep a list's None
     if np.ma.isMaskedArray(X):
+        _refuse_dates(X)
         return np.ma.filled(X.astype(float), np.nan)
+    _refuse_columns(X)
+    if isinstance(X, np.ndarray) and X.dtype == object and "pandas" in sys.modules:
+        import pandas as pd
+
+        return np.where(pd.isna(X), np.nan, X)  # pandas' own NA and NaT, which are no numbers
     library = type(X).__module__.partition(".")[0]
     if library == "polars" and hasattr(X, "to_dicts"):
         import polars as pl

@@ -28,7 +28,7 @@ def available_memory() -> int | None:
     return max(0, min(told)) if told else None
 
 
-def check_memory(needed: float, what: str, advice: str, most: int | None = None) -> None:
+def check_memory(needed: float | int, what: str, advice: str, most: int | None = None) -> None:
     """Refuse work that needs more bytes than a share of what is available (or than `most`).
 
     Raises
@@ -46,7 +46,7 @@ def check_memory(needed: float, what: str, advice: str, most: int | None = None)
         )
 
 
-def readable(n_bytes: float) -> str:
+def readable(n_bytes: float | int) -> str:
     """Bytes for people.
 
     >>> readable(2_500_000), readable(93.2e9)
@@ -69,11 +69,11 @@ class Pace:
         Seconds left.
     """
 
-    def __init__(self, what: str, total: float, left: TimeLeft) -> None:
+    def __init__(self, what: str, total: float | int, left: TimeLeft) -> None:
         self.what, self.total, self.left, self.done = what, total, left, 0.0
         self._began = time.perf_counter()
 
-    def add(self, amount: float) -> None:
+    def add(self, amount: float | int) -> None:
         """Take note of work done, and look ahead."""
         self.done += amount
         so_far = time.perf_counter() - self._began

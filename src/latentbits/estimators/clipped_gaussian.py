@@ -305,7 +305,7 @@ class ClippedGaussian(LatentModel):
             likelihood=self.likelihood,
         )
 
-    def _learner(self, engine: Engine) -> Model:
+    def _model_for(self, engine: Engine) -> Model:
         d = engine.n_features
         if self._keeps(d):
             check_memory(
@@ -352,6 +352,8 @@ class ClippedGaussian(LatentModel):
     def _adopt(self, result: FitResult) -> None:
         if result.reason == "interrupted":
             raise KeyboardInterrupt  # half of a diagonalisation is no model
+        if not len(result.params.correlation):  # what was learned in one go has made no iterations
+            result = result._replace(reason="converged", n_iter=1)
         super()._adopt(result)
         if self.correlation_ is None:
             self.history_ = np.zeros(0)

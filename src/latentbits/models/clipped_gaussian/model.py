@@ -219,7 +219,7 @@ def wide_stages(
     n_components: int,
     noise: str,
     bias: bool,
-    correction: float,
+    correction: float | int,
     extraction: str,
 ) -> tuple[Stage, ...]:
     """Learning without matrices of pairs that outlive it (`wide.py`), for very many columns.

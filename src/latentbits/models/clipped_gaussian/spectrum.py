@@ -92,8 +92,8 @@ def leading(
     def times(x: np.ndarray) -> np.ndarray:
         if left() <= 0 and time.perf_counter() - began > SHORT:
             raise FitError(
-                f"the largest eigenvalues of a matrix of {d} columns take longer than max_time: raise max_time, or take "
-                "fewer columns"
+                f"the largest eigenvalues of a matrix of {d} columns take longer than max_time: raise max_time, or "
+                "take fewer columns"
             )
         x = np.asarray(x, np.float64).reshape(-1)
         return (matrix @ x.astype(matrix.dtype)).astype(np.float64) - less * x
@@ -102,7 +102,12 @@ def leading(
         start = np.random.default_rng(0).standard_normal(d)
     try:
         values, vectors = eigsh(
-            LinearOperator((d, d), matvec=times, dtype=np.float64), n, which="LA", v0=start, tol=CLOSE
+            LinearOperator((d, d), matvec=times, dtype=np.float64),
+            n,
+            which="LA",
+            v0=start,
+            tol=CLOSE,
+            ncv=4 * n,
         )
     except ArpackNoConvergence as error:
         raise FitError(f"the {n} largest eigenvalues of the correlations were not found: {error}") from error

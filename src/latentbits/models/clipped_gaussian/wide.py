@@ -3,16 +3,17 @@
 What is learned is what `model.py` learns: pairs are counted, each count is inverted (eqs. 7, 9 and 10), and the largest
 eigenvalues of the matrix of correlations give the weights.  But
 
-- the rows are kept, as packed bits, and pairs are counted and inverted some columns at a time.  Columns are put in the order
-  of their number of ones: pairs of a block then have few different 2 x 2 tables, and each table is solved once;
-- C^xx and C^ss exist in float32, once, while the leading eigenvalues are found by Lanczos' method.  There are no standard
-  errors, and neither the negative part of the spectrum nor what was undetermined is kept pair by pair.
+- the rows are kept, as packed bits, and pairs are counted and inverted some columns at a time.  Columns are put in the
+  order of their number of ones: pairs of a block then have few different 2 x 2 tables, and each table is solved once;
+- C^xx and C^ss exist in float32, once, while the leading eigenvalues are found by Lanczos' method.  There are no
+  standard errors, and neither the negative part of the spectrum nor what was undetermined is known pair by pair.
 
 Columns that are constant take no part.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -114,7 +115,7 @@ def pack(blocks: Iterable[np.ndarray], n_columns: int) -> Packed:
     return Packed(n_rows, both[0], None if complete else both[1])
 
 
-def correlate(packed: Packed, bias: bool, correction: float, left: TimeLeft) -> Found:
+def correlate(packed: Packed, bias: bool, correction: float | int, left: TimeLeft) -> Found:
     """C^ss and C^xx of the columns that vary.
 
     Parameters
@@ -204,18 +205,18 @@ def _parts(v: int) -> Iterator[slice]:
         first = last
 
 
-def _block(rows: Packed, ones: np.ndarray, part: slice, bias: bool, correction: float) -> _Block:
+def _block(rows: Packed, ones: np.ndarray, part: slice, bias: bool, correction: float | int) -> _Block:
     both = _both(rows.ones, rows.ones, part)
     if rows.seen is None:
-        left, right = np.broadcast_arrays(ones[part, None], ones[None, part.start :])
+        left, right = np.broadcast_arrays(*(x.astype(np.int32) for x in (ones[part, None], ones[None, part.start :])))
         seen = np.full_like(both, rows.n_rows)
     else:
         left, right = _both(rows.ones, rows.seen, part), _both(rows.seen, rows.ones, part)
         seen = _both(rows.seen, rows.seen, part)
     shape = both.shape
     # a table and its mirror image are one
-    tables = np.stack([both, np.minimum(left, right), np.maximum(left, right), seen]).reshape(4, -1)
-    distinct, place = _distinct(tables, rows.n_rows)
+    tables = [x.reshape(-1) for x in (both, np.minimum(left, right), np.maximum(left, right), seen)]
+    distinct, place = _distinct(tables)
     rho, undetermined, corrected = tetrachoric.of_tables(*distinct, bias, correction)
     share = np.maximum(seen, 1)
     p, q = left / share, right / share
@@ -226,14 +227,31 @@ def _block(rows: Packed, ones: np.ndarray, part: slice, bias: bool, correction: 
     return _Block(binary, *(x[place].reshape(shape) for x in (rho.astype(np.float32), undetermined, corrected)))
 
 
-def _distinct(tables: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """The different columns of four counts up to n, and which of them each column is."""
-    base = n_rows + 1
-    if base**4 >= 2**63:  # so many rows that hardly two tables are alike
-        return tables, np.arange(tables.shape[1])
-    code = ((tables[0].astype(np.int64) * base + tables[1]) * base + tables[2]) * base + tables[3]
-    _, first, place = np.unique(code, return_index=True, return_inverse=True)
-    return tables[:, first], place.reshape(-1)
+def _distinct(tables: list[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray]:
+    """The different ones of some tables, each given by counts in four arrays, and which of them each table is."""
+    lows = [int(x.min()) for x in tables]
+    widths = [int(x.max()) - low + 1 for x, low in zip(tables, lows)]
+    size, m = math.prod(widths), len(tables[0])
+    if size >= 2**62:  # so many rows that hardly two tables are alike
+        return tables, np.arange(m)
+    code = np.zeros(m, np.int64)
+    for x, low, width in zip(tables, lows, widths):
+        code *= width
+        code += x - low
+    if size <= 4 * m:
+        there = np.zeros(size, bool)
+        there[code] = True
+        distinct = np.flatnonzero(there)
+        number = np.empty(size, np.int32)
+        number[distinct] = np.arange(len(distinct), dtype=np.int32)
+        place = number[code]
+    else:
+        distinct, place = np.unique(code, return_inverse=True)
+    found = []
+    for low, width in zip(reversed(lows), reversed(widths)):
+        found.append(distinct % width + low)
+        distinct = distinct // width
+    return found[::-1], place.reshape(-1)
 
 
 def _both(left: np.ndarray, right: np.ndarray, part: slice) -> np.ndarray:

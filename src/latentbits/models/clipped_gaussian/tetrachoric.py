@@ -229,7 +229,7 @@ def correlations(
 
 
 def of_tables(
-    both: np.ndarray, left: np.ndarray, right: np.ndarray, rows: np.ndarray, bias: bool, correction: float | int
+    both: np.ndarray, left: np.ndarray, right: np.ndarray, rows: np.ndarray, *, bias: bool, correction: float | int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Latent correlations of 2 x 2 tables, which of them are undetermined, and which were corrected.
 

@@ -217,7 +217,7 @@ def _block(rows: Packed, ones: np.ndarray, part: slice, bias: bool, correction: 
     # a table and its mirror image are one
     tables = [x.reshape(-1) for x in (both, np.minimum(left, right), np.maximum(left, right), seen)]
     distinct, place = _distinct(tables)
-    rho, undetermined, corrected = tetrachoric.of_tables(*distinct, bias, correction)
+    rho, undetermined, corrected = tetrachoric.of_tables(*distinct, bias=bias, correction=correction)
     share = np.maximum(seen, 1)
     p, q = left / share, right / share
     if bias:
@@ -238,6 +238,7 @@ def _distinct(tables: list[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray]:
     for x, low, width in zip(tables, lows, widths):
         code *= width
         code += x - low
+    place: np.ndarray
     if size <= 4 * m:
         there = np.zeros(size, bool)
         there[code] = True

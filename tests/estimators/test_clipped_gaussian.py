@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import equinox as eqx
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +14,7 @@ from sklearn.decomposition import PCA
 
 from latentbits import ClippedGaussian, load, load_dataset
 from latentbits.core import limits
-from latentbits.core.errors import FitError, TooLargeError
+from latentbits.core.errors import FitError, ModelFileError, TooLargeError
 from latentbits.data.toys import bump, sum_constrained
 
 
@@ -410,6 +411,18 @@ def test_what_is_not_kept_says_so_and_a_file_is_small(table, tmp_path):
     for one in ({"repair": True}, {"n_components": "positive"}):
         with pytest.raises(ValueError, match="keep_pairs=False does not go with"):
             ClippedGaussian(keep_pairs=False, **one).fit(table)
+
+
+def test_a_file_lacks_pairs_only_if_its_model_does(table, tmp_path):
+    """As one would be written that pretends to: the checksum is right."""
+    lean = ClippedGaussian(2, keep_pairs=False).fit(table)
+    lean.keep_pairs = True
+    with pytest.raises(ModelFileError, match="negative_share"):
+        _saved(lean, tmp_path)
+    whole = ClippedGaussian(2).fit(table)
+    whole.params_ = eqx.tree_at(lambda p: p.correlation, whole.params_, np.zeros((0, 0)))
+    with pytest.raises(ModelFileError, match="'correlation' must have shape"):
+        _saved(whole, tmp_path)
 
 
 def _saved(m, folder):

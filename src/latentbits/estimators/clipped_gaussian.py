@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from latentbits.core import tree
+from latentbits.core.errors import ModelFileError
 from latentbits.core.limits import check_memory
 from latentbits.core.model import Model
 from latentbits.core.nodes import MOST_GRID
@@ -379,7 +380,9 @@ class ClippedGaussian(LatentModel):
         k = None if isinstance(self.n_components, str) else int(self.n_components)
         each = dict.fromkeys(("phi", "psi", "means"), (d,))
         # a file may have them and need not: they were kept whatever the number of columns once
-        kept = len(self.params_.correlation) > 0
+        kept = len(self.params_.correlation) > 0 or self._keeps(d)
+        if kept and np.isnan(self.params_.negative_share):
+            raise ModelFileError("parameter 'negative_share' is not finite")
         values = dict.fromkeys(("eigenvalues", "binary_eigenvalues"), (d if kept else None,))
         size = d if kept else 0
         pairs = dict.fromkeys(("binary", "correlation", "error", "undetermined", "corrected"), (size, size))

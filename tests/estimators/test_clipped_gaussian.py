@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import equinox as eqx
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +13,8 @@ from scipy.linalg import subspace_angles
 from sklearn.decomposition import PCA
 
 from latentbits import ClippedGaussian, load, load_dataset
+from latentbits.core import limits
+from latentbits.core.errors import FitError, ModelFileError, TooLargeError
 from latentbits.data.toys import bump, sum_constrained
 
 
@@ -370,3 +373,90 @@ def test_held_out_twos(real_data, monkeypatch):
         if k == 2:
             exact = m.set_params(likelihood="importance").score_samples(test)
             assert np.abs(m.set_params(likelihood="ep").score_samples(test) - exact).max() < 0.01
+
+
+# ---------------------------------------------------------------- very many columns
+
+
+@pytest.mark.parametrize("extraction", ["components", "factors"])
+@pytest.mark.parametrize("missing", [0.0, 0.2])
+def test_without_pairs_the_model_is_the_same(table, extraction, missing):
+    X = np.where(np.random.default_rng(0).random(table.shape) < missing, np.nan, table)
+    whole = ClippedGaussian(2, extraction=extraction).fit(X)
+    lean = ClippedGaussian(2, extraction=extraction, keep_pairs=False).fit(X)
+    # minres stops where least squares hardly fall any more, which is somewhat before its end
+    close = 1e-5 if extraction == "components" else 2e-3
+    np.testing.assert_allclose(lean.components_, whole.components_, atol=close)
+    np.testing.assert_allclose(lean.thresholds_, whole.thresholds_, atol=1e-9)
+    np.testing.assert_allclose(lean.noise_variance_, whole.noise_variance_, atol=2 * close)
+    n = len(lean.eigenvalues_)
+    assert n >= 5
+    np.testing.assert_allclose(lean.eigenvalues_, whole.eigenvalues_[:n], atol=1e-5)
+    np.testing.assert_allclose(lean.binary_eigenvalues_, whole.binary_eigenvalues_[:n], atol=1e-5)
+    assert lean.converged_
+    assert lean.n_components_ == 2
+
+
+def test_what_is_not_kept_says_so_and_a_file_is_small(table, tmp_path):
+    lean = ClippedGaussian(2, keep_pairs=False).fit(table)
+    for m in (lean, _saved(lean, tmp_path)):
+        for name in ("correlation_", "binary_correlation_", "correlation_error_", "undetermined_", "corrected_"):
+            assert getattr(m, name) is None
+        assert np.isnan(m.negative_share_)
+        assert len(m.history_) == 0
+        np.testing.assert_array_equal(m.components_, lean.components_)
+        np.testing.assert_array_equal(m.score_samples(table[:20]), lean.score_samples(table[:20]))
+        with pytest.raises(ValueError, match="keep_pairs=True"):
+            m.morph(table[0], table[1])
+    for one in ({"repair": True}, {"n_components": "positive"}):
+        with pytest.raises(ValueError, match="keep_pairs=False does not go with"):
+            ClippedGaussian(keep_pairs=False, **one).fit(table)
+
+
+def test_a_file_lacks_pairs_only_if_its_model_does(table, tmp_path):
+    """As one would be written that pretends to: the checksum is right."""
+    lean = ClippedGaussian(2, keep_pairs=False).fit(table)
+    lean.keep_pairs = True
+    with pytest.raises(ModelFileError, match="negative_share"):
+        _saved(lean, tmp_path)
+    whole = ClippedGaussian(2).fit(table)
+    whole.params_ = eqx.tree_at(lambda p: p.correlation, whole.params_, np.zeros((0, 0)))
+    with pytest.raises(ModelFileError, match="'correlation' must have shape"):
+        _saved(whole, tmp_path)
+
+
+def _saved(m, folder):
+    m.save(folder / "m.safetensors")
+    return load(folder / "m.safetensors")
+
+
+def test_very_many_columns_make_no_large_file_and_pairs_are_kept_if_asked(tmp_path):
+    X = np.random.default_rng(0).integers(0, 2, (12, 1100)).astype(np.uint8)
+    m = ClippedGaussian(2).fit(X)
+    assert m.correlation_ is None
+    assert m.components_.shape == (2, 1100)
+    m.save(tmp_path / "m.safetensors")
+    assert (tmp_path / "m.safetensors").stat().st_size < 100_000  # 30 MB with all pairs
+    assert ClippedGaussian(2)._keeps(1024)
+    assert not ClippedGaussian(2)._keeps(1025)
+    assert ClippedGaussian(2, keep_pairs=True)._keeps(1025)
+    assert ClippedGaussian(2, repair=True)._keeps(1025)
+
+
+def test_a_model_that_would_not_fit_is_refused_before_the_work_begins(table, monkeypatch):
+    monkeypatch.setattr(limits, "available_memory", lambda: 20_000)
+    with pytest.raises(TooLargeError, match=r"12 columns.* needs about 36.9 kB of memory, and 12.0 kB is the limit"):
+        ClippedGaussian(2).fit(table)
+    with pytest.raises(MemoryError, match=r"needs about .* of memory.*leave columns out"):
+        ClippedGaussian(2, keep_pairs=False).fit(table)
+    monkeypatch.setattr(limits, "available_memory", lambda: None)
+    assert ClippedGaussian(2).fit(table).converged_
+
+
+def test_time_is_heeded(monkeypatch):
+    """The clock is ours: every look at it is a second later."""
+    ticks = iter(range(10**6))
+    monkeypatch.setattr("time.perf_counter", lambda: float(next(ticks)))
+    X = np.random.default_rng(0).integers(0, 2, (12, 1100)).astype(np.uint8)
+    with pytest.raises(FitError, match=r"raise max_time, or take fewer columns"):
+        ClippedGaussian(2, max_time=1.0).fit(X)

@@ -4,12 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from cases import bits
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import ShuffleSplit
 
 from latentbits import BernoulliMixture, BernoulliProduct, ClippedGaussian, compare
-from latentbits.core.errors import DataError
+from latentbits.core.errors import DataError, FitError, TooLargeError
 from latentbits.data.toys import sum_constrained
 from latentbits.estimators.compare import default_models
 
@@ -124,3 +125,48 @@ def test_too_many_or_few_folds(folds):
 def test_nothing_to_compare():
     with pytest.raises(ValueError, match="models is empty"):
         compare(TABLE, {})
+
+
+class Failing(BernoulliProduct):
+    """Fails by whatever it is given as `smoothing`."""
+
+    def fit(self, X, y=None):
+        raise self.smoothing
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (FitError("the objective became nan"), "the objective became nan"),
+        (MemoryError("Unable to allocate 93 GiB"), "out of memory (Unable to allocate 93 GiB)"),
+        (TooLargeError("it needs 93 GB"), "it needs 93 GB"),
+        (ValueError("too many\n components"), "too many components"),
+    ],
+)
+def test_a_model_that_fails_is_left_out_with_its_reason(error, reason):
+    found = compare(TABLE, {"a": BernoulliProduct(), "b": Failing(smoothing=error)})
+    assert [entry.name for entry in found.entries] == ["a"]
+    assert found.left_out == {"b": reason}
+    assert f"b: {reason}" in str(found)
+    with pytest.raises(FitError, match=r"no model could be fitted: b: .*; c: "):
+        compare(TABLE, {"b": Failing(smoothing=error), "c": Failing(smoothing=error)})
+    with pytest.raises(type(error)):
+        compare(TABLE, {"b": Failing(smoothing=error)})
+
+
+def test_a_mistake_in_a_model_is_none_of_that():
+    with pytest.raises(ZeroDivisionError):
+        compare(TABLE, {"a": BernoulliProduct(), "b": Failing(smoothing=ZeroDivisionError())})
+
+
+def test_a_sparse_table_is_not_made_dense(monkeypatch):
+    """Dense it would have 93 GiB; what is stored is checked, and what is too much is refused before any fit."""
+    rows, columns = np.arange(1000), np.arange(1000) * 7
+    X = sparse.csr_matrix((np.ones(1000), (rows, columns)), shape=(10**6, 10**5))
+    with pytest.raises(TooLargeError, match=r"1,000,000 x 100,000 entries.*a sample of the rows"):
+        compare(X)
+    bad = X[:, :7000].copy()
+    bad.data[17] = 3  # row 17, column 119
+    monkeypatch.setattr(sparse.csr_matrix, "toarray", None)  # nothing may call it
+    with pytest.raises(DataError, match="row 17, column 119 holds 3"):
+        compare(bad, {"a": BernoulliProduct()})

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from latentbits import LatentTrait, load, load_dataset
 from latentbits.data import toys
+from latentbits.estimators import psychometrics
 
 
 def sigmoid(a):
@@ -168,6 +169,31 @@ def test_the_rotation_is_canonical_and_rotations_change_no_probability():
         size = np.sort(np.abs(r.components), axis=0)
         assert np.mean(size[0] / size[1]) < 0.4
     assert abs(m.rotate("varimax").correlation[0, 1]) < 1e-8
+
+
+def test_many_columns_need_no_matrix_over_pairs_of_them(monkeypatch):
+    """Of the decomposition that turns the weights, no part is d x d, and axes and signs are what they were."""
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=(3000, 2)) * [1.0, 2.0]
+    sizes, svd = [], np.linalg.svd
+
+    def spy(*args, **options):
+        found = svd(*args, **options)
+        sizes.extend(x.size for x in found)
+        return found
+
+    monkeypatch.setattr(np.linalg, "svd", spy)
+    axes = psychometrics.canonical_axes(weights)
+    assert max(sizes) <= weights.size
+    turned = weights @ axes
+    np.testing.assert_allclose(axes @ axes.T, np.eye(2), atol=1e-12)
+    assert abs(turned[:, 0] @ turned[:, 1]) < 1e-8
+    assert np.linalg.norm(turned[:, 0]) > np.linalg.norm(turned[:, 1])
+    assert (turned.sum(0) >= 0).all()
+    few = rng.normal(size=(2, 3))  # fewer columns than latents: all axes are there all the same
+    axes = psychometrics.canonical_axes(few)
+    np.testing.assert_allclose(axes @ axes.T, np.eye(3), atol=1e-12)
+    assert np.linalg.norm((few @ axes)[:, 2]) < 1e-12
 
 
 def test_item_information_is_the_curvature_of_the_likelihood():

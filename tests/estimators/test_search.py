@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from cases import bits
+from scipy import sparse
 
 from latentbits import BernoulliMixture
 from latentbits.core.errors import DataError, FitError
@@ -131,6 +132,34 @@ def test_a_family_that_fails_is_left_out_with_the_reason(monkeypatch):
     monkeypatch.setattr(turns, "_fit", fail)
     with pytest.raises(FitError, match="product: the objective became nan"):
         search(TABLE, ["product"], budget=None)
+
+
+@pytest.mark.parametrize("error", [MemoryError("Unable to allocate 1 TiB"), FitError("nan"), ValueError("too many")])
+def test_the_others_go_on_without_a_family_that_fails(error, monkeypatch):
+    fit = turns._fit
+
+    def fails_for_mixtures(model, rows, limit, seed):
+        if isinstance(model, BernoulliMixture):
+            raise error
+        return fit(model, rows, limit, seed)
+
+    monkeypatch.setattr(turns, "_fit", fails_for_mixtures)
+    found = search(TABLE, ["product", "mixture"], budget=None)
+    assert list(found.fitted) == ["independent bits"]
+    assert str(error) in found.left_out["mixture"]
+
+
+def test_a_sparse_table_is_searched_by_a_sample_of_its_rows(monkeypatch):
+    rng = np.random.default_rng(0)
+    rows, columns = rng.integers(0, 10**6, 3000), rng.integers(0, 12, 3000)
+    X = sparse.csr_matrix((np.ones(3000), (rows, columns)), shape=(10**6, 12))
+    X.data[:] = 1
+    shapes, dense = [], sparse.csr_matrix.toarray
+    monkeypatch.setattr(sparse.csr_matrix, "toarray", lambda self, *a, **k: shapes.append(self.shape) or dense(self))
+    found = search(X, ["product"], budget=0.5)
+    assert found.n_rows == 10**6
+    assert found.n_used == 1000
+    assert max(n for n, _ in shapes) <= 1000
 
 
 def test_real_numbers():

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal, norm
 
-from latentbits.core import tree
+from latentbits.core import limits, tree
 from latentbits.core.batch import MISSING, make_batch
+from latentbits.core.errors import FitError
 from latentbits.core.nodes import log_integral
 from latentbits.engines.fit import seed_key
-from latentbits.models.clipped_gaussian import counting, spectrum, tetrachoric
+from latentbits.models.clipped_gaussian import counting, spectrum, tetrachoric, wide
 from latentbits.models.clipped_gaussian import expectation as ep
 from latentbits.models.clipped_gaussian.gibbs import gibbs
 
@@ -279,3 +280,74 @@ def test_parallel_analysis_counts_the_factors():
     table[np.random.default_rng(0).random(table.shape) < 0.1] = MISSING
     assert n_above_chance(table) == 2
     assert n_above_chance(np.random.default_rng(1).permuted(table, axis=0)) == 0
+
+
+# ---------------------------------------------------------------- very many columns
+
+
+def table_with_structure(n, d, missing=0.0, seed=5):
+    rng = np.random.default_rng(seed)
+    loadings = rng.normal(size=(3, d))
+    X = (rng.normal(size=(n, 3)) @ loadings + rng.normal(size=(n, d)) > rng.uniform(-1.5, 1.5, d)).astype(np.uint8)
+    X[:, 3] = 1  # constant
+    X[rng.random((n, d)) < missing] = MISSING
+    return X
+
+
+def no_limit():
+    return np.inf
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+@pytest.mark.parametrize("bias", [True, False])
+def test_block_by_block_the_correlations_are_the_same(missing, bias, monkeypatch):
+    monkeypatch.setattr(wide, "PAIRS", 100)  # many blocks
+    X = table_with_structure(70, 23, missing)
+    whole = tetrachoric.correlations(tetrachoric.count(X), bias)
+    found = wide.correlate(wide.pack([X[:5], X[5:69], X[69:]], 23), bias, 0.5, no_limit)
+    assert len(found.columns) == 22
+    at = np.ix_(found.columns, found.columns)
+    np.testing.assert_allclose(found.latent, whole.latent[at], atol=1e-6)
+    np.testing.assert_allclose(found.binary, whole.binary[at], atol=1e-6)
+    np.testing.assert_allclose(found.means, whole.means, atol=1e-12)
+    pairs = np.triu_indices(22, 1)
+    assert found.n_pairs == len(pairs[0])
+    assert found.n_undetermined == whole.undetermined[at][pairs].sum()
+    assert found.n_corrected == whole.corrected[at][pairs].sum()
+    assert found.n_corrected > 0 or not bias
+
+
+def test_tables_that_are_alike_are_solved_once(monkeypatch):
+    solved = []
+    solve = tetrachoric.of_tables
+    monkeypatch.setattr(tetrachoric, "of_tables", lambda *a, **k: (solved.append(len(a[0])), solve(*a, **k))[1])
+    X = table_with_structure(12, 200)
+    wide.correlate(wide.pack([X], 200), True, 0.5, no_limit)
+    assert sum(solved) < 1000  # of 19 900 pairs
+
+
+@pytest.mark.parametrize("less", [0.0, 0.4])
+def test_leading_eigenvalues(less):
+    rng = np.random.default_rng(0)
+    factor = rng.normal(size=(300, 5)) * [9, 7, 5, 4, 3]
+    matrix = (factor @ factor.T / 100 + np.eye(300)).astype(np.float32)
+    off = np.full(300, less)
+    found = spectrum.leading(matrix, 4, no_limit, less=off)
+    whole = spectrum.spectrum(matrix.astype(float) - np.diag(off))
+    np.testing.assert_allclose(found.values, whole.values[:4], rtol=1e-5)
+    np.testing.assert_allclose(np.abs(np.sum(found.vectors * whole.vectors[:, :4], 0)), 1, atol=1e-5)
+    assert (found.vectors.sum(0) >= 0).all()
+
+
+def test_pairs_that_would_take_too_long_are_given_up_at_once(monkeypatch):
+    """The clock is ours: each look at it is ten seconds later."""
+    ticks = iter(range(0, 10**6, 10))
+    monkeypatch.setattr(limits.time, "perf_counter", lambda: float(next(ticks)))
+    monkeypatch.setattr(wide, "PAIRS", 100)
+    monkeypatch.setattr(tetrachoric, "PAIRS", 100)
+    X = table_with_structure(40, 120)
+    with pytest.raises(FitError, match=r"inverting 7,021 pairs of columns would take about \d+ s, and of max_time 30"):
+        wide.correlate(wide.pack([X], 120), True, 0.5, lambda: 30.0)
+    with pytest.raises(FitError, match=r"inverting 7,140 pairs of columns would take about \d+ s"):
+        tetrachoric.correlations(tetrachoric.count(X), left=lambda: 30.0)
+    assert len(wide.correlate(wide.pack([X], 120), True, 0.5, lambda: 1e6).columns) == 119

@@ -126,6 +126,8 @@ def show_comparison(found: Any) -> None:
         lines.append([name, f"{entry.bits_per_row:.3f} ± {entry.error:.3f}", behind, f"{entry.seconds:.1f}"])
     title = f"{found.n_rows} held-out rows, ± standard error; fewer bits are better"
     print_table(["model", "bits per row", "behind the best", "seconds"], lines, title=title)
+    for name, why in found.left_out.items():
+        say(f"{name}: {why}")
 
 
 def as_dict(found: Any) -> dict[str, Any]:
@@ -136,4 +138,5 @@ def as_dict(found: Any) -> dict[str, Any]:
         "n_held_out": found.n_rows,
         "best": found.entries[0].name,
         "models": [asdict(entry) for entry in found.entries],
+        "left_out": dict(found.left_out),
     }

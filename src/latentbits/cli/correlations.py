@@ -31,9 +31,10 @@ class Found:
         Of the former, by size.
     n_pairs, n_corrected, n_undetermined
         Pairs of columns that are not constant; those with an empty cell, which was corrected; those that the data
-        cannot tell.
+        cannot tell.  The last two are None where pairs were not kept.
     left_over
-        Root mean square of what P components leave over of a correlation.
+        Root mean square of what P components leave over of a correlation; NaN where pairs were not kept, as is the
+        negative share.
     """
 
     n_components: int
@@ -43,8 +44,8 @@ class Found:
     binary_eigenvalues: tuple[float, ...]
     negative_share: float
     n_pairs: int
-    n_corrected: int
-    n_undetermined: int
+    n_corrected: int | None
+    n_undetermined: int | None
     left_over: float
 
 
@@ -52,8 +53,10 @@ def describe(model: Any) -> Found:
     """What a fitted ClippedGaussian says of the table that it was fitted to."""
     import numpy as np
 
-    there = np.diag(model.correlation_) > 0
-    pairs = np.triu(np.outer(there, there), 1)
+    kept = model.correlation_ is not None
+    there = np.diag(model.correlation_) > 0 if kept else (model.means_ > 0) & (model.means_ < 1)
+    n_there = int(np.sum(there))
+    pairs = np.triu(np.outer(there, there), 1) if kept else None
     return Found(
         n_components=int(model.n_components_),
         n_columns=len(there),
@@ -61,17 +64,19 @@ def describe(model: Any) -> Found:
         eigenvalues=tuple(model.eigenvalues_.tolist()),
         binary_eigenvalues=tuple(model.binary_eigenvalues_.tolist()),
         negative_share=float(model.negative_share_),
-        n_pairs=int(pairs.sum()),
-        n_corrected=int(np.sum(model.corrected_ & pairs)),
-        n_undetermined=int(np.sum(model.undetermined_ & pairs)),
+        n_pairs=n_there * (n_there - 1) // 2,
+        n_corrected=int(np.sum(model.corrected_ & pairs)) if kept else None,
+        n_undetermined=int(np.sum(model.undetermined_ & pairs)) if kept else None,
         left_over=left_over(model),
     )
 
 
 def left_over(model: Any) -> float:
-    """Root mean square of what the components leave over of a correlation; NaN where there is no pair."""
+    """Root mean square of what the components leave over of a correlation; NaN where there is no pair, or none kept."""
     import numpy as np
 
+    if model.correlation_ is None:
+        return math.nan
     there = np.diag(model.correlation_) > 0
     pairs = np.triu(np.outer(there, there), 1)
     rest = (model.correlation_ - model.components_.T @ model.components_)[pairs]
@@ -80,25 +85,29 @@ def left_over(model: Any) -> float:
 
 def show(found: Found) -> None:
     """The spectra side by side and the counts, on stdout."""
-    n = min(found.n_columns, MOST_SHOWN, max(FEWEST_SHOWN, found.n_components + 3))
-    total = sum(abs(value) for value in found.eigenvalues) or math.nan
+    n = min(len(found.eigenvalues), MOST_SHOWN, max(FEWEST_SHOWN, found.n_components + 3))
+    kept = found.n_corrected is not None
+    # of the whole spectrum, by size; of a part of it, of the variances, which are 1
+    total = (sum(abs(value) for value in found.eigenvalues) if kept else found.n_columns - found.n_constant) or math.nan
     lines = []
     for rank in range(n):
         value = found.eigenvalues[rank]
-        kept = "" if rank >= found.n_components else "kept"
+        taken = "" if rank >= found.n_components else "kept"
         lines.append(
-            [str(rank + 1), f"{found.binary_eigenvalues[rank]:.3f}", f"{value:.3f}", f"{value / total:.1%}", kept]
+            [str(rank + 1), f"{found.binary_eigenvalues[rank]:.3f}", f"{value:.3f}", f"{value / total:.1%}", taken]
         )
     some = f" ({n} of {found.n_columns})" if n < found.n_columns else ""
     print_table(["", "of the bits", "of the Gaussian", "share", ""], lines, title=f"Eigenvalues{some}")
-    lines = [
-        ["components", str(found.n_components)],
-        ["negative part of the spectrum", f"{found.negative_share:.1%}"],
-        ["correlations left over, root mean square", f"{found.left_over:.4f}"],
-        ["pairs of columns", str(found.n_pairs)],
-        ["  with an empty cell, corrected", str(found.n_corrected)],
-        ["  whose correlation the data cannot tell", str(found.n_undetermined)],
-    ]
+    lines = [["components", str(found.n_components)], ["pairs of columns", str(found.n_pairs)]]
+    if kept:
+        lines[1:1] = [
+            ["negative part of the spectrum", f"{found.negative_share:.1%}"],
+            ["correlations left over, root mean square", f"{found.left_over:.4f}"],
+        ]
+        lines += [
+            ["  with an empty cell, corrected", str(found.n_corrected)],
+            ["  whose correlation the data cannot tell", str(found.n_undetermined)],
+        ]
     if found.n_constant:
         lines.append(["constant columns, set aside", str(found.n_constant)])
     print_table(["", "value"], lines)

@@ -143,6 +143,9 @@ def explore(
         say(f"{name}: {why}")
     if searched.n_used < searched.n_rows:
         say(f"models were compared on a sample of {searched.n_used} of the {searched.n_rows} rows")
+    kept = len(found.content.table.columns)
+    if kept < rows.shape[1]:
+        say(f"of the {rows.shape[1]} columns the page and its models have the {kept} that vary most")
 
     def show() -> None:
         show_comparison(searched.comparison)

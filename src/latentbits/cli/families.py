@@ -111,7 +111,10 @@ def new_estimator(model: str, own: Mapping[str, Any]) -> tuple[Any, str]:
 
         names = ("noise", "correction", "extraction", "repair", "likelihood")
         size = own["components"] or 2
-        clipped = ClippedGaussian(size, bias=not own["no_bias"], **{name: own[name] for name in names})
+        pairs = True if own["correlations"] is not None else "auto"  # a file of correlations is of all pairs
+        clipped = ClippedGaussian(
+            size, bias=not own["no_bias"], keep_pairs=pairs, **{name: own[name] for name in names}
+        )
         words = {"parallel": "parallel analysis", "positive": "all positive components", "1": "1 component"}
         return clipped, f"a clipped Gaussian ({words.get(str(size), f'{size} components')})"
     from latentbits.estimators.latent_trait import LatentTrait

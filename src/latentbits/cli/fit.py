@@ -303,7 +303,8 @@ def _told(estimator: Any, n_rows: int, seconds: float) -> float | None:
     if hasattr(estimator, "correlation_"):
         k, rest = estimator.n_components_, correlations.left_over(estimator)
         say(f"counted and diagonalised in {seconds:.1f} s")
-        say(f"{k} component{'s' if k > 1 else ''}; left over of a correlation, root mean square: {rest:.4f}")
+        left = "" if rest != rest else f"; left over of a correlation, root mean square: {rest:.4f}"
+        say(f"{k} component{'s' if k > 1 else ''}{left}")
         return None
     # the history of a combination machine is first of other objectives, and at the end of the likelihood of all rows;
     # that of binary sparse coding first of heated posteriors; that of a network of fewer layers, then of sampled states

@@ -17,6 +17,7 @@ __all__ = [
     "LatentBitsError",
     "MissingDependencyError",
     "ModelFileError",
+    "TooLargeError",
     "import_extra",
 ]
 
@@ -31,6 +32,10 @@ class DataError(LatentBitsError, ValueError):
 
 class FitError(LatentBitsError, ArithmeticError):
     """Learning went wrong numerically, for instance the objective became NaN."""
+
+
+class TooLargeError(LatentBitsError, MemoryError):
+    """Work that would need more memory than there is, refused before it begins."""
 
 
 class ModelFileError(LatentBitsError, ValueError):

@@ -118,6 +118,9 @@ class Stage(NamedTuple):
         ``(key, params, state) -> params``, run once before the stage, outside any compilation: it may change shapes,
         so a stage can grow the model.  `state` is the optimiser's of the stage before (None for the first); returning
         None ends learning where it stands, so growth can depend on what the data gave.
+    timed
+        `begin` is work that takes long: it gets a fourth argument, a function that gives the seconds left now
+        (infinitely many without `max_time`), and raises `FitError` where they will not do.
     max_iter, tol
         Limits of this stage; None takes the user's.  ``tol=-inf`` makes it a schedule: it never stops early, and is
         complete at its last iteration.
@@ -137,7 +140,8 @@ class Stage(NamedTuple):
 
     name: str = "EM"
     overrides: Mapping[str, Callable[..., Any]] = MappingProxyType({})
-    begin: Callable[[Key[Array, ""], Params, State], Params | None] = _keep
+    begin: Callable[..., Params | None] = _keep
+    timed: bool = False
     max_iter: int | None = None
     tol: float | None = None
     patience: int = 1

@@ -159,7 +159,7 @@ def _run_stages(model: Model, run: Run, params: PyTree, key: Key[Array, ""], n_r
         run.monitor.begin_stage(run.restart, n_restarts, stage.name, max_iter)
         before = outcome
         try:
-            begun = _begin(stage, jax.random.fold_in(stage_key, 0), before)
+            begun = _begin(stage, jax.random.fold_in(stage_key, 0), before, run.monitor)
             if begun is None:
                 outcome = before._replace(in_last_stage=True)
                 break
@@ -178,7 +178,8 @@ def _run_stages(model: Model, run: Run, params: PyTree, key: Key[Array, ""], n_r
     return outcome._replace(n_iter=n_iter)
 
 
-def _begin(stage: Stage, key: Key[Array, ""], before: Outcome) -> PyTree | None:
+def _begin(stage: Stage, key: Key[Array, ""], before: Outcome, monitor: Monitor) -> PyTree | None:
+    left = (lambda: monitor.seconds_left,) if stage.timed else ()
     with tree.double():
-        params = stage.begin(key, tree.strong(before.params), before.state)
+        params = stage.begin(key, tree.strong(before.params), before.state, *left)
         return None if params is None else tree.strong(params)

@@ -73,8 +73,12 @@ class Monitor:
         return time.perf_counter() - self._began
 
     @property
+    def seconds_left(self) -> float:
+        return math.inf if self.limits.max_time is None else self.limits.max_time - self.seconds
+
+    @property
     def out_of_time(self) -> bool:
-        return self.limits.max_time is not None and self.seconds >= self.limits.max_time
+        return self.seconds_left <= 0
 
     def check_rows(self, n_rows: float) -> None:
         """Refuse a stream that gives more or fewer rows in one pass than in another."""

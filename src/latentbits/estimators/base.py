@@ -126,7 +126,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         engine = self._open(X, reset=True)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         result = fit(
-            self._model(),
+            self._model_for(engine),
             engine,
             seed_key(seed),
             limits=Limits(self.max_iter, self.tol, self.max_time),
@@ -141,6 +141,10 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 _not_converged(type(self).__name__, self.stop_reason_, self.n_iter_), ConvergenceWarning, stacklevel=2
             )
         return self
+
+    def _model_for(self, engine: Engine) -> Model:
+        """The record to learn with; a family whose way of learning depends on the size of the table has its own."""
+        return self._model()
 
     @property
     def _n_restarts(self) -> int:

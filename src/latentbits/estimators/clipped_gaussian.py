@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -15,21 +15,26 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from latentbits.core import tree
+from latentbits.core.errors import ModelFileError
+from latentbits.core.limits import check_memory
 from latentbits.core.model import Model
 from latentbits.core.nodes import MOST_GRID
+from latentbits.engines.chunks import Layout
 from latentbits.engines.fit import FitResult
 from latentbits.engines.passes import Engine
 from latentbits.estimators import psychometrics
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.moments import checked_moments
 from latentbits.estimators.psychometrics import Rotation
-from latentbits.models.clipped_gaussian import cell_probability, cells, spectrum, tetrachoric
+from latentbits.models.clipped_gaussian import cell_probability, cells, spectrum, tetrachoric, wide
 from latentbits.models.clipped_gaussian import expectation as ep
 from latentbits.models.clipped_gaussian import model as clipped_gaussian
 from latentbits.models.clipped_gaussian.gibbs import gibbs
 
 __all__ = ["ClippedGaussian", "Morph"]
 
+MOST_KEPT = 1024  # columns up to which matrices of pairs are kept unless told otherwise: a file of 26 MB
+BLOCK_BYTES = 2**26  # of rows that are packed at a time
 LARGE_NEGATIVE_SHARE, LARGE_NEGATIVE_VALUE = 0.1, 0.2  # of the spectrum of C^xx: worth a warning
 
 
@@ -95,7 +100,8 @@ class ClippedGaussian(LatentModel):
     max_iter : int, default=1000
         Ignored; there is one pass.
     max_time : float or None
-        Ignored.
+        Seconds.  Half a diagonalisation is no model: where all pairs of columns will take longer (and more than two
+        seconds), `fit` raises `latentbits.core.errors.FitError` as soon as that shows, after the first pairs.
     tol : float, default=1e-6
         Ignored.
     verbose : int, default=0
@@ -104,6 +110,13 @@ class ClippedGaussian(LatentModel):
         Precision in which rows are computed; without noise always float64.
     binarize : float or None
         Turn values above it into 1 and the rest into 0; None takes nothing but bits.
+    keep_pairs : bool or "auto", default="auto"
+        Whether the matrices over pairs of columns are kept, in memory and in files.  "auto" keeps them up to 1024
+        columns, and beyond where `repair` or an `n_components` that is no number needs them.  Without them learning
+        takes far less memory and time, and there are no standard errors: `correlation_`, `binary_correlation_`,
+        `correlation_error_`, `undetermined_` and `corrected_` are None, `eigenvalues_` and `binary_eigenvalues_` the
+        first few, `negative_share_` is NaN, and `history_` has nothing.  What would not fit into memory either way
+        is refused before the rows are read.
 
     Attributes
     ----------
@@ -168,6 +181,7 @@ class ClippedGaussian(LatentModel):
         "repair": ["boolean"],
         "extraction": [StrOptions(set(clipped_gaussian.EXTRACTIONS))],
         "likelihood": [StrOptions(set(clipped_gaussian.LIKELIHOODS))],
+        "keep_pairs": ["boolean", StrOptions({"auto"})],
     }
 
     components_: np.ndarray
@@ -181,7 +195,7 @@ class ClippedGaussian(LatentModel):
         "binary": (-1, 1),
     }
     _flags: ClassVar[frozenset[str]] = frozenset({"undetermined", "corrected"})
-    _with_holes: ClassVar[frozenset[str]] = frozenset({"error"})
+    _with_holes: ClassVar[frozenset[str]] = frozenset({"error", "negative_share"})
 
     def __init__(
         self,
@@ -201,7 +215,9 @@ class ClippedGaussian(LatentModel):
         verbose: int = 0,
         dtype: Any = "float32",
         binarize: float | None = None,
+        keep_pairs: bool | str = "auto",
     ) -> None:
+        self.keep_pairs = keep_pairs
         self.n_components = n_components
         self.noise = noise
         self.bias = bias
@@ -290,6 +306,42 @@ class ClippedGaussian(LatentModel):
             likelihood=self.likelihood,
         )
 
+    def _model_for(self, engine: Engine) -> Model:
+        d = engine.n_features
+        if self._keeps(d):
+            check_memory(
+                clipped_gaussian.whole_bytes(d),
+                f"learning a clipped Gaussian of {d} columns with all matrices of pairs",
+                wide.FEWER_COLUMNS + ("; a number as n_components without repair or keep_pairs takes a thirtieth"),
+            )
+            return self._model()
+        check_memory(wide.bytes_needed(d), f"learning a clipped Gaussian of {d} columns", wide.FEWER_COLUMNS)
+        stages = clipped_gaussian.wide_stages(
+            partial(_encoded, engine),
+            int(self.n_components),
+            self.noise,
+            bool(self.bias),
+            float(self.correction),
+            self.extraction,
+        )
+        return self._model()._replace(stages=stages)
+
+    def _keeps(self, n_columns: int) -> bool:
+        """Whether matrices of pairs are kept."""
+        needs = [
+            argument
+            for argument, given in (
+                ("repair=True", self.repair),
+                (f"n_components={self.n_components!r}", isinstance(self.n_components, str)),
+            )
+            if given
+        ]
+        if self.keep_pairs == "auto":
+            return n_columns <= MOST_KEPT or bool(needs)
+        if needs and not self.keep_pairs:
+            raise ValueError(f"keep_pairs=False does not go with {needs[0]}, which needs the correlations of all pairs")
+        return bool(self.keep_pairs)
+
     def _dtype(self) -> np.dtype:
         # cells between hundreds of hyperplanes are smaller than what float32 can tell
         return super()._dtype() if self.noise == "unique" else np.dtype(np.float64)
@@ -301,7 +353,12 @@ class ClippedGaussian(LatentModel):
     def _adopt(self, result: FitResult) -> None:
         if result.reason == "interrupted":
             raise KeyboardInterrupt  # half of a diagonalisation is no model
+        if not len(result.params.correlation):  # what was learned in one go has made no iterations
+            result = result._replace(reason="converged", n_iter=1)
         super()._adopt(result)
+        if self.correlation_ is None:
+            self.history_ = np.zeros(0)
+            return
         left = self.correlation_ - self.components_.T @ self.components_
         self.history_ = np.array([-np.sum(np.tril(left, -1) ** 2)])
 
@@ -309,8 +366,11 @@ class ClippedGaussian(LatentModel):
         p = self.params_
         self.components_, self.thresholds_, self.noise_variance_ = p.weights.T, p.phi, p.psi
         self.means_ = p.means
-        self.binary_correlation_, self.correlation_, self.correlation_error_ = p.binary, p.correlation, p.error
-        self.undetermined_, self.corrected_ = p.undetermined, p.corrected
+        pairs = p.binary, p.correlation, p.error, p.undetermined, p.corrected
+        if len(p.correlation) != len(p.phi):
+            pairs = (None,) * 5  # not kept
+        self.binary_correlation_, self.correlation_, self.correlation_error_ = pairs[:3]
+        self.undetermined_, self.corrected_ = pairs[3:]
         self.eigenvalues_, self.binary_eigenvalues_ = p.eigenvalues, p.binary_eigenvalues
         self.negative_share_ = float(p.negative_share)
         self.n_components_ = self._n_features_out = p.weights.shape[1]
@@ -318,11 +378,19 @@ class ClippedGaussian(LatentModel):
     def _shapes(self) -> dict[str, tuple[int | None, ...]]:
         d = self.n_features_in_
         k = None if isinstance(self.n_components, str) else int(self.n_components)
-        each = dict.fromkeys(("phi", "psi", "means", "eigenvalues", "binary_eigenvalues"), (d,))
-        pairs = dict.fromkeys(("binary", "correlation", "error", "undetermined", "corrected"), (d, d))
-        return {"weights": (d, k), **each, **pairs, "negative_share": ()}
+        each = dict.fromkeys(("phi", "psi", "means"), (d,))
+        # a file may have them and need not: they were kept whatever the number of columns once
+        kept = len(self.params_.correlation) > 0 or self._keeps(d)
+        if kept and np.isnan(self.params_.negative_share):
+            raise ModelFileError("parameter 'negative_share' is not finite")
+        values = dict.fromkeys(("eigenvalues", "binary_eigenvalues"), (d if kept else None,))
+        size = d if kept else 0
+        pairs = dict.fromkeys(("binary", "correlation", "error", "undetermined", "corrected"), (size, size))
+        return {"weights": (d, k), **each, **values, **pairs, "negative_share": ()}
 
     def _finish(self, engine: Engine, result: FitResult) -> None:
+        if self.correlation_ is None:
+            return  # what can be said has been said along with the pairs
         self._warn_of_pairs()
         if not self.repair:
             self._warn_of_misfit()
@@ -330,15 +398,9 @@ class ClippedGaussian(LatentModel):
     def _warn_of_pairs(self) -> None:
         varying = np.flatnonzero(np.diag(self.correlation_))
         pairs = np.triu_indices(len(varying), 1)
-        untold = int(np.sum(self.undetermined_[np.ix_(varying, varying)][pairs]))
-        if untold:
-            warnings.warn(
-                f"{untold} of {len(pairs[0])} pairs of columns cannot be told (undetermined_): they were never seen "
-                "together, one is constant where both are seen, or they are too rare. The spectrum and all that comes "
-                "of it takes these correlations as they are, 0 for most",
-                UserWarning,
-                stacklevel=4,
-            )
+        n_untold = int(np.sum(self.undetermined_[np.ix_(varying, varying)][pairs]))
+        if n_untold:
+            warnings.warn(clipped_gaussian.untold(n_untold, len(pairs[0])), UserWarning, stacklevel=4)
 
     def _warn_of_misfit(self) -> None:
         lowest, chance = self.eigenvalues_[-1], spectrum.lowest_by_chance(self.correlation_, self.correlation_error_)
@@ -471,6 +533,11 @@ class ClippedGaussian(LatentModel):
         latents = y[0] + position[:, None] * (y[1] - y[0])
         bits = (self.thresholds_ + latents @ self.components_ > 0).astype(np.uint8)
         covariance = self.binary_correlation_
+        if covariance is None:
+            raise ValueError(
+                "the cross-fade of a morph needs the covariances of all pairs of columns, which are not kept beyond "
+                f"{MOST_KEPT} columns: fit with keep_pairs=True"
+            )
         if not self.bias:  # then it is not centred, and PCA is
             spins = 2 * self.means_ - 1
             covariance = covariance - np.outer(spins, spins)
@@ -533,6 +600,13 @@ class ClippedGaussian(LatentModel):
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="X does not have valid feature names", category=UserWarning)
             return function(X)
+
+
+def _encoded(engine: Engine) -> Iterator[np.ndarray]:
+    """The rows of an engine, without padding."""
+    rows = 1 << max(6, (BLOCK_BYTES // engine.n_features).bit_length() - 1)
+    for chunk in engine.chunks(Layout(rows, np.dtype(np.float32))):
+        yield np.asarray(chunk.values)[: chunk.n_rows]
 
 
 @cache

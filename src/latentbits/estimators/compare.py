@@ -5,24 +5,27 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+import jax
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.utils import _safe_indexing, check_array
 
+from latentbits.core.errors import FitError, TooLargeError
 from latentbits.estimators.clipped_gaussian import ClippedGaussian
 from latentbits.estimators.combination_machine import CombinationMachine
 from latentbits.estimators.latent_trait import LatentTrait
 from latentbits.estimators.mixture import BernoulliMixture
 from latentbits.estimators.noisy_or import NoisyOrNetwork
 from latentbits.estimators.product import BernoulliProduct
-from latentbits.estimators.validate import encode_bits
+from latentbits.estimators.validate import check_bits
 
 __all__ = [
+    "FAILURES",
     "Comparison",
     "Entry",
     "compare",
@@ -30,6 +33,7 @@ __all__ = [
     "fit_copy",
     "new_model",
     "ranked",
+    "reason_of",
     "score_rows",
     "shared_error",
     "standard_error",
@@ -49,6 +53,9 @@ DEFAULTS = (
     ("mixture", 16),
     ("mixture", 32),
 )
+# What one family may fail by while others do not: numbers, memory (of the host and of the device), its own arguments.
+FAILURES = (FitError, ValueError, MemoryError, jax.errors.JaxRuntimeError)
+MOST_ENTRIES = 2 * 10**10  # of a table: learning reads all of them, zeros too, again and again
 WEAK_PRIOR = 3.0  # standard deviation of the weights; without one, unseen rows of separable bits can cost any number
 
 
@@ -95,6 +102,8 @@ class Comparison:
         Numbers of the held-out rows in X, in the order of `row_bits`.
     fitted
         The fitted models; with folds, those of the last fold.
+    left_out
+        By name: why a model is not there.  One that fails, or would not fit into memory, does not stop the others.
     """
 
     entries: tuple[Entry, ...]
@@ -102,6 +111,7 @@ class Comparison:
     row_bits: Mapping[str, np.ndarray]
     rows: np.ndarray
     fitted: Mapping[str, Any]
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def simplest(self) -> str:
@@ -122,6 +132,7 @@ class Comparison:
             lines.append(
                 f"{e.name:<{width}}  {e.bits_per_row:8.3f}  {e.error:8.3f}  {behind:>15}  {e.seconds:7.1f}{note}"
             )
+        lines += [f"{name}: {why}" for name, why in self.left_out.items()]
         return "\n".join(lines)
 
 
@@ -185,7 +196,7 @@ def compare(
     Parameters
     ----------
     X : array-like of shape (n_rows, n_columns)
-        Bits, NaN for missing.  In memory: rows are drawn from it, so no function of batches.
+        Bits, NaN for missing.  In memory: rows are drawn from it, so no function of batches.  A sparse table stays one.
     models : mapping of names to estimators, sequence of estimators, or None
         What to compare; None takes independent bits, latent traits and mixtures of several sizes, a clipped Gaussian
         and a combination machine.
@@ -203,6 +214,11 @@ def compare(
     Comparison
         Printing it shows the table.
 
+    Raises
+    ------
+    latentbits.core.errors.TooLargeError
+        Where there are so many entries, the zeros of a sparse table among them, that reading them would take hours.
+
     Examples
     --------
     >>> from latentbits import compare, load_dataset
@@ -218,8 +234,9 @@ def compare(
                 f"models: {name} is a model of real numbers, whose densities cannot be compared with probabilities of "
                 "bits; compare such models by their score on rows held out"
             )
+    _check_size(values.shape)
     for threshold in {getattr(m, "binarize", None) for m in named.values()}:
-        encode_bits(values, binarize=threshold)  # what is no bit is named by its row in X, not in a split of it
+        check_bits(values, binarize=threshold)  # what is no bit is named by its row in X, not in a split of it
     X = X if hasattr(X, "columns") else values  # frames keep their names
     if n_folds is not None and not 2 <= n_folds <= values.shape[0]:
         raise ValueError(f"n_folds must be between 2 and the number of rows, {values.shape[0]}; got {n_folds}")
@@ -228,20 +245,54 @@ def compare(
     else:
         splits = list(KFold(n_folds, shuffle=True, random_state=random_state).split(values))
     row_bits, common, seconds, converged, last = {}, {}, {}, {}, {}
+    left_out: dict[str, str] = {}
     for name, estimator in named.items():
         began = time.perf_counter()
-        fits = [fit_copy(estimator, _safe_indexing(X, train)) for train, _ in splits]
-        held_out = [score_rows(m, _safe_indexing(X, test)) for m, (_, test) in zip(fits, splits)]
+        try:
+            fits = [fit_copy(estimator, _safe_indexing(X, train)) for train, _ in splits]
+            held_out = [score_rows(m, _safe_indexing(X, test)) for m, (_, test) in zip(fits, splits)]
+        except FAILURES as error:
+            if len(named) == 1:
+                raise
+            left_out[name] = reason_of(error)
+            continue
         row_bits[name] = np.concatenate([bits for bits, _ in held_out])
         common[name] = shared_error([error for _, error in held_out])
         seconds[name] = time.perf_counter() - began
         converged[name] = all(getattr(m, "converged_", True) for m in fits)
         last[name] = fits[-1]
+    if not row_bits:
+        raise FitError("no model could be fitted: " + "; ".join(f"{name}: {why}" for name, why in left_out.items()))
     rows = np.concatenate([test for _, test in splits])
-    return Comparison(ranked(row_bits, common, seconds, converged), len(rows), row_bits, rows, last)
+    return Comparison(ranked(row_bits, common, seconds, converged), len(rows), row_bits, rows, last, left_out)
+
+
+def _check_size(shape: tuple[int, ...]) -> None:
+    n, d = shape
+    if n * d > MOST_ENTRIES:
+        raise TooLargeError(
+            f"X has {n:,} x {d:,} entries, zeros included, and comparing models stops at {MOST_ENTRIES:,}: pass a "
+            "sample of the rows, or fewer columns (explore takes such samples by itself)"
+        )
 
 
 # --- the pieces, which `search` uses too ---
+
+
+def reason_of(error: BaseException) -> str:
+    """Why a model was left out, in a line.
+
+    >>> reason_of(MemoryError())
+    'out of memory'
+    >>> reason_of(FitError("the objective became nan"))
+    'the objective became nan'
+    """
+    text = " ".join(str(error).split())
+    if isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in text:
+        return f"out of memory on the device ({text[:200]})"
+    if isinstance(error, MemoryError):
+        return text if isinstance(error, TooLargeError) else f"out of memory{f' ({text})' if text else ''}"
+    return text or type(error).__name__
 
 
 def ranked(

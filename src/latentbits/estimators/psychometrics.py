@@ -96,7 +96,9 @@ def canonical_axes(weights: np.ndarray) -> np.ndarray:
 
     The likelihood fixes neither rotation nor signs of the latents; this does.
     """
-    _, _, axes = np.linalg.svd(weights, full_matrices=True)
+    d, q = weights.shape
+    # the axes of the columns, (d, d), are not wanted; those of the latents are all there only if columns are enough
+    _, _, axes = np.linalg.svd(weights, full_matrices=bool(d < q))
     turned = weights @ axes.T
     signs = np.where(turned.sum(0) < 0, -1.0, 1.0)
     return axes.T * signs

@@ -14,7 +14,7 @@ from latentbits.estimators.compare import FAMILIES, Comparison, ranked, shared_e
 from latentbits.estimators.naming import family_of
 from latentbits.estimators.real_tables import REAL_FAMILIES, holds_reals
 from latentbits.estimators.turns import Clock, Family, Split, SplitRows, new_family, split_rows, take_turns
-from latentbits.estimators.validate import encode_bits
+from latentbits.estimators.validate import check_bits
 
 __all__ = ["Search", "Trial", "check_families", "search"]
 
@@ -134,7 +134,7 @@ def search(
     Parameters
     ----------
     X : array-like of shape (n_rows, n_columns)
-        Bits or real numbers, NaN for missing, in memory.
+        Bits or real numbers, NaN for missing, in memory.  A sparse table stays one: rows are drawn from it first.
     families : collection of str and estimators, or None
         Some of `latentbits.estimators.compare.FAMILIES`, or of `REAL_FAMILIES` for real numbers; None takes all.  An
         estimator is fitted as it is, with the number of causes that it has.
@@ -169,7 +169,7 @@ def search(
     values = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite="allow-nan", ensure_min_samples=8)
     real = holds_reals(values) if real is None else real
     if not real:
-        encode_bits(values, binarize=None)  # what is no bit is named by its row in X, not in a split of it
+        check_bits(values, binarize=None)  # what is no bit is named by its row in X, not in a split of it
     asked = check_families(families, real)
     used = _used_rows(values.shape, budget, random_state)
     splits = _splits(used, n_folds, test_size, validation_size, random_state)

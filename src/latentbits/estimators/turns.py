@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from latentbits.core.errors import FitError
-from latentbits.estimators.compare import fit_copy, new_model, score_rows
+from latentbits.estimators.compare import FAILURES, fit_copy, new_model, reason_of, score_rows
 from latentbits.estimators.naming import name_of, size_of
 from latentbits.estimators.real_tables import real_model, units_of, varied
 
@@ -237,11 +237,11 @@ def take_turns(
             if is_first and any_begun and clock.left <= 0 and not asked:
                 raise FitError("no time was left for it")
             _step(family, splits, clock, clock.left / _sharers(family, pending), seed)
-        except (FitError, ValueError) as error:
+        except FAILURES as error:
             if is_first:
-                left_out[family.name] = str(error)
+                left_out[family.name] = reason_of(error)
                 del families[family.name]
-            family.note, family.done = f"more causes could not be fitted: {error}", True
+            family.note, family.done = f"more causes could not be fitted: {reason_of(error)}", True
         family.seconds += clock.used - began
     return left_out
 
@@ -273,7 +273,7 @@ def _step(family: Family, splits: Sequence[SplitRows], clock: Clock, share: floa
         limit = (until - clock.used) / (min(2, len(splits)) if place == 0 else len(splits) - place)
         try:
             climb.tried[size] = _fit(model, rows, FIT_SHARE * limit, seed)
-        except (FitError, ValueError):
+        except FAILURES:
             _undo(family.climbs[:place], sizes)
             raise
     family.done = all(climb.next_size() is None for climb in family.climbs)

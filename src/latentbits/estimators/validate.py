@@ -26,7 +26,16 @@ from latentbits.engines.passes import Engine
 from latentbits.engines.stream import StreamEngine
 from latentbits.estimators.frames import library_of
 
-__all__ = ["at_column", "encode_bits", "encode_reals", "in_memory", "open_rows", "open_values", "with_nan"]
+__all__ = [
+    "at_column",
+    "check_bits",
+    "encode_bits",
+    "encode_reals",
+    "in_memory",
+    "open_rows",
+    "open_values",
+    "with_nan",
+]
 
 Encode = Callable[..., np.ndarray]  # (block, names=, first_row=) -> what an engine holds
 
@@ -129,6 +138,31 @@ def encode_bits(
     for start, part in _slices(block):
         out[start : start + len(part)] = _encode(part, binarize, names, start, place)
     return out
+
+
+def check_bits(table: Any, *, binarize: float | None, names: Any = None) -> None:
+    """Complain of what is no bit as `encode_bits` does, but make nothing; of a sparse table read only what is stored.
+
+    With `binarize` every number will do.
+    """
+    if binarize is not None:
+        return
+    if not _is_sparse(table):
+        for start, part in _slices(table):
+            _encode(np.asarray(part), None, names, start, (0, 0))
+        return
+    table = table.tocsr()
+    if not table.has_canonical_format:  # entries that are stored twice add up
+        table = table.copy()
+        table.sum_duplicates()
+    stored = table.data
+    good = (stored == 0) | (stored == 1)
+    if stored.dtype.kind == "f":
+        good |= np.isnan(stored)
+    if not good.all():
+        place = int(np.argmin(good))
+        row = int(np.searchsorted(table.indptr, place, side="right")) - 1
+        raise _not_a_bit(stored[place], row, int(table.indices[place]), names)
 
 
 def encode_reals(block: Any, *, names: Any = None, first_row: int = 0) -> np.ndarray:

@@ -26,6 +26,7 @@ from latentbits.report.findings import findings
 __all__ = ["Explored", "explore"]
 
 MOST_FOR_MAP = 20_000  # rows that the map is learned from
+CELLS_FOR_MAP, FEWEST_FOR_MAP = 2**24, 500  # of very many columns fewer rows
 MOST_GUESSED = 500  # unseen rows of which a part is hidden
 
 
@@ -82,7 +83,8 @@ def explore(
     Parameters
     ----------
     X : array-like of shape (n_rows, n_columns), frame, sparse matrix, or `latentbits.data.fetch.Dataset`
-        Bits, NaN for missing; or real numbers, for which there are other models.
+        Bits, NaN for missing; or real numbers, for which there are other models.  A sparse table is not made dense, but
+        for the rows that are used.  Of more than 20 000 columns (that are no image) those that vary most are taken.
     model : str or estimator, default="auto"
         "auto" for all families, or one of them: "mixture", "latent-trait", "clipped-gaussian", "combination-machine",
         "noisy-or", "binary-sparse-coding".  An estimator, such as ``NoisyOrNetwork((16, 4))``, is fitted as it is.
@@ -165,9 +167,18 @@ def explore(
 def _fit_map(given: Given, limit: float | None, seed: int | None) -> Any:
     """Two latent traits, learned from all rows or from a sample of very many."""
     n, d = given.values.shape
-    rows = np.sort(np.random.default_rng(seed).permutation(n)[:MOST_FOR_MAP])
+    rows = np.sort(np.random.default_rng(seed).permutation(n)[: _rows_for_map(d)])
     estimator = real_model("latent-trait", 2, d)[1] if given.real else new_model("latent-trait", 2)[1]
     return fit_copy(estimator.set_params(random_state=seed, max_time=limit), given.values[rows])
+
+
+def _rows_for_map(n_columns: int) -> int:
+    """How many rows are enough, and not too many, to learn from.
+
+    >>> _rows_for_map(64), _rows_for_map(20_000)
+    (20000, 838)
+    """
+    return min(MOST_FOR_MAP, max(FEWEST_FOR_MAP, CELLS_FOR_MAP // n_columns))
 
 
 def content_of(given: Given, shown: Table, n_close: int, where: Map, found: Search, seed: int | None = 0) -> Content:
@@ -188,7 +199,7 @@ def content_of(given: Given, shown: Table, n_close: int, where: Map, found: Sear
         map=where,
         models=models,
         unit="bits per row",
-        how_compared=how_compared(found),
+        how_compared=how_compared(found) + columns_kept(given),
         galleries=galleries,
         morph=None if clipped is None else looks.morph_of(*clipped, close),
         spectra=None if clipped is None else looks.spectra_of(clipped[1]),
@@ -210,7 +221,8 @@ def _guesses(given: Given, found: Search, seed: int | None) -> Guesses | None:
     if not hasattr(best, "complete"):
         return None
     unseen = found.unseen[:MOST_GUESSED]
-    others = np.setdiff1d(np.arange(given.values.shape[0]), found.unseen)[:MOST_FOR_MAP]
+    n, d = given.values.shape
+    others = np.setdiff1d(np.arange(n), found.unseen)[: _rows_for_map(d)]
     rows, known = (_in_units(_dense(given.values[numbers]), found) for numbers in (unseen, others))
     average = np.nansum(known, axis=0) / np.maximum(1, np.sum(~np.isnan(known), axis=0))
     return guesses_of(best, rows, average, given.image_shape, given.real, seed)
@@ -242,6 +254,14 @@ def how_compared(found: Search) -> str:
             f"over the rounds every row is scored once."
         )
     return f"The models {size}, and were scored on {found.n_test:,} rows that neither had seen."
+
+
+def columns_kept(given: Given) -> str:
+    """Which columns the page is about, in a sentence; nothing if it is all."""
+    kept = given.values.shape[1]
+    if kept == given.n_columns:
+        return ""
+    return f" Of the {given.n_columns:,} columns the page and its models have the {kept:,} that vary most."
 
 
 def _learned(fitted: Any) -> bool:

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from latentbits import load_dataset
 from latentbits.core.errors import DataError
+from latentbits.report.explore import columns_kept
 from latentbits.report.explorer import tables
 from latentbits.report.explorer.tables import shown_rows, take_table
 
@@ -132,3 +133,31 @@ def test_a_page_is_not_filled_beyond_its_size(monkeypatch):
     monkeypatch.setattr(tables, "FEWEST_SHOWN", 2)
     monkeypatch.setattr(tables, "MOST_BYTES", 8 * (tables.PLACED + 3 / 8))
     assert len(shown_rows(take_table(BITS), 0)[0].values) == 8
+
+
+def test_of_very_many_columns_those_that_vary_most_are_taken(monkeypatch):
+    monkeypatch.setattr(tables, "MOST_COLUMNS", 3)
+    X = np.zeros((10, 5))
+    X[:1, 0] = X[:5, 1] = X[:4, 3] = X[:2, 4] = 1  # column 2 is constant, and column 0 nearly
+    for values in (X, sparse.csr_matrix(X)):
+        given = take_table(values, column_names=list("abcde"))
+        assert given.columns == ("b", "d", "e")
+        assert given.n_columns == 5
+        np.testing.assert_array_equal(np.asarray(sparse.csr_matrix(given.values).todense()), X[:, [1, 3, 4]])
+    assert take_table(X, image_shape=(1, 5)).values.shape == (10, 5)
+    holes = np.where(np.arange(10)[:, None] < [0, 9, 0, 0, 0], np.nan, X)  # of b next to nothing is left
+    assert take_table(holes, column_names=list("abcde")).columns == ("a", "d", "e")
+    assert "Of the 5 columns the page and its models have the 3 that vary most" in columns_kept(given)
+
+
+def test_a_sparse_table_is_checked_without_making_it_dense(monkeypatch):
+    """Dense it would have 93 GiB."""
+    rows = np.arange(2000)
+    X = sparse.csr_matrix((np.ones(2000), (rows, rows * 3)), shape=(10**6, 10**5))
+    monkeypatch.setattr(sparse.csr_matrix, "toarray", None)
+    given = take_table(X)
+    assert given.values.shape == (10**6, tables.MOST_COLUMNS)
+    assert given.values.nnz == 2000
+    X.data[5] = 2
+    with pytest.raises(DataError, match="row 5, column 15 holds 2"):
+        take_table(X)

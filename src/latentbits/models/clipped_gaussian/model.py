@@ -20,7 +20,9 @@ without noise the rows that can occur are the cells of an arrangement of hyperpl
 
 from __future__ import annotations
 
+import time
 import warnings
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
@@ -32,9 +34,10 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from latentbits.core import tree
 from latentbits.core.batch import Batch
+from latentbits.core.limits import Pace, TimeLeft
 from latentbits.core.model import LogLikelihood, Model, Progress, Stage, Summary
 from latentbits.core.nodes import log_integral
-from latentbits.models.clipped_gaussian import cells, tetrachoric
+from latentbits.models.clipped_gaussian import cells, tetrachoric, wide
 from latentbits.models.clipped_gaussian import expectation as ep
 from latentbits.models.clipped_gaussian.cell_probability import Integral, integrate
 from latentbits.models.clipped_gaussian.counting import Stats, count
@@ -48,7 +51,19 @@ from latentbits.models.clipped_gaussian.spectrum import (
 )
 from latentbits.models.clipped_gaussian.tetrachoric import Correlations, Moments
 
-__all__ = ["EXTRACTIONS", "LIKELIHOODS", "NOISES", "Params", "Posterior", "from_correlations", "model", "signs_of"]
+__all__ = [
+    "EXTRACTIONS",
+    "LIKELIHOODS",
+    "NOISES",
+    "Params",
+    "Posterior",
+    "from_correlations",
+    "model",
+    "signs_of",
+    "untold",
+    "whole_bytes",
+    "wide_stages",
+]
 
 NOISES = ("unique", "none")
 LIKELIHOODS = ("importance", "ep")
@@ -58,6 +73,7 @@ FEW_COLUMNS = 10  # per component: with fewer, components are far too long
 # Of a column with noise.  Where the spectrum has a negative part, its positive part has more than a column's variance,
 # and rows that were not learned from say that there is noise all the same.
 LEAST_NOISE = 0.1
+SMALL = 400  # columns of a matrix that is diagonalised in no time
 
 
 class Params(eqx.Module):
@@ -71,24 +87,24 @@ class Params(eqx.Module):
         P(bit = 1) in the data.
     binary, correlation, error, undetermined, corrected
         C^ss, C^xx, standard errors of the latter, the pairs that the data cannot tell, and those with an empty cell
-        that was corrected.
+        that was corrected; without any entries where pairs were not kept.
     eigenvalues, binary_eigenvalues
-        Of C^xx and C^ss, largest first.
+        Of C^xx and C^ss, largest first; the first few where pairs were not kept.
     negative_share
-        Of the eigenvalues of C^xx, before any repair.
+        Of the eigenvalues of C^xx, before any repair; NaN where not all are known.
     """
 
     weights: Float[Array, "columns latents"]
     phi: Float[Array, " columns"]
     psi: Float[Array, " columns"]
     means: Float[Array, " columns"]
-    binary: Float[Array, "columns columns"]
-    correlation: Float[Array, "columns columns"]
-    error: Float[Array, "columns columns"]
-    undetermined: Bool[Array, "columns columns"]
-    corrected: Bool[Array, "columns columns"]
-    eigenvalues: Float[Array, " columns"]
-    binary_eigenvalues: Float[Array, " columns"]
+    binary: Float[Array, "pairs pairs"]
+    correlation: Float[Array, "pairs pairs"]
+    error: Float[Array, "pairs pairs"]
+    undetermined: Bool[Array, "pairs pairs"]
+    corrected: Bool[Array, "pairs pairs"]
+    eigenvalues: Float[Array, " known"]
+    binary_eigenvalues: Float[Array, " known"]
     negative_share: Float[Array, ""]
 
 
@@ -150,19 +166,7 @@ def from_correlations(
     else:
         weights = whole.weights(n_components)
     constant = np.diag(found.latent) == 0
-    weights = np.where(constant[:, None], 0.0, weights)  # but for rounding they are
-    explained = np.sum(weights**2, 1)
-    if noise == "unique":
-        # x has variance 1; where nothing would be left of it for the noise, weights are shortened
-        most = 1 - LEAST_NOISE
-        weights = weights * np.sqrt(np.minimum(1, most / np.maximum(explained, most)))[:, None]
-        psi = 1 - np.minimum(explained, most)
-    else:
-        psi = np.zeros_like(explained)
-    variance = np.where(constant, 1.0, np.sum(weights**2, 1) + psi)
-    phi = np.sqrt(variance) * tetrachoric.thresholds(np.clip(found.means, least_mean, 1 - least_mean))  # eq. 9
-    if not bias:
-        phi = np.where(constant, phi, 0.0)
+    weights, phi, psi = _model_of(weights, found.means, constant, noise, bias, least_mean)
     with tree.double():
         return Params(
             jnp.asarray(weights),
@@ -180,10 +184,97 @@ def from_correlations(
         )
 
 
+def _model_of(
+    weights: np.ndarray,
+    means: np.ndarray,
+    constant: np.ndarray,
+    noise: str,
+    bias: bool,
+    least_mean: np.ndarray | float,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """W, phi and psi from the weights that reproduce the correlations."""
+    weights = np.where(constant[:, None], 0.0, weights)  # but for rounding they are
+    explained = np.sum(weights**2, 1)
+    if noise == "unique":
+        # x has variance 1; where nothing would be left of it for the noise, weights are shortened
+        most = 1 - LEAST_NOISE
+        weights = weights * np.sqrt(np.minimum(1, most / np.maximum(explained, most)))[:, None]
+        psi = 1 - np.minimum(explained, most)
+    else:
+        psi = np.zeros_like(explained)
+    variance = np.where(constant, 1.0, np.sum(weights**2, 1) + psi)
+    phi = np.sqrt(variance) * tetrachoric.thresholds(np.clip(means, least_mean, 1 - least_mean))  # eq. 9
+    if not bias:
+        phi = np.where(constant, phi, 0.0)
+    return weights, phi, psi
+
+
+def whole_bytes(n_columns: int) -> int:
+    """Memory at the peak of learning with all matrices of pairs, as measured: some thirty of them in float64."""
+    return 256 * n_columns**2
+
+
+def wide_stages(
+    rows: Callable[[], Iterable[np.ndarray]],
+    n_components: int,
+    noise: str,
+    bias: bool,
+    correction: float | int,
+    extraction: str,
+) -> tuple[Stage, ...]:
+    """Learning without matrices of pairs that outlive it (`wide.py`), for very many columns.
+
+    Parameters
+    ----------
+    rows
+        Gives the encoded rows (uint8, 255 for missing), in blocks.
+    n_components, noise, bias, correction, extraction
+        As in `model`.
+    """
+
+    def learn(key: Key[Array, ""], params: Params, state: None, left: TimeLeft) -> Params:
+        d = params.phi.shape[0]
+        found = wide.correlate(wide.pack(rows(), d), bias, correction, left)
+        if found.n_undetermined:
+            warnings.warn(untold(found.n_undetermined, found.n_pairs), UserWarning, stacklevel=2)
+        latent, binary = found.spectra(n_components, left)
+        few = noise == "unique" and d < FEW_COLUMNS * n_components
+        if extraction == "factors" or (extraction == "auto" and few):
+            weights = wide.factor_weights(found, latent, n_components, LEAST_NOISE, left)
+        else:
+            weights = latent.weights(n_components)
+        constant = np.ones(d, bool)
+        constant[found.columns] = False
+        half_a_row = 0.5 / (found.observed + 1)
+        weights, phi, psi = _model_of(weights, found.means, constant, noise, bias, half_a_row)
+        nothing, no_flags = jnp.zeros((0, 0)), jnp.zeros((0, 0), bool)
+        return Params(
+            jnp.asarray(weights),
+            jnp.asarray(phi),
+            jnp.asarray(psi),
+            jnp.asarray(found.means),
+            *(nothing, nothing, nothing, no_flags, no_flags),
+            jnp.asarray(latent.values),
+            jnp.asarray(binary.values),
+            jnp.asarray(np.nan),
+        )
+
+    return (Stage("counting and inverting pairs", begin=learn, timed=True, max_iter=0, comparable=False),)
+
+
+def untold(n_untold: int, n_pairs: int) -> str:
+    """A warning of pairs whose correlation the data cannot tell."""
+    return (
+        f"{n_untold} of {n_pairs} pairs of columns cannot be told (undetermined_): they were never seen "
+        "together, one is constant where both are seen, or they are too rare. The spectrum and all that comes "
+        "of it takes these correlations as they are, 0 for most"
+    )
+
+
 def _init(key: Key[Array, ""], summary: Summary) -> Params:
     """Nothing is known before the pairs are counted."""
     d = summary.mean.shape[0]
-    each, pair = jnp.zeros(d), jnp.zeros((d, d))
+    each, pair = jnp.zeros(d), jnp.zeros((0, 0))
     return Params(
         jnp.zeros((d, 1)), each, each + 1, each, pair, pair, pair, pair > 0, pair > 0, each, each, jnp.zeros(())
     )
@@ -203,6 +294,8 @@ def _update(state: Any, params: Params, shared: Factors, stats: Stats, progress:
 
 def _objective(params: Params, shared: Factors, stats: Stats) -> Float[Array, ""]:
     """Minus the squared error of W W' as an approximation of C^xx, the diagonal left out; there is no likelihood."""
+    if not params.correlation.size:  # nothing is known yet, or pairs are not kept
+        return jnp.zeros(())
     left = params.correlation - params.weights @ params.weights.T
     return -jnp.sum(left**2) / 2 + jnp.sum(jnp.diagonal(left) ** 2) / 2
 
@@ -215,6 +308,15 @@ def _moments(stats: Stats) -> Moments:
             for x in (stats.ones, stats.observed, stats.pair_ones, stats.pair_left, stats.pair_observed)
         ),
     )
+
+
+def _check_diagonalising(d: int, left: TimeLeft) -> None:
+    """Diagonalising cannot be looked in upon: what it will take is told from a small matrix."""
+    if d > SMALL and left() < np.inf:
+        began = time.perf_counter()
+        np.linalg.eigh(np.eye(SMALL) + 1 / SMALL)
+        pace = Pace(f"diagonalising a matrix of {d} columns", 1, left)
+        pace.expect((time.perf_counter() - began) * (d / SMALL) ** 3)
 
 
 @cache
@@ -255,9 +357,10 @@ def model(
             raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
     noisy = noise == "unique"
 
-    def diagonalise(key: Key[Array, ""], params: Params, state: Stats) -> Params:
+    def diagonalise(key: Key[Array, ""], params: Params, state: Stats, left: TimeLeft) -> Params:
         moments = _moments(state)
-        found = tetrachoric.correlations(moments, bias, correction)
+        found = tetrachoric.correlations(moments, bias, correction, left)
+        _check_diagonalising(len(found.means), left)
         size = n_components
         if size == "positive":
             size = spectrum(found.latent).n_positive
@@ -376,6 +479,6 @@ def model(
         complete=complete,
         sample=sample,
         row_floats=row_floats,
-        stages=(counting, Stage("diagonalising", begin=diagonalise, max_iter=0, comparable=False)),
+        stages=(counting, Stage("diagonalising", begin=diagonalise, timed=True, max_iter=0, comparable=False)),
         needs_summary=False,
     )

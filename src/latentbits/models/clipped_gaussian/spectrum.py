@@ -7,18 +7,23 @@ correlation matrix at all; its negative eigenvalues are what no clipped Gaussian
 
 from __future__ import annotations
 
+import time
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import minimize
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
+from latentbits.core.errors import FitError
+from latentbits.core.limits import SHORT, TimeLeft
 from latentbits.models.clipped_gaussian import tetrachoric
 from latentbits.models.clipped_gaussian.tetrachoric import Moments
 
 __all__ = [
     "Spectrum",
     "factor_weights",
+    "leading",
     "lowest_by_chance",
     "n_above_chance",
     "nearest_correlation",
@@ -26,6 +31,7 @@ __all__ = [
     "spectrum",
 ]
 
+CLOSE = 1e-5  # relative residual of a leading eigenvector
 MOST_ROWS, MOST_ENTRIES = 2**15, 2**24  # of a table simulated for parallel analysis: it may have the larger of both
 
 
@@ -38,7 +44,7 @@ class Spectrum(NamedTuple):
     def weights(self, n_components: int) -> np.ndarray:
         """W of the largest, (d, n_components); 0 for those that are not positive."""
         size = np.zeros(n_components)
-        vectors = np.zeros((len(self.values), n_components))
+        vectors = np.zeros((len(self.vectors), n_components))
         n = min(n_components, len(self.values))
         size[:n] = np.sqrt(np.maximum(self.values[:n], 0))
         vectors[:, :n] = self.vectors[:, :n]
@@ -56,6 +62,58 @@ def spectrum(matrix: np.ndarray) -> Spectrum:
     values, vectors = np.linalg.eigh(matrix)
     vectors = vectors * np.where(vectors.sum(0) < 0, -1.0, 1.0)
     return Spectrum(values[::-1].copy(), vectors[:, ::-1].copy())
+
+
+def leading(
+    matrix: np.ndarray, n: int, left: TimeLeft, less: np.ndarray | float = 0.0, start: np.ndarray | None = None
+) -> Spectrum:
+    """The n largest eigenvalues of a symmetric matrix, less something on its diagonal, by Lanczos' method.
+
+    Parameters
+    ----------
+    matrix : (d, d)
+        May be float32.
+    n
+        How many.
+    left
+        Seconds left; `FitError` when they are over.
+    less : (d,)
+        Taken off the diagonal.
+    start : (d,)
+        A vector to begin with, near the wanted ones.
+    """
+    d = len(matrix)
+    if d <= max(64, 4 * n):
+        whole = spectrum(np.asarray(matrix, np.float64) - np.diag(np.broadcast_to(less, d)))
+        return Spectrum(whole.values[:n], whole.vectors[:, :n])
+
+    began = time.perf_counter()
+
+    def times(x: np.ndarray) -> np.ndarray:
+        if left() <= 0 and time.perf_counter() - began > SHORT:
+            raise FitError(
+                f"the largest eigenvalues of a matrix of {d} columns take longer than max_time: raise max_time, or "
+                "take fewer columns"
+            )
+        x = np.asarray(x, np.float64).reshape(-1)
+        return (matrix @ x.astype(matrix.dtype)).astype(np.float64) - less * x
+
+    if start is None:
+        start = np.random.default_rng(0).standard_normal(d)
+    try:
+        values, vectors = eigsh(
+            LinearOperator((d, d), matvec=times, dtype=np.float64),
+            n,
+            which="LA",
+            v0=start,
+            tol=CLOSE,
+            ncv=4 * n,
+        )
+    except ArpackNoConvergence as error:
+        raise FitError(f"the {n} largest eigenvalues of the correlations were not found: {error}") from error
+    order = np.argsort(-values, kind="stable")
+    vectors = vectors[:, order]
+    return Spectrum(values[order], vectors * np.where(vectors.sum(0) < 0, -1.0, 1.0))
 
 
 def negative_share(eigenvalues: np.ndarray) -> float:

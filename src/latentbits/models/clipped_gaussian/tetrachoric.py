@@ -20,11 +20,14 @@ Everything here is NumPy in float64 and runs on the host: it is done once, after
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri, owens_t
+
+from latentbits.core.limits import Pace, TimeLeft
 
 __all__ = [
     "Correlations",
@@ -34,6 +37,7 @@ __all__ = [
     "covariance",
     "from_covariance",
     "invert",
+    "of_tables",
     "slope",
     "thresholds",
 ]
@@ -169,7 +173,9 @@ def count(X: np.ndarray) -> Moments:
     return Moments(float(n), np.diagonal(both).copy(), np.diagonal(seen).copy(), both, left, seen)
 
 
-def correlations(moments: Moments, bias: bool = True, correction: float | int = 0.5) -> Correlations:
+def correlations(
+    moments: Moments, bias: bool = True, correction: float | int = 0.5, left: TimeLeft = lambda: math.inf
+) -> Correlations:
     """Means, C^ss and C^xx with standard errors from the counts; each pair from its own rows, margins included.
 
     Parameters
@@ -184,6 +190,8 @@ def correlations(moments: Moments, bias: bool = True, correction: float | int = 
         the table that of independent bits (of two rare bits that may be far less), nor than half of what a cell holds.
         Without it, 0, such a pair has rho = +1 or -1.  With ``bias=False`` only two empty cells, of agreement or of
         disagreement, do that, and only they are corrected.
+    left
+        Seconds left: where they will not do for all pairs, `FitError` says so after the first.
 
     Returns
     -------
@@ -206,16 +214,37 @@ def correlations(moments: Moments, bias: bool = True, correction: float | int = 
     binary[~varies] = binary[:, ~varies] = 0
     latent, error = np.zeros((2, d, d))
     undetermined, corrected = np.zeros((2, d, d), bool)
+    pace = Pace(f"inverting {d * (d - 1) // 2:,} pairs of columns", max(1, d * (d - 1) // 2), left)
     with np.errstate(all="ignore"):
         rare = np.minimum(ones, observed - ones) / np.maximum(observed, 1)
         columns = np.stack([-np.abs(ndtri(rare)), rare])  # used if no bit is missing: otherwise each pair has its own
         for i, j in _blocks(d):
             found = _pairs(_table(moments, i, j), columns[:, i], columns[:, j], complete, bias, correction)
             latent[i, j], error[i, j], undetermined[i, j], corrected[i, j] = found
+            pace.add(len(i))
     for matrix in (latent, error, undetermined, corrected):
         matrix += matrix.T
     np.fill_diagonal(latent, varies)
     return Correlations(means, binary, latent, error, undetermined, corrected)
+
+
+def of_tables(
+    both: np.ndarray, left: np.ndarray, right: np.ndarray, rows: np.ndarray, *, bias: bool, correction: float | int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Latent correlations of 2 x 2 tables, which of them are undetermined, and which were corrected.
+
+    Parameters
+    ----------
+    both, left, right, rows
+        Of each table, (m,): rows where both bits are 1, where the first is, where the second is, and all.
+    bias, correction
+        As in `correlations`.
+    """
+    with np.errstate(all="ignore"):
+        table = _turned(*(np.asarray(x, np.float64) for x in (both, left, right, rows)))
+        nothing = np.zeros((2, 0))  # each table has its own margins
+        rho, _, undetermined, corrected = _pairs(table, nothing, nothing, False, bias, correction)
+    return rho, undetermined, corrected
 
 
 def from_covariance(means: np.ndarray, binary: np.ndarray) -> Correlations:
@@ -280,7 +309,10 @@ class _Table(NamedTuple):
 
 def _table(moments: Moments, i: np.ndarray, j: np.ndarray) -> _Table:
     rows = moments.pair_observed[i, j]
-    left, right, both = moments.pair_left[i, j], moments.pair_left[j, i], moments.pair_ones[i, j]
+    return _turned(moments.pair_ones[i, j], moments.pair_left[i, j], moments.pair_left[j, i], rows)
+
+
+def _turned(both: np.ndarray, left: np.ndarray, right: np.ndarray, rows: np.ndarray) -> _Table:
     turn_left, turn_right = 2 * left > rows, 2 * right > rows
     both = np.where(turn_left, right - both, both)
     left = np.where(turn_left, rows - left, left)

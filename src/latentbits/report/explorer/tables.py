@@ -11,22 +11,24 @@ from sklearn.utils import check_array
 from latentbits.core.errors import DataError
 from latentbits.data.fetch import Dataset
 from latentbits.estimators.real_tables import holds_reals
-from latentbits.estimators.validate import encode_bits, with_nan
+from latentbits.estimators.validate import check_bits, with_nan
 from latentbits.report.explorer.content import Labels, Table
 from latentbits.report.map_summaries import label_groups
 
 __all__ = ["MOST_CLOSE", "Given", "shown_rows", "take_table"]
 
+MOST_COLUMNS = 20_000  # that a page can show and models be compared on in minutes
 MOST_SHOWN = 200_000  # rows on the map
 MOST_BYTES = 10_000_000  # of rows on the page, before they are deflated
 FEWEST_SHOWN = 200
 MOST_CLOSE = 4000  # rows of which the page holds what every model says
 MOST_LEVELS = 50  # of a column of labels that can be a colour
+SLICE_CELLS = 2**21  # of a dense table that are looked at together
 PLACED = 14  # bytes of a row beside its bits: its place, its ellipse, its cost, its number
 
 
 class Given(NamedTuple):
-    """A table: `values` (n, d) dense or sparse, bits unless `real`, NaN for missing."""
+    """A table: `values` (n, d) dense or sparse, bits unless `real`, NaN for missing; `n_columns` as it came."""
 
     source: str
     values: Any
@@ -35,6 +37,7 @@ class Given(NamedTuple):
     image_shape: tuple[int, int] | None
     labels: Mapping[str, np.ndarray]
     row_names: tuple[str, ...] | None
+    n_columns: int
 
 
 def take_table(
@@ -68,18 +71,48 @@ def take_table(
     real = holds_reals(values) if real is None else real
     if not real:
         try:
-            encode_bits(values, binarize=None, names=column_names)
+            check_bits(values, binarize=None, names=column_names)
         except DataError as error:
             raise DataError(f"{error} With real=True (--real) whole numbers are taken as real ones.") from None
     if image_shape is not None and image_shape[0] * image_shape[1] != values.shape[1]:
         height, width = image_shape
         raise DataError(f"image_shape {height}x{width} needs {height * width} columns, found {values.shape[1]}")
     column_names = _pixels(image_shape) if column_names is None else column_names
-    names = _names("column_names", column_names, values.shape[1], "column")
+    names, n_columns = _names("column_names", column_names, values.shape[1], "column"), values.shape[1]
+    if n_columns > MOST_COLUMNS and image_shape is None:
+        kept = most_varied(values, MOST_COLUMNS)
+        values, names = values[:, kept], tuple(names[i] for i in kept)
     known = _labels(labels, values.shape[0])
     rows = _names_among(known) if row_names is None else row_names
     rows = None if rows is None else _names("row_names", rows, values.shape[0], "row")
-    return Given(source or "table", values, real, names, image_shape, known, rows)
+    return Given(source or "table", values, real, names, image_shape, known, rows, n_columns)
+
+
+def most_varied(values: Any, n: int) -> np.ndarray:
+    """Numbers of the n columns of a table whose variance, times the rows in which they are seen, is largest.
+
+    >>> most_varied(np.array([[0.0, 1.0, 1.0], [0.0, 0.0, 1.0], [1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]), 2).tolist()
+    [0, 1]
+    """
+    n_rows, d = values.shape
+    sums, squares, holes = np.zeros((3, d))
+    if hasattr(values, "tocsr"):
+        stored = np.asarray(values.data, np.float64)
+        hole = np.isnan(stored)
+        clean = np.where(hole, 0, stored)
+        for total, weights in ((sums, clean), (squares, clean**2), (holes, hole)):
+            total += np.bincount(values.indices, weights, d)
+    else:
+        step = max(1, SLICE_CELLS // d)
+        for first in range(0, n_rows, step):
+            part = np.asarray(values[first : first + step], np.float64)
+            hole = np.isnan(part)
+            clean = np.where(hole, 0, part)
+            for total, some in ((sums, clean), (squares, clean**2), (holes, hole)):
+                total += some.sum(0)
+    seen = np.maximum(n_rows - holes, 1)
+    variance = squares / seen - (sums / seen) ** 2
+    return np.sort(np.argsort(-variance * seen, kind="stable")[:n])
 
 
 def shown_rows(given: Given, seed: int | None) -> tuple[Table, int]:

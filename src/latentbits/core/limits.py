@@ -1,0 +1,128 @@
+"""Work that would not fit into the memory or the time there is, refused before it begins or as soon as it shows."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from latentbits.core.errors import FitError, TooLargeError
+
+__all__ = ["SHORT", "Pace", "TimeLeft", "available_memory", "check_memory", "readable"]
+
+MEMORY_SHARE = 0.6  # of what is available that one piece of work may ask for: an estimate is no bound
+SHORT = 2.0  # seconds: work of no more is done whatever the limit, as half of it is worth nothing
+
+TimeLeft = Callable[[], float]  # seconds left now, infinite without a limit
+
+
+def available_memory() -> int | None:
+    """Bytes that this process could still take, as far as the system tells; None where it does not.
+
+    The least of what the machine has free, of what a container leaves, and of the limit on the address space.
+    """
+    known = [_free(), _of_container(), _of_address_space()]
+    told = [number for number in known if number is not None]
+    return max(0, min(told)) if told else None
+
+
+def check_memory(needed: float | int, what: str, advice: str, most: int | None = None) -> None:
+    """Refuse work that needs more bytes than a share of what is available (or than `most`).
+
+    Raises
+    ------
+    TooLargeError
+        With the bytes, the limit and what to do.
+    """
+    if most is None:
+        available = available_memory()
+        most = None if available is None else int(MEMORY_SHARE * available)
+    if most is not None and needed > most:
+        raise TooLargeError(
+            f"{what} needs about {readable(needed)} of memory, and {readable(most)} is the limit here "
+            f"({MEMORY_SHARE:.0%} of what is available): {advice}"
+        )
+
+
+def readable(n_bytes: float | int) -> str:
+    """Bytes for people.
+
+    >>> readable(2_500_000), readable(93.2e9)
+    ('2.5 MB', '93.2 GB')
+    """
+    unit, size = next(((u, s) for u, s in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)) if n_bytes >= s), ("kB", 1e3))
+    return f"{n_bytes / size:.1f} {unit}"
+
+
+class Pace:
+    """How fast work goes whose amount is known: it is given up as soon as what is left of the time will not do.
+
+    Parameters
+    ----------
+    what
+        The work, as the subject of a sentence.
+    total
+        Its amount, in any unit.
+    left
+        Seconds left.
+    """
+
+    def __init__(self, what: str, total: float | int, left: TimeLeft) -> None:
+        self.what, self.total, self.left, self.done = what, total, left, 0.0
+        self._began = time.perf_counter()
+
+    def add(self, amount: float | int) -> None:
+        """Take note of work done, and look ahead."""
+        self.done += amount
+        so_far = time.perf_counter() - self._began
+        to_go = so_far * (self.total - self.done) / self.done
+        self.expect(so_far + to_go, to_go)
+
+    def expect(self, whole: float, to_go: float | None = None) -> None:
+        """Refuse work that will take so many seconds, where they are not left."""
+        left = self.left()
+        if whole > SHORT and (whole if to_go is None else to_go) > left:
+            raise FitError(
+                f"{self.what} would take about {whole:.0f} s, and of max_time {max(left, 0):.1f} s are left: raise "
+                "max_time, or take fewer columns"
+            )
+
+
+def _free() -> int | None:
+    with suppress(OSError, ValueError):
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    with suppress(OSError, ValueError, AttributeError):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return None
+
+
+def _of_container() -> int | None:
+    with suppress(OSError, ValueError):
+        group = Path("/sys/fs/cgroup")
+        limit = int((group / "memory.max").read_text())  # "max" where there is none
+        return limit - int((group / "memory.current").read_text()) + _reclaimable(group)
+    return None
+
+
+def _reclaimable(group: Path) -> int:
+    """Cached files, which give way."""
+    with suppress(OSError, ValueError):
+        for line in (group / "memory.stat").read_text().splitlines():
+            if line.startswith("inactive_file "):
+                return int(line.split()[1])
+    return 0
+
+
+def _of_address_space() -> int | None:
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit != resource.RLIM_INFINITY:
+            mapped = int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+            return limit - mapped
+    return None

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.utils import _safe_indexing, check_array
 
+from latentbits.core import interrupts
 from latentbits.estimators.clipped_gaussian import ClippedGaussian
 from latentbits.estimators.combination_machine import CombinationMachine
 from latentbits.estimators.latent_trait import LatentTrait
@@ -95,6 +96,10 @@ class Comparison:
         Numbers of the held-out rows in X, in the order of `row_bits`.
     fitted
         The fitted models; with folds, those of the last fold.
+    interrupted
+        Whether Ctrl-C ended the comparison; it is then of the models that were finished.
+    unfinished
+        Names of those that were not.
     """
 
     entries: tuple[Entry, ...]
@@ -102,6 +107,8 @@ class Comparison:
     row_bits: Mapping[str, np.ndarray]
     rows: np.ndarray
     fitted: Mapping[str, Any]
+    interrupted: bool = False
+    unfinished: tuple[str, ...] = ()
 
     @property
     def simplest(self) -> str:
@@ -122,6 +129,8 @@ class Comparison:
             lines.append(
                 f"{e.name:<{width}}  {e.bits_per_row:8.3f}  {e.error:8.3f}  {behind:>15}  {e.seconds:7.1f}{note}"
             )
+        if self.unfinished:
+            lines.append(f"interrupted before {', '.join(self.unfinished)} could be fitted")
         return "\n".join(lines)
 
 
@@ -203,6 +212,11 @@ def compare(
     Comparison
         Printing it shows the table.
 
+    Notes
+    -----
+    Ctrl-C ends the comparison, and gives that of the models that are finished by then, with a warning; if none is,
+    KeyboardInterrupt is raised.
+
     Examples
     --------
     >>> from latentbits import compare, load_dataset
@@ -227,18 +241,30 @@ def compare(
         splits = list(ShuffleSplit(1, test_size=test_size, random_state=random_state).split(values))
     else:
         splits = list(KFold(n_folds, shuffle=True, random_state=random_state).split(values))
-    row_bits, common, seconds, converged, last = {}, {}, {}, {}, {}
-    for name, estimator in named.items():
-        began = time.perf_counter()
-        fits = [fit_copy(estimator, _safe_indexing(X, train)) for train, _ in splits]
-        held_out = [score_rows(m, _safe_indexing(X, test)) for m, (_, test) in zip(fits, splits)]
-        row_bits[name] = np.concatenate([bits for bits, _ in held_out])
-        common[name] = shared_error([error for _, error in held_out])
-        seconds[name] = time.perf_counter() - began
-        converged[name] = all(getattr(m, "converged_", True) for m in fits)
-        last[name] = fits[-1]
+    row_bits, common, seconds, converged = {}, {}, {}, {}
+    last: dict[str, Any] = {}
+    with interrupts.held():
+        for name, estimator in named.items():
+            began = time.perf_counter()
+            try:
+                fits = [fit_copy(estimator, _safe_indexing(X, train)) for train, _ in splits]
+                held_out = [score_rows(m, _safe_indexing(X, test)) for m, (_, test) in zip(fits, splits)]
+            except KeyboardInterrupt:
+                if not last:
+                    raise
+                break
+            row_bits[name] = np.concatenate([bits for bits, _ in held_out])
+            common[name] = shared_error([error for _, error in held_out])
+            seconds[name] = time.perf_counter() - began
+            converged[name] = all(getattr(m, "converged_", True) for m in fits)
+            last[name] = fits[-1]
+        unfinished = tuple(name for name in named if name not in last)
+        interrupted = interrupts.take() or bool(unfinished)
     rows = np.concatenate([test for _, test in splits])
-    return Comparison(ranked(row_bits, common, seconds, converged), len(rows), row_bits, rows, last)
+    if unfinished:
+        warnings.warn(f"interrupted before {', '.join(unfinished)} could be compared", UserWarning, stacklevel=2)
+    entries = ranked(row_bits, common, seconds, converged)
+    return Comparison(entries, len(rows), row_bits, rows, last, interrupted, unfinished)
 
 
 # --- the pieces, which `search` uses too ---
@@ -302,8 +328,9 @@ def fit_copy(estimator: Any, X: Any) -> Any:
         for told in ("no Gaussian has these correlations", ".* pairs of columns cannot be told"):
             warnings.filterwarnings("ignore", message=told)  # unseen rows tell
         fitted = clone(estimator).fit(X)
+    interrupts.check()  # models of others do not look
     if getattr(fitted, "stop_reason_", None) == "interrupted":
-        raise KeyboardInterrupt  # half of a comparison is none
+        raise KeyboardInterrupt  # a fit that is cut short says nothing of its model
     return fitted
 
 

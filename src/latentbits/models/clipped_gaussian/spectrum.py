@@ -13,6 +13,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import minimize
 
+from latentbits.core import interrupts
 from latentbits.models.clipped_gaussian import tetrachoric
 from latentbits.models.clipped_gaussian.tetrachoric import Moments
 
@@ -97,6 +98,7 @@ def n_above_chance(
     whole = rows >= np.max(moments.pair_observed, initial=1)
     drawn = []
     for _ in range(max(20, min(100, 10_000 // d, 2**27 // ordered.size))):
+        interrupts.check()
         counts = tetrachoric.count(rng.permuted(ordered, axis=0))
         found = tetrachoric.correlations(counts, bias, correction).latent if whole else _near_zero(counts)
         drawn.append(np.linalg.eigvalsh(found * scale)[::-1])

@@ -3,8 +3,8 @@
     python tests/fuzz/signals.py 150 --seed 1
 
 starts the tool as many times, each time with nothing compiled, and ends each run by SIGINT or SIGTERM after a random
-time, a few of them twice.  What it counts depends on the clock and on the machine; the tests in `tests/cli` press the
-key at chosen places instead.
+time, most of them once it has said that it begins to fit, a few twice.  What it counts depends on the clock and on the
+machine; the tests in `tests/cli` press the key at chosen places instead.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ COMMANDS = (
 
 
 class Outcome(NamedTuple):
-    """One run: what was done, its exit code as a shell tells it (139: SIGSEGV), and what is wrong with it, if at all."""
+    """One run: what was done, its exit code as a shell tells it (139: SIGSEGV), and what is wrong."""
 
     command: str
     signal: str
@@ -63,33 +63,37 @@ def run(n: int, seed: int = 0, longest: float = 9.0) -> list[Outcome]:
 def _one(rng: random.Random, folder: Path, table: Path, number: int, longest: float) -> Outcome:
     command = rng.choice(COMMANDS)
     which = rng.choice((signal.SIGINT, signal.SIGTERM))
-    delay, again = rng.uniform(0.2, longest), rng.random() < 0.15
+    fitting, again = rng.random() < 0.75, rng.random() < 0.15
+    delay = rng.uniform(0, longest) if fitting else rng.uniform(0.2, 4)
     output = folder / (f"page{number}.html" if command[0] == "explore" else f"model{number}.safetensors")
     if command[0] != "compare" and rng.random() < 0.3:
         output.write_bytes(OLD)
     option = {"fit": ["-o", output], "explore": ["--out", output]}.get(command[0], [])
-    with tempfile.TemporaryDirectory(dir=folder) as cache:
+    with tempfile.TemporaryDirectory(dir=folder) as cache, open(folder / "told", "w+") as told_file:
         environment = {**os.environ, "LATENTBITS_CACHE": cache}
         environment.pop("JAX_COMPILATION_CACHE_DIR", None)
         process = subprocess.Popen(
             [sys.executable, "-m", "latentbits", command[0], str(table), *command[1:], *map(str, option)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+            stdout=subprocess.DEVNULL,
+            stderr=told_file,
             env=environment,
             preexec_fn=_listen,
         )
+        while fitting and process.poll() is None and "fitting" not in (folder / "told").read_text():
+            time.sleep(0.02)
         time.sleep(delay)
         process.send_signal(which)
         if again:
             time.sleep(0.3)
             process.send_signal(which)
+        hangs = ""
         try:
-            _, told = process.communicate(timeout=120)
+            process.wait(120)
         except subprocess.TimeoutExpired:
             process.kill()
-            _, told = process.communicate()
-            told += "\nhangs"
+            process.wait()
+            hangs = "\nhangs"
+        told = (folder / "told").read_text() + hangs
     code = process.returncode if process.returncode >= 0 else 128 - process.returncode
     state = _state(output)
     return Outcome(" ".join(command[:3]), which.name, delay, code, state, _fault(code, which, told, state, folder))

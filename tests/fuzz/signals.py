@@ -2,7 +2,7 @@
 
     python tests/fuzz/signals.py 150 --seed 1
 
-starts the tool as many times, each time with nothing compiled, and ends each run by SIGINT or SIGTERM after a random
+starts the tool as many times, half of them with nothing compiled, and ends each run by SIGINT or SIGTERM after a random
 time, most of them once it has said that it begins to fit, a few twice.  What it counts depends on the clock and on the
 machine; the tests in `tests/cli` press the key at chosen places instead.
 """
@@ -76,7 +76,7 @@ def _one(rng: random.Random, folder: Path, table: Path, number: int, longest: fl
         output.write_bytes(OLD)
     option = {"fit": ["-o", output], "explore": ["--out", output]}.get(command[0], [])
     with tempfile.TemporaryDirectory(dir=folder) as cache, open(folder / "told", "w+") as told_file:
-        environment = {**os.environ, "LATENTBITS_CACHE": cache}
+        environment = {**os.environ, "LATENTBITS_CACHE": rng.choice((cache, str(folder / "compiled before")))}
         environment.pop("JAX_COMPILATION_CACHE_DIR", None)
         process = subprocess.Popen(
             [sys.executable, "-m", "latentbits", command[0], str(table), *command[1:], *map(str, option)],

@@ -1,6 +1,17 @@
-"""``python -m latentbits`` is ``latentbits``."""
+"""``python -m latentbits`` is ``latentbits``: the entry point, which knows of signals before anything is imported."""
 
-from latentbits.cli.main import main
+from latentbits.cli.signals import ending
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the tool with the arguments of the process."""
+    with ending():
+        from latentbits.cli.main import cli
+
+        cli()
+
 
 if __name__ == "__main__":
     main()

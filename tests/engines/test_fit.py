@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 import time
 
 import jax
@@ -12,6 +13,7 @@ from scipy.stats import binom
 
 from latentbits.core.errors import DataError, FitError
 from latentbits.core.model import Stage
+from latentbits.engines.chunks import layout_for
 from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits, Monitor, Plateau
@@ -109,6 +111,74 @@ def test_ctrl_c_before_anything_is_learned_is_no_fit():
     engine = interrupted_after(mixture.model(2), 1)(bits())
     with pytest.raises(KeyboardInterrupt):
         fit(mixture.model(2), engine, seed_key(0))
+
+
+@pytest.fixture
+def ctrl_c():
+    """A function that presses the key; a job in the background would ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield lambda: signal.raise_signal(signal.SIGINT)
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("where", ["init", "prepare", "e_step", "update", "objective"])
+def test_ctrl_c_while_compiling_is_no_fit(where, ctrl_c):
+    """A step that is compiled has not run yet, and where it started is nothing that was learned."""
+    base = mixture.model(2)
+    function = getattr(base, where)
+
+    def pressed(*args):
+        ctrl_c()
+        traced.append(where)
+        return function(*args)
+
+    traced = []
+    model = base._replace(**{where: pressed})
+    with pytest.raises(KeyboardInterrupt):
+        run(model, bits(), limits=Limits(5, -np.inf))
+    assert traced  # the compiler was left to finish
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_ctrl_c_before_a_second_point_was_evaluated_is_no_fit(passes):
+    engine = interrupted_after(mixture.model(2), passes)(bits())
+    with pytest.raises(KeyboardInterrupt):
+        fit(mixture.model(2), engine, seed_key(0))
+
+
+def pressing(press, at_chunk, base=MemoryEngine):
+    """An engine during whose chunk of this number, counted over all passes, the key is pressed."""
+    seen = 0
+
+    class Pressing(base):
+        def chunks(self, layout):
+            nonlocal seen
+            for chunk in super().chunks(layout):
+                seen += 1
+                if seen == at_chunk:
+                    press()
+                yield chunk
+            self.seen = seen
+
+    return Pressing
+
+
+def test_ctrl_c_within_a_pass_ends_it(ctrl_c):
+    table, budget = bits(), 1
+    chunks = len(list(MemoryEngine(table).chunks(layout_for(1, np.dtype(np.float32), budget))))
+    assert chunks > 20
+    engine = pressing(ctrl_c, 3 * chunks + 5)(table)  # the summary, two passes, and a part of one
+    result = fit(mixture.model(2), engine, seed_key(0), limits=Limits(9, -np.inf), memory_budget=budget)
+    assert (result.reason, result.n_iter, len(result.history)) == ("interrupted", 2, 2)
+
+
+def test_ctrl_c_in_the_first_pass_of_batches_keeps_their_updates(ctrl_c):
+    model, table = sketches.rbm(2, "minibatch"), bits()
+    untouched = fit(model, MemoryEngine(table), seed_key(0), limits=Limits(0))
+    engine = pressing(ctrl_c, 1 + 5)(table)
+    result = fit(model, engine, seed_key(0), limits=Limits(1000, -np.inf))
+    assert (result.reason, result.n_iter, result.history) == ("interrupted", 0, ())
+    assert any(not np.array_equal(a, b) for a, b in zip(*map(jax.tree.leaves, (result.params, untouched.params))))
 
 
 @pytest.mark.parametrize("where", ["begin", "prepare"])

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from latentbits.cli.console import common_options, give, print_table, say
+from latentbits.cli.console import common_options, give, print_table, say, told_warnings
 from latentbits.cli.inputs import Reading, check_bits, load_rows, reading_options
+from latentbits.cli.signals import keeping
 
 __all__ = ["as_dict", "compare", "models_option", "named_models", "show_comparison"]
 
@@ -57,6 +58,8 @@ def compare(
     """Fit several models to a part of DATA and score them on the rest, in bits per row.
 
     DATA is a file or the name of a public data set; without it, the bundled digits.
+
+    Ctrl-C ends it, prints the table of the models that are finished, and exits with 130.
     """
     from latentbits.cli.cache import use_compile_cache
 
@@ -68,8 +71,12 @@ def compare(
     named = named_models(models, rows.shape[0], seed, restarts, binarize)
     held_out = f"{folds} folds" if folds else f"{test_size:.0%} of the rows held out"
     say(f"fitting {', '.join(named)} ({held_out})")
-    found = run_comparison(rows.values, named, test_size=test_size, n_folds=folds, random_state=seed)
-    give({"source": source, **as_dict(found)}, as_json, lambda: show_comparison(found))
+    with keeping("no model was finished"):
+        with told_warnings(rows.names):
+            found = run_comparison(rows.values, named, test_size=test_size, n_folds=folds, random_state=seed)
+        give({"source": source, **as_dict(found)}, as_json, lambda: show_comparison(found))
+    if found.interrupted:
+        raise KeyboardInterrupt  # the table is told; whoever pressed the key also stops the script around us
 
 
 def named_models(text: str | None, n_rows: int, seed: int, restarts: int, binarize: float | None) -> dict[str, Any]:
@@ -139,4 +146,6 @@ def as_dict(found: Any) -> dict[str, Any]:
         "best": found.entries[0].name,
         "models": [asdict(entry) for entry in found.entries],
         "left_out": dict(found.left_out),
+        "interrupted": found.interrupted,
+        "unfinished": list(found.unfinished),
     }

@@ -16,6 +16,7 @@ from latentbits.cli.compare import as_dict, show_comparison
 from latentbits.cli.console import common_options, give, say, told_warnings
 from latentbits.cli.fit import Sizes
 from latentbits.cli.inputs import Reading, Rows, load_rows, reading_options
+from latentbits.cli.signals import keeping
 
 __all__ = ["explore"]
 
@@ -104,6 +105,8 @@ def explore(
     DATA is a file or the name of a public data set; without it, the bundled digits.  Models of all families that suit
     are compared within the budget, each with the number of causes that describes unseen rows best.  The page is one
     file, which needs no network.
+
+    Ctrl-C ends the fits, writes the page of those that are finished, and exits with 130.
     """
     from latentbits.cli.cache import use_compile_cache
     from latentbits.core.errors import import_extra
@@ -120,7 +123,8 @@ def explore(
     from latentbits.report.explore import explore as run
 
     limit = None if budget == math.inf else budget
-    with told_warnings(rows.all_names), _progress(limit) as report:
+    nothing = f"nothing was finished that a page could show: {path} is not written"
+    with told_warnings(rows.all_names), keeping(nothing), _progress(limit) as report:
         found = run(
             rows.values,
             model=model if layers is None else NoisyOrNetwork(layers),
@@ -165,6 +169,8 @@ def explore(
         "findings": list(found.findings),
     }
     give(result, as_json, show)
+    if searched.interrupted:
+        raise KeyboardInterrupt  # the page is safe; whoever pressed the key also stops the script around us
 
 
 def _page_path(out: str) -> Path:

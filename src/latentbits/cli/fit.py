@@ -15,6 +15,7 @@ from latentbits.cli.console import common_options, give, say, told_warnings
 from latentbits.cli.families import LEARNERS, OWN_OPTIONS, STARTS, WORDS, new_estimator, refuse_foreign
 from latentbits.cli.inputs import Reading, Rows, fit_named, load_rows, reading_options
 from latentbits.cli.items import describe, show_items, write_items
+from latentbits.cli.signals import keeping
 
 __all__ = ["fit"]
 
@@ -227,7 +228,7 @@ def fit(
     binary sparse coding, which takes real numbers, sparseness, noise, and the causes with what they add to the columns;
     of a noisy-OR network nats and bits per row, and layer by layer the units with what they turn on.
 
-    Ctrl-C ends the fit, keeps the best model so far, and exits with 130.
+    Ctrl-C or SIGTERM ends the fit, keeps the best model so far, and exits with 130 or 143; a second one ends at once.
     """
     from latentbits.cli.cache import use_compile_cache
 
@@ -251,11 +252,11 @@ def fit(
     tries = estimator.n_init
     say(f"fitting {what}" + (f", best of {tries} restarts" if tries > 1 else ""))
     began = time.perf_counter()
-    with told_warnings(rows.names):
+    with told_warnings(rows.names), keeping(f"nothing was learned yet: {output} is not written"):
         fit_named(estimator, rows)
-    seconds = time.perf_counter() - began
+        seconds = time.perf_counter() - began
+        estimator.save(output)
     objective = _told(estimator, rows.shape[0], seconds)
-    estimator.save(output)
     say(f"wrote {output}")
     result = {
         "output": output,
@@ -309,9 +310,12 @@ def _told(estimator: Any, n_rows: int, seconds: float) -> float | None:
     # the history of a combination machine is first of other objectives, and at the end of the likelihood of all rows;
     # that of binary sparse coding first of heated posteriors; that of a network of fewer layers, then of sampled states
     is_last = any(hasattr(estimator, name) for name in ("hidden_bias_", "sparseness_", "biases_"))
-    objective = float(estimator.history_[-1] if is_last else max(estimator.history_))
+    history = estimator.history_
     state = {"converged": "converged", "completed": "done"}.get(estimator.stop_reason_, "stopped")
     say(f"{state} after {estimator.n_iter_} iterations and {seconds:.1f} s")
+    if len(history) == 0:  # interrupted in a first pass that updates after every batch
+        return None
+    objective = float(history[-1] if is_last else max(history))
     say(f"objective: {objective:.6g} nats, {objective / n_rows:.6g} per row")
     return objective
 

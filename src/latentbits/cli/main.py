@@ -18,6 +18,7 @@ from latentbits.cli.data import data
 from latentbits.cli.explore import explore
 from latentbits.cli.fit import fit
 from latentbits.cli.reproduce import reproduce
+from latentbits.cli.signals import ending, exit_code, has_arrived
 from latentbits.core.errors import LatentBitsError
 
 __all__ = ["cli", "main"]
@@ -45,8 +46,9 @@ class Tool(click.Group):
         except BrokenPipeError:
             raise  # click knows what to do when `| head` has seen enough
         except KeyboardInterrupt:
-            say("interrupted")
-            ctx.exit(130)
+            if not has_arrived():  # else it is said at the very end
+                say("interrupted")
+            ctx.exit(exit_code())
         except EXPECTED as error:
             if wants_debug(ctx):
                 raise
@@ -83,7 +85,8 @@ for command in (explore, compare, fit, score, transform, complete, sample, data,
 
 def main() -> None:
     """Run the tool with the arguments of the process."""
-    cli()
+    with ending():
+        cli()
 
 
 if __name__ == "__main__":

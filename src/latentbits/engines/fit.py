@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Key, PyTree
 
-from latentbits.core import tree
+from latentbits.core import interrupts, tree
 from latentbits.core.errors import FitError
 from latentbits.core.model import Model, Stage
 from latentbits.engines.chunks import layout_for
@@ -100,8 +100,9 @@ def fit(
 
     Notes
     -----
-    On Ctrl-C, or when the time is over, the best parameters so far are returned and `reason` says so; Ctrl-C before
-    anything was learned is passed on.  A restart that fails numerically is dropped, unless all do.
+    On Ctrl-C, which takes effect at the end of the chunk of rows in work, or when the time is over, the best parameters
+    so far are returned and `reason` says so; Ctrl-C before anything was learned is passed on.  A restart that fails
+    numerically is dropped, unless all do.
     """
     dtype = np.dtype(dtype)
     if n_init > 1 and not model.stages[-1].comparable:
@@ -110,7 +111,7 @@ def fit(
             "restarts could be ranked"
         )
     best, failure = None, None
-    with Monitor(limits, verbose, model.name) as monitor:
+    with interrupts.held(), Monitor(limits, verbose, model.name) as monitor:
         if model.needs_summary:
             layout = layout_for(model.row_floats(engine.n_features), dtype, memory_budget)
             summary = summarise(engine, layout)
@@ -159,6 +160,7 @@ def _run_stages(model: Model, run: Run, params: PyTree, key: Key[Array, ""], n_r
         run.monitor.begin_stage(run.restart, n_restarts, stage.name, max_iter)
         before = outcome
         try:
+            interrupts.check()
             begun = _begin(stage, jax.random.fold_in(stage_key, 0), before, run.monitor)
             if begun is None:
                 outcome = before._replace(in_last_stage=True)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Key, PyTree
 
-from latentbits.core import tree
+from latentbits.core import interrupts, tree
 from latentbits.core.batch import make_batch
 from latentbits.core.model import Model, Progress
 from latentbits.engines.chunks import Chunk, Layout
@@ -145,6 +145,7 @@ def sum_blocks(
     """
     dtype, total, waiting = layout.dtype, None, None
     for chunk in engine.chunks(layout):
+        interrupts.check()
         now = given()
         first, n = np.uint32(chunk.first_row), np.uint32(chunk.n_rows)
         with tree.rows_in(dtype):
@@ -172,6 +173,7 @@ def map_rows(function: Callable[..., Any], engine: Engine, layout: Layout, given
     """
     dtype = layout.dtype
     for chunk in engine.chunks(layout):
+        interrupts.check()
         with tree.rows_in(dtype):
             out = _chunk_rows(
                 function,

@@ -127,8 +127,8 @@ class StageRun:
                 if objective >= best.objective:
                     best = best._replace(params=self.here.params, objective=objective)
         except KeyboardInterrupt:
-            if self.step == 0 and best.objective == -np.inf:
-                raise  # nothing has been learned yet
+            if (self.here if best.objective == -np.inf else best).params is params:
+                raise  # where it started is the best we know: nothing has been learned yet
             reason = "interrupted"
         if best.objective == -np.inf:  # nothing comparable was evaluated: the last point is the answer
             best = best._replace(params=self.here.params)
@@ -168,14 +168,15 @@ class StageRun:
 
     def _advance(self, stats: PyTree, iteration: int) -> tuple[_Told, _Position]:
         here, now = self.here, self._clock(iteration)
-        self.step += 1
-        following = self._clock(iteration if self.minibatch else iteration + 1)
+        ahead = iteration if self.minibatch else iteration + 1
+        following = now._replace(iteration=np.int32(ahead), step=np.int32(self.step + 1))
         model = self.model
         functions = _Functions(model.update, model.prepare, model.objective, model.watch, model.done)
         with tree.double():
             told, position = _advance(
                 functions, self.run.dtype, here.state, here.params, here.shared, stats, now, following
             )
+        self.step += 1
         return told, _Position(*position)
 
     def _given(self, iteration: int) -> Pass:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
-from latentbits.core import tree
+from latentbits.core import interrupts, tree
 from latentbits.core.batch import MISSING
 from latentbits.core.errors import DataError
 from latentbits.core.model import Summary
@@ -30,6 +30,7 @@ def summarise(engine: Engine, layout: Layout) -> Summary:
     n, seen, total, squares = 0, np.zeros(d), np.zeros(d), np.zeros(d)
     sample, ranks = np.zeros((0, d)), np.zeros(0, np.uint64)
     for chunk in engine.chunks(layout):
+        interrupts.check()
         rows = np.asarray(chunk.values)[: chunk.n_rows]
         bits = rows.dtype == np.uint8
         if chunk.complete:

@@ -22,6 +22,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from latentbits.core import interrupts
 from latentbits.core.errors import DataError, ModelFileError
 from latentbits.core.model import LogLikelihood, Model
 from latentbits.engines.chunks import layout_for
@@ -125,17 +126,20 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         )  # if this fit fails, the estimator is not fitted, rather than half of another
         engine = self._open(X, reset=True)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        result = fit(
-            self._model_for(engine),
-            engine,
-            seed_key(seed),
-            limits=Limits(self.max_iter, self.tol, self.max_time),
-            n_init=self._n_restarts,
-            dtype=dtype,
-            verbose=self.verbose,
-        )
-        self._adopt(result)
-        self._finish(engine, result)
+        with interrupts.held():
+            result = fit(
+                self._model_for(engine),
+                engine,
+                seed_key(seed),
+                limits=Limits(self.max_iter, self.tol, self.max_time),
+                n_init=self._n_restarts,
+                dtype=dtype,
+                verbose=self.verbose,
+            )
+            self._adopt(result)
+            self._finish(engine, result)
+            if interrupts.take():  # when all was learned: it stands, but whoever goes on to another fit should know
+                self.stop_reason_, self.converged_ = "interrupted", False
         if not self.converged_:
             warnings.warn(
                 _not_converged(type(self).__name__, self.stop_reason_, self.n_iter_), ConvergenceWarning, stacklevel=2

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, Key
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from latentbits.core import interrupts
 from latentbits.core.batch import Batch
 from latentbits.core.errors import ModelFileError
 from latentbits.core.model import Model
@@ -417,7 +418,8 @@ class BinarySparseCoding(LatentModel):
 
     def _some_rows(self, engine: Engine) -> np.ndarray:
         """A random sample of rows, the same on every engine."""
-        summary = summarise(engine, layout_for(self._model().row_floats(engine.n_features), self._dtype()))
+        with interrupts.shielded():  # what was learned before stands
+            summary = summarise(engine, layout_for(self._model().row_floats(engine.n_features), self._dtype()))
         n = min(int(summary.n_rows), len(summary.sample))
         return np.where(np.asarray(summary.sample_observed)[:n] > 0, np.asarray(summary.sample)[:n], np.nan)
 
@@ -435,8 +437,9 @@ class BinarySparseCoding(LatentModel):
         return float(np.mean(self._evidence(rows, size) - self._evidence(rows, now)))
 
     def _evidence(self, rows: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-        parts = self._map_engine(_log_evidence(*size), MemoryEngine(rows))
-        return np.concatenate(list(parts)).astype(np.float64)
+        with interrupts.shielded():
+            parts = list(self._map_engine(_log_evidence(*size), MemoryEngine(rows)))
+        return np.concatenate(parts).astype(np.float64)
 
     def _expose(self) -> None:
         p = self.params_

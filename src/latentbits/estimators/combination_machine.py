@@ -405,7 +405,7 @@ class CombinationMachine(LatentModel):
         params = result.params
         if np.isnan(params.log_partition):  # learning was cut short before its last stage
             with double():
-                params = machines.settle(jax.tree.map(jnp.asarray, params), result.state)
+                params = machines.settle(*jax.tree.map(jnp.asarray, (params, result.state)))
             params = machines.without_idle(params) if self._learner() == "pursuit" else params
             known = self._known(params.weights, params.hidden_bias, params.input_bias, self.random_state)
             result = result._replace(params=known)

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.utils import _safe_indexing, check_array
 
+from latentbits.core import interrupts
 from latentbits.core.errors import FitError, TooLargeError
 from latentbits.estimators.clipped_gaussian import ClippedGaussian
 from latentbits.estimators.combination_machine import CombinationMachine
@@ -104,6 +105,10 @@ class Comparison:
         The fitted models; with folds, those of the last fold.
     left_out
         By name: why a model is not there.  One that fails, or would not fit into memory, does not stop the others.
+    interrupted
+        Whether Ctrl-C ended the comparison; it is then of the models that were finished.
+    unfinished
+        Names of those that were not.
     """
 
     entries: tuple[Entry, ...]
@@ -112,6 +117,8 @@ class Comparison:
     rows: np.ndarray
     fitted: Mapping[str, Any]
     left_out: Mapping[str, str] = field(default_factory=dict)
+    interrupted: bool = False
+    unfinished: tuple[str, ...] = ()
 
     @property
     def simplest(self) -> str:
@@ -133,6 +140,8 @@ class Comparison:
                 f"{e.name:<{width}}  {e.bits_per_row:8.3f}  {e.error:8.3f}  {behind:>15}  {e.seconds:7.1f}{note}"
             )
         lines += [f"{name}: {why}" for name, why in self.left_out.items()]
+        if self.unfinished:
+            lines.append(f"interrupted before {', '.join(self.unfinished)} could be fitted")
         return "\n".join(lines)
 
 
@@ -218,6 +227,10 @@ def compare(
     ------
     latentbits.core.errors.TooLargeError
         Where there are so many entries, the zeros of a sparse table among them, that reading them would take hours.
+    Notes
+    -----
+    Ctrl-C ends the comparison, and gives that of the models that are finished by then, with a warning; if none is,
+    KeyboardInterrupt is raised.
 
     Examples
     --------
@@ -244,27 +257,38 @@ def compare(
         splits = list(ShuffleSplit(1, test_size=test_size, random_state=random_state).split(values))
     else:
         splits = list(KFold(n_folds, shuffle=True, random_state=random_state).split(values))
-    row_bits, common, seconds, converged, last = {}, {}, {}, {}, {}
+    row_bits, common, seconds, converged = {}, {}, {}, {}
+    last: dict[str, Any] = {}
     left_out: dict[str, str] = {}
-    for name, estimator in named.items():
-        began = time.perf_counter()
-        try:
-            fits = [fit_copy(estimator, _safe_indexing(X, train)) for train, _ in splits]
-            held_out = [score_rows(m, _safe_indexing(X, test)) for m, (_, test) in zip(fits, splits)]
-        except FAILURES as error:
-            if len(named) == 1:
-                raise
-            left_out[name] = reason_of(error)
-            continue
-        row_bits[name] = np.concatenate([bits for bits, _ in held_out])
-        common[name] = shared_error([error for _, error in held_out])
-        seconds[name] = time.perf_counter() - began
-        converged[name] = all(getattr(m, "converged_", True) for m in fits)
-        last[name] = fits[-1]
+    with interrupts.held():
+        for name, estimator in named.items():
+            began = time.perf_counter()
+            try:
+                fits = [fit_copy(estimator, _safe_indexing(X, train)) for train, _ in splits]
+                held_out = [score_rows(m, _safe_indexing(X, test)) for m, (_, test) in zip(fits, splits)]
+            except FAILURES as error:
+                if len(named) == 1:
+                    raise
+                left_out[name] = reason_of(error)
+                continue
+            except KeyboardInterrupt:
+                if not last:
+                    raise
+                break
+            row_bits[name] = np.concatenate([bits for bits, _ in held_out])
+            common[name] = shared_error([error for _, error in held_out])
+            seconds[name] = time.perf_counter() - began
+            converged[name] = all(getattr(m, "converged_", True) for m in fits)
+            last[name] = fits[-1]
+        unfinished = tuple(name for name in named if name not in last and name not in left_out)
+        interrupted = interrupts.take() or bool(unfinished)
     if not row_bits:
         raise FitError("no model could be fitted: " + "; ".join(f"{name}: {why}" for name, why in left_out.items()))
     rows = np.concatenate([test for _, test in splits])
-    return Comparison(ranked(row_bits, common, seconds, converged), len(rows), row_bits, rows, last, left_out)
+    if unfinished:
+        warnings.warn(f"interrupted before {', '.join(unfinished)} could be compared", UserWarning, stacklevel=2)
+    entries = ranked(row_bits, common, seconds, converged)
+    return Comparison(entries, len(rows), row_bits, rows, last, left_out, interrupted, unfinished)
 
 
 def _check_size(shape: tuple[int, ...]) -> None:
@@ -353,8 +377,9 @@ def fit_copy(estimator: Any, X: Any) -> Any:
         for told in ("no Gaussian has these correlations", ".* pairs of columns cannot be told"):
             warnings.filterwarnings("ignore", message=told)  # unseen rows tell
         fitted = clone(estimator).fit(X)
+    interrupts.check()  # models of others do not look
     if getattr(fitted, "stop_reason_", None) == "interrupted":
-        raise KeyboardInterrupt  # half of a comparison is none
+        raise KeyboardInterrupt  # a fit that is cut short says nothing of its model
     return fitted
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
+from latentbits.core import interrupts
 from latentbits.core.errors import FitError
 from latentbits.estimators.compare import FAMILIES, Comparison, ranked, shared_error, standard_error
 from latentbits.estimators.naming import family_of
@@ -101,6 +103,11 @@ class Search:
     seconds: float
 
     @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended the search; `left_out` and `cut_short` then tell what was not finished."""
+        return self.comparison.interrupted
+
+    @property
     def fitted(self) -> Mapping[str, Any]:
         """The fitted models by name."""
         return self.comparison.fitted
@@ -160,6 +167,11 @@ def search(
     Search
         Printing it shows the table.
 
+    Notes
+    -----
+    Ctrl-C ends the search, and gives what is finished by then, with a warning; if no family is, KeyboardInterrupt is
+    raised.
+
     Examples
     --------
     >>> from latentbits import load_dataset
@@ -183,7 +195,11 @@ def search(
         for name, given in asked.items()
         if name not in left_out
     }
-    left_out |= take_turns(climbing, rows, clock, random_state, asked=families is not None)
+    with interrupts.held():
+        left_out |= take_turns(climbing, rows, clock, random_state, asked=families is not None)
+        clock.interrupted |= interrupts.take()
+    if clock.interrupted:
+        warnings.warn("the search was interrupted: it tells of the fits that were finished", UserWarning, stacklevel=2)
     if not climbing:
         raise FitError("; ".join(f"{name}: {why}" for name, why in left_out.items()))
     return _result(climbing, left_out, splits, rows, values.shape[0], len(used), clock)
@@ -255,7 +271,7 @@ def _result(
     rows = np.concatenate([split.test for split in splits])
     fitted = {name: family.climbs[-1].tried[family.size].model for name, family in names.items()}
     return Search(
-        comparison=Comparison(entries, len(rows), row_bits, rows, fitted),
+        comparison=Comparison(entries, len(rows), row_bits, rows, fitted, interrupted=clock.interrupted),
         families={name: family.name for name, family in names.items()},
         sizes={name: family.size for name, family in names.items()},
         fold_sizes={name: tuple(climb.best for climb in family.climbs) for name, family in names.items()},

@@ -207,6 +207,7 @@ class Clock:
 
     def __init__(self, budget: float | None, report: Callable[[str, float], None] | None) -> None:
         self.budget, self._report, self._began = budget, report, time.perf_counter()
+        self.interrupted = False
 
     @property
     def used(self) -> float:
@@ -226,7 +227,8 @@ def take_turns(
 ) -> dict[str, str]:
     """Fit until nothing is left to try, or no time; what could not be fitted is taken out, and the reasons returned.
 
-    Families that were `asked` for by name get their first fit whatever the time.
+    Families that were `asked` for by name get their first fit whatever the time.  Ctrl-C ends the turns: what was not
+    finished is told as if there had been no time for it.  It is passed on where no family has been fitted.
     """
     left_out = {}
     while pending := [family for family in families.values() if not family.done]:
@@ -242,6 +244,11 @@ def take_turns(
                 left_out[family.name] = reason_of(error)
                 del families[family.name]
             family.note, family.done = f"more causes could not be fitted: {reason_of(error)}", True
+        except KeyboardInterrupt:
+            if not any_begun:
+                raise
+            clock.interrupted = True
+            return left_out | _cut(families)
         family.seconds += clock.used - began
     return left_out
 
@@ -273,12 +280,23 @@ def _step(family: Family, splits: Sequence[SplitRows], clock: Clock, share: floa
         limit = (until - clock.used) / (min(2, len(splits)) if place == 0 else len(splits) - place)
         try:
             climb.tried[size] = _fit(model, rows, FIT_SHARE * limit, seed)
-        except FAILURES:
+        except BaseException:
             _undo(family.climbs[:place], sizes)
             raise
     family.done = all(climb.next_size() is None for climb in family.climbs)
     if not all(climb.tried[climb.best].in_time for climb in family.climbs):
         family.note = "its fit ran out of time"
+
+
+def _cut(families: dict[str, Family]) -> dict[str, str]:
+    """End all turns: what was never fitted is taken out, and the reasons returned."""
+    left_out = {name: "interrupted before it was fitted" for name, family in families.items() if not family.begun}
+    for name in left_out:
+        del families[name]
+    for family in families.values():
+        if not family.done:
+            family.note, family.done = "interrupted before other sizes were tried", True
+    return left_out
 
 
 def _undo(climbs: Sequence[Climb], sizes: Sequence[int | None]) -> None:

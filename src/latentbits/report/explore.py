@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from latentbits.core import interrupts
 from latentbits.estimators.compare import fit_copy, new_model
 from latentbits.estimators.real_tables import real_model
 from latentbits.estimators.search import Search, check_families, search
@@ -117,6 +118,11 @@ def explore(
     Explored
         Printing it shows the findings.
 
+    Notes
+    -----
+    Ctrl-C ends the fits: the page is made of the families that are finished by then, and says so.  Before the map and
+    one family are, KeyboardInterrupt is raised.
+
     Examples
     --------
     >>> from latentbits import explore, load_dataset
@@ -139,28 +145,30 @@ def explore(
         families = ["independent-gaussians" if given.real else "product", model]
         check_families(families, given.real)  # before the map is fitted
     shown, n_close = shown_rows(given, random_state)
-    tell("fitting the map")
-    mapped = _fit_map(given, None if budget is None else budget / 2, random_state)
-    tell("placing the rows on it")
-    # a line of one pixel says little
-    n_lines = looks.N_LINES if shown.image_shape is None else 0
-    where = looks.map_of("2 latent traits", mapped, shown.values, n_lines)
-    found = search(
-        given.values,
-        families,
-        budget=None if budget is None else max(budget / 2, budget - (time.perf_counter() - began)),
-        random_state=random_state,
-        real=given.real,
-        report=fitting,
-    )
-    tell("looking at what was found")
-    content = content_of(given, shown, n_close, where, found, random_state)
-    path = None
-    if out is not None:
-        tell(f"writing {out}")
-        path = write_page(content, out)
-        if open_page:
-            webbrowser.open(path.resolve().as_uri())
+    with interrupts.held():
+        tell("fitting the map")
+        mapped = _fit_map(given, None if budget is None else budget / 2, random_state)
+        tell("placing the rows on it")
+        # a line of one pixel says little
+        n_lines = looks.N_LINES if shown.image_shape is None else 0
+        where = looks.map_of("2 latent traits", mapped, shown.values, n_lines)
+        found = search(
+            given.values,
+            families,
+            budget=None if budget is None else max(budget / 2, budget - (time.perf_counter() - began)),
+            random_state=random_state,
+            real=given.real,
+            report=fitting,
+        )
+        with interrupts.shielded():  # what is finished gets its page
+            tell("looking at what was found")
+            content = content_of(given, shown, n_close, where, found, random_state)
+            path = None
+            if out is not None:
+                tell(f"writing {out}")
+                path = write_page(content, out)
+    if open_page and path is not None:
+        webbrowser.open(path.resolve().as_uri())
     return Explored(path, content.findings, content, found, mapped)
 
 
@@ -247,13 +255,14 @@ def _dense(values: Any) -> np.ndarray:
 
 def how_compared(found: Search) -> str:
     """Which rows fitted, chose and scored, in a sentence."""
+    end = " The search was interrupted: other models and sizes were not tried." if found.interrupted else ""
     size = f"learned from {found.n_train:,} rows, chose their size on {found.n_validation:,} others"
     if found.n_folds > 1:
         return (
             f"In each of {found.n_folds} rounds the models {size}, and were scored on rows that neither had seen; "
-            f"over the rounds every row is scored once."
+            f"over the rounds every row is scored once.{end}"
         )
-    return f"The models {size}, and were scored on {found.n_test:,} rows that neither had seen."
+    return f"The models {size}, and were scored on {found.n_test:,} rows that neither had seen.{end}"
 
 
 def columns_kept(given: Given) -> str:

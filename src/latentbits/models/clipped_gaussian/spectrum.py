@@ -15,6 +15,7 @@ from scipy.linalg import eigh
 from scipy.optimize import minimize
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
+from latentbits.core import interrupts
 from latentbits.core.errors import FitError
 from latentbits.core.limits import SHORT, TimeLeft
 from latentbits.models.clipped_gaussian import tetrachoric
@@ -155,6 +156,7 @@ def n_above_chance(
     whole = rows >= np.max(moments.pair_observed, initial=1)
     drawn = []
     for _ in range(max(20, min(100, 10_000 // d, 2**27 // ordered.size))):
+        interrupts.check()
         counts = tetrachoric.count(rng.permuted(ordered, axis=0))
         found = tetrachoric.correlations(counts, bias, correction).latent if whole else _near_zero(counts)
         drawn.append(np.linalg.eigvalsh(found * scale)[::-1])

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri, owens_t
 
+from latentbits.core import interrupts
 from latentbits.core.limits import Pace, TimeLeft
 
 __all__ = [
@@ -219,6 +220,7 @@ def correlations(
         rare = np.minimum(ones, observed - ones) / np.maximum(observed, 1)
         columns = np.stack([-np.abs(ndtri(rare)), rare])  # used if no bit is missing: otherwise each pair has its own
         for i, j in _blocks(d):
+            interrupts.check()
             found = _pairs(_table(moments, i, j), columns[:, i], columns[:, j], complete, bias, correction)
             latent[i, j], error[i, j], undetermined[i, j], corrected[i, j] = found
             pace.add(len(i))

@@ -32,3 +32,7 @@ class StreamEngine:
     def chunks(self, layout: Layout) -> Iterator[Chunk]:
         """The stream's chunks, in order; one chunk and one block are in memory at a time."""
         yield from rechunk(self.factory(), layout)
+
+    def blocks(self) -> Iterable[np.ndarray]:
+        """The blocks of one more reading."""
+        return self.factory()

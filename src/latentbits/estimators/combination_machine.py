@@ -199,7 +199,7 @@ class CombinationMachine(LatentModel):
         max_time: float | None = None,
         tol: float = 1e-5,
         verbose: int = 0,
-        dtype: Any = "float32",
+        dtype: Any = "auto",
         binarize: float | None = None,
     ) -> None:
         self.n_hidden = n_hidden

@@ -30,7 +30,7 @@ from jaxtyping import Array, Float, Key
 from latentbits.core.batch import Batch
 from latentbits.core.model import LogLikelihood, Model, Progress, Stage, Summary
 from latentbits.core.states import sparse_states
-from latentbits.core.tree import cast, rows_in
+from latentbits.core.tree import cast, rounding, rows_in
 from latentbits.models.combination_machine import ascent, draws, holes, pursuit, stochastic
 from latentbits.models.combination_machine.annealing import Annealed, annealed_draws, annealed_log_partition
 from latentbits.models.combination_machine.ascent import Learned, Shared, inputs_of, machine_of
@@ -298,6 +298,13 @@ def model(
             log_sum, error = holes.log_sums(units, machine_of(params), batch.keys, x, batch.observed)
         return LogLikelihood(log_sum - shared.log_z, error, params.log_partition_error)
 
+    def lost(params: Params, shared: Shared, batch: Batch) -> Float[Array, " rows"]:
+        """Terms of either sign, that are large where rows or biases are, add up to log p(x)."""
+        x = inputs_of(units, batch)
+        own = jnp.abs(x) @ jnp.abs(params.input_bias) + jnp.sum(jnp.abs(units.base(x)), 1)
+        hidden = jnp.sum(jax.nn.softplus(hidden_field(params, x)), 1)
+        return rounding(x.shape[1], x.dtype) * (own + hidden + jnp.abs(shared.log_z))
+
     def complete_field(params: Params, batch: Batch) -> Float[Array, "rows hidden"]:
         if batch.observed is not None:
             raise ValueError(ascent.NO_HOLES)
@@ -351,4 +358,5 @@ def model(
         sample=sample,
         row_floats=lambda n_columns: 3 * n_columns + 4 * n_hidden + 2 * 2 ** min(n_hidden, holes.BLOCK),
         stages=tuple(stages),
+        rounding=lost,
     )

@@ -89,8 +89,8 @@ class LogLikelihood(eqx.Module):
     common_error
         Standard error that all rows share (that of an estimated log Z); 0 where exact.
     rounding
-        The part of `error` that is due to the digits of the rows, where these are too few (0 elsewhere).  It may have one
-        sign in all rows, and then does not average out.  A model leaves it to the caller (None).
+        The part of `error` that is due to the digits of the rows, where these are too few (0 elsewhere).  It may have
+        one sign in all rows, and then does not average out.  A model leaves it to the caller (None).
     """
 
     value: Float[Array, " rows"]
@@ -197,8 +197,8 @@ class Model(NamedTuple):
         ``row_floats(n_columns) -> int``
             Numbers that the E-step holds per row at its widest; sets the chunk size.
         ``rounding(params, shared, batch) -> nats``
-            By how much the precision of the rows may have put each log-likelihood wrong.  Only where terms cancel: without
-            it, it is taken to be a small part of the log-likelihood itself.
+            By how much the precision of the rows may have put each log-likelihood wrong.  Only where terms cancel:
+            without it, it is taken to be a small part of the log-likelihood itself.
         ``stages``
             The legs of learning, in order.
         ``needs_summary``

@@ -41,7 +41,7 @@ class StreamEngine:
 
 
 def moved(engine: Engine, by: np.ndarray) -> Engine:
-    """The same rows of real numbers with a number added to each column, in full precision, on the same kind of engine."""
+    """The rows of real numbers with a number added to each column, in full precision, on an engine of the same kind."""
     if isinstance(engine, MemoryEngine):
         return MemoryEngine(engine.table + by)
     return StreamEngine(lambda: (block + by for block in engine.blocks()), engine.n_features)

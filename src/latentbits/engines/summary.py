@@ -96,8 +96,8 @@ def _in_full(engine: Engine) -> Iterator[Chunk]:
 class _Sums:
     """Sums over rows that give the moments of columns.
 
-    A mean of squares less a squared mean has no digits left where a column is far from 0 (years, times): such columns are
-    summed about a point among their first rows, too.
+    A mean of squares less a squared mean has no digits left where a column is far from 0 (years, times): such columns
+    are summed about a point among their first rows, too.
     """
 
     def __init__(self, n_columns: int) -> None:
@@ -131,7 +131,9 @@ class _Sums:
         variance = np.where(self.seen > 0, self.squares / n - mean**2, 0.25)
         if self.about is not None:
             near = self.squares_about / n - (self.total_about / n) ** 2
-            variance = np.where((self.seen > 0) & (mean**2 > FAR * near), near, variance)
+            far = (self.seen > 0) & (mean**2 > FAR * near)
+            mean = np.where(far, self.about + self.total_about / n, mean)
+            variance = np.where(far, near, variance)
         return Moments(self.seen, mean, np.maximum(variance, 0))
 
 

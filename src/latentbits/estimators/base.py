@@ -275,13 +275,13 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Returns
         -------
         latentbits.core.model.LogLikelihood
-            With `value` and `error`, (n_rows,), and `common_error`; the errors are 0 where exact.  `rounding` is the part
-            of `error` that is due to the precision of the rows; below 0.001 nats it counts as 0.
+            With `value` and `error`, (n_rows,), and `common_error`; the errors are 0 where exact.  `rounding` is the
+            part of `error` that is due to the precision of the rows; below 0.001 nats it counts as 0.
         """
         model, engine = self._fitted(), self._open(X, reset=False)
         dtype = self._dtype_for(engine)
         rows = self._rounded(model, engine, dtype)
-        if self._may_widen(dtype) and np.any(rows.rounding > 0):
+        if self._may_widen(dtype) and np.any(np.asarray(rows.rounding) > 0):
             rows = self._rounded(model, engine, DOUBLE)
         return rows
 
@@ -346,7 +346,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         values, error = np.asarray(rows.value, np.float64), self.error_of_mean(rows)
         spread = float(np.std(values)) if np.isfinite(values).all() else 0.0
         if error > TOLD and error > spread / 10:
-            lost = float(np.mean(rows.rounding))
+            lost = float(np.mean(np.asarray(rows.rounding)))
             why = f"; {imprecise(lost, rows.value.dtype.name)}" if lost > TOLD else ""
             warnings.warn(
                 f"the log-likelihoods are known to ±{error:.2g} nats per row only (log_likelihoods(X) tells each){why}",

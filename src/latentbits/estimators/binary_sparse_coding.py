@@ -402,8 +402,8 @@ class BinarySparseCoding(LatentModel):
         typical = float(np.sqrt(np.average(variance, weights=observed)))
         if self.noise_std_ < 1.01 * floor and floor > typical / 100:  # columns are too far from 0 for what they vary
             warnings.warn(
-                f"noise_std_ is {self.noise_std_:.2g}, the least that rows in {self.dtype_} can tell so far from 0, while "
-                f"columns vary by {typical:.2g} only: subtract from each column what it is where no cause is on",
+                f"noise_std_ is {self.noise_std_:.2g}, the least that rows in {self.dtype_} can tell so far from 0, "
+                f"while columns vary by {typical:.2g} only: subtract from each column what it is where no cause is on",
                 PrecisionWarning,
                 stacklevel=4,
             )
@@ -459,9 +459,7 @@ class BinarySparseCoding(LatentModel):
 
     def _some_rows(self, engine: Engine) -> np.ndarray:
         """A random sample of rows, the same on every engine."""
-        summary = summarise(
-            engine, layout_for(self._model().row_floats(engine.n_features), np.dtype(self.dtype_))
-        )
+        summary = summarise(engine, layout_for(self._model().row_floats(engine.n_features), np.dtype(self.dtype_)))
         n = min(int(summary.n_rows), len(summary.sample))
         return np.where(np.asarray(summary.sample_observed)[:n] > 0, np.asarray(summary.sample)[:n], np.nan)
 

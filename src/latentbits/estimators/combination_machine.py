@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from latentbits.core.errors import ModelFileError
 from latentbits.core.model import Model
-from latentbits.core.tree import double, rounding, to_numpy
+from latentbits.core.tree import double, to_numpy
 from latentbits.engines.fit import FitResult, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
@@ -170,8 +170,8 @@ class CombinationMachine(LatentModel):
     left_out_: float
     left_out_error_: float
 
-    # Real rows that are far from 0 are moved there, in float64: b . x, |x|^2 / 2 and log Z would cancel.  `params_` is the
-    # machine of the moved rows; the attributes are those of the user's.
+    # Real rows that are far from 0 are moved there, in float64: b . x, |x|^2 / 2 and log Z would cancel.  `params_` is
+    # the machine of the moved rows; the attributes are those of the user's.
     _offset: np.ndarray | None = None
 
     _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {
@@ -417,10 +417,10 @@ class CombinationMachine(LatentModel):
 
     def _rounding_foreseen(self, engine: Engine, dtype: np.dtype) -> float:
         _, mean, variance = column_moments(engine)
-        return rounding(engine.n_features, dtype) * float(np.sum(mean**2 + variance))
+        return machines.rounding_share(engine.n_features, dtype) * float(np.sum(mean**2 + variance))
 
     def _rounding_of(self, engine: Engine, dtype: np.dtype) -> Powers:
-        share = rounding(engine.n_features, dtype)
+        share = machines.rounding_share(engine.n_features, dtype)
         mean, largest = row_powers(engine)
         return Powers(share * mean, share * largest)
 
@@ -474,7 +474,9 @@ class CombinationMachine(LatentModel):
         if offset is not None:
             whole = isinstance(offset, list) and all(isinstance(x, float) and np.isfinite(x) for x in offset)
             if not whole or len(offset) != self.n_features_in_ or not self.takes_reals:
-                raise ModelFileError(f"offset must be a number for each of {self.n_features_in_} columns of real numbers")
+                raise ModelFileError(
+                    f"offset must be a number for each of {self.n_features_in_} columns of real numbers"
+                )
             self._offset = np.array(offset)
         super()._take_extra({name: value for name, value in extra.items() if name != "offset"})
 
@@ -486,4 +488,4 @@ class CombinationMachine(LatentModel):
 
 def _is_far(place: np.ndarray) -> bool:
     """Whether float32 has too few digits for log p(x) around a place, in units of the noise."""
-    return rounding(len(place), SINGLE) * float(np.sum(place**2)) > TOLERANCE
+    return machines.rounding_share(len(place), SINGLE) * float(np.sum(place**2)) > TOLERANCE

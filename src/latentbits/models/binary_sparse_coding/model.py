@@ -120,8 +120,8 @@ def _objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]
 def rounding_share(n_columns: int, dtype: np.dtype) -> float:
     """Error of a log-density as a part of |y|^2 / sigma^2, which is taken off and mostly comes back.
 
-    Measured from 25 to 1500 columns and from 1 to 10^4 times more signal than noise, as a root mean square over rows: 0.2 to
-    0.9 of it.
+    Measured from 25 to 1500 columns, with 1 to 10^4 times more signal than noise: the root mean square over rows is 0.2
+    to 0.9 of it.
     """
     return rounding(n_columns // 16, dtype)
 

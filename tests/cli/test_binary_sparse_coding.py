@@ -131,3 +131,18 @@ def test_no_comparison_with_models_of_bits(tool, write_csv, table):
     assert "'binary-sparse-coding:4' is a model of real numbers" in found.stderr
     with pytest.raises(ValueError, match="densities cannot be compared with probabilities"):
         latentbits.compare(table, [latentbits.BernoulliProduct(), latentbits.BinarySparseCoding(2)])
+
+
+def test_what_rounding_costs_is_printed_and_never_called_exact(tool, rows):
+    np.save(tool.folder / "far.npy", rows[1] + 10_000)
+    result = tool("fit", "far.npy", *FIT, "--dtype", "float32")
+    assert "by rounding" in result.stdout
+    assert "exact" not in result.stdout
+    assert "dtype='auto'" in result.stderr
+    assert "by rounding" in tool("score", "model.safetensors", "far.npy").stdout
+    assert tool.json("score", "model.safetensors", "far.npy")["rounding_error"] > 1
+    found = tool.json("fit", "far.npy", *FIT)
+    assert found["nats_per_row_error"] == 0
+    told = tool.json("score", "model.safetensors", "far.npy")
+    assert told["rounding_error"] == 0
+    assert told["nats_per_row"] == pytest.approx(found["nats_per_row"])

@@ -46,10 +46,10 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
     """How well the model in file MODEL describes DATA (a file, or the name of a public data set).
 
     Prints the log-likelihood in nats, its mean, and bits per row (the fewer the better) with the standard error over
-    rows, which includes that of a log Z that was estimated.  Where the model holds a row impossible, these are infinite
-    (null in JSON), and the rows are counted.  Of a model of real numbers they are densities, which depend on the units,
-    and are printed in nats alone; where binary sparse coding sums over some of the states of a row, it is told by how
-    much that is too low.
+    rows, which includes what is estimated in them: log Z, integrals, rounding.  Where the model holds a row impossible,
+    these are infinite (null in JSON), and the rows are counted.  Of a model of real numbers they are densities, which
+    depend on the units, and are printed in nats alone; where binary sparse coding sums over some of the states of a
+    row, it is told by how much that is too low.
     """
     import numpy as np
 
@@ -60,12 +60,15 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
     known = model.log_likelihoods(rows.values)
     nats, loss = np.asarray(known.value, np.float64), float(getattr(model, "truncation_loss_", 0.0))
     common = 0.0 if loss else float(np.max(known.common_error))  # a loss has a sign, and is no standard error
+    lost = float(np.mean(known.rounding))  # it may have one sign in all rows
+    estimated = lost if hasattr(model, "truncation_loss_") else model.error_of_mean(known)
+    estimated = estimated if math.isfinite(estimated) else 0.0  # unknown, or of rows that are impossible
     if per_row is not None:
         _write(per_row, nats[:, None], ["log_likelihood"], rows.labels)
     n_impossible = int(np.sum(np.isneginf(nats)))  # under a clipped Gaussian without noise
     several = len(nats) > 1 and not n_impossible
     over_rows = float(np.std(nats, ddof=1) / math.sqrt(len(nats))) if several else math.nan
-    error = math.hypot(over_rows, common)
+    error = math.hypot(over_rows, estimated)
     mean = float(np.mean(nats))
     result = {
         "n_rows": len(nats),
@@ -76,6 +79,8 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
         "bits_per_row": -mean / math.log(2),
         "bits_per_row_error": error / math.log(2),
         "log_partition_error": common,
+        "estimate_error": estimated,
+        "rounding_error": lost,
         "truncation_loss": loss,
         "per_row": per_row,
     }
@@ -85,9 +90,12 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
             ["log-likelihood, nats", f"{result['log_likelihood']:.3f}", ""],
             ["nats per row", f"{mean:.4f}", "" if n_impossible else f"{error:.4f}"],
         ]
+        if len(nats) * estimated >= 0.0005:
+            lines[0][-1] = f"{len(nats) * estimated:.3f}"
         if common:
-            lines[0][-1] = f"{len(nats) * common:.3f}"
             lines.append(["  of that by log Z", "", f"{common:.4f}"])
+        if lost:
+            lines.append(["  of that by rounding", "", f"{lost:.4f}"])
         if loss:
             lines.append(["  too low by about", f"{loss:.4f}", ""])
         if not model.real_valued:

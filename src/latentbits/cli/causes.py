@@ -25,8 +25,9 @@ class Found:
         H, gamma and H', the latter two as "auto" has decided them.
     sparseness, noise_std
         pi H and sigma.
-    nats_per_row, truncation_loss
-        Mean log density of the rows of the table, and by how much it is estimated to be too low; 0 where it is exact.
+    nats_per_row, nats_per_row_error, truncation_loss
+        Mean log density of the rows of the table, how far rounding may have put it wrong, and by how much it is
+        estimated to be too low; 0 where it is exact.
     reseeded
         How often a cause that no row used was given a new start.
     shares
@@ -39,6 +40,7 @@ class Found:
     sparseness: float
     noise_std: float
     nats_per_row: float
+    nats_per_row_error: float
     truncation_loss: float
     reseeded: int
     shares: tuple[float, ...]
@@ -46,16 +48,19 @@ class Found:
 
 def describe(model: Any, rows: Rows) -> Found:
     """What a BinarySparseCoding fitted to these rows says of them."""
+    import numpy as np
+
     with without_names(model):
         shares = model.transform(rows.values).mean(axis=0)
-        nats = model.score(rows.values)
+        known = model.log_likelihoods(rows.values)
     return Found(
         n_causes=len(shares),
         max_active=model.max_active_,
         n_candidates=model.n_candidates_,
         sparseness=model.sparseness_,
         noise_std=model.noise_std_,
-        nats_per_row=nats,
+        nats_per_row=float(np.mean(np.asarray(known.value, np.float64))),
+        nats_per_row_error=float(np.mean(known.rounding)),
         truncation_loss=model.truncation_loss_,
         reseeded=model.reseeded_,
         shares=tuple(shares.tolist()),
@@ -68,12 +73,13 @@ def show(found: Found, model: Any, rows: Rows) -> None:
 
     from latentbits.report.machine_summaries import telling_weights
 
-    loss = f"too low by about {found.truncation_loss:.2g}" if found.truncation_loss else "exact"
+    known = [f"too low by about {found.truncation_loss:.2g}"] if found.truncation_loss else []
+    known += [f"± {found.nats_per_row_error:.2g} by rounding"] if found.nats_per_row_error else []
     lines = [
         ["causes on in a row, pi H", f"{found.sparseness:.3f} of {found.n_causes}"],
         ["noise, sigma", f"{found.noise_std:.4g}"],
         ["learned with at most", f"{found.max_active} of {found.n_candidates} candidates on"],
-        ["nats per row (density)", f"{found.nats_per_row:.4f} ({loss})"],
+        ["nats per row (density)", f"{found.nats_per_row:.4f} ({', '.join(known) or 'exact'})"],
     ]
     if found.reseeded:
         lines.append(["new starts of unused causes", str(found.reseeded)])

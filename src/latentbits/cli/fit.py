@@ -193,7 +193,12 @@ class Sizes(click.ParamType):
 )
 @click.option("--seed", type=click.IntRange(0), default=0, help="The same seed gives the same model.")
 @click.option("--binarize", type=float, metavar="T", help="Values above T are 1, others 0.")
-@click.option("--dtype", type=click.Choice(["float32", "float64"]), default="float32", help="Precision of the rows.")
+@click.option(
+    "--dtype",
+    type=click.Choice(["auto", "float32", "float64"]),
+    default="auto",
+    help="Precision of the rows; auto is float32 unless that loses digits that matter.",
+)
 @click.option(
     "-o",
     "--output",

@@ -48,7 +48,7 @@ def describe(model: Any, rows: Rows, errors: bool) -> Items:
 
     q, n = model.n_components, rows.shape[0]
     with without_names(model):
-        total = model.log_likelihood(rows.values)
+        total, total_error = model.log_likelihood(rows.values, return_error=True)
         spread = model.standard_errors(rows.values) if errors else None
     slopes = [] if q == 1 else [f"slope_{k + 1}" for k in range(q)]
     parts = {
@@ -71,6 +71,7 @@ def describe(model: Any, rows: Rows, errors: bool) -> Items:
         np.column_stack(values),
         {
             "log_likelihood": total,
+            "log_likelihood_error": total_error,
             "n_parameters": p,
             "aic": 2 * p - 2 * total,
             "bic": math.log(n) * p - 2 * total,
@@ -87,12 +88,17 @@ def show_items(found: Items) -> None:
     print_table(["item", *heads], lines, title=f"Items{note}{some}")
     fit = found.fit
     lines = [
-        ["log-likelihood, nats", f"{fit['log_likelihood']:.3f}"],
+        ["log-likelihood, nats", f"{fit['log_likelihood']:.3f}" + _beside(fit["log_likelihood_error"])],
         ["parameters", str(fit["n_parameters"])],
-        ["AIC", f"{fit['aic']:.3f}"],
-        ["BIC", f"{fit['bic']:.3f}"],
+        ["AIC", f"{fit['aic']:.3f}" + _beside(2 * fit["log_likelihood_error"])],
+        ["BIC", f"{fit['bic']:.3f}" + _beside(2 * fit["log_likelihood_error"])],
     ]
     print_table(["", "value"], lines)
+
+
+def _beside(error: float) -> str:
+    """The error beside a number with three decimals, where it can be seen there."""
+    return f" ± {error:.3f}" if error >= 0.0005 else ""
 
 
 def _cells(columns: Sequence[str], line: Sequence[float]) -> list[str]:

@@ -25,8 +25,9 @@ class Found:
         Units; a pursuit may have found fewer than it was asked for.
     log_partition, log_partition_error, log_partition_effective
         log Z, its standard error (0 where it was summed), and the share of annealed chains that count in it.
-    nats_per_row
-        Mean log-likelihood of the rows of the table.
+    nats_per_row, nats_per_row_error
+        Mean log-likelihood of the rows of the table, and its standard error: of log Z, of missing inputs and of
+        rounding.
     shares
         In which share of the rows each unit is on.
     """
@@ -36,6 +37,7 @@ class Found:
     log_partition_error: float
     log_partition_effective: float
     nats_per_row: float
+    nats_per_row_error: float
     shares: tuple[float, ...]
 
 
@@ -43,13 +45,14 @@ def describe(model: Any, rows: Rows) -> Found:
     """What a CombinationMachine fitted to these rows says of them."""
     with without_names(model):
         shares = model.transform(rows.values).mean(axis=0)
-        nats = model.score(rows.values)
+        total, error = model.log_likelihood(rows.values, return_error=True)
     return Found(
         n_hidden=len(shares),
         log_partition=model.log_partition_,
         log_partition_error=model.log_partition_error_,
         log_partition_effective=model.log_partition_effective_,
-        nats_per_row=nats,
+        nats_per_row=total / rows.shape[0],
+        nats_per_row_error=error / rows.shape[0],
         shares=tuple(shares.tolist()),
     )
 
@@ -60,11 +63,11 @@ def show(found: Found, model: Any, rows: Rows) -> None:
 
     from latentbits.report.machine_summaries import telling_weights
 
-    exact = found.log_partition_error == 0
+    exact, error = found.log_partition_error == 0, found.nats_per_row_error
     lines = [
         ["hidden units", str(found.n_hidden), ""],
         ["log Z", f"{found.log_partition:.4f}", "exact" if exact else f"{found.log_partition_error:.4f}"],
-        ["nats per row", f"{found.nats_per_row:.4f}", "" if exact else f"{found.log_partition_error:.4f}"],
+        ["nats per row", f"{found.nats_per_row:.4f}", f"{error:.4f}" if error else ""],
     ]
     if not exact:
         lines.append(["annealed chains that count", f"{found.log_partition_effective:.1%}", ""])

@@ -17,6 +17,7 @@ __all__ = [
     "LatentBitsError",
     "MissingDependencyError",
     "ModelFileError",
+    "PrecisionWarning",
     "TooLargeError",
     "import_extra",
 ]
@@ -48,6 +49,10 @@ class DownloadError(LatentBitsError, OSError):
 
 class MissingDependencyError(LatentBitsError, ImportError):
     """An optional dependency is needed and not installed."""
+
+
+class PrecisionWarning(UserWarning):
+    """A number was computed with fewer digits than it is shown with: how many are lost, and what to do."""
 
 
 def import_extra(module: str, extra: str, purpose: str) -> ModuleType:

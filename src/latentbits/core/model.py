@@ -85,14 +85,18 @@ class LogLikelihood(eqx.Module):
     value
         log p(x) in nats.
     error
-        Standard error of each value, independent from row to row; 0 where exact.
+        Standard error of each value, independent from row to row but for the rounding; 0 where exact.
     common_error
         Standard error that all rows share (that of an estimated log Z); 0 where exact.
+    rounding
+        The part of `error` that is due to the digits of the rows, where these are too few (0 elsewhere).  It may have
+        one sign in all rows, and then does not average out.  A model leaves it to the caller (None).
     """
 
     value: Float[Array, " rows"]
     error: Float[Array, " rows"]
     common_error: Float[Array, ""]
+    rounding: Float[Array, " rows"] | None = None
 
     @classmethod
     def exact(cls, value: Float[Array, " rows"]) -> LogLikelihood:
@@ -196,6 +200,9 @@ class Model(NamedTuple):
             Numbers, or small arrays, to keep in the history.
         ``row_floats(n_columns) -> int``
             Numbers that the E-step holds per row at its widest; sets the chunk size.
+        ``rounding(params, shared, batch) -> nats``
+            By how much the precision of the rows may have put each log-likelihood wrong.  Only where terms cancel:
+            without it, it is taken to be a small part of the log-likelihood itself.
         ``stages``
             The legs of learning, in order.
         ``needs_summary``
@@ -219,6 +226,7 @@ class Model(NamedTuple):
     start_rows: Callable[[Params, Shared, Batch], RowState] | None = None
     done: Callable[[State], Array] | None = None
     watch: Callable[[Params], dict[str, Array]] = _nothing
+    rounding: Callable[[Params, Shared, Batch], Float[Array, " rows"]] | None = None
     needs_summary: bool = True
 
     def acting_in(self, stage: Stage) -> Model:

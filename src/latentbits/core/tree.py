@@ -1,12 +1,13 @@
 """Adding, widening and casting pytrees, and the precision each kind of number lives in.
 
-Rows are computed in the user's ``dtype`` (float32 unless asked); everything that is not a row, that is
-parameters, shared quantities, totals over chunks and small solves, is float64.  JAX only has float64 inside
-``enable_x64``; the two contexts below are the only places that say so, and leave the user's own setting alone.
+Rows are computed in float32, or in float64 where that would lose too much (`estimators/base.py`); everything that is
+not a row, that is parameters, shared quantities, totals over chunks and small solves, is float64.  JAX only has float64
+inside ``enable_x64``; the two contexts below are the only places that say so, and leave the user's own setting alone.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -16,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-__all__ = ["add", "cast", "double", "rows_in", "strong", "sum_rows", "to_numpy", "widen"]
+__all__ = ["add", "cast", "double", "rounding", "rows_in", "strong", "sum_rows", "to_numpy", "widen"]
 
 T = TypeVar("T")
 
@@ -37,6 +38,15 @@ def rows_in(dtype: np.dtype) -> Iterator[None]:
     """Context in which rows of this dtype are computed, whatever the user's global settings are."""
     with jax.enable_x64(dtype == np.float64), jax.default_matmul_precision("highest"):
         yield
+
+
+def rounding(n_terms: int, dtype: np.dtype) -> float:
+    """What rounding makes of a sum of so many terms of one sign, as a part of the sum.
+
+    Measured, since it depends on how a device splits a sum: log-likelihoods of rows of 300 to 30 000 bits under products
+    and mixtures, in float32 on a CPU, are off by 0.1 to 3 times this, and often all to the same side.
+    """
+    return float(np.finfo(dtype).eps) * max(1.0, math.sqrt(n_terms) / 8)
 
 
 def cast(tree: T, dtype: np.dtype) -> T:

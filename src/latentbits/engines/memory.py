@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import jax
 import numpy as np
@@ -38,3 +38,7 @@ class MemoryEngine:
                 self._chunks = [c._replace(values=jax.device_put(c.values)) for c in rechunk([self.table], layout)]
             self._layout = layout
         yield from self._chunks
+
+    def blocks(self) -> Iterable[np.ndarray]:
+        """The table, as one block."""
+        return [self.table]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -28,6 +28,10 @@ class Engine(Protocol):
 
     def chunks(self, layout: Layout) -> Iterator[Chunk]:
         """The canonical chunks of the table, in order, from the first row."""
+        ...
+
+    def blocks(self) -> Iterable[np.ndarray]:
+        """The encoded rows as they came: on the host, in full precision, in blocks of any sizes."""
         ...
 
 

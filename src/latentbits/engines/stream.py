@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 from latentbits.engines.chunks import Chunk, Layout, rechunk
+from latentbits.engines.memory import MemoryEngine
+from latentbits.engines.passes import Engine
 
-__all__ = ["StreamEngine"]
+__all__ = ["StreamEngine", "moved"]
 
 
 class StreamEngine:
@@ -41,3 +43,14 @@ class StreamEngine:
     def chunks(self, layout: Layout) -> Iterator[Chunk]:
         """The stream's chunks, in order; one chunk and one block are in memory at a time."""
         yield from rechunk(self.factory(), layout)
+
+    def blocks(self) -> Iterable[np.ndarray]:
+        """The blocks of one more reading."""
+        return self.factory()
+
+
+def moved(engine: Engine, by: np.ndarray) -> Engine:
+    """The rows of real numbers with a number added to each column, in full precision, on an engine of the same kind."""
+    if isinstance(engine, MemoryEngine):
+        return MemoryEngine(engine.table + by)
+    return StreamEngine(lambda: (block + by for block in engine.blocks()), engine.n_features)

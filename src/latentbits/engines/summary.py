@@ -1,6 +1,9 @@
-"""The summary of a table from which a model may start: column moments and a random sample of rows."""
+"""What one pass over the rows says of a table: column moments, a random sample of rows, how long rows are."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,13 +12,29 @@ from latentbits.core import interrupts, tree
 from latentbits.core.batch import MISSING
 from latentbits.core.errors import DataError
 from latentbits.core.model import Summary
-from latentbits.engines.chunks import Layout
+from latentbits.engines.chunks import Chunk, Layout, layout_for, rechunk
 from latentbits.engines.passes import Engine
 
-__all__ = ["shapes_only", "summarise"]
+__all__ = ["Moments", "Powers", "column_moments", "row_powers", "shapes_only", "summarise"]
 
 SAMPLED_ROWS = 1024
 SAMPLED_BYTES = 2**25  # a table of very many columns gives fewer rows
+FAR = 2.0**16  # (mean / standard deviation)^2 from which a variance is taken about a point of the column's own
+
+
+class Moments(NamedTuple):
+    """Of each column, over what was observed; mean 0.5 and variance 0.25 where nothing was."""
+
+    observed: np.ndarray
+    mean: np.ndarray
+    variance: np.ndarray
+
+
+class Powers(NamedTuple):
+    """Sum of the squares of a row's observed entries: the mean over rows, and the largest."""
+
+    mean: float
+    largest: float
 
 
 def sampled_rows(n_columns: int) -> int:
@@ -27,22 +46,13 @@ def summarise(engine: Engine, layout: Layout) -> Summary:
     """One pass over the rows; the same answer on every engine, since the chunks are the same."""
     d = engine.n_features
     size = sampled_rows(d)
-    n, seen, total, squares = 0, np.zeros(d), np.zeros(d), np.zeros(d)
+    n, sums = 0, _Sums(d)
     sample, ranks = np.zeros((0, d)), np.zeros(0, np.uint64)
     for chunk in engine.chunks(layout):
         interrupts.check()
         rows = np.asarray(chunk.values)[: chunk.n_rows]
         bits = rows.dtype == np.uint8
-        if chunk.complete:
-            seen += len(rows)
-            clean = rows
-        else:
-            hole = (rows == MISSING) if bits else np.isnan(rows)
-            seen += (~hole).sum(0)
-            clean = np.where(hole, 0, rows)
-        column_sums = clean.sum(0, dtype=np.int64 if bits else np.float64)
-        total += column_sums
-        squares += column_sums if bits else np.einsum("ij,ij->j", clean, clean, dtype=np.float64)
+        sums.add(rows, chunk.complete)
         n += len(rows)
 
         rank = _hash(np.arange(chunk.first_row, chunk.first_row + len(rows), dtype=np.uint64))
@@ -55,11 +65,82 @@ def summarise(engine: Engine, layout: Layout) -> Summary:
         sample, ranks = sample[lowest], ranks[lowest]
     if n == 0:
         raise DataError("X has no rows: at least one is needed to learn from.")
-    mean = np.where(seen > 0, total / np.maximum(seen, 1), 0.5)
-    variance = np.where(seen > 0, squares / np.maximum(seen, 1) - mean**2, 0.25)
+    seen, mean, variance = sums.moments()
     # a fixed number of rows means one shape, hence one compilation of `init`, for tables of any length
     sample = np.resize(sample, (size, d))
-    return _summary(n, mean, np.maximum(variance, 0), seen, sample)
+    return _summary(n, mean, variance, seen, sample)
+
+
+def column_moments(engine: Engine) -> Moments:
+    """Mean and variance of each column in full precision, whatever the precision of the rows will be."""
+    sums = _Sums(engine.n_features)
+    for chunk in _in_full(engine):
+        sums.add(np.asarray(chunk.values)[: chunk.n_rows], chunk.complete)
+    return sums.moments()
+
+
+def row_powers(engine: Engine) -> Powers:
+    """How long the rows are, in full precision."""
+    n, total, largest = 0, 0.0, 0.0
+    for chunk in _in_full(engine):
+        rows = np.nan_to_num(np.asarray(chunk.values, np.float64)[: chunk.n_rows])
+        powers = np.einsum("ij,ij->i", rows, rows)
+        n, total, largest = n + len(rows), total + float(powers.sum()), max(largest, float(powers.max(initial=0)))
+    return Powers(total / max(n, 1), largest)
+
+
+def _in_full(engine: Engine) -> Iterator[Chunk]:
+    """Canonical chunks on the host: sums over them are the same on every engine."""
+    return rechunk(engine.blocks(), layout_for(engine.n_features, np.dtype(np.float64)))
+
+
+class _Sums:
+    """Sums over rows that give the moments of columns.
+
+    A mean of squares less a squared mean has no digits left where a column is far from 0 (years, times): such columns
+    are summed about a point among their first rows, too.
+    """
+
+    def __init__(self, n_columns: int) -> None:
+        self.seen, self.total, self.squares = np.zeros(n_columns), np.zeros(n_columns), np.zeros(n_columns)
+        self.about: np.ndarray | None = None
+        self.total_about, self.squares_about = np.zeros(n_columns), np.zeros(n_columns)
+
+    def add(self, rows: np.ndarray, complete: bool) -> None:
+        first, bits = not self.seen.any(), rows.dtype == np.uint8
+        hole = None if complete else (rows == MISSING) if bits else np.isnan(rows)
+        self.seen += len(rows) if hole is None else (~hole).sum(0)
+        clean = rows if hole is None else np.where(hole, 0, rows)
+        column_sums = clean.sum(0, dtype=np.int64 if bits else np.float64)
+        self.total += column_sums
+        self.squares += column_sums if bits else np.einsum("ij,ij->j", clean, clean, dtype=np.float64)
+        if bits:
+            return
+        if first:
+            middle = np.where(self.seen > 0, self.total / np.maximum(self.seen, 1), 0)
+            away = _away(rows, hole, middle)
+            if (middle**2 > FAR * np.mean(away**2, axis=0)).any():
+                self.about = middle
+        if self.about is not None:
+            away = _away(rows, hole, self.about)
+            self.total_about += away.sum(0)
+            self.squares_about += np.einsum("ij,ij->j", away, away)
+
+    def moments(self) -> Moments:
+        n = np.maximum(self.seen, 1)
+        mean = np.where(self.seen > 0, self.total / n, 0.5)
+        variance = np.where(self.seen > 0, self.squares / n - mean**2, 0.25)
+        if self.about is not None:
+            near = self.squares_about / n - (self.total_about / n) ** 2
+            far = (self.seen > 0) & (mean**2 > FAR * near)
+            mean = np.where(far, self.about + self.total_about / n, mean)
+            variance = np.where(far, near, variance)
+        return Moments(self.seen, mean, np.maximum(variance, 0))
+
+
+def _away(rows: np.ndarray, hole: np.ndarray | None, about: np.ndarray) -> np.ndarray:
+    away = rows - about
+    return away if hole is None else np.where(hole, 0, away)
 
 
 def shapes_only(engine: Engine) -> Summary:

@@ -23,14 +23,26 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from latentbits.core import interrupts
-from latentbits.core.errors import DataError, ModelFileError
+from latentbits.core.errors import DataError, ModelFileError, PrecisionWarning
 from latentbits.core.model import LogLikelihood, Model
+from latentbits.core.tree import rounding
 from latentbits.engines.chunks import layout_for
-from latentbits.engines.fit import FitResult, fit, seed_key
+from latentbits.engines.fit import CUT_SHORT, FitResult, fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import Engine, map_rows, start_pass
+from latentbits.engines.summary import Powers
 from latentbits.estimators.frames import like_input
+from latentbits.estimators.precision import (
+    DOUBLE,
+    MOST_COLUMNS,
+    SINGLE,
+    TOLD,
+    TOLERANCE,
+    error_of_sum,
+    imprecise,
+    with_rounding,
+)
 from latentbits.estimators.validate import open_rows, open_values
 
 __all__ = ["LatentModel", "means_of"]
@@ -46,12 +58,13 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         "max_time": [Interval(Real, 0, None, closed="neither"), None],
         "tol": [Interval(Real, None, None, closed="neither")],
         "verbose": ["verbose"],
-        "dtype": [StrOptions({"float32", "float64"}), type, np.dtype],
+        "dtype": [StrOptions({"auto", "float32", "float64"}), type, np.dtype],
         "binarize": [Interval(Real, None, None, closed="neither"), None],
     }
 
     params_: PyTree
     n_features_in_: int
+    dtype_: str
 
     # what a model file is held to: ranges of parameters, and which of them are bool, and which may be NaN in places
     _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {}
@@ -68,7 +81,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         max_time: float | None = None,
         tol: float = 1e-6,
         verbose: int = 0,
-        dtype: Any = "float32",
+        dtype: Any = "auto",
         binarize: float | None = None,
     ) -> None:
         # a family repeats these by name in its own signature, where scikit-learn looks for them, and hands them on
@@ -120,31 +133,52 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self
         """
         self._validate_params()
-        dtype = self._dtype()
+        self._given_dtype()
         self.__dict__.pop(
             "params_", None
         )  # if this fit fails, the estimator is not fitted, rather than half of another
         engine = self._open(X, reset=True)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        dtype = self._dtype()
         with interrupts.held():
-            result = fit(
-                self._model_for(engine),
-                engine,
-                seed_key(seed),
-                limits=Limits(self.max_iter, self.tol, self.max_time),
-                n_init=self._n_restarts,
-                dtype=dtype,
-                verbose=self.verbose,
-            )
-            self._adopt(result)
-            self._finish(engine, result)
+            if self._may_widen(dtype) and self.takes_reals and self._rounding_foreseen(engine, dtype) > TOLERANCE:
+                dtype = DOUBLE
+            seconds = self._learn(engine, seed, dtype, self.max_time)
+            lost = self._rounding_of(engine, dtype).mean if self.takes_reals else 0.0
+            if lost > TOLERANCE and self._may_widen(dtype) and self.stop_reason_ not in CUT_SHORT:
+                # the noise was not known before
+                left = None if self.max_time is None else max(self.max_time - seconds, 1e-3)
+                self._learn(engine, seed, DOUBLE, left)
+                lost = self._rounding_of(engine, DOUBLE).mean
             if interrupts.take():  # when all was learned: it stands, but whoever goes on to another fit should know
                 self.stop_reason_, self.converged_ = "interrupted", False
         if not self.converged_:
             warnings.warn(
                 _not_converged(type(self).__name__, self.stop_reason_, self.n_iter_), ConvergenceWarning, stacklevel=2
             )
+        self._warn_of_rounding(engine, lost)
         return self
+
+    def _learn(self, engine: Engine, seed: int, dtype: np.dtype, max_time: float | None) -> float:
+        """Learn with rows of this precision; the seconds it took."""
+        self.dtype_ = dtype.name
+        result = fit(
+            self._model_for(engine),
+            engine,
+            seed_key(seed),
+            limits=Limits(self.max_iter, self.tol, max_time),
+            n_init=self._n_restarts,
+            dtype=dtype,
+            verbose=self.verbose,
+        )
+        self._adopt(result)
+        self._finish(engine, result)
+        return result.seconds
+
+    def _warn_of_rounding(self, engine: Engine, lost: float) -> None:
+        """Say so where learning lost nats of a row to the precision of the rows."""
+        if lost > TOLD:
+            warnings.warn(f"{type(self).__name__} was {imprecise(lost, self.dtype_)}", PrecisionWarning, stacklevel=3)
 
     def _model_for(self, engine: Engine) -> Model:
         """The record to learn with; a family whose way of learning depends on the size of the table has its own."""
@@ -215,7 +249,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         model = self._fitted()
         engine = open_values(self, X, self._n_features_out)
-        return _join(self._map_engine(_decode_rows(model.decode), engine))
+        return self._in_place(_join(self._map_engine(_decode_rows(model.decode), engine)))
 
     def score_samples(self, X: Any) -> np.ndarray:
         """log p(x) of each row, in nats; missing bits are marginalised.
@@ -228,8 +262,15 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Returns
         -------
         ndarray of shape (n_rows,), float64
+
+        Warns
+        -----
+        PrecisionWarning
+            Where the error that `log_likelihoods` states is too large to be left out.
         """
-        return np.asarray(self.log_likelihoods(X).value, np.float64)
+        rows = self.log_likelihoods(X)
+        self._warn_of_error(rows)
+        return np.asarray(rows.value, np.float64)
 
     def log_likelihoods(self, X: Any) -> LogLikelihood:
         """log p(x) of each row with its standard error, and the error that all rows share.
@@ -242,9 +283,26 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         Returns
         -------
         latentbits.core.model.LogLikelihood
-            With `value` and `error`, (n_rows,), and `common_error`; the errors are 0 where exact.
+            With `value` and `error`, (n_rows,), and `common_error`; the errors are 0 where exact.  `rounding` is the
+            part of `error` that is due to the precision of the rows; below 0.001 nats it counts as 0.
         """
-        return self._map_rows(self._fitted().log_likelihood, X)
+        model, engine = self._fitted(), self._open(X, reset=False)
+        dtype = self._dtype_for(engine)
+        rows = self._rounded(model, engine, dtype)
+        if self._may_widen(dtype) and np.any(np.asarray(rows.rounding) > 0):
+            rows = self._rounded(model, engine, DOUBLE)
+        return rows
+
+    def _rounded(self, model: Model, engine: Engine, dtype: np.dtype) -> LogLikelihood:
+        """log p(x) of each row computed in this precision, with what that costs."""
+        if model.rounding is None:
+            rows = _join(self._map_engine(model.log_likelihood, engine, dtype=dtype))
+            lost = rounding(self.n_features_in_, dtype) * np.abs(np.asarray(rows.value, np.float64))
+        else:
+            rows, lost = _join(
+                self._map_engine(_with_rounding(model.log_likelihood, model.rounding), engine, dtype=dtype)
+            )
+        return with_rounding(rows, lost)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean of `score_samples`: nats per row, the larger the better.
@@ -255,8 +313,15 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             Bits, NaN for missing.
         y : Ignored
             Present for scikit-learn's pipelines.
+
+        Warns
+        -----
+        PrecisionWarning
+            Where the error that `log_likelihood` states is too large to be left out.
         """
-        return float(np.mean(self.score_samples(X)))
+        rows = self.log_likelihoods(X)
+        self._warn_of_error(rows)
+        return float(np.mean(np.asarray(rows.value, np.float64)))
 
     def log_likelihood(self, X: Any, return_error: bool = False) -> float | tuple[float, float]:
         """Log-likelihood of a table: the sum over its rows, in nats.
@@ -273,12 +338,29 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return (total, self._error_of_sum(rows)) if return_error else total
 
     def _error_of_sum(self, rows: LogLikelihood) -> float:
-        own = np.asarray(rows.error, np.float64)
-        common = len(own) * float(np.max(rows.common_error))
-        if self._errors_average_out:
-            return float(np.sqrt(np.sum(own**2) + common**2))
-        rounding = float(np.finfo(self._dtype()).eps) * abs(float(np.sum(rows.value, dtype=np.float64)))
-        return float(np.sum(own)) + rounding + common
+        return error_of_sum(rows, self._errors_average_out)
+
+    def error_of_mean(self, rows: LogLikelihood) -> float:
+        """Standard error with which the mean of these log-likelihoods is known, in nats per row; 0 where it is exact.
+
+        Parameters
+        ----------
+        rows : latentbits.core.model.LogLikelihood
+            As `log_likelihoods` gives them.
+        """
+        return self._error_of_sum(rows) / len(rows.value)
+
+    def _warn_of_error(self, rows: LogLikelihood) -> None:
+        values, error = np.asarray(rows.value, np.float64), self.error_of_mean(rows)
+        spread = float(np.std(values)) if np.isfinite(values).all() else 0.0
+        if error > TOLD and error > spread / 10:
+            lost = float(np.mean(np.asarray(rows.rounding)))
+            why = f"; {imprecise(lost, rows.value.dtype.name)}" if lost > TOLD else ""
+            warnings.warn(
+                f"the log-likelihoods are known to ±{error:.2g} nats per row only (log_likelihoods(X) tells each){why}",
+                PrecisionWarning,
+                stacklevel=3,
+            )
 
     @property
     def _errors_average_out(self) -> bool:
@@ -297,7 +379,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         -------
         ndarray or frame of shape (n_rows, n_columns)
         """
-        return like_input(X, self._map_rows(_fill_in(self._fitted().complete), X))
+        return like_input(X, self._in_place(self._map_rows(_fill_in(self._fitted().complete), X)))
 
     def sample(self, n: int = 1, random_state: Any = None) -> np.ndarray:
         """Draw rows from the model.
@@ -320,7 +402,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         nothing = np.zeros((n, 1), np.uint8)  # rows that are only numbers: each gets its key from its own
         parts = list(self._map_engine(_sample_rows(model.sample), MemoryEngine(nothing), seed))
         bits = np.concatenate(parts) if parts else np.zeros((0, self.n_features_in_))
-        return bits.astype(self._sample_dtype)
+        return self._in_place(bits).astype(self._sample_dtype)
 
     # ---------------------------------------------------------------- files
 
@@ -339,11 +421,43 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     # ---------------------------------------------------------------- inside
 
-    def _dtype(self) -> np.dtype:
+    def _given_dtype(self) -> np.dtype | None:
+        """`dtype`, None for "auto"."""
+        if isinstance(self.dtype, str) and self.dtype == "auto":
+            return None
         dtype = np.dtype(self.dtype)
-        if dtype not in (np.dtype(np.float32), np.dtype(np.float64)):
-            raise ValueError(f"dtype must be float32 or float64, got {self.dtype!r}")
+        if dtype not in (SINGLE, DOUBLE):
+            raise ValueError(f"dtype must be 'auto', float32 or float64, got {self.dtype!r}")
         return dtype
+
+    def _dtype(self) -> np.dtype:
+        """The precision of rows as far as their number of columns decides it."""
+        given = self._given_dtype()
+        if given is not None:
+            return given
+        return SINGLE if self.n_features_in_ < MOST_COLUMNS else DOUBLE
+
+    def _may_widen(self, dtype: np.dtype) -> bool:
+        return dtype == SINGLE and self._given_dtype() is None
+
+    def _dtype_for(self, engine: Engine) -> np.dtype:
+        """The precision for these rows under the fitted parameters; whatever the engine, they are the same."""
+        dtype = self._dtype()
+        if self._may_widen(dtype) and self.takes_reals and self._rounding_of(engine, dtype).largest > TOLERANCE:
+            return DOUBLE
+        return dtype
+
+    def _rounding_foreseen(self, engine: Engine, dtype: np.dtype) -> float:
+        """Nats that a row would lose on average, as far as this can be told before parameters are known."""
+        return 0.0
+
+    def _rounding_of(self, engine: Engine, dtype: np.dtype) -> Powers:
+        """Nats that real-valued rows lose in this precision under the fitted parameters: on average, and at most."""
+        return Powers(0.0, 0.0)
+
+    def _in_place(self, rows: np.ndarray) -> np.ndarray:
+        """Rows of the model as rows of the user; a family that moves its rows moves them back."""
+        return rows
 
     def _open(self, X: Any, *, reset: bool) -> Engine:
         return open_rows(self, X, reset=reset, binarize=self.binarize, real=self.takes_reals)
@@ -353,10 +467,13 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self._model()
 
     def _map_rows(self, function: Callable[..., Any], X: Any) -> Any:
-        return _join(self._map_engine(function, self._open(X, reset=False)))
+        engine = self._open(X, reset=False)
+        return _join(self._map_engine(function, engine, dtype=self._dtype_for(engine)))
 
-    def _map_engine(self, function: Callable[..., Any], engine: Engine, seed: int = 0) -> Iterator[PyTree]:
-        model, dtype = self._model(), self._dtype()
+    def _map_engine(
+        self, function: Callable[..., Any], engine: Engine, seed: int = 0, dtype: np.dtype | None = None
+    ) -> Iterator[PyTree]:
+        model, dtype = self._model(), self._dtype() if dtype is None else dtype
         layout = layout_for(model.row_floats(self.n_features_in_), dtype)
         given = start_pass(model, dtype, self.params_, seed_key(seed, "use"))
         return map_rows(function, engine, layout, given)
@@ -396,6 +513,11 @@ def _join(parts: Iterator[PyTree]) -> Any:
 @cache
 def means_of(infer: Callable[..., Any]) -> Callable[..., Any]:
     return lambda params, shared, batch: infer(params, shared, batch).mean
+
+
+@cache
+def _with_rounding(log_likelihood: Callable[..., Any], rounding: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda params, shared, batch: (log_likelihood(params, shared, batch), rounding(params, shared, batch))
 
 
 @cache

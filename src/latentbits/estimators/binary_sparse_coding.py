@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from functools import cache
 from math import comb
@@ -16,15 +17,16 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from latentbits.core import interrupts
 from latentbits.core.batch import Batch
-from latentbits.core.errors import ModelFileError
+from latentbits.core.errors import ModelFileError, PrecisionWarning
 from latentbits.core.model import Model
 from latentbits.engines.chunks import layout_for
 from latentbits.engines.fit import FitResult, fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import Engine
-from latentbits.engines.summary import summarise
+from latentbits.engines.summary import Powers, column_moments, row_powers, summarise
 from latentbits.estimators.base import LatentModel
+from latentbits.estimators.precision import DOUBLE, SINGLE, TOLD
 from latentbits.models.binary_sparse_coding import model as sparse_coding
 from latentbits.models.binary_sparse_coding.posterior import Params, Shared, expectations, state_table
 from latentbits.models.binary_sparse_coding.probable import probable_states
@@ -206,7 +208,7 @@ class BinarySparseCoding(LatentModel):
         max_time: float | None = None,
         tol: float = 1e-6,
         verbose: int = 0,
-        dtype: Any = "float32",
+        dtype: Any = "auto",
         binarize: float | None = None,
     ) -> None:
         self.n_causes = n_causes
@@ -249,7 +251,7 @@ class BinarySparseCoding(LatentModel):
         self
         """
         self._validate_params()
-        self.max_active_, self.n_candidates_ = self._first_size()
+        self._first_size()  # complains of sizes that do not fit together
         return super().fit(X, y)
 
     # ---------------------------------------------------------------- use
@@ -365,7 +367,47 @@ class BinarySparseCoding(LatentModel):
             ranking=self.ranking,
             keep_components=bool(self.keep_components),
             precision=self.precision,
+            quietest=self._quietest(),
         )
+
+    def _learn(self, engine: Engine, seed: int, dtype: np.dtype, max_time: float | None) -> float:
+        self.max_active_, self.n_candidates_ = self._first_size()
+        return super()._learn(engine, seed, dtype, max_time)
+
+    def _rounding_foreseen(self, engine: Engine, dtype: np.dtype) -> float:
+        """With the most noise that there can be: all that columns vary."""
+        _, mean, variance = column_moments(engine)
+        power, noise = float(np.sum(mean**2 + variance)), float(np.mean(variance))
+        if noise == 0:
+            return np.inf if power > 0 else 0.0
+        return sparse_coding.rounding_share(engine.n_features, dtype) * power / noise
+
+    def _rounding_of(self, engine: Engine, dtype: np.dtype) -> Powers:
+        share = sparse_coding.rounding_share(engine.n_features, dtype) / self.noise_std_**2
+        mean, largest = row_powers(engine)
+        return Powers(share * mean, share * largest)
+
+    def _quietest(self) -> float:
+        """The least noise, as a part of the rows' root mean square, at which a row's density still has digits."""
+        if getattr(self, "dtype_", SINGLE.name) == SINGLE.name:
+            return sparse_coding.QUIETEST
+        share = sparse_coding.rounding_share(self.n_features_in_, DOUBLE)
+        return float(np.sqrt(2 * share * self.n_features_in_ / TOLD))
+
+    def _warn_of_rounding(self, engine: Engine, lost: float) -> None:
+        super()._warn_of_rounding(engine, lost)
+        if not self.takes_reals or self.noise_std_ > self._quietest() * np.sqrt(row_powers(engine).mean):
+            return  # the noise is not the least there can be
+        observed, mean, variance = column_moments(engine)
+        floor = self._quietest() * float(np.sqrt(np.average(mean**2 + variance, weights=observed)))
+        typical = float(np.sqrt(np.average(variance, weights=observed)))
+        if self.noise_std_ < 1.01 * floor and floor > typical / 100:  # columns are too far from 0 for what they vary
+            warnings.warn(
+                f"noise_std_ is {self.noise_std_:.2g}, the least that rows in {self.dtype_} can tell so far from 0, "
+                f"while columns vary by {typical:.2g} only: subtract from each column what it is where no cause is on",
+                PrecisionWarning,
+                stacklevel=4,
+            )
 
     def _adopt(self, result: FitResult) -> None:
         super()._adopt(result)
@@ -412,14 +454,14 @@ class BinarySparseCoding(LatentModel):
             key,
             params=result.params,
             limits=Limits(n_iter, self.tol, left),
-            dtype=self._dtype(),
+            dtype=np.dtype(self.dtype_),
             verbose=self.verbose,
         )
 
     def _some_rows(self, engine: Engine) -> np.ndarray:
         """A random sample of rows, the same on every engine."""
         with interrupts.shielded():  # what was learned before stands
-            summary = summarise(engine, layout_for(self._model().row_floats(engine.n_features), self._dtype()))
+            summary = summarise(engine, layout_for(self._model().row_floats(engine.n_features), np.dtype(self.dtype_)))
         n = min(int(summary.n_rows), len(summary.sample))
         return np.where(np.asarray(summary.sample_observed)[:n] > 0, np.asarray(summary.sample)[:n], np.nan)
 
@@ -438,7 +480,7 @@ class BinarySparseCoding(LatentModel):
 
     def _evidence(self, rows: np.ndarray, size: tuple[int, int]) -> np.ndarray:
         with interrupts.shielded():
-            parts = list(self._map_engine(_log_evidence(*size), MemoryEngine(rows)))
+            parts = list(self._map_engine(_log_evidence(*size), MemoryEngine(rows), dtype=np.dtype(self.dtype_)))
         return np.concatenate(parts).astype(np.float64)
 
     def _expose(self) -> None:

@@ -213,7 +213,7 @@ class ClippedGaussian(LatentModel):
         max_time: float | None = None,
         tol: float = 1e-6,
         verbose: int = 0,
-        dtype: Any = "float32",
+        dtype: Any = "auto",
         binarize: float | None = None,
         keep_pairs: bool | str = "auto",
     ) -> None:

@@ -14,12 +14,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from latentbits.core.errors import ModelFileError
 from latentbits.core.model import Model
 from latentbits.core.tree import double, to_numpy
 from latentbits.engines.fit import FitResult, seed_key
 from latentbits.engines.order import in_random_order
 from latentbits.engines.passes import Engine
+from latentbits.engines.stream import moved
+from latentbits.engines.summary import Powers, column_moments, row_powers
 from latentbits.estimators.base import LatentModel
+from latentbits.estimators.precision import SINGLE, TOLERANCE
 from latentbits.models.combination_machine import model as machines
 from latentbits.models.combination_machine.ascent import machine_of
 from latentbits.models.combination_machine.machine import UNITS, Params
@@ -115,7 +119,7 @@ class CombinationMachine(LatentModel):
         Share of the annealed chains that count; 1 when exact.
     left_out_, left_out_error_ : float
         With `max_active`: the share of Z in states with more active units, estimated, and its standard error.
-    history_, n_iter_, converged_, stop_reason_, n_features_in_, feature_names_in_
+    dtype_, history_, n_iter_, converged_, stop_reason_, n_features_in_, feature_names_in_
         As everywhere.  `history_` has the objective of every pass of every stage: of a gradient the log-likelihood of
         the held-out rows, scaled up to all rows; of a pursuit the gain of its units; the last entry is the
         log-likelihood of all rows.
@@ -166,6 +170,10 @@ class CombinationMachine(LatentModel):
     left_out_: float
     left_out_error_: float
 
+    # Real rows that are far from 0 are moved there, in float64: b . x, |x|^2 / 2 and log Z would cancel.  `params_` is
+    # the machine of the moved rows; the attributes are those of the user's.
+    _offset: np.ndarray | None = None
+
     _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {
         "log_partition_error": (0, np.inf),
         "log_partition_effective": (0, 1),
@@ -199,7 +207,7 @@ class CombinationMachine(LatentModel):
         max_time: float | None = None,
         tol: float = 1e-5,
         verbose: int = 0,
-        dtype: Any = "float32",
+        dtype: Any = "auto",
         binarize: float | None = None,
     ) -> None:
         self.n_hidden = n_hidden
@@ -277,6 +285,9 @@ class CombinationMachine(LatentModel):
         machine = cls(m, input_bias=input_bias is not None, **settings)
         machine._validate_params()
         machine.n_features_in_ = d
+        if machine.takes_reals and _is_far(bias):
+            machine._offset = bias
+            theta, bias = theta + weights @ bias, np.zeros(d)
         machine.params_ = machine._known(weights, theta, bias, random_state)
         machine.history_, machine.n_iter_ = np.zeros(0), 0
         machine.converged_, machine.stop_reason_ = True, "given"
@@ -391,12 +402,34 @@ class CombinationMachine(LatentModel):
 
     def _open(self, X: Any, *, reset: bool) -> Engine:
         engine = super()._open(X, reset=reset)
-        return in_random_order(engine) if reset else engine  # updates are made from blocks of rows
+        if reset:
+            engine = in_random_order(engine)  # updates are made from blocks of rows
+            self._offset = None
+            if self.takes_reals and self.input_bias:  # without biases of inputs 0 is not a place like any other
+                mean = column_moments(engine).mean
+                self._offset = mean if _is_far(mean) else None
+        return engine if self._offset is None else moved(engine, -self._offset)
+
+    def _in_place(self, rows: np.ndarray) -> np.ndarray:
+        return rows if self._offset is None else rows + self._offset
+
+    def _rounding_foreseen(self, engine: Engine, dtype: np.dtype) -> float:
+        _, mean, variance = column_moments(engine)
+        return machines.rounding_share(engine.n_features, dtype) * float(np.sum(mean**2 + variance))
+
+    def _rounding_of(self, engine: Engine, dtype: np.dtype) -> Powers:
+        share = machines.rounding_share(engine.n_features, dtype)
+        mean, largest = row_powers(engine)
+        return Powers(share * mean, share * largest)
 
     def _expose(self) -> None:
         p = self.params_
         self.components_, self.hidden_bias_, self.input_bias_ = p.weights, p.hidden_bias, p.input_bias
         self.log_partition_ = float(p.log_partition)
+        if self._offset is not None:  # E(x - c) = E'(x) + b . c + |c|^2 / 2, with theta' = theta - W c and b' = b + c
+            self.log_partition_ += float(p.input_bias @ self._offset + 0.5 * np.sum(self._offset**2))
+            self.hidden_bias_ = p.hidden_bias - p.weights @ self._offset
+            self.input_bias_ = p.input_bias + self._offset
         self.log_partition_error_ = float(p.log_partition_error)
         self.log_partition_effective_ = float(p.log_partition_effective)
         self._n_features_out = len(self.hidden_bias_)
@@ -431,7 +464,26 @@ class CombinationMachine(LatentModel):
                 stacklevel=3,
             )
 
+    def _extra(self) -> dict[str, Any]:
+        return {} if self._offset is None else {"offset": self._offset.tolist()}
+
+    def _take_extra(self, extra: dict[str, Any]) -> None:
+        offset = extra.get("offset")
+        if offset is not None:
+            whole = isinstance(offset, list) and all(isinstance(x, float) and np.isfinite(x) for x in offset)
+            if not whole or len(offset) != self.n_features_in_ or not self.takes_reals:
+                raise ModelFileError(
+                    f"offset must be a number for each of {self.n_features_in_} columns of real numbers"
+                )
+            self._offset = np.array(offset)
+        super()._take_extra({name: value for name, value in extra.items() if name != "offset"})
+
     def _shapes(self) -> dict[str, tuple[int | None, ...]]:
         m, d = len(self.params_.hidden_bias), self.n_features_in_  # a pursuit may find fewer than n_hidden units
         scalars = ("log_partition", "log_partition_error", "log_partition_effective")
         return {"weights": (m, d), "hidden_bias": (m,), "input_bias": (d,), **dict.fromkeys(scalars, ())}
+
+
+def _is_far(place: np.ndarray) -> bool:
+    """Whether float32 has too few digits for log p(x) around a place, in units of the noise."""
+    return machines.rounding_share(len(place), SINGLE) * float(np.sum(place**2)) > TOLERANCE

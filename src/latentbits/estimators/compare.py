@@ -69,7 +69,7 @@ class Entry:
     name
         As the model was named.
     bits_per_row, error
-        Mean of -log2 p(x) over the held-out rows, and its standard error: over rows, and of an estimated log Z.
+        Mean of -log2 p(x) over the held-out rows, and its standard error: over rows, and of what is estimated in p(x).
     behind, behind_error
         How many bits per row more than the best model, and the standard error of that difference, row by row.
     seconds
@@ -332,7 +332,8 @@ def ranked(
     row_bits
         By name: -log2 p(x) of the same held-out rows in the same order.
     common
-        By name: the standard error that all rows of a model share, in bits; 0 where log Z is exact.
+        By name: the standard error with which a mean is known, in bits, beside its spread over rows: of an estimated
+        log Z, of integrals, of rounding; 0 where all is exact.
     seconds, converged
         By name, as in `Entry`.
     """
@@ -363,11 +364,13 @@ def shared_error(errors: Sequence[float]) -> float:
 
 
 def score_rows(fitted: Any, X: Any) -> tuple[np.ndarray, float]:
-    """-log2 p(x) of each row, and the standard error that they share; any density model of scikit-learn will do."""
+    """-log2 p(x) of each row, and the standard error of their mean as a sum of estimates; any density model will do."""
     if not hasattr(fitted, "log_likelihoods"):
         return -np.asarray(fitted.score_samples(X), float) / np.log(2), 0.0
     rows = fitted.log_likelihoods(X)
-    return -np.asarray(rows.value, float) / np.log(2), float(rows.common_error) / np.log(2)
+    error = fitted.error_of_mean(rows)
+    error = error if np.isfinite(error) else 0.0  # not known ("ep"), or of rows that the model holds impossible
+    return -np.asarray(rows.value, float) / np.log(2), error / np.log(2)
 
 
 def fit_copy(estimator: Any, X: Any) -> Any:

@@ -103,7 +103,7 @@ class BernoulliMixture(LatentModel):
         max_time: float | None = None,
         tol: float = 1e-6,
         verbose: int = 0,
-        dtype: Any = "float32",
+        dtype: Any = "auto",
         binarize: float | None = None,
     ) -> None:
         self.n_components = n_components

@@ -174,7 +174,7 @@ class NoisyOrNetwork(LatentModel):
         max_time: float | None = None,
         tol: float = 1e-4,
         verbose: int = 0,
-        dtype: Any = "float32",
+        dtype: Any = "auto",
         binarize: float | None = None,
     ) -> None:
         self.layer_sizes = layer_sizes

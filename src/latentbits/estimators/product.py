@@ -81,7 +81,7 @@ class BernoulliProduct(LatentModel):
         max_time: float | None = None,
         tol: float = 1e-6,
         verbose: int = 0,
-        dtype: Any = "float32",
+        dtype: Any = "auto",
         binarize: float | None = None,
     ) -> None:
         self.smoothing = smoothing

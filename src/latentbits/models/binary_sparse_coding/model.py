@@ -29,6 +29,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from latentbits.core.batch import Batch
 from latentbits.core.model import LogLikelihood, Model, Progress, Stage, Summary
+from latentbits.core.tree import rounding
 from latentbits.models.binary_sparse_coding.posterior import Params, Shared, States, expectations, state_table
 from latentbits.models.binary_sparse_coding.probable import probable_states
 from latentbits.models.binary_sparse_coding.renewal import N_DRAWN, draw_rows, renewed
@@ -42,7 +43,7 @@ from latentbits.models.binary_sparse_coding.selection import (
 from latentbits.models.binary_sparse_coding.statistics import Stats
 from latentbits.models.binary_sparse_coding.statistics import e_step as statistics
 
-__all__ = ["Params", "Posterior", "State", "Stats", "model"]
+__all__ = ["QUIETEST", "Params", "Posterior", "State", "Stats", "model", "rounding_share"]
 
 QUIETEST = 1e-4  # the noise stays above this part of the rows' root mean square: float32 has no more digits
 RAREST = 1e-8  # and pi this far from 0 and 1
@@ -116,6 +117,20 @@ def _objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]
     return stats.free_energy.sum()
 
 
+def rounding_share(n_columns: int, dtype: np.dtype) -> float:
+    """Error of a log-density as a part of |y|^2 / sigma^2, which is taken off and mostly comes back.
+
+    Measured from 25 to 1500 columns, with 1 to 10^4 times more signal than noise: the root mean square over rows is 0.2
+    to 0.9 of it.
+    """
+    return rounding(n_columns // 16, dtype)
+
+
+def _rounding(params: Params, shared: Shared, batch: Batch) -> Float[Array, " rows"]:
+    rows = batch.values
+    return rounding_share(rows.shape[1], rows.dtype) * shared.precision * jnp.sum(jnp.square(rows), 1)
+
+
 def _infer(states: States, params: Params, shared: Shared, batch: Batch) -> Posterior:
     found = expectations(params, shared, batch, states)
     return Posterior(found.means.T, probable_states(params, shared, batch, states, 1).states[:, 0])
@@ -153,6 +168,7 @@ def model(
     ranking: str = "previous",
     keep_components: bool = False,
     precision: str = "highest",
+    quietest: float = QUIETEST,
 ) -> Model:
     """Binary sparse coding.
 
@@ -184,6 +200,8 @@ def model(
         Whether the history keeps the components of every pass.
     precision
         Of the product W y in float32 on a GPU: "highest", "high" (three products of bfloat16) or "tf32".
+    quietest
+        The noise stays above this part of the rows' root mean square; it goes with the precision of the rows.
     """
     states = state_table(n_candidates, max_active)
     states_in_use = state_table(n_causes, n_causes) if n_causes <= MOST_EXACT else states
@@ -232,7 +250,7 @@ def model(
         squares = stats.squares.sum() + stats.guessed + stats.missing * jnp.square(params.noise_std)
         residual = squares - 2 * jnp.sum(W * stats.sy) + jnp.sum((W @ W.T) * ss)
         n_entries = stats.used * W.shape[1]
-        sigma = jnp.sqrt(jnp.maximum(residual, QUIETEST**2 * squares) / n_entries)
+        sigma = jnp.sqrt(jnp.maximum(residual, quietest**2 * squares) / n_entries)
         sigma = jnp.where(squares > 0, sigma, params.noise_std)
         active = stats.s.sum() / stats.used
         prior = jnp.clip(correction(params.prior, n_causes, max_active) * active, RAREST, 1 - RAREST)
@@ -268,9 +286,7 @@ def model(
 
     def log_likelihood(params: Params, shared: Shared, batch: Batch) -> LogLikelihood:
         value = expectations(params, shared, batch, states_in_use).log_evidence
-        # |y|^2 / sigma^2 is taken off and mostly comes back, which costs digits where there is little noise
-        rounding = jnp.finfo(value.dtype).eps * shared.precision * jnp.sum(jnp.square(batch.values), 1)
-        return LogLikelihood(value, rounding, params.truncation_loss)
+        return LogLikelihood(value, jnp.zeros_like(value), params.truncation_loss)
 
     def complete(params: Params, shared: Shared, batch: Batch) -> Float[Array, "rows columns"]:
         return expectations(params, shared, batch, states_in_use).means.T @ params.components
@@ -290,6 +306,7 @@ def model(
         row_floats=lambda n_columns: n_columns + 4 * n_causes + 2 * max(len(states.bits), len(states_in_use.bits)),
         start=_start,
         watch=watch,
+        rounding=_rounding,
         stages=(
             Stage("truncated EM", tol=-np.inf, comparable=False, max_iter=passes * n_iter),
             Stage("evaluation", max_iter=0),

@@ -30,7 +30,7 @@ from jaxtyping import Array, Float, Key
 from latentbits.core.batch import Batch
 from latentbits.core.model import LogLikelihood, Model, Progress, Stage, Summary
 from latentbits.core.states import sparse_states
-from latentbits.core.tree import cast, rows_in
+from latentbits.core.tree import cast, rounding, rows_in
 from latentbits.models.combination_machine import ascent, draws, holes, pursuit, stochastic
 from latentbits.models.combination_machine.annealing import Annealed, annealed_draws, annealed_log_partition
 from latentbits.models.combination_machine.ascent import Learned, Shared, inputs_of, machine_of
@@ -46,7 +46,17 @@ from latentbits.models.combination_machine.machine import (
 from latentbits.models.combination_machine.partition import exact_log_partition, n_enumerated
 from latentbits.models.combination_machine.truncation import few_active, sparse_moments
 
-__all__ = ["LEARNERS", "Posterior", "is_exact", "know", "model", "most_enumerated", "settle", "without_idle"]
+__all__ = [
+    "LEARNERS",
+    "Posterior",
+    "is_exact",
+    "know",
+    "model",
+    "most_enumerated",
+    "rounding_share",
+    "settle",
+    "without_idle",
+]
 
 LEARNERS = ("pursuit", "gradient", "pursuit+gradient", "stochastic")
 START = 0.8  # length of a weight vector at the start of an ascent; random, so that units differ
@@ -131,6 +141,15 @@ def know(
         machine.input_bias,
         *(jnp.asarray(x, jnp.float64) for x in (log_z, error, effective)),
     )
+
+
+def rounding_share(n_inputs: int, dtype: np.dtype) -> float:
+    """Error of a log-likelihood as a part of the terms it is made of, without their signs: b . x, |x|^2 / 2, log Z,
+    units.
+
+    Measured for 300 to 30 000 bits: it is 1 to 9 times the root mean square of the errors.
+    """
+    return rounding(n_inputs // 64, dtype)
 
 
 def settle(params: Params, state: Any) -> Params:
@@ -298,6 +317,13 @@ def model(
             log_sum, error = holes.log_sums(units, machine_of(params), batch.keys, x, batch.observed)
         return LogLikelihood(log_sum - shared.log_z, error, params.log_partition_error)
 
+    def lost(params: Params, shared: Shared, batch: Batch) -> Float[Array, " rows"]:
+        """Terms of either sign, that are large where rows or biases are, add up to log p(x)."""
+        x = inputs_of(units, batch)
+        own = jnp.abs(x) @ jnp.abs(params.input_bias) + jnp.sum(jnp.abs(units.base(x)), 1)
+        hidden = jnp.sum(jax.nn.softplus(hidden_field(params, x)), 1)
+        return rounding_share(x.shape[1], x.dtype) * (own + hidden + jnp.abs(shared.log_z))
+
     def complete_field(params: Params, batch: Batch) -> Float[Array, "rows hidden"]:
         if batch.observed is not None:
             raise ValueError(ascent.NO_HOLES)
@@ -351,4 +377,5 @@ def model(
         sample=sample,
         row_floats=lambda n_columns: 3 * n_columns + 4 * n_hidden + 2 * 2 ** min(n_hidden, holes.BLOCK),
         stages=tuple(stages),
+        rounding=lost,
     )

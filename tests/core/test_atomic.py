@@ -48,7 +48,7 @@ def test_a_name_as_long_as_names_may_be(tmp_path):
     put(path)
     assert path.read_bytes() == b"new"
     for write in (check_writable, put):
-        with pytest.raises(OSError, match="cannot write .*xxx: File name too long"):
+        with pytest.raises(OSError, match=r"cannot write .*xxx: File name too long"):
             write(tmp_path / ("x" * 256))
 
 
@@ -91,7 +91,7 @@ def test_what_cannot_be_written_to_is_named_and_left(tmp_path, make, message):
 def test_a_parent_that_is_no_folder(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     for write in (check_writable, put):
-        with pytest.raises(NotADirectoryError, match="cannot write .*file/x: Not a directory"):
+        with pytest.raises(NotADirectoryError, match=r"cannot write .*file/x: Not a directory"):
             write(tmp_path / "file" / "x")
 
 

@@ -96,7 +96,7 @@ def _find(path: Path) -> os.stat_result | None:
 
 
 def _name_file(error: OSError, path: Path) -> NoReturn:
-    """Raise the error anew with the name of the file: that of a full disk has none, others that of the temporary one."""
+    """Raise the error anew with the name of the file: that of a full disk names none, or the temporary one."""
     why = error.strerror or str(error)
     if error.errno is None:
         raise OSError(f"cannot write {path}: {why}") from error

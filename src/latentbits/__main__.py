@@ -8,9 +8,9 @@ __all__ = ["main"]
 def main() -> None:
     """Run the tool with the arguments of the process."""
     with ending():
-        from latentbits.cli.main import cli
+        from latentbits.cli.main import main as run
 
-        cli()
+        run()
 
 
 if __name__ == "__main__":

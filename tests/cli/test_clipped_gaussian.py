@@ -113,7 +113,7 @@ def test_what_is_not_understood(tool, csv, options, words):
 
 def test_a_folder_that_is_not_there(tool, csv):
     result = tool("fit", csv, "-m", "clipped-gaussian", "--correlations", "nowhere/c.csv", code=1)
-    assert "--correlations nowhere/c.csv: there is no folder nowhere" in result.stderr
+    assert "--correlations: cannot write nowhere/c.csv: there is no folder nowhere" in result.stderr
 
 
 def test_a_negative_spectrum_is_told_with_the_option_that_mends_it(tool, write_csv):

@@ -51,8 +51,7 @@ def test_options_reach_the_function(tool, csv, table, names, asked):
         "image_shape": (2, 3),
         "budget": 120,
         "random_state": 7,
-        "open_page": True,
-        "out": Path("pages/x.html"),
+        "out": None,  # written by the command itself, which can keep it elsewhere
         "column_names": names,
         "source": "bits.csv",
         "labels": {},
@@ -61,7 +60,7 @@ def test_options_reach_the_function(tool, csv, table, names, asked):
     assert {name: asked[name] for name in expected} == expected
     assert Path("pages").is_dir()
     tool("explore", csv, "--budget", "none", "--real", "--out", "pages", code=1)
-    assert (asked["budget"], asked["real"], asked["out"]) == (None, True, Path("pages/explore.html"))
+    assert (asked["budget"], asked["real"]) == (None, True)
     tool("explore", csv, "--model", "noisy-or", "--layers", "4,2", code=1)
     assert (type(asked["model"]).__name__, asked["model"].layer_sizes) == ("NoisyOrNetwork", (4, 2))
     assert "--layers needs --model noisy-or" in tool("explore", csv, "--layers", "4,2", code=1).stderr
@@ -93,8 +92,12 @@ def test_what_fails_fails_before_the_fits(tool, csv, asked, monkeypatch):
     assert asked  # a page needs no matplotlib
 
 
-def test_from_a_table_to_a_page(tool, csv):
-    found = tool.json("explore", csv, "--model", "mixture", "--budget", "none", "--out", "x.html", "--figures", "drawn")
+def test_from_a_table_to_a_page(tool, csv, monkeypatch):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    options = ("--model", "mixture", "--budget", "none", "--figures", "drawn", "--open")
+    found = tool.json("explore", csv, *options, "--out", "x.html")
+    assert opened == [Path("x.html").resolve().as_uri()]
     assert found["page"] == "x.html"
     assert Path("x.html").read_text().lstrip().lower().startswith("<!doctype html>")
     assert sorted(Path("drawn").iterdir()) == [Path("drawn/explore.png"), Path("drawn/map.png")]

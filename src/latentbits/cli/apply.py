@@ -10,6 +10,7 @@ import click
 
 from latentbits.cli.console import common_options, give, print_table, say, told_warnings
 from latentbits.cli.inputs import Reading, load_model, reading_options, to_apply
+from latentbits.cli.outputs import Outputs
 
 __all__ = ["complete", "sample", "score", "transform"]
 
@@ -55,6 +56,7 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
 
     from latentbits.cli.cache import use_compile_cache
 
+    outputs = Outputs({"--per-row": per_row}, tables=("--per-row",))
     use_compile_cache()
     model, rows = to_apply(model_path, source, reading)
     known = model.log_likelihoods(rows.values)
@@ -64,7 +66,7 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
     estimated = lost if hasattr(model, "truncation_loss_") else model.error_of_mean(known)
     estimated = estimated if math.isfinite(estimated) else 0.0  # unknown, or of rows that are impossible
     if per_row is not None:
-        _write(per_row, nats[:, None], ["log_likelihood"], rows.labels)
+        per_row = _write(outputs, per_row, nats[:, None], ["log_likelihood"], rows.labels)
     n_impossible = int(np.sum(np.isneginf(nats)))  # under a clipped Gaussian without noise
     several = len(nats) > 1 and not n_impossible
     over_rows = float(np.std(nats, ddof=1) / math.sqrt(len(nats))) if several else math.nan
@@ -109,6 +111,7 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
         print_table(["", "value", "std. error"], lines)
 
     give(result, as_json, show)
+    outputs.finish()
 
 
 @click.command(short_help="The hidden causes of each row.")
@@ -138,6 +141,7 @@ def transform(
     from latentbits.cli.cache import use_compile_cache
     from latentbits.core.errors import DataError
 
+    outputs = Outputs({"--output": output}, tables=("--output",))
     use_compile_cache()
     model, rows = to_apply(model_path, source, reading)
     names = [str(name) for name in model.get_feature_names_out()]
@@ -157,8 +161,9 @@ def transform(
     else:
         with told_warnings(rows.names):
             latents = model.transform(rows.values)
-    _write(output, latents, names, rows.labels)
+    output = _write(outputs, output, latents, names, rows.labels)
     give({"output": output, "n_rows": len(latents), "columns": names}, as_json)
+    outputs.finish()
 
 
 def _scores(model: Any, values: Any, method: str) -> tuple[Any, Any]:
@@ -192,6 +197,7 @@ def complete(model_path: str, source: str, reading: Reading, output: str, denois
     from latentbits.cli.cache import use_compile_cache
     from latentbits.core.errors import DataError
 
+    outputs = Outputs({"--output": output}, tables=("--output",))
     use_compile_cache()
     model, rows = to_apply(model_path, source, reading)
     stored = rows.values.data if hasattr(rows.values, "tocsr") else rows.values
@@ -201,8 +207,9 @@ def complete(model_path: str, source: str, reading: Reading, output: str, denois
     filled = model.denoise(rows.values) if denoise else model.complete(rows.values)
     kept = "" if denoise else ": the rows stay as they are"
     say(f"filled in {n_missing} cells" if n_missing else f"nothing is missing{kept}")
-    _write(output, filled, rows.names, rows.labels)
+    output = _write(outputs, output, filled, rows.names, rows.labels)
     give({"output": output, "n_rows": len(filled), "n_filled": n_missing}, as_json)
+    outputs.finish()
 
 
 @click.command(short_help="Draw new rows from a model.")
@@ -215,15 +222,21 @@ def sample(model_path: str, n_rows: int, seed: int, output: str, as_json: bool) 
     """Draw new rows from the model in file MODEL."""
     from latentbits.cli.cache import use_compile_cache
 
+    outputs = Outputs({"--output": output}, tables=("--output",))
     use_compile_cache()
     model, names = load_model(model_path)
     drawn = model.sample(n_rows, random_state=seed)
-    _write(output, drawn, names)
+    output = _write(outputs, output, drawn, names)
     give({"output": output, "n_rows": len(drawn), "n_columns": drawn.shape[1], "seed": seed}, as_json)
+    outputs.finish()
 
 
-def _write(path: str, values: Any, names: Any, labels: Any = None) -> None:
+def _write(outputs: Outputs, path: str, values: Any, names: Any, labels: Any = None) -> str:
+    """Write a table, and return where it is."""
     from latentbits.data.write import write
 
-    write(path, values, names, labels)
-    say(f"wrote {path}: {values.shape[0]} rows x {values.shape[1]} columns")
+    def save(there: str) -> None:
+        write(there, values, names, labels)
+        say(f"wrote {there}: {values.shape[0]} rows x {values.shape[1]} columns")
+
+    return outputs.write(path, save)

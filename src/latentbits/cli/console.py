@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import TracebackType
 from typing import Any
 
 import click
 
-__all__ = ["as_options", "common_options", "give", "print_table", "say", "told_warnings", "wants_debug"]
+from latentbits.core.printable import printable
+
+__all__ = [
+    "as_options",
+    "common_options",
+    "give",
+    "in_one_line",
+    "prepare_streams",
+    "print_table",
+    "say",
+    "show_line",
+    "show_traceback",
+    "show_warnings",
+    "told_warnings",
+    "wants_debug",
+]
 
 # Messages of the library speak of arguments; here they are options.
 AS_OPTIONS = {
@@ -37,15 +55,39 @@ AS_OPTIONS = {
 }
 
 
+# --- where text leaves the tool ---
+# All of it passes through the next three functions and `give`, whose JSON escapes what it holds.  Whatever a user
+# calls a column or a file is text here: no markup, no commands to the terminal.
+
+
 def say(text: str) -> None:
     """One line to whoever is watching."""
-    click.echo(text, err=True)
+    click.echo(printable(text), file=sys.stderr)
+
+
+def show_line(text: str) -> None:
+    """One line of a result, on stdout."""
+    click.echo(printable(text), file=sys.stdout)
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, title: str = "") -> None:
+    """A table on stdout; the first `left` columns are text, the others are numbers."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, title=printable(title) or None, title_justify="left")
+    for place, name in enumerate(columns):
+        table.add_column(printable(name), justify="left" if place < left else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*map(printable, row))
+    Console(highlight=False, markup=False, emoji=False).print(table)
 
 
 def give(result: Mapping[str, Any], as_json: bool, show: Callable[[], None] | None = None) -> None:
     """The result of a command: one JSON object, or whatever `show` prints."""
     if as_json:
-        click.echo(json.dumps(_plain(result), allow_nan=False))
+        click.echo(json.dumps(_plain(result), allow_nan=False), file=sys.stdout)
     elif show is not None:
         show()
 
@@ -61,20 +103,6 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, title: str = "") -> None:
-    """A table on stdout; the first `left` columns are text, the others are numbers."""
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left")
-    for place, name in enumerate(columns):
-        table.add_column(name, justify="left" if place < left else "right", overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    Console(highlight=False).print(table)
-
-
 @contextmanager
 def told_warnings(names: Sequence[str] | None = None) -> Iterator[None]:
     """Warnings of the library as lines on stderr, without the place in the code, columns called by their names."""
@@ -83,8 +111,21 @@ def told_warnings(names: Sequence[str] | None = None) -> Iterator[None]:
         yield
     for text in dict.fromkeys(str(item.message) for item in caught if issubclass(item.category, UserWarning)):
         if names is not None:  # tables are plain arrays here, and estimators know the numbers of columns only
-            text = re.sub(r"\bcolumn (\d+)\b", lambda found: repr(names[int(found[1])]), text)
+            text = re.sub(r"\bcolumn (\d{1,9})\b", lambda found: _named(names, found), text)
         say(f"warning: {as_options(text)}")
+
+
+def _named(names: Sequence[str], found: re.Match[str]) -> str:
+    number = int(found[1])
+    return repr(names[number]) if number < len(names) else found[0]  # else it is part of somebody's name
+
+
+@contextmanager
+def show_warnings() -> Iterator[None]:
+    """Warnings outside of `told_warnings`, too, as lines on stderr."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *place: say(f"warning: {message}")
+        yield
 
 
 def as_options(text: str) -> str:
@@ -96,6 +137,38 @@ def as_options(text: str) -> str:
     for argument, option in AS_OPTIONS.items():
         text = text.replace(argument, option)
     return text
+
+
+def in_one_line(error: BaseException) -> str:
+    """The message of an error for somebody at a terminal.
+
+    >>> in_one_line(ValueError("no bits.\\n  Pass binarize=0.5 to cut"))
+    'no bits. Pass --binarize 0.5 to cut'
+    >>> in_one_line(OSError(28, "cannot write m.safetensors: No space left on device"))
+    'cannot write m.safetensors: No space left on device'
+    """
+    text = " ".join(str(error).split())
+    if isinstance(error, OSError):
+        text = re.sub(r"^\[(Errno|WinError) \d+\] ", "", text)
+    return as_options(text) or type(error).__name__
+
+
+# --- the process ---
+
+
+def prepare_streams() -> None:
+    """Let no character end the tool: what the encoding of a terminal or a file cannot hold is written as an escape."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def show_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """A mistake of ours, or --debug: for `sys.excepthook`."""
+    import traceback
+
+    for line in "".join(traceback.format_exception(kind, error, trace)).splitlines():
+        say(line)
 
 
 # --- options of every command ---

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from latentbits.cli.console import common_options, give, print_table, say
+from latentbits.cli.outputs import Outputs
 
 __all__ = ["data"]
 
@@ -61,12 +62,18 @@ def _fetch(name: str, output: str, split: str | None, as_json: bool) -> None:
     from latentbits.data.write import write
 
     info = _find(name)
+    outputs = Outputs({"--output": output}, tables=("--output",))
     if info.access == "download":
         say(f"getting {name}, from the network if it is not here yet")
     found = load_dataset(name, split=split)
-    write(output, found.X, found.feature_names, found.labels)
-    say(f"wrote {output}: {_shape(found.X.shape)}")
+
+    def save(path: str) -> None:
+        write(path, found.X, found.feature_names, found.labels)
+        say(f"wrote {path}: {_shape(found.X.shape)}")
+
+    output = outputs.write(output, save)
     give({"name": name, "split": split, "output": output, "shape": list(found.X.shape)}, as_json)
+    outputs.finish()
 
 
 def _find(name: str) -> Any:

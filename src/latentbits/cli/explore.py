@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
+import webbrowser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,10 +14,12 @@ from typing import Any
 import click
 
 from latentbits.cli.compare import as_dict, show_comparison
-from latentbits.cli.console import common_options, give, say, told_warnings
+from latentbits.cli.console import common_options, give, in_one_line, say, show_line, told_warnings
 from latentbits.cli.fit import Sizes
 from latentbits.cli.inputs import Reading, Rows, load_rows, reading_options
+from latentbits.cli.outputs import Outputs
 from latentbits.cli.signals import keeping
+from latentbits.core.printable import printable
 
 __all__ = ["explore"]
 
@@ -24,6 +27,7 @@ FAMILIES = ("latent-trait", "mixture", "clipped-gaussian", "combination-machine"
 PAGES = (".html", ".htm")
 DEFAULT_OUT = "latentbits-explore.html"
 NAME_IN_FOLDER = "explore.html"
+FIGURES = ("explore", "map")
 FORMATS = ("png", "svg", "pdf")
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -116,32 +120,47 @@ def explore(
     if layers is not None and model != "noisy-or":
         raise ValueError("--layers needs --model noisy-or")
     path = _page_path(out)
+    outputs = Outputs({"--out": path})
+    if figures is not None:
+        Path(figures).mkdir(parents=True, exist_ok=True)
+        for name in FIGURES:
+            Outputs({"--figures": Path(figures) / f"{name}.{figure_format}"})
     rows = load_rows(source, reading)
     labels = _labels(rows, reading)
     use_compile_cache()
     from latentbits.estimators.noisy_or import NoisyOrNetwork
     from latentbits.report.explore import explore as run
+    from latentbits.report.explorer.page import write_page
 
     limit = None if budget == math.inf else budget
     nothing = f"nothing was finished that a page could show: {path} is not written"
-    with told_warnings(rows.all_names), keeping(nothing), _progress(limit) as report:
-        found = run(
-            rows.values,
-            model=model if layers is None else NoisyOrNetwork(layers),
-            labels=labels,
-            image_shape=image or rows.image_shape,
-            column_names=rows.names,
-            row_names=None if "" not in rows.labels else [str(name) for name in rows.labels[""]],
-            source=Path(source).name,
-            out=path,
-            budget=limit,
-            binarize=binarize,
-            real=real or None,
-            open_page=open_page,
-            random_state=seed,
-            report=report,
-        )
-    drawn = [] if figures is None else _draw(found, Path(figures), figure_format)
+
+    def save(there: str) -> None:
+        write_page(found.content, there)
+        say(f"wrote {there}")
+
+    with keeping(nothing):
+        with told_warnings(rows.all_names), _progress(limit) as report:
+            found = run(
+                rows.values,
+                model=model if layers is None else NoisyOrNetwork(layers),
+                labels=labels,
+                image_shape=image or rows.image_shape,
+                column_names=rows.names,
+                row_names=None if "" not in rows.labels else [str(name) for name in rows.labels[""]],
+                source=Path(source).name,
+                out=None,
+                budget=limit,
+                binarize=binarize,
+                real=real or None,
+                random_state=seed,
+                report=report,
+            )
+        path = Path(outputs.write(str(path), save))
+    if open_page:
+        webbrowser.open(path.resolve().as_uri())
+    with told_warnings():
+        drawn = [] if figures is None else _draw(found, Path(figures), figure_format, outputs)
     searched = found.search
     for name, why in (*searched.left_out.items(), *searched.cut_short.items()):
         say(f"{name}: {why}")
@@ -153,9 +172,8 @@ def explore(
 
     def show() -> None:
         show_comparison(searched.comparison)
-        click.echo(found)
-        for figure in drawn:
-            click.echo(f"Figure: {figure}")
+        for line in (*found.findings, f"Page: {path}", *(f"Figure: {figure}" for figure in drawn)):
+            show_line(line)
 
     result = {
         "source": source,
@@ -169,6 +187,7 @@ def explore(
         "findings": list(found.findings),
     }
     give(result, as_json, show)
+    outputs.finish()
     if searched.interrupted:
         raise KeyboardInterrupt  # the page is safe; whoever pressed the key also stops the script around us
 
@@ -213,20 +232,26 @@ def _progress(budget: float | None) -> Iterator[Callable[[str, float], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("starting", total=budget)
 
         def show(what: str, seconds: float) -> None:
-            bar.update(task, description=what, completed=seconds if budget is None else min(seconds, budget))
+            bar.update(task, description=printable(what), completed=seconds if budget is None else min(seconds, budget))
 
         yield show
 
 
-def _draw(found: Any, folder: Path, kind: str) -> list[Path]:
-    """The figures for print."""
+def _draw(found: Any, folder: Path, kind: str, outputs: Outputs) -> list[Path]:
+    """The figures for print; one that fails is told, and costs nothing else."""
     from latentbits import plot
 
-    folder.mkdir(parents=True, exist_ok=True)
-    pictures = {"explore": plot.exploration(found), "map": plot.map(found)}
-    return [plot.save_figure(picture, folder / f"{name}.{kind}") for name, picture in pictures.items()]
+    draw = dict(zip(FIGURES, (plot.exploration, plot.map), strict=True))
+    drawn = []
+    for name, picture in draw.items():
+        path = folder / f"{name}.{kind}"
+        try:
+            drawn.append(plot.save_figure(picture(found), path))
+        except Exception as error:  # whatever it is, the page is written and the comparison is still to be told
+            outputs.fail(f"the figure {path} could not be drawn: {in_one_line(error)}")
+    return drawn

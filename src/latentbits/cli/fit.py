@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import click
@@ -13,8 +12,9 @@ import click
 from latentbits.cli import causes, correlations, layers, units
 from latentbits.cli.console import common_options, give, say, told_warnings
 from latentbits.cli.families import LEARNERS, OWN_OPTIONS, STARTS, WORDS, new_estimator, refuse_foreign
-from latentbits.cli.inputs import Reading, Rows, fit_named, load_rows, reading_options
-from latentbits.cli.items import describe, show_items, write_items
+from latentbits.cli.inputs import Reading, fit_named, load_rows, reading_options
+from latentbits.cli.items import Items, describe, show_items, write_items
+from latentbits.cli.outputs import Outputs
 from latentbits.cli.signals import keeping
 
 __all__ = ["fit"]
@@ -239,9 +239,7 @@ def fit(
 
     refuse_foreign(context, model)
     files = {"--output": output, "--items": own["items"], "--correlations": own["correlations"]}
-    for option, path in files.items():  # before minutes of fitting
-        if path is not None and not Path(path).parent.is_dir():
-            raise ValueError(f"{option} {path}: there is no folder {Path(path).parent}")
+    outputs = Outputs(files, tables=("--items", "--correlations"))  # before minutes of fitting
     rows = load_rows(source, reading)
     use_compile_cache()
     estimator, what = new_estimator(model, own)
@@ -260,11 +258,10 @@ def fit(
     with told_warnings(rows.names), keeping(f"nothing was learned yet: {output} is not written"):
         fit_named(estimator, rows)
         seconds = time.perf_counter() - began
-        estimator.save(output)
+        written = outputs.write(output, lambda path: _save(estimator, path))
     objective = _told(estimator, rows.shape[0], seconds)
-    say(f"wrote {output}")
     result = {
-        "output": output,
+        "output": written,
         "model": type(estimator).__name__,
         "n_rows": rows.shape[0],
         "n_columns": rows.shape[1],
@@ -277,31 +274,34 @@ def fit(
     if model == "latent-trait":
         with told_warnings(rows.names):
             items = describe(estimator, rows, own["errors"])
-        if own["items"] is not None:
-            write_items(items, own["items"])
+        _write_items(outputs, items, own)
         give({**result, **items.as_dict()}, as_json, lambda: show_items(items))
     elif model == "clipped-gaussian":
-        found = _write_clipped(estimator, rows, own)
+        if own["correlations"] is not None:
+            outputs.write(
+                own["correlations"],
+                lambda path: correlations.write_correlations(estimator, rows, path, own["errors"]),
+            )
+        _write_items(outputs, correlations.weights_of(estimator, rows), own)
+        found = correlations.describe(estimator)
         give({**result, **asdict(found)}, as_json, lambda: correlations.show(found))
     elif model == "combination-machine":
         machine = units.describe(estimator, rows)
-        if own["items"] is not None:
-            write_items(units.weights_of(estimator, rows), own["items"])
+        _write_items(outputs, units.weights_of(estimator, rows), own)
         give({**result, **asdict(machine)}, as_json, lambda: units.show(machine, estimator, rows))
     elif model == "binary-sparse-coding":
         code = causes.describe(estimator, rows)
-        if own["items"] is not None:
-            write_items(causes.components_of(estimator, rows), own["items"])
+        _write_items(outputs, causes.components_of(estimator, rows), own)
         give({**result, **asdict(code)}, as_json, lambda: causes.show(code, estimator, rows))
     elif model == "noisy-or":
         network = layers.describe(estimator, rows)
-        if own["items"] is not None:
-            write_items(layers.weights_of(estimator, rows), own["items"])
+        _write_items(outputs, layers.weights_of(estimator, rows), own)
         give({**result, **asdict(network)}, as_json, lambda: layers.show(network, estimator, rows))
     else:
         give(result, as_json)
     if estimator.stop_reason_ == "interrupted":
         raise KeyboardInterrupt  # the model is safe; whoever pressed the key also stops the script around us
+    outputs.finish()
 
 
 def _told(estimator: Any, n_rows: int, seconds: float) -> float | None:
@@ -325,9 +325,11 @@ def _told(estimator: Any, n_rows: int, seconds: float) -> float | None:
     return objective
 
 
-def _write_clipped(estimator: Any, rows: Rows, own: Mapping[str, Any]) -> correlations.Found:
-    if own["correlations"] is not None:
-        correlations.write_correlations(estimator, rows, own["correlations"], own["errors"])
+def _save(estimator: Any, path: str) -> None:
+    estimator.save(path)
+    say(f"wrote {path}")
+
+
+def _write_items(outputs: Outputs, items: Items, own: Mapping[str, Any]) -> None:
     if own["items"] is not None:
-        write_items(correlations.weights_of(estimator, rows), own["items"])
-    return correlations.describe(estimator)
+        outputs.write(own["items"], lambda path: write_items(items, path))

@@ -6,6 +6,9 @@ imported: ``latentbits --help`` should answer at once.
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -13,18 +16,19 @@ import click
 from latentbits import __version__
 from latentbits.cli.apply import complete, sample, score, transform
 from latentbits.cli.compare import compare
-from latentbits.cli.console import as_options, say, wants_debug
+from latentbits.cli.console import in_one_line, prepare_streams, say, show_traceback, show_warnings, wants_debug
 from latentbits.cli.data import data
 from latentbits.cli.explore import explore
 from latentbits.cli.fit import fit
 from latentbits.cli.reproduce import reproduce
 from latentbits.cli.signals import ending, exit_code, has_arrived
 from latentbits.core.errors import LatentBitsError
+from latentbits.core.printable import printable
 
 __all__ = ["cli", "main"]
 
 # What bad input raises; anything else is a mistake of ours, and its traceback is wanted.
-EXPECTED = (LatentBitsError, ValueError, OSError, MemoryError)
+EXPECTED = (LatentBitsError, ValueError, OSError)
 
 
 class OneLineError(click.ClickException):
@@ -40,28 +44,57 @@ class Tool(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        with _printable_usage():
+            return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with _printable_usage(), show_warnings():
+                return super().invoke(ctx)
         except BrokenPipeError:
             raise  # click knows what to do when `| head` has seen enough
         except KeyboardInterrupt:
             if not has_arrived():  # else it is said at the very end
                 say("interrupted")
             ctx.exit(exit_code())
-        except EXPECTED as error:
-            if wants_debug(ctx):
+        except Exception as error:
+            memory = is_out_of_memory(error)
+            if wants_debug(ctx) or not (memory or isinstance(error, EXPECTED)):
                 raise
-            raise OneLineError(in_one_line(error)) from error
+            raise OneLineError(out_of_memory(error) if memory else in_one_line(error)) from error
 
 
-def in_one_line(error: BaseException) -> str:
-    """The message of an error for somebody at a terminal.
+@contextmanager
+def _printable_usage() -> Iterator[None]:
+    """Click quotes what it could not understand, as it is."""
+    try:
+        yield
+    except click.UsageError as error:
+        told = error.format_message()
+        text = "\n".join(map(printable, told.split("\n")))  # what it says of itself has lines
+        if text == told:
+            raise
+        raise click.UsageError(text, error.ctx) from error
 
-    >>> in_one_line(ValueError("no bits.\\n  Pass binarize=0.5 to cut"))
-    'no bits. Pass --binarize 0.5 to cut'
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether the machine, or the device that JAX computes on, has no room left."""
+    if isinstance(error, MemoryError):
+        return True
+    jax = sys.modules.get("jax")  # where it was not imported it raised nothing
+    return jax is not None and isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)
+
+
+def out_of_memory(error: BaseException) -> str:
+    """What to do about it; JAX adds a page of allocations, of which the first line tells enough.
+
+    >>> out_of_memory(MemoryError("Unable to allocate 93. GiB"))
+    'out of memory (Unable to allocate 93. GiB): take fewer rows, columns or components, or a machine with more'
     """
-    return as_options(" ".join(str(error).split())) or type(error).__name__
+    first = next(iter(str(error).strip().splitlines()), "")
+    why = f" ({first})" if first else ""
+    return f"out of memory{why}: take fewer rows, columns or components, or a machine with more"
 
 
 @click.group(
@@ -86,6 +119,8 @@ for command in (explore, compare, fit, score, transform, complete, sample, data,
 def main() -> None:
     """Run the tool with the arguments of the process."""
     with ending():
+        prepare_streams()
+        sys.excepthook = show_traceback
         cli()
 
 

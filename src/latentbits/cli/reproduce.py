@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from latentbits.cli.console import common_options, give, print_table, say
+from latentbits.core.atomic import check_writable
 
 __all__ = ["reproduce"]
 
@@ -33,8 +35,10 @@ def reproduce(paper: str | None, out: str | None, quick: bool, as_json: bool) ->
         raise ValueError(f"there is no paper {paper!r} here; known are {', '.join(PAPERS)}")
     from latentbits.cli.cache import use_compile_cache
 
-    use_compile_cache()
     folder = paper if out is None else out
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    check_writable(Path(folder) / "results.json")  # before the experiments
+    use_compile_cache()
     say(f"{PAPERS[paper].citation}: {PAPERS[paper].repeated}")
     results = repeat(paper, folder, quick=quick, say=say)
     for note in results.get("notes", ()):

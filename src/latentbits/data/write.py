@@ -17,7 +17,19 @@ from latentbits.core.errors import DataError, import_extra
 from latentbits.data.formulas import guarded
 from latentbits.data.headers import could_be_names
 
-__all__ = ["write"]
+__all__ = ["check_extension", "write"]
+
+EXTENSIONS = (".csv", ".tsv", ".npy", ".npz", ".parquet")
+
+
+def check_extension(path: str | os.PathLike[str]) -> str:
+    """The extension of a table, in lower case; complains of one that `write` does not know or has no library for."""
+    found = Path(path).suffix.lower()
+    if found not in EXTENSIONS:
+        raise DataError(f"{path}: cannot write {Path(path).suffix!r}; known are {' '.join(EXTENSIONS)}")
+    if found == ".parquet":
+        import_extra("pyarrow.parquet", extra="tables", purpose="writing parquet")
+    return found
 
 
 def write(
@@ -78,9 +90,7 @@ def write(
         ".npz": lambda file: _write_npz(file, array, names, beside),
         ".parquet": lambda file: _write_parquet(file, array, names, beside),
     }
-    writer = writers.get(target.suffix.lower())
-    if writer is None:
-        raise DataError(f"{target}: cannot write {target.suffix!r}; known are {' '.join(writers)}")
+    writer = writers[check_extension(target)]
     if not target.parent.is_dir():
         raise DataError(f"{target}: there is no folder {target.parent}; make it first")
     with write_atomically(target) as file:

@@ -35,6 +35,7 @@ __all__ = ["BinarySparseCoding", "SparsePosterior"]
 
 FIRST = (3, 5)  # gamma and H' that "auto" begins with
 MOST_STATES = 4096  # of a row's candidates, up to which it grows
+MOST_LOADED = 20  # bits: states of a row that a model file may ask for
 
 
 class SparsePosterior(NamedTuple):
@@ -507,7 +508,8 @@ class BinarySparseCoding(LatentModel):
         candidates: Any = extra.get("n_candidates")
         sizes = (gamma, candidates, self.n_causes)
         whole = all(isinstance(x, int) and not isinstance(x, bool) for x in sizes)
-        if not whole or not 1 <= gamma <= candidates <= self.n_causes or _n_states((gamma, candidates)) > 2**20:
+        fits = whole and 1 <= gamma <= min(candidates, MOST_LOADED) and candidates <= self.n_causes
+        if not fits or _n_states((gamma, candidates)) > 2**MOST_LOADED:  # these are no fewer than 2^gamma
             raise ModelFileError(
                 f"max_active {gamma!r} and n_candidates {candidates!r} do not fit {self.n_causes} causes"
             )

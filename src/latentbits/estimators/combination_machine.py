@@ -479,7 +479,9 @@ class CombinationMachine(LatentModel):
         super()._take_extra({name: value for name, value in extra.items() if name != "offset"})
 
     def _shapes(self) -> dict[str, tuple[int | None, ...]]:
-        m, d = len(self.params_.hidden_bias), self.n_features_in_  # a pursuit may find fewer than n_hidden units
+        m, d = int(self.n_hidden), self.n_features_in_
+        if self.learner == "pursuit":
+            m = min(m, len(self.params_.hidden_bias))  # it may find fewer units
         scalars = ("log_partition", "log_partition_error", "log_partition_effective")
         return {"weights": (m, d), "hidden_bias": (m,), "input_bias": (d,), **dict.fromkeys(scalars, ())}
 

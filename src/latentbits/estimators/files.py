@@ -1,7 +1,8 @@
 """Model files: safetensors, with all that is not an array as JSON in the metadata.
 
 Loading reads numbers and JSON and nothing else: no pickle, no import by name, no code.  What a file claims is
-checked against what this version of the class would have written; a checksum tells a damaged or edited file.
+checked against what this version of the class would have written, and what it asks for is bounded; a checksum tells a
+damaged or edited file, but anybody can make one, so that nothing rests on it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
+import math
+import reprlib
+from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -40,6 +43,19 @@ __all__ = ["load", "save"]
 
 FORMAT = "latentbits-model"
 FORMAT_VERSION = 1
+FIELDS = (
+    "format", "format_version", "library_version", "class", "hyperparameters", "n_features", "feature_names", "n_iter",
+    "stop_reason", "extra",
+)  # fmt: skip
+STOP_REASONS = ("converged", "completed", "max_iter", "max_time", "interrupted", "given")
+LARGEST = 2**63 - 1  # whole number
+
+# Using a model takes time in proportion to its arrays, but for these products of hyper-parameters: chains and steps of
+# the estimate of log p(x) of each row; draws that are made anew whenever a model is used.
+MOST_WORK: dict[str, tuple[tuple[str, ...], int]] = {
+    "LatentTrait": (("n_samples",), 10**6),
+    "NoisyOrNetwork": (("annealing_chains", "annealing_steps"), 10**6),
+}
 
 # The classes that a file may name, with the pytree of their parameters: a file cannot ask for any other.
 KNOWN: dict[str, tuple[type[LatentModel], type]] = {
@@ -70,6 +86,8 @@ def save(estimator: LatentModel, path: str | PathLike[str]) -> None:
         "stop_reason": estimator.stop_reason_,
         "extra": estimator._extra(),
     }
+    _check_header(header)  # what could not be loaded is not written
+    _check_work(estimator)
     header["sha256"] = _digest(header, tensors)
     with write_atomically(path) as file:
         file.write(to_bytes(tensors, metadata={"latentbits": json.dumps(header)}))
@@ -100,7 +118,9 @@ def load(path: str | PathLike[str]) -> Any:
         return _rebuild(header, tensors)
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from error
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+    except (
+        KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError, MemoryError,
+    ) as error:  # fmt: skip
         raise ModelFileError(f"{path}: the file does not describe a valid model ({error})") from error
 
 
@@ -131,38 +151,94 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentModel:
-    if header["format_version"] != FORMAT_VERSION:
+    version = header.get("format_version")
+    if not _is_whole(version) or version != FORMAT_VERSION:
         raise ModelFileError(
-            f"format version {header['format_version']!r} (written by latentbits {header.get('library_version')}); "
+            f"format version {version!r} (written by latentbits {header.get('library_version')}); "
             f"this latentbits {latentbits.__version__} reads version {FORMAT_VERSION}"
         )
     claimed = header.pop("sha256", None)
     if claimed != _digest(header, tensors):
         raise ModelFileError("the checksum does not match: the file was changed after it was written")
-    if header["class"] not in KNOWN:
-        raise ModelFileError(f"unknown class {header['class']!r}; known are {', '.join(sorted(KNOWN))}")
+    header = {"extra": {}, **header}
+    _check_header(header)
     cls, params_class = KNOWN[header["class"]]
     estimator = cls(**{name: _unplain(value) for name, value in header["hyperparameters"].items()})
     estimator._validate_params()
-    history = tensors.pop("history")
+    _check_work(estimator)
+    history = _history(tensors)
     arrays = {name.removeprefix("params."): array for name, array in tensors.items()}
     estimator.params_ = _unflatten(params_class, arrays)
-    estimator.n_features_in_ = int(header["n_features"])
-    names = header["feature_names"]
-    if names is not None:
-        if len(names) != estimator.n_features_in_:
-            raise ModelFileError(f"{len(names)} feature_names for {estimator.n_features_in_} columns")
-        estimator.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
-    extra = header.get("extra", {})
-    if not isinstance(extra, dict):
-        raise ModelFileError("'extra' is no dict")
-    estimator._take_extra(extra)
+    estimator.n_features_in_ = header["n_features"]
+    if header["feature_names"] is not None:
+        estimator.feature_names_in_ = np.array(header["feature_names"], dtype=object)
+    estimator._take_extra(header["extra"])
     _check(arrays, estimator)
     estimator.history_ = history
-    estimator.n_iter_, estimator.stop_reason_ = int(header["n_iter"]), str(header["stop_reason"])
+    estimator.n_iter_, estimator.stop_reason_ = header["n_iter"], header["stop_reason"]
     estimator.converged_ = estimator.stop_reason_ in ("converged", "completed")
     estimator._expose()
+    estimator._model().row_floats(estimator.n_features_in_)  # complains of settings that do not go together
     return estimator
+
+
+def _check_header(header: dict[str, Any]) -> None:
+    """Hold the header to what `save` writes; complains by the name of the field."""
+    if set(header) != set(FIELDS):
+        absent, unknown = sorted(set(FIELDS) - set(header)), sorted(set(header) - set(FIELDS))
+        raise ModelFileError(f"the header lacks {absent}" if absent else f"the header has unknown fields {unknown}")
+    n, names = header["n_features"], header["feature_names"]
+    texts = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    whole = list(_whole_numbers(header["hyperparameters"]))
+    for field, holds, must in (
+        ("library_version", isinstance(header["library_version"], str), "be a text"),
+        ("class", isinstance(header["class"], str), "be a text"),
+        ("hyperparameters", isinstance(header["hyperparameters"], dict), "be an object"),
+        ("hyperparameters", all(abs(x) <= LARGEST for x in whole), "hold no whole number of 2^63 or more"),
+        ("n_features", _is_whole(n) and 1 <= n <= LARGEST, "be a whole number from 1"),
+        ("feature_names", names is None or texts, "be a list of texts"),
+        ("feature_names", names is None or (texts and len(names) == n), f"be {n} names, one a column"),
+        ("feature_names", names is None or (texts and len(set(names)) == len(names)), "be different names"),
+        ("n_iter", _is_whole(header["n_iter"]) and 0 <= header["n_iter"] <= LARGEST, "be a whole number from 0"),
+        ("stop_reason", header["stop_reason"] in STOP_REASONS, f"be one of {', '.join(STOP_REASONS)}"),
+        ("extra", isinstance(header["extra"], dict), "be an object"),
+    ):
+        if not holds:
+            raise ModelFileError(f"the field {field!r} must {must}, found {reprlib.repr(header[field])}")
+    if header["class"] not in KNOWN:
+        raise ModelFileError(f"unknown class {header['class']!r}; known are {', '.join(sorted(KNOWN))}")
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _whole_numbers(value: Any) -> Iterator[int]:
+    """All whole numbers in what JSON gave."""
+    if isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _whole_numbers(part)
+    elif _is_whole(value):
+        yield value
+
+
+def _check_work(estimator: LatentModel) -> None:
+    """Refuse hyper-parameters that would keep whoever uses the model waiting without end."""
+    names, most = MOST_WORK.get(type(estimator).__name__, ((), 1))
+    asked = math.prod(int(getattr(estimator, name)) for name in names)
+    if asked > most:
+        raise ModelFileError(
+            f"{' x '.join(names)} is {asked}, and a model file may ask for at most {most}: set_params to less, and "
+            "save again"
+        )
+
+
+def _history(tensors: dict[str, np.ndarray]) -> np.ndarray:
+    """The objectives of all passes, taken out of the tensors."""
+    history = tensors.pop("history", None)
+    if history is None or history.dtype != np.float64 or history.ndim != 1 or not np.isfinite(history).all():
+        raise ModelFileError("'history' must be a list of finite numbers")
+    return history
 
 
 def _check(arrays: dict[str, np.ndarray], estimator: LatentModel) -> None:

@@ -212,6 +212,20 @@ class LatentTrait(LatentModel):
     # ---------------------------------------------------------------- learning
 
     def _model(self) -> Model:
+        if self.equal_discrimination and self.n_components != 1:
+            raise ValueError(
+                f"equal_discrimination=True is the one-parameter model, which has one latent dimension: "
+                f"n_components must be 1, got {self.n_components}"
+            )
+        if self.n_components > MOST_GRID and self.n_nodes is not None and not 5 <= self.n_nodes <= 14:
+            raise ValueError(
+                f"n_nodes must be between 5 and 14 above {MOST_GRID} latent dimensions, where 2 to that power is the "
+                f"number of points, got {self.n_nodes}"
+            )
+        if self.method == "monte_carlo":
+            self._bits_only("method='monte_carlo'", "choose another method")
+        if self.equal_discrimination:
+            self._bits_only("equal_discrimination=True", "leave it out")
         # with few columns the bound is so loose that its optimum is no place to start from, and can be w = 0
         alone = self.method == "auto" and self.n_features_in_ < FEW_COLUMNS * self.n_components
         return latent_trait.model(
@@ -230,16 +244,6 @@ class LatentTrait(LatentModel):
         return ALL_BITS if self._encoding is None else self._encoding.columns
 
     def _open(self, X: Any, *, reset: bool) -> Engine:
-        if self.equal_discrimination and self.n_components != 1:
-            raise ValueError(
-                f"equal_discrimination=True is the one-parameter model, which has one latent dimension: "
-                f"n_components must be 1, got {self.n_components}"
-            )
-        if self.n_components > MOST_GRID and self.n_nodes is not None and not 5 <= self.n_nodes <= 14:
-            raise ValueError(
-                f"n_nodes must be between 5 and 14 above {MOST_GRID} latent dimensions, where 2 to that power is the "
-                f"number of points, got {self.n_nodes}"
-            )
         if self.column_types is None:
             self._encoding = None
             return super()._open(X, reset=reset)
@@ -250,10 +254,6 @@ class LatentTrait(LatentModel):
             encoding=None if reset else self._encoding,
             binarize=self.binarize,
         )
-        if self.method == "monte_carlo":
-            self._bits_only("method='monte_carlo'", "choose another method")
-        if self.equal_discrimination:
-            self._bits_only("equal_discrimination=True", "leave it out")
         return engine
 
     def _bits_only(self, what: str, advice: str = "fit the binary columns alone") -> None:

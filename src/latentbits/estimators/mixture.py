@@ -128,5 +128,7 @@ class BernoulliMixture(LatentModel):
         self._n_features_out = len(self.weights_)
 
     def _shapes(self) -> dict[str, tuple[int | None, ...]]:
-        k = len(self.params_.weights)  # fewer than n_components where a splitting schedule was cut short
+        k = int(self.n_components)
+        if self.init == "split":
+            k = min(k, len(self.params_.weights))  # the schedule may have been cut short
         return {"weights": (k,), "means": (k, self.n_features_in_)}

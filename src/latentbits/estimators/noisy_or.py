@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils._set_output import _get_output_config
 
 from latentbits.core.batch import MISSING, Batch
+from latentbits.core.errors import ModelFileError
 from latentbits.core.model import Model
 from latentbits.engines.chunks import Chunk, layout_for
 from latentbits.engines.fit import FitResult
@@ -317,8 +318,11 @@ class NoisyOrNetwork(LatentModel):
         return {"cost_history": self.cost_history_.tolist()}
 
     def _take_extra(self, extra: dict[str, Any]) -> None:
-        self.cost_history_ = np.asarray(extra.pop("cost_history"), np.float64)
-        super()._take_extra(extra)
+        course = extra.get("cost_history")
+        if not isinstance(course, list) or not all(isinstance(x, float) and np.isfinite(x) for x in course):
+            raise ModelFileError("cost_history must be a list of numbers")
+        self.cost_history_ = np.array(course)
+        super()._take_extra({name: value for name, value in extra.items() if name != "cost_history"})
 
     def _shapes(self) -> dict[str, tuple[int | None, ...]]:
         sizes = (self.n_features_in_, *self._sizes())

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from latentbits.core.errors import DataError
+from latentbits.core.printable import printable
 from latentbits.report.explorer.content import Content, Gallery, Guesses, Layer
 from latentbits.report.figures import (
     MOST_COLUMNS,
@@ -95,7 +96,7 @@ def draw_map(content: Content, labels: str | None = None) -> Any:
         left, right = figure.subplots(1, 2, width_ratios=(1.45, 1)) if table.image_shape else (figure.subplots(), None)
         places = None if right is None else spread_places(means, N_PLACES)
         plot_map(means, left, labels=kinds, boundaries=lines, marks=places)
-        left.set_title("Where the rows are" + (f", by {chosen.name}" if chosen else ""))
+        left.set_title("Where the rows are" + (f", by {printable(chosen.name)}" if chosen else ""), parse_math=False)
         if right is not None and places is not None and table.image_shape is not None:
             decoded = places @ where.weights + where.bias if table.real else decode(where.weights, where.bias, places)
             plot_decoded(_grey(decoded) if table.real else decoded, table.image_shape, right)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from latentbits.core import interrupts
+from latentbits.core.atomic import check_writable
 from latentbits.estimators.compare import fit_copy, new_model
 from latentbits.estimators.real_tables import real_model
 from latentbits.estimators.search import Search, check_families, search
@@ -139,6 +140,8 @@ def explore(
 
     if budget is not None and not (isinstance(budget, Real) and budget > 0):
         raise ValueError(f"budget must be a number of seconds above 0, or None, found {budget!r}")
+    if out is not None:
+        check_writable(out)  # before minutes of fitting
     given = take_table(X, labels, image_shape, column_names, row_names, source, binarize, real)
     families: list[Any] | None = None
     if not (isinstance(model, str) and model == "auto"):

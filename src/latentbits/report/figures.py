@@ -15,6 +15,7 @@ import numpy as np
 
 from latentbits.core.atomic import write_atomically
 from latentbits.core.errors import DataError, import_extra
+from latentbits.core.printable import printable
 from latentbits.report.style import ACCENT, GREY, INK, PAPER, STYLE, VEIL, axes_or_new, ink, one_colour, short, show
 from latentbits.report.summaries import telling_columns, tile
 
@@ -64,7 +65,7 @@ def plot_comparison(
     for p, colour in enumerate(colours):
         words = f"{bits[p]:.{decimals}f}"
         ax.text(bits[p] + bars[p] + 0.02 * reach, p, words, va="center", color=colour, fontweight="bold")
-    ax.set_yticks(place, labels=list(models))
+    ax.set_yticks(place, labels=[printable(str(name)) for name in models], parse_math=False)
     ax.set_ylim(len(models) - 0.4, -0.6)
     ax.set_xlim(0, 1.14 * reach)
     ax.grid(axis="x")
@@ -162,7 +163,7 @@ def plot_components(
     top = min(1.0, np.ceil(10 * means[:, chosen].max()) / 10)  # rare bits would all look white on a scale to 1
     image = ax.imshow(means[:, chosen].T, cmap=ink(), vmin=0, vmax=top, aspect="auto", interpolation="nearest")
     names = [short(str(column_names[j])) for j in chosen]
-    ax.set_yticks(range(len(chosen)), labels=names, fontsize=9 if len(chosen) <= 16 else 7)
+    ax.set_yticks(range(len(chosen)), labels=names, fontsize=9 if len(chosen) <= 16 else 7, parse_math=False)
     ax.set_xticks(range(len(means)), labels=[f"{share:.0%}" for share in shares])
     ax.set_xlabel("kinds of rows, by their share of all rows")
     # white lines between the cells, so that a run of like cells can be counted
@@ -236,7 +237,7 @@ def sheet(size: tuple[float, float], title: str) -> Iterator[Any]:
         figure = Figure(figsize=size, layout="constrained", dpi=150)
         layout: Any = figure.get_layout_engine()
         layout.set(w_pad=0.15, h_pad=0.1, wspace=0.03, hspace=0.04)
-        figure.suptitle(title, x=0.012, ha="left", fontsize=17, fontweight="bold")
+        figure.suptitle(printable(title), x=0.012, ha="left", fontsize=17, fontweight="bold", parse_math=False)
         yield figure
 
 

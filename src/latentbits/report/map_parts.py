@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from latentbits.core.printable import printable
 from latentbits.report.map_summaries import Boundaries, Window, coincident, spread_places
 from latentbits.report.placing import columns_that_fit, names_round_window, text_widths
 from latentbits.report.style import GREY, INK, PALETTE, PAPER, SMALL, short, size_in_points
@@ -111,9 +112,11 @@ def draw_legend(ax: Any, handles: list[Any]) -> None:
 
     if not handles:
         return
-    widths = text_widths([handle.get_label() for handle in handles], SMALL + 1) + 4.5 * SMALL
-    ax.legend(
+    words = [printable(handle.get_label()) for handle in handles]
+    widths = text_widths(words, SMALL + 1) + 4.5 * SMALL
+    legend = ax.legend(
         handles=handles,
+        labels=[" "] * len(words),  # matplotlib would leave out a label that begins with _
         loc="upper left",
         bbox_to_anchor=(0, 0),
         bbox_transform=ax.transAxes + ScaledTranslation(0, -34 / 72, ax.figure.dpi_scale_trans),  # below the label
@@ -126,6 +129,8 @@ def draw_legend(ax: Any, handles: list[Any]) -> None:
         columnspacing=1.4,
         labelspacing=0.6,
     )
+    for text, word in zip(legend.get_texts(), words, strict=True):
+        text.set(text=word, parse_math=False)
 
 
 def show_window(ax: Any, window: Window) -> None:

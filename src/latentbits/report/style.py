@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from latentbits.core.errors import import_extra
+from latentbits.core.printable import printable
 
 __all__ = [
     "ACCENT",
@@ -119,4 +120,10 @@ def one_colour(colour: str) -> Any:
 
 
 def short(name: str, most: int = 22) -> str:
+    """A name as a picture has room for it; drawn with ``parse_math=False``, as all text of a user: a $ is a $.
+
+    >>> short("line one\\nline two"), short("a name that is too long", 10)
+    ('line one\\\\nline two', 'a name th…')
+    """
+    name = printable(name)
     return name if len(name) <= most else name[: most - 1] + "…"

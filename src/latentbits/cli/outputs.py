@@ -1,0 +1,98 @@
+"""What a command writes: tried before the work, and kept elsewhere if it cannot be written after it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from latentbits.cli.cache import cache_folder, private_folder
+from latentbits.cli.console import in_one_line, say
+from latentbits.core.atomic import check_writable
+
+__all__ = ["Outputs"]
+
+
+class Outputs:
+    """The files that a command was asked for.
+
+    Made before the work begins, which is when it complains of names that cannot be written: of a folder that is not
+    there or closed, of an extension that is not known, of two options that name one file.  Nothing is changed by that.
+
+    Parameters
+    ----------
+    files
+        By option; None where it was not given.
+    tables
+        Those of the options whose format goes by the extension.
+    """
+
+    def __init__(self, files: Mapping[str, str | os.PathLike[str] | None], tables: Iterable[str] = ()) -> None:
+        from latentbits.data.write import check_extension
+
+        self._failed = False
+        taken: dict[str, str] = {}
+        for option, path in files.items():
+            if path is None:
+                continue
+            try:
+                if option in tables:
+                    check_extension(path)
+                check_writable(path)
+            except (OSError, ValueError) as error:
+                raise ValueError(f"{option}: {in_one_line(error)}") from error
+            other = taken.setdefault(os.path.realpath(path), option)
+            if other != option:
+                raise ValueError(f"{option} {path}: {other} names the same file")
+
+    def write(self, path: str, save: Callable[[str], Any]) -> str:
+        """Save, or save elsewhere and say where; the path that was written.
+
+        Parameters
+        ----------
+        path
+            As the user asked for it.
+        save
+            Writes to the path that it is given, and says so.
+        """
+        try:
+            save(path)
+        except OSError as error:
+            self._failed = True
+            kept = _keep(Path(path).name, save)
+            say(f"error: {in_one_line(error)}; " + (f"kept as {kept}" if kept else "there is no room elsewhere either"))
+            return kept or path
+        return path
+
+    def fail(self, text: str) -> None:
+        """Say what could not be written, and remember it for the exit code."""
+        self._failed = True
+        say(f"error: {text}")
+
+    def finish(self) -> None:
+        """End the command with exit code 1 if something is not where it was asked for."""
+        if self._failed:
+            raise click.exceptions.Exit(1)
+
+
+def _keep(name: str, save: Callable[[str], Any]) -> str | None:
+    """Save in a new private folder, below that for temporary files or else below the user's cache."""
+    for place in (tempfile.gettempdir, lambda: private_folder(cache_folder() / "kept")):
+        folder = None
+        try:
+            base = place()
+            if base is None:
+                continue
+            folder = tempfile.mkdtemp(prefix="latentbits-", dir=base)
+            save(os.path.join(folder, name))
+        except OSError:
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+        else:
+            return os.path.join(folder, name)
+    return None

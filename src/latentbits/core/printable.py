@@ -1,0 +1,35 @@
+"""Text of a user as text: names, labels and cells may hold characters that command a terminal or hide."""
+
+from __future__ import annotations
+
+from unicodedata import category
+
+__all__ = ["printable"]
+
+HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # controls, formats (bidi, zero width), surrogates, ends of lines
+JOINERS = "\u200c\u200d"  # spelling, in Persian, Hindi and emoji
+
+
+def printable(text: str) -> str:
+    r"""The text in one line, with each character that is not seen but acts written as Python would escape it.
+
+    Joiners between letters of other scripts stay, as they belong to the spelling.
+
+    >>> print(printable("red\x1b[31m, two\nlines, \u202etfel"))
+    red\x1b[31m, two\nlines, \u202etfel
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        one.encode("unicode_escape").decode() if _is_hidden(one) and not _joins(text, place) else one
+        for place, one in enumerate(text)
+    )
+
+
+def _is_hidden(one: str) -> bool:
+    return category(one) in HIDDEN
+
+
+def _joins(text: str, place: int) -> bool:
+    around = text[max(place - 1, 0) : place] + text[place + 1 : place + 2]
+    return text[place] in JOINERS and len(around) == 2 and not any(c.isascii() or _is_hidden(c) for c in around)

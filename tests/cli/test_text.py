@@ -1,0 +1,162 @@
+"""Names, cells and files of a user are text on the terminal, whatever they hold and whatever it can show."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from unicodedata import category
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from latentbits.cli import console
+from latentbits.core.printable import printable
+
+STRANGE = ("income[low]", "income[high]", "a[/b]", ":smile:", "red\x1b[31m", "two\nlines")
+FOREIGN = ("größe", "Ω", "日本", "a", "b", "c")
+
+
+@pytest.fixture
+def strange(write_csv, table):
+    return write_csv(
+        "strange.csv", table, [json.dumps(STRANGE[5]).replace("\\n", "\n") if "\n" in n else n for n in STRANGE]
+    )
+
+
+def assert_harmless(text):
+    assert [c for c in text if c != "\n" and category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp")] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\x1b]0;x\x07", "a\\x1b]0;x\\x07"),
+        ("\x9b31m\x85", "\\x9b31m\\x85"),
+        ("\u202eevil\u2066\u200b\ufeff\xad", "\\u202eevil\\u2066\\u200b\\ufeff\\xad"),
+        ("a\r\n\tb\u2028", "a\\r\\n\\tb\\u2028"),
+        ("\udcff", "\\udcff"),
+        ("\U000e0041", "\\U000e0041"),
+        ("C:\\new [bold] ±½ 日本 \u00a0", "C:\\new [bold] ±½ 日本 \u00a0"),
+        ("می\u200cشود 👩\u200d🚀", "می\u200cشود 👩\u200d🚀"),  # spelling
+        ("a\u200cb\u200d", "a\\u200cb\\u200d"),
+    ],
+)
+def test_what_acts_unseen_is_shown(text, shown):
+    assert printable(text) == shown
+
+
+def test_names_in_a_table(tool, strange):
+    arguments = ("fit", strange, "-m", "latent-trait", "-k", 1, "--weight-prior", 3, "-o", "m\x1b[31m.safetensors")
+    result = tool(*arguments)
+    for name in STRANGE:
+        assert f" {printable(name)} " in result.stdout
+    assert "wrote m\\x1b[31m.safetensors" in result.stderr
+    assert_harmless(result.output)
+    assert [item["item"] for item in tool.json(*arguments)["items"]] == list(STRANGE)
+
+
+def test_cells_and_files_in_errors(tool, csv):
+    Path("bad\x1b[31m.csv").write_text("a,b\n0,1\n1,\x1b[32mgreen\u202e\n")
+    result = tool("fit", "bad\x1b[31m.csv", code=1)
+    assert "bad\\x1b[31m.csv" in result.stderr
+    assert_harmless(result.output)
+    for arguments in (("fit", csv, "--no\x1b[31m"), ("no\x1b[31m",), ("--no\x1b[31m",), ("fit", csv, "-k", "\x1b")):
+        result = tool(*arguments, code=2)
+        assert "\\x1b" in result.stderr
+        assert_harmless(result.output)
+
+
+def test_warnings_and_tracebacks(capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        with console.show_warnings():
+            warnings.warn("of \x1b[31m", UserWarning, stacklevel=1)
+        with console.told_warnings(["x\x1b"]):
+            warnings.warn("column 0, which is like 'column 12'", UserWarning, stacklevel=1)
+    try:
+        raise RuntimeError("of \x1b[31m")
+    except RuntimeError as error:
+        console.show_traceback(type(error), error, error.__traceback__)
+    told = capsys.readouterr().err
+    assert told.startswith("warning: of \\x1b[31m\nwarning: 'x\\x1b', which is like 'column 12'\nTraceback")
+    assert told.endswith("RuntimeError: of \\x1b[31m\n")
+
+
+@pytest.mark.parametrize("kind", ["machine", "device"])
+def test_out_of_memory_is_one_line(tool, csv, monkeypatch, kind):
+    def fail(*arguments):
+        if kind == "machine":
+            raise MemoryError("Unable to allocate 93. GiB\nand more")
+        jnp.zeros(10**15).block_until_ready()
+
+    monkeypatch.setattr("latentbits.cli.compare.load_rows", fail)
+    result = tool("compare", csv, code=1)
+    assert result.stderr.startswith("error: out of memory (")
+    assert result.stderr.endswith("): take fewer rows, columns or components, or a machine with more\n")
+    assert result.stderr.count("\n") == 1
+    debug = tool("--debug", "compare", csv, code=1)
+    assert isinstance(debug.exception, MemoryError if kind == "machine" else jax.errors.JaxRuntimeError)
+
+
+def test_other_errors_of_jax_are_mistakes_of_ours(tool, csv, monkeypatch):
+    def fail(*arguments):
+        raise jax.errors.JaxRuntimeError("INTERNAL: no kernel")
+
+    monkeypatch.setattr("latentbits.cli.compare.load_rows", fail)
+    assert isinstance(tool("compare", csv, code=1).exception, jax.errors.JaxRuntimeError)
+
+
+# --- terminals that cannot show all characters ---
+
+
+def run(folder, cache, encoding, *arguments):
+    """Bytes of stdout and stderr of the tool, which must not fail."""
+    done = subprocess.run(
+        [sys.executable, "-m", "latentbits.cli.main", *map(str, arguments)],
+        capture_output=True,
+        timeout=120,
+        cwd=folder,
+        env={**os.environ, "LATENTBITS_CACHE": str(cache), "PYTHONIOENCODING": encoding},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"Traceback" not in done.stderr
+    return done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+def test_an_encoding_without_these_characters(write_csv, table, tmp_path, process, encoding):
+    data = write_csv("Ω.csv", table, FOREIGN)
+    fit = ("fit", data, "-m", "latent-trait", "-k", 1, "--weight-prior", 3, "--errors", "-o", "Ω.safetensors")
+    out, err = run(tmp_path, process.cache, encoding, *fit)
+    assert "größe".encode(encoding, "backslashreplace") in out
+    assert b"\\u65e5\\u672c" in out
+    assert "±".encode(encoding, "backslashreplace") in out
+    assert b"wrote \\u03a9.safetensors" in err
+
+
+def test_every_command_in_ascii(write_csv, table, tmp_path, process):
+    data = write_csv("Ω.csv", table, FOREIGN)
+    commands = [
+        ("fit", data, "-k", 2, "-o", "Ω.safetensors"),
+        ("score", "Ω.safetensors", data, "--per-row", "Ωs.csv"),
+        ("transform", "Ω.safetensors", data, "-o", "Ωt.csv"),
+        ("complete", "Ω.safetensors", data, "-o", "Ωc.csv"),
+        ("sample", "Ω.safetensors", "-n", 3, "-o", "Ωx.csv"),
+        ("compare", data, "--models", "product,mixture:2"),
+        ("data",),
+        ("data", "digits"),
+        ("data", "carcinoma", "-o", "Ωd.csv"),
+        ("reproduce",),
+        ("--help",),
+        ("explore", data, "--model", "mixture", "--budget", "none", "--out", "Ω.html"),
+    ]
+    for command in commands:
+        out, err = run(tmp_path, process.cache, "ascii", *command)
+        (out + err).decode("ascii")
+    assert (tmp_path / "Ω.html").exists()

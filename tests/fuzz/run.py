@@ -23,7 +23,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--cases", type=int, default=2000, help="how many, all kinds together")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default=",".join(SHARES), help="kinds, with commas between")
-    parser.add_argument("--limit", type=float, default=60.0, help="seconds a case")
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds a case")
     parser.add_argument("--case", type=int, help="this case of one kind alone, in this process")
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args(arguments)
@@ -63,24 +63,25 @@ def _run(kinds: list[str], given: Any, shared: Path) -> int:
 
 
 def _signals(n: int, seed: int, tally: Counter[tuple[str, str]]) -> int:
-    """Interrupted processes, which have a module of their own: its `run(n, seed)` gives what went wrong, in words."""
+    """Interrupted processes, which have a module of their own: its `run(n, seed)` gives an outcome for each."""
     try:
         signals = import_module("tests.fuzz.signals")
     except ModuleNotFoundError as error:
         print(f"signals: not run ({error})")
         return 0
-    faults = list(signals.run(n, seed))
-    for fault in faults:
-        print(f"\nsignals, seed {seed}: {fault}")
+    outcomes = signals.run(n, seed)
+    faults = [outcome for outcome in outcomes if outcome.fault]
+    for outcome in faults:
+        print(f"\nfault: signals, seed {seed}: {outcome}")
     tally["signals", "fault"] += len(faults)
-    tally["signals", "result"] += n - len(faults)
+    tally["signals", "result"] += len(outcomes) - len(faults)
     return len(faults)
 
 
 def _tell(ended: Ended, seed: int) -> None:
     if not ended.good:
         again = f"python -m tests.fuzz.run --only {ended.kind} --seed {seed} --case {ended.number}"
-        print(f"\n{ended.how}: {again}\n    done: {ended.done}\n{ended.told}", flush=True)
+        print(f"\n{ended.how}: {again}\n    done: {ended.done}\n    {ended.told}", flush=True)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -16,6 +17,8 @@ __all__ = ["REFUSALS", "Case", "Fault", "attempt", "new_case"]
 
 # What the library may raise on purpose; its own errors derive from these or from LatentBitsError.
 REFUSALS = (ValueError, TypeError)
+
+_PRECISION = re.compile(r"precis|round|float|digit|accura|offset|cancel|cent(re|er)|narrow|lost|lose|rough|estimate", re.I)
 
 
 class Fault(AssertionError):
@@ -44,6 +47,11 @@ class Case:
 
     def pick(self, *of: Any) -> Any:
         return of[int(self.rng.integers(len(of)))]
+
+    @property
+    def warned_of_numbers(self) -> bool:
+        """Whether a warning was about the precision of what came out: others do not excuse a wrong number."""
+        return any(_PRECISION.search(text) for text in self.warned)
 
     def chance(self, p: float) -> bool:
         return bool(self.rng.random() < p)
@@ -74,5 +82,7 @@ def attempt(case: Case, what: str, act: Callable[[], Any], also: tuple[type[Base
                 raise Fault("a message", f"an empty {type(error).__name__} from {what}") from error
             case.say(f"refused: {type(error).__name__}")
             answer = None
-    case.warned += [str(item.message) for item in caught]
+    from sklearn.exceptions import ConvergenceWarning  # fits here are cut short on purpose
+
+    case.warned += [str(item.message) for item in caught if not issubclass(item.category, ConvergenceWarning)]
     return answer

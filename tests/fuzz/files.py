@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from tests.fuzz.models import BITS, REALS, new_model
 from tests.fuzz.tables import FORMATS, some_bits, some_reals, to_file
 from tests.fuzz.verdict import Case, Fault, attempt
@@ -275,9 +274,10 @@ def _npy_header(shape: Any, descr: str = "|u1") -> bytes:
 def _npz_bomb(case: Case) -> Path:
     path = case.folder / "b.npz"
     shape = case.pick((2**20, 2**12), (2**40, 5), (10**9, 3), (2**62, 2))
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive, archive.open(
-        "X.npy", "w", force_zip64=True
-    ) as file:
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
+        archive.open("X.npy", "w", force_zip64=True) as file,
+    ):
         file.write(_npy_header(shape))
         for _ in range(case.pick(1, 2**8)):
             file.write(bytes(2**22))
@@ -286,7 +286,9 @@ def _npz_bomb(case: Case) -> Path:
 
 def _npy_bomb(case: Case) -> Path:
     path = case.folder / "b.npy"
-    path.write_bytes(_npy_header(case.pick((2**40, 5), (10**9, 3), (2**62, 2), (-1, 3), (0, 3), (3,), (5, 0))) + bytes(64))
+    path.write_bytes(
+        _npy_header(case.pick((2**40, 5), (10**9, 3), (2**62, 2), (-1, 3), (0, 3), (3,), (5, 0))) + bytes(64)
+    )
     return path
 
 

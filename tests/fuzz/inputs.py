@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
 from tests.fuzz.models import BITS, REALS, new_model
 from tests.fuzz.tables import FORMATS, held_table, odd_table, some_bits, some_reals, to_file
 from tests.fuzz.verdict import Case, Fault, attempt

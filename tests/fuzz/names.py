@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from tests.fuzz.verdict import Case, Fault
 
 __all__ = ["foreign_tags", "run"]
@@ -175,7 +174,7 @@ def _same_names(path: str, names: Sequence[str], column: bool = False, skip: int
     bare = [text[1:] if text not in names and text[:1] in "'\t" else text for text in found]
     if bare != list(names):
         raise Fault(f"names {list(names)} in {path}", f"{found}")
-    formulas = [text for text in found if text[:1] in ("=", "@") or text[:1] in "+-" and not _number(text)]
+    formulas = [text for text in found if text[:1] in ("=", "@") or (text[:1] in "+-" and not _number(text))]
     if formulas:
         raise Fault(f"no cell that a spreadsheet would run in {path}", f"{formulas}")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
 from tests.fuzz.brute import answers, states_of
 from tests.fuzz.models import BITS, REALS, new_model
 from tests.fuzz.tables import some_bits, some_reals, to_file
@@ -81,7 +80,7 @@ def _file(case: Case) -> str:
     if values.shape != X.shape:
         raise Fault(f"a table of {X.shape}", f"one of {values.shape}")
     off = np.nanmax(np.abs(values - X), axis=0) / np.nanstd(X, axis=0)
-    if (np.isnan(values) != np.isnan(X)).any() or (off > NATS).any() and not case.warned_of_numbers:
+    if (np.isnan(values) != np.isnan(X)).any() or ((off > NATS).any() and not case.warned_of_numbers):
         raise Fault(f"numbers within {NATS} of their standard deviation", f"off by {off} of it, without a warning")
     name = case.pick("sparse coding", "combination machine of reals")
     case.say(name)

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-
 from tests.fuzz.verdict import Case
 
 __all__ = ["FORMATS", "Held", "held_table", "some_bits", "some_reals", "to_file"]

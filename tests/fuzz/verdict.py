@@ -18,7 +18,9 @@ __all__ = ["REFUSALS", "Case", "Fault", "attempt", "new_case"]
 # What the library may raise on purpose; its own errors derive from these or from LatentBitsError.
 REFUSALS = (ValueError, TypeError)
 
-_PRECISION = re.compile(r"precis|round|float|digit|accura|offset|cancel|cent(re|er)|narrow|lost|lose|rough|estimate", re.I)
+_PRECISION = re.compile(
+    r"precis|round|float|digit|accura|offset|cancel|cent(re|er)|narrow|lost|lose|rough|estimate", re.I
+)
 
 
 class Fault(AssertionError):

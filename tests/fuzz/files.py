@@ -1,4 +1,4 @@
-"""Damaged and forged files: a model file gives a ModelFileError or a model that works, a data file a table or an error."""
+"""Damaged and forged files: a ModelFileError or a model that works, a table or an error that says what is wrong."""
 
 from __future__ import annotations
 
@@ -112,8 +112,8 @@ def forge(path: Path, change: Any) -> None:
     path.write_bytes(to_bytes(tensors, metadata={"latentbits": json.dumps(header)}))
 
 
-NONSENSE = (None, True, -1, 0, 1, 2, 10**8, 10**30, -(10**9), 0.5, 1e308, 1e-308, "", "x", "float32", [], [1], {}, {"a": 1},
-            [["a", 1]], {"items": [[1, 2]]}, "\x1b[31m", "0" * 5000)  # fmt: skip
+NONSENSE = (None, True, -1, 0, 1, 2, 10**8, 10**30, -(10**9), 0.5, 1e308, 1e-308, "", "x", "float32", [], [1], {},
+            {"a": 1}, [["a", 1]], {"items": [[1, 2]]}, "\x1b[31m", "0" * 5000)  # fmt: skip
 
 
 def _forged_model(case: Case) -> str:

@@ -1,4 +1,4 @@
-"""Tables of all kinds through every method of every estimator: a result that means what the table means, or a refusal."""
+"""Tables of all kinds through every method of every estimator: a result of what the table means, or a refusal."""
 
 from __future__ import annotations
 

@@ -23,12 +23,16 @@ __all__ = ["foreign_tags", "run"]
 
 ATOMS = (
     "income[low]", "a[/b]", "[bold]x", "[link=http://a]x[/link]", "[/]", "[red]", "\\[x]", ":smile:", "x[0]",
-    "\x1b[31mred", "\x1b]0;title\x07", "\x1b]8;;http://a\x1b\\x", "\x9b31m", "\x07bell", "\x08back", "a\rb", "a\x00b"[:1] + "\x01",
+    "\x1b[31mred", "\x1b]0;title\x07", "\x1b]8;;http://a\x1b\\x", "\x9b31m", "\x07bell", "\x08back",
+    "a\rb", "a\x01",
     "$\\frac{$", "$x$", "$\\undefined$", "a_b^c", "\\LaTeX", "%s %d {0}", "{name}",
-    "a\nb", "a\tb", "\n\nx", "=1+1", "+1", "-x", "@SUM(A1)", "=cmd|'/C calc'!A0", "'q", '"q"', 'a""b', "a,b", "a;b", "`x`",
+    "a\nb", "a\tb", "\n\nx", "=1+1", "+1", "-x", "@SUM(A1)", "=cmd|'/C calc'!A0", "'q", '"q"', 'a""b',
+    "a,b", "a;b", "`x`",
     "<zzfuzz>", "</script><zzfuzz onzz=1>", "<!--<zzfuzz>", "]]><zzfuzz>", "'\"><zzfuzz>", "&lt;zzfuzz&gt;", "&amp;",
-    "<img src=zz onerror=zzfuzz>", "javascript:zzfuzz", "\u2028", "\u202egnirts", "\u2066x", "é", "日本語", "🙂", "e\u0301",
-    "\ufeffx", "ａ", "²", "\u00a0x", "x" * 300, "NA", "nan", "null", "None", "True", "0", "1", "1e5", "-0", "column 0", "__proto__",
+    "<img src=zz onerror=zzfuzz>", "javascript:zzfuzz", "\u2028", "\u202egnirts", "\u2066x", "é",
+    "日本語", "🙂", "e\u0301",
+    "\ufeffx", "ａ", "²", "\u00a0x", "x" * 300, "NA", "nan", "null", "None", "True", "0", "1", "1e5", "-0",
+    "column 0", "__proto__",
     "constructor", "a b  c", "..", "/etc/passwd", "C:\\x", "x\u200b", "ß", "İ", "\ud7ff", "\U0010ffff",
 )  # fmt: skip
 TABLE = ((1, 1, 0, 0, 1), (0, 0, 1, 1, 0), (1, 1, 0, 1, 1), (0, 1, 1, 1, 0), (1, 0, 0, 0, 0), (0, 0, 1, 0, 1)) * 5
@@ -137,7 +141,7 @@ def _fit(case: Case) -> str:
     result = tool(case, *_fit_arguments(case, path, model), *items, *(["--json"] if as_json else []), good=True)
     if as_json:
         found = json.loads(result.stdout)
-        told = {text for text in _texts(found)}
+        told = set(_texts(found))
         if model == "latent-trait" and not set(names) <= told:
             raise Fault("every name in JSON", f"without {sorted(set(names) - told)}")
     elif model == "latent-trait":

@@ -137,7 +137,7 @@ def _within(case: Case, what: str, found: np.ndarray, true: np.ndarray, allowed:
         worst = np.unravel_index(np.argmax(np.where(bad, np.nan_to_num(off, nan=np.inf), 0)), off.shape)
         raise Fault(
             f"{what} {true[worst]:.8g} (float64, all states)",
-            f"{found[worst]:.8g} at {[int(i) for i in worst]}; {int(bad.sum())} of {bad.size} beyond {allowed[worst]:.2g}",
+            f"{found[worst]:.8g} at {[int(i) for i in worst]}; {bad.sum()} of {bad.size} beyond {allowed[worst]:.2g}",
         )
 
 

@@ -16,6 +16,8 @@ from scipy.special import log_expit, log_ndtr, logsumexp
 
 __all__ = ["Answers", "States", "answers", "states_of"]
 
+FLOOR = 1e-12  # how far the library says that it keeps shares of ones from 0 and 1, see docs/design.md
+
 
 @dataclass
 class States:
@@ -66,14 +68,18 @@ def states_of(model: Any) -> States:
     return _STATES[type(model).__name__](model)
 
 
+def _clipped(means: Any) -> np.ndarray:
+    return np.clip(np.asarray(means, float), FLOOR, 1 - FLOOR)
+
+
 def _product(model: Any) -> States:
-    means = np.asarray(model.means_)[None]
+    means = _clipped(model.means_)[None]
     return States(np.zeros(1), np.zeros((1, 0)), np.log(means), np.log1p(-means))
 
 
 def _mixture(model: Any) -> States:
-    means = np.asarray(model.means_)
-    return States(np.log(model.weights_), np.eye(len(means)), np.log(means), np.log1p(-means))
+    means = _clipped(model.means_)
+    return States(np.log(np.maximum(model.weights_, FLOOR)), np.eye(len(means)), np.log(means), np.log1p(-means))
 
 
 def _grid(n_latents: int) -> tuple[np.ndarray, np.ndarray]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from tests.fuzz.models import BITS, REALS, new_model
+from tests.fuzz.models import BITS, LIGHT, REALS, new_model
 from tests.fuzz.tables import FORMATS, held_table, odd_table, some_bits, some_reals, to_file
 from tests.fuzz.verdict import Case, Fault, attempt
 
@@ -66,7 +66,7 @@ def _means_agree(case: Case, X: Any, truth: np.ndarray) -> str:
 def _odd(case: Case) -> str:
     """What is no table of bits: refused, or a result that holds together."""
     held = odd_table(case)
-    name = case.pick(*BITS, *REALS)
+    name = case.pick(*(LIGHT if case.light else (*BITS, *REALS)))
     binarize = case.pick(None, None, 0.5)
     case.say(f"{held.what} for {name}, binarize={binarize}")
     model = attempt(case, "fit", lambda: new_model(name, binarize=binarize).fit(held.X), also=(ArithmeticError,))
@@ -83,7 +83,7 @@ def _is_once(what: str) -> bool:
 
 def _face(case: Case) -> str:
     """Every method, on a table that suits."""
-    name = case.pick(*BITS, *REALS)
+    name = case.pick(*(LIGHT if case.light else (*BITS, *REALS)))
     real = name in REALS
     truth = some_reals(case, missing=case.pick(0.0, 0.2)) if real else some_bits(case)
     if real and case.chance(0.3):

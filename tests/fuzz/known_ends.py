@@ -213,7 +213,8 @@ for after in (0.3, 0.6, 1.0, 1.5):
     m = lb.LatentTrait(2, random_state=0)
     thread = threading.Thread(target=later, args=(after,)); thread.start()
     try:
-        m.fit(X); thread.join(); how = f"returned n_iter={m.n_iter_} history={len(m.history_)} trained={bool(len(m.history_) > 1)}"
+        m.fit(X); thread.join(); n = len(m.history_)
+        how = f"returned n_iter={m.n_iter_} history={n} trained={n > 1}"
     except KeyboardInterrupt: how = "KeyboardInterrupt"
     except Exception as error: how = f"{type(error).__name__}: {error}"
     try: thread.join()

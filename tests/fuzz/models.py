@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["BITS", "REALS", "new_model"]
+__all__ = ["BITS", "LIGHT", "REALS", "new_model"]
 
 SHORT: dict[str, Any] = {"random_state": 0, "max_iter": 15}
 
@@ -31,6 +31,7 @@ def _models() -> dict[str, Callable[..., Any]]:
 
 
 REALS = ("sparse coding", "combination machine of reals", "latent trait of kinds")
+LIGHT = ("product", "mixture")
 BITS = (
     "product",
     "mixture",

@@ -41,7 +41,8 @@ SMALL = {"noisy-or": ("--layers", "2"), "product": ()}
 
 
 def run(case: Case) -> str:
-    ways = [_fit] * 8 + [_apply] * 4 + [_refusal] * 3 + [_labels] * 2 + [_file_name] * 2 + [_explore, _process]
+    ways = [_fit] * 8 + [_apply] * 4 + [_refusal] * 3 + [_labels] * 2 + [_file_name] * 2
+    ways += [] if case.light else [_explore, _process]
     with _inside(case.folder, case.shared):
         return case.pick(*ways)(case)
 
@@ -135,7 +136,7 @@ def _fit(case: Case) -> str:
     """What is printed holds every name as it is; so does JSON, and the table of items."""
     names = some_names(case)
     path = write_table(Path(case.pick("t.csv", "t.csv", "t.parquet")), names)
-    model = case.pick(*MODELS)
+    model = case.pick(*(("mixture", "product") if case.light else MODELS))
     items = ["--items", "items.csv"] if model not in ("mixture", "product") and case.chance(0.4) else []
     as_json = case.chance(0.3)
     result = tool(case, *_fit_arguments(case, path, model), *items, *(["--json"] if as_json else []), good=True)
@@ -196,7 +197,12 @@ def _apply(case: Case) -> str:
     names = some_names(case)
     rows = np.array(TABLE, float)
     path = write_table(Path("t.csv"), names)
-    tool(case, *_fit_arguments(case, path, case.pick("mixture", "latent-trait")), "--json", good=True)
+    tool(
+        case,
+        *_fit_arguments(case, path, "mixture" if case.light else case.pick("mixture", "latent-trait")),
+        "--json",
+        good=True,
+    )
     order = case.rng.permutation(len(names))
     holes = rows[:, order].astype(object)
     holes[0, 0] = ""

@@ -39,12 +39,12 @@ class Ended:
         return self.how in ("result", "refused", "warned")
 
 
-def run_one(kind: str, seed: int, number: int, shared: Path) -> Ended:
+def run_one(kind: str, seed: int, number: int, shared: Path, light: bool = False) -> Ended:
     """One case in this process."""
     from tests.fuzz.verdict import Fault, new_case
 
     began = time.perf_counter()
-    with new_case(kind, seed, number, shared) as case:
+    with new_case(kind, seed, number, shared, light) as case:
         try:
             how, told = import_module(MODULES[kind]).run(case), ""
         except Fault as fault:
@@ -57,7 +57,7 @@ def run_one(kind: str, seed: int, number: int, shared: Path) -> Ended:
         return Ended(kind, number, how, " | ".join(case.done), told, time.perf_counter() - began)
 
 
-def _work(pipe: Connection, seed: int, shared: Path) -> None:
+def _work(pipe: Connection, seed: int, shared: Path, light: bool) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -66,14 +66,14 @@ def _work(pipe: Connection, seed: int, shared: Path) -> None:
     import_module("latentbits.estimators.files")
     pipe.send(None)
     while (task := pipe.recv()) is not None:
-        pipe.send(run_one(*task[:1], seed, task[1], shared))
+        pipe.send(run_one(task[0], seed, task[1], shared, light))
 
 
 class _Worker:
-    def __init__(self, seed: int, shared: Path) -> None:
+    def __init__(self, seed: int, shared: Path, light: bool) -> None:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
-        self.process = context.Process(target=_work, args=(theirs, seed, shared), daemon=True)
+        self.process = context.Process(target=_work, args=(theirs, seed, shared, light), daemon=True)
         self.process.start()
         theirs.close()
         self.task: tuple[str, int] | None = None
@@ -103,11 +103,16 @@ class _Worker:
 
 
 def run_all(
-    tasks: Iterable[tuple[str, int]], seed: int, shared: Path, limit: Callable[[str], float], n_workers: int = 2
+    tasks: Iterable[tuple[str, int]],
+    seed: int,
+    shared: Path,
+    limit: Callable[[str], float],
+    n_workers: int = 2,
+    light: bool = False,
 ) -> Iterator[Ended]:
     """Every case, in the order in which they end."""
     queue = iter(tasks)
-    workers = [_Worker(seed, shared) for _ in range(n_workers)]
+    workers = [_Worker(seed, shared, light) for _ in range(n_workers)]
     try:
         while workers:
             ready = wait([w.pipe for w in workers], timeout=0.2)
@@ -135,7 +140,7 @@ def run_all(
                     if task is None:
                         workers[place] = None  # type: ignore[call-overload]
                         continue
-                    worker = workers[place] = _Worker(seed, shared)
+                    worker = workers[place] = _Worker(seed, shared, light)
                     if not worker.pipe.poll(PATIENCE * START):
                         raise RuntimeError("a worker did not start")
                     worker.pipe.recv()

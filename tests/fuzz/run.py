@@ -25,6 +25,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", default=",".join(SHARES), help="kinds, with commas between")
     parser.add_argument("--limit", type=float, default=120.0, help="seconds a case")
     parser.add_argument("--case", type=int, help="this case of one kind alone, in this process")
+    parser.add_argument(
+        "--light", action="store_true", help="only what takes little compiling; other cases than without"
+    )
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args(arguments)
     kinds = given.only.split(",")
@@ -32,8 +35,8 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"--only takes {', '.join(SHARES)}")
     with tempfile.TemporaryDirectory(prefix="fuzz-shared-") as folder:
         if given.case is not None:
-            ended = run_one(kinds[0], given.seed, given.case, Path(folder))
-            _tell(ended, given.seed)
+            ended = run_one(kinds[0], given.seed, given.case, Path(folder), given.light)
+            _tell(ended, given)
             print(f"{ended.how} after {ended.seconds:.1f} s: {ended.done}")
             return int(not ended.good)
         return _run(kinds, given, Path(folder))
@@ -47,11 +50,13 @@ def _run(kinds: list[str], given: Any, shared: Path) -> int:
     tally: Counter[tuple[str, str]] = Counter()
     bad = 0
     tasks = [(kind, number) for kind in kinds if kind in MODULES for number in range(counts[kind])]
-    for ended in run_all(tasks, given.seed, shared, lambda kind: given.limit * TIMES.get(kind, 1.0), given.workers):
+    for ended in run_all(
+        tasks, given.seed, shared, lambda kind: given.limit * TIMES.get(kind, 1.0), given.workers, given.light
+    ):
         tally[ended.kind, ended.how] += 1
         if not ended.good:
             bad += 1
-            _tell(ended, given.seed)
+            _tell(ended, given)
     if "signals" in kinds:
         bad += _signals(counts["signals"], given.seed, tally)
     print(f"\n{sum(tally.values())} cases, seed {given.seed}, {time.monotonic() - began:.0f} s")
@@ -78,9 +83,10 @@ def _signals(n: int, seed: int, tally: Counter[tuple[str, str]]) -> int:
     return len(faults)
 
 
-def _tell(ended: Ended, seed: int) -> None:
+def _tell(ended: Ended, given: Any) -> None:
     if not ended.good:
-        again = f"python -m tests.fuzz.run --only {ended.kind} --seed {seed} --case {ended.number}"
+        light = " --light" if given.light else ""
+        again = f"python -m tests.fuzz.run --only {ended.kind} --seed {given.seed} --case {ended.number}{light}"
         print(f"\n{ended.how}: {again}\n    done: {ended.done}\n    {ended.told}", flush=True)
 
 

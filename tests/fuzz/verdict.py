@@ -41,6 +41,7 @@ class Case:
     rng: np.random.Generator
     folder: Path
     shared: Path  # a folder that all cases of a run have, for what is dear to make
+    light: bool = False  # only what takes little compiling: no family beyond products and mixtures, no page
     done: list[str] = field(default_factory=list)
     warned: list[str] = field(default_factory=list)
 
@@ -60,11 +61,11 @@ class Case:
 
 
 @contextmanager
-def new_case(kind: str, seed: int, number: int, shared: Path) -> Iterator[Case]:
+def new_case(kind: str, seed: int, number: int, shared: Path, light: bool = False) -> Iterator[Case]:
     """The case of this kind, seed and number, for as long as its folder is there."""
     words = [seed, number, *kind.encode()]
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
-        yield Case(kind, seed, number, np.random.default_rng(words), Path(folder), shared)
+        yield Case(kind, seed, number, np.random.default_rng(words), Path(folder), shared, light)
 
 
 def attempt(case: Case, what: str, act: Callable[[], Any], also: tuple[type[BaseException], ...] = ()) -> Any:

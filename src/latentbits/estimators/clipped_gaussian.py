@@ -139,6 +139,8 @@ class ClippedGaussian(LatentModel):
         what chance did.
     n_components_ : int
         P.
+    dtype_ : str
+        Precision of the rows in the fit, "float32" or "float64".
     history_ : ndarray
         One number: minus half the sum of squares of what W W' leaves over of the correlations.
     n_iter_, converged_, stop_reason_

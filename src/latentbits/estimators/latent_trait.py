@@ -121,6 +121,8 @@ class LatentTrait(LatentModel):
         With `column_types`: names of the outputs, such as "age" or "colour=red".
     n_parameters_ : int
         Free parameters, the rotation taken off.
+    dtype_ : str
+        Precision of the rows in the fit, "float32" or "float64".
     history_ : ndarray
         Objective of every iteration, nats: the bound in a variational stage, the log-likelihood by the nodes used for
         learning in a quadrature stage, each less the penalty of the prior.

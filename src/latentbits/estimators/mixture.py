@@ -55,6 +55,8 @@ class BernoulliMixture(LatentModel):
         Share of each component.
     means_ : ndarray of shape (n_components, n_columns)
         P(bit = 1) of each column in each component.
+    dtype_ : str
+        Precision of the rows in the fit, "float32" or "float64".
     history_ : ndarray
         Objective (log-likelihood with the prior of `smoothing`, nats) of every iteration.
     n_iter_ : int

@@ -41,6 +41,8 @@ class BernoulliProduct(LatentModel):
     ----------
     means_ : ndarray of shape (n_columns,)
         P(bit = 1) of each column.
+    dtype_ : str
+        Precision of the rows in the fit, "float32" or "float64".
     history_ : ndarray
         Objective (log-likelihood with the prior of `smoothing`, nats) before and after the update.
     n_iter_ : int

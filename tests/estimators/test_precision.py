@@ -41,7 +41,7 @@ def causes_by_force(m, X):
 
 
 def units_by_force(m, X):
-    """A mixture of normal distributions of variance 1 around b + w(h), with what both sides share left out of weights."""
+    """A mixture of normal distributions of variance 1 around b + w(h); what weights and log Z share is left out."""
     on = states(len(m.hidden_bias_))
     from_bias = on @ m.components_
     weight = on @ (m.hidden_bias_ + m.components_ @ m.input_bias_) + 0.5 * np.sum(from_bias**2, 1)

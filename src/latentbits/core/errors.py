@@ -52,7 +52,7 @@ class MissingDependencyError(LatentBitsError, ImportError):
 
 
 class PrecisionWarning(UserWarning):
-    """A number was computed with fewer digits than it is shown with: how many are lost, and what to do."""
+    """A number is known less exactly than it is shown: by how much, and what to do."""
 
 
 def import_extra(module: str, extra: str, purpose: str) -> ModuleType:

@@ -43,8 +43,8 @@ def rows_in(dtype: np.dtype) -> Iterator[None]:
 def rounding(n_terms: int, dtype: np.dtype) -> float:
     """What rounding makes of a sum of so many terms of one sign, as a part of the sum.
 
-    Measured, since it depends on how a device splits a sum: log-likelihoods of rows of 300 to 30 000 bits under products
-    and mixtures, in float32 on a CPU, are off by 0.1 to 3 times this, and often all to the same side.
+    Measured, since it depends on how a device splits a sum: log-likelihoods of rows of 300 to 30 000 bits under
+    products and mixtures, in float32 on a CPU, are off by 0.1 to 3 times this, and often all to the same side.
     """
     return float(np.finfo(dtype).eps) * max(1.0, math.sqrt(n_terms) / 8)
 

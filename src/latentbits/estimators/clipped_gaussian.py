@@ -106,8 +106,9 @@ class ClippedGaussian(LatentModel):
         Ignored.
     verbose : int, default=0
         Above 0: a progress bar, if standard error is a terminal.
-    dtype : "float32" or "float64", default="float32"
-        Precision in which rows are computed; without noise always float64.
+    dtype : "auto", "float32" or "float64", default="auto"
+        Precision in which rows are computed; without noise always float64.  "auto" is
+        float32, unless that loses more than 0.001 nats of a row, as it does from 2000 columns on.
     binarize : float or None
         Turn values above it into 1 and the rest into 0; None takes nothing but bits.
     keep_pairs : bool or "auto", default="auto"
@@ -151,6 +152,8 @@ class ClippedGaussian(LatentModel):
         what chance did.
     n_components_ : int
         P.
+    dtype_ : str
+        Precision of the rows in the fit, "float32" or "float64".
     history_ : ndarray
         One number: minus half the sum of squares of what W W' leaves over of the correlations.
     n_iter_, converged_, stop_reason_

@@ -101,7 +101,7 @@ class NoisyOrNetwork(LatentModel):
         Bottom first.
     biases_ : list of ndarray
         Of each layer, the inputs first.
-    history_, n_iter_, converged_, stop_reason_, n_features_in_, feature_names_in_
+    dtype_, history_, n_iter_, converged_, stop_reason_, n_features_in_, feature_names_in_
         As everywhere.  `history_` is the log joint probability of rows and sampled states, or log p(x) plus the log
         prior of the weights where states are summed over.
     cost_history_ : ndarray

@@ -15,9 +15,10 @@ __all__ = ["DOUBLE", "MOST_COLUMNS", "SINGLE", "TOLD", "TOLERANCE", "error_of_su
 
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 TOLERANCE = 1e-3  # nats of a row; rounding below it is what float32 means, and is not told
-# Columns from which float32 loses more.  Measured against float64 for 40 rows of bits with means of 1/2, of about 0.01, or
-# anywhere, under products, mixtures and machines: the largest errors are 0.0005 nats with 1000 columns, 0.002 with 3000,
-# 0.01 with 10 000 and 0.05 with 30 000, often of one sign in all rows.  Latent traits and noisy ORs do not lose more.
+# Columns from which float32 loses more.  Measured against float64 for 40 rows of bits with means of 1/2, of about 0.01,
+# or anywhere, under products, mixtures and machines: the largest errors are 0.0005 nats with 1000 columns, 0.002 with
+# 3000, 0.01 with 10 000 and 0.05 with 30 000, often of one sign in all rows.  Latent traits and noisy ORs do not lose
+# more.
 MOST_COLUMNS = 2000
 TOLD = 1e-2  # nats per row: an error of a mean that is worth a warning, unless rows differ far more
 

@@ -43,7 +43,7 @@ def kept(tmp_path, monkeypatch):
         (("transform", "absent", "absent.csv", "-o", "t.doc"), "--output: t.doc: cannot write '.doc'"),
         (("complete", "absent", "absent.csv", "-o", "nowhere/c.csv"), "there is no folder nowhere"),
         (("sample", "absent", "-o", "file/s.csv"), "cannot write file/s.csv: Not a directory"),
-        (("data", "mnist", "-o", "nowhere/d.npz"), "there is no folder nowhere"),
+        (("data", "zoo", "-o", "nowhere/d.npz"), "there is no folder nowhere"),
         (("explore", "absent.csv", "--out", "file/x.html"), "file"),
         (("explore", "absent.csv", "--figures", "file/x"), "file"),
         (("explore", "absent.csv", "--figures", "taken"), "--figures: cannot write taken/map.png: it is a folder"),

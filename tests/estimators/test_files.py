@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import struct
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,15 @@ from hypothesis import strategies as st
 from safetensors.numpy import save as to_safetensors
 from sklearn.exceptions import ConvergenceWarning
 
-from latentbits import BernoulliMixture, BernoulliProduct, load
+from latentbits import (
+    BernoulliMixture,
+    BernoulliProduct,
+    BinarySparseCoding,
+    CombinationMachine,
+    LatentTrait,
+    NoisyOrNetwork,
+    load,
+)
 from latentbits.core.errors import LatentBitsError, ModelFileError
 from latentbits.estimators import files
 
@@ -166,6 +175,106 @@ def test_a_file_that_claims_nonsense(written, change, message):
     rewrite(written, change)
     with pytest.raises(ModelFileError, match=message):
         load(written)
+
+
+@cache
+def _machine():
+    return CombinationMachine.from_parameters(np.ones((2, 6)), np.zeros(2), np.zeros(6))
+
+
+@cache
+def _network(**settings):
+    with pytest.warns(ConvergenceWarning):
+        return NoisyOrNetwork((2,), random_state=0, max_iter=1, n_updates=1, **settings).fit(TABLE)
+
+
+@cache
+def _causes():
+    rows = np.random.default_rng(0).normal(size=(30, 5))
+    return BinarySparseCoding(4, max_active=1, n_candidates=2, grow=False, random_state=0, max_iter=1, n_init=1).fit(
+        rows
+    )
+
+
+@cache
+def _trait():
+    with pytest.warns(ConvergenceWarning):
+        return LatentTrait(2, random_state=0, max_iter=1).fit(TABLE)
+
+
+@pytest.mark.parametrize(
+    ("make", "change", "message"),
+    [
+        (_network, lambda h: h["hyperparameters"].update(annealing_steps=10**8), "annealing_chains x annealing_steps"),
+        (_network, lambda h: h["hyperparameters"].update(annealing_chains=10**8), "may ask for at most 1000000"),
+        (_network, lambda h: h["extra"].update(cost_history=[float("nan")]), "cost_history must be a list of numbers"),
+        (_network, lambda h: h["hyperparameters"].update(inference="exact", schedule="stability"), "stability"),
+        (_trait, lambda h: h["hyperparameters"].update(n_samples=10**9), "n_samples is 1000000000"),
+        (_trait, lambda h: h["hyperparameters"].update(equal_discrimination=True), "n_components must be 1"),
+        (_machine, lambda h: h["hyperparameters"].update(n_hidden=10**8), "shape"),
+        (_machine, lambda h: h["hyperparameters"].update(n_hidden=10**8, max_active=10**8), "shape"),
+        (_causes, lambda h: h["hyperparameters"].update(cut=["a", "b"]), "cut must be two iterations"),
+        (
+            _causes,
+            lambda h: (
+                h["hyperparameters"].update(n_causes=10**7),
+                h["extra"].update(max_active=10**7, n_candidates=10**7),
+            ),
+            "do not fit 10000000 causes",
+        ),
+    ],
+)
+def test_a_file_cannot_ask_for_endless_work(tmp_path, make, change, message):
+    """Nor for settings that do not go together; the checksum fits."""
+    path = tmp_path / "m.safetensors"
+    make().save(path)
+    load(path)
+    rewrite(path, lambda header, tensors: change(header))
+    with pytest.raises(ModelFileError, match=message):
+        load(path)
+
+
+def test_what_could_not_be_loaded_is_not_written(tmp_path):
+    model = _network(annealing_steps=10**6)
+    with pytest.raises(ModelFileError, match="set_params to less, and save again"):
+        model.save(tmp_path / "m.safetensors")
+    model.set_params(annealing_steps=10).save(tmp_path / "m.safetensors")
+    assert load(tmp_path / "m.safetensors").annealing_steps == 10
+
+
+def test_every_field_of_the_header_is_held_to_what_is_written(written, fitted):
+    """Whatever is put in its place is refused, or gives a model that works."""
+    rewrite(written, lambda header, tensors: None)
+    original = written.read_bytes()
+    header, _ = files._read(written)
+    places = [(name,) for name in header if name != "sha256"]
+    places += [("hyperparameters", name) for name in header["hyperparameters"]]
+    nonsense = [
+        None, True, 0, -1, 10**8, 10**30, 0.5, float("nan"), float("inf"), "", "x", [], [1], ["a"] * 6, [[1]], {},
+        {"a": 1}, {"items": 5}, {"items": [["a", "b"]]},
+    ]  # fmt: skip
+    n_refused = 0
+    for place in places:
+        for value in nonsense:
+            written.write_bytes(original)
+
+            def change(header, tensors, place=place, value=value):
+                for name in place[:-1]:
+                    header = header[name]
+                header[place[-1]] = value
+
+            rewrite(written, change)
+            try:
+                again = load(written)
+            except ModelFileError:
+                n_refused += 1
+                continue
+            assert again.params_.means.shape == fitted.params_.means.shape
+            assert isinstance(again.n_iter_, int)
+            assert again.n_iter_ >= 0
+            assert again.stop_reason_ in files.STOP_REASONS
+            assert isinstance(repr(again), str)
+    assert n_refused > 0.7 * len(places) * len(nonsense)
 
 
 def test_numbers_of_a_strange_type(tmp_path):

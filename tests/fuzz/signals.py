@@ -25,7 +25,13 @@ from typing import NamedTuple
 import numpy as np
 
 # Signals before this line are Python's own start, which no program of it can better.
-START = "from latentbits.__main__ import main; import sys; print('started', file=sys.stderr, flush=True); main()"
+START = """
+import signal, sys
+from latentbits.__main__ import main
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+print("started", file=sys.stderr, flush=True)
+main()
+"""
 OLD = b"what was there before"
 NOISE = ("Traceback", "Exception ignored", "Fatal Python error", "Segmentation", "terminate called", "Error:")
 COMMANDS = (
@@ -85,7 +91,6 @@ def _one(rng: random.Random, folder: Path, table: Path, number: int, longest: fl
             stdout=subprocess.DEVNULL,
             stderr=told_file,
             env=environment,
-            preexec_fn=_listen,
         )
         awaited = "fitting" if fitting else "started"
         while process.poll() is None and awaited not in (folder / "told").read_text():
@@ -106,11 +111,6 @@ def _one(rng: random.Random, folder: Path, table: Path, number: int, longest: fl
     code = process.returncode if process.returncode >= 0 else 128 - process.returncode
     state = _state(output)
     return Outcome(" ".join(command[:3]), which.name, delay, code, state, _fault(code, which, told, state, folder))
-
-
-def _listen() -> None:
-    """A shell's job in the background ignores SIGINT; the tool would too."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _state(output: Path) -> str:

@@ -24,6 +24,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+# Signals before this line are Python's own start, which no program of it can better.
+START = """
+import signal, sys
+from latentbits.__main__ import main
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
+print("started", file=sys.stderr, flush=True)
+main()
+"""
 OLD = b"what was there before"
 NOISE = ("Traceback", "Exception ignored", "Fatal Python error", "Segmentation", "terminate called", "Error:")
 COMMANDS = (
@@ -70,7 +78,7 @@ def _one(rng: random.Random, folder: Path, table: Path, number: int, longest: fl
     command = rng.choice(COMMANDS)
     which = rng.choice((signal.SIGINT, signal.SIGTERM))
     fitting, again = rng.random() < 0.75, rng.random() < 0.15
-    delay = rng.uniform(0, longest) if fitting else rng.uniform(0.2, 4)
+    delay = rng.uniform(0, longest) if fitting else rng.uniform(0, 4)
     output = folder / (f"page{number}.html" if command[0] == "explore" else f"model{number}.safetensors")
     if command[0] != "compare" and rng.random() < 0.3:
         output.write_bytes(OLD)
@@ -79,13 +87,13 @@ def _one(rng: random.Random, folder: Path, table: Path, number: int, longest: fl
         environment = {**os.environ, "LATENTBITS_CACHE": rng.choice((cache, str(folder / "compiled before")))}
         environment.pop("JAX_COMPILATION_CACHE_DIR", None)
         process = subprocess.Popen(
-            [sys.executable, "-m", "latentbits", command[0], str(table), *command[1:], *map(str, option)],
+            [sys.executable, "-c", START, command[0], str(table), *command[1:], *map(str, option)],
             stdout=subprocess.DEVNULL,
             stderr=told_file,
             env=environment,
-            preexec_fn=_listen,
         )
-        while fitting and process.poll() is None and "fitting" not in (folder / "told").read_text():
+        awaited = "fitting" if fitting else "started"
+        while process.poll() is None and awaited not in (folder / "told").read_text():
             time.sleep(0.02)
         time.sleep(delay)
         process.send_signal(which)
@@ -103,11 +111,6 @@ def _one(rng: random.Random, folder: Path, table: Path, number: int, longest: fl
     code = process.returncode if process.returncode >= 0 else 128 - process.returncode
     state = _state(output)
     return Outcome(" ".join(command[:3]), which.name, delay, code, state, _fault(code, which, told, state, folder))
-
-
-def _listen() -> None:
-    """A shell's job in the background ignores SIGINT; the tool would too."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _state(output: Path) -> str:

@@ -115,7 +115,8 @@ def _compare(case: Case, name: str, model: Any, given: Any, X: np.ndarray, scale
     filled = attempt(case, "complete", lambda: model.complete(given))
     if filled is not None:
         hole = np.isnan(X)
-        allowed = near[:, None] * scale + DIGITS * np.abs(true.filled)
+        width = scale if states.std is None else np.maximum(scale, states.std)  # beyond noise no digit means a thing
+        allowed = near[:, None] * width + DIGITS * np.abs(true.filled)
         _within(case, "completion", np.asarray(filled, float)[hole], true.filled[hole], allowed[hole])
     return "warned" if case.warned else "result"
 

@@ -64,6 +64,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     params_: PyTree
     n_features_in_: int
+    stop_reason_: str
     dtype_: str
 
     # what a model file is held to: ranges of parameters, and which of them are bool, and which may be NaN in places

@@ -209,7 +209,7 @@ def model(n_components: int, smoothing: float = 0.0, init: str = "random", split
         stages = tuple(
             Stage(
                 f"EM, {size} of {n_components} components",
-                begin=lambda key, params, state, size=size: split(key, params, size),  # type: ignore[misc]
+                begin=lambda key, params, state, size=size: split(key, params, size),
                 max_iter=None if size == n_components else split_iter,
             )
             for size in sizes

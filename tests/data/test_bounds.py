@@ -73,7 +73,7 @@ def test_an_archive_is_held_to_its_headers(tmp_path):
 
 def test_what_unpacks_to_more_than_the_memory_is_refused(tmp_path, monkeypatch):
     """On a machine of 8 MiB."""
-    monkeypatch.setattr(BOUNDS, "memory", lambda: 2**23)
+    monkeypatch.setattr(BOUNDS, "available_memory", lambda: 2**23)
     text, packed, array = tmp_path / "x.csv.gz", tmp_path / "x.npz", tmp_path / "x.npy"
     text.write_bytes(gzip.compress(b"0,1\n" * 2**20))
     refuse(text, "unpacked it is more than 1048576 bytes")

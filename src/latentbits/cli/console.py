@@ -36,6 +36,7 @@ __all__ = [
 AS_OPTIONS = {
     "binarize=": "--binarize ",
     "missing='-1' when it is read from a file": "--missing -1",
+    "missing='255'": "--missing 255",
     "labels=": "--labels",
     "missing=": "--missing",
     "header=": "--header/--no-header",

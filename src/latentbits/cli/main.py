@@ -22,7 +22,7 @@ from latentbits.cli.explore import explore
 from latentbits.cli.fit import fit
 from latentbits.cli.reproduce import reproduce
 from latentbits.cli.signals import ending, exit_code, has_arrived
-from latentbits.core.errors import LatentBitsError
+from latentbits.core.errors import LatentBitsError, is_out_of_memory
 from latentbits.core.printable import printable
 
 __all__ = ["cli", "main"]
@@ -76,14 +76,6 @@ def _printable_usage() -> Iterator[None]:
         if text == told:
             raise
         raise click.UsageError(text, error.ctx) from error
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether the machine, or the device that JAX computes on, has no room left."""
-    if isinstance(error, MemoryError):
-        return True
-    jax = sys.modules.get("jax")  # where it was not imported it raised nothing
-    return jax is not None and isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)
 
 
 def out_of_memory(error: BaseException) -> str:

@@ -8,6 +8,7 @@ found and what to do.
 from __future__ import annotations
 
 import importlib
+import sys
 from types import ModuleType
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "PrecisionWarning",
     "TooLargeError",
     "import_extra",
+    "is_out_of_memory",
 ]
 
 
@@ -53,6 +55,14 @@ class MissingDependencyError(LatentBitsError, ImportError):
 
 class PrecisionWarning(UserWarning):
     """A number is known less exactly than it is shown: by how much, and what to do."""
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether the machine, or the device that JAX computes on, has no room left."""
+    if isinstance(error, MemoryError):
+        return True
+    jax = sys.modules.get("jax")  # where it was not imported it raised nothing
+    return jax is not None and isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)
 
 
 def import_extra(module: str, extra: str, purpose: str) -> ModuleType:

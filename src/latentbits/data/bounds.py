@@ -7,32 +7,18 @@ here before they make room for what a file promises.
 from __future__ import annotations
 
 import gzip
-import os
 from pathlib import Path
 
 from latentbits.core.errors import DataError
+from latentbits.core.limits import available_memory
 
-__all__ = ["check_claim", "memory", "stored_bytes", "unpack_text"]
+__all__ = ["check_claim", "stored_bytes", "unpack_text"]
 
 SMALL = 64 * 2**20  # what any file may claim, however little it holds
 SWELLING = 100_000  # how many bytes in memory a byte of a file may stand for; deflate comes to 1032
 ARRAY_SHARE = 2  # an array may take 1 / this of the memory: what is made of it needs room too
 TEXT_SHARE = 8  # cells and numbers take several times the room of the text that they are parsed from
 BLOCK = 2**20
-LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of a container, on Linux
-
-
-def memory() -> int | None:
-    """The memory in bytes that this machine or this container has; None where it cannot be told."""
-    if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
-        return None
-    found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    for limit in LIMITS:
-        try:
-            found = min(found, int(Path(limit).read_text("ascii")))
-        except (OSError, ValueError):  # no such file, or "max"
-            continue
-    return found
 
 
 def stored_bytes(path: Path) -> int:
@@ -44,10 +30,10 @@ def stored_bytes(path: Path) -> int:
 
 def check_claim(path: Path, n_bytes: int, what: str) -> None:
     """Refuse a file that promises `n_bytes` of memory and cannot mean it, before any of it is allocated."""
-    room = memory()
+    room = available_memory()
     if room is not None and n_bytes > room // ARRAY_SHARE:
         raise DataError(
-            f"{path}: {what} take {n_bytes} bytes, more than half of the memory ({room} bytes); a .npy file can stay "
+            f"{path}: {what} take {n_bytes} bytes, more than half of the memory that is available ({room} bytes); a .npy file can stay "
             "on the disk"
         )
     stored = stored_bytes(path)
@@ -57,7 +43,7 @@ def check_claim(path: Path, n_bytes: int, what: str) -> None:
 
 def unpack_text(path: Path) -> bytearray:
     """The text in a .gz file; it is counted while it comes, since what the file says of its size can be wrong."""
-    room = memory()
+    room = available_memory()
     most = None if room is None else room // TEXT_SHARE
     text = bytearray()
     with gzip.open(path, "rb") as file:

@@ -16,7 +16,7 @@ from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.utils import _safe_indexing, check_array
 
 from latentbits.core import interrupts
-from latentbits.core.errors import FitError, TooLargeError
+from latentbits.core.errors import FitError, TooLargeError, is_out_of_memory
 from latentbits.estimators.clipped_gaussian import ClippedGaussian
 from latentbits.estimators.combination_machine import CombinationMachine
 from latentbits.estimators.latent_trait import LatentTrait
@@ -312,10 +312,8 @@ def reason_of(error: BaseException) -> str:
     'the objective became nan'
     """
     text = " ".join(str(error).split())
-    if isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in text:
-        return f"out of memory on the device ({text[:200]})"
-    if isinstance(error, MemoryError):
-        return text if isinstance(error, TooLargeError) else f"out of memory{f' ({text})' if text else ''}"
+    if is_out_of_memory(error) and not isinstance(error, TooLargeError):
+        return "out of memory" + (f" ({text[:200]})" if text else "")  # a device adds a page of allocations
     return text or type(error).__name__
 
 

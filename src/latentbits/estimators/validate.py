@@ -205,7 +205,7 @@ def _not_a_bit(value: Any, row: int, column: int, names: Any) -> DataError:
         advice = "Leave columns of text out, or turn them into bits."
     elif value == 255:
         advice = (
-            "If 255 marks a missing bit, make it NaN, or name it where the file is read (missing= '255'); if bits are 0"
+            "If 255 marks a missing bit, make it NaN, or name it where the file is read (missing='255'); if bits are 0"
             " and 255, a model made with binarize=127 takes them; bits packed into bytes need numpy.unpackbits first."
         )
     else:

@@ -475,7 +475,7 @@ def test_round_trip(frame, tmp_path, column_types):
     ("change", "message"),
     [
         (lambda h: h["extra"].clear(), "kinds of columns"),
-        (lambda h: h.update(extra=[]), "no dict"),
+        (lambda h: h.update(extra=[]), "must be an object"),
         (lambda h: h["extra"].update(more=1), "unknown entries"),
         (lambda h: h["extra"]["columns"].update(kinds=TYPES[::-1]), "do not agree with column_types"),
         (lambda h: h["extra"]["columns"].update(kinds=TYPES[:3]), "kinds of columns must be 6"),

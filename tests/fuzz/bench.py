@@ -30,6 +30,7 @@ class Ran:
     err: str
     seconds: float
     peak: float  # MB
+    processor: float = 0.0  # seconds, of this process
 
     @property
     def traceback(self) -> bool:
@@ -115,11 +116,11 @@ class Bench:
         for reader in readers:
             reader.start()
         stopped, sent, seen_at = False, False, None
-        peak, status = 0.0, 0
+        peak, status, processor = 0.0, 0, 0.0
         while True:
             pid, status, usage = os.wait4(process.pid, os.WNOHANG)
             if pid:
-                peak = usage.ru_maxrss / 1024
+                peak, processor = usage.ru_maxrss / 1024, usage.ru_utime + usage.ru_stime
                 break
             now = time.monotonic()
             if interrupt and not sent:
@@ -137,7 +138,7 @@ class Bench:
         for reader in readers:
             reader.join(5)
         out, err = (b"".join(said[name]).decode("utf-8", "replace") for name in ("out", "err"))
-        return Ran(None if stopped else process.returncode, out, err, time.monotonic() - began, peak)
+        return Ran(None if stopped else process.returncode, out, err, time.monotonic() - began, peak, processor)
 
 
 def _drain(pipe: Any, into: list[bytes]) -> None:

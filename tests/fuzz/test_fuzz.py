@@ -36,7 +36,7 @@ def test_a_case_is_made_of_its_number_alone(tmp_path):
     assert drawn(5) != drawn(6)
 
 
-def named(kind, **attributes):
+def named(kind, /, **attributes):
     return type(kind, (SimpleNamespace,), {})(**attributes)
 
 

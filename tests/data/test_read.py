@@ -352,6 +352,15 @@ def test_sparse_with_wild_indices_is_refused(tmp_path):
         read(path)
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_a_carriage_return_in_a_name_or_a_label_comes_back(tmp_path, suffix):
+    path = write(tmp_path / f"x{suffix}", [[1, 0.5], [0, 1]], ["a\rb", "c"], {"who": ["x\ry", "z"]})
+    table = read(path, labels="who")
+    assert table.feature_names == ("a\rb", "c")
+    assert table.labels["who"].tolist() == ["x\ry", "z"]
+    assert table.values.tolist() == [[1, 0.5], [0, 1]]
+
+
 def test_parquet_keeps_names_gaps_and_labels(tmp_path):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"yes": [True, False], "gap": [1.0, None], "who": ["p", "q"]}, index=["r", "s"])

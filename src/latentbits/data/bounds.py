@@ -33,8 +33,8 @@ def check_claim(path: Path, n_bytes: int, what: str) -> None:
     room = available_memory()
     if room is not None and n_bytes > room // ARRAY_SHARE:
         raise DataError(
-            f"{path}: {what} take {n_bytes} bytes, more than half of the memory that is available ({room} bytes); a .npy "
-            "file can stay on the disk"
+            f"{path}: {what} take {n_bytes} bytes, more than half of the memory that is available ({room} bytes); a "
+            ".npy file can stay on the disk"
         )
     stored = stored_bytes(path)
     if n_bytes > max(SMALL, SWELLING * stored):

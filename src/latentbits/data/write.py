@@ -6,7 +6,7 @@ import csv
 import io
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import repeat
+from itertools import chain, repeat
 from pathlib import Path
 from typing import IO, Any
 
@@ -120,7 +120,10 @@ def _write_text(
     file: IO[bytes], array: np.ndarray, names: Sequence[str] | None, labels: Labels, delimiter: str
 ) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
+    # the csv module quotes what ends its own lines, which a carriage return does for whoever reads
+    words = chain(names or (), labels, *labels.values())
+    quoting = csv.QUOTE_ALL if any("\r" in str(word) for word in words) else csv.QUOTE_MINIMAL
+    writer = csv.writer(text, delimiter=delimiter, lineterminator="\n", quoting=quoting)
     if names is not None:
         writer.writerow([guarded(name) for name in (*labels, *names)])
     whole = array.dtype.kind != "f"

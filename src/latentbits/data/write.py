@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
 
@@ -122,7 +122,7 @@ def _write_text(
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     # the csv module quotes what ends its own lines, which a carriage return does for whoever reads
     words = chain(names or (), labels, *labels.values())
-    quoting = csv.QUOTE_ALL if any("\r" in str(word) for word in words) else csv.QUOTE_MINIMAL
+    quoting: Literal[0, 1] = csv.QUOTE_ALL if any("\r" in str(word) for word in words) else csv.QUOTE_MINIMAL
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n", quoting=quoting)
     if names is not None:
         writer.writerow([guarded(name) for name in (*labels, *names)])

@@ -403,7 +403,7 @@ class ClippedGaussian(LatentModel):
         pairs = np.triu_indices(len(varying), 1)
         n_untold = int(np.sum(self.undetermined_[np.ix_(varying, varying)][pairs]))
         if n_untold:
-            warnings.warn(clipped_gaussian.untold(n_untold, len(pairs[0])), UserWarning, stacklevel=4)
+            warnings.warn(clipped_gaussian.untold(n_untold, len(pairs[0])), UserWarning, stacklevel=5)
 
     def _warn_of_misfit(self) -> None:
         lowest, chance = self.eigenvalues_[-1], spectrum.lowest_by_chance(self.correlation_, self.correlation_error_)
@@ -424,7 +424,7 @@ class ClippedGaussian(LatentModel):
             f"no Gaussian has these correlations: {why}. The first components can be used; repair=True takes them from "
             "the nearest correlation matrix",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
     # ---------------------------------------------------------------- use

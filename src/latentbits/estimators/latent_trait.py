@@ -332,7 +332,7 @@ class LatentTrait(LatentModel):
                 "the latents determine these bits wholly. Their probabilities are near 0 and 1 and can be used; "
                 "weights and difficulties mean little. weight_prior=3, say, keeps them finite",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     # ---------------------------------------------------------------- use

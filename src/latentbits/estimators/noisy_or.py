@@ -311,7 +311,7 @@ class NoisyOrNetwork(LatentModel):
                 f"{len(more)} columns are rarer than the least bias lets them be: {self._input_names()[worst]!r} is on "
                 f"in {share[worst]:.2g} of the rows, and by its bias alone in {given[worst]:.2g}; pass "
                 f"leak={found[worst]:.1g}",
-                stacklevel=4,
+                stacklevel=6,
             )
 
     def _extra(self) -> dict[str, Any]:

@@ -92,7 +92,7 @@ def test_any_table_of_bits_has_traits(X):
     assert np.isfinite(m.components_).all()
     assert np.isfinite(m.intercept_).all()
     assert np.isfinite(m.transform(X)).all()
-    assert (m.score_samples(X) <= 1e-5).all()
+    assert (np.asarray(m.log_likelihoods(X).value) <= 1e-5).all()  # some are known to a tenth only, and a score warns
     filled = m.complete(X)
     assert ((filled >= 0) & (filled <= 1)).all()
 

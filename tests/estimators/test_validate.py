@@ -5,8 +5,9 @@ import datetime
 import numpy as np
 import pytest
 
-from latentbits import BernoulliProduct, BinarySparseCoding, LatentTrait, compare
+from latentbits import BernoulliProduct, BinarySparseCoding, LatentTrait, compare, explore
 from latentbits.core.errors import DataError
+from latentbits.estimators.search import search
 from latentbits.estimators.validate import open_rows
 
 pd = pytest.importorskip("pandas")
@@ -71,6 +72,8 @@ def test_dates_are_refused_wherever_tables_go():
         lambda: LatentTrait(1, column_types="infer").fit(frame),
         lambda: LatentTrait(1, column_types="infer").fit(span),
         lambda: compare(span),
+        lambda: search(span, budget=1),
+        lambda: explore(span, out=None, budget=1),
     ):
         with pytest.raises(DataError, match="holds dates or times"):
             refused()
@@ -99,6 +102,6 @@ def test_doubled_names_are_one_clear_line(wrap):
 
 def test_255_is_explained():
     with pytest.raises(
-        DataError, match=r"row 1, column 0 holds 255\. If 255 marks .*missing= '255'.*binarize=127.*unpackbits"
+        DataError, match=r"row 1, column 0 holds 255\. If 255 marks .*missing='255'.*binarize=127.*unpackbits"
     ):
         BernoulliProduct().fit(np.array([[0, 1], [255, 0]], np.uint8))

@@ -258,8 +258,8 @@ def fit(
     with told_warnings(rows.names), keeping(f"nothing was learned yet: {output} is not written"):
         fit_named(estimator, rows)
         seconds = time.perf_counter() - began
+        objective = _told(estimator, rows.shape[0], seconds)
         written = outputs.write(output, lambda path: _save(estimator, path))
-    objective = _told(estimator, rows.shape[0], seconds)
     result = {
         "output": written,
         "model": type(estimator).__name__,

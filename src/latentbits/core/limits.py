@@ -4,18 +4,38 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 
 from latentbits.core.errors import FitError, TooLargeError
 
-__all__ = ["SHORT", "Pace", "TimeLeft", "available_memory", "check_memory", "readable"]
+__all__ = ["SHORT", "Pace", "TimeLeft", "available_memory", "check_memory", "check_time", "readable", "within"]
 
 MEMORY_SHARE = 0.6  # of what is available that one piece of work may ask for: an estimate is no bound
 SHORT = 2.0  # seconds: work of no more is done whatever the limit, as half of it is worth nothing
 
 TimeLeft = Callable[[], float]  # seconds left now, infinite without a limit
+
+_deadline: ContextVar[tuple[float, str] | None] = ContextVar("deadline", default=None)
+
+
+@contextmanager
+def within(seconds: float, what: str) -> Iterator[None]:
+    """Give up passes over rows that are not over after so many seconds; `what` is the subject of the message."""
+    before = _deadline.set((time.perf_counter() + seconds, f"{what} takes longer than the {seconds:.0f} s that it has"))
+    try:
+        yield
+    finally:
+        _deadline.reset(before)
+
+
+def check_time() -> None:
+    """Raise FitError where the time of the innermost `within` is over."""
+    limit = _deadline.get()
+    if limit is not None and time.perf_counter() > limit[0]:
+        raise FitError(limit[1])
 
 
 def available_memory() -> int | None:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Key, PyTree
 
-from latentbits.core import interrupts, tree
+from latentbits.core import interrupts, limits, tree
 from latentbits.core.batch import make_batch
 from latentbits.core.model import Model, Progress
 from latentbits.engines.chunks import Chunk, Layout
@@ -178,6 +178,7 @@ def map_rows(function: Callable[..., Any], engine: Engine, layout: Layout, given
     dtype = layout.dtype
     for chunk in engine.chunks(layout):
         interrupts.check()
+        limits.check_time()
         with tree.rows_in(dtype):
             out = _chunk_rows(
                 function,

@@ -23,7 +23,7 @@ from latentbits.estimators.latent_trait import LatentTrait
 from latentbits.estimators.mixture import BernoulliMixture
 from latentbits.estimators.noisy_or import NoisyOrNetwork
 from latentbits.estimators.product import BernoulliProduct
-from latentbits.estimators.validate import check_bits
+from latentbits.estimators.validate import check_bits, with_nan
 
 __all__ = [
     "FAILURES",
@@ -227,6 +227,7 @@ def compare(
     ------
     latentbits.core.errors.TooLargeError
         Where there are so many entries, the zeros of a sparse table among them, that reading them would take hours.
+
     Notes
     -----
     Ctrl-C ends the comparison, and gives that of the models that are finished by then, with a warning; if none is,
@@ -237,8 +238,7 @@ def compare(
     >>> from latentbits import compare, load_dataset
     >>> print(compare(load_dataset("digits").X))  # doctest: +SKIP
     """
-    if isinstance(X, list | tuple):
-        X = np.asarray(X)
+    X = with_nan(X)
     values = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite="allow-nan", ensure_min_samples=2)
     named = _named(models, values.shape[0], random_state, verbose)
     for name, m in named.items():

@@ -16,7 +16,7 @@ from latentbits.estimators.compare import FAMILIES, Comparison, ranked, shared_e
 from latentbits.estimators.naming import family_of
 from latentbits.estimators.real_tables import REAL_FAMILIES, holds_reals
 from latentbits.estimators.turns import Clock, Family, Split, SplitRows, new_family, split_rows, take_turns
-from latentbits.estimators.validate import check_bits
+from latentbits.estimators.validate import check_bits, with_nan
 
 __all__ = ["Search", "Trial", "check_families", "search"]
 
@@ -178,7 +178,9 @@ def search(
     >>> print(search(load_dataset("digits").X, budget=30))  # doctest: +SKIP
     """
     clock = Clock(budget, report)
-    values = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite="allow-nan", ensure_min_samples=8)
+    values = check_array(
+        with_nan(X), accept_sparse="csr", dtype="numeric", ensure_all_finite="allow-nan", ensure_min_samples=8
+    )
     real = holds_reals(values) if real is None else real
     if not real:
         check_bits(values, binarize=None)  # what is no bit is named by its row in X, not in a split of it

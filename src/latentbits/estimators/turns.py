@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from latentbits.core.errors import FitError
+from latentbits.core.limits import within
 from latentbits.estimators.compare import FAILURES, fit_copy, new_model, reason_of, score_rows
 from latentbits.estimators.naming import name_of, size_of
 from latentbits.estimators.real_tables import real_model, units_of, varied
@@ -23,6 +24,7 @@ SINGLE = ("product", "independent-gaussians")  # families without a number of ca
 ROWS_PER_CAUSE = 10
 MOST_CAUSES = 128
 LEAST_TIME = 1.0  # seconds that any fit may take: in less, compilation aside, even small ones are cut off
+LEAST_SCORING = 10.0  # and scoring, compilation included
 FIT_SHARE = 0.8  # of the time left that a fit may take; scoring takes some too
 GROWTH = 2.0  # a fit with more causes is expected to take this much longer than the one before
 
@@ -317,7 +319,8 @@ def _fit(model: Any, rows: SplitRows, limit: float, seed: int | None) -> Fit:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of a model that may not be chosen; unseen rows tell
         fitted = fit_copy(model, train)
-        bits, common = score_rows(fitted, held_out)
+        with within(max(limit, LEAST_SCORING), f"scoring {held_out.shape[0]} rows"):
+            bits, common = score_rows(fitted, held_out)
     if "max_time" in model.get_params():
         fitted.set_params(max_time=None)  # the search's own, of no use to whoever gets the model
     bits = np.where(np.isnan(bits), np.inf, bits + rows.log_units)

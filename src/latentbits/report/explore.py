@@ -16,19 +16,21 @@ import numpy as np
 from latentbits.core import interrupts
 from latentbits.core.atomic import check_writable
 from latentbits.estimators.compare import fit_copy, new_model
+from latentbits.estimators.product import BernoulliProduct
 from latentbits.estimators.real_tables import real_model
 from latentbits.estimators.search import Search, check_families, search
 from latentbits.report.explorer import looks
 from latentbits.report.explorer.content import Content, Course, Gallery, Guesses, Map, ModelRow, Table, Trial
 from latentbits.report.explorer.guesses import guesses_of
 from latentbits.report.explorer.page import write_page
-from latentbits.report.explorer.tables import Given, shown_rows, take_table
+from latentbits.report.explorer.tables import WIDE, Given, shown_rows, take_table
 from latentbits.report.findings import findings
 
 __all__ = ["Explored", "explore"]
 
 MOST_FOR_MAP = 20_000  # rows that the map is learned from
-CELLS_FOR_MAP, FEWEST_FOR_MAP = 2**24, 500  # of very many columns fewer rows
+CELLS_FOR_MAP, FEWEST_FOR_MAP = 2**24, 200  # of very many columns fewer rows
+WIDE_CELLS_FOR_MAP = 2**20  # and of thousands, where a cell takes 3 us in each of some tens of passes, fewer still
 MOST_GUESSED = 500  # unseen rows of which a part is hidden
 
 
@@ -86,7 +88,7 @@ def explore(
     ----------
     X : array-like of shape (n_rows, n_columns), frame, sparse matrix, or `latentbits.data.fetch.Dataset`
         Bits, NaN for missing; or real numbers, for which there are other models.  A sparse table is not made dense, but
-        for the rows that are used.  Of more than 20 000 columns (that are no image) those that vary most are taken.
+        for the rows that are used.  Of more than 5000 columns (that are no image) those that vary most are taken.
     model : str or estimator, default="auto"
         "auto" for all families, or one of them: "mixture", "latent-trait", "clipped-gaussian", "combination-machine",
         "noisy-or", "binary-sparse-coding".  An estimator, such as ``NoisyOrNetwork((16, 4))``, is fitted as it is.
@@ -186,10 +188,11 @@ def _fit_map(given: Given, limit: float | None, seed: int | None) -> Any:
 def _rows_for_map(n_columns: int) -> int:
     """How many rows are enough, and not too many, to learn from.
 
-    >>> _rows_for_map(64), _rows_for_map(20_000)
-    (20000, 838)
+    >>> _rows_for_map(64), _rows_for_map(1500), _rows_for_map(5000)
+    (20000, 11184, 209)
     """
-    return min(MOST_FOR_MAP, max(FEWEST_FOR_MAP, CELLS_FOR_MAP // n_columns))
+    cells = WIDE_CELLS_FOR_MAP if n_columns > WIDE else CELLS_FOR_MAP
+    return min(MOST_FOR_MAP, max(FEWEST_FOR_MAP, cells // n_columns))
 
 
 def content_of(given: Given, shown: Table, n_close: int, where: Map, found: Search, seed: int | None = 0) -> Content:
@@ -300,4 +303,16 @@ def _model_row(found: Search, entry: Any) -> ModelRow:
         note="; ".join(note for note in notes if note),
         converged=entry.converged,
         n_rows=found.n_test,
+        by_shares=_lost_by_shares(found.fitted[entry.name], found.n_train),
     )
+
+
+def _lost_by_shares(model: Any, n_train: int) -> float:
+    """Bits per row that independent bits may lose by taking s / 2 of s more rows for ones: all that other models save.
+
+    A column that is never on gets P(1) = (s / 2) / (n + s), and every row pays that much, in nats.
+    """
+    if not isinstance(model, BernoulliProduct):
+        return 0.0
+    rare = np.minimum(np.asarray(model.means_), model.smoothing / 2 / (n_train + model.smoothing))
+    return float(-np.log2(1 - rare).sum())

@@ -67,12 +67,13 @@ def _is_sure(models: Sequence[ModelRow]) -> bool:
     """Whether the best model beats the one without causes by more than chance.
 
     In small tables of rare bits a better guess of the shares alone gains a little in every row, with a small standard
-    error; so all rows together must also be a thousand times as probable.
+    error; so all rows together must also be a thousand times as probable.  In wide tables of rare bits that gain can be
+    large, and is left out of what counts.
     """
     alone = _alone(models)
     if alone is None or alone.behind * alone.n_rows < SURE_BITS:
         return False
-    return alone.behind > SURE_OF_CAUSES * np.nan_to_num(alone.behind_error, nan=np.inf)
+    return alone.behind - alone.by_shares > SURE_OF_CAUSES * np.nan_to_num(alone.behind_error, nan=np.inf)
 
 
 def _best(models: Sequence[ModelRow], real: bool) -> str:

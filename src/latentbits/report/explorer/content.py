@@ -217,7 +217,8 @@ class Trial:
 class ModelRow:
     """A line of the comparison, on `n_rows` unseen rows.
 
-    `trials` are what the size was chosen from; `note` says what a reader should know.
+    `trials` are what the size was chosen from; `note` says what a reader should know.  `by_shares` are the bits that a
+    model without causes may lose by its guesses of rare shares alone.
     """
 
     name: str
@@ -232,6 +233,7 @@ class ModelRow:
     note: str = ""
     converged: bool = True
     n_rows: int = 0
+    by_shares: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,14 @@ from latentbits.estimators.validate import check_bits, with_nan
 from latentbits.report.explorer.content import Labels, Table
 from latentbits.report.map_summaries import label_groups
 
-__all__ = ["MOST_CLOSE", "Given", "shown_rows", "take_table"]
+__all__ = ["MOST_CLOSE", "WIDE", "Given", "shown_rows", "take_table"]
 
-MOST_COLUMNS = 20_000  # that a page can show and models be compared on in minutes
+MOST_COLUMNS = 5000  # that models can be compared on in a minute or two
 MOST_SHOWN = 200_000  # rows on the map
 MOST_BYTES = 10_000_000  # of rows on the page, before they are deflated
 FEWEST_SHOWN = 200
+WIDE = 2000  # columns from which on
+WIDE_CELLS = 2**21  # so many cells are placed on the map: in float64 (`estimators/precision.py`) 3 us each, twice
 MOST_CLOSE = 4000  # rows of which the page holds what every model says
 MOST_LEVELS = 50  # of a column of labels that can be a colour
 SLICE_CELLS = 2**21  # of a dense table that are looked at together
@@ -65,7 +67,9 @@ def take_table(
         )
     if hasattr(X, "columns"):
         X, labels, column_names = _from_frame(X, labels, column_names)
-    values = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite="allow-nan", ensure_min_samples=8)
+    values = check_array(
+        with_nan(X), accept_sparse="csr", dtype="numeric", ensure_all_finite="allow-nan", ensure_min_samples=8
+    )
     if binarize is not None:
         values = _binarized(values, binarize)
     real = holds_reals(values) if real is None else real
@@ -123,7 +127,8 @@ def shown_rows(given: Given, seed: int | None) -> tuple[Table, int]:
     """
     n, d = given.values.shape
     per_row = PLACED + (4 * d if given.real else d / 8)
-    n_shown = min(n, MOST_SHOWN, max(FEWEST_SHOWN, int(MOST_BYTES / per_row)))
+    room = min(MOST_BYTES / per_row, WIDE_CELLS / d if d > WIDE else np.inf)
+    n_shown = min(n, MOST_SHOWN, max(FEWEST_SHOWN, int(room)))
     n_close = min(n_shown, MOST_CLOSE)
     shuffled = np.random.default_rng(seed).permutation(n)
     numbers = np.concatenate([np.sort(shuffled[:n_close]), np.sort(shuffled[n_close:n_shown])])

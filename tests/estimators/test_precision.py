@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import warnings
 
+import equinox as eqx
 import numpy as np
 import pytest
 
@@ -227,3 +228,10 @@ def test_moments_far_from_zero_are_the_same_on_every_engine():
 def test_a_dtype_that_is_none_is_refused(dtype):
     with pytest.raises(ValueError, match="dtype"):
         BernoulliProduct(dtype=dtype).fit(np.eye(4, dtype=np.uint8))
+
+
+def test_a_likelihood_that_is_no_number_is_told():
+    m = BernoulliMixture(2, random_state=0).fit(np.eye(4, dtype=np.uint8)[:, :3])
+    m.params_ = eqx.tree_at(lambda p: p.means, m.params_, np.full_like(m.params_.means, np.nan))
+    with pytest.warns(PrecisionWarning, match=r"log p\(x\) of 4 rows is not a number"):
+        m.log_likelihoods(np.eye(4, dtype=np.uint8)[:, :3])

@@ -59,7 +59,8 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
     outputs = Outputs({"--per-row": per_row}, tables=("--per-row",))
     use_compile_cache()
     model, rows = to_apply(model_path, source, reading)
-    known = model.log_likelihoods(rows.values)
+    with told_warnings(rows.names):
+        known = model.log_likelihoods(rows.values)
     nats, loss = np.asarray(known.value, np.float64), float(getattr(model, "truncation_loss_", 0.0))
     common = 0.0 if loss else float(np.max(known.common_error))  # a loss has a sign, and is no standard error
     lost = float(np.mean(known.rounding))  # it may have one sign in all rows

@@ -290,8 +290,15 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         model, engine = self._fitted(), self._open(X, reset=False)
         dtype = self._dtype_for(engine)
         rows = self._rounded(model, engine, dtype)
-        if self._may_widen(dtype) and np.any(np.asarray(rows.rounding) > 0):
+        if self._may_widen(dtype) and (np.any(np.asarray(rows.rounding) > 0) or np.isnan(rows.value).any()):
             rows = self._rounded(model, engine, DOUBLE)
+        if n_unknown := int(np.isnan(rows.value).sum()):
+            warnings.warn(
+                f"log p(x) of {n_unknown} rows is not a number (NaN): the parameters of this model, or these rows, are "
+                "beyond what can be computed",
+                PrecisionWarning,
+                stacklevel=2,
+            )
         return rows
 
     def _rounded(self, model: Model, engine: Engine, dtype: np.dtype) -> LogLikelihood:

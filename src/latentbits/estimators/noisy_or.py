@@ -54,8 +54,8 @@ class NoisyOrNetwork(LatentModel):
     leak : float, default=1e-3
         The least bias of a unit while layers are learned one by one; without one, a bit that no cause explains would be
         impossible.  When the robust learner takes all layers together at the end, a bias may be smaller, as the bit is
-        rarer: down to half a one in all rows of the table.  Of the paper's learner, and of ``bias=False``, it is the
-        least; if a column has fewer ones than that gives, this is told.
+        rarer: down to a tenth of a one in all rows.  Of the paper's learner, and of ``bias=False``, it is the least; if
+        a column has fewer ones than that gives, this is told.
     alpha, beta : float, default=1.0, 1.5
         Of the gamma prior of the weights, p(w) ~ w^(alpha - 1) exp(-beta w); alpha is at least 1.
     learner : {"robust", "paper"}, default="robust"

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 from playwright.sync_api import sync_playwright
 
-from latentbits.report.explorer.content import Content, Labels, Map, Table
-from latentbits.report.explorer.page import write_page
+from latentbits.explorer.content import Content, Labels, Map, Table
+from latentbits.explorer.page import write_page
 
 N_COLUMNS, N_MOVES = 64, 200
 

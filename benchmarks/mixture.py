@@ -43,7 +43,7 @@ def latentbits_(dtype):
         from latentbits.engines.fit import fit, seed_key
         from latentbits.engines.memory import MemoryEngine
         from latentbits.engines.monitor import Limits
-        from latentbits.estimators.validate import encode_bits
+        from latentbits.estimators.tables.validate import encode_bits
         from latentbits.models import mixture
 
         engine = MemoryEngine(encode_bits(X, binarize=None))

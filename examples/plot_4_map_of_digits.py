@@ -14,8 +14,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from latentbits import LatentTrait, load_dataset
-from latentbits.report.map_summaries import grid_places, spread_places
-from latentbits.report.maps import plot_decoded, plot_decoded_grid, plot_map
+from latentbits.figures.latent_trait.arrays import grid_places, spread_places
+from latentbits.figures.latent_trait.maps import plot_decoded, plot_decoded_grid, plot_map
 
 digits = load_dataset("digits")
 m = LatentTrait(2, weight_prior=3, random_state=0).fit(digits.X)

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from latentbits import LatentTrait, load_dataset
-from latentbits.report.curves import plot_item_curves, plot_item_information
+from latentbits.figures.latent_trait.curves import plot_item_curves, plot_item_information
 
 fits = {}
 for name in ("lsat6", "lsat7"):

@@ -17,7 +17,7 @@ import numpy as np
 
 from latentbits import BernoulliMixture, BernoulliProduct, ClippedGaussian, compare, load_dataset
 from latentbits.data.toys import bump
-from latentbits.report.spectra import plot_cells, plot_morph, plot_spectra, plot_weights
+from latentbits.figures.clipped_gaussian.pictures import plot_cells, plot_morph, plot_spectra, plot_weights
 
 ring = ClippedGaussian("positive", bias=False, correction=0, noise="none").fit(bump(2000, random_state=0).X)
 print(f"{ring.n_components_} hidden variables; {ring.n_states()} rows can occur")

@@ -14,7 +14,7 @@ import numpy as np
 
 from latentbits import BinarySparseCoding
 from latentbits.data.toys import linear_bars
-from latentbits.report.fields import plot_course, plot_fields
+from latentbits.figures.binary_sparse_coding.pictures import plot_course, plot_fields
 
 toy = linear_bars(500, random_state=1)
 ax = plot_fields(toy.X[:20], (5, 5), n_columns=10, common=True, colours="signed")

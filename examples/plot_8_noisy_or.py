@@ -15,9 +15,9 @@ import numpy as np
 
 from latentbits import NoisyOrNetwork
 from latentbits.data.toys import lines
-from latentbits.report.fields import plot_fields
-from latentbits.report.layer_summaries import credit_of
-from latentbits.report.layers import plot_explanation, plot_network, plot_projected
+from latentbits.figures.binary_sparse_coding.pictures import plot_fields
+from latentbits.figures.noisy_or.arrays import credit_of
+from latentbits.figures.noisy_or.pictures import plot_explanation, plot_network, plot_projected
 
 toy = lines(2000, random_state=0)
 ax = plot_fields(1 - 2.0 * toy.X[:40], (5, 5), n_columns=20, common=True)

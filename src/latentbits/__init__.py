@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from latentbits import plot
+    from latentbits.choosing.compare import compare
     from latentbits.data.fetch import load_dataset
     from latentbits.data.read import read
     from latentbits.estimators.binary_sparse_coding import BinarySparseCoding
     from latentbits.estimators.clipped_gaussian import ClippedGaussian
     from latentbits.estimators.combination_machine import CombinationMachine
-    from latentbits.estimators.compare import compare
     from latentbits.estimators.files import load
     from latentbits.estimators.latent_trait import LatentTrait
     from latentbits.estimators.mixture import BernoulliMixture
     from latentbits.estimators.noisy_or import NoisyOrNetwork
     from latentbits.estimators.product import BernoulliProduct
-    from latentbits.report.explore import explore
+    from latentbits.explorer.explore import explore
 
 __version__ = "0.1.0"
 
@@ -50,8 +50,8 @@ _HOME = {
     "CombinationMachine": "latentbits.estimators.combination_machine",
     "LatentTrait": "latentbits.estimators.latent_trait",
     "NoisyOrNetwork": "latentbits.estimators.noisy_or",
-    "compare": "latentbits.estimators.compare",
-    "explore": "latentbits.report.explore",
+    "compare": "latentbits.choosing.compare",
+    "explore": "latentbits.explorer.explore",
     "load": "latentbits.estimators.files",
     "load_dataset": "latentbits.data.fetch",
     "read": "latentbits.data.read",

@@ -15,9 +15,9 @@ from importlib import import_module
 from typing import Any
 
 _MODULES = {
-    "curves": ("plot_error_against_time", "plot_item_curves", "plot_item_information"),
-    "fields": ("plot_course", "plot_fields"),
-    "figures": (
+    "latent_trait.curves": ("plot_error_against_time", "plot_item_curves", "plot_item_information"),
+    "binary_sparse_coding.pictures": ("plot_course", "plot_fields"),
+    "any_model.pictures": (
         "plot_comparison",
         "plot_completions",
         "plot_components",
@@ -26,11 +26,11 @@ _MODULES = {
         "plot_numbers_on",
         "save_figure",
     ),
-    "hinton": ("plot_gaussians", "plot_hinton", "plot_projections", "plot_unit_bars"),
-    "layers": ("plot_explanation", "plot_layer", "plot_network", "plot_projected"),
-    "learning": ("plot_errors", "plot_runs"),
-    "maps": ("plot_decoded", "plot_decoded_grid", "plot_map", "plot_posterior_contours"),
-    "spectra": ("plot_cells", "plot_loadings", "plot_morph", "plot_spectra", "plot_weights"),
+    "combination_machine.pictures": ("plot_gaussians", "plot_hinton", "plot_projections", "plot_unit_bars"),
+    "noisy_or.pictures": ("plot_explanation", "plot_layer", "plot_network", "plot_projected"),
+    "any_model.learning": ("plot_errors", "plot_runs"),
+    "latent_trait.maps": ("plot_decoded", "plot_decoded_grid", "plot_map", "plot_posterior_contours"),
+    "clipped_gaussian.pictures": ("plot_cells", "plot_loadings", "plot_morph", "plot_spectra", "plot_weights"),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 
@@ -49,7 +49,7 @@ def exploration(found: Any) -> Any:
     -------
     matplotlib Figure
     """
-    from latentbits.report.exploration import draw_exploration
+    from latentbits.explorer.printed import draw_exploration
 
     return draw_exploration(found.content)
 
@@ -68,14 +68,14 @@ def map(found: Any, labels: str | None = None) -> Any:
     -------
     matplotlib Figure
     """
-    from latentbits.report.exploration import draw_map
+    from latentbits.explorer.printed import draw_map
 
     return draw_map(found.content, labels)
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        return getattr(import_module(f"latentbits.report.{_HOME[name]}"), name)
+        return getattr(import_module(f"latentbits.figures.{_HOME[name]}"), name)
     raise AttributeError(f"module 'latentbits.plot' has no attribute {name!r}")
 
 

@@ -25,7 +25,7 @@ def asked(monkeypatch):
         found.update(options, values=values)
         raise Called("enough")
 
-    monkeypatch.setattr("latentbits.report.explore.explore", explore)
+    monkeypatch.setattr("latentbits.explorer.explore.explore", explore)
     return found
 
 

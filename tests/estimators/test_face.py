@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from latentbits import BernoulliMixture, BernoulliProduct, ClippedGaussian, LatentTrait, load_dataset
 from latentbits.core.errors import DataError
 from latentbits.data.read import Table
-from latentbits.estimators import validate
+from latentbits.estimators.tables import validate
 
 ONCE = iter([np.zeros((2, 3))])
 NAMES = ["ant", "bee", "cat", "dog", "eel", "fly"]

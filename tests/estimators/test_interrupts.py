@@ -18,8 +18,8 @@ from latentbits import (
     NoisyOrNetwork,
     compare,
 )
+from latentbits.choosing.search import search
 from latentbits.engines.monitor import Monitor
-from latentbits.estimators.search import search
 
 FAMILIES = {
     "mixture": BernoulliMixture(2),
@@ -81,7 +81,7 @@ def test_what_is_kept_has_learned_something_and_can_be_used(family, press, monke
     for method, number in [("record", 1), ("record", 2), ("record", 3), ("begin_stage", 2), ("begin_stage", 3)]:
         with monkeypatch.context():
             press(method, number)
-            fitted = pressed_fit(latentbits.estimators.compare.clone(FAMILIES[family]))
+            fitted = pressed_fit(latentbits.choosing.compare.clone(FAMILIES[family]))
         monkeypatch.undo()
         if fitted is None:
             continue

@@ -17,9 +17,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from latentbits import LatentTrait, load
 from latentbits.core.errors import DataError, ModelFileError
-from latentbits.estimators import columns as mixed
 from latentbits.estimators import files
-from latentbits.models.latent_trait.columns import ALL_BITS
+from latentbits.estimators.tables import column_types as mixed
+from latentbits.models.latent_trait.kinds import ALL_BITS
 
 TYPES = ["binary", "continuous", "categorical", "continuous", "binary", "categorical"]
 NAMES = ["member", "year", "colour", "size", "paid", "grade"]

@@ -11,12 +11,12 @@ import pytest
 
 import latentbits
 from latentbits import BernoulliMixture, BernoulliProduct, BinarySparseCoding, CombinationMachine
+from latentbits.choosing.compare import score_rows
 from latentbits.core.errors import PrecisionWarning
 from latentbits.data import toys
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.stream import StreamEngine
 from latentbits.engines.summary import column_moments, row_powers
-from latentbits.estimators.compare import score_rows
 
 BARS = toys.linear_bars(400, random_state=1).X
 

@@ -90,7 +90,7 @@ def search_memory(bench: Bench) -> Seen:
     ran = bench.python(
         """
 import warnings, numpy as np
-from latentbits.estimators.search import search
+from latentbits.choosing.search import search
 warnings.simplefilter("ignore")
 found = search(np.load("t.npy"), families=["mixture", "clipped-gaussian"], budget=10, random_state=0)
 print("left out =", dict(found.left_out)); print("best =", found.comparison.entries[0].name)

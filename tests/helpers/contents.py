@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from latentbits.report.explorer.content import (
+from latentbits.explorer.content import (
     Content,
     Course,
     Gallery,

@@ -11,8 +11,8 @@ import {
   rankIn,
   roundTicks,
   sigmoid,
-} from "../../src/latentbits/report/explorer/js/maths.js";
-import { View } from "../../src/latentbits/report/explorer/js/view.js";
+} from "../../src/latentbits/explorer/js/maths.js";
+import { View } from "../../src/latentbits/explorer/js/view.js";
 
 /** Numbers that look random, the same each time. */
 function* noise(seed = 1) {

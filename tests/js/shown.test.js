@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { logTicks, niceTicks, scaleOf, spreadApart } from "../../src/latentbits/report/explorer/js/axes.js";
-import { histogram, labelCounts, lowest } from "../../src/latentbits/report/explorer/js/cards.js";
-import { bestFirst, causesBy, nextTab } from "../../src/latentbits/report/explorer/js/causes.js";
-import { findRow } from "../../src/latentbits/report/explorer/js/chooser.js";
-import { csvText, fileName } from "../../src/latentbits/report/explorer/js/downloads.js";
-import { between, bySize, shortNumber } from "../../src/latentbits/report/explorer/js/images.js";
-import { sortedOrder } from "../../src/latentbits/report/explorer/js/tables.js";
+import { logTicks, niceTicks, scaleOf, spreadApart } from "../../src/latentbits/explorer/js/axes.js";
+import { histogram, labelCounts, lowest } from "../../src/latentbits/explorer/js/cards.js";
+import { bestFirst, causesBy, nextTab } from "../../src/latentbits/explorer/js/causes.js";
+import { findRow } from "../../src/latentbits/explorer/js/chooser.js";
+import { csvText, fileName } from "../../src/latentbits/explorer/js/downloads.js";
+import { between, bySize, shortNumber } from "../../src/latentbits/explorer/js/images.js";
+import { sortedOrder } from "../../src/latentbits/explorer/js/tables.js";
 
 test("cells are quoted, formulas are text, numbers stay numbers", () => {
   const rows = [

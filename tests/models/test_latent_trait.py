@@ -17,9 +17,8 @@ from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import map_rows, start_pass
-from latentbits.models.latent_trait import columns as kinds
-from latentbits.models.latent_trait import quadrature, sampling, variational
-from latentbits.models.latent_trait.columns import ALL_BITS, Params
+from latentbits.models.latent_trait import kinds, quadrature, sampling, variational
+from latentbits.models.latent_trait.kinds import ALL_BITS, Params
 from latentbits.models.latent_trait.model import model
 
 FLOAT64 = np.dtype(np.float64)

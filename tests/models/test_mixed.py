@@ -15,10 +15,9 @@ from latentbits.core.tree import double
 from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
-from latentbits.models.latent_trait import columns as kinds
+from latentbits.models.latent_trait import kinds, variational
 from latentbits.models.latent_trait import model as latent_trait
-from latentbits.models.latent_trait import variational
-from latentbits.models.latent_trait.columns import Columns, Params
+from latentbits.models.latent_trait.kinds import Columns, Params
 
 
 class Numbers(NamedTuple):

@@ -71,7 +71,7 @@ def show(found: Found, model: Any, rows: Rows) -> None:
     """The model in numbers, and its causes with the columns where their components are largest, on stdout."""
     import numpy as np
 
-    from latentbits.report.machine_summaries import telling_weights
+    from latentbits.figures.combination_machine.arrays import telling_weights
 
     known = [f"too low by about {found.truncation_loss:.2g}"] if found.truncation_loss else []
     known += [f"± {found.nats_per_row_error:.2g} by rounding"] if found.nats_per_row_error else []

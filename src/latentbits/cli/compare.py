@@ -66,7 +66,7 @@ def compare(
     rows = load_rows(source, reading)
     check_bits(rows, binarize)
     use_compile_cache()
-    from latentbits.estimators.compare import compare as run_comparison
+    from latentbits.choosing.compare import compare as run_comparison
 
     named = named_models(models, rows.shape[0], seed, restarts, binarize)
     held_out = f"{folds} folds" if folds else f"{test_size:.0%} of the rows held out"
@@ -91,8 +91,8 @@ def named_models(text: str | None, n_rows: int, seed: int, restarts: int, binari
     seed, restarts, binarize
         Given to every estimator.
     """
+    from latentbits.choosing.compare import FAMILIES, default_models, new_model
     from latentbits.estimators.clipped_gaussian import ClippedGaussian
-    from latentbits.estimators.compare import FAMILIES, default_models, new_model
 
     chosen: dict[str, Any] = default_models(n_rows) if text is None else {}
     for word in [] if text is None else text.split(","):

@@ -129,8 +129,8 @@ def explore(
     labels = _labels(rows, reading)
     use_compile_cache()
     from latentbits.estimators.noisy_or import NoisyOrNetwork
-    from latentbits.report.explore import explore as run
-    from latentbits.report.explorer.page import write_page
+    from latentbits.explorer.explore import explore as run
+    from latentbits.explorer.page import write_page
 
     limit = None if budget == math.inf else budget
     nothing = f"nothing was finished that a page could show: {path} is not written"

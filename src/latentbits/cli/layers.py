@@ -61,7 +61,7 @@ def show(found: Found, model: Any, rows: Rows) -> None:
     """The network in numbers, and layer by layer its units with what they turn on, on stdout."""
     import numpy as np
 
-    from latentbits.report.layer_summaries import names_of, strengths
+    from latentbits.figures.noisy_or.arrays import names_of, strengths
 
     exact = found.nats_per_row_error == 0
     error = "exact" if exact else f"{found.nats_per_row_error:.4f}"

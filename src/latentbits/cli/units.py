@@ -61,7 +61,7 @@ def show(found: Found, model: Any, rows: Rows) -> None:
     """The machine in numbers, and its units with the columns that they act on most, on stdout."""
     import numpy as np
 
-    from latentbits.report.machine_summaries import telling_weights
+    from latentbits.figures.combination_machine.arrays import telling_weights
 
     exact, error = found.log_partition_error == 0, found.nats_per_row_error
     lines = [

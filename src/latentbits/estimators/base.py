@@ -32,7 +32,6 @@ from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import Engine, map_rows, start_pass
 from latentbits.engines.summary import Powers
-from latentbits.estimators.frames import like_input
 from latentbits.estimators.precision import (
     DOUBLE,
     MOST_COLUMNS,
@@ -43,7 +42,8 @@ from latentbits.estimators.precision import (
     imprecise,
     with_rounding,
 )
-from latentbits.estimators.validate import open_rows, open_values
+from latentbits.estimators.tables.frames import like_input
+from latentbits.estimators.tables.validate import open_rows, open_values
 
 __all__ = ["LatentModel", "means_of"]
 

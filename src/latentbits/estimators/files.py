@@ -36,7 +36,7 @@ from latentbits.models import mixture, product
 from latentbits.models.binary_sparse_coding import posterior as binary_sparse_coding
 from latentbits.models.clipped_gaussian import model as clipped_gaussian
 from latentbits.models.combination_machine import machine as combination_machine
-from latentbits.models.latent_trait import columns as latent_trait
+from latentbits.models.latent_trait import kinds as latent_trait
 from latentbits.models.noisy_or import network as noisy_or
 
 __all__ = ["load", "save"]

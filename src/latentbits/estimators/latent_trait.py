@@ -20,12 +20,11 @@ from latentbits.engines.fit import FitResult, seed_key
 from latentbits.engines.passes import Engine, start_pass, sum_blocks
 from latentbits.estimators import psychometrics
 from latentbits.estimators.base import LatentModel
-from latentbits.estimators.columns import KINDS, Encoding, open_table
 from latentbits.estimators.psychometrics import Rotation, Scores, StandardErrors
-from latentbits.models.latent_trait import columns as kinds
-from latentbits.models.latent_trait import information, variational
+from latentbits.estimators.tables.column_types import KINDS, Encoding, open_table
+from latentbits.models.latent_trait import information, kinds, variational
 from latentbits.models.latent_trait import model as latent_trait
-from latentbits.models.latent_trait.columns import ALL_BITS, Columns
+from latentbits.models.latent_trait.kinds import ALL_BITS, Columns
 
 __all__ = ["LatentTrait"]
 

@@ -24,7 +24,7 @@ def save(figure: Any, out: Path, name: str) -> list[str]:
     """Write a figure as png and svg; gives the names of the files."""
     from matplotlib import pyplot as plt
 
-    from latentbits.report.figures import save_figure
+    from latentbits.figures.any_model.pictures import save_figure
 
     paths = [save_figure(figure, out / f"{name}.{kind}") for kind in ("png", "svg")]
     plt.close(figure)

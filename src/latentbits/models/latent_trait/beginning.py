@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from latentbits.core.model import Summary
-from latentbits.models.latent_trait.columns import Columns, Params
+from latentbits.models.latent_trait.kinds import Columns, Params
 
 __all__ = ["awake", "init_params"]
 

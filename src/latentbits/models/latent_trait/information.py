@@ -23,9 +23,8 @@ from jaxtyping import Array, Float
 from latentbits.core import nodes
 from latentbits.core.batch import Batch
 from latentbits.core.packed import unpack
-from latentbits.models.latent_trait import columns as kinds
-from latentbits.models.latent_trait import quadrature
-from latentbits.models.latent_trait.columns import ALL_BITS, Params
+from latentbits.models.latent_trait import kinds, quadrature
+from latentbits.models.latent_trait.kinds import ALL_BITS, Params
 
 __all__ = ["Stats", "covariance", "e_step", "row_floats"]
 

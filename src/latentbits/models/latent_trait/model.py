@@ -15,7 +15,7 @@ Where the paper's equations are:
     (11)        bits.bound_stats, bits.maximise
     (12)        core/gaussians.moments
 
-Beyond the paper: columns that are continuous or categorical (`columns.py`), missing entries (left out of every sum),
+Beyond the paper: columns that are continuous or categorical (`kinds.py`), missing entries (left out of every sum),
 EM by adaptive quadrature, and two accelerations.  Parameter expansion (Liu, Rubin & Wu 1998) lets the prior of the
 latents be any Gaussian during the M-step, and then folds its mean and covariance back into weights and biases;
 Anderson's method extrapolates the sequence (`core/anderson.py`), and takes back what did not help.
@@ -39,9 +39,8 @@ from latentbits.core.batch import Batch
 from latentbits.core.gaussians import Gaussian
 from latentbits.core.model import LogLikelihood, Model, Progress, Stage
 from latentbits.core.packed import inverse_factor, pairs, unpack
-from latentbits.models.latent_trait import beginning, quadrature, sampling, variational
-from latentbits.models.latent_trait import columns as kinds
-from latentbits.models.latent_trait.columns import ALL_BITS, Columns, Params, Stats
+from latentbits.models.latent_trait import beginning, kinds, quadrature, sampling, variational
+from latentbits.models.latent_trait.kinds import ALL_BITS, Columns, Params, Stats
 from latentbits.models.latent_trait.reals import SMALLEST_VARIANCE
 
 __all__ = ["METHODS", "Posterior", "model"]

@@ -12,8 +12,8 @@ from latentbits.core.gaussians import Gaussian, from_precision, moments
 from latentbits.core.nodes import MANY_COLUMNS, MOST_GRID, Rule, gauss_hermite, points_of, quasi_monte_carlo, weigh
 from latentbits.core.packed import pairs
 from latentbits.core.tree import sum_rows
-from latentbits.models.latent_trait import columns as kinds
-from latentbits.models.latent_trait.columns import Columns, Params, Rows, Stats
+from latentbits.models.latent_trait import kinds
+from latentbits.models.latent_trait.kinds import Columns, Params, Rows, Stats
 from latentbits.models.latent_trait.variational import converge
 
 __all__ = ["Integral", "covariance_of", "integrate", "learning_rule", "mean_of", "mode", "placed", "start", "stats_of"]

@@ -19,7 +19,7 @@ from latentbits.core.batch import Batch
 from latentbits.core.packed import products
 from latentbits.core.tree import sum_rows
 from latentbits.models.latent_trait import bits
-from latentbits.models.latent_trait.columns import Params
+from latentbits.models.latent_trait.kinds import Params
 
 __all__ = ["Shared", "Stats", "e_step", "log_likelihoods", "prepare", "prior_sample", "regress"]
 

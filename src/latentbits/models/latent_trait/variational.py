@@ -14,8 +14,8 @@ from jaxtyping import Array, Float
 from latentbits.core.gaussians import Gaussian, from_precision, moments
 from latentbits.core.packed import pairs
 from latentbits.core.tree import sum_rows
-from latentbits.models.latent_trait import columns as kinds
-from latentbits.models.latent_trait.columns import Columns, Params, Rows, Stats
+from latentbits.models.latent_trait import kinds
+from latentbits.models.latent_trait.kinds import Columns, Params, Rows, Stats
 
 __all__ = ["converge", "improve", "prior", "stats_of"]
 

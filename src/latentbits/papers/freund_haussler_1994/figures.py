@@ -10,9 +10,10 @@ import numpy as np
 
 from latentbits.core.errors import import_extra
 from latentbits.estimators.combination_machine import CombinationMachine
-from latentbits.report.hinton import plot_gaussians, plot_hinton, plot_projections
-from latentbits.report.learning import plot_errors
-from latentbits.report.machine_summaries import (
+from latentbits.figures.any_model.arrays import tile
+from latentbits.figures.any_model.learning import plot_errors
+from latentbits.figures.clipped_gaussian.pictures import plot_weights
+from latentbits.figures.combination_machine.arrays import (
     gaussians_of,
     match_units,
     matched_order,
@@ -20,9 +21,8 @@ from latentbits.report.machine_summaries import (
     project,
     words_of_match,
 )
-from latentbits.report.spectra import plot_weights
-from latentbits.report.style import SMALL, STYLE, show
-from latentbits.report.summaries import tile
+from latentbits.figures.combination_machine.pictures import plot_gaussians, plot_hinton, plot_projections
+from latentbits.figures.style import SMALL, STYLE, show
 
 __all__ = [
     "THREE_UNITS",

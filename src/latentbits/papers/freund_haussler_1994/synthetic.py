@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from latentbits.estimators.combination_machine import CombinationMachine
+from latentbits.figures.combination_machine.arrays import Match, match_units, words_of_match
 from latentbits.metrics import log_loss, reconstruction, single_bit_error
 from latentbits.papers.freund_haussler_1994.targets import Target, draw
-from latentbits.report.machine_summaries import Match, match_units, words_of_match
 
 __all__ = [
     "MEASURES",

@@ -10,11 +10,11 @@ import numpy as np
 
 from latentbits.core.errors import import_extra
 from latentbits.data.toys import Bars
+from latentbits.figures.binary_sparse_coding.arrays import by_globularity
+from latentbits.figures.binary_sparse_coding.pictures import plot_course, plot_fields
+from latentbits.figures.style import STYLE
 from latentbits.papers.henniges_2010.bars import SIZE, Trace
 from latentbits.papers.henniges_2010.images import Fields, Setup
-from latentbits.report.field_summaries import by_globularity
-from latentbits.report.fields import plot_course, plot_fields
-from latentbits.report.style import STYLE
 
 __all__ = ["figure_1", "figure_2"]
 

@@ -14,7 +14,7 @@ from latentbits.core.errors import LatentBitsError
 from latentbits.data.fetch import load_dataset
 from latentbits.data.patches import natural_patches
 from latentbits.estimators.binary_sparse_coding import BinarySparseCoding
-from latentbits.report.field_summaries import FieldSummary, by_globularity, summarize_fields
+from latentbits.figures.binary_sparse_coding.arrays import FieldSummary, by_globularity, summarize_fields
 
 __all__ = ["FULL", "QUICK", "SMALL", "Fields", "Setup", "load_images", "run"]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from latentbits.data.toys import bump, sum_constrained
 from latentbits.estimators.clipped_gaussian import ClippedGaussian
-from latentbits.report.spectrum_summaries import spectrum_of
+from latentbits.figures.clipped_gaussian.arrays import spectrum_of
 
 __all__ = ["BumpFit", "angles", "are_bumps", "constraint", "fit_bump", "smallest_eigenvalue", "spectrum_numbers"]
 

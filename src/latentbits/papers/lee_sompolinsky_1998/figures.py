@@ -10,12 +10,12 @@ import numpy as np
 
 from latentbits.core.errors import import_extra
 from latentbits.estimators.clipped_gaussian import ClippedGaussian
+from latentbits.figures.clipped_gaussian.pictures import plot_cells, plot_morph, plot_spectra, plot_weights
+from latentbits.figures.style import GREY, INK, PALETTE, SMALL, STYLE, for_words, show
 from latentbits.models.clipped_gaussian.cells import n_cells
 from latentbits.papers.digits import Twos
 from latentbits.papers.lee_sompolinsky_1998.bump import BumpFit, angles
 from latentbits.papers.lee_sompolinsky_1998.twos import Pair
-from latentbits.report.spectra import plot_cells, plot_morph, plot_spectra, plot_weights
-from latentbits.report.style import GREY, INK, PALETTE, SMALL, STYLE, for_words, show
 
 __all__ = ["THREE_LINES", "figure_2", "figure_3", "figure_4", "figure_5"]
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from latentbits.estimators.clipped_gaussian import ClippedGaussian, Morph
 from latentbits.estimators.product import BernoulliProduct
+from latentbits.figures.clipped_gaussian.arrays import flips, spectrum_of
 from latentbits.papers.digits import Twos
-from latentbits.report.spectrum_summaries import flips, spectrum_of
 
 __all__ = ["Pair", "fit_twos", "held_out", "numbers", "pick_pair", "wrong_bits"]
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from latentbits.core.errors import import_extra
 from latentbits.data.toys import LINE_PATTERNS, Lines, Shifter
+from latentbits.figures.any_model.arrays import tile
+from latentbits.figures.any_model.learning import plot_runs
+from latentbits.figures.noisy_or.arrays import Credit, project_down
+from latentbits.figures.noisy_or.pictures import plot_explanation, plot_network
+from latentbits.figures.style import ACCENT, SMALL, STYLE, show
 from latentbits.papers.lewicki_sejnowski_1996.measures import Shifts, lines_of, patterns_of, shifts_of
-from latentbits.report.layer_summaries import Credit, project_down
-from latentbits.report.layers import plot_explanation, plot_network
-from latentbits.report.learning import plot_runs
-from latentbits.report.style import ACCENT, SMALL, STYLE, show
-from latentbits.report.summaries import tile
 
 __all__ = ["figure_1", "figure_2", "figure_3", "figure_4", "figure_digits", "figure_rows"]
 

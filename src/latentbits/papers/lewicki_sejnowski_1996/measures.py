@@ -13,7 +13,7 @@ import numpy as np
 from latentbits.core.states import all_states
 from latentbits.data.toys import LINE_PATTERNS
 from latentbits.data.toys import lines as lines_toy
-from latentbits.report.layer_summaries import strengths
+from latentbits.figures.noisy_or.arrays import strengths
 
 __all__ = [
     "Images",

@@ -10,9 +10,9 @@ import numpy as np
 
 from latentbits.core.errors import import_extra
 from latentbits.estimators.noisy_or import NoisyOrNetwork
+from latentbits.figures.noisy_or.arrays import credit_of
 from latentbits.papers import pages
 from latentbits.papers.lewicki_sejnowski_1996 import digits, figures, lines, measures, shifts, tables
-from latentbits.report.layer_summaries import credit_of
 
 __all__ = ["Plan", "reproduce"]
 

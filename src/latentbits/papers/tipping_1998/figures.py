@@ -10,10 +10,10 @@ import numpy as np
 
 from latentbits.core.errors import import_extra
 from latentbits.estimators.latent_trait import LatentTrait
-from latentbits.report.curves import plot_error_against_time
-from latentbits.report.map_summaries import posterior_grid, spread_places
-from latentbits.report.maps import plot_decoded, plot_map, plot_posterior_contours
-from latentbits.report.style import STYLE
+from latentbits.figures.latent_trait.arrays import posterior_grid, spread_places
+from latentbits.figures.latent_trait.curves import plot_error_against_time
+from latentbits.figures.latent_trait.maps import plot_decoded, plot_map, plot_posterior_contours
+from latentbits.figures.style import STYLE
 
 __all__ = ["Clusters", "figure_1", "figure_2", "figure_3", "figure_4"]
 

@@ -1,0 +1,1 @@
+"""Which model is right: comparisons, searches, and the time they may take."""

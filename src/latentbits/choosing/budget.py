@@ -1,0 +1,335 @@
+"""How a search spends its time: families take turns, and each looks for its number of causes on validation rows."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+
+from latentbits.choosing.compare import FAILURES, fit_copy, new_model, reason_of, score_rows
+from latentbits.choosing.real_tables import real_model, units_of, varied
+from latentbits.core.errors import FitError
+from latentbits.core.limits import within
+from latentbits.estimators.naming import name_of, size_of
+
+__all__ = ["Climb", "Clock", "Family", "Fit", "Split", "SplitRows", "new_family", "split_rows", "take_turns"]
+
+SINGLE = ("product", "independent-gaussians")  # families without a number of causes
+ROWS_PER_CAUSE = 10
+MOST_CAUSES = 128
+LEAST_TIME = 1.0  # seconds that any fit may take: in less, compilation aside, even small ones are cut off
+LEAST_SCORING = 10.0  # and scoring, compilation included
+FIT_SHARE = 0.8  # of the time left that a fit may take; scoring takes some too
+GROWTH = 2.0  # a fit with more causes is expected to take this much longer than the one before
+
+
+# --- rows ---
+
+
+class Split(NamedTuple):
+    """Numbers of the rows to learn from, to choose the number of causes on, and to test on."""
+
+    train: np.ndarray
+    validation: np.ndarray
+    test: np.ndarray
+
+
+class SplitRows(NamedTuple):
+    """The rows of a split as models take them.
+
+    Attributes
+    ----------
+    train, held_out
+        To learn from; and to score, validation rows first, then test rows.
+    n_validation
+        How many of those held out are for validation.
+    units
+        Of real numbers: what was subtracted from each column, and what it was divided by.
+    varied : (d,) bool or None
+        Of real numbers: columns that are not constant.  The others are not scored: their densities have no bound.
+    log_units
+        Bits by which each row held out costs more in the units of the table.
+    """
+
+    train: Any
+    held_out: Any
+    n_validation: int
+    units: tuple[np.ndarray, np.ndarray] | None = None
+    varied: np.ndarray | None = None
+    log_units: np.ndarray | float = 0.0
+
+
+def split_rows(source: Any, split: Split, real: bool) -> SplitRows:
+    """The rows of a split; of real numbers in units that are learned from the training rows."""
+    train = _safe_indexing(source, split.train)
+    held_out = _safe_indexing(source, np.concatenate([split.validation, split.test]))
+    if not real:
+        return SplitRows(train, held_out, len(split.validation))
+    train, held_out = (_dense(part) for part in (train, held_out))
+    centre, scale = units_of(train)
+    vary = varied(train)
+    held_out = np.where(vary, held_out, np.nan)
+    return SplitRows(
+        train=(train - centre) / scale,
+        held_out=(held_out - centre) / scale,
+        n_validation=len(split.validation),
+        units=(centre, scale),
+        varied=vary,
+        log_units=~np.isnan(held_out) @ np.log2(scale),
+    )
+
+
+def _dense(values: Any) -> np.ndarray:
+    return np.asarray(values.toarray() if hasattr(values, "toarray") else values, np.float64)
+
+
+# --- the search of one family ---
+
+
+class Fit(NamedTuple):
+    """A model fitted in one split, with -log2 p of its validation and test rows."""
+
+    model: Any
+    validation: np.ndarray
+    test: np.ndarray
+    common: float
+    seconds: float
+    converged: bool
+    in_time: bool
+
+
+@dataclass
+class Climb:
+    """The number of causes of one family in one split, chosen by its validation rows alone.
+
+    From the first size it goes up, `stride` times as many at once, as long as validation bits fall, and then looks at
+    half and double of the best size until neither is better: every size has its own programs to be compiled, so few
+    should be tried.
+    """
+
+    first: int
+    most: int
+    stride: int = 4
+    least: int = 1
+    tried: dict[int, Fit] = field(default_factory=dict)
+
+    @property
+    def best(self) -> int:
+        return min(self.tried, key=lambda size: (self.tried[size].validation.mean(), size))
+
+    def next_size(self) -> int | None:
+        """What to try next; None where nothing is left to try."""
+        if not self.tried:
+            return self.first
+        if self.best == max(self.tried) and self.best * self.stride <= self.most:
+            return self.best * self.stride
+        around = (self.best // 2, self.best * 2)
+        return next((size for size in around if self.least <= size <= self.most and size not in self.tried), None)
+
+    def expected(self, size: int) -> float:
+        """Seconds that a size may take, once another was tried."""
+        last = list(self.tried)[-1]
+        return self.tried[last].seconds * (GROWTH if size > last else 1.0)
+
+
+@dataclass
+class Family:
+    """One family in all splits; `note` says what was not tried for want of time."""
+
+    name: str
+    climbs: list[Climb]
+    real: bool
+    given: Any = None  # an estimator that is fitted as it is
+    done: bool = False
+    note: str = ""
+    seconds: float = 0.0
+
+    def new(self, size: int, n_columns: int = 1) -> tuple[str, Any]:
+        """A model of this size, and its name for people."""
+        if self.given is not None:
+            return name_of(self.given), clone(self.given)
+        return real_model(self.name, size, n_columns) if self.real else new_model(self.name, size)
+
+    def pooled(self, size: int) -> np.ndarray:
+        """Validation bits of the folds that tried a size."""
+        return np.concatenate([climb.tried[size].validation for climb in self.climbs if size in climb.tried])
+
+    @property
+    def size(self) -> int:
+        """The number of causes that is told: that of the last fold, whose model is shown, on rows new to both."""
+        return self.climbs[-1].best
+
+    @property
+    def begun(self) -> bool:
+        return all(climb.tried for climb in self.climbs)
+
+
+def new_family(name: str, n_columns: int, n_train: Sequence[int], real: bool, given: Any = None) -> Family:
+    """A family of which nothing has been tried; `n_train` are the training rows of each split."""
+    if given is not None:
+        size = size_of(given)
+        return Family(name, [Climb(size, size, least=size) for _ in n_train], real, given)
+    return Family(name, [Climb(*sizes_of(name, n_columns, n)) for n in n_train], real)
+
+
+def sizes_of(family: str, n_columns: int, n_train: int) -> tuple[int, int, int, int]:
+    """The first number of causes to try, the most, how many times as many to try next, and the least.
+
+    >>> sizes_of("mixture", 5, 1000), sizes_of("latent-trait", 5, 1000), sizes_of("noisy-or", 35, 42)
+    ((2, 64, 4, 2), (2, 2, 2, 1), (4, 4, 4, 1))
+    """
+    if family in SINGLE:
+        return 1, 1, 4, 1
+    least = 2 if family == "mixture" else 1  # a mixture of one is independent bits
+    most = min(MOST_CAUSES, n_train // ROWS_PER_CAUSE)
+    if family in ("latent-trait", "clipped-gaussian"):
+        most = min(most, (n_columns - 1) // 2)  # more factors than that, and the columns cannot tell them apart
+    most = max(least, _power_of_two(most))
+    if family == "latent-trait":  # every dimension makes integrals dearer, and four times as many are not worth it
+        return min(2, most), most, 2, least
+    return max(least, min(8, _power_of_two(n_columns / 4), most)), most, 4, least
+
+
+def _power_of_two(limit: float) -> int:
+    """The largest that is not above, but at least 1."""
+    return 1 << max(0, int(limit).bit_length() - 1)
+
+
+# --- time ---
+
+
+class Clock:
+    """The seconds used and left, counted from when it is made."""
+
+    def __init__(self, budget: float | None, report: Callable[[str, float], None] | None) -> None:
+        self.budget, self._report, self._began = budget, report, time.perf_counter()
+        self.interrupted = False
+
+    @property
+    def used(self) -> float:
+        return time.perf_counter() - self._began
+
+    @property
+    def left(self) -> float:
+        return np.inf if self.budget is None else self.budget - self.used
+
+    def tell(self, name: str) -> None:
+        if self._report is not None:
+            self._report(name, self.used)
+
+
+def take_turns(
+    families: dict[str, Family], splits: Sequence[SplitRows], clock: Clock, seed: int | None, asked: bool = False
+) -> dict[str, str]:
+    """Fit until nothing is left to try, or no time; what could not be fitted is taken out, and the reasons returned.
+
+    Families that were `asked` for by name get their first fit whatever the time.  Ctrl-C ends the turns: what was not
+    finished is told as if there had been no time for it.  It is passed on where no family has been fitted.
+    """
+    left_out = {}
+    while pending := [family for family in families.values() if not family.done]:
+        family = min(pending, key=lambda f: f.seconds)  # in the order given while none has used any
+        is_first, began = not family.begun, clock.used
+        any_begun = any(f.begun for f in families.values())  # there is always one result
+        try:
+            if is_first and any_begun and clock.left <= 0 and not asked:
+                raise FitError("no time was left for it")
+            _step(family, splits, clock, clock.left / _sharers(family, pending), seed)
+        except FAILURES as error:
+            if is_first:
+                left_out[family.name] = reason_of(error)
+                del families[family.name]
+            family.note, family.done = f"more causes could not be fitted: {reason_of(error)}", True
+        except KeyboardInterrupt:
+            if not any_begun:
+                raise
+            clock.interrupted = True
+            return left_out | _cut(families)
+        family.seconds += clock.used - began
+    return left_out
+
+
+def _sharers(family: Family, pending: Sequence[Family]) -> int:
+    """How many are to share the time that is left.
+
+    Most of a first fit is compilation, and what comes first is cheap: half of the time is for those that follow.
+    """
+    if family.begun:
+        return len(pending)
+    return 2 if any(not f.begun for f in pending if f is not family) else 1
+
+
+def _step(family: Family, splits: Sequence[SplitRows], clock: Clock, share: float, seed: int | None) -> None:
+    """The next size of a family in every split, in `share` seconds."""
+    until = clock.used + share
+    sizes = [climb.next_size() for climb in family.climbs]
+    for place, (climb, rows, size) in enumerate(zip(family.climbs, splits, sizes)):
+        if size is None:
+            continue
+        name, model = family.new(size, rows.train.shape[1])
+        if climb.tried and climb.expected(size) > clock.left:
+            family.note, family.done = f"{name} was not tried for want of time", True
+            _undo(family.climbs[:place], sizes)
+            return
+        clock.tell(name)
+        # the first split compiles for all; the others divide what it left
+        limit = (until - clock.used) / (min(2, len(splits)) if place == 0 else len(splits) - place)
+        try:
+            climb.tried[size] = _fit(model, rows, FIT_SHARE * limit, seed)
+        except BaseException:
+            _undo(family.climbs[:place], sizes)
+            raise
+    family.done = all(climb.next_size() is None for climb in family.climbs)
+    if not all(climb.tried[climb.best].in_time for climb in family.climbs):
+        family.note = "its fit ran out of time"
+
+
+def _cut(families: dict[str, Family]) -> dict[str, str]:
+    """End all turns: what was never fitted is taken out, and the reasons returned."""
+    left_out = {name: "interrupted before it was fitted" for name, family in families.items() if not family.begun}
+    for name in left_out:
+        del families[name]
+    for family in families.values():
+        if not family.done:
+            family.note, family.done = "interrupted before other sizes were tried", True
+    return left_out
+
+
+def _undo(climbs: Sequence[Climb], sizes: Sequence[int | None]) -> None:
+    """Forget what these have just tried: a size counts if there was time for it in every split."""
+    for climb, size in zip(climbs, sizes):
+        if size is not None:
+            del climb.tried[size]
+
+
+def _fit(model: Any, rows: SplitRows, limit: float, seed: int | None) -> Fit:
+    began = time.perf_counter()
+    model.set_params(random_state=seed)
+    train, held_out = rows.train, rows.held_out
+    if "max_time" not in model.get_params():  # a model of others, which knows no missing numbers either
+        train, held_out = train[:, rows.varied], held_out[:, rows.varied]
+    elif np.isfinite(limit):
+        model.set_params(max_time=max(limit, LEAST_TIME))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of a model that may not be chosen; unseen rows tell
+        fitted = fit_copy(model, train)
+        with within(max(limit, LEAST_SCORING), f"scoring {held_out.shape[0]} rows"):
+            bits, common = score_rows(fitted, held_out)
+    if "max_time" in model.get_params():
+        fitted.set_params(max_time=None)  # the search's own, of no use to whoever gets the model
+    bits = np.where(np.isnan(bits), np.inf, bits + rows.log_units)
+    return Fit(
+        model=fitted,
+        validation=bits[: rows.n_validation],
+        test=bits[rows.n_validation :],
+        common=common,
+        seconds=time.perf_counter() - began,
+        converged=bool(getattr(fitted, "converged_", True)),
+        in_time=getattr(fitted, "stop_reason_", "") != "max_time",
+    )

@@ -1,0 +1,400 @@
+"""Which model is right?  Held-out bits per row of several models on the same rows."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.utils import _safe_indexing, check_array
+
+from latentbits.core import interrupts
+from latentbits.core.errors import FitError, TooLargeError, is_out_of_memory
+from latentbits.estimators.clipped_gaussian import ClippedGaussian
+from latentbits.estimators.combination_machine import CombinationMachine
+from latentbits.estimators.latent_trait import LatentTrait
+from latentbits.estimators.mixture import BernoulliMixture
+from latentbits.estimators.noisy_or import NoisyOrNetwork
+from latentbits.estimators.product import BernoulliProduct
+from latentbits.estimators.tables.validate import check_bits, with_nan
+
+__all__ = [
+    "FAILURES",
+    "Comparison",
+    "Entry",
+    "compare",
+    "default_models",
+    "fit_copy",
+    "new_model",
+    "ranked",
+    "reason_of",
+    "score_rows",
+    "shared_error",
+    "standard_error",
+]
+
+FAMILIES = ("product", "latent-trait", "mixture", "clipped-gaussian", "combination-machine", "noisy-or")
+DEFAULTS = (
+    ("product", 1),
+    ("latent-trait", 1),
+    ("mixture", 2),
+    ("latent-trait", 2),
+    ("mixture", 4),
+    ("mixture", 8),
+    ("clipped-gaussian", 8),
+    ("combination-machine", 8),
+    ("noisy-or", 8),
+    ("mixture", 16),
+    ("mixture", 32),
+)
+# What one family may fail by while others do not: numbers, memory (of the host and of the device), its own arguments.
+FAILURES = (FitError, ValueError, MemoryError, jax.errors.JaxRuntimeError)
+MOST_ENTRIES = 2 * 10**10  # of a table: learning reads all of them, zeros too, again and again
+WEAK_PRIOR = 3.0  # standard deviation of the weights; without one, unseen rows of separable bits can cost any number
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One model's result.
+
+    Attributes
+    ----------
+    name
+        As the model was named.
+    bits_per_row, error
+        Mean of -log2 p(x) over the held-out rows, and its standard error: over rows, and of what is estimated in p(x).
+    behind, behind_error
+        How many bits per row more than the best model, and the standard error of that difference, row by row.
+    seconds
+        Time to fit and to score, all folds together, compilation included.
+    converged
+        Whether every fit converged.
+    """
+
+    name: str
+    bits_per_row: float
+    error: float
+    behind: float
+    behind_error: float
+    seconds: float
+    converged: bool
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a comparison found.
+
+    Attributes
+    ----------
+    entries
+        One for each model, best first.
+    n_rows
+        Number of held-out rows.
+    row_bits
+        -log2 p(x) of every held-out row under every model.
+    rows
+        Numbers of the held-out rows in X, in the order of `row_bits`.
+    fitted
+        The fitted models; with folds, those of the last fold.
+    left_out
+        By name: why a model is not there.  One that fails, or would not fit into memory, does not stop the others.
+    interrupted
+        Whether Ctrl-C ended the comparison; it is then of the models that were finished.
+    unfinished
+        Names of those that were not.
+    """
+
+    entries: tuple[Entry, ...]
+    n_rows: int
+    row_bits: Mapping[str, np.ndarray]
+    rows: np.ndarray
+    fitted: Mapping[str, Any]
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    interrupted: bool = False
+    unfinished: tuple[str, ...] = ()
+
+    @property
+    def simplest(self) -> str:
+        """The first model, in the order they were given, that is within one standard error of the best.
+
+        A difference smaller than that is not known to be one, so where models are given from simple to complex this is
+        the one to take.
+        """
+        behind = {entry.name: entry for entry in self.entries}
+        return next(name for name in self.row_bits if behind[name].behind <= behind[name].behind_error)
+
+    def __str__(self) -> str:
+        width = max(5, *(len(e.name) for e in self.entries))
+        lines = [f"{'model':<{width}}  bits/row  std.err.  behind the best  seconds"]
+        for e in self.entries:
+            behind = "best" if e.behind == 0 else f"{e.behind:.3f} ± {e.behind_error:.3f}"
+            note = "" if e.converged else "  (not converged)"
+            lines.append(
+                f"{e.name:<{width}}  {e.bits_per_row:8.3f}  {e.error:8.3f}  {behind:>15}  {e.seconds:7.1f}{note}"
+            )
+        lines += [f"{name}: {why}" for name, why in self.left_out.items()]
+        if self.unfinished:
+            lines.append(f"interrupted before {', '.join(self.unfinished)} could be fitted")
+        return "\n".join(lines)
+
+
+def new_model(family: str, size: int | str = 1) -> tuple[str, Any]:
+    """A model of one of the families in `FAMILIES`, and its name for people.
+
+    The size of a clipped Gaussian may also be "parallel" or "positive".  It takes factors: with few columns they
+    describe unseen rows better than components do, with many there is little between them.
+
+    >>> new_model("latent-trait", 2)[0], new_model("mixture", 4)[0]
+    ('2 latent traits', 'mixture of 4')
+    >>> new_model("clipped-gaussian", 8)[0], new_model("clipped-gaussian", "parallel")[0]
+    ('clipped Gaussian of 8', 'clipped Gaussian (parallel)')
+    >>> new_model("combination-machine", 8)[0]
+    'combination machine of 8'
+    >>> new_model("noisy-or", 8)[0]
+    'noisy OR of 8'
+    """
+    if family == "product":
+        return "independent bits", BernoulliProduct()
+    if family == "clipped-gaussian":
+        name = f"clipped Gaussian ({size})" if isinstance(size, str) else f"clipped Gaussian of {size}"
+        return name, ClippedGaussian(size, extraction="factors")
+    size = int(size)
+    if family == "latent-trait":
+        return f"{size} latent trait{'s' if size > 1 else ''}", LatentTrait(size, weight_prior=WEAK_PRIOR)
+    if family == "combination-machine":
+        return f"combination machine of {size}", CombinationMachine(size)
+    if family == "noisy-or":
+        return f"noisy OR of {size}", NoisyOrNetwork((size,))
+    return f"mixture of {size}", BernoulliMixture(size)
+
+
+def default_models(n_rows: int, random_state: Any = None, families: Collection[str] = FAMILIES) -> dict[str, Any]:
+    """The models that `compare` fits unless told otherwise, in the order of their numbers of parameters.
+
+    Parameters
+    ----------
+    n_rows : int
+        Models that have not ten rows for each component, latent or unit are left out.
+    random_state : int, RandomState or None
+        Given to every model.
+    families : collection of str
+        Which to take.
+    """
+    fitting = [(family, size) for family, size in DEFAULTS if family in families and (size == 1 or size * 10 <= n_rows)]
+    return {name: m.set_params(random_state=random_state) for name, m in (new_model(*which) for which in fitting)}
+
+
+def compare(
+    X: Any,
+    models: Mapping[str, Any] | Sequence[Any] | None = None,
+    *,
+    test_size: float = 0.25,
+    n_folds: int | None = None,
+    random_state: int | None = 0,
+    verbose: int = 0,
+) -> Comparison:
+    """Fit several models to a part of the rows and score them on the rest.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_rows, n_columns)
+        Bits, NaN for missing.  In memory: rows are drawn from it, so no function of batches.  A sparse table stays one.
+    models : mapping of names to estimators, sequence of estimators, or None
+        What to compare; None takes independent bits, latent traits and mixtures of several sizes, a clipped Gaussian
+        and a combination machine.
+    test_size : float, default=0.25
+        Share of rows that is held out.
+    n_folds : int or None
+        With a number, k-fold cross-validation instead of one split: every row is held out once.
+    random_state : int or None, default=0
+        Seed of the split, and of the default models.
+    verbose : int, default=0
+        Passed on to the estimators that are given here by default.
+
+    Returns
+    -------
+    Comparison
+        Printing it shows the table.
+
+    Raises
+    ------
+    latentbits.core.errors.TooLargeError
+        Where there are so many entries, the zeros of a sparse table among them, that reading them would take hours.
+
+    Notes
+    -----
+    Ctrl-C ends the comparison, and gives that of the models that are finished by then, with a warning; if none is,
+    KeyboardInterrupt is raised.
+
+    Examples
+    --------
+    >>> from latentbits import compare, load_dataset
+    >>> print(compare(load_dataset("digits").X))  # doctest: +SKIP
+    """
+    X = with_nan(X)
+    values = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite="allow-nan", ensure_min_samples=2)
+    named = _named(models, values.shape[0], random_state, verbose)
+    for name, m in named.items():
+        if getattr(m, "real_valued", False):
+            raise ValueError(
+                f"models: {name} is a model of real numbers, whose densities cannot be compared with probabilities of "
+                "bits; compare such models by their score on rows held out"
+            )
+    _check_size(values.shape)
+    for threshold in {getattr(m, "binarize", None) for m in named.values()}:
+        check_bits(values, binarize=threshold)  # what is no bit is named by its row in X, not in a split of it
+    X = X if hasattr(X, "columns") else values  # frames keep their names
+    if n_folds is not None and not 2 <= n_folds <= values.shape[0]:
+        raise ValueError(f"n_folds must be between 2 and the number of rows, {values.shape[0]}; got {n_folds}")
+    if n_folds is None:
+        splits = list(ShuffleSplit(1, test_size=test_size, random_state=random_state).split(values))
+    else:
+        splits = list(KFold(n_folds, shuffle=True, random_state=random_state).split(values))
+    row_bits, common, seconds, converged = {}, {}, {}, {}
+    last: dict[str, Any] = {}
+    left_out: dict[str, str] = {}
+    with interrupts.held():
+        for name, estimator in named.items():
+            began = time.perf_counter()
+            try:
+                fits = [fit_copy(estimator, _safe_indexing(X, train)) for train, _ in splits]
+                held_out = [score_rows(m, _safe_indexing(X, test)) for m, (_, test) in zip(fits, splits)]
+            except FAILURES as error:
+                if len(named) == 1:
+                    raise
+                left_out[name] = reason_of(error)
+                continue
+            except KeyboardInterrupt:
+                if not last:
+                    raise
+                break
+            row_bits[name] = np.concatenate([bits for bits, _ in held_out])
+            common[name] = shared_error([error for _, error in held_out])
+            seconds[name] = time.perf_counter() - began
+            converged[name] = all(getattr(m, "converged_", True) for m in fits)
+            last[name] = fits[-1]
+        unfinished = tuple(name for name in named if name not in last and name not in left_out)
+        interrupted = interrupts.take() or bool(unfinished)
+    if not row_bits:
+        raise FitError("no model could be fitted: " + "; ".join(f"{name}: {why}" for name, why in left_out.items()))
+    rows = np.concatenate([test for _, test in splits])
+    if unfinished:
+        warnings.warn(f"interrupted before {', '.join(unfinished)} could be compared", UserWarning, stacklevel=2)
+    entries = ranked(row_bits, common, seconds, converged)
+    return Comparison(entries, len(rows), row_bits, rows, last, left_out, interrupted, unfinished)
+
+
+def _check_size(shape: tuple[int, ...]) -> None:
+    n, d = shape
+    if n * d > MOST_ENTRIES:
+        raise TooLargeError(
+            f"X has {n:,} x {d:,} entries, zeros included, and comparing models stops at {MOST_ENTRIES:,}: pass a "
+            "sample of the rows, or fewer columns (explore takes such samples by itself)"
+        )
+
+
+# --- the pieces, which `search` uses too ---
+
+
+def reason_of(error: BaseException) -> str:
+    """Why a model was left out, in a line.
+
+    >>> reason_of(MemoryError())
+    'out of memory'
+    >>> reason_of(FitError("the objective became nan"))
+    'the objective became nan'
+    """
+    text = " ".join(str(error).split())
+    if is_out_of_memory(error) and not isinstance(error, TooLargeError):
+        return "out of memory" + (f" ({text[:200]})" if text else "")  # a device adds a page of allocations
+    return text or type(error).__name__
+
+
+def ranked(
+    row_bits: Mapping[str, np.ndarray],
+    common: Mapping[str, float],
+    seconds: Mapping[str, float],
+    converged: Mapping[str, bool],
+) -> tuple[Entry, ...]:
+    """The entries of a comparison, best first.
+
+    Parameters
+    ----------
+    row_bits
+        By name: -log2 p(x) of the same held-out rows in the same order.
+    common
+        By name: the standard error with which a mean is known, in bits, beside its spread over rows: of an estimated
+        log Z, of integrals, of rounding; 0 where all is exact.
+    seconds, converged
+        By name, as in `Entry`.
+    """
+    best = min(row_bits, key=lambda name: row_bits[name].mean())
+    entries = []
+    for name, bits in row_bits.items():
+        with np.errstate(invalid="ignore"):  # rows that both models hold impossible
+            difference = np.zeros_like(bits) if name == best else bits - row_bits[best]
+        entries.append(
+            Entry(
+                name=name,
+                bits_per_row=float(bits.mean()),
+                error=float(np.hypot(standard_error(bits), common[name])),
+                behind=float(difference.mean()),
+                behind_error=0.0
+                if name == best
+                else float(np.hypot(standard_error(difference), np.hypot(common[name], common[best]))),
+                seconds=seconds[name],
+                converged=converged[name],
+            )
+        )
+    return tuple(sorted(entries, key=lambda e: e.bits_per_row))
+
+
+def shared_error(errors: Sequence[float]) -> float:
+    """Standard error that the rows of all folds share: folds are of about one size, their log Z independent."""
+    return float(np.sqrt(np.mean(np.square(errors)) / len(errors)))
+
+
+def score_rows(fitted: Any, X: Any) -> tuple[np.ndarray, float]:
+    """-log2 p(x) of each row, and the standard error of their mean as a sum of estimates; any density model will do."""
+    if not hasattr(fitted, "log_likelihoods"):
+        return -np.asarray(fitted.score_samples(X), float) / np.log(2), 0.0
+    rows = fitted.log_likelihoods(X)
+    error = fitted.error_of_mean(rows)
+    error = error if np.isfinite(error) else 0.0  # not known ("ep"), or of rows that the model holds impossible
+    return -np.asarray(rows.value, float) / np.log(2), error / np.log(2)
+
+
+def fit_copy(estimator: Any, X: Any) -> Any:
+    """The estimator fitted anew, without the warnings that unseen rows or the table make needless."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # told in the table
+        for told in ("no Gaussian has these correlations", ".* pairs of columns cannot be told"):
+            warnings.filterwarnings("ignore", message=told)  # unseen rows tell
+        fitted = clone(estimator).fit(X)
+    interrupts.check()  # models of others do not look
+    if getattr(fitted, "stop_reason_", None) == "interrupted":
+        raise KeyboardInterrupt  # a fit that is cut short says nothing of its model
+    return fitted
+
+
+def _named(models: Any, n_rows: int, random_state: Any, verbose: int) -> dict[str, Any]:
+    if models is None:
+        defaults = default_models(n_rows, random_state)
+        return {name: m.set_params(verbose=verbose) for name, m in defaults.items()}
+    if not isinstance(models, Mapping):
+        models = {str(m): m for m in models}
+    if not models:
+        raise ValueError("models is empty: nothing to compare")
+    return dict(models)
+
+
+def standard_error(x: np.ndarray) -> float:
+    """Of the mean of x; NaN for a single number, and where numbers are infinite: rows that a model holds impossible."""
+    return float(np.std(x, ddof=1) / np.sqrt(len(x))) if len(x) > 1 and np.isfinite(x).all() else float("nan")

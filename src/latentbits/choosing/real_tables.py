@@ -1,0 +1,72 @@
+"""Tables of real numbers: how to tell them, their units, and the families of models for them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.mixture import GaussianMixture
+
+from latentbits.choosing.compare import WEAK_PRIOR, new_model
+from latentbits.estimators.binary_sparse_coding import BinarySparseCoding
+from latentbits.estimators.latent_trait import LatentTrait
+
+__all__ = ["REAL_FAMILIES", "holds_reals", "real_model", "units_of", "varied"]
+
+REAL_FAMILIES = ("independent-gaussians", "latent-trait", "binary-sparse-coding")
+ROUNDING = 1e-9  # of its largest number a column must vary by more
+
+
+def holds_reals(values: Any) -> bool:
+    """Whether a table, dense or sparse, holds fractions.
+
+    Whole numbers other than 0 and 1 can be counts, codes or slips: what they are must be said.
+
+    >>> holds_reals(np.array([[0.5, np.nan]])), holds_reals(np.array([[0.0, 2.0], [1.0, np.nan]]))
+    (True, False)
+    """
+    stored = values.data if hasattr(values, "tocsr") else np.asarray(values)
+    return stored.dtype.kind == "f" and bool((np.nan_to_num(stored) % 1 != 0).any())
+
+
+def varied(values: np.ndarray) -> np.ndarray:
+    """Which columns of real numbers vary, by more than rounding: the densities of the others have no bound.
+
+    >>> varied(np.array([[0.1, 0.0, np.nan], [0.1 + 1e-15, 3.0, np.nan]])).tolist()
+    [False, True, False]
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a column without any number
+        low, high, spread = np.nanmin(values, axis=0), np.nanmax(values, axis=0), np.nanstd(values, axis=0)
+    return (high > low) & (spread > ROUNDING * np.maximum(np.abs(low), np.abs(high)))
+
+
+def units_of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What to subtract from each column of real numbers, and to divide it by: its median and standard deviation.
+
+    Binary sparse coding has no constant, and one noise for all columns.  The median is what a column is where no cause
+    is on, if those are most rows.  Columns that are constant are divided by 1.
+
+    >>> centre, scale = units_of(np.array([[0.0, 5.0], [0.0, 5.0], [3.0, 5.0]]))
+    >>> centre.tolist(), scale.round(3).tolist()
+    ([0.0, 5.0], [1.414, 1.0])
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        centre, scale = np.nanmedian(values, axis=0), np.nanstd(values, axis=0)
+    return np.nan_to_num(centre), np.where(varied(values), scale, 1.0)
+
+
+def real_model(family: str, size: int, n_columns: int) -> tuple[str, Any]:
+    """A model of real numbers of one of the `REAL_FAMILIES`, and its name for people.
+
+    >>> real_model("binary-sparse-coding", 8, 3)[0], real_model("latent-trait", 1, 3)[0]
+    ('binary sparse coding of 8', '1 latent trait')
+    """
+    if family == "independent-gaussians":
+        return "independent Gaussians", GaussianMixture(1, covariance_type="diag")
+    if family == "binary-sparse-coding":
+        return f"binary sparse coding of {size}", BinarySparseCoding(size)
+    types = ["continuous"] * n_columns
+    return new_model(family, size)[0], LatentTrait(size, column_types=types, weight_prior=WEAK_PRIOR)

@@ -1,0 +1,304 @@
+"""Which family, and how many causes?  Every family that suits the data, within a time budget."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+
+from latentbits.choosing.budget import Clock, Family, Split, SplitRows, new_family, split_rows, take_turns
+from latentbits.choosing.compare import FAMILIES, Comparison, ranked, shared_error, standard_error
+from latentbits.choosing.real_tables import REAL_FAMILIES, holds_reals
+from latentbits.core import interrupts
+from latentbits.core.errors import FitError
+from latentbits.estimators.naming import family_of
+from latentbits.estimators.tables.validate import check_bits, with_nan
+
+__all__ = ["Search", "Trial", "check_families", "search"]
+
+CHEAP_FIRST = ("product", "independent-gaussians", "mixture", "clipped-gaussian", "latent-trait", "noisy-or")
+FEW_ROWS = 1000  # up to which one split is too noisy
+FEW_FOLDS = 4
+CELLS_PER_SECOND = 12_000  # of the table for each second of the budget; of larger tables a sample is taken
+FEWEST_ROWS = 1000  # of such a sample
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One family with one number of causes, on the validation rows.
+
+    Attributes
+    ----------
+    size
+        Number of causes.
+    bits_per_row, error
+        Mean of -log2 p(x) over the validation rows, and its standard error.
+    seconds
+        Time to fit and to score, all folds together, compilation included.
+    converged
+        Whether every fit converged.
+    """
+
+    size: int
+    bits_per_row: float
+    error: float
+    seconds: float
+    converged: bool
+
+
+@dataclass(frozen=True)
+class Search:
+    """What a search found.  Names are those of `comparison`, for people; families those that `search` takes.
+
+    Attributes
+    ----------
+    comparison
+        The chosen model of every family, best first, scored on the test rows.  Its `fitted` models have learned from
+        the training rows alone (with folds, from those of the last).
+    families
+        By name: the family.
+    sizes, fold_sizes
+        By name: the number of causes that was chosen on the validation rows, of the last fold and of each; the scores
+        are of what each fold chose, the fitted models are those of the last.
+    trials
+        By name: what was tried, in that order.
+    left_out
+        By family: why it is not there.
+    cut_short
+        By name: what was not tried for want of time.
+    n_train, n_validation, n_test
+        Rows, of one fold where there are several; the test rows of all folds together.
+    n_folds
+        1 for a single split.
+    unseen
+        Numbers of the rows that the `fitted` models neither learned from nor were chosen on.
+    n_rows, n_used
+        Rows of the table, and how many of them the search took: fewer if the table is too large for the budget.
+    units
+        None for bits.  Of real numbers: what was subtracted from each column before the models saw it, and what it was
+        divided by; "bits" are then -log2 of densities in the units of the table.
+    seconds
+        Time taken.
+    """
+
+    comparison: Comparison
+    families: Mapping[str, str]
+    sizes: Mapping[str, int]
+    fold_sizes: Mapping[str, tuple[int, ...]]
+    trials: Mapping[str, tuple[Trial, ...]]
+    left_out: Mapping[str, str]
+    cut_short: Mapping[str, str]
+    n_train: int
+    n_validation: int
+    n_test: int
+    n_folds: int
+    unseen: np.ndarray
+    n_rows: int
+    n_used: int
+    units: tuple[np.ndarray, np.ndarray] | None
+    seconds: float
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended the search; `left_out` and `cut_short` then tell what was not finished."""
+        return self.comparison.interrupted
+
+    @property
+    def fitted(self) -> Mapping[str, Any]:
+        """The fitted models by name."""
+        return self.comparison.fitted
+
+    def __str__(self) -> str:
+        notes = [f"{name}: {why}" for name, why in (*self.cut_short.items(), *self.left_out.items())]
+        if self.n_used < self.n_rows:
+            notes.append(f"a sample of {self.n_used} of the {self.n_rows} rows")
+        return "\n".join([str(self.comparison), *notes])
+
+
+def search(
+    X: Any,
+    families: Collection[Any] | None = None,
+    *,
+    budget: float | None = 60.0,
+    test_size: float = 0.25,
+    validation_size: float = 0.15,
+    n_folds: int | None = None,
+    random_state: int | None = 0,
+    real: bool | None = None,
+    report: Callable[[str, float], None] | None = None,
+) -> Search:
+    """Fit every family that suits the data, each with the number of causes that describes unseen rows best.
+
+    Rows are split into three: the models learn from the first, their number of causes is chosen on the second, and
+    what is reported is measured on the third, which neither fitting nor choosing has seen: the least of several noisy
+    numbers is too low, so the rows that choose cannot also tell how good the choice is.  All families get the same
+    rows.  With folds every row is tested once, and each fold chooses for itself.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_rows, n_columns)
+        Bits or real numbers, NaN for missing, in memory.  A sparse table stays one: rows are drawn from it first.
+    families : collection of str and estimators, or None
+        Some of `latentbits.choosing.compare.FAMILIES`, or of `REAL_FAMILIES` for real numbers; None takes all.  An
+        estimator is fitted as it is, with the number of causes that it has.
+    budget : float or None, default=60.0
+        Seconds, compilation included.  Families take turns, the one that has used least time first, so that each
+        gets its first size (those named in `families` in any case); what did not fit in is told.  The result then
+        depends on the speed of the machine; with None all is tried, and the same seed gives the same result.
+    test_size, validation_size : float
+        Shares of rows to test and to choose the number of causes on.
+    n_folds : int or None
+        Number of folds, 1 for a single split; None takes 4 up to 1000 rows, else 1.
+    random_state : int or None, default=0
+        Seed of the splits and of every model.
+    real : bool or None
+        Whether X is to be taken as real numbers; None takes it to if there are fractions.  The models get
+        columns that are centred and scaled (by the training rows); densities are those of X, without the columns that
+        are constant.
+    report : function or None
+        Called before every fit with the name of the model and the seconds used.
+
+    Returns
+    -------
+    Search
+        Printing it shows the table.
+
+    Notes
+    -----
+    Ctrl-C ends the search, and gives what is finished by then, with a warning; if no family is, KeyboardInterrupt is
+    raised.
+
+    Examples
+    --------
+    >>> from latentbits import load_dataset
+    >>> print(search(load_dataset("digits").X, budget=30))  # doctest: +SKIP
+    """
+    clock = Clock(budget, report)
+    values = check_array(
+        with_nan(X), accept_sparse="csr", dtype="numeric", ensure_all_finite="allow-nan", ensure_min_samples=8
+    )
+    real = holds_reals(values) if real is None else real
+    if not real:
+        check_bits(values, binarize=None)  # what is no bit is named by its row in X, not in a split of it
+    asked = check_families(families, real)
+    used = _used_rows(values.shape, budget, random_state)
+    splits = _splits(used, n_folds, test_size, validation_size, random_state)
+    source = X if hasattr(X, "columns") and not real else values  # frames keep their names
+    rows = [split_rows(source, split, real) for split in splits]
+    left_out = {}
+    if "independent-gaussians" in asked and np.isnan(values.data if hasattr(values, "tocsr") else values).any():
+        left_out["independent-gaussians"] = "it takes no missing numbers"
+    climbing = {
+        name: new_family(name, values.shape[1], [len(split.train) for split in splits], real, given)
+        for name, given in asked.items()
+        if name not in left_out
+    }
+    with interrupts.held():
+        left_out |= take_turns(climbing, rows, clock, random_state, asked=families is not None)
+        clock.interrupted |= interrupts.take()
+    if clock.interrupted:
+        warnings.warn("the search was interrupted: it tells of the fits that were finished", UserWarning, stacklevel=2)
+    if not climbing:
+        raise FitError("; ".join(f"{name}: {why}" for name, why in left_out.items()))
+    return _result(climbing, left_out, splits, rows, values.shape[0], len(used), clock)
+
+
+def check_families(families: Collection[Any] | None, real: bool) -> dict[str, Any]:
+    """The families to try, the cheapest first, each with the estimator that was given for it, or None."""
+    known = REAL_FAMILIES if real else FAMILIES
+    asked: dict[str, Any] = {}
+    for one in known if families is None else families:
+        name = one if isinstance(one, str) else family_of(one)
+        if name not in known:
+            raise ValueError(f"families: {name!r} is none of {', '.join(known)}, which are those for such data")
+        asked[name] = None if isinstance(one, str) else one
+    if not asked:
+        raise ValueError("families is empty: nothing to search")
+    return {name: asked[name] for name in sorted(asked, key=(*CHEAP_FIRST, *known).index)}
+
+
+def _used_rows(shape: tuple[int, int], budget: float | None, seed: int | None) -> np.ndarray:
+    """Numbers of the rows that the search takes, in random order."""
+    shuffled = np.random.default_rng(seed).permutation(shape[0])
+    if budget is None:
+        return shuffled
+    return shuffled[: max(FEWEST_ROWS, int(budget * CELLS_PER_SECOND / shape[1]))]
+
+
+def _splits(
+    used: np.ndarray, n_folds: int | None, test_size: float, validation_size: float, seed: int | None
+) -> list[Split]:
+    """One split, or folds; folds of one size share compiled programs."""
+    n = len(used)
+    if n_folds is None:
+        n_folds = FEW_FOLDS if n <= FEW_ROWS else 1
+    if not 1 <= n_folds <= n // 2:
+        raise ValueError(f"n_folds must be between 1 and half of the number of rows, {n}; got {n_folds}")
+    if not (test_size > 0 and validation_size > 0 and test_size + validation_size < 1):
+        raise ValueError(
+            f"test_size and validation_size must be above 0 and together below 1, got {test_size} and {validation_size}"
+        )
+    parts = np.array_split(used, n_folds) if n_folds > 1 else [used[: max(1, round(test_size * n))]]
+    splits = []
+    for part in parts:
+        rest = used[~np.isin(used, part)]
+        n_validation = max(1, round(validation_size / (1 - test_size) * len(rest)))
+        shuffled = np.random.default_rng(seed).permutation(rest)
+        splits.append(Split(np.sort(shuffled[n_validation:]), np.sort(shuffled[:n_validation]), np.sort(part)))
+    return splits
+
+
+def _result(
+    families: Mapping[str, Family],
+    left_out: dict[str, str],
+    splits: Sequence[Split],
+    split_rows: Sequence[SplitRows],
+    n_rows: int,
+    n_used: int,
+    clock: Clock,
+) -> Search:
+    names = {family.new(family.size)[0]: family for family in families.values()}
+    chosen = {name: [climb.tried[climb.best] for climb in family.climbs] for name, family in names.items()}
+    row_bits = {name: np.concatenate([fit.test for fit in fits]) for name, fits in chosen.items()}
+    entries = ranked(
+        row_bits,
+        {name: shared_error([fit.common for fit in fits]) for name, fits in chosen.items()},
+        {name: family.seconds for name, family in names.items()},
+        {name: all(fit.converged for fit in fits) for name, fits in chosen.items()},
+    )
+    rows = np.concatenate([split.test for split in splits])
+    fitted = {name: family.climbs[-1].tried[family.size].model for name, family in names.items()}
+    return Search(
+        comparison=Comparison(entries, len(rows), row_bits, rows, fitted, interrupted=clock.interrupted),
+        families={name: family.name for name, family in names.items()},
+        sizes={name: family.size for name, family in names.items()},
+        fold_sizes={name: tuple(climb.best for climb in family.climbs) for name, family in names.items()},
+        trials={name: _trials(family) for name, family in names.items()},
+        left_out=left_out,
+        cut_short={name: family.note for name, family in names.items() if family.note},
+        n_train=len(splits[0].train),
+        n_validation=len(splits[0].validation),
+        n_test=len(rows),
+        n_folds=len(splits),
+        unseen=splits[-1].test,
+        n_rows=n_rows,
+        n_used=n_used,
+        units=split_rows[-1].units,
+        seconds=clock.used,
+    )
+
+
+def _trials(family: Family) -> tuple[Trial, ...]:
+    sizes = dict.fromkeys(size for climb in family.climbs for size in climb.tried)
+    trials = []
+    for size in sizes:
+        fits = [climb.tried[size] for climb in family.climbs if size in climb.tried]
+        bits = family.pooled(size)
+        error = np.hypot(standard_error(bits), shared_error([fit.common for fit in fits]))
+        seconds, converged = sum(fit.seconds for fit in fits), all(fit.converged for fit in fits)
+        trials.append(Trial(size, float(bits.mean()), float(error), seconds, converged))
+    return tuple(trials)

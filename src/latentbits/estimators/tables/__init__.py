@@ -1,0 +1,1 @@
+"""Tables as users hold them: validation, frames, columns of several kinds."""

@@ -1,0 +1,415 @@
+"""From whatever a user holds to an engine full of bits: arrays, frames, sparse matrices, memory maps, streams.
+
+Bits are 0, 1 (or booleans), and NaN for a missing one.  Anything else is an error that names row, column and value,
+unless `binarize` says where to cut.
+"""
+
+from __future__ import annotations
+
+import datetime
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
+
+from latentbits.core.batch import MISSING
+from latentbits.core.errors import DataError
+from latentbits.data.headers import first_doubled
+from latentbits.engines.memory import MemoryEngine
+from latentbits.engines.passes import Engine
+from latentbits.engines.stream import StreamEngine
+from latentbits.estimators.tables.frames import library_of
+
+__all__ = [
+    "at_column",
+    "check_bits",
+    "encode_bits",
+    "encode_reals",
+    "in_memory",
+    "open_rows",
+    "open_values",
+    "with_nan",
+]
+
+Encode = Callable[..., np.ndarray]  # (block, names=, first_row=) -> what an engine holds
+
+SLICE_BYTES = 2**24  # a memory map and a sparse matrix are read in slices of about this size once dense
+DATES = ("date", "time", "duration", "period")  # how the names of the types begin, in pandas and polars
+DATE_TYPES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+SPARSE_IN_MEMORY = 2**28  # a sparse table whose dense bits take no more than this is made dense once and for all
+
+
+def open_rows(estimator: Any, X: Any, *, reset: bool, binarize: float | None = None, real: bool = False) -> Engine:
+    """An engine over the bits of X; sets or checks the number and the names of the columns.
+
+    Parameters
+    ----------
+    estimator
+        Gets `n_features_in_` and `feature_names_in_` where `reset` is true, and is checked against them otherwise.
+    X
+        Array-like, pandas or polars frame, SciPy sparse matrix, memory map, Dask array, or a function that gives an
+        iterable of such blocks each time it is called.
+    binarize
+        Where to cut: values above it are 1.  None takes nothing but bits.
+    real
+        Whether the rows are real numbers, and are taken as they are.
+    """
+    encode: Encode = encode_reals if real else partial(encode_bits, binarize=binarize)
+    if _is_dask(X):
+        return _open_dask(estimator, X, reset, encode)
+    if callable(X) and not hasattr(X, "shape"):
+        return _open_factory(estimator, X, reset, encode)
+    if isinstance(X, Iterator):
+        raise TypeError(
+            f"X is a {type(X).__name__}, which can be read only once, and learning reads the rows many times: pass the "
+            "function that makes it, e.g. fit(lambda: batches())"
+        )
+    _refuse_wrapped(X)
+    X = with_nan(X)
+    on_disk = isinstance(X, np.memmap)  # not to be read whole, so its values are checked slice by slice
+    checked = check_array(
+        X,
+        accept_sparse="csr",
+        accept_large_sparse=True,
+        dtype=None if on_disk else "numeric",
+        ensure_all_finite=False if on_disk else "allow-nan",
+        estimator=estimator,
+        input_name="X",
+    )
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    names = getattr(estimator, "feature_names_in_", None)
+    if on_disk:
+        return _open_slices(X, names, encode)
+    if _is_sparse(checked) and checked.shape[0] * checked.shape[1] > SPARSE_IN_MEMORY:
+        return _open_slices(checked, names, encode)
+    return MemoryEngine(encode(checked, names=names))
+
+
+def in_memory(X: Any) -> None:
+    """Refuse what is not a table in memory, where only that will do."""
+    _refuse_wrapped(X)
+    _refuse_columns(X)
+    what = "a sparse matrix" if _is_sparse(X) else "a Dask collection" if _is_dask(X) else None
+    if what is None and (isinstance(X, Iterator) or (callable(X) and not hasattr(X, "shape"))):
+        what = "a stream of batches"
+    if what is not None:
+        raise TypeError(
+            f"X is {what}, and a table with column_types must be in memory: pass a frame, an array or a list of rows"
+        )
+
+
+def open_values(estimator: Any, Z: Any, n_columns: int) -> Engine:
+    """An engine over real numbers, such as points in the space of the latents."""
+    Z = check_array(Z, dtype=np.float64, ensure_min_features=min(1, n_columns), estimator=estimator, input_name="Z")
+    if Z.shape[1] != n_columns:
+        raise DataError(
+            f"Z has {Z.shape[1]} columns, but {type(estimator).__name__} has {n_columns} latents: pass rows as "
+            "transform gives them"
+        )
+    return MemoryEngine(Z)
+
+
+def encode_bits(
+    block: Any, *, binarize: float | None, names: Any = None, first_row: int = 0, first_column: int = 0
+) -> np.ndarray:
+    """Bits as uint8, with 255 for NaN; an error names the first value that is no bit.
+
+    Arrays of uint8 or bool that hold bits already are not copied.  `first_row` and `first_column` say where in the
+    table the block is; `names` are those of the whole table.
+    """
+    place = (first_row, first_column)
+    _refuse_dates(block, names, first_column)
+    if _is_sparse(block):
+        dense = np.zeros(block.shape, np.uint8)
+        for start, part in _slices(block):
+            dense[start : start + part.shape[0]] = _encode(part.toarray(), binarize, names, start, place)
+        return dense
+    if block.dtype in (np.dtype(bool), np.dtype(np.uint8)) and binarize is None:
+        bits = block.view(np.uint8)
+        if block.dtype == bool or not len(bits) or bits.max() <= 1:
+            return np.ascontiguousarray(bits)
+    out = np.empty(block.shape, np.uint8)
+    for start, part in _slices(block):
+        out[start : start + len(part)] = _encode(part, binarize, names, start, place)
+    return out
+
+
+def check_bits(table: Any, *, binarize: float | None, names: Any = None) -> None:
+    """Complain of what is no bit as `encode_bits` does, but make nothing; of a sparse table read only what is stored.
+
+    With `binarize` every number will do.
+    """
+    if binarize is not None:
+        return
+    if not _is_sparse(table):
+        for start, part in _slices(table):
+            _encode(np.asarray(part), None, names, start, (0, 0))
+        return
+    table = table.tocsr()
+    if not table.has_canonical_format:  # entries that are stored twice add up
+        table = table.copy()
+        table.sum_duplicates()
+    stored = table.data
+    good = (stored == 0) | (stored == 1)
+    if stored.dtype.kind == "f":
+        good |= np.isnan(stored)
+    if not good.all():
+        place = int(np.argmin(good))
+        row = int(np.searchsorted(table.indptr, place, side="right")) - 1
+        raise _not_a_bit(stored[place], row, int(table.indices[place]), names)
+
+
+def encode_reals(block: Any, *, names: Any = None, first_row: int = 0) -> np.ndarray:
+    """Real numbers as float64, NaN where missing; made like `encode_bits`, so that either can open a table."""
+    return np.ascontiguousarray(block.toarray() if _is_sparse(block) else block, np.float64)
+
+
+def _encode(part: np.ndarray, binarize: float | None, names: Any, start: int, place: tuple[int, int]) -> np.ndarray:
+    """One small dense block; `encode_bits` cuts, so that the temporaries here stay small."""
+    hole = np.isnan(part) if part.dtype.kind == "f" else None
+    if binarize is not None:
+        bits = (part > binarize).astype(np.uint8)
+    else:
+        one = part == 1
+        good = one | (part == 0)
+        if hole is not None:
+            good |= hole
+        if not good.all():
+            row, column = (int(i) for i in np.argwhere(~good)[0])
+            raise _not_a_bit(part[row, column], place[0] + start + row, place[1] + column, names)
+        bits = one.astype(np.uint8)
+    if hole is not None:
+        bits[hole] = MISSING
+    return bits
+
+
+def at_column(column: int, names: Any) -> str:
+    """A column in the words of a message: its position, and its name where it has one."""
+    return f"column {column}" + (f" ({names[column]!r})" if names is not None else "")
+
+
+def _not_a_bit(value: Any, row: int, column: int, names: Any) -> DataError:
+    value = value.item() if isinstance(value, np.generic) else value
+    if value == -1:
+        advice = (
+            "If -1 marks a missing bit, make it NaN (missing='-1' when it is read from a file); if bits are -1 and 1, "
+            "a model made with binarize=0 takes them."
+        )
+    elif isinstance(value, str):
+        advice = "Leave columns of text out, or turn them into bits."
+    elif value == 255:
+        advice = (
+            "If 255 marks a missing bit, make it NaN, or name it where the file is read (missing='255'); if bits are 0"
+            " and 255, a model made with binarize=127 takes them; bits packed into bytes need numpy.unpackbits first."
+        )
+    else:
+        advice = "A model made with binarize=0.5, say, takes every value above 0.5 as a 1 and the rest as a 0."
+        if value == 2:
+            advice += " If bits are 1 and 2, that is binarize=1.5."
+    where = f"row {row}, {at_column(column, names)}"
+    return DataError(f"X must hold bits: 0, 1 or NaN for missing; {where} holds {value!r}. {advice}")
+
+
+def _slices(block: Any) -> Iterator[tuple[int, Any]]:
+    """Row slices of bounded size, with the number of their first row."""
+    rows = max(1, SLICE_BYTES // max(1, 8 * block.shape[1]))
+    for start in range(0, block.shape[0], rows):
+        yield start, block[start : start + rows]
+
+
+def _open_slices(table: Any, names: Any, encode: Encode) -> StreamEngine:
+    def blocks() -> Iterator[np.ndarray]:
+        for start, part in _slices(table):
+            _refuse_infinite(part, start)
+            yield encode(part, names=names, first_row=start)
+
+    def take(numbers: np.ndarray) -> np.ndarray:
+        place = np.argsort(numbers, kind="stable")
+        rows = table[numbers[place]]  # in the order of the file, which a disk reads faster
+        try:
+            _refuse_infinite(rows, 0)
+            encoded = encode(rows, names=names)
+        except DataError:
+            for _ in blocks():  # which say in which row of the table it is
+                pass
+            raise
+        shuffled = np.empty_like(encoded)
+        shuffled[place] = encoded
+        return shuffled
+
+    return StreamEngine(blocks, table.shape[1], (table.shape[0], take))
+
+
+def _refuse_infinite(part: Any, first_row: int) -> None:
+    values = part.data if _is_sparse(part) else np.asarray(part)
+    if values.dtype.kind == "f" and np.isinf(values).any():
+        raise DataError(f"X contains infinity, between rows {first_row} and {first_row + part.shape[0] - 1}")
+
+
+def _open_factory(estimator: Any, factory: Callable[[], Iterable[Any]], reset: bool, encode: Encode) -> StreamEngine:
+    """A function that gives an iterable of blocks, called once a pass."""
+    first, second = _iterate(factory), _iterate(factory)
+    if first is second:
+        raise TypeError(
+            "X is a function that gives the same iterator each time it is called, which can be read only once: make "
+            "the iterator inside the function"
+        )
+    del second
+    peek = next(first, None)
+    if peek is None:
+        raise DataError("X gives no batches: at least one row is needed")
+    if np.ndim(peek) != 2 and not _is_sparse(peek):
+        raise DataError(f"a batch of X must be 2-dimensional, found {np.ndim(peek)} dimensions")
+    _refuse_columns(peek)
+    validate_data(estimator, peek, reset=reset, skip_check_array=True)
+    names = getattr(estimator, "feature_names_in_", None)
+
+    def checked() -> Iterator[np.ndarray]:
+        first_row = 0
+        for block in _iterate(factory):
+            numbers = check_array(
+                with_nan(block),
+                accept_sparse="csr",
+                dtype="numeric",
+                ensure_all_finite="allow-nan",
+                ensure_min_samples=0,
+                input_name="a batch of X",
+            )
+            validate_data(estimator, block, reset=False, skip_check_array=True)  # number and names of its columns
+            yield encode(numbers, names=names, first_row=first_row)
+            first_row += numbers.shape[0]
+
+    return StreamEngine(checked, estimator.n_features_in_)
+
+
+def _iterate(factory: Callable[[], Iterable[Any]]) -> Iterator[Any]:
+    blocks = factory()
+    try:
+        return iter(blocks)
+    except TypeError:
+        raise TypeError(
+            f"X is a function, which must give an iterable of batches; it gave a {type(blocks).__name__}"
+        ) from None
+
+
+def _is_sparse(X: Any) -> bool:
+    return bool(issparse(X))  # typed so that X stays Any: SciPy's own narrowing forgets shape and data
+
+
+def _is_dask(X: Any) -> bool:
+    return type(X).__module__.startswith("dask.")
+
+
+def _open_dask(estimator: Any, X: Any, reset: bool, encode: Encode) -> StreamEngine:
+    """A Dask array or frame, one block of rows after the other; scikit-learn would load the whole of it."""
+    columns = getattr(X, "columns", None)
+    if columns is not None:
+        blocks = X.to_delayed()
+        return _open_factory(estimator, lambda: (block.compute() for block in blocks), reset, encode)
+    if X.ndim != 2:
+        raise DataError(f"X must be 2-dimensional, found a Dask array of {X.ndim} dimensions")
+    X = X.rechunk({1: -1})
+    return _open_factory(estimator, lambda: (X.blocks[i].compute() for i in range(X.numblocks[0])), reset, encode)
+
+
+def _refuse_wrapped(X: Any) -> None:
+    """What is one step away from a table: say which step."""
+    step = None
+    if isinstance(X, str | PathLike):
+        step = "read it first: latentbits.read(path).values"
+    elif type(X).__name__ == "LazyFrame":
+        step = "pass X.collect()"
+    elif type(X).__module__.startswith("latentbits.data."):
+        step = "pass its .X" if hasattr(X, "X") else "pass its .values"
+    if step is not None:
+        raise TypeError(f"X is a {type(X).__name__}, not a table: {step}")
+
+
+def _refuse_columns(X: Any) -> None:
+    """Refuse columns of dates, and a frame in which two columns have the same name."""
+    library = library_of(X)
+    if library is None:
+        if isinstance(X, np.ndarray):
+            _refuse_dates(X)
+        return
+    names = [str(name) for name in X.columns]
+    doubled = first_doubled(names)
+    if doubled is not None:
+        raise DataError(f"X has two columns named {doubled!r}; names must differ")
+    for place, kind in enumerate(X.dtypes):
+        if str(kind).lower().startswith(DATES):
+            raise _holds_dates(place, names, str(kind))
+        if str(kind) == "object":
+            _refuse_dates(X.iloc[:, place].to_numpy()[:, None], names, place)
+
+
+def _refuse_dates(block: Any, names: Any = None, first_column: int = 0) -> None:
+    """Refuse dates and times in an array: NumPy would take them as numbers of seconds, days or years."""
+    kind = getattr(block, "dtype", None)
+    if kind is None or kind.kind not in "mMO":
+        return
+    if kind.kind != "O":
+        raise _holds_dates(first_column, names, str(kind))
+    if any(issubclass(found, DATE_TYPES) for found in set(map(type, block.ravel()))):
+        for at, value in np.ndenumerate(block):
+            if isinstance(value, DATE_TYPES) and value == value:  # NaT, which is missing, is not equal to itself
+                raise _holds_dates(first_column + at[-1], names, type(value).__name__)
+
+
+def _holds_dates(column: int, names: Any, kind: str) -> DataError:
+    return DataError(
+        f"X must hold numbers; {at_column(column, names)} holds dates or times ({kind}). Leave it out, or turn it into "
+        "numbers: days since a date, say"
+    )
+
+
+def with_nan(X: Any) -> Any:
+    """X with NaN for whatever its kind uses for missing: None, a mask, null, NA; and text and dates refused."""
+    if isinstance(X, list | tuple):
+        X = np.asarray(X)  # check_array would keep a list's None
+    if np.ma.isMaskedArray(X):
+        _refuse_dates(X)
+        return np.ma.filled(X.astype(float), np.nan)
+    _refuse_columns(X)
+    if isinstance(X, np.ndarray) and X.dtype == object and "pandas" in sys.modules:
+        import pandas as pd
+
+        return np.where(pd.isna(X), np.nan, X)  # pandas' own NA and NaT, which are no numbers
+    library = type(X).__module__.partition(".")[0]
+    if library == "polars" and hasattr(X, "to_dicts"):
+        import polars as pl
+
+        for place, (name, kind) in enumerate(X.schema.items()):
+            if not (kind.is_numeric() or kind in (pl.Boolean, pl.Null)):
+                raise _not_a_bit(str(X[name].drop_nulls().first()), 0, place, list(X.columns))
+        # a Boolean column with nulls would become an array of objects
+        return X.with_columns(pl.col(pl.Boolean, pl.Null).cast(pl.Float32))
+    if library == "pandas" and hasattr(X, "columns"):
+        return _pandas_with_nan(X)
+    return X
+
+
+def _pandas_with_nan(X: Any) -> Any:
+    import pandas as pd
+
+    changed = {}
+    for place in range(X.shape[1]):
+        column = X.iloc[:, place]
+        if not (pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype)):
+            numbers = pd.to_numeric(column.astype(object).where(column.notna(), np.nan), errors="coerce")
+            text = np.flatnonzero(numbers.isna() & column.notna())
+            if len(text) or isinstance(column.dtype, pd.CategoricalDtype):
+                row = int(text[0]) if len(text) else 0
+                raise _not_a_bit(str(column.iloc[row]), row, place, list(X.columns))
+            changed[place] = numbers
+    if changed:
+        X = X.copy()
+        for place, numbers in changed.items():
+            X.isetitem(place, numbers)
+    return X

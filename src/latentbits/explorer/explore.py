@@ -1,0 +1,318 @@
+"""From a table to a page: fit a map and every family of models that suits the data, and write what they found."""
+
+from __future__ import annotations
+
+import os
+import time
+import webbrowser
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from latentbits.choosing.compare import fit_copy, new_model
+from latentbits.choosing.real_tables import real_model
+from latentbits.choosing.search import Search, check_families, search
+from latentbits.core import interrupts
+from latentbits.core.atomic import check_writable
+from latentbits.estimators.product import BernoulliProduct
+from latentbits.explorer import looks
+from latentbits.explorer.content import Content, Course, Gallery, Guesses, Map, ModelRow, Table, Trial
+from latentbits.explorer.findings import findings
+from latentbits.explorer.guesses import guesses_of
+from latentbits.explorer.page import write_page
+from latentbits.explorer.tables import WIDE, Given, shown_rows, take_table
+
+__all__ = ["Explored", "explore"]
+
+MOST_FOR_MAP = 20_000  # rows that the map is learned from
+CELLS_FOR_MAP, FEWEST_FOR_MAP = 2**24, 200  # of very many columns fewer rows
+WIDE_CELLS_FOR_MAP = 2**20  # and of thousands, where a cell takes 3 us in each of some tens of passes, fewer still
+MOST_GUESSED = 500  # unseen rows of which a part is hidden
+
+
+@dataclass(frozen=True)
+class Explored:
+    """What `explore` found.
+
+    Attributes
+    ----------
+    path
+        Of the page; None if none was written.
+    findings
+        Up to three sentences.
+    content
+        All that the page shows, as arrays: `latentbits.plot.exploration` draws them.
+    search
+        The comparison of models, and the fitted models.
+    map
+        The model that places the rows in the plane.
+    """
+
+    path: Path | None
+    findings: tuple[str, ...]
+    content: Content
+    search: Search
+    map: Any
+
+    def __str__(self) -> str:
+        return "\n".join([*self.findings, *([f"Page: {self.path}"] if self.path else [])])
+
+
+def explore(
+    X: Any,
+    *,
+    model: Any = "auto",
+    labels: Any = None,
+    image_shape: tuple[int, int] | None = None,
+    column_names: Sequence[str] | None = None,
+    row_names: Sequence[str] | None = None,
+    source: str | None = None,
+    out: str | os.PathLike[str] | None = "latentbits-explore.html",
+    budget: float | None = 60.0,
+    binarize: float | None = None,
+    real: bool | None = None,
+    open_page: bool = False,
+    random_state: int | None = 0,
+    report: Callable[[str, float], None] | None = None,
+) -> Explored:
+    """Find out what is hidden in a table, and write a page that shows it.
+
+    A model with two latent traits makes the map; models of all families that suit the data are compared on unseen rows
+    within the budget.  The page is one file that needs no network.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_rows, n_columns), frame, sparse matrix, or `latentbits.data.fetch.Dataset`
+        Bits, NaN for missing; or real numbers, for which there are other models.  A sparse table is not made dense, but
+        for the rows that are used.  Of more than 5000 columns (that are no image) those that vary most are taken.
+    model : str or estimator, default="auto"
+        "auto" for all families, or one of them: "mixture", "latent-trait", "clipped-gaussian", "combination-machine",
+        "noisy-or", "binary-sparse-coding".  An estimator, such as ``NoisyOrNetwork((16, 4))``, is fitted as it is.
+    labels : str, array-like of n values, mapping of names to such, or None
+        What rows are known to be; no model sees it.  A name is that of a column of a frame, which is left out of the
+        bits.  The first with 2 to 50 different values colours the map.
+    image_shape : (height, width) or None
+        Where rows are images.
+    column_names, row_names : sequences of str or None
+        Else those of the frame, or numbers.
+    source : str
+        What the table is called.
+    out : path or None
+        Where the page goes; None writes none.
+    budget : float or None, default=60
+        Seconds for the fits; the comparison of models gets what the map leaves, and at least half of it.
+    binarize : float or None
+        Numbers above it are 1.
+    real : bool or None
+        Whether X holds real numbers; None takes it to if there are fractions.
+    open_page : bool, default=False
+        Show the page in a browser.
+    random_state : int or None, default=0
+        Seed of all fits, splits and samples.
+    report : function or None
+        Called with what is being done and the seconds used.
+
+    Returns
+    -------
+    Explored
+        Printing it shows the findings.
+
+    Notes
+    -----
+    Ctrl-C ends the fits: the page is made of the families that are finished by then, and says so.  Before the map and
+    one family are, KeyboardInterrupt is raised.
+
+    Examples
+    --------
+    >>> from latentbits import explore, load_dataset
+    >>> print(explore(load_dataset("digits"), out="digits.html"))  # doctest: +SKIP
+    """
+    began = time.perf_counter()
+
+    def tell(what: str) -> None:
+        if report is not None:
+            report(what, time.perf_counter() - began)
+
+    def fitting(name: str, _: float) -> None:
+        tell(f"fitting {name}")
+
+    if budget is not None and not (isinstance(budget, Real) and budget > 0):
+        raise ValueError(f"budget must be a number of seconds above 0, or None, found {budget!r}")
+    if out is not None:
+        check_writable(out)  # before minutes of fitting
+    given = take_table(X, labels, image_shape, column_names, row_names, source, binarize, real)
+    families: list[Any] | None = None
+    if not (isinstance(model, str) and model == "auto"):
+        families = ["independent-gaussians" if given.real else "product", model]
+        check_families(families, given.real)  # before the map is fitted
+    shown, n_close = shown_rows(given, random_state)
+    with interrupts.held():
+        tell("fitting the map")
+        mapped = _fit_map(given, None if budget is None else budget / 2, random_state)
+        tell("placing the rows on it")
+        # a line of one pixel says little
+        n_lines = looks.N_LINES if shown.image_shape is None else 0
+        where = looks.map_of("2 latent traits", mapped, shown.values, n_lines)
+        found = search(
+            given.values,
+            families,
+            budget=None if budget is None else max(budget / 2, budget - (time.perf_counter() - began)),
+            random_state=random_state,
+            real=given.real,
+            report=fitting,
+        )
+        with interrupts.shielded():  # what is finished gets its page
+            tell("looking at what was found")
+            content = content_of(given, shown, n_close, where, found, random_state)
+            path = None
+            if out is not None:
+                tell(f"writing {out}")
+                path = write_page(content, out)
+    if open_page and path is not None:
+        webbrowser.open(path.resolve().as_uri())
+    return Explored(path, content.findings, content, found, mapped)
+
+
+def _fit_map(given: Given, limit: float | None, seed: int | None) -> Any:
+    """Two latent traits, learned from all rows or from a sample of very many."""
+    n, d = given.values.shape
+    rows = np.sort(np.random.default_rng(seed).permutation(n)[: _rows_for_map(d)])
+    estimator = real_model("latent-trait", 2, d)[1] if given.real else new_model("latent-trait", 2)[1]
+    return fit_copy(estimator.set_params(random_state=seed, max_time=limit), given.values[rows])
+
+
+def _rows_for_map(n_columns: int) -> int:
+    """How many rows are enough, and not too many, to learn from.
+
+    >>> _rows_for_map(64), _rows_for_map(1500), _rows_for_map(5000)
+    (20000, 11184, 209)
+    """
+    cells = WIDE_CELLS_FOR_MAP if n_columns > WIDE else CELLS_FOR_MAP
+    return min(MOST_FOR_MAP, max(FEWEST_FOR_MAP, cells // n_columns))
+
+
+def content_of(given: Given, shown: Table, n_close: int, where: Map, found: Search, seed: int | None = 0) -> Content:
+    """All that the page shows."""
+    close = _in_units(shown.values[:n_close], found)
+    named = {name: (found.families[name], found.fitted[name]) for name in (e.name for e in found.comparison.entries)}
+    looked = [looks.gallery_of(family, name, fitted, close) for name, (family, fitted) in named.items()]
+    galleries = tuple(_in_columns(gallery, found) for gallery in looked if gallery is not None)
+    clipped = next(((name, fitted) for name, (family, fitted) in named.items() if family == "clipped-gaussian"), None)
+    models = tuple(_model_row(found, entry) for entry in found.comparison.entries)
+    wanted = not shown.labels or shown.image_shape is not None  # for a sentence, or for a figure
+    guesses = _guesses(given, found, seed) if wanted else None
+    return Content(
+        title=f"{shown.source}: what is hidden in the {'numbers' if shown.real else 'bits'}",
+        findings=findings(shown, where, models, galleries, guesses),
+        table=shown,
+        n_close=n_close,
+        map=where,
+        models=models,
+        unit="bits per row",
+        how_compared=how_compared(found) + columns_kept(given),
+        galleries=galleries,
+        morph=None if clipped is None else looks.morph_of(*clipped, close),
+        spectra=None if clipped is None else looks.spectra_of(clipped[1]),
+        courses=tuple(_course(name, fitted, found) for name, (_, fitted) in named.items() if _learned(fitted)),
+        guesses=guesses,
+        left_out=tuple(found.left_out.items()),
+    )
+
+
+def _course(name: str, fitted: Any, found: Search) -> Course:
+    """In the units of the table; with missing numbers this is off by the same for all."""
+    course = looks.course_of(name, fitted, found.n_train)
+    return course if found.units is None else replace(course, values=course.values + np.log2(found.units[1]).sum())
+
+
+def _guesses(given: Given, found: Search, seed: int | None) -> Guesses | None:
+    """What the best model makes of rows that it has not seen, of which a part is hidden; None for other libraries'."""
+    best = found.fitted[found.comparison.entries[0].name]
+    if not hasattr(best, "complete"):
+        return None
+    unseen = found.unseen[:MOST_GUESSED]
+    n, d = given.values.shape
+    others = np.setdiff1d(np.arange(n), found.unseen)[: _rows_for_map(d)]
+    rows, known = (_in_units(_dense(given.values[numbers]), found) for numbers in (unseen, others))
+    average = np.nansum(known, axis=0) / np.maximum(1, np.sum(~np.isnan(known), axis=0))
+    return guesses_of(best, rows, average, given.image_shape, given.real, seed)
+
+
+def _in_units(values: np.ndarray, found: Search) -> np.ndarray:
+    """Rows as the models of a search take them."""
+    return values if found.units is None else (values - found.units[0]) / found.units[1]
+
+
+def _in_columns(gallery: Gallery, found: Search) -> Gallery:
+    """Weights in the units of the table."""
+    if found.units is None:
+        return gallery
+    layers = tuple(replace(layer, weights=layer.weights * found.units[1]) for layer in gallery.layers)
+    return replace(gallery, layers=layers)
+
+
+def _dense(values: Any) -> np.ndarray:
+    return np.asarray(values.toarray() if hasattr(values, "toarray") else values, np.float64)
+
+
+def how_compared(found: Search) -> str:
+    """Which rows fitted, chose and scored, in a sentence."""
+    end = " The search was interrupted: other models and sizes were not tried." if found.interrupted else ""
+    size = f"learned from {found.n_train:,} rows, chose their size on {found.n_validation:,} others"
+    if found.n_folds > 1:
+        return (
+            f"In each of {found.n_folds} rounds the models {size}, and were scored on rows that neither had seen; "
+            f"over the rounds every row is scored once.{end}"
+        )
+    return f"The models {size}, and were scored on {found.n_test:,} rows that neither had seen.{end}"
+
+
+def columns_kept(given: Given) -> str:
+    """Which columns the page is about, in a sentence; nothing if it is all."""
+    kept = given.values.shape[1]
+    if kept == given.n_columns:
+        return ""
+    return f" Of the {given.n_columns:,} columns the page and its models have the {kept:,} that vary most."
+
+
+def _learned(fitted: Any) -> bool:
+    return len(getattr(fitted, "history_", ())) > 2
+
+
+def _model_row(found: Search, entry: Any) -> ModelRow:
+    sizes = found.fold_sizes[entry.name]
+    notes = [
+        f"the rounds chose {', '.join(map(str, sizes))}" if len(set(sizes)) > 1 else "",
+        found.cut_short.get(entry.name, ""),
+        "" if entry.converged else "not converged",
+    ]
+    return ModelRow(
+        name=entry.name,
+        family=found.families[entry.name],
+        size=found.sizes[entry.name],
+        bits=entry.bits_per_row,
+        error=entry.error,
+        behind=entry.behind,
+        behind_error=entry.behind_error,
+        seconds=entry.seconds,
+        trials=tuple(Trial(t.size, t.bits_per_row, t.error) for t in found.trials[entry.name]),
+        note="; ".join(note for note in notes if note),
+        converged=entry.converged,
+        n_rows=found.n_test,
+        by_shares=_lost_by_shares(found.fitted[entry.name], found.n_train),
+    )
+
+
+def _lost_by_shares(model: Any, n_train: int) -> float:
+    """Bits per row that independent bits may lose by taking s / 2 of s more rows for ones: all that other models save.
+
+    A column that is never on gets P(1) = (s / 2) / (n + s), and every row pays that much, in nats.
+    """
+    if not isinstance(model, BernoulliProduct):
+        return 0.0
+    rare = np.minimum(np.asarray(model.means_), model.smoothing / 2 / (n_train + model.smoothing))
+    return float(-np.log2(1 - rare).sum())

@@ -1,0 +1,264 @@
+"""What a page says in words: a title, and at most three sentences that need no statistics to be understood."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+from sklearn.neighbors import NearestNeighbors
+
+from latentbits.explorer.content import Gallery, Guesses, Labels, Map, ModelRow, Table
+
+__all__ = ["findings", "headline", "neighbours_alike"]
+
+SURE = 2.0  # standard errors from which a difference counts
+SURE_BITS = 10.0  # of all rows together
+SURE_OF_CAUSES = 3.0  # the best of several models has more chances to seem better, and costs of rows are skewed
+ALONE = ("product", "independent-gaussians")  # the families without anything hidden
+MOST_RIVALS = 2
+WITHIN_REACH = 0.1  # of the bits of the best, that a fit which was cut off may have left to gain
+WORTH_TELLING = 0.01  # of the hidden cells, that a model guesses better than the average row
+MOST_NEIGHBOURS = 5000  # rows of which the neighbours are looked at
+N_SHUFFLES = 100  # of labels, to see what chance does
+PLACES_APART = 6  # decimals in which places differ
+
+
+def headline(source: str, models: Sequence[ModelRow]) -> str:
+    """The finding, as a title."""
+    best, alone = models[0], _alone(models)
+    if alone is None:
+        return f"{source}: {_called(best.name)} needs {best.bits:.1f} bits per row"
+    if not _is_sure(models):
+        return f"{source}: no clear sign of hidden causes"
+    return f"{source}: {_hidden(best)}; a row then takes {best.bits:.1f} bits instead of {alone.bits:.1f}"
+
+
+def findings(
+    table: Table, where: Map | None, models: Sequence[ModelRow], galleries: Sequence[Gallery], guesses: Guesses | None
+) -> tuple[str, ...]:
+    """At most three sentences: how well the best model does, what it found, and what that is good for.
+
+    Parameters
+    ----------
+    table, where, galleries, guesses
+        What the page shows.
+    models
+        The comparison, best first.
+    """
+    first = _best(models, table.real)
+    known = "" if where is None or not table.labels else _labels(table.labels[0], where.means)
+    if _alone(models) is not None and not _is_sure(models):
+        return tuple(text for text in (first, known) if text)  # what a model makes of independent bits is no finding
+    gallery = next((g for g in galleries if g.name == models[0].name), None)
+    use = known or _guesses(guesses, table.real) or ("" if where is None else _surprise(where, table))
+    texts = (first, "" if gallery is None else _causes(gallery, table), use)
+    return tuple(text for text in texts if text)
+
+
+# --- how well ---
+
+
+def _alone(models: Sequence[ModelRow]) -> ModelRow | None:
+    return next((model for model in models if model.family in ALONE), None)
+
+
+def _is_sure(models: Sequence[ModelRow]) -> bool:
+    """Whether the best model beats the one without causes by more than chance.
+
+    In small tables of rare bits a better guess of the shares alone gains a little in every row, with a small standard
+    error; so all rows together must also be a thousand times as probable.  In wide tables of rare bits that gain can be
+    large, and is left out of what counts.
+    """
+    alone = _alone(models)
+    if alone is None or alone.behind * alone.n_rows < SURE_BITS:
+        return False
+    return alone.behind - alone.by_shares > SURE_OF_CAUSES * np.nan_to_num(alone.behind_error, nan=np.inf)
+
+
+def _best(models: Sequence[ModelRow], real: bool) -> str:
+    best, alone = models[0], _alone(models)
+    if alone is None:
+        among = "Of the models compared, " if len(models) > 1 else ""
+        text = f"{among}{_called(best.name)} describes unseen rows{' best' if among else ''}, in {best.bits:.1f} bits"
+        return f"{text[0].upper()}{text[1:]} per row."
+    if all(model.family in ALONE for model in models):
+        return f"No model with anything hidden was fitted; {alone.name} need {alone.bits:.1f} bits for an unseen row."
+    if not np.isfinite(alone.bits):
+        return (
+            f"The {'columns' if real else 'bits'} are not independent: {_called(best.name)} describes an unseen row in "
+            f"{best.bits:.1f} bits{_rivals(models)}; {alone.name} hold some of these rows impossible."
+        )
+    if not _is_sure(models):
+        return (
+            f"Nothing tried describes unseen rows clearly better than {alone.name} do ({alone.bits:.1f} bits per row): "
+            "there is no clear sign of hidden causes."
+        )
+    gain, error = alone.behind, alone.behind_error
+    places = 1 if error >= 0.1 else 2
+    less = f"{gain:.{places}f} ± {error:.{places}f}"
+    less += f" fewer than {alone.name} need" if real else f" ({gain / alone.bits:.0%}) fewer than {alone.name} need"
+    text = f"The {'columns' if real else 'bits'} are not independent: {_called(best.name)} describes an unseen row in "
+    return f"{text}{best.bits:.1f} bits, {less}{_rivals(models)}.{_unfinished(models)}"
+
+
+def _rivals(models: Sequence[ModelRow]) -> str:
+    close = [m.name for m in models[1:] if m.family not in ALONE and m.behind <= SURE * np.nan_to_num(m.behind_error)]
+    if not close:
+        return ""
+    return f" ({_and([_called(name) for name in close[:MOST_RIVALS]])} cannot be told from it on these rows)"
+
+
+def _unfinished(models: Sequence[ModelRow]) -> str:
+    near = [model for model in models if model.behind <= WITHIN_REACH * abs(models[0].bits)]
+    cut = [_called(model.name) for model in near if not model.converged]
+    if not cut:
+        return ""
+    return (
+        f" With more time {_and(cut)} may do better: {'its fit' if len(cut) == 1 else 'their fits'} had not converged."
+    )
+
+
+def _called(model: str) -> str:
+    """A model in a sentence.
+
+    >>> _called("2 latent traits"), _called("mixture of 4"), _called("independent bits")
+    ('the model with 2 latent traits', 'the mixture of 4', 'the model of independent bits')
+    """
+    if "latent trait" in model:
+        return f"the model with {model}"
+    return f"the model of {model}" if model.startswith("independent") else f"the {model}"
+
+
+def _hidden(model: ModelRow) -> str:
+    many = model.size is not None and model.size > 1
+    nouns = {"mixture": "hidden kind of rows", "latent-trait": "hidden trait", "clipped-gaussian": "hidden factor"}
+    noun = nouns.get(model.family, "hidden cause")
+    if not many:
+        return f"1 {noun}"
+    plural = noun.replace("kind", "kinds") if "kind" in noun else f"{noun}s"
+    return f"{model.size} {plural}" + ("" if model.family in nouns else " that act together")
+
+
+# --- what it found ---
+
+
+def _causes(gallery: Gallery, table: Table) -> str:
+    layer = gallery.layers[0]
+    share, m = layer.usage, len(layer.names)
+    if gallery.kind == "probability":
+        spread = share @ np.square(layer.weights - share @ layer.weights)
+        text = (
+            f"It sorts the rows into {m} kinds; the commonest makes up {_percent(share.max())} of them, the rarest "
+            f"{_percent(share.min())}"
+        )
+        return f"{text}{_most(spread, table, '; they differ most in ')}." if m > 1 else ""
+    if np.isnan(share).all():  # traits: a row is always somewhere along each
+        spread = _felt(np.var(layer.active, axis=0) @ np.square(layer.weights), table)
+        space = "along one scale" if m == 1 else f"in a space of {m} dimensions"
+        return f"It places each row {space}{_most(spread, table, '; rows differ most in ')}."
+    felt = _felt(share * (1 - share) @ np.square(layer.weights), table)
+    acts = _most(felt, table, "; they act most on " if m > 1 else "; it acts most on ")
+    if m == 1:
+        return (
+            f"It explains each row by whether one hidden cause is on, as it is in {_percent(share[0])} of them{acts}."
+        )
+    return (
+        f"It explains each row by which of {m} hidden causes are on, {share.sum():.1f} of them on average; the "
+        f"commonest is on in {_percent(share.max())} of the rows, the rarest in {_percent(share.min())}{acts}."
+    )
+
+
+def _felt(spread: np.ndarray, table: Table) -> np.ndarray:
+    """How much columns vary with what is hidden, of the variance of what pulls at each.
+
+    A pull on the log odds moves a rare bit little: the slope of its probability is p (1 - p).  Real numbers are
+    compared in units of their own spread.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a column without any cell
+        share, variance = np.nanmean(table.values, axis=0), np.nanvar(table.values, axis=0)
+    return np.nan_to_num(spread / variance.clip(1e-12) if table.real else spread * np.square(share * (1 - share)))
+
+
+def _most(spread: np.ndarray, table: Table, words: str) -> str:
+    """The three columns in which something is greatest; pixels have no names worth telling."""
+    if table.image_shape is not None:
+        return ""
+    return words + _and([table.columns[j] for j in np.argsort(-spread, kind="stable")[:3]])
+
+
+# --- what that is good for ---
+
+
+def _guesses(guesses: Guesses | None, real: bool) -> str:
+    if guesses is None or not guesses.right - (0.0 if real else guesses.right_alone) >= WORTH_TELLING:
+        return ""
+    text = f"With {guesses.hidden} of an unseen row hidden, it"
+    if real:
+        return f"{text} tells {max(0.0, guesses.right):.0%} of how they vary."
+    return (
+        f"{text} guesses {guesses.right:.0%} of the hidden bits right; the average row alone would give "
+        f"{guesses.right_alone:.0%}."
+    )
+
+
+def _surprise(where: Map, table: Table) -> str:
+    odd = int(np.argmax(where.cost))
+    name = f"row {table.numbers[odd]}" if table.row_names is None else table.row_names[odd]
+    return (
+        f"The most surprising row is {name}: it takes {where.cost[odd]:.0f} bits on the map, where half of the rows "
+        f"take less than {np.median(where.cost):.0f}."
+    )
+
+
+def _labels(labels: Labels, means: np.ndarray) -> str:
+    known = np.flatnonzero(labels.codes >= 0)[:MOST_NEIGHBOURS]  # rows shown begin with a random sample
+    if len(known) < 2:
+        return ""
+    codes = labels.codes[known]
+    alike = neighbours_alike(means[known], codes)
+    by_chance = neighbours_alike(means[known], *_shuffled(codes))
+    chance = float(by_chance.mean())
+    numbers = f"the row nearest to a row has the same {labels.name} {_percent(float(alike[0]))} of the time, "
+    numbers += f"{_percent(chance)} by chance"
+    if alike[0] - chance <= SURE * by_chance.std():
+        return f"The map does not tell rows apart by {labels.name}: {numbers}."
+    return f"On the map rows lie together by {labels.name}, which no model was told: {numbers}."
+
+
+def _shuffled(codes: np.ndarray) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    return [rng.permutation(codes) for _ in range(N_SHUFFLES)]
+
+
+def neighbours_alike(means: np.ndarray, *labellings: np.ndarray) -> np.ndarray:
+    """For each labelling, how often the nearest other row has the same label.
+
+    Rows of the same bits are at the same place: then any of the others there is nearest, and all count alike.
+
+    >>> neighbours_alike(np.array([[0.0], [0.1], [5.0], [5.1]]), np.array([0, 0, 1, 1])).tolist()
+    [1.0]
+    >>> neighbours_alike(np.zeros((4, 1)), np.array([0, 0, 0, 1])).tolist()
+    [0.5]
+    """
+    places, where, sizes = np.unique(np.round(means, PLACES_APART), axis=0, return_inverse=True, return_counts=True)
+    where = where.reshape(-1)  # NumPy 2.0 gives it two axes
+    shared, beside = sizes[where] > 1, where
+    if len(places) > 1:
+        near = NearestNeighbors(n_neighbors=2).fit(places).kneighbors(return_distance=False, n_neighbors=1)[:, 0]
+        beside = np.where(shared, where, near[where])
+    shares = []
+    for codes in labellings:
+        counts = np.zeros((len(places), codes.max() + 1))
+        np.add.at(counts, (where, codes), 1)
+        shares.append(np.mean((counts[beside, codes] - shared) / (sizes[beside] - shared)))
+    return np.array(shares)
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.01 else f"{share:.1%}"
+
+
+def _and(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

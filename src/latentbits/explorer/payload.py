@@ -1,0 +1,133 @@
+"""From what the page shows to what the page holds: one JSON object, and typed arrays by name."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from latentbits.explorer.content import Content, Gallery, Layer, Map, ModelRow, Table
+from latentbits.explorer.typed_arrays import Arrays
+
+__all__ = ["payload_of"]
+
+MOST_POINTS = 400  # of a curve
+
+
+def payload_of(content: Content) -> tuple[dict[str, Any], Arrays]:
+    """The JSON object of the page, and its arrays; where something was not fitted, its entry is null."""
+    arrays = Arrays()
+    head = {
+        "title": content.title,
+        "unit": content.unit,
+        "n_close": content.n_close,
+        "table": _table(content.table, arrays),
+        "map": None if content.map is None else _map(content.map, arrays),
+        "models": [_model(model) for model in content.models],
+        "galleries": [_gallery(g, f"gallery.{i}", arrays) for i, g in enumerate(content.galleries)],
+        "morph": None,
+        "spectra": None,
+        "courses": [{"name": c.name, "values": _thinned(c.values)} for c in content.courses],
+    }
+    if content.morph is not None:
+        head["morph"] = {"name": content.morph.name}
+        arrays.add("morph.weights", content.morph.weights, "f4")
+        arrays.add("morph.phi", content.morph.phi, "f4")
+        arrays.add("morph.places", content.morph.places, "f4")
+    if content.spectra is not None:
+        head["spectra"] = {
+            "binary": _numbers(content.spectra.binary),
+            "latent": _numbers(content.spectra.latent),
+            "n_components": content.spectra.n_components,
+        }
+    head["arrays"] = arrays.heads
+    return head, arrays
+
+
+def _table(table: Table, arrays: Arrays) -> dict[str, Any]:
+    missing = np.isnan(table.values)
+    if table.real:
+        arrays.add("rows.values", table.values, "f4")  # scaled numbers would lose a column with outliers
+    else:
+        arrays.add_bits("rows.values", table.values > 0.5)
+    if missing.any():
+        arrays.add_bits("rows.missing", missing)
+    if len(table.numbers) < table.n_rows or not np.array_equal(table.numbers, np.arange(table.n_rows)):
+        arrays.add("rows.numbers", table.numbers, "u4")
+    for i, labels in enumerate(table.labels):
+        arrays.add(f"labels.{i}", np.where(labels.codes < 0, 65535, labels.codes), "u2")
+    return {
+        "source": table.source,
+        "n_rows": table.n_rows,
+        "n_shown": len(table.values),
+        "columns": list(table.columns),
+        "real": table.real,
+        "image_shape": None if table.image_shape is None else list(table.image_shape),
+        "any_missing": bool(missing.any()),
+        "labels": [{"name": labels.name, "levels": list(labels.levels)} for labels in table.labels],
+        "row_names": None if table.row_names is None else list(table.row_names),
+    }
+
+
+def _map(where: Map, arrays: Arrays) -> dict[str, Any]:
+    arrays.add_scaled("map.means", where.means)
+    arrays.add_scaled("map.covariances", where.covariances)
+    arrays.add("map.weights", where.weights, "f4")
+    arrays.add("map.bias", where.bias, "f4")
+    arrays.add("map.cost", np.minimum(where.cost, np.finfo(np.float32).max), "f4")
+    if where.noise is not None:
+        arrays.add("map.noise", where.noise, "f4")
+    return {"name": where.name, "lines": [int(j) for j in where.lines]}
+
+
+def _gallery(gallery: Gallery, name: str, arrays: Arrays) -> dict[str, Any]:
+    layers = [_layer(layer, f"{name}.{i}", arrays) for i, layer in enumerate(gallery.layers)]
+    return {
+        "family": gallery.family,
+        "name": gallery.name,
+        "about": gallery.about,
+        "kind": gallery.kind,
+        "layers": layers,
+    }
+
+
+def _layer(layer: Layer, name: str, arrays: Arrays) -> dict[str, Any]:
+    """Its arrays are called after it: gallery.<number>.<layer>.weights and so on."""
+    arrays.add(f"{name}.weights", layer.weights, "f4")
+    arrays.add_scaled(f"{name}.active", layer.active, "u2")
+    arrays.add(f"{name}.examples", layer.examples, "u4")
+    for part in ("bias", "projected"):
+        values = getattr(layer, part)
+        if values is not None:
+            arrays.add(f"{name}.{part}", values, "f4")
+    if layer.states is not None:
+        arrays.add_bits(f"{name}.states", layer.states)
+    return {"title": layer.title, "names": list(layer.names), "usage": _numbers(layer.usage), "arrays": name}
+
+
+def _model(model: ModelRow) -> dict[str, Any]:
+    return {
+        "name": model.name,
+        "family": model.family,
+        "size": model.size,
+        "bits": _number(model.bits),
+        "error": _number(model.error),
+        "trials": [{"size": t.size, "bits": _number(t.bits), "error": _number(t.error)} for t in model.trials],
+    }
+
+
+def _thinned(values: np.ndarray) -> list[list[float | None]]:
+    """Pairs of iteration and value: of many, some, the first and the last among them."""
+    values = np.asarray(values, np.float64)
+    places = np.unique(np.linspace(0, len(values) - 1, min(len(values), MOST_POINTS)).round().astype(int))
+    return [[int(i), _number(values[i])] for i in places] if len(values) else []
+
+
+def _numbers(values: np.ndarray) -> list[float | None]:
+    return [_number(v) for v in np.asarray(values, np.float64).tolist()]
+
+
+def _number(value: float) -> float | None:
+    """JSON has no NaN and no infinity; seven digits are what the page can show."""
+    return float(f"{value:.7g}") if math.isfinite(value) else None

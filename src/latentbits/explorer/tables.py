@@ -1,0 +1,268 @@
+"""The user's table, whatever it came as, and which of its rows the page shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils import check_array
+
+from latentbits.choosing.real_tables import holds_reals
+from latentbits.core.errors import DataError
+from latentbits.data.fetch import Dataset
+from latentbits.estimators.tables.validate import check_bits, with_nan
+from latentbits.explorer.content import Labels, Table
+from latentbits.figures.latent_trait.arrays import label_groups
+
+__all__ = ["MOST_CLOSE", "WIDE", "Given", "shown_rows", "take_table"]
+
+MOST_COLUMNS = 5000  # that models can be compared on in a minute or two
+MOST_SHOWN = 200_000  # rows on the map
+MOST_BYTES = 10_000_000  # of rows on the page, before they are deflated
+FEWEST_SHOWN = 200
+WIDE = 2000  # columns from which on
+WIDE_CELLS = 2**21  # so many cells are placed on the map: in float64 (`estimators/precision.py`) 3 us each, twice
+MOST_CLOSE = 4000  # rows of which the page holds what every model says
+MOST_LEVELS = 50  # of a column of labels that can be a colour
+SLICE_CELLS = 2**21  # of a dense table that are looked at together
+PLACED = 14  # bytes of a row beside its bits: its place, its ellipse, its cost, its number
+
+
+class Given(NamedTuple):
+    """A table: `values` (n, d) dense or sparse, bits unless `real`, NaN for missing; `n_columns` as it came."""
+
+    source: str
+    values: Any
+    real: bool
+    columns: tuple[str, ...]
+    image_shape: tuple[int, int] | None
+    labels: Mapping[str, np.ndarray]
+    row_names: tuple[str, ...] | None
+    n_columns: int
+
+
+def take_table(
+    X: Any,
+    labels: Any = None,
+    image_shape: tuple[int, int] | None = None,
+    column_names: Sequence[str] | None = None,
+    row_names: Sequence[str] | None = None,
+    source: str | None = None,
+    binarize: float | None = None,
+    real: bool | None = None,
+) -> Given:
+    """The arguments of `explore` as one record, checked.
+
+    Tables with fractions are of real numbers.  Whole numbers other than 0 and 1 can be counts, codes or slips, so what
+    they are must be said.
+    """
+    if isinstance(X, Dataset):
+        X, labels, image_shape, column_names, source = (
+            X.X,
+            dict(X.labels) if labels is None else labels,
+            X.image_shape if image_shape is None else image_shape,
+            X.feature_names if column_names is None else column_names,
+            source or X.name,
+        )
+    if hasattr(X, "columns"):
+        X, labels, column_names = _from_frame(X, labels, column_names)
+    values = check_array(
+        with_nan(X), accept_sparse="csr", dtype="numeric", ensure_all_finite="allow-nan", ensure_min_samples=8
+    )
+    if binarize is not None:
+        values = _binarized(values, binarize)
+    real = holds_reals(values) if real is None else real
+    if not real:
+        try:
+            check_bits(values, binarize=None, names=column_names)
+        except DataError as error:
+            raise DataError(f"{error} With real=True (--real) whole numbers are taken as real ones.") from None
+    if image_shape is not None and image_shape[0] * image_shape[1] != values.shape[1]:
+        height, width = image_shape
+        raise DataError(f"image_shape {height}x{width} needs {height * width} columns, found {values.shape[1]}")
+    column_names = _pixels(image_shape) if column_names is None else column_names
+    names, n_columns = _names("column_names", column_names, values.shape[1], "column"), values.shape[1]
+    if n_columns > MOST_COLUMNS and image_shape is None:
+        kept = most_varied(values, MOST_COLUMNS)
+        values, names = values[:, kept], tuple(names[i] for i in kept)
+    known = _labels(labels, values.shape[0])
+    rows = _names_among(known) if row_names is None else row_names
+    rows = None if rows is None else _names("row_names", rows, values.shape[0], "row")
+    return Given(source or "table", values, real, names, image_shape, known, rows, n_columns)
+
+
+def most_varied(values: Any, n: int) -> np.ndarray:
+    """Numbers of the n columns of a table whose variance, times the rows in which they are seen, is largest.
+
+    >>> most_varied(np.array([[0.0, 1.0, 1.0], [0.0, 0.0, 1.0], [1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]), 2).tolist()
+    [0, 1]
+    """
+    n_rows, d = values.shape
+    sums, squares, holes = np.zeros((3, d))
+    if hasattr(values, "tocsr"):
+        stored = np.asarray(values.data, np.float64)
+        hole = np.isnan(stored)
+        clean = np.where(hole, 0, stored)
+        for total, weights in ((sums, clean), (squares, clean**2), (holes, hole)):
+            total += np.bincount(values.indices, weights, d)
+    else:
+        step = max(1, SLICE_CELLS // d)
+        for first in range(0, n_rows, step):
+            part = np.asarray(values[first : first + step], np.float64)
+            hole = np.isnan(part)
+            clean = np.where(hole, 0, part)
+            for total, some in ((sums, clean), (squares, clean**2), (holes, hole)):
+                total += some.sum(0)
+    seen = np.maximum(n_rows - holes, 1)
+    variance = squares / seen - (sums / seen) ** 2
+    return np.sort(np.argsort(-variance * seen, kind="stable")[:n])
+
+
+def shown_rows(given: Given, seed: int | None) -> tuple[Table, int]:
+    """The part of a table that the page shows, and how many of its first rows are looked at closely.
+
+    Of a large table the rows looked at closely are a sample, and come first; so are all that are shown of a very large
+    one.
+    """
+    n, d = given.values.shape
+    per_row = PLACED + (4 * d if given.real else d / 8)
+    room = min(MOST_BYTES / per_row, WIDE_CELLS / d if d > WIDE else np.inf)
+    n_shown = min(n, MOST_SHOWN, max(FEWEST_SHOWN, int(room)))
+    n_close = min(n_shown, MOST_CLOSE)
+    shuffled = np.random.default_rng(seed).permutation(n)
+    numbers = np.concatenate([np.sort(shuffled[:n_close]), np.sort(shuffled[n_close:n_shown])])
+    values = given.values[numbers]
+    kind = np.float64 if given.real else np.float32
+    dense = np.asarray(values.toarray() if hasattr(values, "toarray") else values, kind)
+    table = Table(
+        source=given.source,
+        n_rows=n,
+        columns=given.columns,
+        values=dense,
+        numbers=numbers,
+        real=given.real,
+        image_shape=given.image_shape,
+        labels=_colours(given.labels, numbers),
+        row_names=None if given.row_names is None else tuple(given.row_names[i] for i in numbers),
+    )
+    return table, n_close
+
+
+def _from_frame(frame: Any, labels: Any, column_names: Any) -> tuple[Any, Any, Any]:
+    """The bits of a frame, with the columns that `labels` names taken out of it."""
+    there = [str(name) for name in frame.columns]
+    taken = _named_columns(labels, len(frame), there)
+    if taken:
+        labels = {there[place]: _column(frame, place) for place in taken}
+    kept = [place for place in range(len(there)) if place not in taken]
+    part = frame.iloc[:, kept] if hasattr(frame, "iloc") else frame[:, kept]
+    if len(set(there)) < len(there):  # which scikit-learn refuses
+        part = part.set_axis(range(len(kept)), axis=1)
+    return (
+        with_nan(part),
+        labels,
+        [there[place] for place in kept] if column_names is None else column_names,
+    )
+
+
+def _named_columns(labels: Any, n_rows: int, there: list[str]) -> list[int]:
+    """Places of the columns that `labels` names; none where it is the labels themselves."""
+    asked = [labels] if isinstance(labels, str) else labels
+    if not isinstance(asked, list | tuple) or not all(isinstance(name, str) for name in asked):
+        return []
+    absent = [name for name in asked if name not in there]
+    if absent and len(asked) == n_rows:
+        return []
+    if absent:
+        raise DataError(f"labels: there is no column {absent[0]!r}; there are {', '.join(there)}")
+    return [there.index(name) for name in asked]
+
+
+def _column(frame: Any, place: int) -> np.ndarray:
+    """A column by its place, since names may occur twice; None where nothing is known."""
+    if not hasattr(frame, "iloc"):
+        return np.array(frame.to_series(place).to_list(), dtype=object)
+    column = frame.iloc[:, place]
+    values = column.to_numpy(dtype=object)
+    values[column.isna().to_numpy()] = None
+    return values
+
+
+def _binarized(values: Any, threshold: float) -> Any:
+    if hasattr(values, "tocsr"):
+        if threshold < 0:
+            raise DataError(f"binarize={threshold:g} would make the zeros that a sparse table leaves out ones")
+        values = values.copy()
+        values.data = np.where(np.isnan(values.data), np.nan, values.data > threshold)
+        return values
+    return np.where(np.isnan(values), np.nan, values > threshold)
+
+
+def _names(argument: str, given: Sequence[str] | None, n: int, word: str) -> tuple[str, ...]:
+    if given is None:
+        return tuple(f"{word} {i}" for i in range(n))
+    if len(given) != n:
+        raise DataError(f"{argument} must be {n} names, found {len(given)}")
+    return tuple(str(name) for name in given)
+
+
+def _pixels(image_shape: tuple[int, int] | None) -> list[str] | None:
+    """Names of pixels, row by row, as the public sets call them."""
+    if image_shape is None:
+        return None
+    height, width = image_shape
+    return [f"r{i}c{j}" for i in range(height) for j in range(width)]
+
+
+def _labels(labels: Any, n: int) -> dict[str, np.ndarray]:
+    if labels is None:
+        return {}
+    named = labels if isinstance(labels, Mapping) else {"label": labels}
+    arrays = {str(name): _plain(values) for name, values in named.items()}
+    for name, values in arrays.items():
+        if values.shape != (n,):
+            raise DataError(f"labels: {name} must be {n} values, one a row, found shape {values.shape}")
+    return arrays
+
+
+def _plain(values: Any) -> np.ndarray:
+    """Labels as an array; dates as words, and what a library marks as missing as None."""
+    array = np.asarray(values)
+    if array.dtype.kind == "M":
+        words = np.datetime_as_string(array).astype(object)
+        words[np.isnat(array)] = None
+        return words
+    if array.dtype == object:
+        return np.array([None if _is_missing(cell) else cell for cell in array.ravel()], object).reshape(array.shape)
+    return array
+
+
+def _is_missing(cell: Any) -> bool:
+    try:
+        return cell is None or not bool(cell == cell)
+    except TypeError:  # pandas' NA is neither equal to itself nor not
+        return True
+
+
+def _names_among(labels: Mapping[str, np.ndarray]) -> list[str] | None:
+    """Labels that no two rows share are names of rows; a bare number is called by what it numbers.
+
+    >>> _names_among({"site": np.array(["1", "2"])}), _names_among({"": np.array(["Ann", "Bob"])})
+    (['site 1', 'site 2'], ['Ann', 'Bob'])
+    """
+    for name, values in labels.items():
+        words = [str(value) for value in values.tolist()]
+        if len(set(words)) == len(words):
+            return [f"{name} {word}" if word.isdecimal() and name else word for word in words]
+    return None
+
+
+def _colours(labels: Mapping[str, np.ndarray], numbers: np.ndarray) -> tuple[Labels, ...]:
+    """The columns of labels that tell kinds of rows apart."""
+    found = []
+    for name, values in labels.items():
+        levels, codes = label_groups(values)
+        if 2 <= len(levels) <= min(MOST_LEVELS, len(values) // 2):
+            found.append(Labels(name, tuple(levels), codes[numbers]))
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""Pictures of a latent space: maps and item curves."""

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from cases import bits
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.mixture import GaussianMixture
+from sklearn.model_selection import ShuffleSplit
+
+from latentbits import BernoulliMixture, BernoulliProduct, ClippedGaussian, compare
+from latentbits.choosing.compare import default_models
+from latentbits.core.errors import DataError, FitError, TooLargeError
+from latentbits.data.toys import sum_constrained
+
+TABLE = bits(n=400, d=8, k=2)
+
+
+def test_the_table_and_its_numbers():
+    result = compare(TABLE, {"a": BernoulliProduct(), "b": BernoulliMixture(2, random_state=0)})
+    assert [e.name for e in result.entries] == ["b", "a"]
+    best, other = result.entries
+    train, test = next(ShuffleSplit(1, test_size=0.25, random_state=0).split(TABLE))
+    expected = -BernoulliProduct().fit(TABLE[train]).score_samples(TABLE[test]) / np.log(2)
+    np.testing.assert_allclose(result.row_bits["a"], expected, rtol=1e-6)
+    assert other.bits_per_row == pytest.approx(expected.mean())
+    assert other.error == pytest.approx(expected.std(ddof=1) / 10)
+    difference = expected - result.row_bits["b"]
+    assert other.behind == pytest.approx(difference.mean())
+    assert other.behind_error == pytest.approx(difference.std(ddof=1) / 10)
+    assert best.behind == best.behind_error == 0
+    text = str(result)
+    assert "best" in text
+    assert "bits/row" in text
+
+
+def test_frames_keep_their_names():
+    frame = pd.DataFrame(TABLE, columns=list("abcdefgh"))
+    result = compare(frame, {"a": BernoulliProduct()})
+    assert result.fitted["a"].feature_names_in_.tolist() == list("abcdefgh")
+    np.testing.assert_array_equal(result.row_bits["a"], compare(TABLE, {"a": BernoulliProduct()}).row_bits["a"])
+
+
+def test_what_is_no_bit_is_named_by_its_row_in_x():
+    bad = TABLE.copy()
+    bad[321, 2] = 7
+    with pytest.raises(DataError, match="row 321, column 2 holds 7"):
+        compare(bad)
+
+
+def test_an_interrupted_fit_ends_the_comparison():
+    class Impatient(BernoulliProduct):
+        def fit(self, X, y=None):
+            super().fit(X)
+            self.stop_reason_ = "interrupted"
+            return self
+
+    with pytest.raises(KeyboardInterrupt):
+        compare(TABLE, {"a": Impatient()})
+
+
+def test_folds_hold_every_row_out_once():
+    result = compare(TABLE, [BernoulliProduct()], n_folds=4)
+    assert result.n_rows == 400
+
+
+def test_the_default_models_fit_the_size():
+    names = [e.name for e in compare(TABLE[:30]).entries]
+    assert set(names) == {"independent bits", "1 latent trait", "mixture of 2", "2 latent traits"}
+    assert list(default_models(10)) == ["independent bits", "1 latent trait"]
+    assert list(default_models(400, families=["latent-trait"])) == ["1 latent trait", "2 latent traits"]
+    assert list(default_models(79, families=["clipped-gaussian"])) == []
+    assert list(default_models(79, families=["combination-machine", "noisy-or"])) == []
+    few = ["2 latent traits", "mixture of 4", "mixture of 8", "clipped Gaussian of 8", "combination machine of 8"]
+    assert list(default_models(300))[3:] == [*few, "noisy OR of 8", "mixture of 16"]
+
+
+def test_the_simplest_that_is_good_enough():
+    """Two classes: larger mixtures gain nothing that could be told from noise."""
+    models = default_models(400, families=["product", "mixture"])
+    assert compare(TABLE, models, n_folds=5).simplest == "mixture of 2"
+    noise = np.random.default_rng(0).integers(0, 2, (400, 8))
+    assert compare(noise, models, n_folds=5).simplest == "independent bits"
+
+
+def test_density_models_of_others_can_take_part():
+    result = compare(TABLE, {"a": BernoulliProduct(), "b": GaussianMixture(2, random_state=0)})
+    assert {e.name for e in result.entries} == {"a", "b"}
+
+
+def test_rows_that_a_model_holds_impossible_cost_infinitely_much():
+    """No warning of inf - inf, no NaN as a difference, and such a model is last."""
+
+    class Sure(BaseEstimator):
+        def fit(self, X):
+            return self
+
+        def score_samples(self, X):
+            return np.where(X[:, 0] == 1, -np.inf, -8.0)
+
+    result = compare(TABLE, {"a": Sure(), "b": BernoulliProduct(), "c": Sure()})
+    assert result.entries[0].name == result.simplest == "b"
+    assert [e.bits_per_row for e in result.entries[1:]] == [np.inf, np.inf]
+    assert [e.behind for e in result.entries[1:]] == [np.inf, np.inf]
+    assert np.isnan(result.entries[1].error)
+    assert compare(TABLE, {"a": Sure(), "c": Sure()}).simplest == "a"
+
+
+def test_a_comparison_does_not_warn_of_a_spectrum():
+    """Of rows with a fixed sum a part of it is negative; what that costs is told by the unseen rows."""
+    table = sum_constrained(2000, n_features=6, random_state=0)
+    m = ClippedGaussian(2, likelihood="ep")
+    with pytest.warns(UserWarning, match="no Gaussian has these correlations"):
+        m.fit(table)
+    assert compare(table, {"a": m}).n_rows == 500
+
+
+@pytest.mark.parametrize("folds", [1, 401])
+def test_too_many_or_few_folds(folds):
+    with pytest.raises(ValueError, match="n_folds must be between 2 and the number of rows, 400"):
+        compare(TABLE, n_folds=folds)
+
+
+def test_nothing_to_compare():
+    with pytest.raises(ValueError, match="models is empty"):
+        compare(TABLE, {})
+
+
+class Failing(BernoulliProduct):
+    """Fails by whatever it is given as `smoothing`."""
+
+    def fit(self, X, y=None):
+        raise self.smoothing
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (FitError("the objective became nan"), "the objective became nan"),
+        (MemoryError("Unable to allocate 93 GiB"), "out of memory (Unable to allocate 93 GiB)"),
+        (TooLargeError("it needs 93 GB"), "it needs 93 GB"),
+        (ValueError("too many\n components"), "too many components"),
+    ],
+)
+def test_a_model_that_fails_is_left_out_with_its_reason(error, reason):
+    found = compare(TABLE, {"a": BernoulliProduct(), "b": Failing(smoothing=error)})
+    assert [entry.name for entry in found.entries] == ["a"]
+    assert found.left_out == {"b": reason}
+    assert f"b: {reason}" in str(found)
+    with pytest.raises(FitError, match=r"no model could be fitted: b: .*; c: "):
+        compare(TABLE, {"b": Failing(smoothing=error), "c": Failing(smoothing=error)})
+    with pytest.raises(type(error)):
+        compare(TABLE, {"b": Failing(smoothing=error)})
+
+
+def test_a_mistake_in_a_model_is_none_of_that():
+    with pytest.raises(ZeroDivisionError):
+        compare(TABLE, {"a": BernoulliProduct(), "b": Failing(smoothing=ZeroDivisionError())})
+
+
+def test_a_sparse_table_is_not_made_dense(monkeypatch):
+    """Dense it would have 93 GiB; what is stored is checked, and what is too much is refused before any fit."""
+    rows, columns = np.arange(1000), np.arange(1000) * 7
+    X = sparse.csr_matrix((np.ones(1000), (rows, columns)), shape=(10**6, 10**5))
+    with pytest.raises(TooLargeError, match=r"1,000,000 x 100,000 entries.*a sample of the rows"):
+        compare(X)
+    bad = X[:, :7000].copy()
+    bad.data[17] = 3  # row 17, column 119
+    monkeypatch.setattr(sparse.csr_matrix, "toarray", None)  # nothing may call it
+    with pytest.raises(DataError, match="row 17, column 119 holds 3"):
+        compare(bad, {"a": BernoulliProduct()})

@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from cases import bits
+from scipy import sparse
+
+from latentbits import BernoulliMixture
+from latentbits.choosing import budget as turns
+from latentbits.choosing.budget import Climb, Fit
+from latentbits.choosing.compare import FAMILIES
+from latentbits.choosing.search import search
+from latentbits.core.errors import DataError, FitError
+
+TABLE = bits(n=1200, d=16, k=4)
+
+
+def with_bits(mean: float) -> Fit:
+    return Fit(None, np.array([mean]), np.zeros(1), 0.0, 1.0, True, True)
+
+
+def climbed(cost, first=8, most=64):
+    climb = Climb(first, most)
+    while (size := climb.next_size()) is not None:
+        climb.tried[size] = with_bits(cost(size))
+    return climb
+
+
+@pytest.mark.parametrize("best", [1, 2, 4, 8, 16, 32, 64])
+def test_every_size_is_found_by_few_fits(best):
+    climb = climbed(lambda size: abs(np.log2(size / best)))
+    assert climb.best == best
+    assert len(climb.tried) <= 5
+    assert max(climb.tried) <= 64
+
+
+def test_the_number_of_classes_is_found_and_told():
+    told = []
+    found = search(TABLE, ["mixture", "product"], budget=None, report=lambda name, seconds: told.append(name))
+    assert found.sizes == {"independent bits": 1, "mixture of 4": 4}
+    assert found.families["mixture of 4"] == "mixture"
+    assert [trial.size for trial in found.trials["mixture of 4"]] == [4, 16, 2, 8]
+    assert told[:2] == ["independent bits", "mixture of 4"]  # the cheapest first
+    assert (found.n_train, found.n_validation, found.n_test, found.n_folds) == (720, 180, 300, 1)
+    assert found.comparison.entries[0].name == "mixture of 4"
+    assert not found.left_out
+    assert not found.cut_short
+    best = found.comparison.row_bits["mixture of 4"]
+    again = -found.fitted["mixture of 4"].score_samples(TABLE[found.comparison.rows]) / np.log(2)
+    np.testing.assert_allclose(best, again, rtol=1e-5)
+
+
+def test_rows_that_are_tested_have_no_say(monkeypatch):
+    """Whatever the test rows hold, the same models are fitted and the same sizes are chosen."""
+    first = search(TABLE, ["mixture"], budget=None)
+    seen = []
+    fit = turns.fit_copy
+    monkeypatch.setattr(turns, "fit_copy", lambda model, X: seen.append(X) or fit(model, X))
+    changed = TABLE.copy()
+    changed[first.comparison.rows] = np.random.default_rng(0).integers(0, 2, (first.n_test, 16))
+    second = search(changed, ["mixture"], budget=None)
+    assert second.sizes == first.sizes
+
+    def numbers(trials):
+        return [(t.size, t.bits_per_row, t.error) for t in trials["mixture of 4"]]
+
+    assert numbers(second.trials) == numbers(first.trials)  # also: the same again, without a budget
+    assert second.comparison.entries[0].bits_per_row > first.comparison.entries[0].bits_per_row
+    assert all(len(X) == first.n_train for X in seen)
+
+
+def test_folds_test_every_row_of_a_small_table_once():
+    found = search(TABLE[:90], ["product", "mixture"], budget=None)
+    assert found.n_folds == 4
+    assert sorted(found.comparison.rows) == list(range(90))
+    assert found.n_train + found.n_validation + 23 == 90
+    np.testing.assert_array_equal(found.unseen, found.comparison.rows[-22:])
+
+
+def test_a_small_budget_is_kept_and_what_it_cost_is_told():
+    found = search(TABLE, budget=1e-3)
+    assert [entry.name for entry in found.comparison.entries] == ["independent bits"]
+    assert set(found.left_out) == set(FAMILIES) - {"product"}
+    assert set(found.left_out.values()) == {"no time was left for it"}
+    assert found.n_used == 1000 < found.n_rows
+    assert "a sample of 1000 of the 1200 rows" in str(found)
+    assert "mixture: no time was left for it" in str(found)
+
+
+def test_larger_sizes_that_would_take_too_long_are_not_tried(monkeypatch):
+    clock = turns.Clock(100.0, None)
+    asked = []
+
+    def slow(model, rows, limit, seed):
+        asked.append((model.n_components, limit))
+        return with_bits(1 / model.n_components)._replace(seconds=60.0)
+
+    monkeypatch.setattr(turns, "_fit", slow)
+    rows = [turns.SplitRows(TABLE, TABLE, 2)]
+    families = {"mixture": turns.new_family("mixture", 16, [1000], False)}
+    assert turns.take_turns(families, rows, clock, 0) == {}
+    assert [size for size, _ in asked] == [4]
+    assert 70 < asked[0][1] <= 80
+    assert families["mixture"].note == "mixture of 16 was not tried for want of time"
+
+
+def test_a_size_counts_only_if_every_fold_has_tried_it(monkeypatch):
+    seconds = iter([1.0, 60.0, 1.0])  # of the first size in both folds, and of the next in the first
+    monkeypatch.setattr(
+        turns, "_fit", lambda model, *_: with_bits(1 / model.n_components)._replace(seconds=next(seconds))
+    )
+    families = {"mixture": turns.new_family("mixture", 16, [1000, 1000], False)}
+    turns.take_turns(families, [turns.SplitRows(TABLE, TABLE, 2)] * 2, turns.Clock(100.0, None), 0)
+    assert not list(seconds)
+    assert [list(climb.tried) for climb in families["mixture"].climbs] == [[4], [4]]
+    assert families["mixture"].note == "mixture of 16 was not tried for want of time"
+
+
+def test_an_estimator_is_fitted_as_it_is():
+    found = search(TABLE, ["product", BernoulliMixture(3, n_init=2)], budget=None)
+    assert found.sizes == {"independent bits": 1, "mixture of 3": 3}
+    assert found.fitted["mixture of 3"].n_init == 2
+    assert found.families["mixture of 3"] == "mixture"
+    with pytest.raises(TypeError, match=r"must be one of BernoulliProduct, .*, found dict"):
+        search(TABLE, [{}], budget=None)
+
+
+def test_a_family_that_fails_is_left_out_with_the_reason(monkeypatch):
+    def fail(model, rows, limit, seed):
+        raise FitError("the objective became nan")
+
+    monkeypatch.setattr(turns, "_fit", fail)
+    with pytest.raises(FitError, match="product: the objective became nan"):
+        search(TABLE, ["product"], budget=None)
+
+
+@pytest.mark.parametrize("error", [MemoryError("Unable to allocate 1 TiB"), FitError("nan"), ValueError("too many")])
+def test_the_others_go_on_without_a_family_that_fails(error, monkeypatch):
+    fit = turns._fit
+
+    def fails_for_mixtures(model, rows, limit, seed):
+        if isinstance(model, BernoulliMixture):
+            raise error
+        return fit(model, rows, limit, seed)
+
+    monkeypatch.setattr(turns, "_fit", fails_for_mixtures)
+    found = search(TABLE, ["product", "mixture"], budget=None)
+    assert list(found.fitted) == ["independent bits"]
+    assert str(error) in found.left_out["mixture"]
+
+
+def test_a_sparse_table_is_searched_by_a_sample_of_its_rows(monkeypatch):
+    rng = np.random.default_rng(0)
+    rows, columns = rng.integers(0, 10**6, 3000), rng.integers(0, 12, 3000)
+    X = sparse.csr_matrix((np.ones(3000), (rows, columns)), shape=(10**6, 12))
+    X.data[:] = 1
+    shapes, dense = [], sparse.csr_matrix.toarray
+    monkeypatch.setattr(sparse.csr_matrix, "toarray", lambda self, *a, **k: shapes.append(self.shape) or dense(self))
+    found = search(X, ["product"], budget=0.5)
+    assert found.n_rows == 10**6
+    assert found.n_used == 1000
+    assert max(n for n, _ in shapes) <= 1000
+
+
+def test_real_numbers():
+    """Two factors behind six columns in different units, one constant: its density would have no bound."""
+    rng = np.random.default_rng(0)
+    z, w = rng.normal(size=(1100, 2)), rng.normal(size=(2, 6))
+    X = (z @ w + 0.5 * rng.normal(size=(1100, 6))) * 10.0 ** np.arange(6) + 7.0
+    X[:, 3] = 0.1  # its standard deviation is 2.8e-17 by rounding
+    found = search(X, ["independent-gaussians", "latent-trait"], budget=None, n_folds=1)
+    best, alone = found.comparison.entries
+    assert (best.name, alone.name) == ("2 latent traits", "independent Gaussians")
+    kept = np.delete(X, 3, axis=1)
+    train = np.setdiff1d(np.arange(1100), found.comparison.rows)
+    mean, std = kept[train].mean(axis=0), kept[train].std(axis=0)
+    expected = np.log2(std * np.sqrt(2 * np.pi)) + (kept - mean) ** 2 / (2 * std**2) / np.log(2)
+    assert alone.bits_per_row == pytest.approx(expected[found.comparison.rows].sum(axis=1).mean(), abs=0.1)
+    cov = np.cov(kept[train].T)
+    gauss = 0.5 * np.linalg.slogdet(2 * np.pi * np.e * cov)[1] / np.log(2)
+    assert best.bits_per_row == pytest.approx(gauss, abs=0.5)
+    np.testing.assert_allclose(np.delete(found.units[1], 3), std, rtol=0.1)
+    assert (found.units[0][3], found.units[1][3]) == (0.1, 1.0)
+
+
+def test_missing_numbers_leave_independent_gaussians_out():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    X[0, 0] = np.nan
+    with pytest.raises(FitError, match="independent-gaussians: it takes no missing numbers"):
+        search(X, ["independent-gaussians"], budget=None)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"families": ["mixtures"]}, "'mixtures' is none of product, latent-trait"),
+        ({"families": []}, "families is empty"),
+        ({"n_folds": 601}, "n_folds must be between 1 and half of the number of rows, 1200; got 601"),
+        ({"test_size": 0.9}, "together below 1, got 0.9 and 0.15"),
+    ],
+)
+def test_bad_arguments(options, message):
+    with pytest.raises(ValueError, match=message):
+        search(TABLE, budget=None, **options)
+
+
+def test_what_is_no_bit_is_named_by_its_row():
+    bad = TABLE.copy()
+    bad[321, 2] = 7
+    with pytest.raises(DataError, match="row 321, column 2 holds 7"):
+        search(bad)

@@ -1,0 +1,107 @@
+"""What every estimator makes of tables that are nearly tables: dates, doubled names, other marks of missing."""
+
+import datetime
+
+import numpy as np
+import pytest
+
+from latentbits import BernoulliProduct, BinarySparseCoding, LatentTrait, compare, explore
+from latentbits.choosing.search import search
+from latentbits.core.errors import DataError
+from latentbits.estimators.tables.validate import open_rows
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+BITS = [0, 1, 1]
+DAY = datetime.date(2020, 1, 1)
+
+
+def opened(X, real):
+    """X as an engine, without a fit."""
+    estimator = BinarySparseCoding(2) if real else BernoulliProduct()
+    return open_rows(estimator, X, reset=True, real=real)
+
+
+@pytest.mark.parametrize("real", [False, True])
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.zeros((3, 2), "M8[s]"),
+        np.ones((3, 2), "m8[D]"),
+        np.ma.masked_array(np.ones((3, 2), "m8[D]")),
+        np.array([[np.timedelta64(1, "s"), 0], [0, 1]], object),
+        np.array([[np.datetime64("2020"), 0], [0, 1]], object),
+        [[DAY, 0], [0, 1]],
+        [[datetime.timedelta(1), 0], [0, 1]],
+        lambda: iter([np.ones((3, 2), "m8[D]")]),
+    ],
+    ids=["M8", "m8", "masked", "object m8", "object M8", "date", "timedelta", "stream"],
+)
+def test_dates_in_arrays_are_refused(X, real):
+    with pytest.raises(DataError, match="column 0 holds dates or times"):
+        opened(X, real)
+
+
+@pytest.mark.parametrize("real", [False, True])
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series(pd.to_datetime(["2020", "2021", None])),
+        pd.Series(pd.to_datetime(["2020", "2021", None], utc=True)),
+        pd.Series(pd.to_timedelta([0, 1, 1])),
+        pd.Series(pd.period_range("2020", periods=3)),
+        pd.Series([DAY] * 3),
+        pl.Series([DAY] * 3),
+        pl.Series([datetime.timedelta(1)] * 3),
+        pl.Series([datetime.datetime(2020, 1, 1)] * 3),
+        pl.Series([datetime.time(1)] * 3),
+    ],
+    ids=lambda column: str(column.dtype),
+)
+def test_dates_in_frames_are_refused_by_name(column, real):
+    library = pl if isinstance(column, pl.Series) else pd
+    frame = library.DataFrame({"a": BITS, "when": column})
+    with pytest.raises(DataError, match=r"column 1 \('when'\) holds dates or times"):
+        opened(frame, real)
+
+
+def test_dates_are_refused_wherever_tables_go():
+    span = np.ones((20, 2), "m8[D]")
+    frame = pd.DataFrame({"a": np.tile([0, 1], 10), "when": span[:, 0]})
+    for refused in (
+        lambda: LatentTrait(1, column_types="infer").fit(frame),
+        lambda: LatentTrait(1, column_types="infer").fit(span),
+        lambda: compare(span),
+        lambda: search(span, budget=1),
+        lambda: explore(span, out=None, budget=1),
+    ):
+        with pytest.raises(DataError, match="holds dates or times"):
+            refused()
+
+
+@pytest.mark.parametrize("real", [False, True])
+@pytest.mark.parametrize("missing", [pd.NA, pd.NaT, None, np.nan], ids=str)
+def test_every_mark_of_missing_is_missing(missing, real):
+    rows = [[missing, 1], [1, 0], [0, 1]]
+    estimators = []
+    for X in (rows, np.array(rows, dtype=object), np.array([[np.nan, 1], [1, 0], [0, 1]])):
+        estimator = BinarySparseCoding(1, max_iter=1, random_state=0) if real else BernoulliProduct()
+        estimators.append(estimator.fit(X))
+    first, second, third = (e.score(np.array([[np.nan, 1.0], [1, 0]])) for e in estimators)
+    assert first == second == third
+
+
+@pytest.mark.parametrize("wrap", [lambda frame: frame, lambda frame: lambda: iter([frame])], ids=["frame", "stream"])
+def test_doubled_names_are_one_clear_line(wrap):
+    frame = pd.DataFrame([[0, 1, 1], [1, 0, 1]], columns=["a", "b", "a"])
+    with pytest.raises(DataError, match=r"^X has two columns named 'a'; names must differ$"):
+        BernoulliProduct().fit(wrap(frame))
+    with pytest.raises(DataError, match="two columns named 'a'"):
+        LatentTrait(1, column_types="infer").fit(frame)
+
+
+def test_255_is_explained():
+    with pytest.raises(
+        DataError, match=r"row 1, column 0 holds 255\. If 255 marks .*missing='255'.*binarize=127.*unpackbits"
+    ):
+        BernoulliProduct().fit(np.array([[0, 1], [255, 0]], np.uint8))

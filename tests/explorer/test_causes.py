@@ -1,0 +1,355 @@
+"""Causes, morph, curves and tables of the page in a browser: what is shown is what the arrays say."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import re
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from contents import HOSTILE, small_content
+
+from latentbits import ClippedGaussian
+from latentbits.estimators.explanations import explanation_of
+from latentbits.explorer.page import write_page
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory):
+    """Rows of named bits, some missing; of the shown rows, 50 were looked at closely."""
+    content = small_content(missing=True)
+    galleries = []
+    for gallery in content.galleries:
+        layers = [
+            dataclasses.replace(
+                layer,
+                active=layer.active[:50],
+                states=None if layer.states is None else layer.states[:50],
+                examples=np.argsort(-layer.active[:50], axis=0)[:5].T,
+            )
+            for layer in gallery.layers
+        ]
+        galleries.append(dataclasses.replace(gallery, layers=tuple(layers)))
+    morph = dataclasses.replace(content.morph, places=content.morph.places[:50])
+    content = dataclasses.replace(content, n_close=50, galleries=tuple(galleries), morph=morph)
+    return content, write_page(content, tmp_path_factory.mktemp("named") / "page.html")
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    """Rows that are images; their first model has 70 causes, on traits that pull up and down."""
+    content = small_content(image=True)
+    rng = np.random.default_rng(1)
+    layer = dataclasses.replace(
+        content.galleries[0].layers[0],
+        names=tuple(f"trait {i}" for i in range(70)),
+        weights=rng.normal(size=(70, 12)),
+        usage=np.full(70, np.nan),
+        active=rng.normal(size=(60, 70)),
+        examples=rng.integers(0, 60, (70, 3)),
+    )
+    many = dataclasses.replace(content.galleries[0], kind="signed", layers=(layer,))
+    content = dataclasses.replace(content, galleries=(many, *content.galleries[1:]))
+    return content, write_page(content, tmp_path_factory.mktemp("images") / "page.html")
+
+
+def ready(page):
+    page.wait_for_function("() => document.documentElement.dataset.ready")
+    return page
+
+
+def numbers_in(locator):
+    return [float(text.replace("−", "-").split()[0]) for text in locator.all_inner_texts()]
+
+
+def saved(page, button):
+    with page.expect_download() as info:
+        button.click()
+    return info.value.suggested_filename, info.value.path().read_bytes()
+
+
+def rows_of_csv(data):
+    return list(csv.reader(io.StringIO(data.decode("utf-8-sig"), newline="")))
+
+
+def test_cards_show_the_arrays(named, open_page):
+    """The most used kind comes first; its bits are ranked by how far they are from the mean of the rows."""
+    content, path = named
+    page = ready(open_page(path))
+    layer = content.galleries[0].layers[0]
+    first = int(np.argmax(layer.usage))
+    card = page.locator("#causes .card:visible").first
+    card.scroll_into_view_if_needed()
+    assert card.locator("h4").inner_text() == layer.names[first]
+    assert card.locator(".usage").inner_text() == f"{layer.usage[first]:.0%}".replace("%", " % of rows")
+    off = layer.weights[first] - np.nanmean(content.table.values[:50], axis=0)
+    best = np.argsort(-np.abs(off))[:8]
+    assert card.locator(".bars .name").all_inner_texts() == [content.table.columns[j] for j in best]
+    np.testing.assert_allclose(numbers_in(card.locator(".bars .value")), layer.weights[first][best], atol=0.0051)
+    card.get_by_role("button", name="4 more").click()
+    assert card.locator(".bars li").count() == 12
+    card.locator("button.example").nth(1).click()
+    row = int(layer.examples[first, 1])
+    for one in page.locator("#causes .card:visible").all():
+        cause = int(one.get_attribute("data-cause"))
+        assert one.locator(".picked-line").inner_text() == f"row {row}: {layer.active[row, cause]:.2f}"
+    choose(page, "#inspector", "Go to row", 55)
+    assert page.locator(".picked-line:visible").count() == 0
+    assert "50 were looked at closely" in page.locator("#gallery-0 .picked-note").inner_text()
+
+
+def test_tabs_by_keys(named, open_page):
+    """Arrow keys go from model to model; a Hinton diagram has a square a weight, with its area."""
+    content, path = named
+    page = ready(open_page(path))
+    tabs = page.get_by_role("tab")
+    assert tabs.all_inner_texts() == [gallery.name for gallery in content.galleries]
+    tabs.first.focus()
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("() => document.activeElement.textContent") == "noisy OR of 3, 2"
+    assert tabs.nth(1).get_attribute("aria-selected") == "true"
+    assert page.locator("#gallery-0").is_hidden()
+    page.locator("#gallery-1").get_by_role("button", name="Hinton diagram").last.click()
+    assert page.locator("#gallery-1 .cards").last.is_hidden()
+    squares = page.locator("#gallery-1 svg.hinton rect.plus")
+    sides = np.array(squares.evaluate_all("all => all.map((one) => Number(one.getAttribute('width')))"))
+    strengths = -np.expm1(-content.galleries[1].layers[0].weights)
+    np.testing.assert_allclose((sides / 13) ** 2, strengths.ravel(), atol=1e-5)
+
+
+@pytest.mark.parametrize("row", [3, 41])
+def test_explanations_are_those_of_the_library(named, open_page, row):
+    content, path = named
+    gallery = content.galleries[1]
+    page = ready(open_page(path))
+    page.get_by_role("tab").nth(1).click()
+    choose(page, "#morph", "From", row)
+    layers = gallery.layers
+    expected = explanation_of(
+        [layer.weights.astype(np.float32) for layer in layers],
+        [layer.bias.astype(np.float32) for layer in layers] + [np.ones(2)],
+        [content.table.columns, *(layer.names for layer in layers)],
+        content.table.values[row],
+        [layer.states[row].astype(float) for layer in layers],
+        [layer.active[row] for layer in layers],
+        0.0,
+    )
+    units = [(cause.name, cause.explains) for layer in reversed(expected.causes) for cause in layer]
+    blocks = page.locator(".explanation .unit").all()
+    assert len(blocks) == len(units) + 1
+    for block, (name, explains) in zip(blocks, [*units, ("not explained", expected.unexplained)]):
+        title = block.locator("p").inner_text()
+        assert title.startswith(name) or (not explains and title == "nothing is left unexplained")
+        if block.get_by_role("button").count():
+            block.get_by_role("button").click()
+        assert block.locator(".name").all_inner_texts() == list(explains)
+        np.testing.assert_allclose(numbers_in(block.locator(".value")), list(explains.values()), atol=0.0051)
+
+
+def choose(page, where, label, row):
+    box = page.locator(where).get_by_label(label, exact=True)
+    box.fill(f"row {row}")
+    box.press("Enter")
+
+
+def slide(page, t):
+    page.get_by_label("Stage of the morph").evaluate(
+        "(slider, t) => { slider.value = t; slider.dispatchEvent(new Event('input')) }", t
+    )
+
+
+def test_morph_is_that_of_the_library(named, open_page):
+    """At each stage the bits are those of ClippedGaussian.morph, and flips are in the order of their times."""
+    content, path = named
+    a, b, morph, values = 5, 10, content.morph, content.table.values
+    weights, phi, places = (np.float32(x).astype(float) for x in (morph.weights, morph.phi, morph.places))
+    model = SimpleNamespace(
+        _fitted=lambda: None,
+        _one_row=lambda name, x: x,
+        _without_names=lambda function, X: function(X),
+        transform=lambda X: places[[a, b]],
+        thresholds_=phi,
+        components_=weights,
+        binary_correlation_=np.eye(12),
+        bias=True,
+        means_=np.full(12, 0.5),
+        n_components_=2,
+    )
+    expected = ClippedGaussian.morph(model, values[a], values[b], 5).bits
+    page = ready(open_page(path))
+    choose(page, "#morph", "From", a)
+    choose(page, "#morph", "to", b)
+    lines = page.locator(".flips tbody tr")
+    start, slope = phi + places[a] @ weights, (places[b] - places[a]) @ weights
+    flipping = np.flatnonzero(expected[0] != expected[-1])
+    order = flipping[np.argsort((-start / slope)[flipping])]
+    assert len(order) > 2
+    assert lines.locator("th").all_inner_texts() == [content.table.columns[j] for j in order]
+    np.testing.assert_allclose(numbers_in(lines.locator("td:first-child")), (-start / slope)[order], atol=0.00051)
+    for i, t in enumerate(np.linspace(0, 1, 5)):
+        slide(page, t)
+        assert numbers_in(lines.locator("td:nth-child(4)")) == expected[i][order].tolist()
+        fade = (1 - t) * values[a] + t * values[b]
+        texts = lines.locator("td:nth-child(5)").all_inner_texts()
+        shown = [float("nan" if text == "missing" else text) for text in texts]
+        np.testing.assert_allclose(shown, fade[order], atol=0.0051)
+        done = (expected[i] != expected[0]).sum()
+        assert f"{done} of {len(order)} bits flipped" in page.locator("#morph output").inner_text()
+        assert lines.locator("xpath=self::*[contains(@class, 'passed')]").count() == done
+    differ = [np.nansum(np.abs(expected[end] - values[row])) for end, row in ((0, a), (-1, b))]
+    found = re.search(r"(\d+) of 12 differ at row 5\b.*, (\d+) at row 10", page.locator(".ends-note").inner_text())
+    assert [int(x) for x in found.groups()] == differ
+    name, data = saved(page, page.get_by_role("button", name="CSV: download this morph"))
+    assert name == "toy-morph.csv"
+    assert [line[0] for line in rows_of_csv(data)[1:]] == [content.table.columns[j] for j in order]
+
+
+def test_images_of_causes_and_morph(images, open_page, screenshot):
+    """Seventy causes scroll, drawn as they come; pixels are the weights; a play ends where the way ends."""
+    content, path = images
+    page = ready(open_page(path))
+    page.locator("#causes").scroll_into_view_if_needed()
+    page.locator("#causes .card.filled").first.wait_for()
+    assert page.locator("#causes .card.filled").count() < 70
+    layer = content.galleries[0].layers[0]
+    pixels = page.locator("#causes .card.filled canvas.pixels").first.evaluate(
+        "(one) => [...one.getContext('2d').getImageData(0, 0, one.width, one.height).data]"
+    )
+    red, blue = np.array(pixels).reshape(12, 4)[:, [0, 2]].T
+    strong = np.abs(layer.weights[0]) > 0.5
+    np.testing.assert_array_equal(red[strong] > blue[strong], layer.weights[0][strong] > 0)
+    card = page.locator("#causes .card").first
+    low = [int(one.get_attribute("data-row")) for one in card.locator(".examples").nth(1).locator("button").all()]
+    assert low == np.argsort(layer.active[:, 0])[:3].tolist()
+    card.locator(".thumb").first.click()
+    assert page.locator(".thumb[aria-pressed=true]").first.get_attribute("data-row") == str(layer.examples[0, 0])
+    slide(page, 0.9)
+    play = page.get_by_role("button", name="Play")
+    play.click()
+    play.wait_for()  # it is called "Pause" while it runs
+    page.wait_for_function("() => document.querySelector('#morph input[type=range]').value === '1'")
+    _, data = saved(page, page.get_by_role("button", name="PNG: download this morph"))
+    from PIL import Image
+
+    assert Image.open(io.BytesIO(data)).size[0] >= 320
+
+
+def test_comparison_sorts_and_explains(named, open_page):
+    content, path = named
+    page = ready(open_page(path))
+    table = page.locator("#models")
+    names = [model.name for model in content.models]
+    table.get_by_role("button", name="Seconds").click()
+    assert table.locator("tbody th").all_inner_texts() == [names[2], names[0], names[1]]
+    assert table.locator("thead th").nth(3).get_attribute("aria-sort") == "ascending"
+    table.get_by_role("button", name="Seconds").press("Enter")
+    assert table.locator("tbody th").all_inner_texts() == [names[1], names[0], names[2]]
+    assert table.locator("tr.best th").inner_text() == names[0]
+    heading = table.get_by_role("button", name="Bits per row")
+    heading.focus()
+    words = page.locator(f"#{heading.get_attribute('aria-describedby')}").text_content()
+    assert "fewer is better" in words
+    assert page.locator(".tip").inner_text() == words
+    page.keyboard.press("Escape")
+    assert page.locator(".tip").is_hidden()
+    _, data = saved(page, page.get_by_role("button", name="CSV: download the comparison"))
+    rows = rows_of_csv(data)
+    assert rows[0][:3] == ["Model", "Bits per row", "Bits per row: standard error"]
+    assert [float(row[1]) for row in rows[1:]] == [7.9, 7.5, 10.25]
+
+
+def test_charts_and_their_files(named, open_page):
+    """The numbers come back from the CSV; SVG and PNG can be read; arrow keys tell values."""
+    content, path = named
+    page = ready(open_page(path))
+    _, data = saved(page, page.get_by_role("button", name="CSV: download spectra"))
+    rows = rows_of_csv(data)
+    latent = [float(row[2]) for row in rows[1:] if row[0].startswith("C^xx")]
+    np.testing.assert_allclose(latent, content.spectra.latent, rtol=1e-6)
+    negative = sum(value < 0 for value in latent)
+    assert f"{negative} of the 12 of C^xx" in page.locator("#spectra .about").inner_text()
+    name, data = saved(page, page.get_by_role("button", name="SVG: download spectra"))
+    assert name == "toy-spectra.svg"
+    root = ElementTree.fromstring(data)
+    lines = list(root.iter("{http://www.w3.org/2000/svg}polyline"))
+    assert [len(one.get("points").split()) for one in lines] == [12, 12]
+    assert lines[0].get("stroke").startswith("rgb")
+    _, data = saved(page, page.get_by_role("button", name="PNG: download learning"))
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    page.locator("#spectra svg.plot").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#spectra .readout").inner_text().startswith("C^xx: hidden: rank 2, eigenvalue")
+    assert page.locator("#trials circle.ring").count() == 2  # each family's chosen size
+    page.locator("#courses").get_by_label("mixture of 4").uncheck()
+    assert page.locator("#courses polyline").count() == 1
+
+
+def test_hostile_names_on_all_parts(open_page, tmp_path):
+    """Names are shown, and nothing that they say is done; in files they are no formulas."""
+    content = small_content(hostile=True)
+    names = tuple(f"=cmd {name}" for name in content.table.columns)
+    content = dataclasses.replace(content, table=dataclasses.replace(content.table, columns=names))
+    page = ready(open_page(write_page(content, tmp_path / "page.html")))
+    assert page.locator("img").count() == 0
+    page.locator("#causes").scroll_into_view_if_needed()
+    assert HOSTILE in page.locator("#causes .card.filled .bars .name").first.inner_text()
+    assert HOSTILE in page.locator(".flips tbody th").first.inner_text()
+    _, data = saved(page, page.get_by_role("button", name=re.compile("CSV: download kind of")))
+    assert rows_of_csv(data)[0][2:] == [f"'{name}" for name in names]
+    page.get_by_role("tab").nth(1).click()
+    assert page.locator("img").count() == 0
+
+
+CONTRAST = """() => {
+  const light = (text) => {
+    const rgb = text.match(/[\\d.]+/g).slice(0, 3).map((x) => x / 255);
+    const [r, g, b] = rgb.map((x) => (x <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ground = (one) => {
+    for (let at = one; at; at = at.parentElement) {
+      const colour = getComputedStyle(at).backgroundColor;
+      if (!/, 0\\)$|transparent/.test(colour)) return colour;
+    }
+    return "rgb(255, 255, 255)";
+  };
+  const low = [];
+  for (const one of document.querySelectorAll("body *")) {
+    const own = [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+    if (!own || !one.checkVisibility() || one.closest("script, #map, canvas")) continue;
+    const style = getComputedStyle(one);
+    const colour = one instanceof SVGElement ? style.fill : style.color;
+    const [a, b] = [light(colour), light(ground(one))].sort((x, y) => y - x);
+    if ((a + 0.05) / (b + 0.05) < 4.5) low.push(`${one.tagName}.${one.getAttribute("class")} ${colour}`);
+  }
+  return [...new Set(low)];
+}"""
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_words_can_be_read(named, open_page, dark):
+    """All words of the page have the contrast that WCAG asks for (4.5), in both colours."""
+    page = ready(open_page(named[1], dark=dark))
+    assert page.evaluate(CONTRAST) == []
+    ground = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", ground))) < 120) == dark
+
+
+def test_phone_and_print(named, images, open_page):
+    for _, path in (named, images):
+        page = ready(open_page(path, phone=True))
+        assert page.evaluate("() => document.documentElement.scrollWidth") == 390
+        for tab in page.get_by_role("tab").all():
+            tab.click()
+            assert page.evaluate("() => document.documentElement.scrollWidth") == 390
+    page = ready(open_page(images[1], dark=True))
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate("() => getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.locator("nav").is_hidden()
+    assert page.locator(".downloads:visible").count() == 0
+    page.wait_for_function("() => document.querySelectorAll('#gallery-0 .card.filled').length === 70")

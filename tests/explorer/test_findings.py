@@ -1,0 +1,177 @@
+"""The sentences of a page."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from contents import small_content
+
+from latentbits.explorer.content import Gallery, Guesses, Labels, Layer, ModelRow
+from latentbits.explorer.findings import findings, headline
+
+CONTENT = small_content()
+UNLABELLED = replace(CONTENT.table, labels=())
+ALONE = ModelRow("independent bits", "product", 1, 5.0, 0.2, 2.0, 0.3, 0.1, n_rows=100)
+GUESSES = Guesses("25% of the bits", *np.ones((3, 4, 12)), 0.9, 0.75)
+
+
+def layer(weights, usage, active=None):
+    names = tuple(f"cause {i}" for i in range(len(weights)))
+    active = np.zeros((60, len(weights))) if active is None else active
+    return Layer(
+        "Causes", names, np.asarray(weights), None, np.asarray(usage), active, np.zeros((len(weights), 1), int)
+    )
+
+
+def on_columns(m, **values):
+    """Weights (m, 12) with one at columns of the first cause."""
+    weights = np.zeros((m, 12))
+    for name, value in values.items():
+        weights[0, int(name[1:])] = value
+    return weights
+
+
+def told(model, gallery=None, table=UNLABELLED, guesses=GUESSES, **changes):
+    galleries = () if gallery is None else (replace(gallery, name=model.name),)
+    return findings(replace(table, **changes), CONTENT.map, (model, ALONE), galleries, guesses)
+
+
+def test_of_a_mixture():
+    best = ModelRow("mixture of 3", "mixture", 3, 3.0, 0.1, 0.0, 0.0, 1.0)
+    kinds = Gallery("mixture", "", "", "probability", (layer(on_columns(3, c4=0.9, c2=0.5), [0.6, 0.395, 0.005]),))
+    first, second, third = told(best, kinds)
+    assert first == (
+        "The bits are not independent: the mixture of 3 describes an unseen row in 3.0 bits, 2.0 ± 0.3 (40%) fewer "
+        "than independent bits need."
+    )
+    assert second == (
+        "It sorts the rows into 3 kinds; the commonest makes up 60% of them, the rarest 0.5%; they differ most in "
+        "column 4, column 2 and column 0."
+    )
+    assert third == (
+        "With 25% of the bits of an unseen row hidden, it guesses 90% of the hidden bits right; the average row alone "
+        "would give 75%."
+    )
+    assert headline("zoo", (best, ALONE)) == "zoo: 3 hidden kinds of rows; a row then takes 3.0 bits instead of 5.0"
+    assert "they differ most" not in told(best, kinds, image_shape=(3, 4))[1]
+    near = ModelRow("2 latent traits", "latent-trait", 2, 3.05, 0.1, 0.05, 0.1, 1.0)
+    text = findings(UNLABELLED, None, (best, near, ALONE), (), None)
+    assert text == (first[:-1] + " (the model with 2 latent traits cannot be told from it on these rows).",)
+
+
+def test_where_nothing_is_hidden():
+    best = ModelRow("mixture of 3", "mixture", 3, 4.9, 0.1, 0.0, 0.0, 1.0)
+    near = replace(ALONE, behind=0.1, behind_error=0.2)
+    (text,) = findings(UNLABELLED, CONTENT.map, (best, near), (), GUESSES)
+    assert "no clear sign of hidden causes" in text
+    assert headline("zoo", (best, near)) == "zoo: no clear sign of hidden causes"
+    (text,) = findings(UNLABELLED, None, (replace(ALONE, behind=0.0),), (), None)
+    assert text == "No model with anything hidden was fitted; independent bits need 5.0 bits for an unseen row."
+
+
+def test_without_the_baseline():
+    one = ModelRow("mixture of 3", "mixture", 3, 3.0, 0.1, 0.0, 0.0, 1.0)
+    assert findings(UNLABELLED, None, (one,), (), None) == (
+        "The mixture of 3 describes unseen rows, in 3.0 bits per row.",
+    )
+    assert headline("zoo", (one,)) == "zoo: the mixture of 3 needs 3.0 bits per row"
+
+
+@pytest.mark.parametrize(("m", "where"), [(1, "along one scale"), (2, "in a space of 2 dimensions")])
+def test_of_traits(m, where):
+    best = ModelRow("latent traits", "latent-trait", m, 3.0, 0.1, 0.0, 0.0, 1.0)
+    places = np.random.default_rng(0).normal(size=(60, m))
+    traits = Gallery("latent-trait", "", "", "signed", (layer(on_columns(m, c3=-9, c1=5, c7=4), [np.nan] * m, places),))
+    assert told(best, traits)[1] == f"It places each row {where}; rows differ most in column 3, column 1 and column 7."
+
+
+def test_of_causes_that_are_on_or_off():
+    best = ModelRow("noisy OR of 2", "noisy-or", 2, 3.0, 0.1, 0.0, 0.0, 1.0)
+    two = Gallery("noisy-or", "", "", "strength", (layer(on_columns(2, c3=-9, c1=5, c7=4), [0.8, 0.3]),))
+    assert told(best, two)[1] == (
+        "It explains each row by which of 2 hidden causes are on, 1.1 of them on average; the commonest is on in 80% "
+        "of the rows, the rarest in 30%; they act most on column 3, column 1 and column 7."
+    )
+    assert headline("zoo", (best, ALONE)).startswith(
+        "zoo: 2 hidden causes that act together; a row then takes 3.0 bits"
+    )
+    one = Gallery("noisy-or", "", "", "strength", (layer(on_columns(1), [0.3]),))
+    assert told(best, one, image_shape=(3, 4))[1] == (
+        "It explains each row by whether one hidden cause is on, as it is in 30% of them."
+    )
+
+
+def test_of_real_numbers():
+    best = ModelRow("2 latent traits", "latent-trait", 2, -3.0, 0.1, 0.0, 0.0, 1.0)
+    alone = ModelRow("independent Gaussians", "independent-gaussians", 1, -1.0, 0.1, 2.0, 0.05, 1.0, n_rows=100)
+    text = findings(
+        replace(UNLABELLED, real=True), None, (best, alone), (), replace(GUESSES, right=0.32, hidden="half")
+    )
+    assert text == (
+        "The columns are not independent: the model with 2 latent traits describes an unseen row in -3.0 bits, "
+        "2.00 ± 0.05 fewer than independent Gaussians need.",
+        "With half of an unseen row hidden, it tells 32% of how they vary.",
+    )
+
+
+def test_labels_are_looked_for_on_the_map():
+    best = ModelRow("mixture of 3", "mixture", 3, 3.0, 0.1, 0.0, 0.0, 1.0)
+    side = (CONTENT.map.means[:, 0] > 0).astype(int)
+    split = told(best, labels=(Labels("party", ("a", "b"), side),))[-1]
+    assert split.startswith("On the map rows lie together by party, which no model was told: the row nearest to a row")
+    mixed = told(best, labels=(Labels("party", ("a", "b"), np.arange(60) % 2),))[-1]
+    assert mixed.startswith("The map does not tell rows apart by party: ")
+    assert "50% by chance" in mixed
+    same = replace(CONTENT.map, means=np.zeros((60, 2)))  # rows that are all alike
+    few = replace(UNLABELLED, labels=(Labels("party", ("a", "b"), (np.arange(60) % 10 < 3).astype(int)),))
+    assert "not tell rows apart by party" in findings(few, same, (best, ALONE), (), None)[-1]
+    none = told(best, labels=(Labels("party", ("a", "b"), np.full(60, -1)),))[-1]
+    assert "of the hidden bits right" in none
+
+
+def test_labels_by_chance_are_seldom_taken_for_a_finding():
+    """Few bits: many rows share a place, so they do not count as so many."""
+    best = ModelRow("mixture of 3", "mixture", 3, 3.0, 0.1, 0.0, 0.0, 1.0)
+    rng = np.random.default_rng(0)
+    wrong = 0
+    for _ in range(40):
+        where = replace(CONTENT.map, means=rng.integers(0, 2, (60, 5))[:, :2] + 0.01 * rng.integers(0, 2, (60, 2)))
+        table = replace(UNLABELLED, labels=(Labels("party", ("a", "b"), rng.integers(0, 2, 60)),))
+        wrong += "lie together" in findings(table, where, (best, ALONE), (), None)[-1]
+    assert wrong <= 4
+
+
+def test_where_the_baseline_holds_rows_impossible():
+    best = ModelRow("mixture of 3", "mixture", 3, 4.9, 0.1, 0.0, 0.0, 1.0)
+    never = replace(ALONE, bits=np.inf, behind=np.inf, behind_error=np.nan)
+    text = findings(UNLABELLED, None, (best, never), (), None)[0]
+    assert text.endswith("in 4.9 bits; independent bits hold some of these rows impossible.")
+    assert "nan" not in text
+
+
+def test_where_a_guess_is_no_better_than_the_average():
+    """Of sparse tables: nearly all cells are 0, and every model says so."""
+    best = ModelRow("mixture of 3", "mixture", 3, 3.0, 0.1, 0.0, 0.0, 1.0)
+    same = replace(GUESSES, right=0.97, right_alone=0.97)
+    odd = int(np.argmax(CONTENT.map.cost))
+    text = findings(UNLABELLED, CONTENT.map, (best, ALONE), (), same)[-1]
+    assert text.startswith(f"The most surprising row is {UNLABELLED.row_names[odd]}: it takes ")
+
+
+def test_fits_that_were_cut_off_are_told_where_they_matter():
+    best = ModelRow("mixture of 3", "mixture", 3, 3.0, 0.1, 0.0, 0.0, 1.0)
+    near = ModelRow("2 latent traits", "latent-trait", 2, 3.2, 0.1, 0.2, 0.05, 1.0, converged=False)
+    far = replace(near, name="noisy OR of 4", family="noisy-or", behind=1.0)
+    text = findings(UNLABELLED, None, (best, near, far, ALONE), (), None)[0]
+    told = " With more time the model with 2 latent traits may do better: its fit had not converged."
+    assert text.endswith(told)
+    assert "With more time" not in findings(UNLABELLED, None, (best, far, ALONE), (), None)[0]
+
+
+def test_a_little_in_every_row_is_no_sign_of_causes():
+    """As where shares of rare bits are guessed better: 40 standard errors, but 2.5 bits in all."""
+    best = ModelRow("mixture of 3", "mixture", 3, 4.96, 0.1, 0.0, 0.0, 1.0)
+    text = findings(UNLABELLED, None, (best, replace(ALONE, behind=0.042, behind_error=0.001, n_rows=60)), (), None)[0]
+    assert "no clear sign of hidden causes" in text
+    text = findings(UNLABELLED, None, (best, replace(ALONE, behind=0.042, behind_error=0.001, n_rows=600)), (), None)[0]
+    assert "are not independent" in text

@@ -1,0 +1,150 @@
+"""What the page holds is what was to be shown: arrays come back, and nothing of a table is markup."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from contents import HOSTILE, small_content
+
+from latentbits.explorer import page
+from latentbits.explorer.payload import payload_of
+from latentbits.explorer.typed_arrays import Arrays, decode_array
+
+
+class Seen(HTMLParser):
+    """Elements with their attributes, and the text of each kind."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.texts, self._open = [], {}, ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self._open = dict(attrs).get("id") or dict(attrs).get("data-name") or tag
+
+    def handle_data(self, data):
+        self.texts[self._open] = self.texts.get(self._open, "") + data
+
+
+@pytest.fixture(scope="module")
+def rendered():
+    content = small_content(hostile=True)
+    return content, page.render_page(content)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u2", "u4", "f4"])
+@pytest.mark.parametrize("n", [3, 3000])  # too little to deflate, and much of the same
+def test_arrays_come_back(dtype, n):
+    arrays = Arrays()
+    values = np.arange(n).reshape(-1, 3) % 7
+    arrays.add("x", values, dtype)
+    assert arrays.heads["x"]["deflated"] == (n == 3000)
+    np.testing.assert_array_equal(decode_array(arrays.heads["x"], arrays.texts["x"]), values)
+
+
+def test_scaled_numbers_are_within_half_a_step():
+    arrays = Arrays()
+    values = np.random.default_rng(0).normal(size=(500, 2)) * [1.0, 1e4] + [0.0, 3e4]
+    arrays.add_scaled("x", values)
+    back = decode_array(arrays.heads["x"], arrays.texts["x"])
+    step = np.ptp(values, axis=0) / 65535
+    assert (np.abs(back - values) <= step * 0.5001).all()
+    assert np.abs(back - values).max() > 0  # they are rounded: the bound above is one
+
+
+def test_a_constant_column_is_itself():
+    arrays = Arrays()
+    arrays.add_scaled("x", np.full((4, 1), -2.5))
+    np.testing.assert_array_equal(decode_array(arrays.heads["x"], arrays.texts["x"]), np.full((4, 1), -2.5))
+
+
+def test_what_is_not_finite_is_at_the_edge():
+    arrays = Arrays()
+    arrays.add_scaled("x", np.array([[1.0, np.nan], [np.inf, np.nan], [-3.0, np.nan], [-np.inf, np.nan]]))
+    back = decode_array(arrays.heads["x"], arrays.texts["x"])
+    np.testing.assert_allclose(back, [[1.0, 0.0], [1.0, 0.0], [-3.0, 0.0], [-3.0, 0.0]], atol=1e-6)
+    json.dumps(arrays.heads, allow_nan=False)
+
+
+@pytest.mark.parametrize("d", [1, 8, 9])
+def test_bits_come_back(d):
+    bits = np.random.default_rng(1).random((5, d)) < 0.5
+    arrays = Arrays()
+    arrays.add_bits("x", bits)
+    np.testing.assert_array_equal(decode_array(arrays.heads["x"], arrays.texts["x"]), bits)
+
+
+def test_rows_and_holes_are_in_the_page():
+    content = small_content(missing=True)
+    head, arrays = payload_of(content)
+    bits = decode_array(head["arrays"]["rows.values"], arrays.texts["rows.values"])
+    holes = decode_array(head["arrays"]["rows.missing"], arrays.texts["rows.missing"]).astype(bool)
+    np.testing.assert_array_equal(np.where(holes, np.nan, bits), content.table.values)
+    assert holes.any()
+
+
+def test_a_sample_knows_its_rows():
+    whole, part = small_content(), small_content()
+    part = dataclasses.replace(part, table=dataclasses.replace(part.table, n_rows=1000, numbers=part.table.numbers * 3))
+    assert "rows.numbers" not in payload_of(whole)[0]["arrays"]
+    head, arrays = payload_of(part)
+    numbers = decode_array(head["arrays"]["rows.numbers"], arrays.texts["rows.numbers"])
+    np.testing.assert_array_equal(numbers, part.table.numbers)
+
+
+def test_only_our_script_and_style_may_run(rendered):
+    text = rendered[1]
+    policy = next(a["content"] for tag, a in Seen(text).elements if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in policy
+    for kind, pattern in (("script", r'<script type="module">(.*?)</script>'), ("style", r"<style>(.*?)</style>")):
+        [body] = re.findall(pattern, text, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(body.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}'" in policy
+
+
+def test_nothing_is_fetched(rendered):
+    loading = {"src", "srcset", "data", "action", "formaction", "poster", "background", "xlink:href"}
+    for tag, attributes in Seen(rendered[1]).elements:
+        assert not loading & set(attributes), (tag, attributes)
+        assert tag not in ("link", "iframe", "object", "embed", "base")
+        assert attributes.get("href", "#").startswith("#")
+
+
+def test_hostile_names_are_text(rendered):
+    """No element and no attribute comes of a table's names, and all of them are there to be read."""
+    content, text = rendered
+    seen, tame = Seen(text), Seen(page.render_page(small_content()))
+    assert [tag for tag, _ in seen.elements] == [tag for tag, _ in tame.elements]
+    assert not any(name.startswith("on") for _, attributes in seen.elements for name in attributes)
+    assert HOSTILE in seen.texts["title"]
+    held = json.loads(seen.texts["page"])
+    assert held["table"]["columns"] == list(content.table.columns)
+    assert any(HOSTILE in name for name in held["table"]["columns"])
+    assert "</script>" not in seen.texts["page"]
+
+
+def test_scripts_are_one(rendered):
+    """No import or export is left, and every module is in it, once."""
+    script = page.joined_scripts()
+    assert not re.search(r"^(import|export)\b", script, re.MULTILINE)
+    for path in (page.HERE / "js").iterdir():
+        first = path.read_text("utf-8").splitlines()[0]  # the comment that says what it is for
+        assert script.count(first) == 1, path.name
+
+
+def test_numbers_that_json_has_not():
+    content = small_content()
+    row = dataclasses.replace(content.models[0], bits=float("inf"), error=float("nan"))
+    head, _ = payload_of(dataclasses.replace(content, models=(row,)))
+    assert head["models"][0]["bits"] is None
+    assert head["models"][0]["error"] is None
+    assert "inf" in page.render_page(dataclasses.replace(content, models=(row,)))

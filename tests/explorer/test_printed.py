@@ -1,0 +1,107 @@
+"""The figures of an exploration, and the one name under which all figures are."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import matplotlib
+import numpy as np
+import pytest
+from contents import small_content
+
+matplotlib.use("Agg")
+
+from latentbits import plot
+from latentbits.core.errors import DataError
+from latentbits.explorer.content import Guesses
+
+
+def drawn(content):
+    return plot.exploration(SimpleNamespace(content=content))
+
+
+def titles(figure):
+    return [title for ax in figure.axes if (title := ax.get_title(loc="left"))]
+
+
+def best_is(content, family, name, **changes):
+    """The content with another family ahead, whose gallery is made of the one of the mixture."""
+    gallery = content.galleries[0]
+    layer = replace(gallery.layers[0], **changes)
+    models = (replace(content.models[0], name=name, family=family), *content.models[1:])
+    kind = "probability" if family == "mixture" else "signed"
+    made = replace(gallery, name=name, family=family, kind=kind, layers=(layer,))
+    return replace(content, models=models, galleries=(made, content.galleries[1]))
+
+
+@pytest.mark.parametrize("image", [False, True])
+def test_of_a_mixture(image):
+    content = small_content(image=image)
+    assert titles(drawn(content)) == [
+        "Bits to write down an unseen row",
+        "The 4 kinds of rows found, with their share",
+        "How it was learned",
+    ]
+    many = {"weights": np.full((60, 12), 0.5), "usage": np.full(60, 1 / 60), "names": ("x",) * 60}
+    shown = 40 if image else 12
+    words = f"The first {shown} of 60 kinds of rows found, with their share"
+    assert words in titles(drawn(best_is(content, "mixture", "mixture of 60", **many)))
+
+
+@pytest.mark.parametrize("image", [False, True])
+def test_of_traits_and_their_spectrum(image):
+    content = best_is(small_content(image=image), "clipped-gaussian", "clipped Gaussian of 4", usage=np.full(4, np.nan))
+    causes = "The 4 hidden variables, by their weights" if image else "The weights of the hidden variables"
+    assert titles(drawn(content))[1:] == [causes, "Their number, and the spectrum"]
+
+
+@pytest.mark.parametrize("image", [False, True])
+def test_of_causes(image):
+    content = best_is(small_content(image=image), "combination-machine", "combination machine of 4")
+    assert titles(drawn(content))[1:] == [
+        "The 4 hidden causes, and how often each is on",
+        "How many are on at once",
+    ]
+
+
+@pytest.mark.parametrize("real", [False, True])
+def test_completed_images(real):
+    content = small_content(image=True)
+    guesses = Guesses("the lower half", *np.ones((2, 4, 12)), np.full((4, 12), 0.5), 0.9, 0.7)
+    figure = drawn(replace(content, guesses=guesses, table=replace(content.table, real=real)))
+    assert ("90% of the hidden bits are guessed right (70% by the average row)" in titles(figure)[-1]) != real
+    assert titles(figure)[-1].startswith("Unseen rows with the lower half hidden")
+
+
+def test_nothing_found_leaves_the_comparison():
+    content = replace(small_content(), galleries=())
+    assert titles(drawn(content)) == ["Bits to write down an unseen row"]
+
+
+def test_map_of_a_table_names_bits_and_labels():
+    content = small_content()
+    figure = plot.map(SimpleNamespace(content=content))
+    (ax,) = figure.axes
+    words = {text.get_text() for text in ax.texts}
+    assert words
+    assert words <= set(content.table.columns)
+    assert titles(figure) == ["Where the rows are, by party"]
+    assert figure.get_suptitle() == "toy: 60 rows, placed by 2 latent traits"
+    with pytest.raises(DataError, match="there is no 'state'; there is party"):
+        plot.map(SimpleNamespace(content=content), labels="state")
+    with pytest.raises(DataError, match="there is no map"):
+        plot.map(SimpleNamespace(content=replace(content, map=None)))
+
+
+@pytest.mark.parametrize("real", [False, True])
+def test_map_of_images_decodes_places(real):
+    content = small_content(image=True)
+    rows, images = plot.map(SimpleNamespace(content=replace(content, table=replace(content.table, real=real)))).axes
+    numbers = [str(number) for number in range(1, 10)]
+    assert [text.get_text() for text in images.texts] == numbers == [text.get_text() for text in rows.texts]
+
+
+def test_every_figure_has_one_public_name():
+    assert {"exploration", "map", "plot_map", "plot_hinton", "save_figure"} <= set(plot.__all__) <= set(dir(plot))
+    assert all(callable(getattr(plot, name)) for name in plot.__all__)
+    with pytest.raises(AttributeError, match=r"latentbits\.plot.*'plot_cake'"):
+        plot.plot_cake  # noqa: B018

@@ -9,8 +9,8 @@ import pytest
 
 import latentbits.explorer
 
-ROOT = Path(__file__).parents[3]
-SOURCES = sorted((Path(latentbits.explorer.__file__).parent / "js").glob("*.js"))
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted((Path(latentbits.explorer.__file__).parent / "js").rglob("*.js"))
 TESTS = sorted((ROOT / "tests" / "js").glob("*.test.js"))
 
 # Biome knows no rule for most of these.  A user's names and cells go in as text nodes and attributes, or not at all.

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bitAt, readArray, rowOf } from "../../src/latentbits/explorer/js/arrays.js";
+import { bitAt, readArray, rowOf } from "../../src/latentbits/explorer/js/page/arrays.js";
 
 test("two bytes a number, little end first", async () => {
   const array = await readArray({ dtype: "u2", shape: [2, 2], deflated: false }, "AQACAAMABAE=");

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Rows } from "../../src/latentbits/explorer/js/cells.js";
-import { colouringOf, levelColours, rampColour } from "../../src/latentbits/explorer/js/colours.js";
+import { colouringOf, levelColours, rampColour } from "../../src/latentbits/explorer/js/map/colours.js";
+import { Rows } from "../../src/latentbits/explorer/js/page/cells.js";
 
 const HEAD = {
   table: {

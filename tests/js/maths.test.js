@@ -11,8 +11,8 @@ import {
   rankIn,
   roundTicks,
   sigmoid,
-} from "../../src/latentbits/explorer/js/maths.js";
-import { View } from "../../src/latentbits/explorer/js/view.js";
+} from "../../src/latentbits/explorer/js/map/maths.js";
+import { View } from "../../src/latentbits/explorer/js/map/view.js";
 
 /** Numbers that look random, the same each time. */
 function* noise(seed = 1) {

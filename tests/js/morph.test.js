@@ -7,7 +7,7 @@ import {
   farPair,
   flipsOf,
   wayBetween,
-} from "../../src/latentbits/explorer/js/flips.js";
+} from "../../src/latentbits/explorer/js/morph/flips.js";
 
 // Two hidden variables, four bits: y goes from (0, 0) to (2, -1).
 const way = wayBetween([1, 0, -2, 0.5, 0, 1, 0, 1], [-0.5, 0.25, 1, 3], [0, 0], [2, -1]);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { explainRow, strengthsOf } from "../../src/latentbits/explorer/js/network.js";
+import { explainRow, strengthsOf } from "../../src/latentbits/explorer/js/causes/network.js";
 
 const lower = {
   names: ["a", "b", "c"],

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { sigmoid } from "../../src/latentbits/explorer/js/maths.js";
-import { completed, storyOf, twoTails } from "../../src/latentbits/explorer/js/posterior.js";
+import { sigmoid } from "../../src/latentbits/explorer/js/map/maths.js";
+import { completed, storyOf, twoTails } from "../../src/latentbits/explorer/js/row/posterior.js";
 
 const WEIGHTS = [1.5, -2, 0.3, 2.5, -1, 0.5, 1, -1.8, 0.4, 2.2]; // (2, 5)
 const BIAS = [0.2, -0.5, 1, 0, -1.2];

@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { logTicks, niceTicks, scaleOf, spreadApart } from "../../src/latentbits/explorer/js/axes.js";
-import { histogram, labelCounts, lowest } from "../../src/latentbits/explorer/js/cards.js";
-import { bestFirst, causesBy, nextTab } from "../../src/latentbits/explorer/js/causes.js";
-import { findRow } from "../../src/latentbits/explorer/js/chooser.js";
-import { csvText, fileName } from "../../src/latentbits/explorer/js/downloads.js";
-import { between, bySize, shortNumber } from "../../src/latentbits/explorer/js/images.js";
-import { sortedOrder } from "../../src/latentbits/explorer/js/tables.js";
+import { histogram, labelCounts, lowest } from "../../src/latentbits/explorer/js/causes/cards.js";
+import { bestFirst, causesBy, nextTab } from "../../src/latentbits/explorer/js/causes/causes.js";
+import { logTicks, niceTicks, scaleOf, spreadApart } from "../../src/latentbits/explorer/js/page/axes.js";
+import { findRow } from "../../src/latentbits/explorer/js/page/chooser.js";
+import { csvText, fileName } from "../../src/latentbits/explorer/js/page/downloads.js";
+import { between, bySize, shortNumber } from "../../src/latentbits/explorer/js/page/images.js";
+import { sortedOrder } from "../../src/latentbits/explorer/js/page/tables.js";
 
 test("cells are quoted, formulas are text, numbers stay numbers", () => {
   const rows = [

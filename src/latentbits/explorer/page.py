@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import os
+import posixpath
 import re
 from functools import cache
 from importlib.resources import files
@@ -23,7 +24,7 @@ __all__ = ["render_page", "write_page"]
 
 HERE = files("latentbits.explorer")
 FIRST = "main.js"
-IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w-]+\.js)";\n', re.MULTILINE)
+IMPORT = re.compile(r'^import \{[^}]*\} from "(\.[\w./-]+\.js)";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?=(?:async )?function|const|class|let)", re.MULTILINE)
 
 
@@ -72,7 +73,7 @@ def joined_scripts() -> str:
         text = (HERE / "js" / name).read_text("utf-8")
         done[name] = ""  # being taken: a circle ends here
         for other in IMPORT.findall(text):
-            take(other)
+            take(posixpath.normpath(posixpath.join(posixpath.dirname(name), other)))
         done[name] = EXPORT.sub("", IMPORT.sub("", text))
         order.append(name)
 

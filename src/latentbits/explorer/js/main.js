@@ -1,15 +1,16 @@
 /** The page comes to life: read the numbers, then let each part show itself. */
-import { readArray } from "./arrays.js";
-import { showCauses } from "./causes.js";
-import { showCourses, showSpectra, showTrials } from "./curves.js";
-import { showDecode } from "./decode.js";
-import { part } from "./dom.js";
-import { showInspector } from "./inspector.js";
-import { showMap } from "./map.js";
-import { showMorph } from "./morph.js";
-import { followSections } from "./sections.js";
-import { State } from "./state.js";
-import { showTable } from "./tables.js";
+
+import { showCauses } from "./causes/causes.js";
+import { showDecode } from "./map/decode.js";
+import { showMap } from "./map/map.js";
+import { showCourses, showSpectra, showTrials } from "./models/curves.js";
+import { showMorph } from "./morph/morph.js";
+import { readArray } from "./page/arrays.js";
+import { part } from "./page/dom.js";
+import { followSections } from "./page/sections.js";
+import { State } from "./page/state.js";
+import { showTable } from "./page/tables.js";
+import { showInspector } from "./row/inspector.js";
 
 /** Light or dark as the system says, until the reader says otherwise. */
 function startTheme() {
@@ -31,7 +32,7 @@ function startTheme() {
 async function start() {
   startTheme();
   const head = JSON.parse(part("page")?.textContent ?? "{}");
-  /** @type {import("./arrays.js").Arrays} */
+  /** @type {import("./page/arrays.js").Arrays} */
   const arrays = {};
   const texts = /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("script.array"));
   await Promise.all(

@@ -1,8 +1,9 @@
 /** One row close up: what was observed, what the other columns make us expect, what is surprising, what is missing. */
-import { rowsOf } from "./cells.js";
-import { make, part, say, themeColour } from "./dom.js";
-import { barOf, colourScale, extentOf, shortNumber } from "./images.js";
-import { rankIn } from "./maths.js";
+
+import { rankIn } from "../map/maths.js";
+import { rowsOf } from "../page/cells.js";
+import { make, part, say, themeColour } from "../page/dom.js";
+import { barOf, colourScale, extentOf, shortNumber } from "../page/images.js";
 import { storyOf } from "./posterior.js";
 
 /** @typedef {import("./posterior.js").RowStory} RowStory */
@@ -14,8 +15,8 @@ const PICTURE = 116; // pixels
 
 /**
  * @param {any} head
- * @param {import("./arrays.js").Arrays} arrays
- * @param {import("./state.js").State} state
+ * @param {import("../page/arrays.js").Arrays} arrays
+ * @param {import("../page/state.js").State} state
  */
 export function showInspector(head, arrays, state) {
   const element = part("inspector");
@@ -50,8 +51,8 @@ export function showInspector(head, arrays, state) {
 /**
  * @typedef {object} Inspection
  * @property {any} head
- * @property {import("./cells.js").Rows} rows
- * @property {import("./state.js").State} state
+ * @property {import("../page/cells.js").Rows} rows
+ * @property {import("../page/state.js").State} state
  * @property {import("./posterior.js").Model} model
  * @property {Float32Array} costs ascending
  * @property {boolean} all whether all columns are listed
@@ -59,7 +60,7 @@ export function showInspector(head, arrays, state) {
  */
 
 /**
- * @param {import("./arrays.js").Arrays} arrays
+ * @param {import("../page/arrays.js").Arrays} arrays
  * @returns {import("./posterior.js").Model}
  */
 export function modelOf(arrays) {
@@ -70,7 +71,7 @@ export function modelOf(arrays) {
   };
 }
 
-/** @param {import("./arrays.js").Arrays} arrays */
+/** @param {import("../page/arrays.js").Arrays} arrays */
 function sortedCosts(arrays) {
   return Float32Array.from(arrays["map.cost"].data).sort();
 }
@@ -78,7 +79,7 @@ function sortedCosts(arrays) {
 /**
  * Where the page says a row is, to start from.
  *
- * @param {import("./arrays.js").Arrays} arrays
+ * @param {import("../page/arrays.js").Arrays} arrays
  * @param {number} row
  * @returns {import("./posterior.js").Gaussian}
  */
@@ -90,8 +91,8 @@ export function startOf(arrays, row) {
 }
 
 /**
- * @param {import("./cells.js").Rows} rows
- * @param {import("./state.js").State} state
+ * @param {import("../page/cells.js").Rows} rows
+ * @param {import("../page/state.js").State} state
  */
 function rowSearch(rows, state) {
   const input = /** @type {HTMLInputElement} */ (
@@ -170,7 +171,7 @@ export function surprisingOf(story) {
 
 /**
  * @param {number} row
- * @param {import("./state.js").State} state
+ * @param {import("../page/state.js").State} state
  */
 function rowButtons(row, state) {
   const { picked } = state.choices;
@@ -184,7 +185,7 @@ function rowButtons(row, state) {
 /**
  * Observed, predicted from the other pixels, and which pixels surprise.
  *
- * @param {import("./cells.js").Rows} rows
+ * @param {import("../page/cells.js").Rows} rows
  * @param {Float64Array} cells
  * @param {RowStory} story
  * @param {number[]} odd
@@ -340,7 +341,7 @@ function cellTable(cells, story, inspection, again) {
  * @param {number} j
  * @param {Float64Array} cells
  * @param {RowStory} story
- * @param {import("./cells.js").Rows} rows
+ * @param {import("../page/cells.js").Rows} rows
  */
 function cellLine(j, cells, story, rows) {
   const missing = Number.isNaN(cells[j]);

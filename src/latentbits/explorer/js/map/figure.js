@@ -1,6 +1,7 @@
 /** The map's two canvases: points below, and above them what changes as the cursor moves. */
+
+import { make, themeColour } from "../page/dom.js";
 import { colouringOf } from "./colours.js";
-import { make, themeColour } from "./dom.js";
 import { drawLines, LABEL_FONT, layOutLines } from "./lines.js";
 import { ellipseOf } from "./maths.js";
 import { Points } from "./points.js";
@@ -12,9 +13,9 @@ const REST = 120; // milliseconds without a move
 export class MapFigure {
   /**
    * @param {HTMLElement} frame
-   * @param {import("./cells.js").Rows} rows
-   * @param {import("./arrays.js").Arrays} arrays
-   * @param {import("./state.js").State} state
+   * @param {import("../page/cells.js").Rows} rows
+   * @param {import("../page/arrays.js").Arrays} arrays
+   * @param {import("../page/state.js").State} state
    */
   constructor(frame, rows, arrays, state) {
     this.frame = frame;

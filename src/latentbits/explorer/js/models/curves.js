@@ -1,6 +1,6 @@
 /** Spectra, learning curves, and the sizes that were tried. */
-import { chartFigure } from "./charts.js";
-import { make, part } from "./dom.js";
+import { chartFigure } from "../page/charts.js";
+import { make, part } from "../page/dom.js";
 
 const LONG = 50; // iterations beyond which learning is shown over their logarithm
 
@@ -43,7 +43,7 @@ export function showSpectra(head) {
 export function showCourses(head) {
   const place = part("courses");
   if (!place) return;
-  /** @type {import("./charts.js").Series[]} */
+  /** @type {import("../page/charts.js").Series[]} */
   const all = head.courses
     .map((/** @type {any} */ course, /** @type {number} */ i) => ({
       name: course.name,
@@ -74,7 +74,7 @@ export function showCourses(head) {
 }
 
 /**
- * @param {import("./charts.js").Series[]} all
+ * @param {import("../page/charts.js").Series[]} all
  * @param {Set<string>} chosen
  * @param {() => void} draw
  */
@@ -95,7 +95,7 @@ function courseBoxes(all, chosen, draw) {
 export function showTrials(head) {
   const place = part("trials");
   if (!place) return;
-  /** @type {import("./charts.js").Series[]} */
+  /** @type {import("../page/charts.js").Series[]} */
   const series = head.models
     .map((/** @type {any} */ model, /** @type {number} */ i) => ({
       name: familyWords(model.name),

@@ -1,5 +1,5 @@
 /** What a row says of its place on the map, and what the place says of the row: sums over a grid of places. */
-import { sigmoid } from "./maths.js";
+import { sigmoid } from "../map/maths.js";
 
 /** @typedef {{weights: ArrayLike<number>, bias: ArrayLike<number>, noise: ArrayLike<number> | null}} Model of the map */
 /** @typedef {{mean: number[], covariance: number[]}} Gaussian mean x, y; covariance xx, yy, xy */

@@ -1,6 +1,6 @@
 /** What stands around the map: by what it is coloured, and which lines are drawn. */
-import { shortened } from "./cells.js";
-import { make, say } from "./dom.js";
+import { shortened } from "../page/cells.js";
+import { make, say } from "../page/dom.js";
 
 /**
  * Names that inputs offer.
@@ -17,8 +17,8 @@ export function columnNames(columns) {
 
 /**
  * @param {any} head
- * @param {import("./cells.js").Rows} rows
- * @param {import("./state.js").State} state
+ * @param {import("../page/cells.js").Rows} rows
+ * @param {import("../page/state.js").State} state
  * @param {string} names id of the list of columns
  */
 export function colourControl(head, rows, state, names) {
@@ -61,7 +61,7 @@ export function colourControl(head, rows, state, names) {
 /**
  * An input that takes the name of a column; what begins so will do.
  *
- * @param {import("./cells.js").Rows} rows
+ * @param {import("../page/cells.js").Rows} rows
  * @param {string} names id of the list of columns
  * @param {string} label
  * @param {(column: number) => void} take
@@ -96,8 +96,8 @@ function columnInput(rows, names, label, take) {
 /**
  * Lines P(bit = 1 | x) = 0.5: chips that can be taken away, and an input that adds one.
  *
- * @param {import("./cells.js").Rows} rows
- * @param {import("./state.js").State} state
+ * @param {import("../page/cells.js").Rows} rows
+ * @param {import("../page/state.js").State} state
  * @param {import("./figure.js").MapFigure} figure
  * @param {string} names id of the list of columns
  */

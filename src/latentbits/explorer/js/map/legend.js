@@ -1,7 +1,8 @@
 /** What colours mean; a level that is clicked is hidden. */
+
+import { make } from "../page/dom.js";
+import { shortNumber } from "../page/images.js";
 import { rampColour } from "./colours.js";
-import { make } from "./dom.js";
-import { shortNumber } from "./images.js";
 
 const IN_ORDER = 10; // levels
 

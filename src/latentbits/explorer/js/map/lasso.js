@@ -1,7 +1,7 @@
 /** What the rows in the lasso have in common: their kinds, and the columns in which they differ from the rest. */
-import { shortened } from "./cells.js";
-import { make } from "./dom.js";
-import { imageOf, shortNumber } from "./images.js";
+import { shortened } from "../page/cells.js";
+import { make } from "../page/dom.js";
+import { imageOf, shortNumber } from "../page/images.js";
 
 const MOST_COLUMNS = 8;
 const MOST_LEVELS = 6;
@@ -17,7 +17,7 @@ const MOST_LEVELS = 6;
 /**
  * Columns by how much a selection differs from the rest, most first.
  *
- * @param {import("./cells.js").Rows} rows
+ * @param {import("../page/cells.js").Rows} rows
  * @param {Uint32Array} selected
  * @returns {Difference[]}
  */
@@ -38,8 +38,8 @@ export function differences(rows, selected) {
 /**
  * @param {HTMLElement} element
  * @param {any} head
- * @param {import("./cells.js").Rows} rows
- * @param {import("./state.js").State} state
+ * @param {import("../page/cells.js").Rows} rows
+ * @param {import("../page/state.js").State} state
  */
 export function showSelection(element, head, rows, state) {
   const show = () => {
@@ -64,7 +64,7 @@ export function showSelection(element, head, rows, state) {
 
 /**
  * @param {any} head
- * @param {import("./cells.js").Rows} rows
+ * @param {import("../page/cells.js").Rows} rows
  * @param {Uint32Array} selected
  */
 function kindsOf(head, rows, selected) {
@@ -87,7 +87,7 @@ function kindsOf(head, rows, selected) {
 /**
  * The mean of the selection, of the rest, and what the one has more than the other.
  *
- * @param {import("./cells.js").Rows} rows
+ * @param {import("../page/cells.js").Rows} rows
  * @param {Difference[]} found
  * @param {[number, number]} shape
  */
@@ -112,7 +112,7 @@ function differenceImages(rows, found, shape) {
 }
 
 /**
- * @param {import("./cells.js").Rows} rows
+ * @param {import("../page/cells.js").Rows} rows
  * @param {Difference[]} found
  */
 function differenceTable(rows, found) {

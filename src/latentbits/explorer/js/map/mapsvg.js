@@ -1,5 +1,5 @@
 /** The map as a drawing of shapes, for papers: each place a circle, or slices of one. */
-import { makeSvg, themeColour } from "./dom.js";
+import { makeSvg, themeColour } from "../page/dom.js";
 import { legendEntries } from "./legend.js";
 import { strokesAlong } from "./lines.js";
 import { roundTicks } from "./maths.js";

@@ -1,10 +1,10 @@
 /** Files of the map: a picture as it is seen, positions, completions. */
-import { make, say, themeColour } from "./dom.js";
-import { downloadRow, fileName, saveBlob, saveCsv, savePng } from "./downloads.js";
-import { modelOf, startOf } from "./inspector.js";
+import { make, say, themeColour } from "../page/dom.js";
+import { downloadRow, fileName, saveBlob, saveCsv, savePng } from "../page/downloads.js";
+import { modelOf, startOf } from "../row/inspector.js";
+import { completed } from "../row/posterior.js";
 import { legendEntries } from "./legend.js";
 import { mapSvg } from "./mapsvg.js";
-import { completed } from "./posterior.js";
 
 /** @typedef {Array<Array<string | number | null>>} CsvRows */
 
@@ -14,9 +14,9 @@ const SLICE = 30; // milliseconds of work before the page may draw
 
 /**
  * @param {any} head
- * @param {import("./cells.js").Rows} rows
+ * @param {import("../page/cells.js").Rows} rows
  * @param {import("./figure.js").MapFigure} figure
- * @param {import("./state.js").State} state
+ * @param {import("../page/state.js").State} state
  */
 export function mapDownloads(head, rows, figure, state) {
   const name = (/** @type {string[]} */ ...parts) => fileName(head.table.source, ...parts);
@@ -51,7 +51,7 @@ export function mapDownloads(head, rows, figure, state) {
 /**
  * One line a row: where it is, how sure that is, how surprising it is.
  *
- * @param {import("./cells.js").Rows} rows
+ * @param {import("../page/cells.js").Rows} rows
  * @param {Uint32Array} chosen
  * @returns {CsvRows}
  */
@@ -69,7 +69,7 @@ export function positions(rows, chosen) {
 }
 
 /**
- * @param {import("./cells.js").Rows} rows
+ * @param {import("../page/cells.js").Rows} rows
  * @param {number} i
  */
 function whoIs(rows, i) {
@@ -79,7 +79,7 @@ function whoIs(rows, i) {
 /**
  * Rows with something missing, their holes filled.  There may be many: the page stays awake meanwhile.
  *
- * @param {import("./cells.js").Rows} rows
+ * @param {import("../page/cells.js").Rows} rows
  * @param {Uint32Array} chosen
  * @returns {Promise<CsvRows>}
  */

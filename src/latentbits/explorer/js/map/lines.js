@@ -1,5 +1,5 @@
 /** The lines P(bit = 1 | x) = 0.5 on the map: where they run, and where their names stand. */
-import { shortened } from "./cells.js";
+import { shortened } from "../page/cells.js";
 import { clippedLine } from "./maths.js";
 
 /**

@@ -1,15 +1,15 @@
 /** What the model expects of a row at the place under the cursor. */
-import { rowsOf, shortened } from "./cells.js";
-import { make, part } from "./dom.js";
-import { barOf, drawImage, shortNumber } from "./images.js";
+import { rowsOf, shortened } from "../page/cells.js";
+import { make, part } from "../page/dom.js";
+import { barOf, drawImage, shortNumber } from "../page/images.js";
 import { decodeAt } from "./maths.js";
 
 const MOST_BARS = 14;
 
 /**
  * @param {any} head
- * @param {import("./arrays.js").Arrays} arrays
- * @param {import("./state.js").State} state
+ * @param {import("../page/arrays.js").Arrays} arrays
+ * @param {import("../page/state.js").State} state
  */
 export function showDecode(head, arrays, state) {
   const element = part("decode");
@@ -41,7 +41,7 @@ function signed(value) {
 /**
  * @param {HTMLElement} element
  * @param {any} head
- * @param {import("./cells.js").Rows} rows
+ * @param {import("../page/cells.js").Rows} rows
  * @returns {(means: Float64Array) => void}
  */
 function decodedImage(element, head, rows) {
@@ -77,7 +77,7 @@ function decodedImage(element, head, rows) {
 
 /**
  * @param {HTMLElement} element
- * @param {import("./cells.js").Rows} rows
+ * @param {import("../page/cells.js").Rows} rows
  * @returns {(means: Float64Array) => void}
  */
 function decodedBars(element, rows) {

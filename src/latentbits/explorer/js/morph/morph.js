@@ -1,19 +1,19 @@
 /** From one row to another: bits flip in the model's order, beside the linear cross-fade. */
-import { rowOf } from "./arrays.js";
-import { rowChooser } from "./chooser.js";
-import { make, part } from "./dom.js";
-import { button, downloadRow, fileName, saveCsv, savePng } from "./downloads.js";
+import { rowOf } from "../page/arrays.js";
+import { rowChooser } from "../page/chooser.js";
+import { make, part } from "../page/dom.js";
+import { button, downloadRow, fileName, saveCsv, savePng } from "../page/downloads.js";
+import { drawImage, imageOf } from "../page/images.js";
+import { rowTitle, rowValues } from "../page/rows.js";
 import { bitsAlong, crossFade, differing, farPair, flipsOf, wayBetween } from "./flips.js";
-import { drawImage, imageOf } from "./images.js";
-import { rowTitle, rowValues } from "./rows.js";
 
 const STAGES = 9;
 const SECONDS = 5; // that a play takes
 
 /**
  * @param {any} head of the page
- * @param {import("./arrays.js").Arrays} arrays
- * @param {import("./state.js").State} state
+ * @param {import("../page/arrays.js").Arrays} arrays
+ * @param {import("../page/state.js").State} state
  */
 export function showMorph(head, arrays, state) {
   const place = part("morph");
@@ -58,7 +58,7 @@ export function showMorph(head, arrays, state) {
  * Rows looked at closely that lack nothing, or all where there are not two.
  *
  * @param {any} head
- * @param {import("./arrays.js").Arrays} arrays
+ * @param {import("../page/arrays.js").Arrays} arrays
  */
 function completeRows(head, arrays) {
   const all = Array.from({ length: head.n_close }, (_, i) => i);
@@ -96,7 +96,7 @@ function randomPair(n) {
  * The slider and what follows it.
  *
  * @param {any} head
- * @param {import("./arrays.js").Arrays} arrays
+ * @param {import("../page/arrays.js").Arrays} arrays
  */
 function morphView(head, arrays) {
   const shape = head.table.image_shape;
@@ -162,7 +162,7 @@ function morphView(head, arrays) {
  *
  * @param {MorphNow} now
  * @param {any} head
- * @param {import("./arrays.js").Arrays} arrays
+ * @param {import("../page/arrays.js").Arrays} arrays
  */
 function endWords(now, head, arrays) {
   const [a, b] = [0, 1].map((t) => differing(bitsAlong(now.way, t), now.ends[t]));

@@ -1,5 +1,5 @@
 /** Many round points into the pixels of a picture, faster than a canvas draws them. */
-import { rgbOf } from "./images.js";
+import { rgbOf } from "../page/images.js";
 
 const PHASES = 4; // a point's middle is known to a quarter of a pixel
 const LARGEST = 80; // pixels

@@ -1,6 +1,6 @@
 /** Which colour each row of the map has, and what the legend says of it. */
-import { bitAt } from "./arrays.js";
-import { between, rgbOf } from "./images.js";
+import { bitAt } from "../page/arrays.js";
+import { between, rgbOf } from "../page/images.js";
 
 /** @typedef {{name: string, colour: string, count: number}} Level */
 /**
@@ -52,7 +52,7 @@ export function rampColour(t) {
 /**
  * The colours of all rows for a choice of State: "label:0", "bit:3", "cost" or "none".
  *
- * @param {import("./cells.js").Rows} rows
+ * @param {import("../page/cells.js").Rows} rows
  * @param {string} choice
  * @param {boolean} dark
  * @returns {Colouring}
@@ -82,7 +82,7 @@ export function colouringOf(rows, choice, dark) {
 }
 
 /**
- * @param {import("./cells.js").Rows} rows
+ * @param {import("../page/cells.js").Rows} rows
  * @param {number} which
  * @param {boolean} dark
  * @returns {Colouring}
@@ -98,7 +98,7 @@ function byLabel(rows, which, dark) {
 }
 
 /**
- * @param {import("./cells.js").Rows} rows
+ * @param {import("../page/cells.js").Rows} rows
  * @param {number} column
  * @param {"light" | "dark"} shade
  * @returns {Colouring}

@@ -1,5 +1,5 @@
 /** The points of the map as a picture: places with one or many rows, coloured, hidden, chosen. */
-import { themeColour } from "./dom.js";
+import { themeColour } from "../page/dom.js";
 import { NearestPoint, placesOf, roundTicks } from "./maths.js";
 import { drawDots, Stamps } from "./splat.js";
 

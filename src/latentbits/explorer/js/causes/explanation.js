@@ -1,9 +1,9 @@
 /** Why a row is as it is, as a noisy-OR network has it: the units that are on, and what each explains. */
-import { bitAt, rowOf } from "./arrays.js";
-import { make } from "./dom.js";
-import { barList, imageOf, shortNumber } from "./images.js";
+import { bitAt, rowOf } from "../page/arrays.js";
+import { make } from "../page/dom.js";
+import { barList, imageOf, shortNumber } from "../page/images.js";
+import { rowTitle, rowValues } from "../page/rows.js";
 import { explainRow } from "./network.js";
-import { rowTitle, rowValues } from "./rows.js";
 
 const MOST_EXPLAINED = 8;
 
@@ -36,7 +36,7 @@ export function showExplanation(gallery, layers, page) {
  *
  * @param {any} gallery
  * @param {import("./cards.js").LayerView[]} layers
- * @param {import("./arrays.js").Arrays} arrays
+ * @param {import("../page/arrays.js").Arrays} arrays
  * @param {number} row
  * @returns {import("./network.js").NetworkLayer[]}
  */
@@ -104,7 +104,7 @@ function leftOver(found, columns, shape) {
 /**
  * @param {Float32Array} values
  * @param {[number, number]} shape
- * @param {import("./images.js").Kind} kind
+ * @param {import("../page/images.js").Kind} kind
  * @param {string} caption
  */
 function pictured(values, shape, kind, caption) {

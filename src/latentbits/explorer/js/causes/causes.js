@@ -1,19 +1,19 @@
 /** The causes that each model found: a tab a model, a card a cause. */
-import { bitAt } from "./arrays.js";
+import { bitAt } from "../page/arrays.js";
+import { make, part } from "../page/dom.js";
+import { downloadRow, fileName, saveCsv, savePng, saveSvg } from "../page/downloads.js";
+import { hinton, imageOf } from "../page/images.js";
+import { rowTitle } from "../page/rows.js";
 import { cardParts, layerView, markPicked } from "./cards.js";
-import { make, part } from "./dom.js";
-import { downloadRow, fileName, saveCsv, savePng, saveSvg } from "./downloads.js";
 import { showExplanation } from "./explanation.js";
-import { hinton, imageOf } from "./images.js";
-import { rowTitle } from "./rows.js";
 
 const MANY = 24; // cards that scroll in a box of their own
 const MOST_SQUARES = 12_000; // of a Hinton diagram
 
 /**
  * @param {any} head of the page
- * @param {import("./arrays.js").Arrays} arrays
- * @param {import("./state.js").State} state
+ * @param {import("../page/arrays.js").Arrays} arrays
+ * @param {import("../page/state.js").State} state
  */
 export function showCauses(head, arrays, state) {
   const place = part("causes");
@@ -91,7 +91,7 @@ export function nextTab(key, i, n) {
 
 /**
  * @param {any} head
- * @param {import("./arrays.js").Arrays} arrays
+ * @param {import("../page/arrays.js").Arrays} arrays
  * @returns {Float32Array} of the columns, over the rows looked at closely that are not missing
  */
 function columnMeans(head, arrays) {
@@ -318,7 +318,7 @@ function sheetOf(layer, shape) {
   layer.names.forEach((_, cause) => {
     const d = shape[0] * shape[1];
     const projected = layer.projected?.data.subarray(cause * d, (cause + 1) * d);
-    const kind = /** @type {import("./images.js").Kind} */ (projected ? "probability" : layer.kind);
+    const kind = /** @type {import("../page/images.js").Kind} */ (projected ? "probability" : layer.kind);
     const values = /** @type {Float32Array} */ (projected ?? layer.shown(cause));
     const picture = imageOf(values, shape, { kind, scale: layer.scale });
     const [x, y] = [1 + (cause % across) * (shape[1] + 1), 1 + Math.floor(cause / across) * (shape[0] + 1)];

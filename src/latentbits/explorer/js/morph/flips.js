@@ -77,7 +77,7 @@ const FEW = 20; // rows, of which none can be called odd
 /**
  * Two rows worth a morph: far apart, and each typical of its kind where kinds are known.
  *
- * @param {import("./arrays.js").TypedArrayOf} places (n, k)
+ * @param {import("../page/arrays.js").TypedArrayOf} places (n, k)
  * @param {ArrayLike<number> | null} codes kinds of rows, 65535 for none
  * @param {number[]} all the rows to choose from
  * @returns {[number, number]}
@@ -98,7 +98,7 @@ export function farPair(places, codes, all) {
 /**
  * The rows that are not odd: of a blot, a morph shows nothing.
  *
- * @param {import("./arrays.js").TypedArrayOf} places
+ * @param {import("../page/arrays.js").TypedArrayOf} places
  * @param {number[]} rows
  * @param {ArrayLike<number>} middle
  */
@@ -109,7 +109,7 @@ function innerHalf(places, rows, middle) {
 }
 
 /**
- * @param {import("./arrays.js").TypedArrayOf} places
+ * @param {import("../page/arrays.js").TypedArrayOf} places
  * @param {number[]} rows few
  * @returns {[number, number]}
  */
@@ -122,13 +122,13 @@ function farthestOf(places, rows) {
   return [best.row, best.other];
 }
 
-/** @param {import("./arrays.js").TypedArrayOf} places @param {number} i */
+/** @param {import("../page/arrays.js").TypedArrayOf} places @param {number} i */
 function placeOf(places, i) {
   const k = places.shape[1];
   return places.data.subarray(i * k, (i + 1) * k);
 }
 
-/** @param {import("./arrays.js").TypedArrayOf} places @param {number[]} rows */
+/** @param {import("../page/arrays.js").TypedArrayOf} places @param {number[]} rows */
 function meanPlace(places, rows) {
   const mean = new Float64Array(places.shape[1]);
   for (const row of rows) for (const [i, value] of placeOf(places, row).entries()) mean[i] += value / rows.length;
@@ -142,12 +142,12 @@ function distance(a, b) {
   return sum;
 }
 
-/** @param {import("./arrays.js").TypedArrayOf} places @param {number[]} rows @param {ArrayLike<number>} at */
+/** @param {import("../page/arrays.js").TypedArrayOf} places @param {number[]} rows @param {ArrayLike<number>} at */
 function nearest(places, rows, at) {
   return rows.reduce((a, b) => (distance(placeOf(places, b), at) < distance(placeOf(places, a), at) ? b : a));
 }
 
-/** @param {import("./arrays.js").TypedArrayOf} places @param {number[]} rows @param {ArrayLike<number>} at */
+/** @param {import("../page/arrays.js").TypedArrayOf} places @param {number[]} rows @param {ArrayLike<number>} at */
 function farthest(places, rows, at) {
   return rows.reduce((a, b) => (distance(placeOf(places, b), at) > distance(placeOf(places, a), at) ? b : a));
 }

@@ -1,6 +1,6 @@
 /** The map of rows: pan, zoom, colours, lines, lasso, and a row picked by mouse, finger or key. */
-import { rowsOf } from "./cells.js";
-import { make, part, say } from "./dom.js";
+import { rowsOf } from "../page/cells.js";
+import { make, part, say } from "../page/dom.js";
 import { MapFigure } from "./figure.js";
 import { listenTo } from "./gestures.js";
 import { showSelection } from "./lasso.js";
@@ -18,8 +18,8 @@ const KEYS =
 
 /**
  * @param {any} head
- * @param {import("./arrays.js").Arrays} arrays
- * @param {import("./state.js").State} state
+ * @param {import("../page/arrays.js").Arrays} arrays
+ * @param {import("../page/state.js").State} state
  */
 export function showMap(head, arrays, state) {
   const element = part("map");
@@ -65,7 +65,7 @@ function firstColour(head) {
 }
 
 /**
- * @param {import("./cells.js").Rows} rows
+ * @param {import("../page/cells.js").Rows} rows
  * @param {MapFigure} figure
  */
 function aboutMap(rows, figure) {
@@ -83,7 +83,7 @@ function aboutMap(rows, figure) {
 class MapControl {
   /**
    * @param {MapFigure} figure
-   * @param {import("./state.js").State} state
+   * @param {import("../page/state.js").State} state
    * @param {HTMLElement} frame
    */
   constructor(figure, state, frame) {

@@ -1,9 +1,9 @@
 /** One cause as a card: its weights, how often it is on, rows that show it, and how active it is in the picked row. */
-import { rowOf } from "./arrays.js";
-import { make, makeSvg } from "./dom.js";
-import { barList, barOf, bySize, extentOf, imageOf, shortNumber } from "./images.js";
+import { rowOf } from "../page/arrays.js";
+import { make, makeSvg } from "../page/dom.js";
+import { barList, barOf, bySize, extentOf, imageOf, shortNumber } from "../page/images.js";
+import { rowLabel, rowName, rowTitle, rowValues } from "../page/rows.js";
 import { strengthsOf } from "./network.js";
-import { rowLabel, rowName, rowTitle, rowValues } from "./rows.js";
 
 const MOST_NAMES = 8; // in a list, before "more"
 const MOST_DRIVEN = 4; // causes below that a card of a higher layer names
@@ -12,8 +12,8 @@ const BINS = 28; // of the rows' places along a trait
 /**
  * @typedef {object} Page
  * @property {any} head
- * @property {import("./arrays.js").Arrays} arrays
- * @property {import("./state.js").State} state
+ * @property {import("../page/arrays.js").Arrays} arrays
+ * @property {import("../page/state.js").State} state
  * @property {Float32Array} means of the columns
  *
  * @typedef {object} LayerView a layer as its cards need it
@@ -22,10 +22,10 @@ const BINS = 28; // of the rows' places along a trait
  * @property {Array<number | null>} usage
  * @property {string} kind of its weights
  * @property {string[]} below names of what its weights are on
- * @property {import("./arrays.js").TypedArrayOf} weights
- * @property {import("./arrays.js").TypedArrayOf} active
- * @property {import("./arrays.js").TypedArrayOf} examples
- * @property {import("./arrays.js").TypedArrayOf | undefined} projected
+ * @property {import("../page/arrays.js").TypedArrayOf} weights
+ * @property {import("../page/arrays.js").TypedArrayOf} active
+ * @property {import("../page/arrays.js").TypedArrayOf} examples
+ * @property {import("../page/arrays.js").TypedArrayOf | undefined} projected
  * @property {number} scale the largest size of the weights as they are shown
  * @property {(cause: number) => Float32Array} shown weights as they are shown
  */
@@ -103,7 +103,7 @@ function* weightParts(layer, cause, page) {
   }
   const shown = layer.shown(cause);
   if (shape) {
-    const kind = /** @type {import("./images.js").Kind} */ (layer.kind);
+    const kind = /** @type {import("../page/images.js").Kind} */ (layer.kind);
     yield imageOf(shown, shape, { kind, scale: layer.scale, label: `Weights of ${name}` });
     return;
   }
@@ -116,7 +116,7 @@ function* weightParts(layer, cause, page) {
  *
  * @param {Float32Array} values
  * @param {string[]} names
- * @param {import("./images.js").BarOptions} options
+ * @param {import("../page/images.js").BarOptions} options
  * @param {Float32Array} [others]
  */
 function namedBars(values, names, options, others) {
@@ -222,7 +222,7 @@ function strongest(layer, cause) {
 /**
  * The rows in which a column of `active` is least, the least first.
  *
- * @param {import("./arrays.js").TypedArrayOf} active
+ * @param {import("../page/arrays.js").TypedArrayOf} active
  * @param {number} column
  * @param {number} most
  */

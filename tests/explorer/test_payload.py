@@ -136,7 +136,7 @@ def test_scripts_are_one(rendered):
     """No import or export is left, and every module is in it, once."""
     script = page.joined_scripts()
     assert not re.search(r"^(import|export)\b", script, re.MULTILINE)
-    for path in (page.HERE / "js").iterdir():
+    for path in (page.HERE / "js").rglob("*.js"):
         first = path.read_text("utf-8").splitlines()[0]  # the comment that says what it is for
         assert script.count(first) == 1, path.name
 

@@ -9,47 +9,26 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from latentbits.core.version import __version__ as __version__
+from latentbits.estimators.families import families
+
 if TYPE_CHECKING:
-    from latentbits import plot
-    from latentbits.choosing.compare import compare
-    from latentbits.data.fetch import load_dataset
-    from latentbits.data.read import read
-    from latentbits.estimators.binary_sparse_coding import BinarySparseCoding
-    from latentbits.estimators.clipped_gaussian import ClippedGaussian
-    from latentbits.estimators.combination_machine import CombinationMachine
-    from latentbits.estimators.files import load
-    from latentbits.estimators.latent_trait import LatentTrait
-    from latentbits.estimators.mixture import BernoulliMixture
-    from latentbits.estimators.noisy_or import NoisyOrNetwork
-    from latentbits.estimators.product import BernoulliProduct
-    from latentbits.explorer.explore import explore
+    # checkers of types know no families; a test holds these to the records
+    from latentbits import plot as plot
+    from latentbits.choosing.compare import compare as compare
+    from latentbits.data.fetch import load_dataset as load_dataset
+    from latentbits.data.read import read as read
+    from latentbits.estimators.binary_sparse_coding import BinarySparseCoding as BinarySparseCoding
+    from latentbits.estimators.clipped_gaussian import ClippedGaussian as ClippedGaussian
+    from latentbits.estimators.combination_machine import CombinationMachine as CombinationMachine
+    from latentbits.estimators.files import load as load
+    from latentbits.estimators.latent_trait import LatentTrait as LatentTrait
+    from latentbits.estimators.mixture import BernoulliMixture as BernoulliMixture
+    from latentbits.estimators.noisy_or import NoisyOrNetwork as NoisyOrNetwork
+    from latentbits.estimators.product import BernoulliProduct as BernoulliProduct
+    from latentbits.explorer.explore import explore as explore
 
-__version__ = "0.1.0"
-
-__all__ = [
-    "BernoulliMixture",
-    "BernoulliProduct",
-    "BinarySparseCoding",
-    "ClippedGaussian",
-    "CombinationMachine",
-    "LatentTrait",
-    "NoisyOrNetwork",
-    "compare",
-    "explore",
-    "load",
-    "load_dataset",
-    "plot",
-    "read",
-]
-
-_HOME = {
-    "BernoulliMixture": "latentbits.estimators.mixture",
-    "BernoulliProduct": "latentbits.estimators.product",
-    "BinarySparseCoding": "latentbits.estimators.binary_sparse_coding",
-    "ClippedGaussian": "latentbits.estimators.clipped_gaussian",
-    "CombinationMachine": "latentbits.estimators.combination_machine",
-    "LatentTrait": "latentbits.estimators.latent_trait",
-    "NoisyOrNetwork": "latentbits.estimators.noisy_or",
+_FUNCTIONS = {
     "compare": "latentbits.choosing.compare",
     "explore": "latentbits.explorer.explore",
     "load": "latentbits.estimators.files",
@@ -57,12 +36,17 @@ _HOME = {
     "read": "latentbits.data.read",
 }
 
+__all__ = sorted([*_FUNCTIONS, "plot", *(family.class_name for family in families())])
+
 
 def __getattr__(name: str) -> Any:
     if name == "plot":
         return import_module("latentbits.plot")
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
+    if name in _FUNCTIONS:
+        return getattr(import_module(_FUNCTIONS[name]), name)
+    for family in families():
+        if family.class_name == name:
+            return family.cls
     raise AttributeError(f"module 'latentbits' has no attribute {name!r}")
 
 

@@ -38,7 +38,7 @@ def told(model, gallery=None, table=UNLABELLED, guesses=GUESSES, **changes):
 
 def test_of_a_mixture():
     best = ModelRow("mixture of 3", "mixture", 3, 3.0, 0.1, 0.0, 0.0, 1.0)
-    kinds = Gallery("mixture", "", "", "probability", (layer(on_columns(3, c4=0.9, c2=0.5), [0.6, 0.395, 0.005]),))
+    kinds = Gallery("", "", "probability", (layer(on_columns(3, c4=0.9, c2=0.5), [0.6, 0.395, 0.005]),))
     first, second, third = told(best, kinds)
     assert first == (
         "The bits are not independent: the mixture of 3 describes an unseen row in 3.0 bits, 2.0 ± 0.3 (40%) fewer "
@@ -81,13 +81,13 @@ def test_without_the_baseline():
 def test_of_traits(m, where):
     best = ModelRow("latent traits", "latent-trait", m, 3.0, 0.1, 0.0, 0.0, 1.0)
     places = np.random.default_rng(0).normal(size=(60, m))
-    traits = Gallery("latent-trait", "", "", "signed", (layer(on_columns(m, c3=-9, c1=5, c7=4), [np.nan] * m, places),))
+    traits = Gallery("", "", "signed", (layer(on_columns(m, c3=-9, c1=5, c7=4), [np.nan] * m, places),))
     assert told(best, traits)[1] == f"It places each row {where}; rows differ most in column 3, column 1 and column 7."
 
 
 def test_of_causes_that_are_on_or_off():
     best = ModelRow("noisy OR of 2", "noisy-or", 2, 3.0, 0.1, 0.0, 0.0, 1.0)
-    two = Gallery("noisy-or", "", "", "strength", (layer(on_columns(2, c3=-9, c1=5, c7=4), [0.8, 0.3]),))
+    two = Gallery("", "", "strength", (layer(on_columns(2, c3=-9, c1=5, c7=4), [0.8, 0.3]),))
     assert told(best, two)[1] == (
         "It explains each row by which of 2 hidden causes are on, 1.1 of them on average; the commonest is on in 80% "
         "of the rows, the rarest in 30%; they act most on column 3, column 1 and column 7."
@@ -95,7 +95,7 @@ def test_of_causes_that_are_on_or_off():
     assert headline("zoo", (best, ALONE)).startswith(
         "zoo: 2 hidden causes that act together; a row then takes 3.0 bits"
     )
-    one = Gallery("noisy-or", "", "", "strength", (layer(on_columns(1), [0.3]),))
+    one = Gallery("", "", "strength", (layer(on_columns(1), [0.3]),))
     assert told(best, one, image_shape=(3, 4))[1] == (
         "It explains each row by whether one hidden cause is on, as it is in 30% of them."
     )

@@ -29,7 +29,7 @@ def best_is(content, family, name, **changes):
     layer = replace(gallery.layers[0], **changes)
     models = (replace(content.models[0], name=name, family=family), *content.models[1:])
     kind = "probability" if family == "mixture" else "signed"
-    made = replace(gallery, name=name, family=family, kind=kind, layers=(layer,))
+    made = replace(gallery, name=name, kind=kind, layers=(layer,))
     return replace(content, models=models, galleries=(made, content.galleries[1]))
 
 

@@ -88,8 +88,8 @@ def small_content(
         unit="bits per row",
         how_compared="Scored on rows that no fit saw.",
         galleries=(
-            Gallery("mixture", "mixture of 4", "Each row is of one kind.", "probability", (kinds,)),
-            Gallery("noisy-or", "noisy OR of 3, 2", "Causes turn bits on.", "strength", (lower, upper)),
+            Gallery("mixture of 4", "Each row is of one kind.", "probability", (kinds,)),
+            Gallery("noisy OR of 3, 2", "Causes turn bits on.", "strength", (lower, upper)),
         ),
         morph=Morph("clipped Gaussian of 2", rng.normal(size=(k, d)), rng.normal(size=d), rng.normal(size=(n, k))),
         spectra=Spectra(np.sort(rng.gamma(1.0, 1.0, d))[::-1], np.sort(rng.normal(1.0, 1.0, d))[::-1], k),

@@ -12,17 +12,14 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
-from latentbits.choosing.compare import FAILURES, fit_copy, new_model, reason_of, score_rows
-from latentbits.choosing.real_tables import real_model, units_of, varied
+from latentbits.choosing.compare import FAILURES, fit_copy, reason_of, score_rows
+from latentbits.choosing.real_tables import units_of, varied
 from latentbits.core.errors import FitError
 from latentbits.core.limits import within
-from latentbits.estimators.naming import name_of, size_of
+from latentbits.estimators.families import Family, Rows, family, name_of, size_of
 
-__all__ = ["Climb", "Clock", "Family", "Fit", "Split", "SplitRows", "new_family", "split_rows", "take_turns"]
+__all__ = ["Climb", "Clock", "Entrant", "Fit", "Split", "SplitRows", "new_entrant", "split_rows", "take_turns"]
 
-SINGLE = ("product", "independent-gaussians")  # families without a number of causes
-ROWS_PER_CAUSE = 10
-MOST_CAUSES = 128
 LEAST_TIME = 1.0  # seconds that any fit may take: in less, compilation aside, even small ones are cut off
 LEAST_SCORING = 10.0  # and scoring, compilation included
 FIT_SHARE = 0.8  # of the time left that a fit may take; scoring takes some too
@@ -139,22 +136,28 @@ class Climb:
 
 
 @dataclass
-class Family:
+class Entrant:
     """One family in all splits; `note` says what was not tried for want of time."""
 
-    name: str
+    family: Family
     climbs: list[Climb]
-    real: bool
+    rows: Rows
     given: Any = None  # an estimator that is fitted as it is
     done: bool = False
     note: str = ""
     seconds: float = 0.0
 
-    def new(self, size: int, n_columns: int = 1) -> tuple[str, Any]:
-        """A model of this size, and its name for people."""
-        if self.given is not None:
-            return name_of(self.given), clone(self.given)
-        return real_model(self.name, size, n_columns) if self.real else new_model(self.name, size)
+    @property
+    def name(self) -> str:
+        return self.family.name
+
+    def title(self, size: int) -> str:
+        """Its name for people."""
+        return self.family.title(size) if self.given is None else name_of(self.given)
+
+    def new(self, size: int, n_columns: int) -> Any:
+        """A model of this size."""
+        return self.family.new(size, self.rows, n_columns) if self.given is None else clone(self.given)
 
     def pooled(self, size: int) -> np.ndarray:
         """Validation bits of the folds that tried a size."""
@@ -170,35 +173,13 @@ class Family:
         return all(climb.tried for climb in self.climbs)
 
 
-def new_family(name: str, n_columns: int, n_train: Sequence[int], real: bool, given: Any = None) -> Family:
+def new_entrant(name: str, n_columns: int, n_train: Sequence[int], rows: Rows, given: Any = None) -> Entrant:
     """A family of which nothing has been tried; `n_train` are the training rows of each split."""
-    if given is not None:
-        size = size_of(given)
-        return Family(name, [Climb(size, size, least=size) for _ in n_train], real, given)
-    return Family(name, [Climb(*sizes_of(name, n_columns, n)) for n in n_train], real)
-
-
-def sizes_of(family: str, n_columns: int, n_train: int) -> tuple[int, int, int, int]:
-    """The first number of causes to try, the most, how many times as many to try next, and the least.
-
-    >>> sizes_of("mixture", 5, 1000), sizes_of("latent-trait", 5, 1000), sizes_of("noisy-or", 35, 42)
-    ((2, 64, 4, 2), (2, 2, 2, 1), (4, 4, 4, 1))
-    """
-    if family in SINGLE:
-        return 1, 1, 4, 1
-    least = 2 if family == "mixture" else 1  # a mixture of one is independent bits
-    most = min(MOST_CAUSES, n_train // ROWS_PER_CAUSE)
-    if family in ("latent-trait", "clipped-gaussian"):
-        most = min(most, (n_columns - 1) // 2)  # more factors than that, and the columns cannot tell them apart
-    most = max(least, _power_of_two(most))
-    if family == "latent-trait":  # every dimension makes integrals dearer, and four times as many are not worth it
-        return min(2, most), most, 2, least
-    return max(least, min(8, _power_of_two(n_columns / 4), most)), most, 4, least
-
-
-def _power_of_two(limit: float) -> int:
-    """The largest that is not above, but at least 1."""
-    return 1 << max(0, int(limit).bit_length() - 1)
+    record = family(name)
+    if given is not None or record.sizes is None:
+        size = 1 if given is None else size_of(given)
+        return Entrant(record, [Climb(size, size, least=size) for _ in n_train], rows, given)
+    return Entrant(record, [Climb(*record.sizes.steps(n_columns, n)) for n in n_train], rows)
 
 
 # --- time ---
@@ -225,7 +206,7 @@ class Clock:
 
 
 def take_turns(
-    families: dict[str, Family], splits: Sequence[SplitRows], clock: Clock, seed: int | None, asked: bool = False
+    entrants: dict[str, Entrant], splits: Sequence[SplitRows], clock: Clock, seed: int | None, asked: bool = False
 ) -> dict[str, str]:
     """Fit until nothing is left to try, or no time; what could not be fitted is taken out, and the reasons returned.
 
@@ -233,49 +214,49 @@ def take_turns(
     finished is told as if there had been no time for it.  It is passed on where no family has been fitted.
     """
     left_out = {}
-    while pending := [family for family in families.values() if not family.done]:
-        family = min(pending, key=lambda f: f.seconds)  # in the order given while none has used any
-        is_first, began = not family.begun, clock.used
-        any_begun = any(f.begun for f in families.values())  # there is always one result
+    while pending := [entrant for entrant in entrants.values() if not entrant.done]:
+        entrant = min(pending, key=lambda f: f.seconds)  # in the order given while none has used any
+        is_first, began = not entrant.begun, clock.used
+        any_begun = any(f.begun for f in entrants.values())  # there is always one result
         try:
             if is_first and any_begun and clock.left <= 0 and not asked:
                 raise FitError("no time was left for it")
-            _step(family, splits, clock, clock.left / _sharers(family, pending), seed)
+            _step(entrant, splits, clock, clock.left / _sharers(entrant, pending), seed)
         except FAILURES as error:
             if is_first:
-                left_out[family.name] = reason_of(error)
-                del families[family.name]
-            family.note, family.done = f"more causes could not be fitted: {reason_of(error)}", True
+                left_out[entrant.name] = reason_of(error)
+                del entrants[entrant.name]
+            entrant.note, entrant.done = f"more causes could not be fitted: {reason_of(error)}", True
         except KeyboardInterrupt:
             if not any_begun:
                 raise
             clock.interrupted = True
-            return left_out | _cut(families)
-        family.seconds += clock.used - began
+            return left_out | _cut(entrants)
+        entrant.seconds += clock.used - began
     return left_out
 
 
-def _sharers(family: Family, pending: Sequence[Family]) -> int:
+def _sharers(entrant: Entrant, pending: Sequence[Entrant]) -> int:
     """How many are to share the time that is left.
 
     Most of a first fit is compilation, and what comes first is cheap: half of the time is for those that follow.
     """
-    if family.begun:
+    if entrant.begun:
         return len(pending)
-    return 2 if any(not f.begun for f in pending if f is not family) else 1
+    return 2 if any(not f.begun for f in pending if f is not entrant) else 1
 
 
-def _step(family: Family, splits: Sequence[SplitRows], clock: Clock, share: float, seed: int | None) -> None:
+def _step(entrant: Entrant, splits: Sequence[SplitRows], clock: Clock, share: float, seed: int | None) -> None:
     """The next size of a family in every split, in `share` seconds."""
     until = clock.used + share
-    sizes = [climb.next_size() for climb in family.climbs]
-    for place, (climb, rows, size) in enumerate(zip(family.climbs, splits, sizes)):
+    sizes = [climb.next_size() for climb in entrant.climbs]
+    for place, (climb, rows, size) in enumerate(zip(entrant.climbs, splits, sizes)):
         if size is None:
             continue
-        name, model = family.new(size, rows.train.shape[1])
+        name, model = entrant.title(size), entrant.new(size, rows.train.shape[1])
         if climb.tried and climb.expected(size) > clock.left:
-            family.note, family.done = f"{name} was not tried for want of time", True
-            _undo(family.climbs[:place], sizes)
+            entrant.note, entrant.done = f"{name} was not tried for want of time", True
+            _undo(entrant.climbs[:place], sizes)
             return
         clock.tell(name)
         # the first split compiles for all; the others divide what it left
@@ -283,21 +264,21 @@ def _step(family: Family, splits: Sequence[SplitRows], clock: Clock, share: floa
         try:
             climb.tried[size] = _fit(model, rows, FIT_SHARE * limit, seed)
         except BaseException:
-            _undo(family.climbs[:place], sizes)
+            _undo(entrant.climbs[:place], sizes)
             raise
-    family.done = all(climb.next_size() is None for climb in family.climbs)
-    if not all(climb.tried[climb.best].in_time for climb in family.climbs):
-        family.note = "its fit ran out of time"
+    entrant.done = all(climb.next_size() is None for climb in entrant.climbs)
+    if not all(climb.tried[climb.best].in_time for climb in entrant.climbs):
+        entrant.note = "its fit ran out of time"
 
 
-def _cut(families: dict[str, Family]) -> dict[str, str]:
+def _cut(entrants: dict[str, Entrant]) -> dict[str, str]:
     """End all turns: what was never fitted is taken out, and the reasons returned."""
-    left_out = {name: "interrupted before it was fitted" for name, family in families.items() if not family.begun}
+    left_out = {name: "interrupted before it was fitted" for name, entrant in entrants.items() if not entrant.begun}
     for name in left_out:
-        del families[name]
-    for family in families.values():
-        if not family.done:
-            family.note, family.done = "interrupted before other sizes were tried", True
+        del entrants[name]
+    for entrant in entrants.values():
+        if not entrant.done:
+            entrant.note, entrant.done = "interrupted before other sizes were tried", True
     return left_out
 
 

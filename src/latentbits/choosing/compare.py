@@ -17,12 +17,7 @@ from sklearn.utils import _safe_indexing, check_array
 
 from latentbits.core import interrupts
 from latentbits.core.errors import FitError, TooLargeError, is_out_of_memory
-from latentbits.estimators.clipped_gaussian import ClippedGaussian
-from latentbits.estimators.combination_machine import CombinationMachine
-from latentbits.estimators.latent_trait import LatentTrait
-from latentbits.estimators.mixture import BernoulliMixture
-from latentbits.estimators.noisy_or import NoisyOrNetwork
-from latentbits.estimators.product import BernoulliProduct
+from latentbits.estimators.families import families
 from latentbits.estimators.tables.validate import check_bits, with_nan
 
 __all__ = [
@@ -32,7 +27,6 @@ __all__ = [
     "compare",
     "default_models",
     "fit_copy",
-    "new_model",
     "ranked",
     "reason_of",
     "score_rows",
@@ -40,24 +34,9 @@ __all__ = [
     "standard_error",
 ]
 
-FAMILIES = ("product", "latent-trait", "mixture", "clipped-gaussian", "combination-machine", "noisy-or")
-DEFAULTS = (
-    ("product", 1),
-    ("latent-trait", 1),
-    ("mixture", 2),
-    ("latent-trait", 2),
-    ("mixture", 4),
-    ("mixture", 8),
-    ("clipped-gaussian", 8),
-    ("combination-machine", 8),
-    ("noisy-or", 8),
-    ("mixture", 16),
-    ("mixture", 32),
-)
 # What one family may fail by while others do not: numbers, memory (of the host and of the device), its own arguments.
 FAILURES = (FitError, ValueError, MemoryError, jax.errors.JaxRuntimeError)
 MOST_ENTRIES = 2 * 10**10  # of a table: learning reads all of them, zeros too, again and again
-WEAK_PRIOR = 3.0  # standard deviation of the weights; without one, unseen rows of separable bits can cost any number
 
 
 @dataclass(frozen=True)
@@ -145,38 +124,8 @@ class Comparison:
         return "\n".join(lines)
 
 
-def new_model(family: str, size: int | str = 1) -> tuple[str, Any]:
-    """A model of one of the families in `FAMILIES`, and its name for people.
-
-    The size of a clipped Gaussian may also be "parallel" or "positive".  It takes factors: with few columns they
-    describe unseen rows better than components do, with many there is little between them.
-
-    >>> new_model("latent-trait", 2)[0], new_model("mixture", 4)[0]
-    ('2 latent traits', 'mixture of 4')
-    >>> new_model("clipped-gaussian", 8)[0], new_model("clipped-gaussian", "parallel")[0]
-    ('clipped Gaussian of 8', 'clipped Gaussian (parallel)')
-    >>> new_model("combination-machine", 8)[0]
-    'combination machine of 8'
-    >>> new_model("noisy-or", 8)[0]
-    'noisy OR of 8'
-    """
-    if family == "product":
-        return "independent bits", BernoulliProduct()
-    if family == "clipped-gaussian":
-        name = f"clipped Gaussian ({size})" if isinstance(size, str) else f"clipped Gaussian of {size}"
-        return name, ClippedGaussian(size, extraction="factors")
-    size = int(size)
-    if family == "latent-trait":
-        return f"{size} latent trait{'s' if size > 1 else ''}", LatentTrait(size, weight_prior=WEAK_PRIOR)
-    if family == "combination-machine":
-        return f"combination machine of {size}", CombinationMachine(size)
-    if family == "noisy-or":
-        return f"noisy OR of {size}", NoisyOrNetwork((size,))
-    return f"mixture of {size}", BernoulliMixture(size)
-
-
-def default_models(n_rows: int, random_state: Any = None, families: Collection[str] = FAMILIES) -> dict[str, Any]:
-    """The models that `compare` fits unless told otherwise, in the order of their numbers of parameters.
+def default_models(n_rows: int, random_state: Any = None, only: Collection[str] | None = None) -> dict[str, Any]:
+    """The models that `compare` fits unless told otherwise, in the order of their sizes.
 
     Parameters
     ----------
@@ -184,11 +133,13 @@ def default_models(n_rows: int, random_state: Any = None, families: Collection[s
         Models that have not ten rows for each component, latent or unit are left out.
     random_state : int, RandomState or None
         Given to every model.
-    families : collection of str
-        Which to take.
+    only : collection of str or None
+        Names of the families to take; None takes all.
     """
-    fitting = [(family, size) for family, size in DEFAULTS if family in families and (size == 1 or size * 10 <= n_rows)]
-    return {name: m.set_params(random_state=random_state) for name, m in (new_model(*which) for which in fitting)}
+    asked = [family for family in families("bits") if only is None or family.name in only]
+    sized = [(size, family) for family in asked for size in family.compared if size == 1 or size * 10 <= n_rows]
+    by_size = sorted(sized, key=lambda one: one[0])
+    return {family.title(size): family.new(size).set_params(random_state=random_state) for size, family in by_size}
 
 
 def compare(
@@ -207,8 +158,7 @@ def compare(
     X : array-like of shape (n_rows, n_columns)
         Bits, NaN for missing.  In memory: rows are drawn from it, so no function of batches.  A sparse table stays one.
     models : mapping of names to estimators, sequence of estimators, or None
-        What to compare; None takes independent bits, latent traits and mixtures of several sizes, a clipped Gaussian
-        and a combination machine.
+        What to compare; None takes every family of models of bits, some in several sizes.
     test_size : float, default=0.25
         Share of rows that is held out.
     n_folds : int or None

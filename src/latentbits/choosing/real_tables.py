@@ -1,4 +1,4 @@
-"""Tables of real numbers: how to tell them, their units, and the families of models for them."""
+"""Tables of real numbers: how to tell them, and their units."""
 
 from __future__ import annotations
 
@@ -6,15 +6,9 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.mixture import GaussianMixture
 
-from latentbits.choosing.compare import WEAK_PRIOR, new_model
-from latentbits.estimators.binary_sparse_coding import BinarySparseCoding
-from latentbits.estimators.latent_trait import LatentTrait
+__all__ = ["holds_reals", "units_of", "varied"]
 
-__all__ = ["REAL_FAMILIES", "holds_reals", "real_model", "units_of", "varied"]
-
-REAL_FAMILIES = ("independent-gaussians", "latent-trait", "binary-sparse-coding")
 ROUNDING = 1e-9  # of its largest number a column must vary by more
 
 
@@ -56,17 +50,3 @@ def units_of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         warnings.simplefilter("ignore", RuntimeWarning)
         centre, scale = np.nanmedian(values, axis=0), np.nanstd(values, axis=0)
     return np.nan_to_num(centre), np.where(varied(values), scale, 1.0)
-
-
-def real_model(family: str, size: int, n_columns: int) -> tuple[str, Any]:
-    """A model of real numbers of one of the `REAL_FAMILIES`, and its name for people.
-
-    >>> real_model("binary-sparse-coding", 8, 3)[0], real_model("latent-trait", 1, 3)[0]
-    ('binary sparse coding of 8', '1 latent trait')
-    """
-    if family == "independent-gaussians":
-        return "independent Gaussians", GaussianMixture(1, covariance_type="diag")
-    if family == "binary-sparse-coding":
-        return f"binary sparse coding of {size}", BinarySparseCoding(size)
-    types = ["continuous"] * n_columns
-    return new_model(family, size)[0], LatentTrait(size, column_types=types, weight_prior=WEAK_PRIOR)

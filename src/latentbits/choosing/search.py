@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from latentbits.choosing.budget import Clock, Family, Split, SplitRows, new_family, split_rows, take_turns
-from latentbits.choosing.compare import FAMILIES, Comparison, ranked, shared_error, standard_error
-from latentbits.choosing.real_tables import REAL_FAMILIES, holds_reals
+from latentbits.choosing.budget import Clock, Entrant, Split, SplitRows, new_entrant, split_rows, take_turns
+from latentbits.choosing.compare import Comparison, ranked, shared_error, standard_error
+from latentbits.choosing.real_tables import holds_reals
 from latentbits.core import interrupts
 from latentbits.core.errors import FitError
-from latentbits.estimators.naming import family_of
+from latentbits.estimators.families import families as all_families
+from latentbits.estimators.families import family, family_of
 from latentbits.estimators.tables.validate import check_bits, with_nan
 
 __all__ = ["Search", "Trial", "check_families", "search"]
 
-CHEAP_FIRST = ("product", "independent-gaussians", "mixture", "clipped-gaussian", "latent-trait", "noisy-or")
 FEW_ROWS = 1000  # up to which one split is too noisy
 FEW_FOLDS = 4
 CELLS_PER_SECOND = 12_000  # of the table for each second of the budget; of larger tables a sample is taken
@@ -143,8 +143,8 @@ def search(
     X : array-like of shape (n_rows, n_columns)
         Bits or real numbers, NaN for missing, in memory.  A sparse table stays one: rows are drawn from it first.
     families : collection of str and estimators, or None
-        Some of `latentbits.choosing.compare.FAMILIES`, or of `REAL_FAMILIES` for real numbers; None takes all.  An
-        estimator is fitted as it is, with the number of causes that it has.
+        Names of families (`latentbits.estimators.families`); None takes all that suit such rows.  An estimator is
+        fitted as it is, with the number of causes that it has.
     budget : float or None, default=60.0
         Seconds, compilation included.  Families take turns, the one that has used least time first, so that each
         gets its first size (those named in `families` in any case); what did not fit in is told.  The result then
@@ -189,11 +189,13 @@ def search(
     splits = _splits(used, n_folds, test_size, validation_size, random_state)
     source = X if hasattr(X, "columns") and not real else values  # frames keep their names
     rows = [split_rows(source, split, real) for split in splits]
-    left_out = {}
-    if "independent-gaussians" in asked and np.isnan(values.data if hasattr(values, "tocsr") else values).any():
-        left_out["independent-gaussians"] = "it takes no missing numbers"
+    left_out: dict[str, str] = {}
+    if np.isnan(values.data if hasattr(values, "tocsr") else values).any():
+        left_out = {name: "it takes no missing numbers" for name in asked if family(name).foreign}
     climbing = {
-        name: new_family(name, values.shape[1], [len(split.train) for split in splits], real, given)
+        name: new_entrant(
+            name, values.shape[1], [len(split.train) for split in splits], "reals" if real else "bits", given
+        )
         for name, given in asked.items()
         if name not in left_out
     }
@@ -207,18 +209,18 @@ def search(
     return _result(climbing, left_out, splits, rows, values.shape[0], len(used), clock)
 
 
-def check_families(families: Collection[Any] | None, real: bool) -> dict[str, Any]:
-    """The families to try, the cheapest first, each with the estimator that was given for it, or None."""
-    known = REAL_FAMILIES if real else FAMILIES
-    asked: dict[str, Any] = {}
-    for one in known if families is None else families:
-        name = one if isinstance(one, str) else family_of(one)
+def check_families(asked: Collection[Any] | None, real: bool) -> dict[str, Any]:
+    """Names of the families to try, the cheapest first, each with the estimator that was given for it, or None."""
+    known = {family.name: family for family in all_families("reals" if real else "bits")}
+    given: dict[str, Any] = {}
+    for one in known if asked is None else asked:
+        name = one if isinstance(one, str) else family_of(one).name
         if name not in known:
             raise ValueError(f"families: {name!r} is none of {', '.join(known)}, which are those for such data")
-        asked[name] = None if isinstance(one, str) else one
-    if not asked:
+        given[name] = None if isinstance(one, str) else one
+    if not given:
         raise ValueError("families is empty: nothing to search")
-    return {name: asked[name] for name in sorted(asked, key=(*CHEAP_FIRST, *known).index)}
+    return {name: given[name] for name in sorted(given, key=lambda name: known[name].cost)}
 
 
 def _used_rows(shape: tuple[int, int], budget: float | None, seed: int | None) -> np.ndarray:
@@ -253,7 +255,7 @@ def _splits(
 
 
 def _result(
-    families: Mapping[str, Family],
+    entrants: Mapping[str, Entrant],
     left_out: dict[str, str],
     splits: Sequence[Split],
     split_rows: Sequence[SplitRows],
@@ -261,25 +263,25 @@ def _result(
     n_used: int,
     clock: Clock,
 ) -> Search:
-    names = {family.new(family.size)[0]: family for family in families.values()}
-    chosen = {name: [climb.tried[climb.best] for climb in family.climbs] for name, family in names.items()}
+    names = {entrant.title(entrant.size): entrant for entrant in entrants.values()}
+    chosen = {name: [climb.tried[climb.best] for climb in entrant.climbs] for name, entrant in names.items()}
     row_bits = {name: np.concatenate([fit.test for fit in fits]) for name, fits in chosen.items()}
     entries = ranked(
         row_bits,
         {name: shared_error([fit.common for fit in fits]) for name, fits in chosen.items()},
-        {name: family.seconds for name, family in names.items()},
+        {name: entrant.seconds for name, entrant in names.items()},
         {name: all(fit.converged for fit in fits) for name, fits in chosen.items()},
     )
     rows = np.concatenate([split.test for split in splits])
-    fitted = {name: family.climbs[-1].tried[family.size].model for name, family in names.items()}
+    fitted = {name: entrant.climbs[-1].tried[entrant.size].model for name, entrant in names.items()}
     return Search(
         comparison=Comparison(entries, len(rows), row_bits, rows, fitted, interrupted=clock.interrupted),
-        families={name: family.name for name, family in names.items()},
-        sizes={name: family.size for name, family in names.items()},
-        fold_sizes={name: tuple(climb.best for climb in family.climbs) for name, family in names.items()},
-        trials={name: _trials(family) for name, family in names.items()},
+        families={name: entrant.name for name, entrant in names.items()},
+        sizes={name: entrant.size for name, entrant in names.items()},
+        fold_sizes={name: tuple(climb.best for climb in entrant.climbs) for name, entrant in names.items()},
+        trials={name: _trials(entrant) for name, entrant in names.items()},
         left_out=left_out,
-        cut_short={name: family.note for name, family in names.items() if family.note},
+        cut_short={name: entrant.note for name, entrant in names.items() if entrant.note},
         n_train=len(splits[0].train),
         n_validation=len(splits[0].validation),
         n_test=len(rows),
@@ -292,12 +294,12 @@ def _result(
     )
 
 
-def _trials(family: Family) -> tuple[Trial, ...]:
-    sizes = dict.fromkeys(size for climb in family.climbs for size in climb.tried)
+def _trials(entrant: Entrant) -> tuple[Trial, ...]:
+    sizes = dict.fromkeys(size for climb in entrant.climbs for size in climb.tried)
     trials = []
     for size in sizes:
-        fits = [climb.tried[size] for climb in family.climbs if size in climb.tried]
-        bits = family.pooled(size)
+        fits = [climb.tried[size] for climb in entrant.climbs if size in climb.tried]
+        bits = entrant.pooled(size)
         error = np.hypot(standard_error(bits), shared_error([fit.common for fit in fits]))
         seconds, converged = sum(fit.seconds for fit in fits), all(fit.converged for fit in fits)
         trials.append(Trial(size, float(bits.mean()), float(error), seconds, converged))

@@ -9,9 +9,16 @@ import click
 
 from latentbits.cli.console import common_options, give, print_table, say, told_warnings
 from latentbits.cli.inputs import Reading, check_bits, load_rows, reading_options
+from latentbits.cli.options import size_from
 from latentbits.cli.signals import keeping
+from latentbits.estimators.families import Family, families, family_of
 
 __all__ = ["as_dict", "compare", "models_option", "named_models", "show_comparison"]
+
+
+def _words() -> list[str]:
+    """What --models may hold."""
+    return [f"{one.name}:K" if one.size else one.name for one in families("bits")]
 
 
 def models_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -23,9 +30,8 @@ def models_option(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--models",
             metavar="LIST",
-            help="Names with commas between: product, mixture:K, latent-trait:K, combination-machine:K, noisy-or:K, "
-            "clipped-gaussian:K (K a number, of the last also parallel or positive), or without K for the usual "
-            "sizes.  [default: all]",
+            help=f"Names with commas between: {', '.join(_words())}; K is a number, of a clipped Gaussian also "
+            "parallel or positive, and without it the usual sizes are taken.  [default: all]",
         ),
     ):
         command = option(command)
@@ -91,37 +97,50 @@ def named_models(text: str | None, n_rows: int, seed: int, restarts: int, binari
     seed, restarts, binarize
         Given to every estimator.
     """
-    from latentbits.choosing.compare import FAMILIES, default_models, new_model
-    from latentbits.estimators.clipped_gaussian import ClippedGaussian
+    from latentbits.choosing.compare import default_models
 
     chosen: dict[str, Any] = default_models(n_rows) if text is None else {}
     for word in [] if text is None else text.split(","):
-        family, _, size = word.strip().partition(":")
-        if family == "binary-sparse-coding":
-            raise ValueError(
-                f"--models: {word.strip()!r} is a model of real numbers, whose densities cannot be compared with "
-                "probabilities of bits; `latentbits fit` and `score` take it"
-            )
-        known = family in FAMILIES and not (family == "product" and size)
-        found = family == "clipped-gaussian" and size in ("parallel", "positive")
-        if not known or (size and not found and not (size.isdecimal() and int(size) > 0)):
-            raise ValueError(
-                f"--models: {word.strip()!r} is none of product, mixture, mixture:K, latent-trait, latent-trait:K, "
-                "combination-machine, combination-machine:K, noisy-or, noisy-or:K, clipped-gaussian and "
-                "clipped-gaussian:K (K a number from 1; of the last also parallel or positive)"
-            )
+        name, _, size = word.strip().partition(":")
+        record = _family_of_bits(name, word.strip())
         if size:
-            chosen.update([new_model(family, size if found else int(size))])
+            value = _size(record, size, word.strip())
+            chosen[record.title(value)] = record.new(value)
         else:
-            chosen.update(default_models(n_rows, families=[family]))
+            chosen.update(default_models(n_rows, only=[name]))
     if not chosen:
         raise ValueError(f"--models: {n_rows} rows are too few for the default sizes; name them, e.g. mixture:2")
-    shared = {"random_state": seed, "binarize": binarize, "verbose": 1}
     for estimator in chosen.values():
-        # a clipped Gaussian has one solution, and refuses to look for others
-        tries = 1 if isinstance(estimator, ClippedGaussian) else restarts
-        estimator.set_params(n_init=tries, **shared)
+        tries = restarts if family_of(estimator).restarts else 1
+        estimator.set_params(n_init=tries, random_state=seed, binarize=binarize, verbose=1)
     return chosen
+
+
+def _family_of_bits(name: str, word: str) -> Family:
+    known = {one.name: one for one in families()}
+    if name in known and "bits" not in known[name].rows:
+        raise ValueError(
+            f"--models: {word!r} is a model of real numbers, whose densities cannot be compared with probabilities of "
+            "bits; `latentbits fit` and `score` take it"
+        )
+    if name not in known:
+        raise _unknown(word)
+    return known[name]
+
+
+def _size(record: Family, text: str, word: str) -> Any:
+    """What the family's size may be, as `latentbits fit` takes it."""
+    try:
+        return size_from(record, text)
+    except click.UsageError as error:
+        raise _unknown(word) from error
+
+
+def _unknown(word: str) -> ValueError:
+    return ValueError(
+        f"--models: {word!r} is none of {', '.join(_words())} (K a number from 1, of a clipped Gaussian also parallel "
+        "or positive; or the name alone)"
+    )
 
 
 def show_comparison(found: Any) -> None:

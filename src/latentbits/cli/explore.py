@@ -15,15 +15,15 @@ import click
 
 from latentbits.cli.compare import as_dict, show_comparison
 from latentbits.cli.console import common_options, give, in_one_line, say, show_line, told_warnings
-from latentbits.cli.fit import Sizes
 from latentbits.cli.inputs import Reading, Rows, load_rows, reading_options
+from latentbits.cli.options import FamilyName, Numbers
 from latentbits.cli.outputs import Outputs
 from latentbits.cli.signals import keeping
 from latentbits.core.printable import printable
+from latentbits.estimators.families import families, family
 
 __all__ = ["explore"]
 
-FAMILIES = ("latent-trait", "mixture", "clipped-gaussian", "combination-machine", "noisy-or", "binary-sparse-coding")
 PAGES = (".html", ".htm")
 DEFAULT_OUT = "latentbits-explore.html"
 NAME_IN_FOLDER = "explore.html"
@@ -68,10 +68,10 @@ class Seconds(click.ParamType):
 
 @click.command(short_help="From a table to a page that shows what is hidden in it (start here).")
 @click.argument("source", metavar="[DATA]", default="digits")
-@click.option("--model", type=click.Choice(("auto", *FAMILIES)), default="auto", help="All models that suit, or one.")
 @click.option(
-    "--layers", type=Sizes(), metavar="N,N,...", help="With --model noisy-or: units of each layer, lowest first."
+    "--model", type=FamilyName("auto", alone=False), default="auto", help="All models that suit (auto), or one by name."
 )
+@click.option("--layers", type=Numbers(), help="With --model noisy-or: units of each layer, lowest first.")
 @click.option("--image", type=ImageShape(), help="Show each row as an image of this height and width, e.g. 8x8.")
 @click.option("--out", type=click.Path(), default=DEFAULT_OUT, help="The page: a file that ends in .html, or a folder.")
 @click.option(
@@ -117,8 +117,9 @@ def explore(
 
     if figures is not None:
         import_extra("matplotlib", extra="plot", purpose="drawing the figures of explore")  # before minutes of fitting
-    if layers is not None and model != "noisy-or":
-        raise ValueError("--layers needs --model noisy-or")
+    if layers is not None and (model == "auto" or not family(model).has_layers):
+        able = " or ".join(one.name for one in families() if one.has_layers)
+        raise ValueError(f"--layers needs --model {able}")
     path = _page_path(out)
     outputs = Outputs({"--out": path})
     if figures is not None:
@@ -128,7 +129,6 @@ def explore(
     rows = load_rows(source, reading)
     labels = _labels(rows, reading)
     use_compile_cache()
-    from latentbits.estimators.noisy_or import NoisyOrNetwork
     from latentbits.explorer.explore import explore as run
     from latentbits.explorer.page import write_page
 
@@ -143,7 +143,7 @@ def explore(
         with told_warnings(rows.all_names), _progress(limit) as report:
             found = run(
                 rows.values,
-                model=model if layers is None else NoisyOrNetwork(layers),
+                model=model if layers is None else family(model).new(layers),
                 labels=labels,
                 image_shape=image or rows.image_shape,
                 column_names=rows.names,

@@ -19,9 +19,11 @@ __all__ = [
     "Rows",
     "align",
     "check_bits",
+    "data_argument",
     "fit_named",
     "load_model",
     "load_rows",
+    "model_argument",
     "reading_options",
     "to_apply",
     "without_names",
@@ -57,6 +59,14 @@ class Rows:
     def all_names(self) -> tuple[str, ...]:
         """Names of the columns; their numbers where they have none."""
         return self.names or tuple(f"column {j}" for j in range(self.shape[1]))
+
+
+def model_argument(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.argument("model_path", metavar="MODEL")(command)
+
+
+def data_argument(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.argument("source", metavar="DATA")(command)
 
 
 def reading_options(

@@ -13,17 +13,20 @@ from typing import Any
 
 import click
 
-from latentbits import __version__
-from latentbits.cli.apply import complete, sample, score, transform
 from latentbits.cli.compare import compare
+from latentbits.cli.complete import complete
 from latentbits.cli.console import in_one_line, prepare_streams, say, show_traceback, show_warnings, wants_debug
 from latentbits.cli.data import data
 from latentbits.cli.explore import explore
 from latentbits.cli.fit import fit
 from latentbits.cli.reproduce import reproduce
+from latentbits.cli.sample import sample
+from latentbits.cli.score import score
 from latentbits.cli.signals import ending, exit_code, has_arrived
+from latentbits.cli.transform import transform
 from latentbits.core.errors import LatentBitsError, is_out_of_memory
 from latentbits.core.printable import printable
+from latentbits.core.version import __version__
 
 __all__ = ["cli", "main"]
 

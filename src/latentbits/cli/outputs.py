@@ -15,7 +15,9 @@ from latentbits.cli.cache import cache_folder, private_folder
 from latentbits.cli.console import in_one_line, say
 from latentbits.core.atomic import check_writable
 
-__all__ = ["Outputs"]
+__all__ = ["FORMATS", "Outputs", "output_option", "write_table"]
+
+FORMATS = "csv, tsv, npy, npz or parquet, by the extension"
 
 
 class Outputs:
@@ -96,3 +98,25 @@ def _keep(name: str, save: Callable[[str], Any]) -> str | None:
         else:
             return os.path.join(folder, name)
     return None
+
+
+def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """-o, which must be given."""
+    return click.option(
+        "-o",
+        "--output",
+        required=True,
+        type=click.Path(dir_okay=False),
+        help=f"Where the result goes ({FORMATS}).",
+    )(command)
+
+
+def write_table(outputs: Outputs, path: str, values: Any, names: Any, labels: Any = None) -> str:
+    """Write a table, and return where it is."""
+    from latentbits.data.write import write
+
+    def save(there: str) -> None:
+        write(there, values, names, labels)
+        say(f"wrote {there}: {values.shape[0]} rows x {values.shape[1]} columns")
+
+    return outputs.write(path, save)

@@ -32,6 +32,7 @@ from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import Engine, map_rows, start_pass
 from latentbits.engines.summary import Powers
+from latentbits.estimators.files import save
 from latentbits.estimators.precision import (
     DOUBLE,
     MOST_COLUMNS,
@@ -49,7 +50,28 @@ __all__ = ["LatentModel", "means_of"]
 
 
 class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
-    """Base of all estimators; every method of the face is here, once."""
+    """Base of all estimators; every method of the face is here, once.
+
+    Parameters
+    ----------
+    random_state : int, RandomState or None
+        Seed; the same seed gives the same fit.
+    n_init : int, default=1
+        Number of restarts; the best objective is kept.
+    max_iter : int, default=1000
+        Most iterations of each stage.
+    max_time : float or None
+        Most seconds, all restarts together.
+    tol : float, default=1e-6
+        Stop when iterations gain less than this, in nats per row.
+    verbose : int, default=0
+        Above 0: a progress bar, if standard error is a terminal.
+    dtype : "auto", "float32" or "float64", default="auto"
+        Precision in which rows are computed; parameters and sums are always float64.  "auto" is
+        float32, unless that loses more than 0.001 nats of a row, as it does from 2000 columns on.
+    binarize : float or None
+        Turn values above it into 1 and the rest into 0; None takes nothing but bits.
+    """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "random_state": ["random_state"],
@@ -67,10 +89,14 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     stop_reason_: str
     dtype_: str
 
-    # what a model file is held to: ranges of parameters, and which of them are bool, and which may be NaN in places
+    # what a model file is held to: the pytree of parameters, their ranges, and which are bool or may be NaN in places
+    _params_class: ClassVar[type]
     _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {}
     _flags: ClassVar[frozenset[str]] = frozenset()
     _with_holes: ClassVar[frozenset[str]] = frozenset()
+    # using a model takes time in proportion to its arrays, but for the product of these hyper-parameters: the most that
+    # a file may ask for
+    _most_work: ClassVar[tuple[tuple[str, ...], int]] = ((), 1)
     _sample_dtype: Any = np.uint8  # of bits; a family of real-valued rows has its own
 
     def __init__(
@@ -422,8 +448,6 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         path : str or path
             Written to a temporary name first, so that a crash leaves no half of a file.
         """
-        from latentbits.estimators.files import save
-
         self._fitted()
         save(self, path)
 

@@ -177,6 +177,7 @@ class BinarySparseCoding(LatentModel):
     noise_history_: np.ndarray
     components_history_: np.ndarray
 
+    _params_class: ClassVar[type] = Params
     _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {
         "noise_std": (0, np.inf),
         "prior": (0, 1),

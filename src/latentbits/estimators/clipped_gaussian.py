@@ -190,6 +190,7 @@ class ClippedGaussian(LatentModel):
     components_: np.ndarray
     thresholds_: np.ndarray
 
+    _params_class: ClassVar[type] = clipped_gaussian.Params
     _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {
         "means": (0, 1),
         "psi": (0, 1),

@@ -174,6 +174,7 @@ class CombinationMachine(LatentModel):
     # the machine of the moved rows; the attributes are those of the user's.
     _offset: np.ndarray | None = None
 
+    _params_class: ClassVar[type] = Params
     _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {
         "log_partition_error": (0, np.inf),
         "log_partition_effective": (0, 1),

@@ -15,29 +15,19 @@ import reprlib
 from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
-import latentbits
 from latentbits.core.atomic import write_atomically
 from latentbits.core.errors import ModelFileError
-from latentbits.estimators.base import LatentModel
-from latentbits.estimators.binary_sparse_coding import BinarySparseCoding
-from latentbits.estimators.clipped_gaussian import ClippedGaussian
-from latentbits.estimators.combination_machine import CombinationMachine
-from latentbits.estimators.latent_trait import LatentTrait
-from latentbits.estimators.mixture import BernoulliMixture
-from latentbits.estimators.noisy_or import NoisyOrNetwork
-from latentbits.estimators.product import BernoulliProduct
-from latentbits.models import mixture, product
-from latentbits.models.binary_sparse_coding import posterior as binary_sparse_coding
-from latentbits.models.clipped_gaussian import model as clipped_gaussian
-from latentbits.models.combination_machine import machine as combination_machine
-from latentbits.models.latent_trait import kinds as latent_trait
-from latentbits.models.noisy_or import network as noisy_or
+from latentbits.core.version import __version__
+from latentbits.estimators.families import Family, families
+
+if TYPE_CHECKING:
+    from latentbits.estimators.base import LatentModel
 
 __all__ = ["load", "save"]
 
@@ -50,24 +40,6 @@ FIELDS = (
 STOP_REASONS = ("converged", "completed", "max_iter", "max_time", "interrupted", "given")
 LARGEST = 2**63 - 1  # whole number
 
-# Using a model takes time in proportion to its arrays, but for these products of hyper-parameters: chains and steps of
-# the estimate of log p(x) of each row; draws that are made anew whenever a model is used.
-MOST_WORK: dict[str, tuple[tuple[str, ...], int]] = {
-    "LatentTrait": (("n_samples",), 10**6),
-    "NoisyOrNetwork": (("annealing_chains", "annealing_steps"), 10**6),
-}
-
-# The classes that a file may name, with the pytree of their parameters: a file cannot ask for any other.
-KNOWN: dict[str, tuple[type[LatentModel], type]] = {
-    "BernoulliProduct": (BernoulliProduct, product.Params),
-    "BernoulliMixture": (BernoulliMixture, mixture.Params),
-    "LatentTrait": (LatentTrait, latent_trait.Params),
-    "ClippedGaussian": (ClippedGaussian, clipped_gaussian.Params),
-    "CombinationMachine": (CombinationMachine, combination_machine.Params),
-    "BinarySparseCoding": (BinarySparseCoding, binary_sparse_coding.Params),
-    "NoisyOrNetwork": (NoisyOrNetwork, noisy_or.Params),
-}
-
 
 def save(estimator: LatentModel, path: str | PathLike[str]) -> None:
     """Write a fitted estimator; see `LatentModel.save`."""
@@ -77,7 +49,7 @@ def save(estimator: LatentModel, path: str | PathLike[str]) -> None:
     header = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
-        "library_version": latentbits.__version__,
+        "library_version": __version__,
         "class": type(estimator).__name__,
         "hyperparameters": {k: _plain(k, v) for k, v in estimator.get_params(deep=False).items()},
         "n_features": int(estimator.n_features_in_),
@@ -155,20 +127,20 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentMo
     if not _is_whole(version) or version != FORMAT_VERSION:
         raise ModelFileError(
             f"format version {version!r} (written by latentbits {header.get('library_version')}); "
-            f"this latentbits {latentbits.__version__} reads version {FORMAT_VERSION}"
+            f"this latentbits {__version__} reads version {FORMAT_VERSION}"
         )
     claimed = header.pop("sha256", None)
     if claimed != _digest(header, tensors):
         raise ModelFileError("the checksum does not match: the file was changed after it was written")
     header = {"extra": {}, **header}
     _check_header(header)
-    cls, params_class = KNOWN[header["class"]]
+    cls = _known()[header["class"]].cls
     estimator = cls(**{name: _unplain(value) for name, value in header["hyperparameters"].items()})
     estimator._validate_params()
     _check_work(estimator)
     history = _history(tensors)
     arrays = {name.removeprefix("params."): array for name, array in tensors.items()}
-    estimator.params_ = _unflatten(params_class, arrays)
+    estimator.params_ = _unflatten(cls._params_class, arrays)
     estimator.n_features_in_ = header["n_features"]
     if header["feature_names"] is not None:
         estimator.feature_names_in_ = np.array(header["feature_names"], dtype=object)
@@ -205,8 +177,13 @@ def _check_header(header: dict[str, Any]) -> None:
     ):
         if not holds:
             raise ModelFileError(f"the field {field!r} must {must}, found {reprlib.repr(header[field])}")
-    if header["class"] not in KNOWN:
-        raise ModelFileError(f"unknown class {header['class']!r}; known are {', '.join(sorted(KNOWN))}")
+    if header["class"] not in _known():
+        raise ModelFileError(f"unknown class {header['class']!r}; known are {', '.join(sorted(_known()))}")
+
+
+def _known() -> dict[str, Family]:
+    """The families whose classes a file may name: it cannot ask for any other."""
+    return {one.class_name: one for one in families()}
 
 
 def _is_whole(value: Any) -> bool:
@@ -224,7 +201,7 @@ def _whole_numbers(value: Any) -> Iterator[int]:
 
 def _check_work(estimator: LatentModel) -> None:
     """Refuse hyper-parameters that would keep whoever uses the model waiting without end."""
-    names, most = MOST_WORK.get(type(estimator).__name__, ((), 1))
+    names, most = estimator._most_work
     asked = math.prod(int(getattr(estimator, name)) for name in names)
     if asked > most:
         raise ModelFileError(

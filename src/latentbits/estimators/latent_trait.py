@@ -170,6 +170,8 @@ class LatentTrait(LatentModel):
     categories_: dict[Any, list[Any]]
     output_names_: list[str]
 
+    _params_class: ClassVar[type] = kinds.Params
+    _most_work: ClassVar[tuple[tuple[str, ...], int]] = (("n_samples",), 10**6)  # draws, made at every use
     _encoding: Encoding | None = None
 
     def __init__(

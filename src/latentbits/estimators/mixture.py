@@ -92,6 +92,7 @@ class BernoulliMixture(LatentModel):
     weights_: np.ndarray
     means_: np.ndarray
 
+    _params_class: ClassVar[type] = mixture.Params
     _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {"weights": (0, 1), "means": (0, 1)}
 
     def __init__(

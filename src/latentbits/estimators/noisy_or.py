@@ -145,6 +145,9 @@ class NoisyOrNetwork(LatentModel):
     biases_: list[np.ndarray]
     cost_history_: np.ndarray
 
+    _params_class: ClassVar[type] = Params
+    # chains and steps of the estimate of log p(x) of each row
+    _most_work: ClassVar[tuple[tuple[str, ...], int]] = (("annealing_chains", "annealing_steps"), 10**6)
     _begun: Params | None = None  # the network that a warm start goes on from
 
     def __init__(

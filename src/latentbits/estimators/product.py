@@ -72,6 +72,7 @@ class BernoulliProduct(LatentModel):
 
     means_: np.ndarray
 
+    _params_class: ClassVar[type] = product.Params
     _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {"means": (0, 1)}
 
     def __init__(

@@ -10,17 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from latentbits.telling.records import Gallery, Morph, Spectra
+
 __all__ = [
     "Content",
     "Course",
-    "Gallery",
     "Guesses",
     "Labels",
-    "Layer",
     "Map",
     "ModelRow",
-    "Morph",
-    "Spectra",
     "Table",
     "Trial",
 ]
@@ -102,75 +100,6 @@ class Map:
     noise: np.ndarray | None
     cost: np.ndarray
     lines: np.ndarray
-
-
-@dataclass(frozen=True)
-class Layer:
-    """Causes side by side.
-
-    Attributes
-    ----------
-    title, names
-        Of the layer, and of its m causes.
-    weights : (m, d)
-        On the columns; in higher layers, on the causes of the layer below.
-    bias : (d,) or None
-        Of what is below; a noisy OR's explanation of a row needs it.
-    usage : (m,)
-        How often each is on: mean of `active` over rows.  A latent trait has none: NaN.
-    active : (n_close, m)
-        P(cause is on | row), or the row's place along a trait.
-    examples : (m, e) int
-        Rows shown in which it is strongest.
-    projected : (m, d) or None
-        In higher layers: P(bit = 1) of each column where this cause alone is on.
-    states : (n_close, m) of 0 and 1, or None
-        The most probable states of all causes together, where the model explains rows by them.
-    """
-
-    title: str
-    names: tuple[str, ...]
-    weights: np.ndarray
-    bias: np.ndarray | None
-    usage: np.ndarray
-    active: np.ndarray
-    examples: np.ndarray
-    projected: np.ndarray | None = None
-    states: np.ndarray | None = None
-
-
-@dataclass(frozen=True)
-class Gallery:
-    """The causes that a model found, the lowest layer first.
-
-    `kind` says what weights are: "probability" (of the bit, in a class), "signed" (pulls the bit up or down) or
-    "strength" (at least 0: how surely it turns the bit on).
-    """
-
-    family: str
-    name: str
-    about: str
-    kind: str
-    layers: tuple[Layer, ...]
-
-
-@dataclass(frozen=True)
-class Morph:
-    """A clipped Gaussian: bit j is on where ``phi[j] + y @ weights[:, j] > 0``; `places` (n_close, k) are rows' y."""
-
-    name: str
-    weights: np.ndarray
-    phi: np.ndarray
-    places: np.ndarray
-
-
-@dataclass(frozen=True)
-class Spectra:
-    """Eigenvalues, descending, of the bits' covariances C^ss and of the correlations C^xx behind them."""
-
-    binary: np.ndarray
-    latent: np.ndarray
-    n_components: int
 
 
 @dataclass(frozen=True)

@@ -13,18 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.choosing.compare import fit_copy, new_model
-from latentbits.choosing.real_tables import real_model
+from latentbits.choosing.compare import fit_copy
 from latentbits.choosing.search import Search, check_families, search
 from latentbits.core import interrupts
 from latentbits.core.atomic import check_writable
-from latentbits.estimators.product import BernoulliProduct
+from latentbits.estimators.families import families, family
 from latentbits.explorer import looks
-from latentbits.explorer.content import Content, Course, Gallery, Guesses, Map, ModelRow, Table, Trial
+from latentbits.explorer.content import Content, Course, Guesses, Map, ModelRow, Table, Trial
 from latentbits.explorer.findings import findings
 from latentbits.explorer.guesses import guesses_of
 from latentbits.explorer.page import write_page
 from latentbits.explorer.tables import WIDE, Given, shown_rows, take_table
+from latentbits.telling.records import Gallery, Shown
 
 __all__ = ["Explored", "explore"]
 
@@ -90,8 +90,8 @@ def explore(
         Bits, NaN for missing; or real numbers, for which there are other models.  A sparse table is not made dense, but
         for the rows that are used.  Of more than 5000 columns (that are no image) those that vary most are taken.
     model : str or estimator, default="auto"
-        "auto" for all families, or one of them: "mixture", "latent-trait", "clipped-gaussian", "combination-machine",
-        "noisy-or", "binary-sparse-coding".  An estimator, such as ``NoisyOrNetwork((16, 4))``, is fitted as it is.
+        "auto" for all families that suit, or the name of one, such as "mixture" or "noisy-or".  An estimator, such as
+        ``NoisyOrNetwork((16, 4))``, is fitted as it is.
     labels : str, array-like of n values, mapping of names to such, or None
         What rows are known to be; no model sees it.  A name is that of a column of a frame, which is left out of the
         bits.  The first with 2 to 50 different values colours the map.
@@ -145,10 +145,10 @@ def explore(
     if out is not None:
         check_writable(out)  # before minutes of fitting
     given = take_table(X, labels, image_shape, column_names, row_names, source, binarize, real)
-    families: list[Any] | None = None
+    asked: list[Any] | None = None
     if not (isinstance(model, str) and model == "auto"):
-        families = ["independent-gaussians" if given.real else "product", model]
-        check_families(families, given.real)  # before the map is fitted
+        asked = [*(one.name for one in families("reals" if given.real else "bits") if one.alone), model]
+        check_families(asked, given.real)  # before the map is fitted
     shown, n_close = shown_rows(given, random_state)
     with interrupts.held():
         tell("fitting the map")
@@ -159,7 +159,7 @@ def explore(
         where = looks.map_of("2 latent traits", mapped, shown.values, n_lines)
         found = search(
             given.values,
-            families,
+            asked,
             budget=None if budget is None else max(budget / 2, budget - (time.perf_counter() - began)),
             random_state=random_state,
             real=given.real,
@@ -181,7 +181,7 @@ def _fit_map(given: Given, limit: float | None, seed: int | None) -> Any:
     """Two latent traits, learned from all rows or from a sample of very many."""
     n, d = given.values.shape
     rows = np.sort(np.random.default_rng(seed).permutation(n)[: _rows_for_map(d)])
-    estimator = real_model("latent-trait", 2, d)[1] if given.real else new_model("latent-trait", 2)[1]
+    estimator = family("latent-trait").new(2, "reals" if given.real else "bits", d)
     return fit_copy(estimator.set_params(random_state=seed, max_time=limit), given.values[rows])
 
 
@@ -198,11 +198,12 @@ def _rows_for_map(n_columns: int) -> int:
 def content_of(given: Given, shown: Table, n_close: int, where: Map, found: Search, seed: int | None = 0) -> Content:
     """All that the page shows."""
     close = _in_units(shown.values[:n_close], found)
-    named = {name: (found.families[name], found.fitted[name]) for name in (e.name for e in found.comparison.entries)}
-    looked = [looks.gallery_of(family, name, fitted, close) for name, (family, fitted) in named.items()]
-    galleries = tuple(_in_columns(gallery, found) for gallery in looked if gallery is not None)
-    clipped = next(((name, fitted) for name, (family, fitted) in named.items() if family == "clipped-gaussian"), None)
-    models = tuple(_model_row(found, entry) for entry in found.comparison.entries)
+    shows = {
+        name: family(found.families[name]).teller.show(name, found.fitted[name], close, found.n_train)
+        for name in (entry.name for entry in found.comparison.entries)
+    }
+    galleries = tuple(_in_columns(one.gallery, found) for one in shows.values() if one.gallery is not None)
+    models = tuple(_model_row(found, entry, shows[entry.name]) for entry in found.comparison.entries)
     wanted = not shown.labels or shown.image_shape is not None  # for a sentence, or for a figure
     guesses = _guesses(given, found, seed) if wanted else None
     return Content(
@@ -215,17 +216,17 @@ def content_of(given: Given, shown: Table, n_close: int, where: Map, found: Sear
         unit="bits per row",
         how_compared=how_compared(found) + columns_kept(given),
         galleries=galleries,
-        morph=None if clipped is None else looks.morph_of(*clipped, close),
-        spectra=None if clipped is None else looks.spectra_of(clipped[1]),
-        courses=tuple(_course(name, fitted, found) for name, (_, fitted) in named.items() if _learned(fitted)),
+        morph=next((one.morph for one in shows.values() if one.morph is not None), None),
+        spectra=next((one.spectra for one in shows.values() if one.spectra is not None), None),
+        courses=tuple(_course(name, found) for name in shows if _learned(found.fitted[name])),
         guesses=guesses,
         left_out=tuple(found.left_out.items()),
     )
 
 
-def _course(name: str, fitted: Any, found: Search) -> Course:
+def _course(name: str, found: Search) -> Course:
     """In the units of the table; with missing numbers this is off by the same for all."""
-    course = looks.course_of(name, fitted, found.n_train)
+    course = looks.course_of(name, found.fitted[name], found.n_train)
     return course if found.units is None else replace(course, values=course.values + np.log2(found.units[1]).sum())
 
 
@@ -283,7 +284,7 @@ def _learned(fitted: Any) -> bool:
     return len(getattr(fitted, "history_", ())) > 2
 
 
-def _model_row(found: Search, entry: Any) -> ModelRow:
+def _model_row(found: Search, entry: Any, shown: Shown) -> ModelRow:
     sizes = found.fold_sizes[entry.name]
     notes = [
         f"the rounds chose {', '.join(map(str, sizes))}" if len(set(sizes)) > 1 else "",
@@ -303,16 +304,5 @@ def _model_row(found: Search, entry: Any) -> ModelRow:
         note="; ".join(note for note in notes if note),
         converged=entry.converged,
         n_rows=found.n_test,
-        by_shares=_lost_by_shares(found.fitted[entry.name], found.n_train),
+        by_shares=shown.by_shares,
     )
-
-
-def _lost_by_shares(model: Any, n_train: int) -> float:
-    """Bits per row that independent bits may lose by taking s / 2 of s more rows for ones: all that other models save.
-
-    A column that is never on gets P(1) = (s / 2) / (n + s), and every row pays that much, in nats.
-    """
-    if not isinstance(model, BernoulliProduct):
-        return 0.0
-    rare = np.minimum(np.asarray(model.means_), model.smoothing / 2 / (n_train + model.smoothing))
-    return float(-np.log2(1 - rare).sum())

@@ -8,14 +8,15 @@ from collections.abc import Sequence
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from latentbits.explorer.content import Gallery, Guesses, Labels, Map, ModelRow, Table
+from latentbits.estimators.families import family
+from latentbits.explorer.content import Guesses, Labels, Map, ModelRow, Table
+from latentbits.telling.records import Gallery
 
 __all__ = ["findings", "headline", "neighbours_alike"]
 
 SURE = 2.0  # standard errors from which a difference counts
 SURE_BITS = 10.0  # of all rows together
 SURE_OF_CAUSES = 3.0  # the best of several models has more chances to seem better, and costs of rows are skewed
-ALONE = ("product", "independent-gaussians")  # the families without anything hidden
 MOST_RIVALS = 2
 WITHIN_REACH = 0.1  # of the bits of the best, that a fit which was cut off may have left to gain
 WORTH_TELLING = 0.01  # of the hidden cells, that a model guesses better than the average row
@@ -28,7 +29,7 @@ def headline(source: str, models: Sequence[ModelRow]) -> str:
     """The finding, as a title."""
     best, alone = models[0], _alone(models)
     if alone is None:
-        return f"{source}: {_called(best.name)} needs {best.bits:.1f} bits per row"
+        return f"{source}: {_called(best)} needs {best.bits:.1f} bits per row"
     if not _is_sure(models):
         return f"{source}: no clear sign of hidden causes"
     return f"{source}: {_hidden(best)}; a row then takes {best.bits:.1f} bits instead of {alone.bits:.1f}"
@@ -60,7 +61,7 @@ def findings(
 
 
 def _alone(models: Sequence[ModelRow]) -> ModelRow | None:
-    return next((model for model in models if model.family in ALONE), None)
+    return next((model for model in models if family(model.family).alone), None)
 
 
 def _is_sure(models: Sequence[ModelRow]) -> bool:
@@ -80,13 +81,13 @@ def _best(models: Sequence[ModelRow], real: bool) -> str:
     best, alone = models[0], _alone(models)
     if alone is None:
         among = "Of the models compared, " if len(models) > 1 else ""
-        text = f"{among}{_called(best.name)} describes unseen rows{' best' if among else ''}, in {best.bits:.1f} bits"
+        text = f"{among}{_called(best)} describes unseen rows{' best' if among else ''}, in {best.bits:.1f} bits"
         return f"{text[0].upper()}{text[1:]} per row."
-    if all(model.family in ALONE for model in models):
+    if all(family(model.family).alone for model in models):
         return f"No model with anything hidden was fitted; {alone.name} need {alone.bits:.1f} bits for an unseen row."
     if not np.isfinite(alone.bits):
         return (
-            f"The {'columns' if real else 'bits'} are not independent: {_called(best.name)} describes an unseen row in "
+            f"The {'columns' if real else 'bits'} are not independent: {_called(best)} describes an unseen row in "
             f"{best.bits:.1f} bits{_rivals(models)}; {alone.name} hold some of these rows impossible."
         )
     if not _is_sure(models):
@@ -98,20 +99,20 @@ def _best(models: Sequence[ModelRow], real: bool) -> str:
     places = 1 if error >= 0.1 else 2
     less = f"{gain:.{places}f} ± {error:.{places}f}"
     less += f" fewer than {alone.name} need" if real else f" ({gain / alone.bits:.0%}) fewer than {alone.name} need"
-    text = f"The {'columns' if real else 'bits'} are not independent: {_called(best.name)} describes an unseen row in "
+    text = f"The {'columns' if real else 'bits'} are not independent: {_called(best)} describes an unseen row in "
     return f"{text}{best.bits:.1f} bits, {less}{_rivals(models)}.{_unfinished(models)}"
 
 
 def _rivals(models: Sequence[ModelRow]) -> str:
-    close = [m.name for m in models[1:] if m.family not in ALONE and m.behind <= SURE * np.nan_to_num(m.behind_error)]
+    close = [m for m in models[1:] if not family(m.family).alone and m.behind <= SURE * np.nan_to_num(m.behind_error)]
     if not close:
         return ""
-    return f" ({_and([_called(name) for name in close[:MOST_RIVALS]])} cannot be told from it on these rows)"
+    return f" ({_and([_called(model) for model in close[:MOST_RIVALS]])} cannot be told from it on these rows)"
 
 
 def _unfinished(models: Sequence[ModelRow]) -> str:
     near = [model for model in models if model.behind <= WITHIN_REACH * abs(models[0].bits)]
-    cut = [_called(model.name) for model in near if not model.converged]
+    cut = [_called(model) for model in near if not model.converged]
     if not cut:
         return ""
     return (
@@ -119,25 +120,14 @@ def _unfinished(models: Sequence[ModelRow]) -> str:
     )
 
 
-def _called(model: str) -> str:
-    """A model in a sentence.
-
-    >>> _called("2 latent traits"), _called("mixture of 4"), _called("independent bits")
-    ('the model with 2 latent traits', 'the mixture of 4', 'the model of independent bits')
-    """
-    if "latent trait" in model:
-        return f"the model with {model}"
-    return f"the model of {model}" if model.startswith("independent") else f"the {model}"
+def _called(model: ModelRow) -> str:
+    """A model in a sentence."""
+    return family(model.family).in_words.format(model.name)
 
 
 def _hidden(model: ModelRow) -> str:
-    many = model.size is not None and model.size > 1
-    nouns = {"mixture": "hidden kind of rows", "latent-trait": "hidden trait", "clipped-gaussian": "hidden factor"}
-    noun = nouns.get(model.family, "hidden cause")
-    if not many:
-        return f"1 {noun}"
-    plural = noun.replace("kind", "kinds") if "kind" in noun else f"{noun}s"
-    return f"{model.size} {plural}" + ("" if model.family in nouns else " that act together")
+    one, several = family(model.family).hidden
+    return f"{model.size} {several}" if model.size is not None and model.size > 1 else f"1 {one}"
 
 
 # --- what it found ---

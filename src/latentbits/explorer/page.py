@@ -15,8 +15,8 @@ from typing import Any
 
 import jinja2
 
-import latentbits
 from latentbits.core.atomic import write_atomically
+from latentbits.core.version import __version__
 from latentbits.explorer.content import Content
 from latentbits.explorer.payload import payload_of
 
@@ -58,7 +58,7 @@ def render_page(content: Content) -> str:
         style=style,
         data=_inert(head),
         arrays=arrays.texts,
-        version=latentbits.__version__,
+        version=__version__,
     )
 
 

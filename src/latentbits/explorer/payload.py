@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.explorer.content import Content, Gallery, Layer, Map, ModelRow, Table
+from latentbits.explorer.content import Content, Map, ModelRow, Table
 from latentbits.explorer.typed_arrays import Arrays
+from latentbits.telling.records import Gallery, Layer
 
 __all__ = ["payload_of"]
 
@@ -84,7 +85,6 @@ def _map(where: Map, arrays: Arrays) -> dict[str, Any]:
 def _gallery(gallery: Gallery, name: str, arrays: Arrays) -> dict[str, Any]:
     layers = [_layer(layer, f"{name}.{i}", arrays) for i, layer in enumerate(gallery.layers)]
     return {
-        "family": gallery.family,
         "name": gallery.name,
         "about": gallery.about,
         "kind": gallery.kind,

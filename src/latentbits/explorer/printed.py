@@ -9,7 +9,7 @@ import numpy as np
 
 from latentbits.core.errors import DataError
 from latentbits.core.printable import printable
-from latentbits.explorer.content import Content, Gallery, Guesses, Layer
+from latentbits.explorer.content import Content, Guesses
 from latentbits.explorer.findings import headline
 from latentbits.figures.any_model.arrays import numbers_on
 from latentbits.figures.any_model.pictures import (
@@ -26,6 +26,7 @@ from latentbits.figures.clipped_gaussian.pictures import plot_loadings, plot_spe
 from latentbits.figures.combination_machine.pictures import plot_hinton, plot_unit_bars
 from latentbits.figures.latent_trait.arrays import decode, spread_places
 from latentbits.figures.latent_trait.maps import plot_decoded, plot_map
+from latentbits.telling.records import Gallery, Layer
 
 __all__ = ["draw_exploration", "draw_map"]
 
@@ -151,7 +152,7 @@ def _use(content: Content, gallery: Gallery | None) -> Callable[[Any], None] | N
     if gallery is None:
         return None
     layer, spectra = gallery.layers[0], content.spectra
-    if gallery.family == "clipped-gaussian" and spectra is not None:
+    if spectra is not None and spectra.name == gallery.name:
         return lambda ax: plot_spectra(spectra.binary, spectra.latent, spectra.n_components, ax).set_title(
             "Their number, and the spectrum"
         )

@@ -118,7 +118,7 @@ function fillGallery(panel, gallery, page) {
   const layers = gallery.layers.map((/** @type {any} */ _, /** @type {number} */ i) => layerView(gallery, i, page));
   panel.append(make("p", { class: "about", text: `${gallery.about} ${scaleWords(gallery.kind, page.head)}` }));
   const note = make("p", { class: "note picked-note", role: "status" });
-  if (gallery.family === "noisy-or") panel.append(showExplanation(gallery, layers, page));
+  if (explainsRows(gallery, page.arrays)) panel.append(showExplanation(gallery, layers, page));
   // What a layer drives is below it.
   for (let i = layers.length - 1; i >= 0; i--) panel.append(layerSection(gallery, layers[i], page, layers.length > 1));
   panel.append(note);
@@ -133,6 +133,16 @@ function fillGallery(panel, gallery, page) {
   panel.prepend(note);
   state.on(["picked"], tellPicked);
   tellPicked();
+}
+
+/**
+ * Whether a model tells by which states of all its causes together it explains a row.
+ *
+ * @param {any} gallery
+ * @param {import("../page/arrays.js").Arrays} arrays
+ */
+function explainsRows(gallery, arrays) {
+  return gallery.layers.every((/** @type {any} */ layer) => arrays[`${layer.arrays}.states`] !== undefined);
 }
 
 /**

@@ -1,0 +1,244 @@
+"""Options from constructors: what a family can be told in Python, it can be told at the command line, by one rule.
+
+The parameters, their defaults and their constraints are those of the family's class, and what is said of them is the
+first sentence of its docstring, so that the two cannot drift apart.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import click
+
+from latentbits.estimators.families import Family, families
+
+__all__ = ["FamilyName", "Numbers", "flag_of", "options_of", "settings_of", "size_from"]
+
+# No options: progress is always shown, tables hold numbers alone, every command is a process of its own, and a file
+# does not keep the components of all iterations.
+NO_OPTIONS = ("verbose", "column_types", "warm_start", "keep_components")
+OTHER_NAMES = {"n_init": "restarts", "random_state": "seed", "accelerate": "plain"}
+ELSEWHERE = "As everywhere"  # what a docstring says of parameters that the base class explains
+
+
+class Parameter(NamedTuple):
+    """One of a constructor's."""
+
+    name: str
+    default: Any
+    constraints: Sequence[Any]
+    text: str
+
+
+def options_of(family: Family) -> list[click.Option]:
+    """All options that `latentbits fit --model` has for a family alone, and for what it can write."""
+    options = [_option(one, family) for one in _parameters(family.cls) if one.name not in NO_OPTIONS]
+    for name, file in family.files.items():
+        options.append(
+            click.Option([f"--{name}"], type=click.Path(dir_okay=False), help=f"Write {file.about} to a file.")
+        )
+    if family.errors:
+        options.append(click.Option(["--errors"], is_flag=True, help="Standard errors of what is told and written."))
+    return options
+
+
+def settings_of(family: Family, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The constructor's parameters among what was given, with what the files that are asked for need."""
+    settings = {one.name: given[one.name] for one in _parameters(family.cls) if one.name in given}
+    for name, file in family.files.items():
+        settings |= file.settings if given[name] is not None else {}
+    return settings
+
+
+def flag_of(parameter: str, default: Any = None, size: str = "") -> str:
+    """The option of a parameter.
+
+    >>> flag_of("n_nodes"), flag_of("bias", True), flag_of("n_hidden", size="n_hidden"), flag_of("weight_prior")
+    ('--nodes', '--no-bias', '--components', '--weight-prior')
+    """
+    if parameter == size:
+        return "--layers" if parameter.endswith("_sizes") else "--components"
+    if parameter in OTHER_NAMES:
+        return f"--{OTHER_NAMES[parameter]}"
+    name = parameter.removeprefix("n_").replace("_", "-")
+    return f"--no-{name}" if default is True else f"--{name}"
+
+
+def size_from(family: Family, text: str) -> Any:
+    """A size that somebody has written, as the family's constructor takes it; click.UsageError of anything else."""
+    sizes = [one for one in _parameters(family.cls) if one.name == family.size]
+    if not sizes:
+        raise click.UsageError(f"{family.name} has no size")
+    return _type_of(sizes[0]).convert(text, None, None)
+
+
+class FamilyName(click.ParamType):
+    """The name of one of the families, or a word."""
+
+    name = "NAME"
+
+    def __init__(self, *words: str, alone: bool = True) -> None:
+        self.words, self.alone = words, alone
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        known = [*self.words, *(one.name for one in families() if self.alone or not one.alone)]
+        if value not in known:
+            self.fail(f"{value!r} is none of {', '.join(known)}.", param, ctx)
+        return value
+
+
+# --- from a parameter to an option ---
+
+
+def _option(parameter: Parameter, family: Family) -> click.Option:
+    name, default = parameter.name, parameter.default
+    flag, text = flag_of(name, default, family.size), _said(parameter.text)
+    if name == family.size and family.usual_size is not None:
+        default = family.usual_size
+    if name == "random_state":
+        default = 0
+    if parameter.constraints == ["boolean"]:
+        turned = default is True  # a flag that turns it off
+
+        def value(ctx: click.Context, option: click.Parameter, given: bool) -> bool:
+            return given != turned
+
+        return click.Option([flag, name], is_flag=True, callback=value, help=f"Without: {text}" if turned else text)
+    short = ["-k"] if flag == "--components" else []
+    return click.Option([*short, flag, name], type=_type_of(parameter), default=default, help=text)
+
+
+def _type_of(parameter: Parameter) -> click.ParamType:
+    """What a value may be, by the constraints that scikit-learn would hold it to."""
+    from sklearn.utils._param_validation import Interval, StrOptions
+
+    words: dict[str, Any] = {}
+    numbers: list[Any] = []
+    several = False
+    for one in parameter.constraints:
+        if isinstance(one, StrOptions):
+            words |= {word: word for word in sorted(one.options, key=lambda word: (word != parameter.default, word))}
+        elif isinstance(one, Interval):
+            numbers.append(_Range.of(one))
+        elif one == "boolean":
+            words |= {"yes": True, "no": False}
+        elif one is None and parameter.default is not None:
+            words["none"] = None
+        elif one == "random_state":
+            numbers.append(_Range(int, 0, None))
+        elif one in ("array-like", tuple, list):
+            several = True
+    if several:
+        return Numbers(words)
+    return OneOf(numbers[0], words) if numbers else click.Choice(list(words))
+
+
+class _Range(NamedTuple):
+    """Numbers from `low` to `high`, or above the one and below the other."""
+
+    kind: type
+    low: float | None
+    high: float | None
+    above: bool = False
+    below: bool = False
+
+    @classmethod
+    def of(cls, interval: Any) -> _Range:
+        from numbers import Integral
+
+        kind = int if interval.type is Integral else float
+        above, below = interval.closed in ("neither", "right"), interval.closed in ("neither", "left")
+        return cls(kind, interval.left, interval.right, above, below)
+
+    def holds(self, number: float) -> bool:
+        low = self.low is None or (number > self.low if self.above else number >= self.low)
+        return low and (self.high is None or (number < self.high if self.below else number <= self.high))
+
+    def __str__(self) -> str:
+        start = "" if self.low is None else f" {'above' if self.above else 'from'} {self.low:g}"
+        return f"number{start}" + ("" if self.high is None else f" {'below' if self.below else 'to'} {self.high:g}")
+
+
+class OneOf(click.ParamType):
+    """A number in a range, or a word."""
+
+    def __init__(self, numbers: _Range, words: Mapping[str, Any]) -> None:
+        self.numbers, self.words = numbers, words
+        self.name = "|".join(("N" if numbers.kind is int else "X", *words))
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        if value in self.words:
+            return self.words[value]
+        try:
+            number = self.numbers.kind(value)
+        except ValueError:
+            number = None
+        if number is None or not self.numbers.holds(number):
+            words = list(self.words)
+            others = f"one of {' and '.join(words)}" if len(words) > 1 else "".join(words)
+            told = f"neither a {self.numbers} nor {others}" if words else f"no {self.numbers}"
+            self.fail(f"{value!r} is {told}.", param, ctx)
+        return number
+
+
+class Numbers(click.ParamType):
+    """Numbers from 1 with commas between, or a word."""
+
+    def __init__(self, words: Mapping[str, Any] | None = None) -> None:
+        self.words = words or {}
+        self.name = "|".join(("N,N,...", *self.words))
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        if value in self.words:
+            return self.words[value]
+        parts = [part.strip() for part in value.split(",")]
+        if not all(part.isdecimal() and int(part) > 0 for part in parts):
+            self.fail(f"{value!r} is no list of numbers from 1 such as 10,5.", param, ctx)
+        return tuple(map(int, parts))
+
+
+# --- what a class says of its parameters ---
+
+
+def _parameters(cls: Any) -> list[Parameter]:
+    """The constructor's, in its order, with what the docstring says of each."""
+    texts = _texts(cls)
+    for base in cls.__mro__[1:]:  # the base class explains what all families share
+        texts = {**_texts(base), **{name: text for name, text in texts.items() if not text.startswith(ELSEWHERE)}}
+    signature = inspect.signature(cls.__init__).parameters
+    return [
+        Parameter(name, one.default, cls._parameter_constraints[name], texts.get(name, ""))
+        for name, one in signature.items()
+        if name != "self"
+    ]
+
+
+def _texts(cls: Any) -> dict[str, str]:
+    """By parameter, its paragraph in the numpydoc section."""
+    section = re.search(
+        r"\nParameters\n-+\n(.*?)(?=\n\n\w[^\n]*\n-+\n|\Z)", inspect.cleandoc(cls.__doc__ or ""), re.DOTALL
+    )
+    texts: dict[str, str] = {}
+    for entry in re.finditer(
+        r"^(\w[^\n:]*)(?: : [^\n]*)?\n((?:[ \t]+[^\n]*\n?)+)", section[1] if section else "", re.MULTILINE
+    ):
+        texts |= dict.fromkeys(entry[1].split(", "), " ".join(entry[2].split()))
+    return texts
+
+
+def _said(text: str) -> str:
+    """The first sentence for somebody at a terminal: parameters as options, without marks of code."""
+    first = re.split(r"(?<=[a-z0-9)\"`])\.(?=\s+[A-Z\"`])", text, maxsplit=1)[0].rstrip(".")
+    return re.sub(r"`+", "", re.sub(r"`+(\w+)(?:=([^`]*))?`+", _as_option, first)) + "."
+
+
+def _as_option(found: re.Match[str]) -> str:
+    flag = flag_of(found[1]) if "_" in found[1] or found[2] else found[1]
+    return flag if found[2] in (None, "True") else f"{flag} {found[2].strip(chr(34))}"

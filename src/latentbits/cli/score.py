@@ -1,0 +1,93 @@
+"""`latentbits score`: how well a model describes a table."""
+
+from __future__ import annotations
+
+import math
+
+import click
+
+from latentbits.cli.console import common_options, give, print_table, told_warnings
+from latentbits.cli.inputs import Reading, data_argument, model_argument, reading_options, to_apply
+from latentbits.cli.outputs import FORMATS, Outputs, write_table
+
+__all__ = ["score"]
+
+
+@click.command(short_help="How well a model describes a table.")
+@model_argument
+@data_argument
+@click.option(
+    "--per-row", type=click.Path(dir_okay=False), help=f"Also write log p(x), in nats, of each row ({FORMATS})."
+)
+@reading_options
+@common_options
+def score(model_path: str, source: str, reading: Reading, per_row: str | None, as_json: bool) -> None:
+    """How well the model in file MODEL describes DATA (a file, or the name of a public data set).
+
+    Prints the log-likelihood in nats, its mean, and bits per row (the fewer the better) with the standard error over
+    rows, which includes what is estimated in them: log Z, integrals, rounding.  Where the model holds a row impossible,
+    these are infinite (null in JSON), and the rows are counted.  Of a model of real numbers they are densities, which
+    depend on the units, and are printed in nats alone; where binary sparse coding sums over some of the states of a
+    row, it is told by how much that is too low.
+    """
+    import numpy as np
+
+    from latentbits.cli.cache import use_compile_cache
+
+    outputs = Outputs({"--per-row": per_row}, tables=("--per-row",))
+    use_compile_cache()
+    model, rows = to_apply(model_path, source, reading)
+    with told_warnings(rows.names):
+        known = model.log_likelihoods(rows.values)
+    nats, loss = np.asarray(known.value, np.float64), float(getattr(model, "truncation_loss_", 0.0))
+    common = 0.0 if loss else float(np.max(known.common_error))  # a loss has a sign, and is no standard error
+    lost = float(np.mean(known.rounding))  # it may have one sign in all rows
+    estimated = lost if hasattr(model, "truncation_loss_") else model.error_of_mean(known)
+    estimated = estimated if math.isfinite(estimated) else 0.0  # unknown, or of rows that are impossible
+    if per_row is not None:
+        per_row = write_table(outputs, per_row, nats[:, None], ["log_likelihood"], rows.labels)
+    n_impossible = int(np.sum(np.isneginf(nats)))  # under a clipped Gaussian without noise
+    several = len(nats) > 1 and not n_impossible
+    over_rows = float(np.std(nats, ddof=1) / math.sqrt(len(nats))) if several else math.nan
+    error = math.hypot(over_rows, estimated)
+    mean = float(np.mean(nats))
+    result = {
+        "n_rows": len(nats),
+        "n_impossible": n_impossible,
+        "log_likelihood": float(np.sum(nats)),
+        "nats_per_row": mean,
+        "nats_per_row_error": error,
+        "bits_per_row": -mean / math.log(2),
+        "bits_per_row_error": error / math.log(2),
+        "log_partition_error": common,
+        "estimate_error": estimated,
+        "rounding_error": lost,
+        "truncation_loss": loss,
+        "per_row": per_row,
+    }
+
+    def show() -> None:
+        lines = [
+            ["log-likelihood, nats", f"{result['log_likelihood']:.3f}", ""],
+            ["nats per row", f"{mean:.4f}", "" if n_impossible else f"{error:.4f}"],
+        ]
+        if len(nats) * estimated >= 0.0005:
+            lines[0][-1] = f"{len(nats) * estimated:.3f}"
+        if common:
+            lines.append(["  of that by log Z", "", f"{common:.4f}"])
+        if lost:
+            lines.append(["  of that by rounding", "", f"{lost:.4f}"])
+        if loss:
+            lines.append(["  too low by about", f"{loss:.4f}", ""])
+        if not model.real_valued:
+            bits = "" if n_impossible else f"{error / math.log(2):.4f}"
+            lines.append(["bits per row", f"{-mean / math.log(2):.4f}", bits])
+        if n_impossible:
+            possible = nats[np.isfinite(nats)]
+            lines.append(["rows of probability 0", f"{n_impossible} of {len(nats)}", ""])
+            if len(possible):
+                lines.append(["nats per row, of the others", f"{np.mean(possible):.4f}", ""])
+        print_table(["", "value", "std. error"], lines)
+
+    give(result, as_json, show)
+    outputs.finish()

@@ -1,0 +1,79 @@
+"""`latentbits transform`: the hidden causes of each row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from latentbits.cli.console import common_options, give, told_warnings
+from latentbits.cli.inputs import Reading, data_argument, model_argument, reading_options, to_apply
+from latentbits.cli.outputs import Outputs, output_option, write_table
+
+__all__ = ["transform"]
+
+
+@click.command(short_help="The hidden causes of each row.")
+@model_argument
+@data_argument
+@output_option
+@click.option(
+    "--scores",
+    type=click.Choice(["eap", "map"]),
+    default="eap",
+    help="Posterior means or modes; of units and causes that are on or off, the most probable state.",
+)
+@click.option("--errors", is_flag=True, help="Latent traits and clipped Gaussians: also the error of each score.")
+@reading_options
+@common_options
+def transform(
+    model_path: str, source: str, reading: Reading, output: str, scores: str, errors: bool, as_json: bool
+) -> None:
+    """Write the hidden causes of each row of DATA, as the model in file MODEL sees them.
+
+    Of a mixture: the probability of each component.  Of a latent trait model: the scores.  Of a clipped Gaussian: the
+    posterior means of its Gaussian variables.  Of a combination machine, of binary sparse coding and of a noisy-OR
+    network, all layers side by side: the probability that each unit or cause is on.
+    """
+    import numpy as np
+
+    from latentbits.cli.cache import use_compile_cache
+    from latentbits.core.errors import DataError
+
+    outputs = Outputs({"--output": output}, tables=("--output",))
+    use_compile_cache()
+    model, rows = to_apply(model_path, source, reading)
+    names = [str(name) for name in model.get_feature_names_out()]
+    if not names:
+        raise DataError(f"{model_path} is a {type(model).__name__}, which has no hidden causes to write")
+    if errors or scores != "eap":
+        on_or_off = any(hasattr(model, name) for name in ("hidden_bias_", "sparseness_", "biases_"))
+        if not (on_or_off or hasattr(model, "components_")) or (on_or_off and errors):
+            raise DataError(
+                f"{'--errors is' if on_or_off else '--scores and --errors are'} for latent traits and clipped "
+                f"Gaussians, but {model_path} is a {type(model).__name__}"
+            )
+        with told_warnings(rows.names):
+            value, error = _scores(model, rows.values, scores)
+        latents = np.column_stack([value, error]) if errors else value
+        names += [f"{name}_error" for name in names] if errors else []
+    else:
+        with told_warnings(rows.names):
+            latents = model.transform(rows.values)
+    output = write_table(outputs, output, latents, names, rows.labels)
+    give({"output": output, "n_rows": len(latents), "columns": names}, as_json)
+    outputs.finish()
+
+
+def _scores(model: Any, values: Any, method: str) -> tuple[Any, Any]:
+    """Scores of each row by posterior mean or mode, and their standard errors."""
+    import numpy as np
+
+    if hasattr(model, "scores"):
+        found = model.scores(values, method)
+        return found.value, found.error
+    found = model.posterior(values)
+    if not hasattr(found, "covariance"):
+        return found.mode, None
+    spread = np.sqrt(np.diagonal(found.covariance, axis1=1, axis2=2))
+    return (found.mean if method == "eap" else found.mode), spread

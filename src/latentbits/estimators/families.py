@@ -1,0 +1,382 @@
+"""Every family of models, once: what it is called, its class, its sizes, and who tells what it has found.
+
+Whatever lists families, or makes a model of one, does so from here: files, comparisons, searches, the page, the command
+line, tests and tables of the docs.  A new family is one more record in `FAMILIES` (``docs/add-a-model.md``).  Classes
+are named rather than imported, since JAX takes seconds and ``latentbits --help`` should not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
+
+__all__ = ["FAMILIES", "Family", "File", "Sizes", "Steps", "families", "family", "family_of", "name_of", "size_of"]
+
+Rows = Literal["bits", "reals"]
+
+ROWS_PER_CAUSE = 10
+MOST_CAUSES = 128
+WEAK_PRIOR = 3.0  # standard deviation of the weights; without one, unseen rows of separable bits can cost any number
+
+
+class Steps(NamedTuple):
+    """Numbers of causes that a search tries: from `first`, `stride` times as many at once, from `least` to `most`."""
+
+    first: int
+    most: int
+    stride: int
+    least: int
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Which numbers of causes are worth trying.
+
+    Attributes
+    ----------
+    least
+        A mixture of one is independent bits.
+    first
+        To begin with; None takes a quarter of the columns, up to 8.
+    stride
+        How many times as many come next.  Where each cause makes all dearer, four times as many are not worth it.
+    factors
+        Whether they are factors: with more than half as many as columns, these cannot tell them apart.
+    """
+
+    least: int = 1
+    first: int | None = None
+    stride: int = 4
+    factors: bool = False
+
+    def steps(self, n_columns: int, n_rows: int) -> Steps:
+        """For a table to learn from.
+
+        >>> Sizes(least=2).steps(5, 1000)
+        Steps(first=2, most=64, stride=4, least=2)
+        """
+        most = min(MOST_CAUSES, n_rows // ROWS_PER_CAUSE)
+        if self.factors:
+            most = min(most, (n_columns - 1) // 2)
+        most = max(self.least, _power_of_two(most))
+        first = min(8, _power_of_two(n_columns / 4)) if self.first is None else self.first
+        return Steps(max(self.least, min(first, most)), most, self.stride, self.least)
+
+
+class File(NamedTuple):
+    """A table that the command line can write: what is in it, and settings of the model that it needs."""
+
+    about: str
+    settings: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Family:
+    """One family.
+
+    Attributes
+    ----------
+    name
+        On the command line, and for `search` and `explore`.
+    estimator
+        Its class, as "module:name"; `cls` imports it.
+    called
+        Its name for people; "{}" is its size, "{s}" the plural's.
+    summary
+        What it takes the rows to be, in a line.
+    size
+        The parameter that holds the number of causes, or those of each layer; "" for a model without any.
+    rows
+        What it takes.
+    telling
+        The module that tells what a fitted model has found: `tell` what is printed, `show` what is on the page.
+    sizes
+        Which to try in a search; None for a model without a size.
+    cost
+        The order in which a search begins with families, the cheapest first.
+    compared
+        Sizes that `compare` fits unless told otherwise.
+    usual_size
+        On the command line; None takes the constructor's own.
+    settings
+        Of its models in comparisons and searches.
+    real_settings
+        Of a model of so many real columns there; None: real rows need to be prepared by somebody who knows them.
+    files
+        By option: tables that the command line can write.
+    errors
+        Whether it knows standard errors of what it has found.
+    in_words
+        How its name goes on in a sentence.
+    hidden
+        What is hidden, one and several.
+    restarts
+        Whether there is more than one optimum to look for.
+    alone
+        Nothing is hidden: what any other model must beat.
+    foreign
+        Of another library: it takes no missing cells, and has neither files nor a place at the command line.
+    """
+
+    name: str
+    estimator: str
+    called: str
+    summary: str
+    size: str = ""
+    rows: tuple[Rows, ...] = ("bits",)
+    telling: str = "latentbits.telling.plain"
+    sizes: Sizes | None = None
+    cost: int = 100
+    compared: tuple[int, ...] = ()
+    usual_size: int | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    real_settings: Callable[[int], Mapping[str, Any]] | None = None
+    files: Mapping[str, File] = field(default_factory=dict)
+    errors: bool = False
+    in_words: str = "the {}"
+    hidden: tuple[str, str] = ("hidden cause", "hidden causes that act together")
+    restarts: bool = True
+    alone: bool = False
+    foreign: bool = False
+
+    @property
+    def class_name(self) -> str:
+        return self.estimator.partition(":")[2]
+
+    @property
+    def cls(self) -> Any:
+        """The class, imported when it is asked for."""
+        module, _, name = self.estimator.partition(":")
+        return getattr(import_module(module), name)
+
+    @property
+    def teller(self) -> Any:
+        """The module of `telling`, imported when it is asked for."""
+        return import_module(self.telling)
+
+    def searched_for(self, rows: Rows) -> bool:
+        """Whether searches and comparisons of such rows have it."""
+        return rows in self.rows and (rows == "bits" or self.real_settings is not None)
+
+    def new(self, size: int | str | tuple[int, ...] = 1, rows: Rows = "bits", n_columns: int = 0) -> Any:
+        """A model of this size, as comparisons and searches take it.
+
+        >>> family("noisy-or").new(8).layer_sizes
+        (8,)
+        """
+        settings = dict(self.settings)
+        if rows == "reals":
+            if self.real_settings is None:
+                raise ValueError(f"{self.name} is no family for searches of real numbers")
+            settings |= self.real_settings(n_columns)
+        if self.size:
+            settings[self.size] = (size,) if self.has_layers and not isinstance(size, tuple) else size
+        return self.cls(**settings)
+
+    @property
+    def has_layers(self) -> bool:
+        return self.size.endswith("_sizes")
+
+    def title(self, size: Any = 1) -> str:
+        """Its name for people, with a size.
+
+        >>> family("latent-trait").title(1), family("latent-trait").title(2), family("mixture").title(4)
+        ('1 latent trait', '2 latent traits', 'mixture of 4')
+        >>> family("clipped-gaussian").title("parallel"), family("noisy-or").title((16, 4))
+        ('clipped Gaussian (parallel)', 'noisy OR of 16, 4')
+        """
+        if isinstance(size, str):  # a word for how to find one
+            return f"{self.called.partition(' of ')[0]} ({size})"
+        text = ", ".join(map(str, size)) if isinstance(size, list | tuple) else str(size)
+        return self.called.format(text, s="" if text == "1" else "s")
+
+
+def _power_of_two(limit: float) -> int:
+    """The largest that is not above, but at least 1."""
+    return 1 << max(0, int(limit).bit_length() - 1)
+
+
+def _all_continuous(n_columns: int) -> Mapping[str, Any]:
+    return {"column_types": ["continuous"] * n_columns}
+
+
+def _as_they_are(n_columns: int) -> Mapping[str, Any]:
+    return {}
+
+
+FAMILIES: tuple[Family, ...] = (
+    Family(
+        "product",
+        "latentbits.estimators.product:BernoulliProduct",
+        "independent bits",
+        "independent bits: nothing is hidden",
+        telling="latentbits.telling.product",
+        cost=1,
+        compared=(1,),
+        in_words="the model of {}",
+        restarts=False,
+        alone=True,
+    ),
+    Family(
+        "independent-gaussians",
+        "sklearn.mixture:GaussianMixture",
+        "independent Gaussians",
+        "independent numbers: nothing is hidden",
+        rows=("reals",),
+        telling="latentbits.telling.nothing",
+        cost=1,
+        settings={"covariance_type": "diag"},
+        real_settings=_as_they_are,
+        in_words="the model of {}",
+        restarts=False,
+        alone=True,
+        foreign=True,
+    ),
+    Family(
+        "mixture",
+        "latentbits.estimators.mixture:BernoulliMixture",
+        "mixture of {}",
+        "each row is of one hidden kind (latent classes)",
+        size="n_components",
+        telling="latentbits.telling.mixture",
+        sizes=Sizes(least=2),
+        cost=2,
+        compared=(2, 4, 8, 16, 32),
+        usual_size=8,
+        hidden=("hidden kind of rows", "hidden kinds of rows"),
+    ),
+    Family(
+        "latent-trait",
+        "latentbits.estimators.latent_trait:LatentTrait",
+        "{} latent trait{s}",
+        "each row has a place along hidden traits (item response theory; a map)",
+        size="n_components",
+        rows=("bits", "reals"),
+        telling="latentbits.telling.latent_trait",
+        sizes=Sizes(first=2, stride=2, factors=True),
+        cost=4,
+        compared=(1, 2),
+        settings={"weight_prior": WEAK_PRIOR},
+        real_settings=_all_continuous,
+        files={"items": File("discrimination, difficulty and intercept of each column (item)")},
+        errors=True,
+        in_words="the model with {}",
+        hidden=("hidden trait", "hidden traits"),
+    ),
+    Family(
+        "clipped-gaussian",
+        "latentbits.estimators.clipped_gaussian:ClippedGaussian",
+        "clipped Gaussian of {}",
+        "a Gaussian with few factors, cut at thresholds (tetrachoric correlations)",
+        size="n_components",
+        telling="latentbits.telling.clipped_gaussian",
+        sizes=Sizes(factors=True),
+        cost=3,
+        compared=(8,),
+        # of few columns factors describe unseen rows better than components do; of many there is little between them
+        settings={"extraction": "factors"},
+        files={
+            "items": File("the mean, threshold and weights of each column"),
+            "correlations": File("the matrix of tetrachoric correlations", {"keep_pairs": True}),
+        },
+        errors=True,
+        hidden=("hidden factor", "hidden factors"),
+        restarts=False,
+    ),
+    Family(
+        "combination-machine",
+        "latentbits.estimators.combination_machine:CombinationMachine",
+        "combination machine of {}",
+        "hidden switches that act together (a restricted Boltzmann machine)",
+        size="n_hidden",
+        rows=("bits", "reals"),
+        telling="latentbits.telling.combination_machine",
+        sizes=Sizes(),
+        cost=6,
+        compared=(8,),
+        files={"items": File("the bias of each column, and the weights of all units on it")},
+    ),
+    Family(
+        "binary-sparse-coding",
+        "latentbits.estimators.binary_sparse_coding:BinarySparseCoding",
+        "binary sparse coding of {}",
+        "real numbers as sums of a few causes that are on or off, and noise",
+        size="n_causes",
+        rows=("reals",),
+        telling="latentbits.telling.binary_sparse_coding",
+        sizes=Sizes(),
+        cost=7,
+        real_settings=_as_they_are,
+        files={"items": File("what each cause adds to each column")},
+    ),
+    Family(
+        "noisy-or",
+        "latentbits.estimators.noisy_or:NoisyOrNetwork",
+        "noisy OR of {}",
+        "hidden causes that turn bits on, in layers",
+        size="layer_sizes",
+        telling="latentbits.telling.noisy_or",
+        sizes=Sizes(),
+        cost=5,
+        compared=(8,),
+        files={"items": File("the bias of each column, and the weights of the lowest layer on it")},
+    ),
+)
+
+
+def families(rows: Rows | None = None) -> Iterator[Family]:
+    """All families of this library, or, for `rows`, those that searches of such rows have."""
+    return (one for one in FAMILIES if (not one.foreign if rows is None else one.searched_for(rows)))
+
+
+def family(name: str) -> Family:
+    """The family of this name; a name that is none of theirs is an error."""
+    for one in FAMILIES:
+        if one.name == name:
+            return one
+    raise ValueError(f"there is no family {name!r}; there are {', '.join(one.name for one in FAMILIES)}")
+
+
+def family_of(estimator: Any) -> Family:
+    """The family of an estimator.
+
+    >>> from latentbits import NoisyOrNetwork
+    >>> network = NoisyOrNetwork((16, 4))
+    >>> family_of(network).name, size_of(network), name_of(network)
+    ('noisy-or', 16, 'noisy OR of 16, 4')
+    """
+    for one in FAMILIES:
+        if one.class_name == type(estimator).__name__:
+            return one
+    known = ", ".join(one.class_name for one in families())
+    raise TypeError(f"an estimator must be one of {known}, found {type(estimator).__name__}")
+
+
+def size_of(estimator: Any) -> int:
+    """Its number of causes; of layers, that of the lowest."""
+    sizes = _sizes_of(estimator)
+    return sizes[0] if sizes else 1
+
+
+def name_of(estimator: Any) -> str:
+    """Its name for people.
+
+    >>> from latentbits import BernoulliMixture, LatentTrait
+    >>> name_of(BernoulliMixture(4)), name_of(LatentTrait(1))
+    ('mixture of 4', '1 latent trait')
+    """
+    return family_of(estimator).title(_sizes_of(estimator))
+
+
+def _sizes_of(estimator: Any) -> tuple[int, ...]:
+    parameter = family_of(estimator).size
+    if not parameter:
+        return ()
+    size = getattr(estimator, parameter)
+    sizes = tuple(size) if isinstance(size, list | tuple) else (size,)
+    if any(isinstance(one, str) for one in sizes):
+        raise ValueError(f"{parameter} must be a number here, found {size!r}")
+    return tuple(int(one) for one in sizes)

@@ -1,0 +1,168 @@
+"""What is told and shown of a fitted model, as plain numbers, words and arrays; nothing here draws or prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+__all__ = ["Gallery", "Layer", "Morph", "Printed", "Shown", "Spectra", "Table", "Told", "Values", "strongest_rows"]
+
+N_EXAMPLES = 12  # rows that show a cause
+
+
+# --- what is printed ---
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """The rows that a model was fitted to, as it takes them, and the names of their columns.
+
+    `errors` asks for standard errors, where a family has them.
+    """
+
+    values: Any
+    names: tuple[str, ...]
+    errors: bool = False
+
+    @property
+    def n_rows(self) -> int:
+        return self.values.shape[0]
+
+
+class Printed(NamedTuple):
+    """A table for people: the first `left` columns are text, the others are numbers."""
+
+    header: Sequence[str]
+    lines: Sequence[Sequence[str]]
+    left: int = 1
+    title: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """A table for a file: one line a name, one column a quantity."""
+
+    names: tuple[str, ...]
+    columns: tuple[str, ...]
+    values: Any  # (names, columns)
+    what: str = "item"  # what has the names
+    told: str = "{} items"
+
+    def lines(self) -> list[dict[str, Any]]:
+        """As JSON has it."""
+        return [
+            {self.what: name, **dict(zip(self.columns, line))} for name, line in zip(self.names, self.values.tolist())
+        ]
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a model says of the table that it was fitted to.
+
+    Attributes
+    ----------
+    facts
+        By name, as JSON has them.
+    printed
+        Tables for people.
+    files
+        By the names of the record's `files`: what makes the table to be written.
+    """
+
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    printed: tuple[Printed, ...] = ()
+    files: Mapping[str, Callable[[], Values]] = field(default_factory=dict)
+
+
+# --- what is shown ---
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Causes side by side.
+
+    Attributes
+    ----------
+    title, names
+        Of the layer, and of its m causes.
+    weights : (m, d)
+        On the columns; in higher layers, on the causes of the layer below.
+    bias : (d,) or None
+        Of what is below; a noisy OR's explanation of a row needs it.
+    usage : (m,)
+        How often each is on: mean of `active` over rows.  A latent trait has none: NaN.
+    active : (n_close, m)
+        P(cause is on | row), or the row's place along a trait.
+    examples : (m, e) int
+        Rows shown in which it is strongest.
+    projected : (m, d) or None
+        In higher layers: P(bit = 1) of each column where this cause alone is on.
+    states : (n_close, m) of 0 and 1, or None
+        The most probable states of all causes together, where the model explains rows by them.
+    """
+
+    title: str
+    names: tuple[str, ...]
+    weights: np.ndarray
+    bias: np.ndarray | None
+    usage: np.ndarray
+    active: np.ndarray
+    examples: np.ndarray
+    projected: np.ndarray | None = None
+    states: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """The causes that a model found, the lowest layer first.
+
+    `kind` says what weights are: "probability" (of the bit, in a class), "signed" (pulls the bit up or down) or
+    "strength" (at least 0: how surely it turns the bit on).
+    """
+
+    name: str
+    about: str
+    kind: str
+    layers: tuple[Layer, ...]
+
+
+@dataclass(frozen=True)
+class Morph:
+    """A clipped Gaussian: bit j is on where ``phi[j] + y @ weights[:, j] > 0``; `places` (n_close, k) are rows' y."""
+
+    name: str
+    weights: np.ndarray
+    phi: np.ndarray
+    places: np.ndarray
+
+
+@dataclass(frozen=True)
+class Spectra:
+    """Eigenvalues, descending, of the bits' covariances C^ss and of the correlations C^xx behind them."""
+
+    name: str
+    binary: np.ndarray
+    latent: np.ndarray
+    n_components: int
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the page shows of a model; `by_shares`: bits per row that it may lose by guessing rare shares badly."""
+
+    gallery: Gallery | None = None
+    morph: Morph | None = None
+    spectra: Spectra | None = None
+    by_shares: float = 0.0
+
+
+def strongest_rows(active: np.ndarray, most: int = N_EXAMPLES) -> np.ndarray:
+    """The rows in which each column of `active` (n, m) is greatest, the greatest first: (m, e).
+
+    >>> strongest_rows(np.array([[0.1, 0.9], [0.8, 0.2]]), 1).tolist()
+    [[1], [0]]
+    """
+    return np.argsort(-active, axis=0, kind="stable")[:most].T

@@ -29,7 +29,7 @@ def csv(tool, rows):
 
 def test_what_is_printed_and_written(tool, csv, rows):
     result = tool("fit", csv, *FIT, "--items", "i.csv")
-    assert "fitting binary sparse coding with 3 causes, best of 2 restarts" in result.stderr
+    assert "fitting binary sparse coding of 3, best of 2 restarts" in result.stderr
     assert "done after 30 iterations" in result.stderr
     for words in ("pi H", "of 3", "noise, sigma", "exact", "adds most to"):
         assert words in result.stdout
@@ -110,9 +110,12 @@ def test_options_reach_the_estimator(tool, csv, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("-m", "binary-sparse-coding", "--init", "split"), "--init split is not for --model binary-sparse-coding"),
-        (("-m", "mixture", "--init", "data"), "--init data is not for --model mixture, which has random, split"),
-        (("-m", "mixture", "--max-active", 2), "is for --model binary-sparse-coding, not mixture"),
+        (("-m", "binary-sparse-coding", "--init", "split"), "'split' is not one of 'random', 'data', 'mean'"),
+        (("-m", "mixture", "--init", "data"), "'data' is not one of 'random', 'split'"),
+        (
+            ("-m", "mixture", "--max-active", 2),
+            "is for --model combination-machine and binary-sparse-coding, not mixture",
+        ),
         (("-m", "binary-sparse-coding", "--candidates", "few"), "neither a number from 1 nor auto"),
     ],
 )

@@ -34,7 +34,7 @@ def test_correlations_of_a_published_test(tool):
     """LSAT section 6: the tetrachoric correlations that R gives, and as thresholds R's tau with the sign turned."""
     options = ("--correlations", "c.csv", "--errors", "--items", "i.csv")
     result = tool("fit", "lsat6", "-m", "clipped-gaussian", "-k", "parallel", *options)
-    assert "fitting a clipped Gaussian (parallel analysis)" in result.stderr
+    assert "fitting clipped Gaussian (parallel)" in result.stderr
     assert "1 component; left over of a correlation" in result.stderr
     assert "objective" not in result.stderr
     for words in ("of the bits", "of the Gaussian", "1.619", "kept", "negative part of the spectrum", "0.0%"):
@@ -98,11 +98,14 @@ def test_options_reach_the_estimator(tool, csv, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("-m", "mixture", "-k", "parallel"), "--components parallel is for --model clipped-gaussian; mixture needs a"),
-        (("-m", "latent-trait", "-k", "positive"), "latent-trait needs a number"),
+        (("-m", "mixture", "-k", "parallel"), "'parallel' is no number from 1"),
+        (("-m", "latent-trait", "-k", "positive"), "'positive' is no number from 1 to 20"),
         (("-m", "clipped-gaussian", "-k", "0"), "'0' is neither a number from 1 nor one of parallel and positive"),
         (("-m", "clipped-gaussian", "-k", "many"), "'many' is neither a number"),
-        (("-m", "clipped-gaussian", "--weight-prior", 3), "is for --model latent-trait, not clipped-gaussian"),
+        (
+            ("-m", "clipped-gaussian", "--weight-prior", 3),
+            "is for --model latent-trait and combination-machine, not clipped-gaussian",
+        ),
         (("-m", "latent-trait", "--noise", "none"), "is for --model clipped-gaussian, not latent-trait"),
         (("-m", "mixture", "--errors"), "is for --model latent-trait and clipped-gaussian, not mixture"),
     ],

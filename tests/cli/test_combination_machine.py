@@ -32,7 +32,7 @@ def machine(tool, full):
 
 def test_what_is_printed_and_written(tool, full, names):
     result = tool("fit", full, *FIT, "--items", "i.csv")
-    assert "fitting a combination machine of 2 units" in result.stderr
+    assert "fitting combination machine of 2" in result.stderr
     for words in ("log Z", "exact", "nats per row", "on in"):
         assert words in result.stdout
     model = latentbits.load("model.safetensors")
@@ -72,10 +72,10 @@ def test_options_reach_the_estimator(tool, csv, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("-m", "combination-machine", "-k", "parallel"), "combination-machine needs a number"),
+        (("-m", "combination-machine", "-k", "parallel"), "'parallel' is no number from 1"),
         (
             ("-m", "combination-machine", "--smoothing", 1),
-            "is for --model mixture and product, not combination-machine",
+            "is for --model product and mixture, not combination-machine",
         ),
         (("-m", "mixture", "--learner", "pursuit"), "is for --model combination-machine and noisy-or, not mixture"),
     ],

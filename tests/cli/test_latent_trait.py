@@ -75,7 +75,7 @@ def test_the_defaults_are_those_of_the_estimator(asked):
         ("mixture", ("--method", "auto"), "latent-trait"),
         ("mixture", ("--errors",), "latent-trait and clipped-gaussian"),
         ("product", ("-k", 3), "mixture, latent-trait, clipped-gaussian, combination-machine and binary-sparse-coding"),
-        ("latent-trait", ("--smoothing", 2), "mixture and product"),
+        ("latent-trait", ("--smoothing", 2), "product and mixture"),
     ],
 )
 def test_options_of_another_model_are_refused(tool, csv, model, option, able):

@@ -8,9 +8,9 @@ import pytest
 from networks import adopt
 
 import latentbits
-from latentbits.cli import layers
-from latentbits.cli.inputs import Rows
 from latentbits.data import read
+from latentbits.telling import noisy_or
+from latentbits.telling.records import Table
 
 NAMES = ("fever", "cough", "rash", "itch")
 WEIGHTS = [np.array([[3.0, 2.0, 0.0, 0.0], [0.5, 0.0, 4.0, 3.0]]), np.array([[2.0, 0.05]])]
@@ -34,7 +34,7 @@ def csv(tool, rows, monkeypatch):
 
 def test_what_is_printed_and_written(tool, csv, rows):
     result = tool("fit", csv, *FIT, "--items", "i.csv")
-    assert "fitting a noisy-OR network of 2 and 1 hidden units" in result.stderr
+    assert "fitting noisy OR of 2, 1" in result.stderr
     for words in ("2, 1", "exact", "Layer 1", "Layer 2", "fever 0.95, cough 0.86", "rash 0.98, itch 0.95, fever 0.39"):
         assert words in result.stdout
     assert "h1_0 0.86" in result.stdout  # of the unit above, which turns the other on too rarely to say so
@@ -51,12 +51,12 @@ def test_what_is_printed_and_written(tool, csv, rows):
 
 def test_numbers_are_those_of_the_estimator(csv, rows):
     model = adopt(latentbits.NoisyOrNetwork((2, 1)), WEIGHTS, BIASES)
-    found = layers.describe(model, Rows("x", rows, NAMES))
-    assert found.layer_sizes == (2, 1)
-    assert found.nats_per_row == pytest.approx(model.score(rows), rel=1e-5)
-    assert found.bits_per_row == pytest.approx(-model.score(rows) / np.log(2), rel=1e-5)
-    assert found.nats_per_row_error == 0
-    np.testing.assert_allclose(np.concatenate(found.shares), model.transform(rows).mean(axis=0), rtol=1e-5)
+    found = noisy_or.tell(model, Table(rows, NAMES)).facts
+    assert found["layer_sizes"] == (2, 1)
+    assert found["nats_per_row"] == pytest.approx(model.score(rows), rel=1e-5)
+    assert found["bits_per_row"] == pytest.approx(-model.score(rows) / np.log(2), rel=1e-5)
+    assert found["nats_per_row_error"] == 0
+    np.testing.assert_allclose(np.concatenate(found["shares"]), model.transform(rows).mean(axis=0), rtol=1e-5)
 
 
 def test_options_reach_the_estimator(tool, csv, monkeypatch):
@@ -75,9 +75,9 @@ def test_options_reach_the_estimator(tool, csv, monkeypatch):
     [
         (("-m", "noisy-or", "--layers", "10,x"), "'10,x' is no list of numbers from 1"),
         (("-m", "noisy-or", "--layers", "10,0"), "'10,0' is no list of numbers from 1"),
-        (("-m", "noisy-or", "--learner", "pursuit"), "--learner pursuit is not for --model noisy-or, which has auto"),
+        (("-m", "noisy-or", "--learner", "pursuit"), "'pursuit' is not one of 'robust', 'paper'"),
         (("-m", "noisy-or", "-k", 3), "not noisy-or"),
-        (("-m", "combination-machine", "--learner", "paper"), "--learner paper is not for --model combination-machine"),
+        (("-m", "combination-machine", "--learner", "paper"), "'paper' is not one of 'auto', 'gradient'"),
         (("-m", "mixture", "--layers", "3"), "--layers is for --model noisy-or, not mixture"),
     ],
 )

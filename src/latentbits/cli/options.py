@@ -133,7 +133,9 @@ def _type_of(parameter: Parameter) -> click.ParamType:
             several = True
     if several:
         return Numbers(words)
-    return OneOf(numbers[0], words) if numbers else click.Choice(list(words))
+    if not numbers and all(word == value for word, value in words.items()):
+        return click.Choice(list(words))
+    return OneOf(numbers[0] if numbers else None, words)
 
 
 class _Range(NamedTuple):
@@ -163,11 +165,11 @@ class _Range(NamedTuple):
 
 
 class OneOf(click.ParamType):
-    """A number in a range, or a word."""
+    """A number in a range, or a word that stands for a value."""
 
-    def __init__(self, numbers: _Range, words: Mapping[str, Any]) -> None:
+    def __init__(self, numbers: _Range | None, words: Mapping[str, Any]) -> None:
         self.numbers, self.words = numbers, words
-        self.name = "|".join(("N" if numbers.kind is int else "X", *words))
+        self.name = "|".join([*([] if numbers is None else ["N" if numbers.kind is int else "X"]), *words])
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not isinstance(value, str):
@@ -175,15 +177,19 @@ class OneOf(click.ParamType):
         if value in self.words:
             return self.words[value]
         try:
-            number = self.numbers.kind(value)
+            number = None if self.numbers is None else self.numbers.kind(value)
         except ValueError:
             number = None
-        if number is None or not self.numbers.holds(number):
-            words = list(self.words)
-            others = f"one of {' and '.join(words)}" if len(words) > 1 else "".join(words)
-            told = f"neither a {self.numbers} nor {others}" if words else f"no {self.numbers}"
-            self.fail(f"{value!r} is {told}.", param, ctx)
+        if number is None or self.numbers is None or not self.numbers.holds(number):
+            self.fail(f"{value!r} is {self._refused()}.", param, ctx)
         return number
+
+    def _refused(self) -> str:
+        words = list(self.words)
+        others = f"one of {' and '.join(words)}" if len(words) > 1 else "".join(words)
+        if self.numbers is None:
+            return f"not {others}"
+        return f"neither a {self.numbers} nor {others}" if words else f"no {self.numbers}"
 
 
 class Numbers(click.ParamType):

@@ -97,14 +97,15 @@ def test_what_the_constructor_refuses_is_refused(name, words):
         parsed(family(name), *words)
 
 
-@pytest.mark.parametrize("page", ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").glob("*.md"))])
-def test_commands_of_the_docs_are_understood(page):
+def test_commands_of_the_docs_are_understood():
     """Whatever README and docs write after `latentbits fit` can be parsed."""
-    text = (ROOT / page).read_text("utf-8").replace("\\\n", " ")
-    for line in re.findall(r"^(?:\$ )?latentbits fit (.*)$", text, re.MULTILINE):
-        words = line.split(" #")[0].split(" >")[0].split()
-        if not {"--help", "..."} & set(words):
-            cli.commands["fit"].make_context("fit", words)
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    lines = [
+        line for page in pages for line in re.findall(r"^ +(?:\$ )?latentbits fit (.*)$", page.read_text("utf-8"), re.M)
+    ]
+    assert len(lines) > 15
+    for line in lines:
+        cli.commands["fit"].make_context("fit", line.split(" #")[0].split())
 
 
 def test_names_of_options():

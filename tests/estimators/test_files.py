@@ -1,22 +1,25 @@
 from __future__ import annotations
 
+import copy
 import json
 import os
 import struct
 from functools import cache
 
+import jax
 import numpy as np
 import pandas as pd
 import pytest
+import quick
 from cases import bits
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from quick import EVERY
 from safetensors.numpy import save as to_safetensors
 from sklearn.exceptions import ConvergenceWarning
 
 from latentbits import (
     BernoulliMixture,
-    BernoulliProduct,
     BinarySparseCoding,
     CombinationMachine,
     LatentTrait,
@@ -41,20 +44,28 @@ def written(fitted, tmp_path):
     return path
 
 
-@pytest.mark.parametrize("model", [BernoulliProduct(), BernoulliMixture(2, random_state=3)], ids=str)
-def test_round_trip_to_the_bit(model, tmp_path):
-    frame = pd.DataFrame(TABLE, columns=list("abcdef"))
-    model.fit(frame)
+@EVERY
+def test_round_trip_to_the_bit(name, tmp_path):
+    X, model = quick.table(name), copy.copy(quick.fitted(name))
+    names = [f"c{j}" for j in range(X.shape[1])]
+    model.feature_names_in_ = np.array(names, dtype=object)
     model.save(tmp_path / "m.safetensors")
     again = load(tmp_path / "m.safetensors")
     assert type(again) is type(model)
     assert again.get_params() == model.get_params()
-    assert again.feature_names_in_.tolist() == list("abcdef")
-    for name in ("means_", "history_"):
-        np.testing.assert_array_equal(getattr(again, name), getattr(model, name))
+    assert again.feature_names_in_.tolist() == names
+    for one in jax.tree.leaves(jax.tree.map(np.array_equal, again.params_, model.params_)):
+        assert one
+    np.testing.assert_array_equal(again.history_, model.history_)
+    frame = pd.DataFrame(X[:40], columns=names)
     np.testing.assert_array_equal(again.score_samples(frame), model.score_samples(frame))
+    np.testing.assert_array_equal(again.transform(frame), model.transform(frame))
     np.testing.assert_array_equal(again.sample(9, random_state=0), model.sample(9, random_state=0))
-    assert (again.n_iter_, again.converged_) == (model.n_iter_, model.converged_)
+    assert (again.n_iter_, again.converged_, again.stop_reason_) == (
+        model.n_iter_,
+        model.converged_,
+        model.stop_reason_,
+    )
     again.save(tmp_path / "n.safetensors")
     assert (tmp_path / "m.safetensors").read_bytes() == (tmp_path / "n.safetensors").read_bytes()
 

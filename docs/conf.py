@@ -8,7 +8,9 @@ from pathlib import Path
 import click
 
 from latentbits import __version__
+from latentbits.cli.fit import FAMILY
 from latentbits.cli.main import cli
+from latentbits.estimators.families import families
 
 project = "latentbits"
 author = "The latentbits developers"
@@ -93,6 +95,12 @@ def _write_help() -> None:
     for name, command in cli.commands.items():
         context = click.Context(command, parent=whole, info_name=name, terminal_width=100, show_default=True)
         (folder / f"{name}.txt").write_text(command.get_help(context) + "\n", "utf-8")
+    for family in families():  # each has options of its own
+        context = click.Context(
+            cli.commands["fit"], parent=whole, info_name="fit", terminal_width=100, show_default=True
+        )
+        context.meta[FAMILY] = family
+        (folder / f"fit-{family.name}.txt").write_text(fit.get_help(context) + "\n", "utf-8")
 
 
 def _write_datasets() -> None:

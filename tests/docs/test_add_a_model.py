@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import io
 import re
 import sys
+from contextlib import redirect_stdout
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import cases
 import pytest
+from click.testing import CliRunner
 
 import latentbits
 from latentbits import estimators, models
-from latentbits.estimators import files
+from latentbits.cli.main import cli
+from latentbits.estimators import families
 
 PAGE = "docs/add-a-model.md"
 NEW = ("latentbits.models.prototypes", "latentbits.estimators.prototypes")
@@ -43,14 +47,10 @@ def followed(python_blocks, tmp_path_factory):
             (root / folder).mkdir(parents=True)
             (root / folder / "prototypes.py").write_text(blocks.pop(f"file: src/{folder}/prototypes.py"))
             patch.setattr(package, "__path__", [*package.__path__, str(root / folder)])
-        model, estimator = (importlib.import_module(name) for name in NEW)
-        names = {**vars(cases), "prototypes": model, "NoisyPrototypes": estimator.NoisyPrototypes}
-        for target, into in (
-            ("latentbits.estimators.files.KNOWN", files.KNOWN),
-            ("latentbits._HOME", latentbits._HOME),
-        ):
-            for key, value in eval(blocks.pop(f"into: {target}").strip(), names).items():
-                patch.setitem(into, key, value)
+        model, _ = (importlib.import_module(name) for name in NEW)
+        record = eval(blocks.pop("into: latentbits.estimators.families.FAMILIES").strip(), vars(families))
+        patch.setattr(families, "FAMILIES", (*families.FAMILIES, record))
+        names = {**vars(cases), "prototypes": model}
         (case,) = eval(blocks.pop("into: cases.CASES").strip(), names)
         run = blocks.pop("run")
         assert not blocks, f"blocks that nothing tests: {list(blocks)}"
@@ -71,10 +71,43 @@ def test_keeps_the_contract(clause, followed):
         test(case)
 
 
-def test_can_be_used(followed, tmp_path, monkeypatch, capsys):
+@pytest.fixture(scope="module")
+def used(followed, tmp_path_factory):
+    """The folder in which the page's last block was run, and what it printed."""
     _, run = followed
-    monkeypatch.chdir(tmp_path)
-    exec(compile(run, PAGE, "exec"), {"__name__": "page"})
+    folder = tmp_path_factory.mktemp("used")
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as out:
+        patch.chdir(folder)
+        exec(compile(run, PAGE, "exec"), {"__name__": "page"})
+    return folder, out.getvalue()
+
+
+def test_can_be_used(used):
+    folder, out = used
     assert latentbits.NoisyPrototypes is sys.modules[NEW[1]].NoisyPrototypes
-    table = capsys.readouterr().out
-    assert table.index("prototypes") < table.index("mixture"), table
+    assert out.index("prototypes") < out.index("mixture"), out
+    page = (folder / "prototypes.html").read_text("utf-8")
+    assert re.search(r"\d prototypes", page)
+    assert "where a cause alone is on" in page  # its causes are shown
+
+
+def commands():
+    text = (Path(__file__).resolve().parents[2] / PAGE).read_text("utf-8")
+    return re.findall(r"^    latentbits (.*)$", text, re.MULTILINE)
+
+
+def test_there_are_commands():
+    assert len(commands()) >= 6
+
+
+@pytest.mark.parametrize("line", commands())
+def test_works_at_the_command_line(line, used, monkeypatch):
+    """The commands of the page, in their order: each uses what those before it have written."""
+    folder, _ = used
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("LATENTBITS_CACHE", str(folder / "cache"))
+    if line.startswith(("score", "transform")) and not (folder / "prototypes.safetensors").exists():
+        pytest.fail("fit has written nothing")
+    result = CliRunner().invoke(cli, line.split())
+    assert result.exit_code == 0, result.output
+    assert "prototypes" in result.output or "nats per row" in result.output or (folder / "which.csv").exists()

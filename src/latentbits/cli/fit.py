@@ -19,9 +19,10 @@ from latentbits.estimators.families import Family, families, family
 if TYPE_CHECKING:
     from latentbits.telling.records import Values
 
-__all__ = ["fit"]
+__all__ = ["FAMILY", "fit"]
 
 USUAL = "mixture"
+FAMILY = "latentbits.family"  # where a context has it
 
 
 class Fit(click.Command):
@@ -31,21 +32,21 @@ class Fit(click.Command):
         given = _model_in(args)
         wants_help = any(word in ctx.help_option_names for word in args)
         if given is not None or not wants_help:  # without a model, help is about all of them, and needs no JAX
-            ctx.meta["family"] = family(FamilyName().convert(given or USUAL, None, ctx))
+            ctx.meta[FAMILY] = family(FamilyName().convert(given or USUAL, None, ctx))
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            raise _foreign(error, ctx.meta["family"]) from error
+            raise _foreign(error, ctx.meta[FAMILY]) from error
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         source, model, *others = super().get_params(ctx)
-        own = options_of(ctx.meta["family"]) if "family" in ctx.meta else []
+        own = options_of(ctx.meta[FAMILY]) if FAMILY in ctx.meta else []
         return [source, model, *own, *others]
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        if "family" in ctx.meta:
+        if FAMILY in ctx.meta:
             formatter.write_paragraph()
-            formatter.write_text(f"More on each option: help(latentbits.{ctx.meta['family'].class_name}) in Python.")
+            formatter.write_text(f"More on each option: help(latentbits.{ctx.meta[FAMILY].class_name}) in Python.")
             return
         with formatter.section("Models"):
             formatter.write_dl([(one.name, one.summary) for one in families()])

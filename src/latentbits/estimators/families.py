@@ -87,6 +87,8 @@ class Family:
         Its name for people; "{}" is its size, "{s}" the plural's.
     summary
         What it takes the rows to be, in a line.
+    paper, guide
+        Where it comes from, and the page of the docs that explains it.
     size
         The parameter that holds the number of causes, or those of each layer; "" for a model without any.
     rows
@@ -125,6 +127,8 @@ class Family:
     estimator: str
     called: str
     summary: str
+    paper: str = ""
+    guide: str = "models"
     size: str = ""
     rows: tuple[Rows, ...] = ("bits",)
     telling: str = "latentbits.telling.plain"
@@ -212,7 +216,8 @@ FAMILIES: tuple[Family, ...] = (
         "product",
         "latentbits.estimators.product:BernoulliProduct",
         "independent bits",
-        "independent bits: nothing is hidden",
+        "nothing is hidden: independent bits",
+        paper="a baseline",
         telling="latentbits.telling.product",
         cost=1,
         compared=(1,),
@@ -224,7 +229,8 @@ FAMILIES: tuple[Family, ...] = (
         "independent-gaussians",
         "sklearn.mixture:GaussianMixture",
         "independent Gaussians",
-        "independent numbers: nothing is hidden",
+        "nothing is hidden: independent numbers",
+        paper="a baseline",
         rows=("reals",),
         telling="latentbits.telling.nothing",
         cost=1,
@@ -240,6 +246,7 @@ FAMILIES: tuple[Family, ...] = (
         "latentbits.estimators.mixture:BernoulliMixture",
         "mixture of {}",
         "each row is of one hidden kind (latent classes)",
+        paper="a baseline; Freund & Haussler 1994, section 4",
         size="n_components",
         telling="latentbits.telling.mixture",
         sizes=Sizes(least=2),
@@ -253,6 +260,8 @@ FAMILIES: tuple[Family, ...] = (
         "latentbits.estimators.latent_trait:LatentTrait",
         "{} latent trait{s}",
         "each row has a place along hidden traits (item response theory; a map)",
+        paper="Tipping 1998",
+        guide="item-response",
         size="n_components",
         rows=("bits", "reals"),
         telling="latentbits.telling.latent_trait",
@@ -271,6 +280,8 @@ FAMILIES: tuple[Family, ...] = (
         "latentbits.estimators.clipped_gaussian:ClippedGaussian",
         "clipped Gaussian of {}",
         "a Gaussian with few factors, cut at thresholds (tetrachoric correlations)",
+        paper="Lee & Sompolinsky 1998",
+        guide="tetrachoric",
         size="n_components",
         telling="latentbits.telling.clipped_gaussian",
         sizes=Sizes(factors=True),
@@ -291,6 +302,8 @@ FAMILIES: tuple[Family, ...] = (
         "latentbits.estimators.combination_machine:CombinationMachine",
         "combination machine of {}",
         "hidden switches that act together (a restricted Boltzmann machine)",
+        paper="Freund & Haussler 1994",
+        guide="combination-machine",
         size="n_hidden",
         rows=("bits", "reals"),
         telling="latentbits.telling.combination_machine",
@@ -304,6 +317,8 @@ FAMILIES: tuple[Family, ...] = (
         "latentbits.estimators.binary_sparse_coding:BinarySparseCoding",
         "binary sparse coding of {}",
         "real numbers as sums of a few causes that are on or off, and noise",
+        paper="Henniges et al. 2010",
+        guide="sparse-coding",
         size="n_causes",
         rows=("reals",),
         telling="latentbits.telling.binary_sparse_coding",
@@ -317,6 +332,8 @@ FAMILIES: tuple[Family, ...] = (
         "latentbits.estimators.noisy_or:NoisyOrNetwork",
         "noisy OR of {}",
         "hidden causes that turn bits on, in layers",
+        paper="Lewicki & Sejnowski 1996",
+        guide="noisy-or",
         size="layer_sizes",
         telling="latentbits.telling.noisy_or",
         sizes=Sizes(),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from latentbits.figures.latent_trait.arrays import Window, boundary_ends
+from latentbits.figures.windows import Window, boundary_ends
 
 __all__ = [
     "NameRing",

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from latentbits.core.errors import DataError
-from latentbits.figures.latent_trait.arrays import Window
+from latentbits.figures.windows import Window
 
 __all__ = [
     "LineCell",

@@ -24,7 +24,6 @@ from latentbits.figures.clipped_gaussian.arrays import (
     telling_loadings,
     words_of_signs,
 )
-from latentbits.figures.latent_trait.arrays import Window, boundary_ends
 from latentbits.figures.latent_trait.map_parts import LINE_COLOUR
 from latentbits.figures.style import (
     ACCENT,
@@ -42,6 +41,7 @@ from latentbits.figures.style import (
     signed,
     size_in_points,
 )
+from latentbits.figures.windows import Window, boundary_ends
 
 __all__ = ["plot_cells", "plot_loadings", "plot_morph", "plot_spectra", "plot_weights"]
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from latentbits.core.printable import printable
-from latentbits.figures.latent_trait.arrays import Boundaries, Window, coincident, spread_places
+from latentbits.figures.latent_trait.arrays import Boundaries, coincident, spread_places
 from latentbits.figures.placing import columns_that_fit, names_round_window, text_widths
 from latentbits.figures.style import GREY, INK, PALETTE, PAPER, SMALL, short, size_in_points
+from latentbits.figures.windows import Window
 
 __all__ = [
     "colour_of",

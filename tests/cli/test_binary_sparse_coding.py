@@ -125,7 +125,7 @@ def test_what_is_not_understood(tool, csv, options, words):
 
 def test_too_many_on_together(tool, csv):
     found = tool("fit", csv, "-m", "binary-sparse-coding", "--max-active", 5, "--candidates", 3, code=1)
-    assert "--max-active=5 of --candidates=3 causes cannot be on together" in found.stderr
+    assert "--max-active 5 of --candidates 3 causes cannot be on together" in found.stderr
 
 
 def test_no_comparison_with_models_of_bits(tool, write_csv, table):

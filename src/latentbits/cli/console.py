@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from latentbits.cli.options import with_flags
 from latentbits.core.printable import printable
 
 __all__ = [
@@ -41,18 +42,6 @@ AS_OPTIONS = {
     "missing=": "--missing",
     "header=": "--header/--no-header",
     "key=": "--key",
-    "equal_discrimination=True": "--equal-discrimination",
-    "weight_prior=": "--weight-prior ",
-    "repair=True": "--repair",
-    "noise='none'": "--noise none",
-    "n_components": "--components",
-    "n_hidden": "--components",
-    "learner=": "--learner ",
-    "n_epochs": "--epochs",
-    "n_causes": "--components",
-    "max_active": "--max-active",
-    "n_candidates": "--candidates",
-    "n_init": "--restarts",
 }
 
 
@@ -137,7 +126,7 @@ def as_options(text: str) -> str:
     """
     for argument, option in AS_OPTIONS.items():
         text = text.replace(argument, option)
-    return text
+    return with_flags(text)
 
 
 def in_one_line(error: BaseException) -> str:

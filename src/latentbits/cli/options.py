@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ import click
 
 from latentbits.estimators.families import Family, families
 
-__all__ = ["FamilyName", "Numbers", "flag_of", "options_of", "settings_of", "size_from"]
+__all__ = ["FamilyName", "Numbers", "flag_of", "options_of", "settings_of", "size_from", "with_flags"]
 
 # No options: progress is always shown, tables hold numbers alone, every command is a process of its own, and a file
 # does not keep the components of all iterations.
@@ -65,6 +66,24 @@ def flag_of(parameter: str, default: Any = None, size: str = "") -> str:
         return f"--{OTHER_NAMES[parameter]}"
     name = parameter.removeprefix("n_").replace("_", "-")
     return f"--no-{name}" if default is True else f"--{name}"
+
+
+def with_flags(text: str) -> str:
+    """A message of the library with the options of whatever parameters it speaks of.
+
+    Of families that are at work, that is: whose class is imported already.
+    """
+    for family in families():
+        if family.estimator.partition(":")[0] not in sys.modules:
+            continue
+        for name, one in inspect.signature(family.cls).parameters.items():
+            flag = flag_of(name, one.default, family.size)
+            turned = {True: "False", False: "True"}.get(one.default) if isinstance(one.default, bool) else None
+            text = re.sub(rf"\b{name}={turned}\b", flag, text)
+            text = re.sub(rf"\b{name}='?([\w.]*)'?", rf"{flag} \1", text)
+            if "_" in name:  # else it may be a word
+                text = re.sub(rf"(?<!-)\b{name}\b", flag, text)
+    return text
 
 
 def size_from(family: Family, text: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -312,15 +313,11 @@ def _told(estimator: Any, n_rows: int, seconds: float) -> float | None:
         left = "" if rest != rest else f"; left over of a correlation, root mean square: {rest:.4f}"
         say(f"{k} component{'s' if k > 1 else ''}{left}")
         return None
-    # the history of a combination machine is first of other objectives, and at the end of the likelihood of all rows;
-    # that of binary sparse coding first of heated posteriors; that of a network of fewer layers, then of sampled states
-    is_last = any(hasattr(estimator, name) for name in ("hidden_bias_", "sparseness_", "biases_"))
-    history = estimator.history_
     state = {"converged": "converged", "completed": "done"}.get(estimator.stop_reason_, "stopped")
     say(f"{state} after {estimator.n_iter_} iterations and {seconds:.1f} s")
-    if len(history) == 0:  # interrupted in a first pass that updates after every batch
+    objective = estimator.objective_
+    if math.isnan(objective):  # learning was cut short before anything was told of the rows
         return None
-    objective = float(history[-1] if is_last else max(history))
     say(f"objective: {objective:.6g} nats, {objective / n_rows:.6g} per row")
     return objective
 

@@ -24,10 +24,12 @@ from safetensors.numpy import save as to_bytes
 import latentbits
 from latentbits.core.atomic import write_atomically
 from latentbits.core.errors import ModelFileError
+from latentbits.core.model import Measure, Stop
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.binary_sparse_coding import BinarySparseCoding
 from latentbits.estimators.clipped_gaussian import ClippedGaussian
 from latentbits.estimators.combination_machine import CombinationMachine
+from latentbits.estimators.history import history_table, stages_of
 from latentbits.estimators.latent_trait import LatentTrait
 from latentbits.estimators.mixture import BernoulliMixture
 from latentbits.estimators.noisy_or import NoisyOrNetwork
@@ -42,13 +44,13 @@ from latentbits.models.noisy_or import network as noisy_or
 __all__ = ["load", "save"]
 
 FORMAT = "latentbits-model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # 1 had no stages and no objective
 FIELDS = (
     "format", "format_version", "library_version", "class", "hyperparameters", "n_features", "feature_names", "n_iter",
-    "stop_reason", "extra",
+    "stop_reason", "objective", "stages", "extra",
 )  # fmt: skip
-STOP_REASONS = ("converged", "completed", "max_iter", "max_time", "interrupted", "given")
 LARGEST = 2**63 - 1  # whole number
+LONGEST = 100  # name of a stage
 
 # Using a model takes time in proportion to its arrays, but for these products of hyper-parameters: chains and steps of
 # the estimate of log p(x) of each row; draws that are made anew whenever a model is used.
@@ -72,7 +74,7 @@ KNOWN: dict[str, tuple[type[LatentModel], type]] = {
 def save(estimator: LatentModel, path: str | PathLike[str]) -> None:
     """Write a fitted estimator; see `LatentModel.save`."""
     tensors = {f"params.{name}": array for name, array in _flatten(estimator.params_).items()}
-    tensors["history"] = np.asarray(estimator.history_, np.float64)
+    tensors["history"] = np.array(estimator.history_table_["objective"])
     names = getattr(estimator, "feature_names_in_", None)
     header = {
         "format": FORMAT,
@@ -84,6 +86,8 @@ def save(estimator: LatentModel, path: str | PathLike[str]) -> None:
         "feature_names": None if names is None else [str(name) for name in names],
         "n_iter": int(estimator.n_iter_),
         "stop_reason": estimator.stop_reason_,
+        "objective": None if math.isnan(estimator.objective_) else estimator.objective_,
+        "stages": [list(stage) for stage in stages_of(estimator.history_table_)],
         "extra": estimator._extra(),
     }
     _check_header(header)  # what could not be loaded is not written
@@ -151,22 +155,24 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentModel:
-    version = header.get("format_version")
-    if not _is_whole(version) or version != FORMAT_VERSION:
+    version: Any = header.get("format_version")
+    if not _is_whole(version) or not 1 <= version <= FORMAT_VERSION:
         raise ModelFileError(
             f"format version {version!r} (written by latentbits {header.get('library_version')}); "
-            f"this latentbits {latentbits.__version__} reads version {FORMAT_VERSION}"
+            f"this latentbits {latentbits.__version__} reads versions up to {FORMAT_VERSION}"
         )
     claimed = header.pop("sha256", None)
     if claimed != _digest(header, tensors):
         raise ModelFileError("the checksum does not match: the file was changed after it was written")
+    history = _history(tensors)
+    if version == 1:
+        header = {"objective": None, "stages": [["", Measure.UNKNOWN, len(history)]] if len(history) else [], **header}
     header = {"extra": {}, **header}
     _check_header(header)
     cls, params_class = KNOWN[header["class"]]
     estimator = cls(**{name: _unplain(value) for name, value in header["hyperparameters"].items()})
     estimator._validate_params()
     _check_work(estimator)
-    history = _history(tensors)
     arrays = {name.removeprefix("params."): array for name, array in tensors.items()}
     estimator.params_ = _unflatten(params_class, arrays)
     estimator.n_features_in_ = header["n_features"]
@@ -174,9 +180,9 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentMo
         estimator.feature_names_in_ = np.array(header["feature_names"], dtype=object)
     estimator._take_extra(header["extra"])
     _check(arrays, estimator)
-    estimator.history_ = history
+    estimator.history_table_ = _table(header["stages"], history)
     estimator.n_iter_, estimator.stop_reason_ = header["n_iter"], header["stop_reason"]
-    estimator.converged_ = estimator.stop_reason_ in ("converged", "completed")
+    estimator.objective_ = math.nan if header["objective"] is None else header["objective"]
     estimator._expose()
     estimator._model().row_floats(estimator.n_features_in_)  # complains of settings that do not go together
     return estimator
@@ -200,7 +206,9 @@ def _check_header(header: dict[str, Any]) -> None:
         ("feature_names", names is None or (texts and len(names) == n), f"be {n} names, one a column"),
         ("feature_names", names is None or (texts and len(set(names)) == len(names)), "be different names"),
         ("n_iter", _is_whole(header["n_iter"]) and 0 <= header["n_iter"] <= LARGEST, "be a whole number from 0"),
-        ("stop_reason", header["stop_reason"] in STOP_REASONS, f"be one of {', '.join(STOP_REASONS)}"),
+        ("stop_reason", header["stop_reason"] in [*Stop], f"be one of {', '.join(Stop)}"),
+        ("objective", header["objective"] is None or _is_number(header["objective"]), "be a number"),
+        ("stages", _are_stages(header["stages"]), "be names with a measure and a number of passes"),
         ("extra", isinstance(header["extra"], dict), "be an object"),
     ):
         if not holds:
@@ -211,6 +219,23 @@ def _check_header(header: dict[str, Any]) -> None:
 
 def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float) and math.isfinite(value)
+
+
+def _are_stages(value: Any) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(stage, list)
+        and len(stage) == 3
+        and isinstance(stage[0], str)
+        and len(stage[0]) <= LONGEST
+        and stage[1] in [*Measure]
+        and _is_whole(stage[2])
+        and 1 <= stage[2] <= LARGEST
+        for stage in value
+    )
 
 
 def _whole_numbers(value: Any) -> Iterator[int]:
@@ -239,6 +264,14 @@ def _history(tensors: dict[str, np.ndarray]) -> np.ndarray:
     if history is None or history.dtype != np.float64 or history.ndim != 1 or not np.isfinite(history).all():
         raise ModelFileError("'history' must be a list of finite numbers")
     return history
+
+
+def _table(stages: list[tuple[str, str, int]], history: np.ndarray) -> np.ndarray:
+    """What `history_table_` was: the objectives of all passes, with the stages that they are of."""
+    if sum(n for _, _, n in stages) != len(history):
+        raise ModelFileError(f"the stages do not have the {len(history)} passes of the history")
+    kinds = [(name, measure) for name, measure, n in stages for _ in range(n)]
+    return history_table([(*kind, objective) for kind, objective in zip(kinds, history.tolist())])
 
 
 def _check(arrays: dict[str, np.ndarray], estimator: LatentModel) -> None:

@@ -281,7 +281,7 @@ class NoisyOrNetwork(LatentModel):
             ranked=self.n_init > 1,
             first_layer=1 if begun is None else len(begun.weights) + 1,
         )
-        return model if begun is None else model._replace(init=networks.going_on(model.init, begun))
+        return model if begun is None else model._replace(init=networks.keeping_layers(model.init, begun))
 
     def _open(self, X: Any, *, reset: bool) -> Engine:
         engine = super()._open(X, reset=reset)
@@ -298,7 +298,7 @@ class NoisyOrNetwork(LatentModel):
 
     def _finish(self, engine: Engine, result: FitResult) -> None:
         summary = summarise(engine, layout_for(64, np.dtype(np.float32)))
-        self.cost_history_ = -self.history_ / (float(summary.n_rows) * np.log(2))
+        self.cost_history_ = -self.history_table_["objective"] / (float(summary.n_rows) * np.log(2))
         self._warn_of_leak(np.asarray(summary.mean), np.asarray(summary.observed))
 
     def _warn_of_leak(self, share: np.ndarray, n_rows: np.ndarray) -> None:

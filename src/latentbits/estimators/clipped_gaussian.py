@@ -157,6 +157,8 @@ class ClippedGaussian(LatentModel):
         Precision of the rows in the fit, "float32" or "float64".
     history_ : ndarray
         One number: minus half the sum of squares of what W W' leaves over of the correlations.
+    history_table_, objective_
+        The same, as everywhere.
     n_iter_, converged_, stop_reason_
         1, True and "converged".
     n_features_in_ : int

@@ -123,8 +123,12 @@ class LatentTrait(LatentModel):
     dtype_ : str
         Precision of the rows in the fit, "float32" or "float64".
     history_ : ndarray
-        Objective of every iteration, nats: the bound in a variational stage, the log-likelihood by the nodes used for
-        learning in a quadrature stage, each less the penalty of the prior.
+        Objective of every iteration, nats: the log-likelihood by the nodes used for learning in a quadrature stage, the
+        bound where all of learning was variational, each less the penalty of the prior.
+    history_table_ : structured ndarray
+        Every pass: `stage`, `measure` (what its objective is of), `iteration` and `objective`.
+    objective_ : float
+        Of the parameters that were kept; NaN where learning was cut short before there was one.
     n_iter_ : int
         Iterations of the restart that was kept.
     converged_ : bool

@@ -101,12 +101,12 @@ class NoisyOrNetwork(LatentModel):
         Bottom first.
     biases_ : list of ndarray
         Of each layer, the inputs first.
-    dtype_, history_, n_iter_, converged_, stop_reason_, n_features_in_, feature_names_in_
+    dtype_, history_, history_table_, objective_, n_iter_, converged_, stop_reason_, n_features_in_, feature_names_in_
         As everywhere.  `history_` is the log joint probability of rows and sampled states, or log p(x) plus the log
-        prior of the weights where states are summed over.
+        prior of the weights where states are summed over at the end.
     cost_history_ : ndarray
-        The same in bits a row, as the paper plots it: of sampled states an upper bound of the description length, on
-        average.
+        The objective of every pass in bits a row, as the paper plots it: of sampled states an upper bound of the
+        description length, on average.
 
     Examples
     --------

@@ -193,7 +193,7 @@ def _check_header(header: dict[str, Any]) -> None:
     if set(header) != set(FIELDS):
         absent, unknown = sorted(set(FIELDS) - set(header)), sorted(set(header) - set(FIELDS))
         raise ModelFileError(f"the header lacks {absent}" if absent else f"the header has unknown fields {unknown}")
-    n, names = header["n_features"], header["feature_names"]
+    n, names, value = header["n_features"], header["feature_names"], header["objective"]
     texts = isinstance(names, list) and all(isinstance(name, str) for name in names)
     whole = list(_whole_numbers(header["hyperparameters"]))
     for field, holds, must in (
@@ -207,7 +207,7 @@ def _check_header(header: dict[str, Any]) -> None:
         ("feature_names", names is None or (texts and len(set(names)) == len(names)), "be different names"),
         ("n_iter", _is_whole(header["n_iter"]) and 0 <= header["n_iter"] <= LARGEST, "be a whole number from 0"),
         ("stop_reason", header["stop_reason"] in [*Stop], f"be one of {', '.join(Stop)}"),
-        ("objective", header["objective"] is None or _is_number(header["objective"]), "be a number"),
+        ("objective", value is None or (isinstance(value, float) and math.isfinite(value)), "be a number"),
         ("stages", _are_stages(header["stages"]), "be names with a measure and a number of passes"),
         ("extra", isinstance(header["extra"], dict), "be an object"),
     ):
@@ -221,21 +221,13 @@ def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, float) and math.isfinite(value)
-
-
 def _are_stages(value: Any) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(stage, list)
-        and len(stage) == 3
-        and isinstance(stage[0], str)
-        and len(stage[0]) <= LONGEST
-        and stage[1] in [*Measure]
-        and _is_whole(stage[2])
-        and 1 <= stage[2] <= LARGEST
-        for stage in value
-    )
+    return isinstance(value, list) and all(isinstance(stage, list) and _is_stage(*stage) for stage in value)
+
+
+def _is_stage(name: Any = None, measure: Any = None, n_passes: Any = None, *more: Any) -> bool:
+    named = isinstance(name, str) and len(name) <= LONGEST and measure in [*Measure]
+    return named and _is_whole(n_passes) and n_passes > 0 and not more
 
 
 def _whole_numbers(value: Any) -> Iterator[int]:

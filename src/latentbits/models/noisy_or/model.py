@@ -49,19 +49,7 @@ from latentbits.models.noisy_or.probable import probable_states
 from latentbits.models.noisy_or.renewal import choose_pivots, put_to_use
 from latentbits.models.noisy_or.sampling import drawn_states, folded, rows_last, sampled_means, states_on
 
-__all__ = [
-    "EXACT_LIKELIHOOD",
-    "EXACT_MEANS",
-    "Params",
-    "Posterior",
-    "Settings",
-    "Shared",
-    "State",
-    "Stats",
-    "is_exact",
-    "keeping_layers",
-    "model",
-]
+__all__ = ["EXACT_LIKELIHOOD", "EXACT_MEANS", "Params", "Posterior", "Shared", "State", "Stats", "is_exact", "model"]
 
 EXACT_LEARNING = 2**16  # pairs of states up to which EM sums over all of them
 EXACT_MEANS = 2**16  # posterior means and completions of a fitted network
@@ -119,6 +107,13 @@ class Shared(eqx.Module):
     coldness: Float[Array, ""]
     pivots: tuple[Int[Array, " _"], ...]
     log_prior: tuple[Float[Array, " _"], ...]  # of all states of each layer, where they are summed over
+
+
+class Evidence(NamedTuple):
+    """Sums over rows where nothing is learned: log p(x) in place of the joint probability."""
+
+    n_rows: Float[Array, ""]
+    log_joint: Float[Array, "2"]
 
 
 class Posterior(eqx.Module):
@@ -358,25 +353,12 @@ def _summed(net: Settings, params: Params, shared: Shared, batch: Batch, row_sta
     ), None
 
 
-def _estimated(net: Settings, params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
-    """log p(x) in place of the joint probability, and nothing to learn from."""
+def _estimated(net: Settings, params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Evidence, None]:
     value = _log_likelihood(net, params, shared, batch).value
-    weights, biases = (jax.tree.map(jnp.zeros_like, x) for x in (params.weights, params.biases))
-    return Stats(
-        n_rows=batch.weight.sum(),
-        log_joint=sum_rows(batch.weight, value),
-        seen=weights,
-        credit=weights,
-        bias_seen=biases,
-        bias_credit=biases,
-        pivot_seen=weights,
-        pivot_credit=weights,
-        gain=biases[1:],
-        change=biases[1:],
-    ), None
+    return Evidence(batch.weight.sum(), sum_rows(batch.weight, value)), None
 
 
-def _objective(net: Settings, params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
+def _objective(net: Settings, params: Params, shared: Shared, stats: Stats | Evidence) -> Float[Array, ""]:
     return stats.log_joint.sum() + jnp.where(shared.penalised, log_prior_density(params, net.alpha, net.beta), 0.0)
 
 

@@ -57,6 +57,12 @@ def test_what_was_found_as_json(tool, full, whole):
     np.testing.assert_allclose(found["shares"], model.transform(whole).mean(axis=0), rtol=1e-4)
 
 
+def test_what_a_pursuit_gained_is_no_objective(tool, full):
+    """Cut short before there was a likelihood: none is told."""
+    found = tool.json("fit", full, *FIT, "--max-time", 1e-6)
+    assert (found["stop_reason"], found["converged"], found["objective"]) == ("max_time", False, None)
+
+
 def test_options_reach_the_estimator(tool, csv, monkeypatch):
     made = []
     monkeypatch.setattr("latentbits.cli.fit.fit_named", lambda estimator, rows: made.append(estimator) or 1 / 0)

@@ -12,7 +12,7 @@ from cases import answers, bars, bits
 from scipy.stats import binom
 
 from latentbits.core.errors import DataError, FitError
-from latentbits.core.model import Stage
+from latentbits.core.model import Evaluate, Iterate, Measure, Over, Schedule, Stop, Transform
 from latentbits.engines.chunks import layout_for
 from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
@@ -181,14 +181,14 @@ def test_ctrl_c_in_the_first_pass_of_batches_keeps_their_updates(ctrl_c):
     assert any(not np.array_equal(a, b) for a, b in zip(*map(jax.tree.leaves, (result.params, untouched.params))))
 
 
-@pytest.mark.parametrize("where", ["begin", "prepare"])
+@pytest.mark.parametrize("where", ["transform", "prepare"])
 def test_ctrl_c_between_two_stages_keeps_the_first(where):
     def impatient(*args):
         raise KeyboardInterrupt
 
     base = mixture.model(2)
-    second = Stage("second", begin=impatient) if where == "begin" else Stage("second", {"prepare": impatient})
-    result = run(base._replace(stages=(Stage("first"), second)), bits())
+    second = Transform("second", impatient) if where == "transform" else Iterate("second", prepare=impatient)
+    result = run(base._replace(stages=(Iterate("first"), second, Iterate("third"))), bits())
     assert result.reason == "interrupted"
     alone = run(base, bits())
     np.testing.assert_array_equal(result.params.means, alone.params.means)
@@ -296,8 +296,33 @@ def test_a_schedule_that_ran_to_its_end_is_complete():
 
 
 def test_a_last_stage_that_only_evaluates_keeps_the_reason():
-    model = mixture.model(2)._replace(stages=(Stage("EM"), Stage("evaluation", max_iter=0)))
+    model = mixture.model(2)._replace(stages=(Iterate("EM"), Evaluate("evaluation")))
     assert run(model, bits()).reason == "converged"
+
+
+def test_every_pass_tells_its_stage_and_measure():
+    stages = (Iterate("bound", measure=Measure.BOUND, max_iter=2), Evaluate("evaluation"))
+    result = run(mixture.model(2)._replace(stages=stages), bits())
+    assert [(r.stage, r.measure, r.iteration) for r in result.history] == [
+        *(("bound", "bound", i) for i in range(3)),
+        ("evaluation", "log-likelihood", 0),
+    ]
+    assert result.objective == result.history[-1].objective
+    assert (result.reason, result.n_iter) == (Stop.MAX_ITER, 2)
+
+
+def test_a_stage_with_its_own_e_step_keeps_no_state_of_the_models():
+    base = sketches.trait()
+    assert base.acting_in(Iterate("same")).start_rows is base.start_rows
+    assert base.acting_in(Iterate("other", e_step=lambda *args: None)).start_rows is None
+
+
+def test_a_transform_before_a_stage_and_none_gives_the_same_draws():
+    """A transform draws from the keys of the stage that it comes before, which has its own purposes."""
+    model = sketches.noisy_or()
+    still = Transform("nothing", lambda key, params, state: params)
+    a, b = (run(model._replace(stages=stages), bits()) for stages in (model.stages, (still, *model.stages)))
+    np.testing.assert_array_equal(objectives(a), objectives(b))
 
 
 def test_growth_may_end_by_what_the_stage_before_has_seen():
@@ -308,15 +333,15 @@ def test_growth_may_end_by_what_the_stage_before_has_seen():
 
     asked = []
 
-    def begin(key, params, state):
+    def look(key, params, state):
         asked.append(float(state))
-        return None
+        return Over.LEARNING
 
     model = base._replace(
         start=lambda p: jnp.zeros(()),
         prepare=lambda params, state, progress: base.prepare(params, None, None),
         update=update,
-        stages=(Stage("first"), Stage("second", begin=begin), Stage("never")),
+        stages=(Iterate("first"), Transform("second", look), Iterate("never")),
     )
     result = run(model, bits())
     assert asked == [pytest.approx(result.objective, rel=1e-6)]
@@ -507,7 +532,7 @@ def test_progress_tells_iteration_and_step():
         )
         return base.update(state, params, shared, stats, progress)
 
-    model = base._replace(update=update, stages=(Stage(rows_per_update=400, max_iter=2, tol=-np.inf),))
+    model = base._replace(update=update, stages=(Schedule("batches", rows_per_update=400, max_iter=2),))
     run(model, bits(n=700))
     jax.effects_barrier()
     assert seen == [(0, 2, 0, 0.0), (0, 2, 1, 0.0), (1, 2, 2, 0.5), (1, 2, 3, 0.5)]

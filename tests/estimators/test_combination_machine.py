@@ -195,6 +195,16 @@ def test_a_fit_cut_short_knows_its_log_z(table):
         with pytest.warns(ConvergenceWarning, match="max_time"):
             m = CombinationMachine(3, learner=learner, random_state=0, max_time=1e-3).fit(table)
         assert np.isclose(np.exp(m.score_samples(all_states(6))).sum(), 1, atol=1e-5)
+        assert set(m.history_table_["stage"]) == {"pursuit"}  # whose gains are no likelihoods
+        assert len(m.history_) == 0
+        assert np.isnan(m.objective_)
+
+
+def test_the_history_of_likelihoods_begins_after_the_pursuit(fitted):
+    table = fitted.history_table_
+    assert list(dict.fromkeys(table["stage"].tolist())) == ["pursuit", "Adam", "L-BFGS", "log-likelihood"]
+    np.testing.assert_array_equal(fitted.history_, table["objective"][table["stage"] != "pursuit"])
+    assert fitted.objective_ == fitted.history_[-1]
 
 
 def test_few_active_units(table, truth):

@@ -18,6 +18,7 @@ from quick import EVERY
 from safetensors.numpy import save as to_safetensors
 from sklearn.exceptions import ConvergenceWarning
 
+import latentbits
 from latentbits import (
     BernoulliMixture,
     BinarySparseCoding,
@@ -27,7 +28,9 @@ from latentbits import (
     load,
 )
 from latentbits.core.errors import LatentBitsError, ModelFileError
+from latentbits.core.model import Stop
 from latentbits.estimators import files
+from latentbits.estimators.families import families
 
 TABLE = bits(n=80)
 
@@ -56,7 +59,8 @@ def test_round_trip_to_the_bit(name, tmp_path):
     assert again.feature_names_in_.tolist() == names
     for one in jax.tree.leaves(jax.tree.map(np.array_equal, again.params_, model.params_)):
         assert one
-    np.testing.assert_array_equal(again.history_, model.history_)
+    for one in ("history_", "history_table_", "objective_"):
+        np.testing.assert_array_equal(getattr(again, one), getattr(model, one))
     frame = pd.DataFrame(X[:40], columns=names)
     np.testing.assert_array_equal(again.score_samples(frame), model.score_samples(frame))
     np.testing.assert_array_equal(again.transform(frame), model.transform(frame))
@@ -68,6 +72,55 @@ def test_round_trip_to_the_bit(name, tmp_path):
     )
     again.save(tmp_path / "n.safetensors")
     assert (tmp_path / "m.safetensors").read_bytes() == (tmp_path / "n.safetensors").read_bytes()
+
+
+def _given():
+    """Models whose parameters were given, of every family that can be."""
+    made = {
+        "CombinationMachine": lambda cls: cls.from_parameters([[1.0, -1.0]], [0.0], [0.1, 0.2]),
+        "ClippedGaussian": lambda cls: cls.from_moments([0.1, 0.2], [[0.09, 0.03], [0.03, 0.16]]),
+    }
+    able = {one.class_name for one in families() if {"from_parameters", "from_moments"} & set(dir(one.cls))}
+    assert able == set(made)
+    return [make(getattr(latentbits, name)) for name, make in made.items()]
+
+
+@pytest.mark.parametrize("model", _given(), ids=lambda model: type(model).__name__)
+def test_a_given_model_is_the_same_after_a_file(model, tmp_path):
+    model.save(tmp_path / "m.safetensors")
+    again = load(tmp_path / "m.safetensors")
+    assert (model.converged_, model.n_iter_) == (True, 0)
+    for name in ("converged_", "stop_reason_", "n_iter_"):
+        assert getattr(again, name) == getattr(model, name)
+    np.testing.assert_array_equal(again.history_table_, model.history_table_)
+    np.testing.assert_array_equal(again.objective_, model.objective_)
+
+
+def test_stages_of_the_history_survive_a_file(tmp_path):
+    model = _network()
+    model.save(tmp_path / "m.safetensors")
+    again = load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(again.history_table_, model.history_table_)
+    assert set(model.history_table_["stage"]) == {"layer 1", "all layers, exactly"}
+    end = model.history_table_["stage"] == "all layers, exactly"
+    np.testing.assert_array_equal(again.history_, model.history_table_["objective"][end])
+    assert model.objective_ == max(model.history_)
+
+
+def test_a_file_of_the_first_version(written, fitted):
+    """It had the objectives of all passes, and did not say of which stages."""
+
+    def older(header, tensors):
+        header.update(format_version=1)
+        del header["stages"], header["objective"]
+
+    rewrite(written, older)
+    again = load(written)
+    np.testing.assert_array_equal(again.history_, fitted.history_)
+    assert set(again.history_table_["measure"]) == {"unknown"}
+    assert np.isnan(again.objective_)
+    again.save(written)
+    np.testing.assert_array_equal(load(written).history_, fitted.history_)
 
 
 def test_a_generator_as_seed_is_not_written(tmp_path):
@@ -171,6 +224,12 @@ def rewrite(path, change):
         (lambda h, t: h.update(format_version=True), "format version True"),
         (lambda h, t: h.update(extra=[]), "'extra' must be an object"),
         (lambda h, t: h.update(more=1), "unknown fields"),
+        (lambda h, t: h.pop("stages"), "the header lacks"),
+        (lambda h, t: h.update(stages=[]), "do not have the"),
+        (lambda h, t: h.update(stages=[["EM", "joy", 3]]), "'stages' must be names with a measure"),
+        (lambda h, t: h.update(stages=[["E" * 101, "joint", 3]]), "'stages' must be names with a measure"),
+        (lambda h, t: h.update(stages=[["EM", "joint", 10**18]]), "do not have the"),
+        (lambda h, t: h.update(objective="low"), "'objective' must be a number"),
         (lambda h, t: h.pop("hyperparameters"), "the header lacks"),
         (lambda h, t: h["hyperparameters"].update(max_iter=10**30), "no whole number of 2"),
         (lambda h, t: h["hyperparameters"].update(n_components=10**8), "shape"),
@@ -283,7 +342,7 @@ def test_every_field_of_the_header_is_held_to_what_is_written(written, fitted):
             assert again.params_.means.shape == fitted.params_.means.shape
             assert isinstance(again.n_iter_, int)
             assert again.n_iter_ >= 0
-            assert again.stop_reason_ in files.STOP_REASONS
+            assert again.stop_reason_ in [*Stop]
             assert isinstance(repr(again), str)
     assert n_refused > 0.7 * len(places) * len(nonsense)
 

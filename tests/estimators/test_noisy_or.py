@@ -47,7 +47,12 @@ def test_all_lines_are_found(fitted, lines):
     assert all(len(found) == 1 for found in matches(fitted, lines.components))
     assert fitted.converged_
     assert fitted.cost_history_[-1] < 10.5 < fitted.cost_history_[5]
-    exact_end = fitted.history_[240:]  # after 120 sampled updates of each layer
+    exact_end = fitted.history_  # after 120 sampled updates of each layer
+    table = fitted.history_table_
+    assert len(table) == len(fitted.cost_history_) == 240 + len(exact_end)
+    assert list(dict.fromkeys(table["stage"].tolist())) == ["layer 1", "layer 2", "all layers, exactly"]
+    assert set(table["measure"][:240]) == {"joint"}
+    assert fitted.objective_ == exact_end.max()
     assert len(exact_end) > 3
     assert np.diff(exact_end).min() >= -2e-6 * abs(exact_end[0])
 

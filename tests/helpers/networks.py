@@ -5,6 +5,7 @@ import numpy as np
 
 from latentbits import NoisyOrNetwork
 from latentbits.core.tree import double, to_numpy
+from latentbits.estimators.history import history_table
 from latentbits.models.noisy_or.network import Params
 
 
@@ -16,9 +17,9 @@ def adopt(model, weights, biases, names=None):
     model.n_features_in_ = len(biases[0])
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)
-    model.history_ = np.array([-500.0, -400.0])
+    model.history_table_ = history_table([("layer 1", "joint", -500.0), ("layer 1", "joint", -400.0)])
     model.cost_history_ = np.array([9.0, 8.0])
-    model.n_iter_, model.stop_reason_, model.converged_ = 2, "completed", True
+    model.n_iter_, model.stop_reason_, model.objective_ = 2, "completed", -400.0
     model._expose()
     return model
 

@@ -16,7 +16,7 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float
 
-from latentbits.core.model import LogLikelihood, Model, Stage
+from latentbits.core.model import Iterate, LogLikelihood, Measure, Model, Schedule
 from latentbits.core.special import log1mexp, log_cosh
 from latentbits.core.states import all_states
 from latentbits.core.tree import sum_rows
@@ -130,7 +130,7 @@ def noisy_or(n_causes=3, sweeps=3, burn_in=8):
         sample=sample,
         row_floats=lambda n_columns: 4 * n_columns + 8 * n_causes,
         start_rows=start_rows,
-        stages=(Stage("Gibbs EM", comparable=False, tol=-np.inf, max_iter=20),),
+        stages=(Schedule("Gibbs EM", measure=Measure.JOINT, comparable=False, max_iter=20),),
     )
 
 
@@ -225,7 +225,7 @@ def rbm(n_hidden=2, learner="backtracking"):
         return jax.vmap(one)(keys)
 
     minibatch = learner == "minibatch"
-    stage = Stage("Adam", rows_per_update=100, max_iter=20, tol=-np.inf) if minibatch else Stage("ascent", patience=6)
+    stage = Schedule("Adam", rows_per_update=100, max_iter=20) if minibatch else Iterate("ascent", patience=6)
     return Model(
         name="RBM sketch",
         init=init,
@@ -346,5 +346,5 @@ def trait(n_nodes=7):
         sample=sample,
         row_floats=lambda n_columns: 3 * n_nodes * n_columns,
         start_rows=start_rows,
-        stages=(Stage("quadrature EM", patience=3),),
+        stages=(Iterate("quadrature EM", patience=3),),
     )

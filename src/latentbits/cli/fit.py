@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -141,11 +142,12 @@ def fit(source: str, reading: Reading, model: str, output: str, as_json: bool, *
 
 
 def _objective(estimator: Any) -> float | None:
-    """Where learning ended, in nats; None of a model that has no such objective."""
-    if hasattr(estimator, "correlation_") or len(estimator.history_) == 0:
-        return None
-    is_last = any(hasattr(estimator, name) for name in ("hidden_bias_", "sparseness_", "biases_"))
-    return float(estimator.history_[-1] if is_last else max(estimator.history_))
+    """Of where learning ended, in nats; None where that is no word on the rows, or none was told before an end."""
+    from latentbits.core.model import Measure
+
+    measures = estimator.history_table_["measure"]
+    in_nats = len(measures) > 0 and measures[-1] != Measure.LEFT_OVER
+    return estimator.objective_ if in_nats and math.isfinite(estimator.objective_) else None
 
 
 def _how_it_ended(estimator: Any, objective: float | None, n_rows: int, seconds: float) -> Iterator[str]:

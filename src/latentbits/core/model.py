@@ -7,9 +7,10 @@ float64.  ``docs/add-a-model.md`` builds one step by step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -17,7 +18,21 @@ from jaxtyping import Array, Float, Int, Key, UInt8
 
 from latentbits.core.batch import Batch
 
-__all__ = ["LogLikelihood", "Model", "Progress", "Stage", "Summary"]
+__all__ = [
+    "Evaluate",
+    "Iterate",
+    "LogLikelihood",
+    "Measure",
+    "Model",
+    "OnePass",
+    "Over",
+    "Progress",
+    "Schedule",
+    "Stage",
+    "Stop",
+    "Summary",
+    "Transform",
+]
 
 # Pytrees, each of a shape of the model's own.
 Params = Any
@@ -49,8 +64,8 @@ class Progress(eqx.Module):
 
     @property
     def fraction(self) -> Float[Array, ""]:
-        """How much of the stage is over, from 0 to 1."""
-        return self.iteration / jnp.maximum(self.max_iter, 1)
+        """How much of the stage is over, from 0 to 1; a stage that only evaluates is at its end."""
+        return jnp.where(self.max_iter > 0, self.iteration / jnp.maximum(self.max_iter, 1), 1.0)
 
 
 class Summary(eqx.Module):
@@ -104,55 +119,175 @@ class LogLikelihood(eqx.Module):
         return cls(value, jnp.zeros_like(value), jnp.zeros((), value.dtype))
 
 
-def _keep(key: Key[Array, ""], params: Params, state: State) -> Params:
-    return params
+# ---------------------------------------------------------------- stages
 
 
-class Stage(NamedTuple):
-    """One leg of learning.  A model's stages are run in order by the one loop.
+class Stop(StrEnum):
+    """Why learning stopped; the values are what users see."""
+
+    CONVERGED = "converged"
+    COMPLETED = "completed"  # a schedule at its end
+    MAX_ITER = "max_iter"
+    MAX_TIME = "max_time"
+    INTERRUPTED = "interrupted"
+    GIVEN = "given"  # parameters that were not learned
+
+    @property
+    def converged(self) -> bool:
+        """Whether nothing was left to be done."""
+        return self in (Stop.CONVERGED, Stop.COMPLETED, Stop.GIVEN)
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether it was not learning that made an end."""
+        return self in (Stop.MAX_TIME, Stop.INTERRUPTED)
+
+
+class Measure(StrEnum):
+    """What an objective is of.  Values of one measure make one curve; those of two are no match."""
+
+    LIKELIHOOD = "log-likelihood"  # of the rows, or of some of them scaled up to all, less a penalty
+    BOUND = "bound"  # on the log-likelihood
+    JOINT = "joint"  # probability of rows and sampled states
+    LEFT_OVER = "left over"  # of second moments, as minus the sum of squares
+    PROGRESS = "progress"  # to watch, and no word on how well rows are described
+    UNKNOWN = "unknown"  # of a model file from before measures were kept
+
+
+class Over(Enum):
+    """What a `Transform` returns to end learning where it stands."""
+
+    LEARNING = "learning is over"
+
+
+Prepare: TypeAlias = Callable[[Params, State, Progress | None], Shared]
+EStep: TypeAlias = Callable[[Params, Shared, Batch, RowState], tuple[Stats, RowState]]
+Update: TypeAlias = Callable[[State, Params, Shared, Stats, Progress], tuple[State, Params]]
+Objective: TypeAlias = Callable[[Params, Shared, Stats], Float[Array, ""]]
+Start: TypeAlias = Callable[[Params], State]
+StartRows: TypeAlias = Callable[[Params, Shared, Batch], RowState]
+Done: TypeAlias = Callable[[State], Array]
+RowFloats: TypeAlias = Callable[[int], int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Passing:
+    """A stage that passes over the rows.
 
     Attributes
     ----------
     name
         Shown by the progress bar and kept in the history.
-    overrides
-        Functions of the model that this stage replaces, by their names: a variational stage and a quadrature stage
-        differ in `e_step`, an EM stage and an ascent stage in `update`.
-    begin
-        ``(key, params, state) -> params``, run once before the stage, outside any compilation: it may change shapes,
-        so a stage can grow the model.  `state` is the optimiser's of the stage before (None for the first); returning
-        None ends learning where it stands, so growth can depend on what the data gave.
-    timed
-        `begin` is work that takes long: it gets a fourth argument, a function that gives the seconds left now
-        (infinitely many without `max_time`), and raises `FitError` where they will not do.
+    measure
+        What its objective is of.
+    prepare, e_step, objective, start, start_rows, row_floats
+        Functions of its own, and `update` and `done` where it has them; None takes the model's.  A variational and a
+        quadrature stage differ in `e_step`, an EM and an ascent stage in `update`.  `start_rows` goes with `e_step`: a
+        stage with an E-step of its own has its own, or none.
+    """
+
+    name: str = field(kw_only=False)
+    measure: Measure = Measure.LIKELIHOOD
+    prepare: Prepare | None = None
+    e_step: EStep | None = None
+    objective: Objective | None = None
+    start: Start | None = None
+    start_rows: StartRows | None = None
+    row_floats: RowFloats | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Iterate(_Passing):
+    """Updates, one a pass, until the objective has reached a plateau; the best point is kept.
+
+    Attributes
+    ----------
     max_iter, tol
-        Limits of this stage; None takes the user's.  ``tol=-inf`` makes it a schedule: it never stops early, and is
-        complete at its last iteration.
+        Limits of this stage; None takes the user's.
     patience
         Passes without a gain of `tol` that end the stage.  1 suits an exact EM; a stage whose update may take back a
         bad step needs a few.
     patience_share
         Patience grows to this share of the passes made, for a climb with long plateaus.
-    rows_per_update
-        None updates once a pass.  A number updates after every block of so many rows, cut by global row number.
-    one_pass
-        The update is exact: one pass, one update, and the new objective follows from the same statistics.
-    comparable
-        The objective is a log-likelihood or a bound on it (less a penalty), so that larger is better and restarts
-        can be ranked by it.  False for the joint probability of sampled states and the like.
     """
 
-    name: str = "EM"
-    overrides: Mapping[str, Callable[..., Any]] = MappingProxyType({})
-    begin: Callable[..., Params | None] = _keep
-    timed: bool = False
+    comparable: ClassVar[bool] = True
+    update: Update | None = None
+    done: Done | None = None
     max_iter: int | None = None
     tol: float | None = None
     patience: int = 1
     patience_share: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule(_Passing):
+    """A number of iterations: complete at the last of them, whatever the objective, unless `done` says so before.
+
+    Attributes
+    ----------
+    max_iter
+        How many; None takes the user's.
+    rows_per_update
+        None updates once a pass.  A number updates after every block of so many rows, cut by global row number.
+    comparable
+        The objective is a log-likelihood or a bound on it (less a penalty), so that larger is better: the best point
+        is kept, and restarts can be ranked by it.  False for the joint probability of sampled states and the like:
+        then the last point is kept.
+    """
+
+    update: Update | None = None
+    done: Done | None = None
+    max_iter: int | None = None
     rows_per_update: int | None = None
-    one_pass: bool = False
     comparable: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnePass(_Passing):
+    """The update is exact: one pass, one update, and the new objective follows from the same statistics."""
+
+    max_iter: ClassVar[int] = 1
+    update: Update | None = None
+    comparable: bool = True  # as in `Schedule`
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluate(_Passing):
+    """The objective of where learning stands: one pass, no update."""
+
+    max_iter: ClassVar[int] = 0
+    comparable: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class Transform:
+    """Work on the host between two passes, outside any compilation: it may change shapes, and so grow the model.
+
+    Its random numbers are of the stage that follows, so there is one between two stages at most.
+
+    Attributes
+    ----------
+    function
+        ``(key, params, state) -> params``, or `Over.LEARNING`, so that growth can depend on what the data gave.
+        `state` is the optimiser's of the stage before (None at the beginning).
+    timed
+        It takes long: `function` gets a fourth argument, a function that gives the seconds left now (infinitely many
+        without `max_time`), and raises `FitError` where they will not do.
+    """
+
+    max_iter: ClassVar[int] = 0
+    comparable: ClassVar[bool] = False
+    name: str
+    function: Callable[..., Params | Over]
+    timed: bool = False
+
+
+# One leg of learning.  A model's stages are run in order by the one loop.
+Stage: TypeAlias = Iterate | Schedule | OnePass | Evaluate | Transform
+
+
+# ---------------------------------------------------------------- models
 
 
 def _nothing(params: Params) -> dict[str, Array]:
@@ -172,7 +307,8 @@ class Model(NamedTuple):
             Statistics that ADD over rows, the row part of the objective among them.
         ``update(state, params, shared, stats, progress) -> (state, params)``
             Summed statistics into new parameters; never sees a row.  `state` is what an optimiser carries from step
-            to step (a former point to go back to, momentum, a threshold for the next pass).
+            to step (a former point to go back to, momentum, a threshold for the next pass).  None where every stage
+            that updates has its own.
         ``objective(params, shared, stats) -> number``
             The row part plus what is no sum over rows (a prior, -n log Z), for the parameters that made `stats`.
 
@@ -211,25 +347,29 @@ class Model(NamedTuple):
 
     name: str
     init: Callable[[Key[Array, ""], Summary], Params]
-    prepare: Callable[[Params, State, Progress | None], Shared]
-    e_step: Callable[[Params, Shared, Batch, RowState], tuple[Stats, RowState]]
-    update: Callable[[State, Params, Shared, Stats, Progress], tuple[State, Params]]
-    objective: Callable[[Params, Shared, Stats], Float[Array, ""]]
+    prepare: Prepare
+    e_step: EStep
+    objective: Objective
     log_likelihood: Callable[[Params, Shared, Batch], LogLikelihood]
     infer: Callable[[Params, Shared, Batch], Any]
     decode: Callable[[Params, Float[Array, "rows latents"]], Float[Array, "rows columns"]]
     complete: Callable[[Params, Shared, Batch], Float[Array, "rows columns"]]
     sample: Callable[[Params, Shared, Key[Array, " rows"]], Float[Array, "rows columns"]]
-    row_floats: Callable[[int], int]
-    stages: tuple[Stage, ...] = (Stage(),)
-    start: Callable[[Params], State] | None = None
-    start_rows: Callable[[Params, Shared, Batch], RowState] | None = None
-    done: Callable[[State], Array] | None = None
+    row_floats: RowFloats
+    stages: tuple[Stage, ...] = (Iterate("EM"),)
+    update: Update | None = None
+    start: Start | None = None
+    start_rows: StartRows | None = None
+    done: Done | None = None
     watch: Callable[[Params], dict[str, Array]] = _nothing
     rounding: Callable[[Params, Shared, Batch], Float[Array, " rows"]] | None = None
     needs_summary: bool = True
 
-    def acting_in(self, stage: Stage) -> Model:
-        """The model with the functions that a stage replaces."""
-        functions: dict[str, Any] = dict(stage.overrides)
-        return self._replace(**functions)
+    def acting_in(self, stage: Iterate | Schedule | OnePass | Evaluate) -> Model:
+        """The model with the functions that a stage has of its own."""
+        own: dict[str, Any] = {name: getattr(stage, name, None) for name in _OF_STAGES}
+        own = {name: function for name, function in own.items() if function is not None}
+        return self._replace(**({"start_rows": None, **own} if "e_step" in own else own))
+
+
+_OF_STAGES = ("prepare", "e_step", "update", "objective", "start", "start_rows", "done", "row_floats")

@@ -14,7 +14,7 @@ from jaxtyping import Array, Key, PyTree
 
 from latentbits.core import interrupts, tree
 from latentbits.core.errors import FitError
-from latentbits.core.model import Model, Stage
+from latentbits.core.model import Model, Over, Stop, Transform
 from latentbits.engines.chunks import layout_for
 from latentbits.engines.monitor import Limits, Monitor, Record
 from latentbits.engines.passes import Engine
@@ -24,7 +24,6 @@ from latentbits.engines.summary import shapes_only, summarise
 __all__ = ["FitResult", "fit", "seed_key"]
 
 DEFAULT_LIMITS = Limits()
-CUT_SHORT = ("interrupted", "max_time")
 
 
 class FitResult(NamedTuple):
@@ -43,7 +42,7 @@ class FitResult(NamedTuple):
     n_iter
         Its number of passes that ended in an update.
     reason
-        Why it stopped: "converged", "completed" (a schedule at its end), "max_iter", "max_time" or "interrupted".
+        Why it stopped.
     seconds
         Time taken, all restarts together.
     """
@@ -53,7 +52,7 @@ class FitResult(NamedTuple):
     objective: float
     history: tuple[Record, ...]
     n_iter: int
-    reason: str
+    reason: Stop
     seconds: float
 
 
@@ -131,11 +130,11 @@ def fit(
             except KeyboardInterrupt:
                 if best is None:
                     raise
-                best = best._replace(reason="interrupted")
+                best = best._replace(reason=Stop.INTERRUPTED)
                 break
             if best is None or _rank(outcome) > _rank(best):
                 best, winner = outcome, restart
-            if outcome.reason in CUT_SHORT:
+            if outcome.reason.cut_short:
                 best = best._replace(reason=outcome.reason)
                 break
         seconds = monitor.seconds
@@ -153,35 +152,36 @@ def _rank(outcome: Outcome) -> float:
 
 
 def _run_stages(model: Model, run: Run, params: PyTree, key: Key[Array, ""], n_restarts: int) -> Outcome:
-    outcome, n_iter = Outcome(params, None, -np.inf, 0, "completed"), 0
-    for number, stage in enumerate(model.stages):
-        stage_key = jax.random.fold_in(key, number + 1)
+    outcome = Outcome(params, None, -np.inf, 0, Stop.MAX_ITER)
+    passed: list[Outcome] = []  # of the stages that have passed over the rows
+    for stage in model.stages:
+        stage_key = jax.random.fold_in(key, len(passed) + 1)
         max_iter = run.monitor.limits.max_iter if stage.max_iter is None else stage.max_iter
         run.monitor.begin_stage(run.restart, n_restarts, stage.name, max_iter)
-        before = outcome
         try:
             interrupts.check()
-            begun = _begin(stage, jax.random.fold_in(stage_key, 0), before, run.monitor)
-            if begun is None:
-                outcome = before._replace(in_last_stage=True)
-                break
-            outcome = StageRun(model.acting_in(stage), stage, run, max_iter, stage_key).from_params(begun)
+            if isinstance(stage, Transform):
+                found = _transform(stage, jax.random.fold_in(stage_key, 0), outcome, run.monitor)
+                if found is Over.LEARNING:
+                    outcome = outcome._replace(in_last_stage=True)
+                    break
+                outcome = outcome._replace(params=found, state=None, objective=-np.inf)
+                continue
+            outcome = StageRun(model, stage, run, max_iter, stage_key).after(outcome)
         except KeyboardInterrupt:  # before this stage had learned anything
-            if number == 0:
+            if not passed:
                 raise
-            outcome = before._replace(n_iter=0, reason="interrupted")
+            outcome = passed[-1]._replace(reason=Stop.INTERRUPTED)
             break
-        n_iter += outcome.n_iter
-        outcome = outcome._replace(in_last_stage=number == len(model.stages) - 1)
-        if max_iter == 0 and number > 0:
-            outcome = outcome._replace(reason=before.reason)  # a stage that only evaluates
-        if outcome.reason in CUT_SHORT:
+        outcome = outcome._replace(in_last_stage=stage is model.stages[-1])
+        passed.append(outcome)
+        if outcome.reason.cut_short:
             break
-    return outcome._replace(n_iter=n_iter)
+    return outcome._replace(n_iter=sum(one.n_iter for one in passed))
 
 
-def _begin(stage: Stage, key: Key[Array, ""], before: Outcome, monitor: Monitor) -> PyTree | None:
+def _transform(stage: Transform, key: Key[Array, ""], before: Outcome, monitor: Monitor) -> PyTree | Over:
     left = (lambda: monitor.seconds_left,) if stage.timed else ()
     with tree.double():
-        params = stage.begin(key, tree.strong(before.params), before.state, *left)
-        return None if params is None else tree.strong(params)
+        found = stage.function(key, tree.strong(before.params), before.state, *left)
+        return found if found is Over.LEARNING else tree.strong(found)

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from latentbits.core.errors import DataError, FitError
+from latentbits.core.model import Measure
 
 __all__ = ["Limits", "Monitor", "Plateau", "Record"]
 
@@ -37,6 +38,7 @@ class Record(NamedTuple):
 
     restart: int
     stage: str
+    measure: Measure
     iteration: int
     objective: float
     seconds: float

@@ -13,7 +13,7 @@ from jaxtyping import Array, Key, PyTree
 
 from latentbits.core import tree
 from latentbits.core.errors import DataError
-from latentbits.core.model import Model, Stage
+from latentbits.core.model import Evaluate, Iterate, Model, OnePass, Schedule, Stop
 from latentbits.engines.chunks import layout_for
 from latentbits.engines.monitor import Monitor, Plateau, Record
 from latentbits.engines.passes import PREPARE, UPDATE, Clock, Engine, Pass, prepare, sum_blocks
@@ -38,7 +38,7 @@ class Outcome(NamedTuple):
     state: PyTree
     objective: float
     n_iter: int
-    reason: str
+    reason: Stop
     in_last_stage: bool = False
 
 
@@ -57,7 +57,6 @@ class _Passed(NamedTuple):
 
     objective: float
     n_rows: float
-    watched: dict[str, Any]
     stats: PyTree
     ahead: _Position
     done: bool
@@ -68,109 +67,124 @@ class StageRun:
 
     Parameters
     ----------
-    model
-        With the functions that the stage replaces.
-    stage, run
-        What to do, and with what.
+    model, stage, run
+        What to learn, what to do, and with what.
     max_iter
         Most passes with an update.
     key
         Of this stage; the purposes folded into it here are those that `engines/fit.py` leaves.
     """
 
-    def __init__(self, model: Model, stage: Stage, run: Run, max_iter: int, key: Key[Array, ""]) -> None:
-        self.model, self.stage, self.run, self.max_iter = model, stage, run, max_iter
-        layout = layout_for(model.row_floats(run.engine.n_features), run.dtype, run.budget)
-        self.layout = layout._replace(rows_per_update=stage.rows_per_update)
-        self.minibatch = stage.rows_per_update is not None
+    def __init__(
+        self, model: Model, stage: Iterate | Schedule | OnePass | Evaluate, run: Run, max_iter: int, key: Key[Array, ""]
+    ) -> None:
+        self.model, self.stage, self.run, self.max_iter = model.acting_in(stage), stage, run, max_iter
+        rows_per_update = stage.rows_per_update if isinstance(stage, Schedule) else None
+        layout = layout_for(self.model.row_floats(run.engine.n_features), run.dtype, run.budget)
+        self.layout = layout._replace(rows_per_update=rows_per_update)
+        self.minibatch = rows_per_update is not None
         self.row_key, self.update_key = jax.random.fold_in(key, 1), jax.random.fold_in(key, 2)
         self.row_states: dict[int, PyTree] = {}
-        self.step = 0
+        self.state: PyTree = None  # of the optimiser, after the last update
+        self.step = self.n_iter = 0
 
-    def from_params(self, params: PyTree) -> Outcome:
+    def after(self, before: Outcome) -> Outcome:
+        """How the stage ends that begins where another has ended."""
+        with tree.double():
+            params = tree.strong(before.params)
+        self.here = self._start(params)
+        if isinstance(self.stage, Evaluate):
+            return before._replace(params=params, objective=self._evaluate(), n_iter=0)
+        return self._one_pass() if isinstance(self.stage, OnePass) else self._learn(before)
+
+    def _one_pass(self) -> Outcome:
+        passed = self._pass()
+        self.n_iter = 1
+        objective = self._objective(passed.ahead, passed.stats)
+        self._record(objective, {})
+        return Outcome(passed.ahead.params, passed.ahead.state, objective, 1, Stop.CONVERGED)
+
+    def _learn(self, before: Outcome) -> Outcome:
         """Passes and updates until the stage is over, or the time, or the user's patience."""
+        begun = self.here.params
+        self.best = before._replace(params=begun, objective=-np.inf)
+        try:
+            reason = self._passes(before.reason)
+        except KeyboardInterrupt:
+            if self._found().params is begun:
+                raise  # where it started is the best we know: nothing has been learned yet
+            reason = Stop.INTERRUPTED
+        return self._found()._replace(state=self.state, n_iter=self.n_iter, reason=reason)
+
+    def _passes(self, before: Stop) -> Stop:
         stage, monitor = self.stage, self.run.monitor
         evaluates = stage.comparable and not self.minibatch  # each pass tells the objective of one point
-        plateau = Plateau(monitor.limits.tol if stage.tol is None else stage.tol, stage.patience, stage.patience_share)
-        n_iter, reason = 0, "completed" if stage.tol == -np.inf else "max_iter"
-        best = Outcome(params, None, -np.inf, 0, reason)
-        self.here, state = self._start(params), None
-        try:
-            while n_iter < self.max_iter or (evaluates and n_iter == self.max_iter):
-                passed = self._pass(n_iter)
-                state = passed.ahead.state
-                self._record(n_iter, passed.objective, passed.watched)
-                if stage.one_pass:
-                    objective = self._objective(passed.ahead, passed.stats)
-                    self._record(1, objective, {})
-                    return Outcome(passed.ahead.params, state, objective, 1, "converged")
-                if evaluates and passed.objective >= best.objective:
-                    best = best._replace(params=self.here.params, objective=passed.objective)
-                if evaluates and n_iter == self.max_iter:
-                    reason = "converged" if plateau.reached(passed.objective, passed.n_rows) else reason
-                    break
-                if self.minibatch and monitor.out_of_time:  # the pass may be a part of one
-                    self.here, n_iter, reason, evaluates = passed.ahead, n_iter + 1, "max_time", True
-                    break
-                if plateau.reached(passed.objective, passed.n_rows):
-                    reason = "converged"
-                    break
-                if monitor.out_of_time:
-                    reason = "max_time"
-                    break
-                self.here, n_iter = passed.ahead, n_iter + 1
-                if passed.done:
-                    reason, evaluates = "converged", False  # the point we stand on has not been evaluated yet
-                    break
-            if stage.comparable and not evaluates:
-                objective = self._evaluate(n_iter)
-                if objective >= best.objective:
-                    best = best._replace(params=self.here.params, objective=objective)
-        except KeyboardInterrupt:
-            if (self.here if best.objective == -np.inf else best).params is params:
-                raise  # where it started is the best we know: nothing has been learned yet
-            reason = "interrupted"
-        if best.objective == -np.inf:  # nothing comparable was evaluated: the last point is the answer
-            best = best._replace(params=self.here.params)
-        return best._replace(state=state, n_iter=n_iter, reason=reason)
+        if isinstance(stage, Iterate):
+            tol = monitor.limits.tol if stage.tol is None else stage.tol
+            reached = Plateau(tol, stage.patience, stage.patience_share).reached
+            end = Stop.MAX_ITER if self.max_iter > 0 else before  # without an update it only evaluates
+        else:
+            reached, end = _never, Stop.COMPLETED
+        while evaluates or self.n_iter < self.max_iter:
+            passed = self._pass()
+            self.state = passed.ahead.state
+            if evaluates:
+                self._keep_if_best(passed.objective)
+            if reached(passed.objective, passed.n_rows):
+                return Stop.CONVERGED
+            if self.n_iter == self.max_iter:
+                return end
+            if monitor.out_of_time:
+                self.n_iter += self.minibatch  # the pass may be a part of one
+                return Stop.MAX_TIME
+            self.here, self.n_iter = passed.ahead, self.n_iter + 1
+            if passed.done:
+                end = Stop.CONVERGED
+                break
+        if stage.comparable:  # the point we stand on has not been evaluated yet
+            self._keep_if_best(self._evaluate())
+        return end
+
+    def _keep_if_best(self, objective: float) -> None:
+        if objective >= self.best.objective:
+            self.best = self.best._replace(params=self.here.params, objective=objective)
+
+    def _found(self) -> Outcome:
+        """The best point; where nothing comparable was evaluated, the last."""
+        return self.best if self.best.objective > -np.inf else self.best._replace(params=self.here.params)
 
     def _start(self, params: PyTree) -> _Position:
         with tree.double():
             state = None if self.model.start is None else tree.strong(call(self.model.start, params))
-        shared, *in_rows = prepare(self.model, self.run.dtype, params, state, self._clock(0))
+        shared, *in_rows = prepare(self.model, self.run.dtype, params, state, self._clock())
         return _Position(params, state, shared, *in_rows)
 
-    def _pass(self, iteration: int) -> _Passed:
+    def _pass(self) -> _Passed:
         """One pass over the rows, with an update at its end or, in minibatch stages, after every block."""
         objective, n_rows, passed = 0.0, 0.0, None
-        given = partial(self._given, iteration)
-        for stats in sum_blocks(self.model, self.run.engine, self.layout, given, self.row_states):
-            told, ahead = self._advance(stats, iteration)
+        for stats in sum_blocks(self.model, self.run.engine, self.layout, self._given, self.row_states):
+            told, ahead = self._advance(stats)
             # one transfer for all that the loop wants to know
             value, rows, done, watched = jax.device_get((told.value, stats.n_rows, told.done, told.watched))
             objective, n_rows = objective + float(value), n_rows + float(rows)
-            passed = _Passed(
-                objective,
-                n_rows,
-                {k: float(x) if np.ndim(x) == 0 else x for k, x in watched.items()},
-                stats,
-                ahead,
-                bool(done),
-            )
+            passed = _Passed(objective, n_rows, stats, ahead, bool(done))
             if self.minibatch:
                 self.here = ahead
                 if self.run.monitor.out_of_time:
-                    return passed
+                    break
+        else:
+            self.run.monitor.check_rows(n_rows)
         if passed is None:
             raise DataError("X has no rows: at least one is needed to learn from.")
-        self.run.monitor.check_rows(n_rows)
+        self._record(objective, watched)
         return passed
 
-    def _advance(self, stats: PyTree, iteration: int) -> tuple[_Told, _Position]:
-        here, now = self.here, self._clock(iteration)
-        ahead = iteration if self.minibatch else iteration + 1
+    def _advance(self, stats: PyTree) -> tuple[_Told, _Position]:
+        here, now = self.here, self._clock()
+        ahead = self.n_iter if self.minibatch else self.n_iter + 1
         following = now._replace(iteration=np.int32(ahead), step=np.int32(self.step + 1))
         model = self.model
+        assert model.update is not None, f"stage {self.stage.name!r} has no update"
         functions = _Functions(model.update, model.prepare, model.objective, model.watch, model.done)
         with tree.double():
             told, position = _advance(
@@ -179,28 +193,38 @@ class StageRun:
         self.step += 1
         return told, _Position(*position)
 
-    def _given(self, iteration: int) -> Pass:
-        return Pass(self.here.params_rows, self.here.shared_rows, self.row_key, np.uint32(iteration))
+    def _given(self) -> Pass:
+        return Pass(self.here.params_rows, self.here.shared_rows, self.row_key, np.uint32(self.n_iter))
 
-    def _clock(self, iteration: int) -> Clock:
-        return Clock(np.int32(iteration), np.int32(self.max_iter), np.int32(self.step), self.update_key)
+    def _clock(self) -> Clock:
+        return Clock(np.int32(self.n_iter), np.int32(self.max_iter), np.int32(self.step), self.update_key)
 
-    def _evaluate(self, iteration: int) -> float:
+    def _evaluate(self) -> float:
         """The objective of a point that no full pass has seen: one more pass, and no update."""
         whole = self.layout._replace(rows_per_update=None)
         row_states = {} if self.minibatch else self.row_states  # those of other chunks would not fit
-        (stats,) = sum_blocks(self.model, self.run.engine, whole, partial(self._given, iteration), row_states)
+        (stats,) = sum_blocks(self.model, self.run.engine, whole, self._given, row_states)
         objective = self._objective(self.here, stats)
-        self._record(iteration, objective, {})
+        with tree.double():
+            watched = jax.device_get(call(self.model.watch, self.here.params))
+        self._record(objective, watched)
         return objective
 
     def _objective(self, here: _Position, stats: PyTree) -> float:
         with tree.double():
             return float(call(self.model.objective, here.params, here.shared, tree.widen(stats)))
 
-    def _record(self, iteration: int, objective: float, watched: dict[str, Any]) -> None:
-        monitor = self.run.monitor
-        monitor.record(Record(self.run.restart, self.stage.name, iteration, objective, monitor.seconds, watched))
+    def _record(self, objective: float, watched: dict[str, Any]) -> None:
+        run, stage = self.run, self.stage
+        numbers = {name: float(x) if np.ndim(x) == 0 else x for name, x in watched.items()}
+        run.monitor.record(
+            Record(run.restart, stage.name, stage.measure, self.n_iter, objective, run.monitor.seconds, numbers)
+        )
+
+
+def _never(objective: float, n_rows: float) -> bool:
+    """The plateau of a schedule."""
+    return False
 
 
 # Functions of a model are static arguments: model constructors are cached, so that two fits with the same

@@ -24,15 +24,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentbits.core import interrupts
 from latentbits.core.errors import DataError, ModelFileError, PrecisionWarning
-from latentbits.core.model import LogLikelihood, Model
+from latentbits.core.model import LogLikelihood, Model, Stop
 from latentbits.core.tree import rounding
 from latentbits.engines.chunks import layout_for
-from latentbits.engines.fit import CUT_SHORT, FitResult, fit, seed_key
+from latentbits.engines.fit import FitResult, fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import Engine, map_rows, start_pass
 from latentbits.engines.summary import Powers
 from latentbits.estimators.files import save
+from latentbits.estimators.history import comparable_end, history_table
 from latentbits.estimators.precision import (
     DOUBLE,
     MOST_COLUMNS,
@@ -86,7 +87,10 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     params_: PyTree
     n_features_in_: int
+    n_iter_: int
     stop_reason_: str
+    objective_: float
+    history_table_: np.ndarray
     dtype_: str
 
     # what a model file is held to: the pytree of parameters, their ranges, and which are bool or may be NaN in places
@@ -172,13 +176,13 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 dtype = DOUBLE
             seconds = self._learn(engine, seed, dtype, self.max_time)
             lost = self._rounding_of(engine, dtype).mean if self.takes_reals else 0.0
-            if lost > TOLERANCE and self._may_widen(dtype) and self.stop_reason_ not in CUT_SHORT:
+            if lost > TOLERANCE and self._may_widen(dtype) and not Stop(self.stop_reason_).cut_short:
                 # the noise was not known before
                 left = None if self.max_time is None else max(self.max_time - seconds, 1e-3)
                 self._learn(engine, seed, DOUBLE, left)
                 lost = self._rounding_of(engine, DOUBLE).mean
             if interrupts.take():  # when all was learned: it stands, but whoever goes on to another fit should know
-                self.stop_reason_, self.converged_ = "interrupted", False
+                self.stop_reason_ = str(Stop.INTERRUPTED)
         if not self.converged_:
             warnings.warn(
                 _not_converged(type(self).__name__, self.stop_reason_, self.n_iter_), ConvergenceWarning, stacklevel=2
@@ -217,14 +221,25 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _adopt(self, result: FitResult) -> None:
         self.params_ = result.params
-        self.history_ = np.array([r.objective for r in result.history])
+        self.history_table_ = history_table([(r.stage, r.measure, r.objective) for r in result.history])
         self.n_iter_ = result.n_iter
-        self.stop_reason_ = result.reason
-        self.converged_ = result.reason in ("converged", "completed")
+        self.stop_reason_ = str(result.reason)
+        last = self.history_[-1] if len(self.history_) else np.nan
+        self.objective_ = float(result.objective if np.isfinite(result.objective) else last)
         self._expose()
 
     def _finish(self, engine: Engine, result: FitResult) -> None:
         """What a family does with the rows once they are learned: standard errors, reports."""
+
+    @property
+    def history_(self) -> np.ndarray:
+        """The objectives of the end of learning, as far back as they are of one measure; see `history_table_`."""
+        return comparable_end(self.history_table_)
+
+    @property
+    def converged_(self) -> bool:
+        """Whether nothing was left to be done when learning stopped; see `stop_reason_`."""
+        return Stop(self.stop_reason_).converged
 
     # ---------------------------------------------------------------- use
 
@@ -520,10 +535,10 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
 def _not_converged(name: str, reason: str, n_iter: int) -> str:
     why, advice = {
-        "max_iter": ("reached max_iter", "raise max_iter or tol"),
-        "max_time": ("ran out of max_time", "raise max_time or tol"),
-        "interrupted": ("was interrupted", "fit again to go on"),
-    }[reason]
+        Stop.MAX_ITER: ("reached max_iter", "raise max_iter or tol"),
+        Stop.MAX_TIME: ("ran out of max_time", "raise max_time or tol"),
+        Stop.INTERRUPTED: ("was interrupted", "fit again to go on"),
+    }[Stop(reason)]
     return f"{name} {why} after {n_iter} iterations and keeps the best parameters so far; {advice}"
 
 

@@ -18,7 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from latentbits.core import interrupts
 from latentbits.core.batch import Batch
 from latentbits.core.errors import ModelFileError, PrecisionWarning
-from latentbits.core.model import Model
+from latentbits.core.model import Model, Stop
 from latentbits.engines.chunks import layout_for
 from latentbits.engines.fit import FitResult, fit, seed_key
 from latentbits.engines.memory import MemoryEngine
@@ -134,7 +134,7 @@ class BinarySparseCoding(LatentModel):
         pi H and sigma at every pass, the last ones are those of the fit.
     components_history_ : ndarray of shape (n_passes, n_causes, n_columns)
         With `keep_components`.
-    dtype_, history_, n_iter_, converged_, stop_reason_, n_features_in_, feature_names_in_
+    dtype_, history_, history_table_, objective_, n_iter_, converged_, stop_reason_, n_features_in_, feature_names_in_
         As everywhere.  `history_` is the free energy of all rows, which may fall when fewer rows are learned from.
 
     Examples
@@ -422,14 +422,14 @@ class BinarySparseCoding(LatentModel):
     def _finish(self, engine: Engine, result: FitResult) -> None:
         rows = self._some_rows(engine)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        while result.reason == "completed" and self._is_worth(size := self._next_size(), rows):
+        while result.reason == Stop.COMPLETED and self._is_worth(size := self._next_size(), rows):
             before = self.max_active_, self.n_candidates_
             self.max_active_, self.n_candidates_ = size
             try:
                 more = self._grown(engine, result, seed_key(seed, f"grow to {size}"))
             except KeyboardInterrupt:  # what was learned before stands
                 self.max_active_, self.n_candidates_ = before
-                more = result._replace(history=(), n_iter=0, seconds=0.0, reason="interrupted")
+                more = result._replace(history=(), n_iter=0, seconds=0.0, reason=Stop.INTERRUPTED)
             result = more._replace(
                 history=(*result.history, *more.history),
                 n_iter=result.n_iter + more.n_iter,

@@ -17,10 +17,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from latentbits.core import tree
 from latentbits.core.errors import ModelFileError
 from latentbits.core.limits import check_memory
-from latentbits.core.model import Model
+from latentbits.core.model import Measure, Model, Stop
 from latentbits.core.nodes import MOST_GRID
 from latentbits.engines.chunks import Layout
 from latentbits.engines.fit import FitResult
+from latentbits.engines.monitor import Record
 from latentbits.engines.passes import Engine
 from latentbits.estimators import psychometrics
 from latentbits.estimators.base import LatentModel
@@ -156,6 +157,8 @@ class ClippedGaussian(LatentModel):
         Precision of the rows in the fit, "float32" or "float64".
     history_ : ndarray
         One number: minus half the sum of squares of what W W' leaves over of the correlations.
+    history_table_, objective_
+        The same, as everywhere.
     n_iter_, converged_, stop_reason_
         1, True and "converged".
     n_features_in_ : int
@@ -282,7 +285,7 @@ class ClippedGaussian(LatentModel):
             )
         )
         m.n_features_in_ = len(means)
-        m._adopt(FitResult(learned, None, -np.inf, (), 0, "converged", 0.0))
+        m._adopt(FitResult(learned, None, -np.inf, (), 0, Stop.CONVERGED, 0.0))
         implied = learned.weights @ learned.weights.T
         spread = np.sqrt(np.maximum(np.diag(implied) + learned.psi, 1e-300))
         off = np.max(np.abs(np.tril(implied / np.outer(spread, spread) - found.latent, -1)), initial=0.0)
@@ -355,16 +358,17 @@ class ClippedGaussian(LatentModel):
         return 1  # there is one solution
 
     def _adopt(self, result: FitResult) -> None:
-        if result.reason == "interrupted":
+        if result.reason == Stop.INTERRUPTED:
             raise KeyboardInterrupt  # half of a diagonalisation is no model
-        if not len(result.params.correlation):  # what was learned in one go has made no iterations
-            result = result._replace(reason="converged", n_iter=1)
+        p = result.params
+        if len(p.correlation):
+            left = p.correlation - p.weights @ p.weights.T
+            value = -np.sum(np.tril(left, -1) ** 2)
+            end = Record(0, "diagonalising", Measure.LEFT_OVER, 0, value, result.seconds, {})
+            result = result._replace(history=(end,))
+        else:  # what was learned in one go has made no iterations
+            result = result._replace(reason=Stop.CONVERGED, n_iter=1)
         super()._adopt(result)
-        if self.correlation_ is None:
-            self.history_ = np.zeros(0)
-            return
-        left = self.correlation_ - self.components_.T @ self.components_
-        self.history_ = np.array([-np.sum(np.tril(left, -1) ** 2)])
 
     def _expose(self) -> None:
         p = self.params_

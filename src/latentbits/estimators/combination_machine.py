@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from latentbits.core.errors import ModelFileError
-from latentbits.core.model import Model
+from latentbits.core.model import Model, Stop
 from latentbits.core.tree import double, to_numpy
 from latentbits.engines.fit import FitResult, seed_key
 from latentbits.engines.order import in_random_order
@@ -119,10 +119,9 @@ class CombinationMachine(LatentModel):
         Share of the annealed chains that count; 1 when exact.
     left_out_, left_out_error_ : float
         With `max_active`: the share of Z in states with more active units, estimated, and its standard error.
-    dtype_, history_, n_iter_, converged_, stop_reason_, n_features_in_, feature_names_in_
-        As everywhere.  `history_` has the objective of every pass of every stage: of a gradient the log-likelihood of
-        the held-out rows, scaled up to all rows; of a pursuit the gain of its units; the last entry is the
-        log-likelihood of all rows.
+    dtype_, history_, history_table_, objective_, n_iter_, converged_, stop_reason_, n_features_in_, feature_names_in_
+        As everywhere.  `history_` has log-likelihoods: of the held-out rows, scaled up to all, and at last of all rows.
+        `history_table_` also has the gains of a pursuit and the like.
 
     Examples
     --------
@@ -289,10 +288,8 @@ class CombinationMachine(LatentModel):
         if machine.takes_reals and _is_far(bias):
             machine._offset = bias
             theta, bias = theta + weights @ bias, np.zeros(d)
-        machine.params_ = machine._known(weights, theta, bias, random_state)
-        machine.history_, machine.n_iter_ = np.zeros(0), 0
-        machine.converged_, machine.stop_reason_ = True, "given"
-        machine._expose()
+        params = machine._known(weights, theta, bias, random_state)
+        machine._adopt(FitResult(params, None, -np.inf, (), 0, Stop.GIVEN, 0.0))
         machine._warn_of_few_chains()
         return machine
 
@@ -332,7 +329,7 @@ class CombinationMachine(LatentModel):
         with double():
             unknown = [jnp.asarray(x) for x in (0.0, 0.0, 1.0)]
             params = Params(*(jnp.asarray(x) for x in (weights, hidden_bias, input_bias)), *unknown)
-            known = machines.know(
+            known = machines.with_log_partition(
                 UNITS[self.kind],
                 seed_key(seed, "log Z"),
                 params,
@@ -439,7 +436,7 @@ class CombinationMachine(LatentModel):
         params = result.params
         if np.isnan(params.log_partition):  # learning was cut short before its last stage
             with double():
-                params = machines.settle(*jax.tree.map(jnp.asarray, (params, result.state)))
+                params = machines.learned_machine(*jax.tree.map(jnp.asarray, (params, result.state)))
             params = machines.without_idle(params) if self._learner() == "pursuit" else params
             known = self._known(params.weights, params.hidden_bias, params.input_bias, self.random_state)
             result = result._replace(params=known)

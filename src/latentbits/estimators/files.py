@@ -23,8 +23,10 @@ from safetensors.numpy import save as to_bytes
 
 from latentbits.core.atomic import write_atomically
 from latentbits.core.errors import ModelFileError
+from latentbits.core.model import Measure, Stop
 from latentbits.core.version import __version__
 from latentbits.estimators.families import Family, families
+from latentbits.estimators.history import history_table, stages_of
 
 if TYPE_CHECKING:
     from latentbits.estimators.base import LatentModel
@@ -32,19 +34,19 @@ if TYPE_CHECKING:
 __all__ = ["load", "save"]
 
 FORMAT = "latentbits-model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # 1 had no stages and no objective
 FIELDS = (
     "format", "format_version", "library_version", "class", "hyperparameters", "n_features", "feature_names", "n_iter",
-    "stop_reason", "extra",
+    "stop_reason", "objective", "stages", "extra",
 )  # fmt: skip
-STOP_REASONS = ("converged", "completed", "max_iter", "max_time", "interrupted", "given")
 LARGEST = 2**63 - 1  # whole number
+LONGEST = 100  # name of a stage
 
 
 def save(estimator: LatentModel, path: str | PathLike[str]) -> None:
     """Write a fitted estimator; see `LatentModel.save`."""
     tensors = {f"params.{name}": array for name, array in _flatten(estimator.params_).items()}
-    tensors["history"] = np.asarray(estimator.history_, np.float64)
+    tensors["history"] = np.array(estimator.history_table_["objective"])
     names = getattr(estimator, "feature_names_in_", None)
     header = {
         "format": FORMAT,
@@ -56,6 +58,8 @@ def save(estimator: LatentModel, path: str | PathLike[str]) -> None:
         "feature_names": None if names is None else [str(name) for name in names],
         "n_iter": int(estimator.n_iter_),
         "stop_reason": estimator.stop_reason_,
+        "objective": None if math.isnan(estimator.objective_) else estimator.objective_,
+        "stages": [list(stage) for stage in stages_of(estimator.history_table_)],
         "extra": estimator._extra(),
     }
     _check_header(header)  # what could not be loaded is not written
@@ -123,22 +127,24 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentModel:
-    version = header.get("format_version")
-    if not _is_whole(version) or version != FORMAT_VERSION:
+    version: Any = header.get("format_version")
+    if not _is_whole(version) or not 1 <= version <= FORMAT_VERSION:
         raise ModelFileError(
             f"format version {version!r} (written by latentbits {header.get('library_version')}); "
-            f"this latentbits {__version__} reads version {FORMAT_VERSION}"
+            f"this latentbits {__version__} reads versions up to {FORMAT_VERSION}"
         )
     claimed = header.pop("sha256", None)
     if claimed != _digest(header, tensors):
         raise ModelFileError("the checksum does not match: the file was changed after it was written")
+    history = _history(tensors)
+    if version == 1:
+        header = {"objective": None, "stages": [["", Measure.UNKNOWN, len(history)]] if len(history) else [], **header}
     header = {"extra": {}, **header}
     _check_header(header)
     cls = _known()[header["class"]].cls
     estimator = cls(**{name: _unplain(value) for name, value in header["hyperparameters"].items()})
     estimator._validate_params()
     _check_work(estimator)
-    history = _history(tensors)
     arrays = {name.removeprefix("params."): array for name, array in tensors.items()}
     estimator.params_ = _unflatten(cls._params_class, arrays)
     estimator.n_features_in_ = header["n_features"]
@@ -146,9 +152,9 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentMo
         estimator.feature_names_in_ = np.array(header["feature_names"], dtype=object)
     estimator._take_extra(header["extra"])
     _check(arrays, estimator)
-    estimator.history_ = history
+    estimator.history_table_ = _table(header["stages"], history)
     estimator.n_iter_, estimator.stop_reason_ = header["n_iter"], header["stop_reason"]
-    estimator.converged_ = estimator.stop_reason_ in ("converged", "completed")
+    estimator.objective_ = math.nan if header["objective"] is None else header["objective"]
     estimator._expose()
     estimator._model().row_floats(estimator.n_features_in_)  # complains of settings that do not go together
     return estimator
@@ -159,7 +165,7 @@ def _check_header(header: dict[str, Any]) -> None:
     if set(header) != set(FIELDS):
         absent, unknown = sorted(set(FIELDS) - set(header)), sorted(set(header) - set(FIELDS))
         raise ModelFileError(f"the header lacks {absent}" if absent else f"the header has unknown fields {unknown}")
-    n, names = header["n_features"], header["feature_names"]
+    n, names, value = header["n_features"], header["feature_names"], header["objective"]
     texts = isinstance(names, list) and all(isinstance(name, str) for name in names)
     whole = list(_whole_numbers(header["hyperparameters"]))
     for field, holds, must in (
@@ -172,7 +178,9 @@ def _check_header(header: dict[str, Any]) -> None:
         ("feature_names", names is None or (texts and len(names) == n), f"be {n} names, one a column"),
         ("feature_names", names is None or (texts and len(set(names)) == len(names)), "be different names"),
         ("n_iter", _is_whole(header["n_iter"]) and 0 <= header["n_iter"] <= LARGEST, "be a whole number from 0"),
-        ("stop_reason", header["stop_reason"] in STOP_REASONS, f"be one of {', '.join(STOP_REASONS)}"),
+        ("stop_reason", header["stop_reason"] in [*Stop], f"be one of {', '.join(Stop)}"),
+        ("objective", value is None or (isinstance(value, float) and math.isfinite(value)), "be a number"),
+        ("stages", _are_stages(header["stages"]), "be names with a measure and a number of passes"),
         ("extra", isinstance(header["extra"], dict), "be an object"),
     ):
         if not holds:
@@ -188,6 +196,15 @@ def _known() -> dict[str, Family]:
 
 def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _are_stages(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(stage, list) and _is_stage(*stage) for stage in value)
+
+
+def _is_stage(name: Any = None, measure: Any = None, n_passes: Any = None, *more: Any) -> bool:
+    named = isinstance(name, str) and len(name) <= LONGEST and measure in [*Measure]
+    return named and _is_whole(n_passes) and n_passes > 0 and not more
 
 
 def _whole_numbers(value: Any) -> Iterator[int]:
@@ -216,6 +233,14 @@ def _history(tensors: dict[str, np.ndarray]) -> np.ndarray:
     if history is None or history.dtype != np.float64 or history.ndim != 1 or not np.isfinite(history).all():
         raise ModelFileError("'history' must be a list of finite numbers")
     return history
+
+
+def _table(stages: list[tuple[str, str, int]], history: np.ndarray) -> np.ndarray:
+    """What `history_table_` was: the objectives of all passes, with the stages that they are of."""
+    if sum(n for _, _, n in stages) != len(history):
+        raise ModelFileError(f"the stages do not have the {len(history)} passes of the history")
+    kinds = [(name, measure) for name, measure, n in stages for _ in range(n)]
+    return history_table([(*kind, objective) for kind, objective in zip(kinds, history.tolist())])
 
 
 def _check(arrays: dict[str, np.ndarray], estimator: LatentModel) -> None:

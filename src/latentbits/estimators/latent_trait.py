@@ -123,8 +123,12 @@ class LatentTrait(LatentModel):
     dtype_ : str
         Precision of the rows in the fit, "float32" or "float64".
     history_ : ndarray
-        Objective of every iteration, nats: the bound in a variational stage, the log-likelihood by the nodes used for
-        learning in a quadrature stage, each less the penalty of the prior.
+        Objective of every iteration, nats: the log-likelihood by the nodes used for learning in a quadrature stage, the
+        bound where all of learning was variational, each less the penalty of the prior.
+    history_table_ : structured ndarray
+        Every pass: `stage`, `measure` (what its objective is of), `iteration` and `objective`.
+    objective_ : float
+        Of the parameters that were kept; NaN where learning was cut short before there was one.
     n_iter_ : int
         Iterations of the restart that was kept.
     converged_ : bool
@@ -241,7 +245,7 @@ class LatentTrait(LatentModel):
             n_samples=int(self.n_samples),
             n_nodes=None if self.n_nodes is None else int(self.n_nodes),
             accelerate=bool(self.accelerate),
-            settle=self.tol >= 1e-7,
+            ends_by_gain=self.tol >= 1e-7,
         )
 
     def _columns(self) -> Columns:

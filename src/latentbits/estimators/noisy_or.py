@@ -101,12 +101,12 @@ class NoisyOrNetwork(LatentModel):
         Bottom first.
     biases_ : list of ndarray
         Of each layer, the inputs first.
-    dtype_, history_, n_iter_, converged_, stop_reason_, n_features_in_, feature_names_in_
+    dtype_, history_, history_table_, objective_, n_iter_, converged_, stop_reason_, n_features_in_, feature_names_in_
         As everywhere.  `history_` is the log joint probability of rows and sampled states, or log p(x) plus the log
-        prior of the weights where states are summed over.
+        prior of the weights where states are summed over at the end.
     cost_history_ : ndarray
-        The same in bits a row, as the paper plots it: of sampled states an upper bound of the description length, on
-        average.
+        The objective of every pass in bits a row, as the paper plots it: of sampled states an upper bound of the
+        description length, on average.
 
     Examples
     --------
@@ -284,7 +284,7 @@ class NoisyOrNetwork(LatentModel):
             ranked=self.n_init > 1,
             first_layer=1 if begun is None else len(begun.weights) + 1,
         )
-        return model if begun is None else model._replace(init=networks.going_on(model.init, begun))
+        return model if begun is None else model._replace(init=networks.keeping_layers(model.init, begun))
 
     def _open(self, X: Any, *, reset: bool) -> Engine:
         engine = super()._open(X, reset=reset)
@@ -301,7 +301,7 @@ class NoisyOrNetwork(LatentModel):
 
     def _finish(self, engine: Engine, result: FitResult) -> None:
         summary = summarise(engine, layout_for(64, np.dtype(np.float32)))
-        self.cost_history_ = -self.history_ / (float(summary.n_rows) * np.log(2))
+        self.cost_history_ = -self.history_table_["objective"] / (float(summary.n_rows) * np.log(2))
         self._warn_of_leak(np.asarray(summary.mean), np.asarray(summary.observed))
 
     def _warn_of_leak(self, share: np.ndarray, n_rows: np.ndarray) -> None:

@@ -45,6 +45,10 @@ class BernoulliProduct(LatentModel):
         Precision of the rows in the fit, "float32" or "float64".
     history_ : ndarray
         Objective (log-likelihood with the prior of `smoothing`, nats) before and after the update.
+    history_table_ : structured ndarray
+        Every pass: `stage`, `measure` (what its objective is of), `iteration` and `objective`.
+    objective_ : float
+        Of the parameters that were kept; NaN where learning was cut short before there was one.
     n_iter_ : int
         1, the one pass.
     converged_ : bool

@@ -37,12 +37,5 @@ def map_of(name: str, model: Any, values: np.ndarray, n_lines: int = N_LINES) ->
 
 
 def course_of(name: str, model: Any, n_rows: int) -> Course:
-    """How the fit of a model to n rows went, in bits per row.
-
-    Bits are never described in fewer than none.  Where they seem to be, the objective was of another kind, the gain of
-    a pursuit, and what follows it is the course.
-    """
-    values = -np.asarray(model.history_, np.float64) / n_rows / np.log(2)
-    if not getattr(model, "real_valued", False):
-        values = values[np.max(np.flatnonzero(values < 0), initial=-1) + 1 :]
-    return Course(name, values)
+    """How the fit of a model to n rows went, in bits per row."""
+    return Course(name, -np.asarray(model.history_, np.float64) / n_rows / np.log(2))

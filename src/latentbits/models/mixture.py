@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from latentbits.core.batch import Batch
-from latentbits.core.model import LogLikelihood, Model, Progress, Stage, Summary
+from latentbits.core.model import Iterate, LogLikelihood, Model, Progress, Stage, Summary, Transform
 from latentbits.core.special import TINY, log_probabilities
 from latentbits.core.tree import sum_rows
 
@@ -166,6 +166,16 @@ def _random_rows(n_components: int, key: Key[Array, ""], summary: Summary) -> Pa
     return Params(jnp.full(n_components, 1 / n_components), jnp.clip(means, 0.01, 0.99))
 
 
+def _grown_to(size: int, n_components: int, split_iter: int) -> tuple[Stage, ...]:
+    """Split up to this number of components, and EM with them."""
+
+    def grow(key: Key[Array, ""], params: Params, state: None) -> Params:
+        return split(key, params, size)
+
+    limit = None if size == n_components else split_iter
+    return Transform("splitting", grow), Iterate(f"EM, {size} of {n_components} components", max_iter=limit)
+
+
 @cache
 def model(n_components: int, smoothing: float = 0.0, init: str = "random", split_iter: int = 20) -> Model:
     """A mixture of Bernoulli products.
@@ -203,17 +213,10 @@ def model(n_components: int, smoothing: float = 0.0, init: str = "random", split
 
     if init == "random":
         sizes: tuple[int, ...] = (n_components,)
-        stages: tuple[Stage, ...] = (Stage("EM"),)
+        stages: tuple[Stage, ...] = (Iterate("EM"),)
     elif init == "split":
         sizes = split_sizes(n_components)
-        stages = tuple(
-            Stage(
-                f"EM, {size} of {n_components} components",
-                begin=lambda key, params, state, size=size: split(key, params, size),
-                max_iter=None if size == n_components else split_iter,
-            )
-            for size in sizes
-        )
+        stages = tuple(stage for size in sizes for stage in _grown_to(size, n_components, split_iter))
     else:
         raise ValueError(f"init must be 'random' or 'split', got {init!r}")
 

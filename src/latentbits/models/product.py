@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from latentbits.core.batch import Batch
-from latentbits.core.model import LogLikelihood, Model, Progress, Stage, Summary
+from latentbits.core.model import LogLikelihood, Model, OnePass, Progress, Summary
 from latentbits.core.special import log_probabilities
 
 __all__ = ["Params", "Posterior", "Shared", "Stats", "model"]
@@ -123,6 +123,6 @@ def model(smoothing: float = 0.0) -> Model:
         complete=_complete,
         sample=_sample,
         row_floats=lambda n_columns: 2 * n_columns,
-        stages=(Stage("counting", one_pass=True),),
+        stages=(OnePass("counting"),),
         needs_summary=False,
     )

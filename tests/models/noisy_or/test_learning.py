@@ -66,7 +66,7 @@ def test_the_last_rows_of_a_table_do_not_undo_what_is_learned():
 
     with double():
         params = Params((jnp.full((1, 2), 0.1),), (jnp.full(2, 0.01), jnp.full(1, 0.3)))
-        state = model.stages[0].overrides["start"](params)
+        state = model.stages[0].start(params)
         progress = Progress(*(jnp.asarray(k) for k in (0, 10, 0)), jax.random.key(0))
         shared = model.prepare(params, state, progress)
         state, params = model.update(state, params, shared, stats(1000.0, 800.0), progress)

@@ -28,7 +28,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from latentbits.core.batch import Batch
-from latentbits.core.model import LogLikelihood, Model, Progress, Stage, Summary
+from latentbits.core.model import Evaluate, LogLikelihood, Model, Progress, Schedule, Summary
 from latentbits.core.tree import rounding
 from latentbits.models.binary_sparse_coding.posterior import Params, Shared, States, expectations, state_table
 from latentbits.models.binary_sparse_coding.probable import probable_states
@@ -229,7 +229,7 @@ def model(
         if progress is None or temperature == 1:
             return _shared(params, state, jnp.asarray(1.0))
         way = jnp.minimum(progress.iteration // passes / max(n_iter / 3, 1), 1)
-        way = jnp.where(progress.max_iter > 0, way, 1)  # the last stage only evaluates
+        way = jnp.where(progress.fraction < 1, way, 1)  # the last stage only evaluates
         return _shared(params, state, 1 / (temperature + (1 - temperature) * way))
 
     def learned_share(prior: Array, iteration: Array) -> Array:
@@ -308,7 +308,7 @@ def model(
         watch=watch,
         rounding=_rounding,
         stages=(
-            Stage("truncated EM", tol=-np.inf, comparable=False, max_iter=passes * n_iter),
-            Stage("evaluation", max_iter=0),
+            Schedule("truncated EM", comparable=False, max_iter=passes * n_iter),
+            Evaluate("evaluation"),
         ),
     )

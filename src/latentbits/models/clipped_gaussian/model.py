@@ -35,7 +35,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from latentbits.core import tree
 from latentbits.core.batch import Batch
 from latentbits.core.limits import Pace, TimeLeft
-from latentbits.core.model import LogLikelihood, Model, Progress, Stage, Summary
+from latentbits.core.model import LogLikelihood, Measure, Model, OnePass, Progress, Stage, Summary, Transform
 from latentbits.core.nodes import log_integral
 from latentbits.models.clipped_gaussian import cells, tetrachoric, wide
 from latentbits.models.clipped_gaussian import expectation as ep
@@ -259,7 +259,7 @@ def wide_stages(
             jnp.asarray(np.nan),
         )
 
-    return (Stage("counting and inverting pairs", begin=learn, timed=True, max_iter=0, comparable=False),)
+    return (Transform("counting and inverting pairs", learn, timed=True),)
 
 
 def untold(n_untold: int, n_pairs: int) -> str:
@@ -288,7 +288,9 @@ def _e_step(params: Params, shared: Factors, batch: Batch, row_state: None) -> t
     return count(batch), None
 
 
-def _update(state: Any, params: Params, shared: Factors, stats: Stats, progress: Progress) -> tuple[Stats, Params]:
+def _keep_counts(
+    state: None, params: Params, shared: Factors, stats: Stats, progress: Progress
+) -> tuple[Stats, Params]:
     return stats, params
 
 
@@ -459,19 +461,18 @@ def model(
         latents = n_components if isinstance(n_components, int) else min(16, n_columns)
         return 12 * n_columns + 4 * latents**2
 
-    counting = Stage(
+    counting = OnePass(
         "counting pairs",
-        overrides={"row_floats": lambda n_columns: max(1, n_columns // 4)},  # bytes, which are packed
-        max_iter=1,
-        one_pass=True,
+        measure=Measure.PROGRESS,
         comparable=False,
+        update=_keep_counts,
+        row_floats=lambda n_columns: max(1, n_columns // 4),  # bytes, which are packed
     )
     return Model(
         name="clipped Gaussian",
         init=_init,
         prepare=_prepare,
         e_step=_e_step,
-        update=_update,
         objective=_objective,
         log_likelihood=log_likelihood,
         infer=infer,
@@ -479,6 +480,6 @@ def model(
         complete=complete,
         sample=sample,
         row_floats=row_floats,
-        stages=(counting, Stage("diagonalising", begin=diagonalise, timed=True, max_iter=0, comparable=False)),
+        stages=(counting, Transform("diagonalising", diagonalise, timed=True)),
         needs_summary=False,
     )

@@ -28,7 +28,7 @@ from jaxtyping import Array, Float, Int, UInt32
 
 from latentbits.core import lbfgs
 from latentbits.core.batch import Batch
-from latentbits.core.model import Progress, Stage
+from latentbits.core.model import Iterate, Progress, Schedule
 from latentbits.core.tree import sum_rows
 from latentbits.models.combination_machine import holes
 from latentbits.models.combination_machine.centring import (
@@ -206,7 +206,7 @@ def machine_of(params: Params) -> Machine:
 
 
 @cache
-def momentum(units: Units, learned: Learned, rate: float, inertia: float, max_active: int | None) -> Stage:
+def momentum(units: Units, learned: Learned, rate: float, inertia: float, max_active: int | None) -> Schedule:
     """Plain ascent with a momentum term, all rows at every step, for exactly `max_iter` steps."""
     optimiser = optax.sgd(rate, momentum=inertia)
 
@@ -218,15 +218,12 @@ def momentum(units: Units, learned: Learned, rate: float, inertia: float, max_ac
         change, state = optimiser.update(downhill, state)
         return state, moved(params, optax.apply_updates(machine_of(params), change))
 
-    return Stage(
+    return Schedule(
         "momentum",
-        {
-            "prepare": _sums(units, max_active),
-            "e_step": e_step(units, 0.0, max_active),
-            "start": start,
-            "update": update,
-        },
-        tol=-np.inf,
+        prepare=_sums(units, max_active),
+        e_step=e_step(units, 0.0, max_active),
+        start=start,
+        update=update,
     )
 
 
@@ -256,7 +253,7 @@ def first_epoch(optimiser: Any, params: Params) -> Epochs:
     return Epochs(optimiser, centre, jnp.asarray(0, jnp.int32), zero, zero, jnp.asarray(-jnp.inf), params)
 
 
-def _settled(state: Epochs, params: Params) -> Epochs:
+def _epoch_over(state: Epochs, params: Params) -> Epochs:
     """An epoch is over: keep its machine if it is the best so far."""
     told = state.n_held_out >= FEW_HELD_OUT
     value = jnp.where(told, state.held_out / jnp.maximum(state.n_held_out, 1), jnp.inf)
@@ -269,7 +266,7 @@ def _settled(state: Epochs, params: Params) -> Epochs:
 
 def best_epoch(params: Params, state: Epochs) -> Params:
     """The best machine of a stage that is over."""
-    return _settled(state, params).best
+    return _epoch_over(state, params).best
 
 
 def share_of_batch(stats: Stats, batch_size: int) -> Float[Array, ""]:
@@ -293,7 +290,7 @@ def adam(
     batch_size: int,
     held_out: float,
     max_active: int | None,
-) -> Stage:
+) -> Schedule:
     """Adam on batches of rows, with the exact expectations under the machine at every step.
 
     It ends after `n_epochs`, or with the epoch in which `n_updates` were made.
@@ -307,7 +304,7 @@ def adam(
         state: Epochs, params: Params, shared: Shared, stats: Stats, progress: Progress
     ) -> tuple[Epochs, Params]:
         over = progress.iteration > state.epoch
-        state = jax.tree.map(lambda a, b: jnp.where(over, a, b), _settled(state, params), state)
+        state = jax.tree.map(lambda a, b: jnp.where(over, a, b), _epoch_over(state, params), state)
         told = stats.held_out.sum() - stats.n_held_out * shared.log_z
         means = jax.tree.map(lambda total: total / jnp.maximum(stats.n_learned, 1), stats.clamped)
         share = jnp.maximum(FOLLOWING, 1 / (1 + progress.step)) * (stats.n_learned > 0)
@@ -325,17 +322,14 @@ def adam(
     def done(state: Epochs) -> Array:
         return jnp.asarray(False) if n_updates is None else state.optimiser.count >= n_updates
 
-    return Stage(
+    return Schedule(
         "Adam",
-        {
-            "prepare": _sums(units, max_active),
-            "e_step": e_step(units, held_out, max_active),
-            "start": start,
-            "update": update,
-            "done": done,
-        },
+        prepare=_sums(units, max_active),
+        e_step=e_step(units, held_out, max_active),
+        start=start,
+        update=update,
+        done=done,
         max_iter=n_epochs,
-        tol=-np.inf,
         rows_per_update=batch_size,
     )
 
@@ -358,7 +352,7 @@ def climb(
     max_active: int | None,
     prior: float | None = None,
     name: str = "L-BFGS",
-) -> Stage:
+) -> Iterate:
     """L-BFGS on all rows until the held-out ones gain no more.
 
     `prior` is the standard deviation of a Gaussian prior on the weights, which keeps those of a small table finite.
@@ -386,15 +380,13 @@ def climb(
         penalty = 0.5 * precision * jnp.sum(params.weights**2)  # held-out rows know of no prior
         return objective(params, shared, stats) - penalty * (stats.n_held_out < FEW_HELD_OUT)
 
-    return Stage(
+    return Iterate(
         name,
-        {
-            "objective": penalised,
-            "prepare": prepare,
-            "e_step": e_step(units, held_out, max_active),
-            "start": start,
-            "update": update,
-        },
+        objective=penalised,
+        prepare=prepare,
+        e_step=e_step(units, held_out, max_active),
+        start=start,
+        update=update,
         patience=PATIENCE,
         patience_share=PATIENCE_SHARE,
     )

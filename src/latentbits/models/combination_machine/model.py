@@ -28,7 +28,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from latentbits.core.batch import Batch
-from latentbits.core.model import LogLikelihood, Model, Progress, Stage, Summary
+from latentbits.core.model import Evaluate, LogLikelihood, Model, Progress, Stage, Summary, Transform
 from latentbits.core.states import sparse_states
 from latentbits.core.tree import cast, rounding, rows_in
 from latentbits.models.combination_machine import ascent, draws, holes, pursuit, stochastic
@@ -50,11 +50,11 @@ __all__ = [
     "LEARNERS",
     "Posterior",
     "is_exact",
-    "know",
+    "learned_machine",
     "model",
     "most_enumerated",
     "rounding_share",
-    "settle",
+    "with_log_partition",
     "without_idle",
 ]
 
@@ -103,7 +103,7 @@ def _annealed_log_z(units: Units, n_chains: int, n_steps: int) -> Any:
     return jax.jit(estimate)
 
 
-def know(
+def with_log_partition(
     units: Units,
     key: Key[Array, ""],
     params: Params,
@@ -152,7 +152,7 @@ def rounding_share(n_inputs: int, dtype: np.dtype) -> float:
     return rounding(n_inputs // 64, dtype)
 
 
-def settle(params: Params, state: Any) -> Params:
+def learned_machine(params: Params, state: Any) -> Params:
     """What a stage has learned: of batches the mean of the machines along the way, or the best."""
     if isinstance(state, stochastic.Persistent):
         return stochastic.averaged(params, state)
@@ -170,10 +170,6 @@ def without_idle(params: Params) -> Params:
 
 def _known(params: Params, state: Any, progress: Progress | None) -> Shared:
     return Shared(params.log_partition, None)
-
-
-def _stay(state: Any, params: Params, shared: Shared, stats: ascent.Stats, progress: Progress) -> tuple[Any, Params]:
-    return state, params
 
 
 def _mode(units: Units, machine: Machine, x: Array, observed: Array, h: Array) -> Array:
@@ -261,29 +257,28 @@ def model(
         unknown = jnp.asarray(jnp.nan)
         return Params(weights, jnp.zeros(n_hidden), bias if input_bias else jnp.zeros(d), unknown, unknown, unknown)
 
-    def woken(key: Key[Array, ""], params: Params, state: Any) -> Params:
+    def wake_idle(key: Key[Array, ""], params: Params, state: Any) -> Params:
         """Units that the pursuit did not find start small and random, so that they can learn."""
         idle = ~jnp.any(params.weights != 0, axis=1, keepdims=True)
         noise = START * jax.random.normal(key, params.weights.shape) / np.sqrt(params.weights.shape[1])
         return eqx.tree_at(lambda p: p.weights, params, jnp.where(idle, noise, params.weights))
 
-    def settled(key: Key[Array, ""], params: Params, state: Any) -> Params:
-        return settle(params, state)
+    def take_learned(key: Key[Array, ""], params: Params, state: Any) -> Params:
+        return learned_machine(params, state)
 
-    def known(key: Key[Array, ""], params: Params, state: Any) -> Params:
-        params = settle(params, state)
+    def find_log_partition(key: Key[Array, ""], params: Params, state: Any) -> Params:
+        params = learned_machine(params, state)
         rows = state.chains if isinstance(state, stochastic.Persistent) else None
         params = without_idle(params) if learner == "pursuit" else params
-        return know(units, key, params, annealing_chains, annealing_steps, rows, max_active)
+        return with_log_partition(units, key, params, annealing_chains, annealing_steps, rows, max_active)
 
     stages: list[Stage] = []
     if pursues:
-        stages.append(
-            pursuit.stage(
-                n_hidden, units, input_bias, faithful=faithful, significance=0.0 if faithful else SIGNIFICANCE
-            )
-        )
-        if learner == "pursuit" and refit_biases:
+        significance = 0.0 if faithful else SIGNIFICANCE
+        stages.append(pursuit.stage(n_hidden, units, input_bias, faithful=faithful, significance=significance))
+        if learner != "pursuit":
+            stages.append(Transform("waking idle units", wake_idle))
+        elif refit_biases:
             biases = Learned(weights=False, input_bias=input_bias)
             stages.append(ascent.climb(units, biases, 0.0, max_active, name="biases"))
     explored = "gradient" in learner and optimizer == "adam"
@@ -294,14 +289,12 @@ def model(
         stages.append(stochastic.persistent(units, learned, rate, weight_decay, *batches, n_chains, n_sweeps))
     elif explored:
         stages.append(ascent.adam(units, learned, learning_rate, n_epochs, n_updates, batch_size, held_out, max_active))
-    if learner != "pursuit" and pursues and len(stages) > 1:
-        stages[1] = stages[1]._replace(begin=woken)
     if explored:
-        stages.append(ascent.climb(units, learned, held_out, max_active, weight_prior)._replace(begin=settled))
+        stages.append(Transform("best of the batches", take_learned))
+        stages.append(ascent.climb(units, learned, held_out, max_active, weight_prior))
     elif "gradient" in learner:
         stages.append(ascent.momentum(units, learned, learning_rate, inertia, max_active))
-        stages[-1] = stages[-1]._replace(begin=woken if pursues else stages[-1].begin)
-    stages.append(Stage("log Z", begin=known, max_iter=0))
+    stages += [Transform("log Z", find_log_partition), Evaluate("log-likelihood")]
 
     def conditional(params: Params, batch: Batch) -> holes.Conditional:
         return holes.conditional(units, machine_of(params), batch.keys, inputs_of(units, batch), batch.mask)
@@ -368,7 +361,6 @@ def model(
         init=init,
         prepare=_known,
         e_step=ascent.e_step(units, 0.0, max_active),
-        update=_stay,
         objective=ascent.objective,
         log_likelihood=log_likelihood,
         infer=infer,

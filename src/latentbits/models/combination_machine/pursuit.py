@@ -54,11 +54,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, UInt8, UInt32
 
 from latentbits.core.batch import Batch, row_keys
-from latentbits.core.model import Progress, Stage
+from latentbits.core.model import Measure, Progress, Schedule
 from latentbits.core.tree import sum_rows
 from latentbits.models.combination_machine.machine import Params, Units
 from latentbits.models.combination_machine.pairs import (
@@ -240,7 +239,7 @@ def stage(
     em_steps: int = 4,
     faithful: bool = False,
     significance: float | None = 1.5,
-) -> Stage:
+) -> Schedule:
     """Projection pursuit as one stage; it begins with the input biases that it is given, and zero weights.
 
     Units that it does not find keep zero weights.
@@ -374,18 +373,16 @@ def stage(
     def done(state: Pursuit) -> Bool[Array, ""]:
         return state.finished
 
-    return Stage(
+    return Schedule(
         "pursuit",
-        overrides={
-            "prepare": prepare,
-            "e_step": e_step,
-            "update": update,
-            "objective": objective,
-            "start": start,
-            "start_rows": _start_rows,
-            "done": done,
-        },
+        measure=Measure.PROGRESS,
+        prepare=prepare,
+        e_step=e_step,
+        update=update,
+        objective=objective,
+        start=start,
+        start_rows=_start_rows,
+        done=done,
         max_iter=2 + n_hidden * (em_steps + 1),
-        tol=-np.inf,
         comparable=False,
     )

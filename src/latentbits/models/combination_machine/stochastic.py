@@ -16,11 +16,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jaxtyping import Array, Float
 
-from latentbits.core.model import Progress, Stage
+from latentbits.core.model import Measure, Progress, Schedule
 from latentbits.models.combination_machine.ascent import (
     Learned,
     Shared,
@@ -81,7 +80,7 @@ def persistent(
     held_out: float,
     n_chains: int,
     n_sweeps: int,
-) -> Stage:
+) -> Schedule:
     """Adam on batches of rows, with the expectations of `n_chains` chains that take `n_sweeps` sweeps a step.
 
     It ends after `n_epochs`, or with the epoch in which `n_updates` were made.
@@ -129,11 +128,15 @@ def persistent(
     def done(state: Persistent) -> Array:
         return jnp.asarray(False) if n_updates is None else state.optimiser.count >= n_updates
 
-    return Stage(
+    return Schedule(
         "persistent chains",
-        {"prepare": prepare, "e_step": e_step(units, held_out), "start": start, "update": update, "done": done},
+        measure=Measure.PROGRESS,
+        prepare=prepare,
+        e_step=e_step(units, held_out),
+        start=start,
+        update=update,
+        done=done,
         max_iter=n_epochs,
-        tol=-np.inf,
         rows_per_update=batch_size,
         comparable=False,
     )

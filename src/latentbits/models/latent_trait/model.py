@@ -37,7 +37,7 @@ from latentbits.core import anderson, nodes
 from latentbits.core.anderson import Anderson
 from latentbits.core.batch import Batch
 from latentbits.core.gaussians import Gaussian
-from latentbits.core.model import LogLikelihood, Model, Progress, Stage
+from latentbits.core.model import Iterate, LogLikelihood, Measure, Model, Progress, Stage, Transform
 from latentbits.core.packed import inverse_factor, pairs, unpack
 from latentbits.models.latent_trait import beginning, kinds, quadrature, sampling, variational
 from latentbits.models.latent_trait.kinds import ALL_BITS, Columns, Params, Stats
@@ -48,7 +48,7 @@ __all__ = ["METHODS", "Posterior", "model"]
 METHODS = ("auto", "variational", "quadrature", "monte_carlo")
 LONGEST_STEP = 4.0  # of a column, in log-odds: where bits are separable, their curvature vanishes
 NOISE = 5e-6  # see State; where columns are many
-SETTLED_MANY, SETTLED_FEW = 1e-7, 1e-8  # see State; where columns are few, slow directions hide behind a small gain
+LEAST_GAIN_MANY, LEAST_GAIN_FEW = 1e-7, 1e-8  # see State; with few columns slow directions hide behind a small gain
 MEMORY = 5  # former steps that Anderson's method looks back on
 PATIENCE = 5  # passes without gain: a bold step, a cautious one and shorter ones, each taken back
 
@@ -91,7 +91,7 @@ class State(eqx.Module):
         Nats a row to which the objective is known: with few nodes it depends on where they are by that much.
     gain
         Nats a row that the next step promises, by gradient and displacement; inf where not known.
-    settled
+    least_gain
         Learning ends when `gain` is below this; 0 goes by the objective alone.
     """
 
@@ -100,7 +100,7 @@ class State(eqx.Module):
     longest: Float[Array, ""]
     noise: Float[Array, ""]
     gain: Float[Array, ""]
-    settled: Float[Array, ""]
+    least_gain: Float[Array, ""]
 
 
 def _no_move(q: int) -> Move:
@@ -131,7 +131,7 @@ def model(
     n_samples: int = 500,
     n_nodes: int | None = None,
     accelerate: bool = True,
-    settle: bool = True,
+    ends_by_gain: bool = True,
 ) -> Model:
     """A latent trait model.
 
@@ -154,7 +154,7 @@ def model(
         Nodes a dimension to learn with (above three dimensions: 2 to that power in all); None chooses.
     accelerate
         Parameter expansion and Anderson's method; without, EM is the paper's.
-    settle
+    ends_by_gain
         A quadrature stage may end by the gain that its next step promises, which saves the passes that would show
         that there was none; False goes by the objective alone, for tolerances below 1e-7.
     """
@@ -172,18 +172,18 @@ def model(
         # with many columns few nodes are used, and posteriors are narrow, so that EM hardly crawls
         many = on_grid and len(params.bias) >= quadrature.MANY_COLUMNS
         noise = jnp.asarray(NOISE if many else 0.0)
-        settled = jnp.asarray((SETTLED_MANY if many else SETTLED_FEW) if settle and on_grid else 0.0)
+        least_gain = jnp.asarray((LEAST_GAIN_MANY if many else LEAST_GAIN_FEW) if ends_by_gain and on_grid else 0.0)
         longest, unknown = jnp.asarray(LONGEST_STEP), jnp.asarray(jnp.inf)
-        return State(anderson.start(flat, 2, MEMORY), _no_move(q), longest, noise, unknown, settled)
+        return State(anderson.start(flat, 2, MEMORY), _no_move(q), longest, noise, unknown, least_gain)
 
     def start_exact(params: Params) -> State:
         nothing = jnp.asarray(0.0)
         return eqx.tree_at(
-            lambda s: (s.longest, s.noise, s.settled), start(params), (nothing + jnp.inf, nothing, nothing)
+            lambda s: (s.longest, s.noise, s.least_gain), start(params), (nothing + jnp.inf, nothing, nothing)
         )
 
     def done(state: State) -> Array:
-        return state.gain < state.settled
+        return state.gain < state.least_gain
 
     def prepare(params: Params, state: State | None, progress: Progress | None) -> Move:
         return _no_move(q) if state is None else state.move
@@ -280,39 +280,39 @@ def model(
         return 2 * points * columns.n_outputs(n) + 8 * (q + 1) ** 2
 
     patience = PATIENCE if accelerate else 1
-    learn_variational = Stage(
-        "variational EM",
-        {
-            "e_step": e_step_variational,
-            "start_rows": start_variational,
-            "start": start_exact,  # (11) as it stands; only numbers differ, so the update is compiled once for both
-            "row_floats": lambda n: 8 * columns.n_outputs(n) + 8 * (q + 1) ** 2,
-        },
-        patience=patience,
-    )
-    learn_quadrature = Stage(
+
+    def by_bound(tol: float | None = None) -> Iterate:
+        return Iterate(
+            "variational EM",
+            measure=Measure.BOUND,
+            e_step=e_step_variational,
+            start_rows=start_variational,
+            start=start_exact,  # (11) as it stands; only numbers differ, so the update is compiled once for both
+            row_floats=lambda n: 8 * columns.n_outputs(n) + 8 * (q + 1) ** 2,
+            tol=tol,
+            patience=patience,
+        )
+
+    by_quadrature = Iterate(
         "quadrature EM",
-        {"row_floats": lambda n: 3 * columns.n_outputs(n) * len(quadrature.learning_rule(q, n, n_nodes).nodes)},
+        row_floats=lambda n: 3 * columns.n_outputs(n) * len(quadrature.learning_rule(q, n, n_nodes).nodes),
         patience=patience,
     )
-    learn_by_sample = Stage(
+    by_sample = Iterate(
         "sampling EM",
-        {
-            "prepare": prepare_sampling,
-            "e_step": sampling.e_step,
-            "update": update_sampling,
-            "start": start_exact,
-            "start_rows": None,  # type: ignore[dict-item]
-            "row_floats": lambda n: 2 * n + 3 * n_samples,
-        },
+        prepare=prepare_sampling,
+        e_step=sampling.e_step,
+        update=update_sampling,
+        start=start_exact,
+        row_floats=lambda n: 2 * n + 3 * n_samples,
         patience=patience,
     )
     stages: dict[str, tuple[Stage, ...]] = {
         # the optimum of the bound is not the goal: near it is near enough to go on
-        "auto": (learn_variational._replace(tol=1e-4), learn_quadrature._replace(begin=beginning.awake)),
-        "variational": (learn_variational,),
-        "quadrature": (learn_quadrature,),
-        "monte_carlo": (learn_by_sample,),
+        "auto": (by_bound(1e-4), Transform("waking idle columns", beginning.awake), by_quadrature),
+        "variational": (by_bound(),),
+        "quadrature": (by_quadrature,),
+        "monte_carlo": (by_sample,),
     }
     return Model(
         name="latent trait",
@@ -348,4 +348,4 @@ def _accelerated(
     ahead = restore(ahead)
     allowed = jnp.maximum(ahead.log_variance, np.log(SMALLEST_VARIANCE))
     ahead = eqx.tree_at(lambda p: p.log_variance, ahead, allowed)
-    return State(memory, moved, state.longest, state.noise, state.gain, state.settled), ahead
+    return State(memory, moved, state.longest, state.noise, state.gain, state.least_gain), ahead

@@ -16,18 +16,28 @@ the noise of the samples goes away (Delyon, Lavielle & Moulines 1999).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from latentbits.core.batch import Batch
-from latentbits.core.model import LogLikelihood, Model, Progress, Stage, Summary
+from latentbits.core.model import (
+    Evaluate,
+    Iterate,
+    LogLikelihood,
+    Measure,
+    Model,
+    Progress,
+    Schedule,
+    Stage,
+    Summary,
+    Transform,
+)
 from latentbits.core.tree import sum_rows
 from latentbits.models.noisy_or import enumeration
 from latentbits.models.noisy_or.annealing import annealed_evidence
@@ -99,6 +109,13 @@ class Shared(eqx.Module):
     log_prior: tuple[Float[Array, " _"], ...]  # of all states of each layer, where they are summed over
 
 
+class Evidence(NamedTuple):
+    """Sums over rows where nothing is learned: log p(x) in place of the joint probability."""
+
+    n_rows: Float[Array, ""]
+    log_joint: Float[Array, "2"]
+
+
 class Posterior(eqx.Module):
     """P(S_i = 1 | x) of all hidden units, the lowest layer first; and their most probable states together."""
 
@@ -112,46 +129,22 @@ def is_exact(sizes: Sequence[int], limit: int) -> bool:
     return enumeration.n_pairs(sizes) <= limit
 
 
-def going_on(init: Any, begun: Params) -> Any:
+def keeping_layers(init: Any, learned: Params) -> Any:
     """An `init` whose lower layers have been learned already."""
 
-    def go_on(key: Key[Array, ""], summary: Summary) -> Params:
+    def keep(key: Key[Array, ""], summary: Summary) -> Params:
         params = init(key, summary)
-        n = len(begun.weights)
-        weights = (*map(jnp.asarray, begun.weights), *params.weights[n:])
-        return Params(weights, (*map(jnp.asarray, begun.biases), *params.biases[n + 1 :]))
+        n = len(learned.weights)
+        weights = (*map(jnp.asarray, learned.weights), *params.weights[n:])
+        return Params(weights, (*map(jnp.asarray, learned.biases), *params.biases[n + 1 :]))
 
-    return go_on
+    return keep
 
 
-@cache
-def model(
-    layer_sizes: tuple[int, ...],
-    *,
-    bias: bool = True,
-    leak: float = 1e-3,
-    alpha: float = 1.0,
-    beta: float = 1.5,
-    learner: str = "robust",
-    schedule: str = "layers",
-    inference: str = "auto",
-    n_updates: int = 120,
-    n_joint: int = JOINT,
-    n_epochs: int = 10,
-    batch_size: int = 2000,
-    n_sweeps: int = 15,
-    stop_below: float = 0.0,
-    n_samples: int = 1,
-    temperature: float = 1.0,
-    chain_start: str = "on",
-    n_chains: int = 16,
-    n_steps: int = 100,
-    ranked: bool = False,
-    first_layer: int = 1,
-) -> Model:
-    """A noisy-OR network.
+class Settings(NamedTuple):
+    """What a network is, and how it is learned.
 
-    Parameters
+    Attributes
     ----------
     layer_sizes
         Units of each hidden layer, bottom first.
@@ -189,275 +182,379 @@ def model(
     first_layer
         Layers below this one have been learned already.
     """
-    n_layers = len(layer_sizes)
-    paper = learner == "paper"
-    exact_all = inference == "exact"
-    exact_end = not paper and (exact_all or (inference == "auto" and is_exact(layer_sizes, EXACT_LEARNING)))
-    exact_means, exact_likelihood = is_exact(layer_sizes, EXACT_MEANS), is_exact(layer_sizes, EXACT_LIKELIHOOD)
-    climbing = exact_all and not paper and temperature == 1  # every stage is exact EM
-    by_stability = paper and schedule == "stability"
 
-    # ------------------------------------------------------------ the beginning
+    layer_sizes: tuple[int, ...]
+    bias: bool = True
+    leak: float = 1e-3
+    alpha: float = 1.0
+    beta: float = 1.5
+    learner: str = "robust"
+    schedule: str = "layers"
+    inference: str = "auto"
+    n_updates: int = 120
+    n_joint: int = JOINT
+    n_epochs: int = 10
+    batch_size: int = 2000
+    n_sweeps: int = 15
+    stop_below: float = 0.0
+    n_samples: int = 1
+    temperature: float = 1.0
+    chain_start: str = "on"
+    n_chains: int = 16
+    n_steps: int = 100
+    ranked: bool = False
+    first_layer: int = 1
 
-    def new_layer(key: Key[Array, ""], params: Params, layer: int) -> Params:
-        """The network with hidden layer `layer` (from 1) at its start."""
-        weights, biases = list(params.weights), list(params.biases)
-        shape = weights[layer - 1].shape
-        weights[layer - 1] = jax.random.uniform(key, shape, jnp.float64, *START)
+    @property
+    def n_layers(self) -> int:
+        """Hidden ones."""
+        return len(self.layer_sizes)
+
+    @property
+    def paper(self) -> bool:
+        """Whether learning is the paper's."""
+        return self.learner == "paper"
+
+    @property
+    def by_stability(self) -> bool:
+        """Whether all layers are learned at once, each unit when it is stable."""
+        return self.paper and self.schedule == "stability"
+
+    @property
+    def exact_all(self) -> bool:
+        """Whether every stage sums over states."""
+        return self.inference == "exact"
+
+    @property
+    def exact_end(self) -> bool:
+        """Whether the last stage does."""
+        small = self.inference == "auto" and is_exact(self.layer_sizes, EXACT_LEARNING)
+        return not self.paper and (self.exact_all or small)
+
+    @property
+    def exact_means(self) -> bool:
+        """Whether posterior means and completions are sums."""
+        return is_exact(self.layer_sizes, EXACT_MEANS)
+
+
+# ---------------------------------------------------------------- the beginning
+
+
+def _with_new_layer(net: Settings, layer: int, key: Key[Array, ""], params: Params, state: State | None) -> Params:
+    """The network with hidden layer `layer` (from 1) at its start."""
+    weights, biases = list(params.weights), list(params.biases)
+    shape = weights[layer - 1].shape
+    weights[layer - 1] = jax.random.uniform(key, shape, jnp.float64, *START)
+    if layer > 1:
+        kept = LEFT_OF_BIAS * biases[layer - 1] if net.bias else jnp.zeros_like(biases[layer - 1])
+        biases[layer - 1] = jnp.maximum(kept, net.leak)
+    return Params(tuple(weights), tuple(biases))
+
+
+def _init(net: Settings, key: Key[Array, ""], summary: Summary) -> Params:
+    sizes = [len(summary.mean), *net.layer_sizes]
+    weights = tuple(jnp.zeros((above, below)) for below, above in pairwise(sizes))
+    first = jnp.full(sizes[0], max(FIRST_BIAS, net.leak) if net.bias else net.leak)
+    params = Params(weights, (first, *(jnp.full(size, FIRST_PRIOR) for size in net.layer_sizes)))
+    for layer in range(1, net.n_layers + 1 if net.by_stability else 2):
+        params = _with_new_layer(net, layer, jax.random.fold_in(key, layer), params, None)
+    return params
+
+
+def _start(net: Settings, layer: int, params: Params) -> State:
+    weights, biases = (jax.tree.map(jnp.zeros_like, x) for x in (params.weights, params.biases))
+    return State(
+        layer=jnp.asarray(layer),
+        step=jnp.asarray(0),
+        since=jnp.asarray(0),
+        rows=jnp.asarray(0.0),
+        pivots=tuple(jnp.zeros(len(w), jnp.int32) for w in params.weights),
+        average=(weights, weights, biases, biases),
+        change=tuple(jnp.ones(size) for size in net.layer_sizes),
+        met=biases,
+    )
+
+
+def _prepare(net: Settings, params: Params, state: State | None, progress: Progress | None) -> Shared:
+    state = _start(net, net.n_layers + 1, params) if state is None else state
+    together = (state.layer > net.n_layers) & (not net.paper)  # states of a whole network take longer to find
+    summed = net.exact_means if progress is None else net.exact_end or net.exact_all
+    return Shared(
+        depth=jnp.minimum(state.layer, net.n_layers).astype(jnp.int32),
+        penalised=jnp.asarray(net.exact_all) | ((state.layer > net.n_layers) & net.exact_end),
+        n_sweeps=jnp.where(together, 2 * net.n_sweeps, net.n_sweeps).astype(jnp.int32),
+        coldness=_coldness(net, state, progress),
+        pivots=state.pivots,
+        log_prior=enumeration.log_prior(params) if summed else (),
+    )
+
+
+def _coldness(net: Settings, state: State, progress: Progress | None) -> Float[Array, ""]:
+    if net.temperature == 1 or progress is None:
+        return jnp.asarray(1.0)
+    made = progress.fraction if net.paper else jnp.maximum(progress.fraction, progress.step / net.n_updates)
+    way = jnp.where(state.layer > net.n_layers, 1, jnp.minimum(2 * made, 1))
+    return 1 / (net.temperature + (1 - net.temperature) * way)
+
+
+# ---------------------------------------------------------------- statistics
+
+
+def _sampled(net: Settings, params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
+    on, off, observed = rows_last(batch)
+    keys = batch.keys
+    frozen = tuple(jnp.full((size, len(keys)), number > shared.depth) for number, size in enumerate(net.layer_sizes, 1))
+
+    def chain(number: Array) -> Stats:
+        own = jax.vmap(lambda key: jax.random.fold_in(key, number))(keys)
+        begin = _first_states(net, params, on, off, own)
+        begin = tuple(jnp.where(f, 0, s) for f, s in zip(frozen, begin, strict=True))
+        chains = gibbs(
+            params, on, off, begin, folded(own, 1), shared.n_sweeps,
+            coldness=shared.coldness, stop_below=net.stop_below, frozen=frozen,
+        )  # fmt: skip
+        weight = batch.weight / net.n_samples
+        return state_statistics(
+            params, on, observed, chains.states, chains.chances, weight, shared.pivots, shared.depth
+        )
+
+    stats = jax.lax.map(chain, jnp.arange(net.n_samples))
+    stats = jax.tree.map(lambda x: jnp.sum(x, 0), stats)
+    return eqx.tree_at(lambda s: s.n_rows, stats, batch.weight.sum()), None  # thirds need not add up to one
+
+
+def _first_states(net: Settings, params: Params, on: Array, off: Array, keys: Key[Array, " rows"]) -> tuple[Array, ...]:
+    if net.chain_start == "on":
+        return states_on(params, len(keys))
+    begin = drawn_states(params, folded(keys, 0))
+    if net.chain_start == "mean_field":
+        begin = draw_states(folded(keys, 2), mean_field(params, on, off, begin))
+    return begin
+
+
+def _summed(net: Settings, params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
+    found, log_p = enumeration.expected_statistics(
+        params, shared.log_prior, batch.values, batch.observed, batch.weight, shared.coldness
+    )
+    credit = tuple(-jnp.expm1(-w) * c for w, c in zip(params.weights, found.credits, strict=True))
+    bias_credit = tuple(-jnp.expm1(-b) * c for b, c in zip(params.biases, found.bias_credits, strict=True))
+    nothing = tuple(jnp.zeros(size, log_p.dtype) for size in net.layer_sizes)
+    return Stats(
+        n_rows=batch.weight.sum(),
+        log_joint=sum_rows(batch.weight, log_p),
+        seen=found.counts,
+        credit=credit,
+        bias_seen=found.bias_counts,
+        bias_credit=bias_credit,
+        pivot_seen=found.counts,
+        pivot_credit=credit,
+        gain=nothing,
+        change=nothing,
+    ), None
+
+
+def _estimated(net: Settings, params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Evidence, None]:
+    value = _log_likelihood(net, params, shared, batch).value
+    return Evidence(batch.weight.sum(), sum_rows(batch.weight, value)), None
+
+
+def _objective(net: Settings, params: Params, shared: Shared, stats: Stats | Evidence) -> Float[Array, ""]:
+    return stats.log_joint.sum() + jnp.where(shared.penalised, log_prior_density(params, net.alpha, net.beta), 0.0)
+
+
+# ---------------------------------------------------------------- learning
+
+
+def _update(
+    net: Settings, state: State, params: Params, shared: Shared, stats: Stats, progress: Progress
+) -> tuple[State, Params]:
+    # the rest of a table may be a few rows: the statistics before make up for those that it lacks
+    rows = jnp.maximum(state.rows, stats.n_rows)
+    whole = stats.n_rows / jnp.maximum(rows, 1)
+    average = _averaged(net, state, stats, whole)
+    change = tuple(c / jnp.maximum(stats.n_rows, 1) for c in stats.change)
+    met = jax.tree.map(jnp.add, state.met, stats.bias_seen)
+    fitted = _fitted(net, state.layer, params, average, change, [m / (progress.iteration + 1.0) for m in met])
+    due = (state.since >= RENEW_EVERY - 1) & (state.step < net.n_updates - RENEW_EVERY) & (whole > 0.5)
+    due = due & (state.layer <= net.n_layers)
+    if not net.paper and not net.exact_all:
+        fitted = _renewed(net, progress.key, state, fitted, stats, due)
+    pivots = tuple(
+        choose_pivots(jax.random.fold_in(progress.key, net.n_layers + layer), -jnp.expm1(-w))
+        for layer, w in enumerate(fitted.weights)
+    )
+    since = jnp.where(due, 0, state.since + 1)
+    return State(state.layer, state.step + 1, since, rows, pivots, average, change, met), fitted
+
+
+def _averaged(net: Settings, state: State, stats: Stats, whole: Array) -> tuple[tuple[Array, ...], ...]:
+    """Trials and successes; all layers together, the sampled ones of the second half are averaged."""
+    now = (stats.seen, stats.credit, stats.bias_seen, stats.bias_credit)
+    late = state.step - net.n_joint // 2
+    sampled = not (net.paper or net.exact_end or net.exact_all)
+    share = jnp.where((state.layer > net.n_layers) & (late > 0) & sampled, 1 / (late + 1.0), 1.0)
+    return jax.tree.map(lambda old, new: (1 - share * whole) * old + share * new, state.average, now)
+
+
+def _fitted(
+    net: Settings,
+    current: Int[Array, ""],
+    params: Params,
+    average: tuple[tuple[Array, ...], ...],
+    change: Sequence[Array],
+    n_rows: Sequence[Array],
+) -> Params:
+    """The M-step (9), of the layers that are learned now.
+
+    Parameters
+    ----------
+    current
+        The layer that is learned; one more than there are, where all are.
+    n_rows
+        Of the table, whose rows come again in every pass, in which each unit was observed.
+    """
+    seen, credit, bias_seen, bias_credit = average
+    weights, biases = list(params.weights), list(params.biases)
+    every = current > net.n_layers
+    for layer in range(net.n_layers + 1):
+        last = layer == net.n_layers
+        # chains of single layers move better with larger biases; in the end rare ones are as rare as they are
+        least = jnp.where(every, jnp.minimum(net.leak, RARELY / (n_rows[layer] + 1)), net.leak)
+        learned = every | (current == layer + 1) | (current == layer)
+        if net.by_stability and layer > 0:
+            learned = learned & (change[layer - 1] < STABLE)
+        own = new_weight(bias_seen[layer], bias_credit[layer], net.alpha, net.beta, least)
+        if net.bias or last:
+            biases[layer] = jnp.where(learned, own, biases[layer])
+        else:  # a layer that has nothing above it yet has a prior of its own
+            biases[layer] = jnp.where((current == layer) & (layer > 0), own, biases[layer])
+        if not last:
+            fitted = new_weight(seen[layer], credit[layer], net.alpha, net.beta)
+            weights[layer] = jnp.where(learned & (current != layer), fitted, weights[layer])
+    return Params(tuple(weights), tuple(biases))
+
+
+def _renewed(
+    net: Settings, key: Key[Array, ""], state: State, params: Params, stats: Stats, due: Bool[Array, ""]
+) -> Params:
+    """Idle units of the layer that is learned are put to new use, where it is time."""
+    weights, biases = list(params.weights), list(params.biases)
+    for layer in range(net.n_layers):
+        own_key = jax.random.fold_in(key, layer)
+        used = put_to_use(own_key, weights[layer], biases[layer + 1], stats, layer, state.pivots[layer], START)
+        now_due = due & (state.layer == layer + 1)
+        weights[layer] = jnp.where(now_due, used[0], weights[layer])
+        biases[layer + 1] = jnp.where(now_due, used[1], biases[layer + 1])
+    return Params(tuple(weights), tuple(biases))
+
+
+def _done(net: Settings, state: State) -> Array:
+    last = jnp.iinfo(jnp.int32).max if net.exact_end else net.n_joint  # exact EM ends when it has converged
+    return state.step >= jnp.where(state.layer > net.n_layers, last, net.n_updates)
+
+
+def _stages(net: Settings) -> tuple[Stage, ...]:
+    stages: list[Stage] = []
+    if net.by_stability:
+        stages.append(_learning(net, net.n_layers + 1, "all layers", net.n_epochs * net.n_layers))
+    for layer in () if net.by_stability else range(net.first_layer, net.n_layers + 1):
         if layer > 1:
-            kept = LEFT_OF_BIAS * biases[layer - 1] if bias else jnp.zeros_like(biases[layer - 1])
-            biases[layer - 1] = jnp.maximum(kept, leak)
-        return Params(tuple(weights), tuple(biases))
+            stages.append(Transform(f"a new layer {layer}", partial(_with_new_layer, net, layer)))
+        stages.append(_learning(net, layer, f"layer {layer}", net.n_epochs if net.paper else net.n_updates))
+    start = partial(_start, net, net.n_layers + 1)
+    if net.exact_end:
+        e_step = None if net.exact_all else partial(_summed, net)
+        stages.append(Iterate("all layers, exactly", start=start, e_step=e_step))
+    elif not net.paper:
+        stages.append(_learning(net, net.n_layers + 1, "all layers", net.n_joint))
+    if net.ranked and not net.exact_end:
+        stages.append(Evaluate("evaluation", start=start, e_step=partial(_estimated, net)))
+    return tuple(stages)
 
-    def init(key: Key[Array, ""], summary: Summary) -> Params:
-        sizes = [len(summary.mean), *layer_sizes]
-        weights = tuple(jnp.zeros((above, below)) for below, above in pairwise(sizes))
-        first = jnp.full(sizes[0], max(FIRST_BIAS, leak) if bias else leak)
-        params = Params(weights, (first, *(jnp.full(size, FIRST_PRIOR) for size in layer_sizes)))
-        for layer in range(1, n_layers + 1 if by_stability else 2):
-            params = new_layer(jax.random.fold_in(key, layer), params, layer)
-        return params
 
-    def start_at(layer: int) -> Any:
-        def start(params: Params) -> State:
-            pivots = tuple(jnp.zeros(len(w), jnp.int32) for w in params.weights)
-            zeros = [jax.tree.map(jnp.zeros_like, x) for x in (params.weights, params.biases)]
-            average = (zeros[0], zeros[0], zeros[1], zeros[1])
-            change = tuple(jnp.ones(size) for size in layer_sizes)
-            none = jnp.asarray(0)
-            return State(jnp.asarray(layer), none, none, jnp.asarray(0.0), pivots, average, change, zeros[1])
+def _learning(net: Settings, layer: int, name: str, max_iter: int) -> Iterate | Schedule:
+    """The stage that learns one layer, or all of them (`layer` is one more than there are)."""
+    start = partial(_start, net, layer)
+    if net.exact_all and not net.paper and net.temperature == 1:  # every stage is exact EM
+        return Iterate(name, start=start, max_iter=max_iter)
+    return Schedule(
+        name,
+        measure=Measure.LIKELIHOOD if net.exact_all else Measure.JOINT,
+        start=start,
+        max_iter=max_iter,
+        rows_per_update=net.batch_size,
+        comparable=False,
+    )
 
-        return start
 
-    def prepare(params: Params, state: State | None, progress: Progress | None) -> Shared:
-        state = start_at(n_layers + 1)(params) if state is None else state
-        together = (state.layer > n_layers) & (not paper)  # states of a whole network take longer to find
-        coldness = jnp.asarray(1.0)
-        if temperature != 1 and progress is not None:
-            made = progress.fraction if paper else jnp.maximum(progress.fraction, progress.step / n_updates)
-            way = jnp.minimum(2 * made, 1)
-            way = jnp.where((state.layer > n_layers) | (progress.max_iter == 0), 1, way)
-            coldness = 1 / (temperature + (1 - temperature) * way)
-        summed = exact_means if progress is None else exact_end or exact_all
-        return Shared(
-            depth=jnp.minimum(state.layer, n_layers).astype(jnp.int32),
-            penalised=jnp.asarray(exact_all) | ((state.layer > n_layers) & exact_end),
-            n_sweeps=jnp.where(together, 2 * n_sweeps, n_sweeps).astype(jnp.int32),
-            coldness=coldness,
-            pivots=state.pivots,
-            log_prior=enumeration.log_prior(params) if summed else (),
-        )
+# ---------------------------------------------------------------- use
 
-    # ------------------------------------------------------------ statistics
 
-    def sampled(params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
-        on, off, observed = rows_last(batch)
-        keys = batch.keys
-        frozen = tuple(jnp.full((size, len(keys)), number > shared.depth) for number, size in enumerate(layer_sizes, 1))
+def _log_likelihood(net: Settings, params: Params, shared: Shared, batch: Batch) -> LogLikelihood:
+    if is_exact(net.layer_sizes, EXACT_LIKELIHOOD):
+        # of a large network p(S) takes long, and only this needs it
+        log_prior = shared.log_prior or enumeration.log_prior(params)
+        return LogLikelihood.exact(enumeration.log_evidence(params, log_prior, batch.values, batch.observed))
+    on, off, _ = rows_last(batch)
+    found = annealed_evidence(params, on, off, batch.keys, net.n_chains, net.n_steps)
+    return LogLikelihood(found.value, found.error, jnp.zeros((), found.value.dtype))
 
-        def chain(number: Array) -> Stats:
-            own = jax.vmap(lambda key: jax.random.fold_in(key, number))(keys)
-            if chain_start == "on":
-                begin = states_on(params, len(keys))
-            else:
-                begin = drawn_states(params, folded(own, 0))
-            if chain_start == "mean_field":
-                begin = draw_states(folded(own, 2), mean_field(params, on, off, begin))
-            begin = tuple(jnp.where(f, 0, s) for f, s in zip(frozen, begin, strict=True))
-            chains = gibbs(
-                params, on, off, begin, folded(own, 1), shared.n_sweeps,
-                coldness=shared.coldness, stop_below=stop_below, frozen=frozen,
-            )  # fmt: skip
-            return state_statistics(
-                params,
-                on,
-                observed,
-                chains.states,
-                chains.chances,
-                batch.weight / n_samples,
-                shared.pivots,
-                shared.depth,
-            )
 
-        stats = jax.lax.map(chain, jnp.arange(n_samples))
-        stats = jax.tree.map(lambda x: jnp.sum(x, 0), stats)
-        return eqx.tree_at(lambda s: s.n_rows, stats, batch.weight.sum()), None  # thirds need not add up to one
+def _infer(net: Settings, params: Params, shared: Shared, batch: Batch) -> Posterior:
+    if net.exact_means:
+        means = enumeration.posterior_means(params, shared.log_prior, batch.values, batch.observed)
+        mean = jnp.concatenate(means, axis=1)
+    else:
+        mean = jnp.concatenate(sampled_means(params, batch)[0]).T
+    on, off, _ = rows_last(batch)
+    mode, log_joint = probable_states(params, on, off, batch.keys)
+    return Posterior(mean, mode, log_joint)
 
-    def summed(params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
-        found, log_p = enumeration.expected_statistics(
-            params, shared.log_prior, batch.values, batch.observed, batch.weight, shared.coldness
-        )
-        credit = tuple(-jnp.expm1(-w) * c for w, c in zip(params.weights, found.credits, strict=True))
-        bias_credit = tuple(-jnp.expm1(-b) * c for b, c in zip(params.biases, found.bias_credits, strict=True))
-        nothing = tuple(jnp.zeros(size, log_p.dtype) for size in layer_sizes)
-        return Stats(
-            batch.weight.sum(), sum_rows(batch.weight, log_p), found.counts, credit, found.bias_counts, bias_credit,
-            found.counts, credit, nothing, nothing,
-        ), None  # fmt: skip
 
-    def estimated(params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
-        """log p(x) in place of the joint probability, and nothing to learn from."""
-        value = log_likelihood(params, shared, batch).value
-        empty = tuple(jnp.zeros_like(w) for w in params.weights)
-        no_bias = tuple(jnp.zeros_like(b) for b in params.biases)
-        return Stats(
-            batch.weight.sum(), sum_rows(batch.weight, value), empty, empty, no_bias, no_bias, empty, empty,
-            no_bias[1:], no_bias[1:],
-        ), None  # fmt: skip
+def _complete(net: Settings, params: Params, shared: Shared, batch: Batch) -> Float[Array, "rows columns"]:
+    if net.exact_means:
+        return enumeration.completion(params, shared.log_prior, batch.values, batch.observed)
+    return sampled_means(params, batch)[1].T
 
-    def objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
-        return stats.log_joint.sum() + jnp.where(shared.penalised, log_prior_density(params, alpha, beta), 0.0)
 
-    # ------------------------------------------------------------ learning
+def _decode(params: Params, latents: Float[Array, "rows units"]) -> Float[Array, "rows columns"]:
+    """E[exp(-u)] is a product over independent causes: P(bit = 1) = 1 - exp(-b) prod_i (1 - m_i f_ij)."""
+    m, f = latents[:, : len(params.weights[0])], -jnp.expm1(-params.weights[0])
 
-    def update(state: State, params: Params, shared: Shared, stats: Stats, progress: Progress) -> tuple[State, Params]:
-        now = (stats.seen, stats.credit, stats.bias_seen, stats.bias_credit)
-        # the rest of a table may be a few rows: the statistics before make up for those that it lacks
-        rows = jnp.maximum(state.rows, stats.n_rows)
-        whole = stats.n_rows / jnp.maximum(rows, 1)
-        # all together: sampled statistics of the second half are averaged
-        late = state.step - n_joint // 2
-        averaged = (state.layer > n_layers) & (late > 0) & (not (paper or exact_end or exact_all))
-        share = jnp.where(averaged, 1 / (late + 1.0), 1.0)
-        average = jax.tree.map(lambda old, new: (1 - share * whole) * old + share * new, state.average, now)
-        change = tuple(c / jnp.maximum(stats.n_rows, 1) for c in stats.change)
-        seen, credit, bias_seen, bias_credit = average
-        weights, biases = list(params.weights), list(params.biases)
-        met = jax.tree.map(jnp.add, state.met, stats.bias_seen)
-        for layer in range(n_layers + 1):
-            last = layer == n_layers
-            # chains of single layers move better with larger biases; in the end rare ones are as rare as they are
-            n_rows = met[layer] / (progress.iteration + 1.0)  # of the table, whose rows come again in every pass
-            least = jnp.where(state.layer > n_layers, jnp.minimum(leak, RARELY / (n_rows + 1)), leak)
-            learned = (state.layer > n_layers) | (state.layer == layer + 1) | (state.layer == layer)
-            if by_stability and layer > 0:
-                learned = learned & (change[layer - 1] < STABLE)
-            own = new_weight(bias_seen[layer], bias_credit[layer], alpha, beta, least)
-            if bias or last:
-                biases[layer] = jnp.where(learned, own, biases[layer])
-            else:  # a layer that has nothing above it yet has a prior of its own
-                biases[layer] = jnp.where((state.layer == layer) & (layer > 0), own, biases[layer])
-            if not last:
-                fitted = new_weight(seen[layer], credit[layer], alpha, beta)
-                learned = learned & (state.layer != layer)
-                weights[layer] = jnp.where(learned, fitted, weights[layer])
-        due = (state.since >= RENEW_EVERY - 1) & (state.step < n_updates - RENEW_EVERY) & (whole > 0.5)
-        due = due & (state.layer <= n_layers)
-        if not paper and not exact_all:
-            for layer in range(n_layers):
-                own_key = jax.random.fold_in(progress.key, layer)
-                used = put_to_use(own_key, weights[layer], biases[layer + 1], stats, layer, state.pivots[layer], START)
-                now_due = due & (state.layer == layer + 1)
-                weights[layer] = jnp.where(now_due, used[0], weights[layer])
-                biases[layer + 1] = jnp.where(now_due, used[1], biases[layer + 1])
-        pivots = tuple(
-            choose_pivots(jax.random.fold_in(progress.key, n_layers + layer), -jnp.expm1(-w))
-            for layer, w in enumerate(weights)
-        )
-        since = jnp.where(due, 0, state.since + 1)
-        ahead = State(state.layer, state.step + 1, since, rows, pivots, average, change, met)
-        return ahead, Params(tuple(weights), tuple(biases))
+    def cause(quiet: Array, of: tuple[Array, Array]) -> tuple[Array, None]:
+        return quiet * (1 - of[0][:, None] * of[1]), None
 
-    def done(state: State) -> Array:
-        last = jnp.iinfo(jnp.int32).max if exact_end else n_joint  # exact EM ends when it has converged
-        return state.step >= jnp.where(state.layer > n_layers, last, n_updates)
+    start = jnp.broadcast_to(jnp.exp(-params.biases[0]), (len(m), f.shape[1])).astype(m.dtype)
+    return 1 - jax.lax.scan(cause, start, (m.T, f))[0]
 
-    def stages() -> tuple[Stage, ...]:
-        legs: list[Stage] = []
-        layers = [n_layers + 1] if by_stability else range(first_layer, n_layers + 1)
-        for layer in layers:
 
-            def begin(key: Key[Array, ""], params: Params, state: State | None, layer: int = layer) -> Params:
-                return params if layer == 1 or layer > n_layers else new_layer(key, params, layer)
+def _sample(params: Params, shared: Shared, keys: Key[Array, " rows"]) -> Float[Array, "rows columns"]:
+    return jax.vmap(lambda key: sample_layers(params, key)[0])(keys)
 
-            overrides = {"start": start_at(layer)}
-            name = "all layers" if layer > n_layers else f"layer {layer}"
-            most = n_epochs * (n_layers if by_stability else 1) if paper else n_updates
-            legs.append(
-                Stage(
-                    name,
-                    overrides if paper else {**overrides, "done": done},
-                    begin,
-                    max_iter=most,
-                    tol=None if climbing else -np.inf,
-                    rows_per_update=None if climbing else batch_size,
-                    comparable=climbing,
-                )
-            )
-        if not paper:
-            together = {"start": start_at(n_layers + 1)}
-            if exact_end:
-                own = {} if exact_all else {"e_step": summed}
-                legs.append(Stage("all layers, exactly", {**together, **own, "done": done}))
-            else:
-                legs.append(
-                    Stage(
-                        "all layers",
-                        {**together, "done": done},
-                        max_iter=n_joint,
-                        tol=-np.inf,
-                        rows_per_update=batch_size,
-                        comparable=False,
-                    )
-                )
-        if ranked and not exact_end:
-            legs.append(Stage("evaluation", {"start": start_at(n_layers + 1), "e_step": estimated}, max_iter=0))
-        return tuple(legs)
 
-    # ------------------------------------------------------------ use
+def model(layer_sizes: tuple[int, ...], **settings: Any) -> Model:
+    """A noisy-OR network; `Settings` says what can be set."""
+    return _model(Settings(layer_sizes, **settings))
 
-    def log_likelihood(params: Params, shared: Shared, batch: Batch) -> LogLikelihood:
-        if exact_likelihood:
-            # of a large network p(S) takes long, and only this needs it
-            log_prior = shared.log_prior or enumeration.log_prior(params)
-            return LogLikelihood.exact(enumeration.log_evidence(params, log_prior, batch.values, batch.observed))
-        on, off, _ = rows_last(batch)
-        found = annealed_evidence(params, on, off, batch.keys, n_chains, n_steps)
-        return LogLikelihood(found.value, found.error, jnp.zeros((), found.value.dtype))
 
-    def infer(params: Params, shared: Shared, batch: Batch) -> Posterior:
-        if exact_means:
-            means = enumeration.posterior_means(params, shared.log_prior, batch.values, batch.observed)
-            mean = jnp.concatenate(means, axis=1)
-        else:
-            mean = jnp.concatenate(sampled_means(params, batch)[0]).T
-        on, off, _ = rows_last(batch)
-        mode, log_joint = probable_states(params, on, off, batch.keys)
-        return Posterior(mean, mode, log_joint)
-
-    def complete(params: Params, shared: Shared, batch: Batch) -> Float[Array, "rows columns"]:
-        if exact_means:
-            return enumeration.completion(params, shared.log_prior, batch.values, batch.observed)
-        return sampled_means(params, batch)[1].T
-
-    def decode(params: Params, latents: Float[Array, "rows units"]) -> Float[Array, "rows columns"]:
-        """E[exp(-u)] is a product over independent causes: P(bit = 1) = 1 - exp(-b) prod_i (1 - m_i f_ij)."""
-        m, f = latents[:, : layer_sizes[0]], -jnp.expm1(-params.weights[0])
-
-        def cause(quiet: Array, of: tuple[Array, Array]) -> tuple[Array, None]:
-            return quiet * (1 - of[0][:, None] * of[1]), None
-
-        start = jnp.broadcast_to(jnp.exp(-params.biases[0]), (len(m), f.shape[1])).astype(m.dtype)
-        return 1 - jax.lax.scan(cause, start, (m.T, f))[0]
-
-    def sample(params: Params, shared: Shared, keys: Key[Array, " rows"]) -> Float[Array, "rows columns"]:
-        return jax.vmap(lambda key: sample_layers(params, key)[0])(keys)
-
-    n_hidden = sum(layer_sizes)
-    n_states = 2 ** layer_sizes[0] if exact_end or exact_all else 0
+@cache
+def _model(net: Settings) -> Model:
+    n_hidden = sum(net.layer_sizes)
+    n_states = 2 ** net.layer_sizes[0] if net.exact_end or net.exact_all else 0
     return Model(
         name="noisy-OR network",
-        init=init,
-        prepare=prepare,
-        e_step=summed if exact_all else sampled,
-        update=update,
-        objective=objective,
-        log_likelihood=log_likelihood,
-        infer=infer,
-        decode=decode,
-        complete=complete,
-        sample=sample,
+        init=partial(_init, net),
+        prepare=partial(_prepare, net),
+        e_step=partial(_summed if net.exact_all else _sampled, net),
+        update=partial(_update, net),
+        objective=partial(_objective, net),
+        log_likelihood=partial(_log_likelihood, net),
+        infer=partial(_infer, net),
+        decode=_decode,
+        complete=partial(_complete, net),
+        sample=_sample,
         row_floats=lambda n_columns: 6 * (n_columns + n_hidden) + min(2 * n_states, 2048),
-        start=start_at(n_layers + 1),
-        stages=stages(),
+        start=partial(_start, net, net.n_layers + 1),
+        done=None if net.paper else partial(_done, net),
+        stages=_stages(net),
     )

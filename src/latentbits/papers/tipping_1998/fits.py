@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import median
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ import numpy as np
 from scipy.special import log_expit
 
 from latentbits.core import tree
-from latentbits.core.model import Model
+from latentbits.core.model import Iterate, Model, Stage
 from latentbits.engines.chunks import layout_for
 from latentbits.engines.fit import FitResult, fit, seed_key
 from latentbits.engines.memory import MemoryEngine
@@ -176,10 +177,13 @@ def _stopped(model: Model, whole: FitResult, n: int) -> Model:
 
     The number of iterations alone ends a stage: with its tolerance a patient one would have gone on a little.
     """
-    stages, left = [], n
+    stages: list[Stage] = []
+    left = n
     for stage in model.stages:
         took = max((record.iteration for record in whole.history if record.stage == stage.name), default=0)
-        stages.append(stage._replace(max_iter=min(took, left), tol=-np.inf))
+        if isinstance(stage, Iterate):
+            stage = replace(stage, max_iter=min(took, left), tol=-np.inf)
+        stages.append(stage)
         left -= took
         if left <= 0:
             break

@@ -69,16 +69,16 @@ def test_the_default_models_fit_the_size():
     names = [e.name for e in compare(TABLE[:30]).entries]
     assert set(names) == {"independent bits", "1 latent trait", "mixture of 2", "2 latent traits"}
     assert list(default_models(10)) == ["independent bits", "1 latent trait"]
-    assert list(default_models(400, families=["latent-trait"])) == ["1 latent trait", "2 latent traits"]
-    assert list(default_models(79, families=["clipped-gaussian"])) == []
-    assert list(default_models(79, families=["combination-machine", "noisy-or"])) == []
+    assert list(default_models(400, only=["latent-trait"])) == ["1 latent trait", "2 latent traits"]
+    assert list(default_models(79, only=["clipped-gaussian"])) == []
+    assert list(default_models(79, only=["combination-machine", "noisy-or"])) == []
     few = ["2 latent traits", "mixture of 4", "mixture of 8", "clipped Gaussian of 8", "combination machine of 8"]
     assert list(default_models(300))[3:] == [*few, "noisy OR of 8", "mixture of 16"]
 
 
 def test_the_simplest_that_is_good_enough():
     """Two classes: larger mixtures gain nothing that could be told from noise."""
-    models = default_models(400, families=["product", "mixture"])
+    models = default_models(400, only=["product", "mixture"])
     assert compare(TABLE, models, n_folds=5).simplest == "mixture of 2"
     noise = np.random.default_rng(0).integers(0, 2, (400, 8))
     assert compare(noise, models, n_folds=5).simplest == "independent bits"

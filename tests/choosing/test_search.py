@@ -6,11 +6,11 @@ from cases import bits
 from scipy import sparse
 
 from latentbits import BernoulliMixture
-from latentbits.choosing import budget as turns
+from latentbits.choosing import budget
 from latentbits.choosing.budget import Climb, Fit
-from latentbits.choosing.compare import FAMILIES
 from latentbits.choosing.search import search
 from latentbits.core.errors import DataError, FitError
+from latentbits.estimators.families import families as all_families
 
 TABLE = bits(n=1200, d=16, k=4)
 
@@ -54,8 +54,8 @@ def test_rows_that_are_tested_have_no_say(monkeypatch):
     """Whatever the test rows hold, the same models are fitted and the same sizes are chosen."""
     first = search(TABLE, ["mixture"], budget=None)
     seen = []
-    fit = turns.fit_copy
-    monkeypatch.setattr(turns, "fit_copy", lambda model, X: seen.append(X) or fit(model, X))
+    fit = budget.fit_copy
+    monkeypatch.setattr(budget, "fit_copy", lambda model, X: seen.append(X) or fit(model, X))
     changed = TABLE.copy()
     changed[first.comparison.rows] = np.random.default_rng(0).integers(0, 2, (first.n_test, 16))
     second = search(changed, ["mixture"], budget=None)
@@ -80,7 +80,7 @@ def test_folds_test_every_row_of_a_small_table_once():
 def test_a_small_budget_is_kept_and_what_it_cost_is_told():
     found = search(TABLE, budget=1e-3)
     assert [entry.name for entry in found.comparison.entries] == ["independent bits"]
-    assert set(found.left_out) == set(FAMILIES) - {"product"}
+    assert set(found.left_out) == {one.name for one in all_families("bits")} - {"product"}
     assert set(found.left_out.values()) == {"no time was left for it"}
     assert found.n_used == 1000 < found.n_rows
     assert "a sample of 1000 of the 1200 rows" in str(found)
@@ -88,17 +88,17 @@ def test_a_small_budget_is_kept_and_what_it_cost_is_told():
 
 
 def test_larger_sizes_that_would_take_too_long_are_not_tried(monkeypatch):
-    clock = turns.Clock(100.0, None)
+    clock = budget.Clock(100.0, None)
     asked = []
 
     def slow(model, rows, limit, seed):
         asked.append((model.n_components, limit))
         return with_bits(1 / model.n_components)._replace(seconds=60.0)
 
-    monkeypatch.setattr(turns, "_fit", slow)
-    rows = [turns.SplitRows(TABLE, TABLE, 2)]
-    families = {"mixture": turns.new_family("mixture", 16, [1000], False)}
-    assert turns.take_turns(families, rows, clock, 0) == {}
+    monkeypatch.setattr(budget, "_fit", slow)
+    rows = [budget.SplitRows(TABLE, TABLE, 2)]
+    families = {"mixture": budget.new_entrant("mixture", 16, [1000], "bits")}
+    assert budget.take_turns(families, rows, clock, 0) == {}
     assert [size for size, _ in asked] == [4]
     assert 70 < asked[0][1] <= 80
     assert families["mixture"].note == "mixture of 16 was not tried for want of time"
@@ -107,10 +107,10 @@ def test_larger_sizes_that_would_take_too_long_are_not_tried(monkeypatch):
 def test_a_size_counts_only_if_every_fold_has_tried_it(monkeypatch):
     seconds = iter([1.0, 60.0, 1.0])  # of the first size in both folds, and of the next in the first
     monkeypatch.setattr(
-        turns, "_fit", lambda model, *_: with_bits(1 / model.n_components)._replace(seconds=next(seconds))
+        budget, "_fit", lambda model, *_: with_bits(1 / model.n_components)._replace(seconds=next(seconds))
     )
-    families = {"mixture": turns.new_family("mixture", 16, [1000, 1000], False)}
-    turns.take_turns(families, [turns.SplitRows(TABLE, TABLE, 2)] * 2, turns.Clock(100.0, None), 0)
+    families = {"mixture": budget.new_entrant("mixture", 16, [1000, 1000], "bits")}
+    budget.take_turns(families, [budget.SplitRows(TABLE, TABLE, 2)] * 2, budget.Clock(100.0, None), 0)
     assert not list(seconds)
     assert [list(climb.tried) for climb in families["mixture"].climbs] == [[4], [4]]
     assert families["mixture"].note == "mixture of 16 was not tried for want of time"
@@ -129,21 +129,21 @@ def test_a_family_that_fails_is_left_out_with_the_reason(monkeypatch):
     def fail(model, rows, limit, seed):
         raise FitError("the objective became nan")
 
-    monkeypatch.setattr(turns, "_fit", fail)
+    monkeypatch.setattr(budget, "_fit", fail)
     with pytest.raises(FitError, match="product: the objective became nan"):
         search(TABLE, ["product"], budget=None)
 
 
 @pytest.mark.parametrize("error", [MemoryError("Unable to allocate 1 TiB"), FitError("nan"), ValueError("too many")])
 def test_the_others_go_on_without_a_family_that_fails(error, monkeypatch):
-    fit = turns._fit
+    fit = budget._fit
 
     def fails_for_mixtures(model, rows, limit, seed):
         if isinstance(model, BernoulliMixture):
             raise error
         return fit(model, rows, limit, seed)
 
-    monkeypatch.setattr(turns, "_fit", fails_for_mixtures)
+    monkeypatch.setattr(budget, "_fit", fails_for_mixtures)
     found = search(TABLE, ["product", "mixture"], budget=None)
     assert list(found.fitted) == ["independent bits"]
     assert str(error) in found.left_out["mixture"]

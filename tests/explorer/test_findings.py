@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from contents import small_content
 
-from latentbits.explorer.content import Gallery, Guesses, Labels, Layer, ModelRow
+from latentbits.explorer.content import Guesses, Labels, ModelRow
 from latentbits.explorer.findings import findings, headline
+from latentbits.telling.records import Gallery, Layer
 
 CONTENT = small_content()
 UNLABELLED = replace(CONTENT.table, labels=())

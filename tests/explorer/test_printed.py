@@ -49,7 +49,7 @@ def test_of_a_mixture(image):
 
 @pytest.mark.parametrize("image", [False, True])
 def test_of_traits_and_their_spectrum(image):
-    content = best_is(small_content(image=image), "clipped-gaussian", "clipped Gaussian of 4", usage=np.full(4, np.nan))
+    content = best_is(small_content(image=image), "clipped-gaussian", "clipped Gaussian of 2", usage=np.full(4, np.nan))
     causes = "The 4 hidden variables, by their weights" if image else "The weights of the hidden variables"
     assert titles(drawn(content))[1:] == [causes, "Their number, and the spectrum"]
 

@@ -7,16 +7,13 @@ import numpy as np
 from latentbits.explorer.content import (
     Content,
     Course,
-    Gallery,
     Labels,
-    Layer,
     Map,
     ModelRow,
-    Morph,
-    Spectra,
     Table,
     Trial,
 )
+from latentbits.telling.records import Gallery, Layer, Morph, Spectra
 
 HOSTILE = "</script><img src=x onerror=alert(1)><!--\"'&{{7*7}}"
 
@@ -92,7 +89,9 @@ def small_content(
             Gallery("noisy OR of 3, 2", "Causes turn bits on.", "strength", (lower, upper)),
         ),
         morph=Morph("clipped Gaussian of 2", rng.normal(size=(k, d)), rng.normal(size=d), rng.normal(size=(n, k))),
-        spectra=Spectra(np.sort(rng.gamma(1.0, 1.0, d))[::-1], np.sort(rng.normal(1.0, 1.0, d))[::-1], k),
+        spectra=Spectra(
+            "clipped Gaussian of 2", np.sort(rng.gamma(1.0, 1.0, d))[::-1], np.sort(rng.normal(1.0, 1.0, d))[::-1], k
+        ),
         courses=(
             Course("mixture of 4", 9 - np.arange(30) / 20),
             Course("noisy OR of 3", 10 - np.sqrt(np.arange(900)) / 9),

@@ -532,13 +532,10 @@ def _sample(params: Params, shared: Shared, keys: Key[Array, " rows"]) -> Float[
     return jax.vmap(lambda key: sample_layers(params, key)[0])(keys)
 
 
+@cache
 def model(layer_sizes: tuple[int, ...], **settings: Any) -> Model:
     """A noisy-OR network; `Settings` says what can be set."""
-    return _model(Settings(layer_sizes, **settings))
-
-
-@cache
-def _model(net: Settings) -> Model:
+    net = Settings(layer_sizes, **settings)
     n_hidden = sum(net.layer_sizes)
     n_states = 2 ** net.layer_sizes[0] if net.exact_end or net.exact_all else 0
     return Model(

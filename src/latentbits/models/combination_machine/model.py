@@ -27,12 +27,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from latentbits.core.annealing import Annealed
 from latentbits.core.batch import Batch
 from latentbits.core.model import Evaluate, LogLikelihood, Model, Progress, Stage, Summary, Transform
 from latentbits.core.states import sparse_states
 from latentbits.core.tree import cast, rounding, rows_in
 from latentbits.models.combination_machine import ascent, draws, holes, pursuit, stochastic
-from latentbits.models.combination_machine.annealing import Annealed, annealed_draws, annealed_log_partition
+from latentbits.models.combination_machine.annealing import annealed_draws, annealed_log_partition
 from latentbits.models.combination_machine.ascent import Learned, Shared, inputs_of, machine_of
 from latentbits.models.combination_machine.machine import (
     UNITS,

@@ -41,13 +41,13 @@ from latentbits.core.model import (
 from latentbits.core.tree import sum_rows
 from latentbits.models.noisy_or import enumeration
 from latentbits.models.noisy_or.annealing import annealed_evidence
-from latentbits.models.noisy_or.gibbs import gibbs
+from latentbits.models.noisy_or.gibbs import folded, gibbs
 from latentbits.models.noisy_or.learning import Stats, log_prior_density, new_weight, state_statistics
 from latentbits.models.noisy_or.mean_field import draw_states, mean_field
 from latentbits.models.noisy_or.network import Params, sample_layers
 from latentbits.models.noisy_or.probable import probable_states
 from latentbits.models.noisy_or.renewal import choose_pivots, put_to_use
-from latentbits.models.noisy_or.sampling import drawn_states, folded, rows_last, sampled_means, states_on
+from latentbits.models.noisy_or.sampling import drawn_states, rows_last, sampled_means, states_on
 
 __all__ = ["EXACT_LIKELIHOOD", "EXACT_MEANS", "Params", "Posterior", "Shared", "State", "Stats", "is_exact", "model"]
 
@@ -306,7 +306,7 @@ def _sampled(net: Settings, params: Params, shared: Shared, batch: Batch, row_st
     frozen = tuple(jnp.full((size, len(keys)), number > shared.depth) for number, size in enumerate(net.layer_sizes, 1))
 
     def chain(number: Array) -> Stats:
-        own = jax.vmap(lambda key: jax.random.fold_in(key, number))(keys)
+        own = folded(keys, number)
         begin = _first_states(net, params, on, off, own)
         begin = tuple(jnp.where(f, 0, s) for f, s in zip(frozen, begin, strict=True))
         chains = gibbs(

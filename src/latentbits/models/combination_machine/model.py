@@ -7,7 +7,7 @@ if fewer) can be counted, log Z, gradients, samples, marginals and conditionals 
 with a standard error.  What is where:
 
     log Z and its gradient            partition.py     (2.2), (2.7), (3.4)-(3.9)
-    few active units, largest terms   truncation.py    sections 3.0.1 and 3.1
+    few active units                  truncation.py    section 3.0.1
     gradient ascent                   ascent.py        (3.1)-(3.9)
     projection pursuit                pursuit.py       (3.10)-(3.15), section 3.5
     persistent chains                 stochastic.py    beyond 2^m

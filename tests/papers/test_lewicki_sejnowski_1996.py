@@ -177,7 +177,7 @@ def test_a_run_is_kept(tmp_path, monkeypatch):
     """What has ended is read again; other settings, or other rows, are another run."""
     learned = []
     monkeypatch.setattr(runs, "fitted", lambda model, X: learned.append(model) or Fitted(model, 1.0))
-    monkeypatch.setattr(runs.latentbits, "load", lambda path: path.name)
+    monkeypatch.setattr(runs, "load", lambda path: path.name)
     monkeypatch.setattr(NoisyOrNetwork, "save", lambda self, path: path.write_text("model"))
     monkeypatch.setattr(NoisyOrNetwork, "cost_history_", np.array([2.0, 1.0]), raising=False)
     X = np.eye(3)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from latentbits.core.atomic import write_atomically
+from latentbits.core.version import __version__
 
 __all__ = [
     "expected",
@@ -166,13 +167,11 @@ def machine() -> dict[str, Any]:
     """What the numbers were measured with."""
     import jax
 
-    import latentbits
-
     return {
         "processor": platform.machine(),
         "cores": os.cpu_count(),
         "device": jax.default_backend(),
-        "latentbits": latentbits.__version__,
+        "latentbits": __version__,
         "jax": jax.__version__,
     }
 

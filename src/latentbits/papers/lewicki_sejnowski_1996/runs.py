@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-import latentbits
 from latentbits.core.atomic import write_atomically
+from latentbits.core.version import __version__
+from latentbits.estimators.files import load
 from latentbits.estimators.noisy_or import NoisyOrNetwork
 from latentbits.papers.skeleton import fitted
 
@@ -47,7 +48,7 @@ def run(
     if described.exists() and file_of_model.exists():
         found = json.loads(described.read_text("utf-8"))
         if found["made_of"] == made_of:
-            return latentbits.load(file_of_model), found["numbers"]
+            return load(file_of_model), found["numbers"]
     model, seconds = fitted(model, X)
     numbers = {"seconds": seconds, "course": np.round(model.cost_history_, 4).tolist(), **measure(model)}
     folder.mkdir(parents=True, exist_ok=True)
@@ -60,7 +61,7 @@ def run(
 def _made_of(model: NoisyOrNetwork, X: np.ndarray) -> dict[str, Any]:
     """What decides how a run comes out."""
     return {
-        "version": latentbits.__version__,
+        "version": __version__,
         "rows": [*X.shape, zlib.crc32(X.tobytes())],
         "settings": {key: repr(value) for key, value in sorted(model.get_params().items())},
     }

@@ -60,6 +60,7 @@ __all__ = [
 ]
 
 LEARNERS = ("pursuit", "gradient", "pursuit+gradient", "stochastic")
+BATCH = 100  # rows of an update
 START = 0.8  # length of a weight vector at the start of an ascent; random, so that units differ
 SAMPLED_RATE = 1 / 3  # chains cannot follow steps as long as those that exact expectations allow
 SIGNIFICANCE = (
@@ -200,18 +201,14 @@ def model(
     optimizer: str = "adam",
     n_epochs: int = 100,
     n_updates: int | None = None,
-    batch_size: int = 100,
     learning_rate: float = 0.05,
-    inertia: float = 0.9,
     held_out: float = 0.1,
     max_active: int | None = None,
     weight_prior: float | None = None,
-    weight_decay: float = 0.0,
     sampled: bool = False,
     faithful: bool = False,
     refit_biases: bool = True,
     n_chains: int = 500,
-    n_sweeps: int = 1,
     annealing_chains: int = 512,
     annealing_steps: int = 2000,
 ) -> Model:
@@ -285,16 +282,16 @@ def model(
     explored = "gradient" in learner and optimizer == "adam"
     if learner == "stochastic" or (explored and sampled):
         seen = held_out if explored else 0.0
-        batches = (n_epochs, n_updates if explored else None, batch_size, seen)
+        batches = (n_epochs, n_updates if explored else None, BATCH, seen)
         rate = learning_rate * (SAMPLED_RATE if explored else 1)
-        stages.append(stochastic.persistent(units, learned, rate, weight_decay, *batches, n_chains, n_sweeps))
+        stages.append(stochastic.persistent(units, learned, rate, *batches, n_chains))
     elif explored:
-        stages.append(ascent.adam(units, learned, learning_rate, n_epochs, n_updates, batch_size, held_out, max_active))
+        stages.append(ascent.adam(units, learned, learning_rate, n_epochs, n_updates, BATCH, held_out, max_active))
     if explored:
         stages.append(Transform("best of the batches", take_learned))
         stages.append(ascent.climb(units, learned, held_out, max_active, weight_prior))
     elif "gradient" in learner:
-        stages.append(ascent.momentum(units, learned, learning_rate, inertia, max_active))
+        stages.append(ascent.momentum(units, learned, learning_rate, max_active))
     stages += [Transform("log Z", find_log_partition), Evaluate("log-likelihood")]
 
     def conditional(params: Params, batch: Batch) -> holes.Conditional:

@@ -72,7 +72,6 @@ def settings_of(method: str, one: Experiment) -> dict[str, Any]:
         "optimizer": "momentum",
         "learning_rate": RATE,
         "faithful": True,
-        "refit_biases": False,
     }
     ascent = {"max_iter": one.short if method == "pursuit+short" else one.epochs}
     return {

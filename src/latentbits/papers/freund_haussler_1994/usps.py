@@ -103,9 +103,7 @@ def model_of(method: str, n_units: int, seed: int) -> Any:
         return BernoulliMixture(n_units, init="split", random_state=seed)
     if method == "default":
         return CombinationMachine(n_units, random_state=seed)
-    paper: dict[str, Any] = (
-        {"input_bias": False, "faithful": True, "refit_biases": False} if method == "pursuit" else {}
-    )
+    paper: dict[str, Any] = {"input_bias": False, "faithful": True} if method == "pursuit" else {}
     return CombinationMachine(n_units, learner="pursuit", random_state=seed, **paper, **NO_LOG_Z)
 
 

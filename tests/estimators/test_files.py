@@ -258,6 +258,18 @@ def _network(**settings):
         return NoisyOrNetwork((2,), random_state=0, max_iter=1, n_updates=1, **settings).fit(TABLE)
 
 
+def test_options_of_earlier_versions_are_left_out(tmp_path):
+    """What was learned does not ask for them; others that no version had are named."""
+    for model, former in ((_machine(), {"weight_decay": 0.1, "n_sweeps": 2}), (_network(), {"chain_start": "prior"})):
+        path = tmp_path / "m.safetensors"
+        model.save(path)
+        rewrite(path, lambda h, t, former=former: h["hyperparameters"].update(former))
+        np.testing.assert_array_equal(load(path).score_samples(TABLE), model.score_samples(TABLE))
+        rewrite(path, lambda h, t: h["hyperparameters"].update(mood="good"))
+        with pytest.raises(ModelFileError, match="mood"):
+            load(path)
+
+
 @cache
 def _causes():
     rows = np.random.default_rng(0).normal(size=(30, 5))

@@ -8,9 +8,15 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from latentbits.models.combination_machine.bases import Base
 from latentbits.models.combination_machine.machine import Machine
 
 STEP, REACH = 0.8, 11.2  # a trapezoidal rule this fine is right to 1e-13 for Gaussians of unit variance
+
+
+def single_base(field: jnp.ndarray) -> Base:
+    """One product distribution, for annealed chains to begin at."""
+    return Base(jnp.zeros((1,), field.dtype), field[None])
 
 
 class Sums(NamedTuple):

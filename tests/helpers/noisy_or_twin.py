@@ -84,22 +84,11 @@ def all_hidden(network: Network) -> list[list[np.ndarray]]:
     return [np.split(np.array(bits, float), edges) for bits in product([0, 1], repeat=sum(sizes))]
 
 
-def posterior(network: Network, x: np.ndarray, coldness: float = 1.0) -> tuple[np.ndarray, float]:
-    """Probability of each of `all_hidden` given one row, and the row's evidence.
-
-    With a coldness c, layer 1 has p(x, S^1)^c over its sum, the others given layer 1 their own posterior; the evidence
-    is log of that sum, over c.
-    """
-    hidden = all_hidden(network)
-    logs = np.array([log_joint(network, x, states) for states in hidden])
-    lowest = [tuple(states[0]) for states in hidden]
-    groups: dict[tuple[float, ...], list[int]] = {}
-    for k, s in enumerate(lowest):
-        groups.setdefault(s, []).append(k)
-    marginal = {s: np.logaddexp.reduce(logs[k]) for s, k in groups.items()}
-    log_sum = np.logaddexp.reduce([coldness * m for m in marginal.values()])
-    probability = [np.exp(logs[k] - marginal[s] + coldness * marginal[s] - log_sum) for k, s in enumerate(lowest)]
-    return np.array(probability), log_sum / coldness
+def posterior(network: Network, x: np.ndarray) -> tuple[np.ndarray, float]:
+    """Probability of each of `all_hidden` given one row, and the row's evidence."""
+    logs = np.array([log_joint(network, x, states) for states in all_hidden(network)])
+    log_sum = np.logaddexp.reduce(logs)
+    return np.exp(logs - log_sum), log_sum
 
 
 def log_evidence(network: Network, x: np.ndarray) -> np.ndarray:
@@ -122,7 +111,7 @@ def completion(network: Network, x: np.ndarray) -> np.ndarray:
     return np.array([sum(p * a for p, a in zip(posterior(network, row)[0], on, strict=True)) for row in x])
 
 
-def expected_statistics(network: Network, x: np.ndarray, weight: np.ndarray, coldness: float = 1.0) -> Expected:
+def expected_statistics(network: Network, x: np.ndarray, weight: np.ndarray) -> Expected:
     """Sums over rows and all hidden states of S_i m_j and S_i S_j m_j / g_j."""
     counts, credits = ([np.zeros_like(w) for w in network.weights] for _ in range(2))
     bias_counts, bias_credits = ([np.zeros_like(b) for b in network.biases] for _ in range(2))
@@ -130,7 +119,7 @@ def expected_statistics(network: Network, x: np.ndarray, weight: np.ndarray, col
     for row, row_weight in zip(x, weight, strict=True):
         if row_weight == 0:
             continue
-        for p, states in zip(posterior(network, row, coldness)[0], hidden, strict=True):
+        for p, states in zip(posterior(network, row)[0], hidden, strict=True):
             for layer, values in enumerate([row, *states]):
                 seen = ~np.isnan(values)
                 g = 1 - np.exp(-causal_input(network, layer, states))

@@ -8,11 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from machine_sums import some_machine, sums
+from machine_sums import single_base, some_machine, sums
 
 from latentbits.core.tree import double
 from latentbits.models.combination_machine import annealing, holes, patterns
-from latentbits.models.combination_machine.annealing import single_base
 from latentbits.models.combination_machine.machine import BINARY, UNITS, log_weight
 
 D = 4

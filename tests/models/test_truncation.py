@@ -7,18 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import logsumexp
-from scipy.stats import ortho_group
 
 from latentbits.core import tree
 from latentbits.core.states import all_states, sparse_states
-from latentbits.models.combination_machine import search, truncation
+from latentbits.models.combination_machine import truncation
 from latentbits.models.combination_machine.machine import BINARY, REAL, UNITS, Machine
 from latentbits.models.combination_machine.partition import exact_moments
 
 exact = jax.jit(exact_moments, static_argnums=(0, 2))
 sparse_moments = jax.jit(truncation.sparse_moments, static_argnums=(0, 2, 4))
-largest_terms = jax.jit(truncation.largest_terms, static_argnums=(1, 3))
-largest_states = jax.jit(search.largest_states, static_argnums=1)
 
 
 @pytest.fixture(autouse=True)
@@ -31,14 +28,6 @@ def a_machine(m, n, scale=1.0, seed=0, bias=0.0):
     rng = np.random.default_rng([seed, m, n])
     w, theta, b = (scale * rng.normal(size=shape) for shape in [(m, n), (m,), (n,)])
     return Machine(jnp.asarray(w), jnp.asarray(theta + bias), jnp.asarray(b))
-
-
-def separated(m, n, size, seed=0):
-    """Orthogonal weights of about this length, and biases with which each unit is active in about a quarter of rows."""
-    rng = np.random.default_rng([seed, m, n])
-    w = size * rng.uniform(0.8, 1.2, size=(m, 1)) * ortho_group.rvs(n, random_state=rng)[:m]
-    theta = -(w**2).sum(1) / 2 - rng.uniform(0.5, 2, size=m)
-    return Machine(jnp.asarray(w), jnp.asarray(theta), jnp.zeros(n))
 
 
 def all_terms(units, machine):
@@ -104,66 +93,3 @@ def test_share_left_out_by_few_active_units(kind, seed):
     assert 0.01 < truth < 0.99
     assert abs(got.left_out - truth) < 4 * got.left_out_error
     assert got.left_out_error < 0.04
-
-
-def test_largest_terms_of_orthogonal_weights_are_found():
-    machine = separated(12, 14, 3.0)
-    h, g = all_terms(REAL, machine)
-    best = np.argsort(-g)[:100]
-    np.testing.assert_array_equal(search.paper_rule(machine), h[best[0]])
-    np.testing.assert_array_equal(largest_states(machine, 100), h[best])
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_the_rule_of_the_paper_is_geometric(seed):
-    """The best subset sum is the one farthest from x; with orthogonal weights, w_i . x <= |w_i|^2 / 2 tells which."""
-    machine = a_machine(8, 10, seed=seed)
-    w, theta, b = (np.asarray(leaf) for leaf in jax.tree.leaves(machine))
-    x = -w.T @ np.linalg.solve(w @ w.T, theta + w @ b)
-    h, g = all_terms(REAL, machine)
-    distance = ((h @ w - x) ** 2).sum(1) / 2
-    np.testing.assert_allclose(distance - distance[0], g - g[0], atol=1e-9)
-    np.testing.assert_array_equal(search.paper_rule(machine), w @ x <= (w**2).sum(1) / 2)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_search_among_coupled_units(seed):
-    """Weights in general position, six inputs for twelve units: they attract and repel each other."""
-    machine = a_machine(12, 6, 1.2, seed, bias=-4)
-    _, g = all_terms(REAL, machine)
-    states = np.asarray(largest_states(machine, 60))
-    assert len(np.unique(states, axis=0)) == 60
-    found = np.asarray(truncation.log_terms(REAL, machine, jnp.asarray(states)))
-    np.testing.assert_allclose(found, np.sort(g)[::-1][:60], atol=1e-9)
-
-
-def test_fewer_states_than_terms():
-    machine = a_machine(3, 4, 0.5)
-    got = largest_terms(machine, 50, jax.random.key(0), 50)
-    close(got[:2], exact(REAL, machine), atol=1e-10)
-    assert got.left_out == 0
-    assert 0 < got.left_out_error < 0.1  # of 50 draws, none was outside
-    with pytest.raises(ValueError, match="n_terms must be at least 1, got 0"):
-        search.largest_states(machine, 0)
-
-
-@pytest.mark.parametrize(
-    ("make", "arguments"),
-    [
-        (separated, (12, 14, 6.0)),  # clusters of inputs that are far from each other
-        (separated, (12, 14, 2.0, 1)),
-        (a_machine, (12, 14, 0.5, 1, -3)),
-        (a_machine, (12, 14, 0.3, 2, -1)),
-    ],
-)
-def test_share_left_out_of_the_largest_terms(make, arguments):
-    machine = make(*arguments)
-    h, g = all_terms(REAL, machine)
-    got = largest_terms(machine, 30, jax.random.key(5), 400)
-    truth = 1 - np.exp(got.log_z - logsumexp(g))
-    np.testing.assert_allclose(got.log_z, logsumexp(np.sort(g)[-30:]), atol=1e-9)
-    assert 0.01 < truth < 0.99
-    assert abs(got.left_out - truth) < 4 * got.left_out_error
-    assert got.left_out_error < 0.04
-    p = np.exp(g - logsumexp(g))
-    assert np.abs(got.moments.hidden_bias - p @ h).max() < 2 * truth  # total variation

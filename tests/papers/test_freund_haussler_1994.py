@@ -10,9 +10,10 @@ import pytest
 matplotlib.use("Agg")
 
 from latentbits.core.errors import DataError, DownloadError
-from latentbits.papers import PAPERS, pages
+from latentbits.papers import PAPERS, digits, pages
 from latentbits.papers.freund_haussler_1994 import reproduce as freund
 from latentbits.papers.freund_haussler_1994 import synthetic, tables, targets, usps
+from latentbits.papers.skeleton import Run
 
 LARGE, SMALL = targets.TARGETS["large"], targets.TARGETS["small"]
 
@@ -156,7 +157,9 @@ def test_curves_end_where_the_fits_do(small):
 def test_figures_of_digits(small, tmp_path):
     images, _, _, models, train = small
     curve = {"steps": [1, 2], "single_bit": [[0.3, 0.2]] * 2, "reconstruction": [[0.8, 0.7]] * 2, "doublings": {"1": 2}}
-    files = freund._draw_digits(images, models, {"Mixture": curve, "Pursuit": curve}, train, tmp_path)
+    run = Run(None, tmp_path)
+    freund._draw_digits(images, models, {"Mixture": curve, "Pursuit": curve}, train, run)
+    files = run.figures
     assert list(files) == ["4.3", "4.4", "4.5", "4.6", "4.7", "4.8", "4.9", "section 2.4"]
     assert set(files) <= set(tables.CAPTIONS)
     assert all((tmp_path / name).stat().st_size > 3000 for names in files.values() for name in names)
@@ -174,8 +177,8 @@ def test_digits_that_cannot_be_had_are_told(monkeypatch):
             raise DownloadError("no network")
         return load(name)
 
-    load = usps.load_dataset
-    monkeypatch.setattr(usps, "load_dataset", without_network)
+    load = digits.load_dataset
+    monkeypatch.setattr(digits, "load_dataset", without_network)
     notes = []
     found = usps.load_digits("usps", notes)
     assert not found.is_usps
@@ -190,7 +193,7 @@ def test_digits_of_usps(real_data, monkeypatch):
     found = usps.load_digits("usps", [])
     assert (found.X.shape, found.is_usps) == ((9298, 256), True)
     train, test = usps.split(found.X, usps.Setup(), 0)
-    product = usps.fitted(usps.model_of("product", 1, 0), train)
+    product = usps.fitted(usps.model_of("product", 1, 0), train).model
     assert usps.errors_of(product, test, 0)["single_bit"] == pytest.approx(0.238, abs=0.005)
 
 

@@ -15,6 +15,7 @@ from latentbits.papers import digits, pages
 from latentbits.papers.digits import load_twos
 from latentbits.papers.lee_sompolinsky_1998 import bump, simulated, states, tables, twos
 from latentbits.papers.lee_sompolinsky_1998 import reproduce as lee
+from latentbits.papers.skeleton import Run
 
 
 @pytest.fixture(scope="module")
@@ -121,8 +122,8 @@ def small(tmp_path_factory):
     """The small twos, few components, and noise, which compiles faster: the numbers and the figure's files."""
     notes = []
     found = load_twos("bundled", notes)._replace(n_train=140)
-    plan = lee.QUICK._replace(n_components=3, noise="unique", held_out=(3,))
-    return lee._twos(found, plan, tmp_path_factory.mktemp("twos"), lambda text: None)
+    run = Run(lee.QUICK._replace(n_components=3, noise="unique", held_out=(3,)), tmp_path_factory.mktemp("twos"))
+    return lee._twos(found, run), run.figures["4"]
 
 
 def test_twos(small):

@@ -15,6 +15,7 @@ from latentbits.papers import PAPERS, pages
 from latentbits.papers.lewicki_sejnowski_1996 import digits, measures, runs, shifts, tables
 from latentbits.papers.lewicki_sejnowski_1996 import lines as lines_part
 from latentbits.papers.lewicki_sejnowski_1996 import reproduce as lewicki
+from latentbits.papers.skeleton import Fitted
 
 
 class Made:
@@ -175,8 +176,8 @@ def test_what_is_measured_of_lines():
 def test_a_run_is_kept(tmp_path, monkeypatch):
     """What has ended is read again; other settings, or other rows, are another run."""
     learned = []
-    monkeypatch.setattr(runs, "learn", lambda model, X: learned.append(model) or model)
-    monkeypatch.setattr(runs.latentbits, "load", lambda path: path.name)
+    monkeypatch.setattr(runs, "fitted", lambda model, X: learned.append(model) or Fitted(model, 1.0))
+    monkeypatch.setattr(runs, "load", lambda path: path.name)
     monkeypatch.setattr(NoisyOrNetwork, "save", lambda self, path: path.write_text("model"))
     monkeypatch.setattr(NoisyOrNetwork, "cost_history_", np.array([2.0, 1.0]), raising=False)
     X = np.eye(3)

@@ -69,14 +69,10 @@ class CombinationMachine(LatentModel):
         for `max_iter` steps, as in the paper.
     n_epochs : int or None
         Passes over the rows in batches.  None takes 100 ("stochastic"); for the gradient, 100 with exact and 30 with
-        sampled expectations, but no more than 4000 updates.
-    batch_size : int or None
-        Rows in a batch; None chooses.
+        sampled expectations, but no more than 4000 updates.  More for small tables, which have few batches of 100 rows.
     learning_rate : float or None
         Step size at the start; it falls along a cosine.  None takes 0.03 (Adam), 0.1
-        (momentum) or 0.01 ("stochastic").
-    momentum : float, default=0.9
-        Share of the last step that is taken again, with ``optimizer="momentum"``.
+        (momentum) or 0.01 ("stochastic").  Smaller where the history swings; the paper's reproduction has its own.
     validation_fraction : float, default=0.1
         Share of the rows that is held out of the gradient, to stop when they gain no more (where these are 50 or
         more); 0 learns from all rows.
@@ -84,22 +80,19 @@ class CombinationMachine(LatentModel):
     weight_prior : float or None, default=3.0
         Standard deviation of a Gaussian prior on the weights, in L-BFGS: weak, but weights of a small table stay
         finite.  None is maximum likelihood.
-    weight_decay : float, default=0.0
-        Pull of the weights towards 0 ("stochastic" only).
     max_active : int or None
         A machine that has the hidden states with at most so many active units only (the paper's section 3.0.1): its
         sums take O(m^k) terms, and with 1 it is a mixture of n_hidden + 1 products.  Not with missing entries, and
         with a gradient only.  `left_out_` tells what the same machine with all states would have in the others.
     faithful : bool, default=False
         Whether a pursuit is the paper's to the letter: bits are taken for real numbers of variance 1, and the weights
-        found for those are the machine's.  Otherwise they are translated, which describes bits far better.
-    refit_biases : bool, default=True
-        After a pursuit alone, refit the biases to the machine's own likelihood where it can be summed; False leaves
-        those of the paper, which treat units as independent.
-    n_chains, n_sweeps : int
-        Parallel chains of "stochastic", and their sweeps for each step.
+        found for those are the machine's, with biases that treat units as independent.  Otherwise weights are
+        translated, which describes bits far better, and after a pursuit alone the biases are refitted to the machine's
+        own likelihood where it can be summed.
+    n_chains : int
+        Parallel chains of "stochastic": more have less noise, fewer take less time and memory.
     annealing_chains, annealing_steps : int
-        Chains and temperatures of the estimate of log Z, where it cannot be summed.
+        Chains and temperatures of the estimate of log Z, where it cannot be summed; more make its error smaller.
     random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize
         As everywhere.  `max_iter` and `tol` are those of L-BFGS, or of the momentum.
 
@@ -145,17 +138,12 @@ class CombinationMachine(LatentModel):
         "learner": [StrOptions({"auto", *machines.LEARNERS})],
         "optimizer": [StrOptions({"adam", "momentum"})],
         "n_epochs": [Interval(Integral, 1, None, closed="left"), None],
-        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
         "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
-        "momentum": [Interval(Real, 0, 1, closed="left")],
         "validation_fraction": [Interval(Real, 0, 1, closed="left")],
         "weight_prior": [Interval(Real, 0, None, closed="neither"), None],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
         "max_active": [Interval(Integral, 1, None, closed="left"), None],
         "faithful": ["boolean"],
-        "refit_biases": ["boolean"],
         "n_chains": [Interval(Integral, 1, None, closed="left")],
-        "n_sweeps": [Interval(Integral, 1, None, closed="left")],
         "annealing_chains": [Interval(Integral, 2, None, closed="left")],
         "annealing_steps": [Interval(Integral, 1, None, closed="left")],
     }
@@ -188,17 +176,12 @@ class CombinationMachine(LatentModel):
         learner: str = "auto",
         optimizer: str = "adam",
         n_epochs: int | None = None,
-        batch_size: int | None = None,
         learning_rate: float | None = None,
-        momentum: float = 0.9,
         validation_fraction: float = 0.1,
         weight_prior: float | None = 3.0,
-        weight_decay: float = 0.0,
         max_active: int | None = None,
         faithful: bool = False,
-        refit_biases: bool = True,
         n_chains: int = 500,
-        n_sweeps: int = 1,
         annealing_chains: int = 512,
         annealing_steps: int = 2000,
         random_state: Any = None,
@@ -216,17 +199,12 @@ class CombinationMachine(LatentModel):
         self.learner = learner
         self.optimizer = optimizer
         self.n_epochs = n_epochs
-        self.batch_size = batch_size
         self.learning_rate = learning_rate
-        self.momentum = momentum
         self.validation_fraction = validation_fraction
         self.weight_prior = weight_prior
-        self.weight_decay = weight_decay
         self.max_active = max_active
         self.faithful = faithful
-        self.refit_biases = refit_biases
         self.n_chains = n_chains
-        self.n_sweeps = n_sweeps
         self.annealing_chains = annealing_chains
         self.annealing_steps = annealing_steps
         super().__init__(
@@ -372,19 +350,14 @@ class CombinationMachine(LatentModel):
             optimizer=self.optimizer,
             n_epochs=int(self.n_epochs or (30 if sampled else 100)),
             n_updates=UPDATES if self.n_epochs is None else None,
-            batch_size=int(self.batch_size or 100),
             learning_rate=float(self.learning_rate or rate),
-            inertia=float(self.momentum),
             held_out=float(self.validation_fraction),
             max_active=self._most_active(),
             weight_prior=None if self.weight_prior is None else float(self.weight_prior),
-            weight_decay=float(self.weight_decay),
             sampled=sampled,
             faithful=bool(self.faithful),
-            refit_biases=bool(self.refit_biases)
-            and machines.is_exact(UNITS[self.kind], self.n_hidden, self.n_features_in_),
+            refit_biases=not self.faithful and machines.is_exact(UNITS[self.kind], self.n_hidden, self.n_features_in_),
             n_chains=int(self.n_chains),
-            n_sweeps=int(self.n_sweeps),
             annealing_chains=int(self.annealing_chains),
             annealing_steps=int(self.annealing_steps),
         )

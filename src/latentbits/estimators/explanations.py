@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["Cause", "Explanation", "explanation_of"]
+__all__ = ["Cause", "Explanation", "explanation_of", "shares_of"]
 
 LEAST_SHARE = 0.1  # of a child that a cause must explain to be named with it
 
@@ -62,6 +62,30 @@ class Explanation(NamedTuple):
         return "\n".join(lines)
 
 
+def shares_of(
+    weight: np.ndarray, bias: np.ndarray, parents: np.ndarray, children: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Whose doing it is that units of a layer are on: the shares of the units above them, and of their biases.
+
+    A unit with causal input u is on if at least one of Poisson(u) events happens to it, so that 1 - exp(-u) is its
+    probability; w / u of these come from a cause with weight w, the others from other causes and the bias.
+
+    Parameters
+    ----------
+    weight : (parents, children) array
+    bias : (children,) array
+    parents, children : arrays of 0 and 1
+        Their states.
+
+    Returns
+    -------
+    (parents, children) and (children,) arrays
+        0 for what is off.  Of a child that is on they add up to one.
+    """
+    total = np.maximum(bias + parents @ weight, np.finfo(float).tiny)
+    return parents[:, None] * weight * children / total, bias * children / total
+
+
 def explanation_of(
     weights: Sequence[np.ndarray],
     biases: Sequence[np.ndarray],
@@ -71,10 +95,7 @@ def explanation_of(
     means: Sequence[np.ndarray],
     log_joint: float,
 ) -> Explanation:
-    """Who explains what.
-
-    A unit with causal input u is on if one of Poisson(u) events happens to it; w / u of them come from a cause with
-    weight w.
+    """Who explains what, by `shares_of`.
 
     Parameters
     ----------
@@ -89,18 +110,15 @@ def explanation_of(
     causes, unexplained = [], {}
     for below, (weight, bias) in enumerate(zip(weights, biases[:-1], strict=True)):
         children, parents = layers[below], layers[below + 1]
-        total = bias + parents @ weight
+        shares, alone = shares_of(weight, bias, parents, children)
         found = []
         for unit in np.flatnonzero(parents > 0).tolist():
-            share = weight[unit] / total * (children > 0)
+            share = shares[unit]
             best = [j for j in np.argsort(-share, kind="stable").tolist() if share[j] >= LEAST_SHARE]
             explains = {names[below][j]: float(share[j]) for j in best}
             found.append(Cause(names[below + 1][unit], below + 1, unit, float(means[below][unit]), explains))
         causes.append(tuple(found))
         if below == 0:
-            alone = bias / total * (children > 0)
-            largest = (parents[:, None] * weight).max(0, initial=0.0) / total
-            unexplained = {
-                names[0][j]: float(alone[j]) for j in np.flatnonzero((children > 0) & (alone > largest)).tolist()
-            }
+            most = np.flatnonzero(alone > shares.max(0, initial=0.0)).tolist()
+            unexplained = {names[0][j]: float(alone[j]) for j in most}
     return Explanation(tuple(causes), unexplained, log_joint)

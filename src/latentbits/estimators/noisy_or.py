@@ -57,41 +57,37 @@ class NoisyOrNetwork(LatentModel):
         rarer: down to a tenth of a one in all rows.  Of the paper's learner, and of ``bias=False``, it is the least; if
         a column has fewer ones than that gives, this is told.
     alpha, beta : float, default=1.0, 1.5
-        Of the gamma prior of the weights, p(w) ~ w^(alpha - 1) exp(-beta w); alpha is at least 1.
+        Of the gamma prior of the weights, p(w) ~ w^(alpha - 1) exp(-beta w).  The larger beta, the more evidence a
+        weight needs: raise it where units have children by chance, in tables of few rows.  alpha is at least 1; above,
+        no weight is 0: for tables in which every cause may bring any column.
     learner : {"robust", "paper"}, default="robust"
         "paper" is the paper's schedule: layer by layer, `n_epochs` each, one update every `batch_size` rows.  "robust"
         goes from layer to layer too, but splits units that stand for several causes, and gives a half to units that
         do nothing or are duplicates; at the end all layers are learned together.
     schedule : {"layers", "stability"}, default="layers"
         Of the paper's learner: one layer after the other, or all at once, where weights to a unit are adapted when the
-        unit itself has settled, that is rarely changes in Gibbs sampling.
+        unit itself has settled, that is rarely changes in Gibbs sampling; for the comparison that the paper makes.
     inference : {"auto", "gibbs", "exact"}, default="auto"
         Hidden states in learning: sampled, or summed over.  "auto" samples while it explores, and sums at the end
-        where pairs of states of neighbouring layers are at most 2^16.  "exact" always sums, and splits no units.
+        where pairs of states of neighbouring layers are at most 2^16.  "exact" always sums, and splits no units: for a
+        small network without the noise of samples.  "gibbs" never sums, where the exact end takes too long.
     n_updates : int, default=120
-        Updates of each layer of the robust learner.
+        Updates of each layer of the robust learner; more for many units, whose duplicates take time to find.
     n_epochs : int, default=10
-        Passes for each layer of the paper's.
+        Passes for each layer of the paper's; more for small tables, which have few updates in a pass.
     batch_size : int or None, default=None
         Rows for an update; None takes 200 for the paper's learner, otherwise 2000.  A cause is learned from the blocks
         in which it occurs: for causes in less than one of a thousand rows of a large table, take more.  Rows of an
         array or a memory map are shuffled; those of a stream are taken as they come, and should be in no order.
     n_sweeps : int, default=15
-        Most Gibbs sweeps of a row; twice as many when all layers are learned together.
-    stop_below : float or None, default=None
-        A row's sampling stops when no unit changes with a probability of this; None takes the paper's 0.05 for its
-        learner, otherwise 0, never.
+        Most Gibbs sweeps of a row; twice as many when all layers are learned together.  Chains start with all units
+        on, so that first those go off which the row contradicts.  More help where causes are hard to tell apart.
     n_samples : int, default=1
-        Gibbs chains, and so states, of each row in learning.
-    temperature : float, default=1.0
-        To begin with in each layer (annealing); 1 is none.
-    chain_start : {"on", "prior", "mean_field"}, default="on"
-        What a chain starts from: all units on, so that first those go off which the row contradicts; a state drawn from
-        the network; or one drawn after mean-field sweeps.
+        Gibbs chains, and so states, of each row in learning; more make up for few rows.
     warm_start : bool, default=False
         `fit` goes on from what is fitted: layers that `layer_sizes` has in addition are learned on top of the others.
     annealing_chains, annealing_steps : int, default=16, 100
-        Chains and temperatures of the estimate of log p(x), where it cannot be summed.
+        Chains and temperatures of the estimate of log p(x), where it cannot be summed; more make its error smaller.
     random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize
         As everywhere.  `max_iter` limits the updates of every stage; `tol` ends the exact EM of small networks.
 
@@ -132,10 +128,7 @@ class NoisyOrNetwork(LatentModel):
         "n_epochs": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
         "n_sweeps": [Interval(Integral, 1, None, closed="left")],
-        "stop_below": [Interval(Real, 0, 1, closed="both"), None],
         "n_samples": [Interval(Integral, 1, None, closed="left")],
-        "temperature": [Interval(Real, 1, None, closed="left")],
-        "chain_start": [StrOptions({"on", "prior", "mean_field"})],
         "warm_start": ["boolean"],
         "annealing_chains": [Interval(Integral, 4, None, closed="left")],
         "annealing_steps": [Interval(Integral, 1, None, closed="left")],
@@ -165,10 +158,7 @@ class NoisyOrNetwork(LatentModel):
         n_epochs: int = 10,
         batch_size: int | None = None,
         n_sweeps: int = 15,
-        stop_below: float | None = None,
         n_samples: int = 1,
-        temperature: float = 1.0,
-        chain_start: str = "on",
         warm_start: bool = False,
         annealing_chains: int = 16,
         annealing_steps: int = 100,
@@ -193,10 +183,7 @@ class NoisyOrNetwork(LatentModel):
         self.n_epochs = n_epochs
         self.batch_size = batch_size
         self.n_sweeps = n_sweeps
-        self.stop_below = stop_below
         self.n_samples = n_samples
-        self.temperature = temperature
-        self.chain_start = chain_start
         self.warm_start = warm_start
         self.annealing_chains = annealing_chains
         self.annealing_steps = annealing_steps
@@ -259,7 +246,6 @@ class NoisyOrNetwork(LatentModel):
                 f"layer_sizes={sizes}; use 'gibbs' or 'auto'"
             )
         batch_size = self.batch_size or (200 if paper else 2000)
-        stop_below = (0.05 if paper else 0.0) if self.stop_below is None else self.stop_below
         begun = self._begun
         model = networks.model(
             sizes,
@@ -275,10 +261,7 @@ class NoisyOrNetwork(LatentModel):
             n_epochs=min(int(self.n_epochs), int(self.max_iter)),
             batch_size=int(batch_size),
             n_sweeps=int(self.n_sweeps),
-            stop_below=float(stop_below),
             n_samples=int(self.n_samples),
-            temperature=float(self.temperature),
-            chain_start=self.chain_start,
             n_chains=int(self.annealing_chains),
             n_steps=int(self.annealing_steps),
             ranked=self.n_init > 1,

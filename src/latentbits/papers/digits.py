@@ -1,4 +1,4 @@
-"""The twos that two of the papers show: those of USPS, or the smaller ones of scikit-learn in their place."""
+"""The digits that three of the papers show: those of USPS, or the smaller ones of scikit-learn in their place."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from latentbits.core.errors import LatentBitsError
-from latentbits.data.fetch import load_dataset
+from latentbits.data.fetch import Dataset, load_dataset
 
-__all__ = ["Twos", "load_twos"]
+__all__ = ["Twos", "load_or_stand_in", "load_twos"]
 
 DIGIT = 2
 
@@ -31,28 +31,40 @@ class Twos(NamedTuple):
         return f"{whose}, {height} x {width}"
 
 
-def load_twos(which: str, notes: list[str]) -> Twos | None:
-    """The twos; what could not be had is noted.
+def load_or_stand_in(which: str, wanted: str, words: str, notes: list[str]) -> tuple[Dataset, bool] | None:
+    """A set of digits, and whether it is the one that is wanted; what could not be had is noted.
 
     Parameters
     ----------
     which
-        "usps_twos" (scikit-learn's stand in where they cannot be had), "bundled" for these at once, or "none".
+        `wanted`, for which the digits of scikit-learn stand in where it cannot be had, "bundled" for these at once, or
+        "none".
+    words
+        What the digits are.
     notes
         Gets a line where something is not as it should be.
     """
     if which == "none":
         notes.append("The digits were left out.")
         return None
-    if which == "usps_twos":
+    if which == wanted:
         try:
-            found = load_dataset("usps_twos")
-            return Twos(found.X, found.splits["train"][1], found.image_shape or (16, 16), True)
+            return load_dataset(wanted), True
         except (LatentBitsError, OSError) as error:
             notes.append(
-                f"The twos of USPS could not be had ({error}). The smaller twos that come with scikit-learn stand in "
-                "for them: nothing here can be compared with the paper's digits."
+                f"The {words} of USPS could not be had ({error}). The smaller {words} that come with scikit-learn stand"
+                " in for them: nothing here can be compared with the paper's digits."
             )
-    found = load_dataset("digits")
+    return load_dataset("digits"), False
+
+
+def load_twos(which: str, notes: list[str]) -> Twos | None:
+    """The twos, "usps_twos" or what stands in for them, as `load_or_stand_in` has it."""
+    loaded = load_or_stand_in(which, "usps_twos", "twos", notes)
+    if loaded is None:
+        return None
+    found, is_usps = loaded
+    if is_usps:
+        return Twos(found.X, found.splits["train"][1], found.image_shape or (16, 16), True)
     X = found.X[found.labels["digit"] == DIGIT]
     return Twos(X, round(0.8 * len(X)), (8, 8), False)

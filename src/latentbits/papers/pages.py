@@ -10,9 +10,26 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from latentbits.core.atomic import write_atomically
+import numpy as np
 
-__all__ = ["expected", "findings", "judge", "machine", "markdown", "range_in_words", "save", "write_results"]
+from latentbits.core.atomic import write_atomically
+from latentbits.core.version import __version__
+
+__all__ = [
+    "expected",
+    "findings",
+    "head",
+    "judge",
+    "machine",
+    "markdown",
+    "measured_on",
+    "page",
+    "pictures",
+    "range_in_words",
+    "save",
+    "spread",
+    "write_results",
+]
 
 
 def expected(package: str) -> dict[str, Any]:
@@ -85,17 +102,76 @@ def range_in_words(one: Mapping[str, Any]) -> str:
     return f"{least:.12g}" if least == most else f"{least:.12g} to {most:.12g}"
 
 
+def spread(values: Any, digits: int = 3) -> str:
+    """Mean and standard deviation.
+
+    >>> spread([1, 3])
+    '2.000 ± 1.000'
+    """
+    return f"{np.mean(values):.{digits}f} ± {np.std(values):.{digits}f}"
+
+
+def head(title: str, quick: str, results: Mapping[str, Any], expected: Mapping[str, Any]) -> list[str]:
+    """How a page begins; `quick` says what a quick run is short of."""
+    return [
+        f"# {title}",
+        expected["citation"],
+        *(f"**Note.** {note}" for note in results["notes"]),
+        *([f"**A quick run**: {quick}."] if results["quick"] else []),
+    ]
+
+
+def pictures(
+    files: Mapping[str, Sequence[str]],
+    captions: Mapping[str, str],
+    titles: Mapping[str, str] | None = None,
+    alt: str = "Figure {}",
+) -> list[str]:
+    """All figures with their captions; `titles` are of those that have other than a number."""
+    return [
+        f"**{(titles or {}).get(name, f'Figure {name}')}.** {captions[name]}\n\n![{alt.format(name)}]({found[0]})"
+        for name, found in files.items()
+    ]
+
+
+def measured_on(machine: Mapping[str, Any]) -> str:
+    """`machine` in words."""
+    return (
+        f"Measured on {machine['cores']} cores ({machine['processor']}, {machine['device']}), "
+        f"latentbits {machine['latentbits']}, jax {machine['jax']}."
+    )
+
+
+def page(
+    title: str,
+    quick: str,
+    results: Mapping[str, Any],
+    expected: Mapping[str, Any],
+    body: Sequence[str],
+    shown: Sequence[str],
+) -> str:
+    """A page in Markdown: head, findings, what the paper has of its own, figures, and the machine."""
+    parts = [
+        *head(title, quick, results, expected),
+        "## Do the paper's findings hold?",
+        findings(results["relations"]),
+        *body,
+        "## Figures",
+        *shown,
+        measured_on(results["machine"]),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
 def machine() -> dict[str, Any]:
     """What the numbers were measured with."""
     import jax
-
-    import latentbits
 
     return {
         "processor": platform.machine(),
         "cores": os.cpu_count(),
         "device": jax.default_backend(),
-        "latentbits": latentbits.__version__,
+        "latentbits": __version__,
         "jax": jax.__version__,
     }
 

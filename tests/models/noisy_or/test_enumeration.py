@@ -14,7 +14,7 @@ RTOL, ATOL = 1e-9, 1e-12
 
 
 @jax.jit
-def everything(params, x, observed, weight, coldness):
+def everything(params, x, observed, weight):
     """All of the module at once, so that it is compiled once."""
     prior = enumeration.log_prior(params)
     args = params, prior, x, observed
@@ -22,20 +22,20 @@ def everything(params, x, observed, weight, coldness):
         enumeration.log_evidence(*args),
         enumeration.posterior_means(*args),
         enumeration.completion(*args),
-        enumeration.expected_statistics(*args, weight, coldness),
+        enumeration.expected_statistics(*args, weight),
         prior,
     )
 
 
-def compare(found, network, x, weight, coldness):
+def compare(found, network, x, weight):
     value, means, complete, (statistics, free), prior = found
     n = len(x)
     np.testing.assert_allclose(value[:n], twin.log_evidence(network, x), RTOL, ATOL)
-    np.testing.assert_allclose(free[:n], [twin.posterior(network, row, coldness)[1] for row in x], RTOL, ATOL)
+    np.testing.assert_allclose(free[:n], twin.log_evidence(network, x), RTOL, ATOL)
     np.testing.assert_allclose(complete[:n], twin.completion(network, x), RTOL, ATOL)
     for got, exact in zip(means, twin.posterior_means(network, x), strict=True):
         np.testing.assert_allclose(got[:n], exact, RTOL, ATOL)
-    expected = twin.expected_statistics(network, x, weight, coldness)
+    expected = twin.expected_statistics(network, x, weight)
     for name in expected._fields:
         for got, exact in zip(getattr(statistics, name), getattr(expected, name), strict=True):
             np.testing.assert_allclose(got, exact, RTOL, ATOL, err_msg=name)
@@ -63,10 +63,9 @@ def test_equals_the_sum_over_all_layers(sizes, missing, small, monkeypatch):
         x[4] = np.nan
     values = np.concatenate([np.nan_to_num(x, nan=1.0), [np.full(sizes[0], 255.0), np.full(sizes[0], np.nan)]])
     observed = np.concatenate([~np.isnan(x), np.ones((2, sizes[0]))]) if missing else None
-    for coldness in (1.0, 0.4):
-        with double():
-            found = everything(twin.as_params(network), values, observed, np.append(weight, [0.0, 0.0]), coldness)
-        compare(jax.tree.map(np.asarray, found), network, x, weight, coldness)
+    with double():
+        found = everything(twin.as_params(network), values, observed, np.append(weight, [0.0, 0.0]))
+    compare(jax.tree.map(np.asarray, found), network, x, weight)
 
 
 def test_float32_keeps_its_digits_where_causes_are_strong_and_the_leak_is_small():

@@ -217,7 +217,7 @@ def settling():
         params = as_params([weights], [np.full(20, 0.01), np.full(7, 0.02)])
         keys = jax.random.split(jax.random.key(0), 130)
         x = (rng.random((20, 130)) < 0.3).astype(float)
-        return params, (x, 1 - x, engine.start_states(keys, (7,), 0.5, jnp.dtype(float)), keys)
+        return params, (x, 1 - x, ((engine._uniform(keys, 7, jnp.dtype(float)) < 0.5).astype(float),), keys)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 
 from latentbits.core.model import Progress
 from latentbits.core.tree import double
-from latentbits.models.noisy_or import enumeration, learning, mean_field, probable, renewal, sampling
+from latentbits.models.noisy_or import enumeration, learning, probable, renewal, sampling
 from latentbits.models.noisy_or import model as networks
 from latentbits.models.noisy_or.network import STRONGEST, Params
 
@@ -278,27 +278,6 @@ def test_pivots_are_children_in_doubt():
 
 
 # ---------------------------------------------------------------- start and best states
-
-
-def test_mean_field_is_exact_where_causes_share_no_child():
-    """Then units are independent given a row; on the way, holes count nothing."""
-    network = twin.Network(
-        [np.array([[1.0, 2.0, 0, 0, 0], [0, 0, 0.5, 1.5, 0.7]])],
-        [np.array([0.1, 0.2, 0.1, 0.05, 0.3]), np.array([0.3, 0.6])],
-    )
-    x, _ = twin.draw(network, 12, seed=0, missing=0.2)
-    with double():
-        on, off, _ = rows_last(x)
-        found = mean_field.mean_field(twin.as_params(network), on, off, [jnp.full((2, 12), 0.5)])
-    exact = twin.posterior_means(network, x)[0].T
-    np.testing.assert_allclose(found[0], np.clip(exact, mean_field.CERTAIN, 1 - mean_field.CERTAIN), atol=1e-9)
-
-
-def test_states_are_drawn_with_their_means():
-    means = [jnp.full((1, 4000), 0.2), jnp.full((2, 4000), 0.7)]
-    low, high = mean_field.draw_states(jax.random.split(jax.random.key(0), 4000), means)
-    assert abs(float(low.mean()) - 0.2) < 5 * np.sqrt(0.16 / 4000)
-    assert abs(float(high.mean()) - 0.7) < 5 * np.sqrt(0.21 / 8000)
 
 
 def test_the_most_probable_states_are_found():

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from latentbits.core.errors import DataError
+from latentbits.estimators.explanations import shares_of
 
 __all__ = ["Credit", "Network", "checked_network", "credit_of", "names_of", "project_down", "strengths"]
 
@@ -163,10 +164,8 @@ def credit_of(
 ) -> list[Credit]:
     """How the units that are on share what they explain of a row, layer by layer.
 
-    A unit with causal input u is on if at least one of Poisson(u) events happens to it, so that 1 - exp(-u) is its
-    probability; w / u of these come from a cause with weight w, the others from other causes and the bias.  Of an input
-    that is on, a unit of the lowest layer has the share w / u, and one of a higher layer what its children have, times
-    its share in each of them.  With the rest, the shares of a layer add up to one.
+    Of an input that is on, a unit of the lowest layer has the share w / u (`shares_of`), and one of a higher layer what
+    its children have, times its share in each of them.  With the rest, the shares of a layer add up to one.
 
     Parameters
     ----------
@@ -198,9 +197,7 @@ def credit_of(
     passed = np.diag(layers[0])
     for below, (weight, bias) in enumerate(zip(network.weights, network.biases)):
         parents, children = layers[below + 1], layers[below]
-        given = parents[:, None] * weight * children
-        total = np.maximum(bias + parents @ weight, np.finfo(float).tiny)
-        passed = (given / total) @ passed
+        passed = shares_of(weight, bias, parents, children)[0] @ passed
         units = np.flatnonzero(parents > 0)
         found.append(Credit(below + 1, units, passed[units], layers[0] - passed.sum(0)))
     return found

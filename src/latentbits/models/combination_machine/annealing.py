@@ -29,27 +29,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from latentbits.models.combination_machine.bases import N_COMPONENTS, Base, fit_base, log_components, single_base
+from latentbits.core.annealing import Annealed, log_mean_weight
+from latentbits.models.combination_machine.bases import N_COMPONENTS, Base, fit_base, log_components
 from latentbits.models.combination_machine.chains import gibbs, sweep
 from latentbits.models.combination_machine.machine import Machine, Units, hidden_field, input_field
 
-__all__ = [
-    "Annealed",
-    "Base",
-    "annealed_draws",
-    "annealed_log_partition",
-    "annealed_log_sum",
-    "annealed_means",
-    "fit_base",
-    "pilot_base",
-    "single_base",
-]
+__all__ = ["annealed_draws", "annealed_log_partition", "annealed_log_sum", "annealed_means", "pilot_base"]
 
 T = TypeVar("T")
 
@@ -58,25 +48,6 @@ FALL_SWEEPS = 50  # from a hidden state to a mode nearby
 ROW_CHAINS, ROW_STEPS = 64, 100
 MEAN_CHAINS, MEAN_STEPS, MEAN_KEPT = 32, 20, 20
 SLICE_FLOATS = 2**22  # numbers that the chains of a slice of rows may hold
-
-
-class Annealed(eqx.Module):
-    """An estimate on the log scale.
-
-    Attributes
-    ----------
-    value
-        Log of the mean weight.
-    error
-        Its standard error.
-    effective
-        Effective number of chains, ``(sum w)^2 / sum w^2``, as a share of all: near 0, few chains carry the estimate,
-        and neither value nor error is to be trusted.
-    """
-
-    value: Float[Array, "*rows"]
-    error: Float[Array, "*rows"]
-    effective: Float[Array, "*rows"]
 
 
 def pilot_base(
@@ -119,7 +90,7 @@ def annealed_log_partition(
     pilot_key, key = jax.random.split(key)
     if base is None:
         base = pilot_base(units, machine, pilot_key, rows, n_chains, n_steps // 3)
-    return _summary(_anneal(units, machine, base, key, n_chains, n_steps)[1])
+    return log_mean_weight(_anneal(units, machine, base, key, n_chains, n_steps)[1])
 
 
 def annealed_log_sum(
@@ -147,7 +118,7 @@ def annealed_log_sum(
     """
 
     def row(key: Array, x: Array, observed: Array, base: Base) -> Annealed:
-        return _summary(_anneal(units, machine, base, key, n_chains, n_steps, x, observed)[1])
+        return log_mean_weight(_anneal(units, machine, base, key, n_chains, n_steps, x, observed)[1])
 
     return _by_rows(row, units, machine, keys, x, observed, base, n_chains)
 
@@ -184,7 +155,7 @@ def annealed_means(
 
         nothing = jnp.zeros_like(machine.hidden_bias), jnp.zeros_like(machine.input_bias)
         _, hidden, inputs = jax.lax.fori_loop(0, n_kept, step, (ends, *nothing))
-        return _summary(log_weight), hidden, jnp.where(observed > 0, x, inputs)
+        return log_mean_weight(log_weight), hidden, jnp.where(observed > 0, x, inputs)
 
     return _by_rows(row, units, machine, keys, x, observed, base, n_chains)
 
@@ -334,18 +305,3 @@ def _add(
     term = term - lost
     larger = total + term
     return larger, (larger - total) - term
-
-
-def _summary(log_weight: Float[Array, " chains"]) -> Annealed:
-    """Log of the mean weight, with an error that the heaviest chain can not hide in.
-
-    To the variance of the mean (delta method) the square of the heaviest chain's share is added: a weight of that
-    size was seen about once, and might as well have been seen never or twice.
-    """
-    n = log_weight.shape[0]
-    top = jnp.max(log_weight)
-    w = jnp.exp(log_weight - top)  # the heaviest is 1
-    total = jnp.sum(w)
-    relative = n * w / total
-    variance = jnp.sum((relative - 1) ** 2) / (n * (n - 1)) + total**-2
-    return Annealed(top + jnp.log(total / n), jnp.sqrt(variance), 1 / jnp.mean(relative**2))

@@ -64,6 +64,7 @@ __all__ = [
 
 PATIENCE = 100  # passes without a gain that end a climb: held-out rows may fall for a while before they rise again
 PATIENCE_SHARE = 0.5  # of the passes so far: units that share a cause part late, after plateaus of hundreds of passes
+INERTIA = 0.9  # share of the last step that is taken again, of the ascent with momentum
 FOLLOWING = 0.02  # of the centre's way to the mean of a batch
 NO_HOLES = "max_active does not go with missing entries: complete X first, or leave max_active out"
 FEW_HELD_OUT = 50  # rows: by fewer, learning would be stopped by chance
@@ -206,9 +207,9 @@ def machine_of(params: Params) -> Machine:
 
 
 @cache
-def momentum(units: Units, learned: Learned, rate: float, inertia: float, max_active: int | None) -> Schedule:
+def momentum(units: Units, learned: Learned, rate: float, max_active: int | None) -> Schedule:
     """Plain ascent with a momentum term, all rows at every step, for exactly `max_iter` steps."""
-    optimiser = optax.sgd(rate, momentum=inertia)
+    optimiser = optax.sgd(rate, momentum=INERTIA)
 
     def start(params: Params) -> Any:
         return optimiser.init(machine_of(params))

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from latentbits.models.combination_machine.machine import Units
 
-__all__ = ["Base", "fit_base", "log_components", "single_base"]
+__all__ = ["Base", "fit_base", "log_components"]
 
 N_COMPONENTS = 32
 
@@ -22,11 +22,6 @@ class Base(eqx.Module):
 
     log_share: Float[Array, " components"]
     fields: Float[Array, "components inputs"]
-
-
-def single_base(field: Float[Array, " inputs"]) -> Base:
-    """One product distribution."""
-    return Base(jnp.zeros((1,), field.dtype), field[None])
 
 
 def fit_base(

@@ -7,7 +7,7 @@ if fewer) can be counted, log Z, gradients, samples, marginals and conditionals 
 with a standard error.  What is where:
 
     log Z and its gradient            partition.py     (2.2), (2.7), (3.4)-(3.9)
-    few active units, largest terms   truncation.py    sections 3.0.1 and 3.1
+    few active units                  truncation.py    section 3.0.1
     gradient ascent                   ascent.py        (3.1)-(3.9)
     projection pursuit                pursuit.py       (3.10)-(3.15), section 3.5
     persistent chains                 stochastic.py    beyond 2^m
@@ -27,12 +27,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from latentbits.core.annealing import Annealed
 from latentbits.core.batch import Batch
 from latentbits.core.model import Evaluate, LogLikelihood, Model, Progress, Stage, Summary, Transform
 from latentbits.core.states import sparse_states
 from latentbits.core.tree import cast, rounding, rows_in
 from latentbits.models.combination_machine import ascent, draws, holes, pursuit, stochastic
-from latentbits.models.combination_machine.annealing import Annealed, annealed_draws, annealed_log_partition
+from latentbits.models.combination_machine.annealing import annealed_draws, annealed_log_partition
 from latentbits.models.combination_machine.ascent import Learned, Shared, inputs_of, machine_of
 from latentbits.models.combination_machine.machine import (
     UNITS,
@@ -59,6 +60,7 @@ __all__ = [
 ]
 
 LEARNERS = ("pursuit", "gradient", "pursuit+gradient", "stochastic")
+BATCH = 100  # rows of an update
 START = 0.8  # length of a weight vector at the start of an ascent; random, so that units differ
 SAMPLED_RATE = 1 / 3  # chains cannot follow steps as long as those that exact expectations allow
 SIGNIFICANCE = (
@@ -199,18 +201,14 @@ def model(
     optimizer: str = "adam",
     n_epochs: int = 100,
     n_updates: int | None = None,
-    batch_size: int = 100,
     learning_rate: float = 0.05,
-    inertia: float = 0.9,
     held_out: float = 0.1,
     max_active: int | None = None,
     weight_prior: float | None = None,
-    weight_decay: float = 0.0,
     sampled: bool = False,
     faithful: bool = False,
     refit_biases: bool = True,
     n_chains: int = 500,
-    n_sweeps: int = 1,
     annealing_chains: int = 512,
     annealing_steps: int = 2000,
 ) -> Model:
@@ -284,16 +282,16 @@ def model(
     explored = "gradient" in learner and optimizer == "adam"
     if learner == "stochastic" or (explored and sampled):
         seen = held_out if explored else 0.0
-        batches = (n_epochs, n_updates if explored else None, batch_size, seen)
+        batches = (n_epochs, n_updates if explored else None, BATCH, seen)
         rate = learning_rate * (SAMPLED_RATE if explored else 1)
-        stages.append(stochastic.persistent(units, learned, rate, weight_decay, *batches, n_chains, n_sweeps))
+        stages.append(stochastic.persistent(units, learned, rate, *batches, n_chains))
     elif explored:
-        stages.append(ascent.adam(units, learned, learning_rate, n_epochs, n_updates, batch_size, held_out, max_active))
+        stages.append(ascent.adam(units, learned, learning_rate, n_epochs, n_updates, BATCH, held_out, max_active))
     if explored:
         stages.append(Transform("best of the batches", take_learned))
         stages.append(ascent.climb(units, learned, held_out, max_active, weight_prior))
     elif "gradient" in learner:
-        stages.append(ascent.momentum(units, learned, learning_rate, inertia, max_active))
+        stages.append(ascent.momentum(units, learned, learning_rate, max_active))
     stages += [Transform("log Z", find_log_partition), Evaluate("log-likelihood")]
 
     def conditional(params: Params, batch: Batch) -> holes.Conditional:

@@ -73,22 +73,15 @@ def persistent(
     units: Units,
     learned: Learned,
     rate: float,
-    decay: float,
     n_epochs: int,
     n_updates: int | None,
     batch_size: int,
     held_out: float,
     n_chains: int,
-    n_sweeps: int,
 ) -> Schedule:
-    """Adam on batches of rows, with the expectations of `n_chains` chains that take `n_sweeps` sweeps a step.
+    """Adam on batches of rows, with the expectations of `n_chains` chains that take a sweep a step.
 
     It ends after `n_epochs`, or with the epoch in which `n_updates` were made.
-
-    Parameters
-    ----------
-    decay
-        Pull of each weight towards 0, per row: that of a Gaussian prior.
     """
     optimiser = optax.scale_by_adam(b1=0.5)  # more momentum would let the machine run away from its chains
 
@@ -112,10 +105,9 @@ def persistent(
         machine = machine_of(params)
         single = jax.tree.map(lambda p: p.astype(jnp.float32), machine)
         field, chains, warm = (x.astype(jnp.float32) for x in (state.field, state.chains, state.warm))
-        chains, warm = tempered(units, single, field, progress.key, chains, warm, n_sweeps)
+        chains, warm = tempered(units, single, field, progress.key, chains, warm, 1)
         expected = jax.tree.map(lambda p: p.astype(jnp.float64), gibbs_moments(single, chains))
         slope = gradient(Shared(shared.log_z, expected), stats, learned)
-        slope = eqx.tree_at(lambda g: g.weights, slope, slope.weights - decay * machine.weights)
         change, inner = optimiser.update(slope, state.optimiser)
         step = falling(rate, n_updates, progress) * share_of_batch(stats, batch_size)
         machine = jax.tree.map(lambda p, c: p + step * c, machine, change)

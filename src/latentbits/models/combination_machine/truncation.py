@@ -1,18 +1,13 @@
-"""log Z and its gradient from some of the hidden states: those with few active units, or those with the largest terms.
+"""log Z and its gradient from the hidden states with few active units.
 
 Where 2^m terms are too many (Freund & Haussler 1994, end of section 3.0.1) the sums in (3.5)-(3.9) may be taken over
-
-- the O(m^k) states with at most k active units (`sparse_moments`): with k = 1 the machine is a mixture of m + 1
-  products;
-- for real inputs, the states with the largest terms, found by a search (`largest_terms`, section 3.1, search.py).
-
-Both leave out a share of Z, which is the probability of all other states.  It is estimated, with a standard error, from
-hidden states drawn from the whole machine (`left_out`).
+the O(m^k) states with at most k active units: with k = 1 the machine is a mixture of m + 1 products.  They leave out a
+share of Z, which is the probability of all other states.  It is estimated, with a standard error, from hidden states
+drawn from the whole machine (`left_out`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from itertools import combinations
 from typing import NamedTuple
@@ -21,19 +16,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Float, Int, Key
 
 from latentbits.core.states import count_sparse_states
 from latentbits.core.tree import add
-from latentbits.models.combination_machine.machine import REAL, Machine, Units, input_field
-from latentbits.models.combination_machine.search import largest_states, paper_rule
+from latentbits.models.combination_machine.machine import Machine, Units, input_field
 
-__all__ = ["Truncated", "few_active", "largest_terms", "left_out", "log_terms", "sparse_moments", "state_moments"]
+__all__ = ["Truncated", "few_active", "left_out", "log_terms", "sparse_moments"]
 
 BLOCK = 2**12  # states at a time
 MOST_STATES = 2**24
 N_CHAINS, N_STEPS, N_SWEEPS = 1000, 100, 10
-SEARCH_CHAINS, SEARCH_STEPS = 100, 30
 
 
 class Truncated(NamedTuple):
@@ -73,42 +66,12 @@ def sparse_moments(
         Draws that do.
     """
     m = machine.weights.shape[0]
-    active = _active_units(m, max_active)
-    log_z, moments = _sum_states(units, machine, jnp.asarray(active), lambda block: _from_active(block, machine))
-
-    def inside(h: Array) -> Array:
-        return jnp.sum(h, -1) <= max_active
-
-    return Truncated(log_z, moments, *_share_left_out(units, machine, moments, inside, key, n_chains))
-
-
-def largest_terms(machine: Machine, n_terms: int, key: Key[Array, ""], n_chains: int = N_CHAINS) -> Truncated:
-    """Sums over the `n_terms` states with the largest terms that a search finds; for real inputs (section 3.1).
-
-    Parameters
-    ----------
-    key
-        For the random starts of the search and, independent of them, for the draws that estimate what is left out.
-    n_chains
-        Draws that do.
-    """
-    search_key, draw_key = jax.random.split(key)
-    begin = _log_odds(paper_rule(machine))
-    starts, _ = _anneal(REAL, machine, begin, search_key, SEARCH_CHAINS, SEARCH_STEPS)
-    states = largest_states(machine, n_terms, starts)
-    log_z, moments = state_moments(REAL, machine, states)
-
-    def inside(h: Array) -> Array:
-        return _are_among(h, states)
-
-    return Truncated(log_z, moments, *_share_left_out(REAL, machine, moments, inside, draw_key, n_chains))
-
-
-def state_moments(
-    units: Units, machine: Machine, states: Float[Array, "states hidden"]
-) -> tuple[Float[Array, ""], Machine]:
-    """log Z and moments as if these distinct states were all there are."""
-    return _sum_states(units, machine, states, lambda block: block)
+    log_z, moments = _sum_states(units, machine, jnp.asarray(_active_units(m, max_active)))
+    if key is None:
+        unknown = jnp.full((), jnp.nan, machine.weights.dtype)
+        return Truncated(log_z, moments, unknown, unknown)
+    log_odds = _log_odds(jnp.clip(moments.hidden_bias, 0, 1))
+    return Truncated(log_z, moments, *left_out(units, machine, max_active, log_odds, key, n_chains))
 
 
 # ---------------------------------------------------------------------------------------------- sums over given states
@@ -137,33 +100,25 @@ def _from_active(active: Int[Array, "states active"], machine: Machine) -> Float
     return jnp.sum(jax.nn.one_hot(active, m, dtype=machine.weights.dtype), 1)  # m itself is no unit: all zeros
 
 
-def _sum_states(
-    units: Units, machine: Machine, table: Array, decode: Callable[[Array], Array]
-) -> tuple[Float[Array, ""], Machine]:
-    """Log of the sum of the terms, and moments, over states that `decode` makes from the rows of a table."""
+def _sum_states(units: Units, machine: Machine, table: Int[Array, "states active"]) -> tuple[Float[Array, ""], Machine]:
+    """Log of the sum of the terms, and moments, over the states of a table of `_active_units`."""
     n_states = table.shape[0]
     size = min(n_states, BLOCK)
     n_blocks = -(-n_states // size)
     padding = n_blocks * size - n_states
     blocks = jnp.pad(table, [(0, padding), (0, 0)]).reshape(n_blocks, size, -1)
-    g = lax.map(lambda block: log_terms(units, machine, decode(block)), blocks).reshape(-1)
+    g = lax.map(lambda block: log_terms(units, machine, _from_active(block, machine)), blocks).reshape(-1)
     g = jnp.where(jnp.arange(g.shape[0]) < n_states, g, -jnp.inf)
     log_z = jax.nn.logsumexp(g)
     p = jnp.exp(g - log_z).reshape(n_blocks, size)
 
     def grow(moments: Machine, block: tuple[Array, Array]) -> tuple[Machine, None]:
-        h, p = decode(block[0]), block[1]
+        h, p = _from_active(block[0], machine), block[1]
         x = units.mean(input_field(machine, h))
         return add(moments, Machine(h.T @ (p[:, None] * x), p @ h, p @ x)), None
 
     none = jax.tree.map(jnp.zeros_like, Machine(machine.weights, machine.hidden_bias, machine.input_bias))
     return log_z, lax.scan(grow, none, (blocks, p))[0]
-
-
-def _are_among(h: Float[Array, "rows hidden"], states: Float[Array, "states hidden"]) -> Bool[Array, " rows"]:
-    """Whether each state is one of those given: the number of units in which they agree is m."""
-    agree = h @ states.T + (1 - h) @ (1 - states).T
-    return jnp.max(agree, 1) > h.shape[1] - 0.5
 
 
 # ------------------------------------------------------------------------------------------------ the share left out
@@ -172,14 +127,14 @@ def _are_among(h: Float[Array, "rows hidden"], states: Float[Array, "states hidd
 def left_out(
     units: Units,
     machine: Machine,
-    inside: Callable[[Float[Array, "chains hidden"]], Bool[Array, " chains"]],
+    max_active: int,
     log_odds: Float[Array, " hidden"],
     key: Key[Array, ""],
     n_chains: int = N_CHAINS,
     n_steps: int = N_STEPS,
     n_sweeps: int = N_SWEEPS,
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Share of Z of the states that are not `inside`, and its standard error.
+    """Share of Z of the states with more than `max_active` units on, and its standard error.
 
     Weighted draws of the whole machine's hidden states (`_anneal`) are followed for some sweeps.  To the sampling
     variance the square of the heaviest draw's share is added: one like it, on the other side, may not have been seen.
@@ -194,7 +149,7 @@ def left_out(
 
     def step(i: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
         h, outside = state
-        outside = outside + ~inside(h)
+        outside = outside + (jnp.sum(h, -1) > max_active)
         one = jnp.ones((), h.dtype)
         return _sweep(units, machine, log_odds, one, jax.random.fold_in(key, i), h), outside
 
@@ -203,20 +158,6 @@ def left_out(
     share = jnp.minimum(weight @ outside / n_sweeps, 1)  # weights add up to 1 but for rounding
     variance = jnp.sum(weight**2 * (outside / n_sweeps - share) ** 2) + jnp.max(weight) ** 2
     return share, jnp.sqrt(variance)
-
-
-def _share_left_out(
-    units: Units,
-    machine: Machine,
-    moments: Machine,
-    inside: Callable[[Array], Array],
-    key: Key[Array, ""] | None,
-    n_chains: int,
-) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    if key is None:
-        unknown = jnp.full((), jnp.nan, machine.weights.dtype)
-        return unknown, unknown
-    return left_out(units, machine, inside, _log_odds(jnp.clip(moments.hidden_bias, 0, 1)), key, n_chains)
 
 
 def _log_odds(active: Float[Array, " hidden"]) -> Float[Array, " hidden"]:

@@ -19,9 +19,9 @@ four units, for a row that is shifted either way; digits (64-14-5, and 64-40-10 
     q as it is                                      0.05    0.22    0.06    0.09
 
 With 25, 100 and 400 steps it is 0.25, 0.05, 0.03 in the first case and 0.29, 0.09, 0.05 in the last; four times the
-chains halve it.  z-scores had variances of 0.9 to 1.5; but of 2 in the second case, whose modes are far apart, and of 8
-with 25 steps: few chains carry the estimate then, and the effective share is low.  The logarithm of the mean is biased,
-down, by about half the square of the error.
+chains halve it.  With 25 steps few chains carry the estimate, and the effective share is low: its error is too small
+then (`core/annealing.py` has what was measured).  The logarithm of the mean is biased, down, by about half the square
+of the error.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from __future__ import annotations
 from functools import partial
 from itertools import accumulate
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from latentbits.models.noisy_or.gibbs import by_blocks, sweep
+from latentbits.core.annealing import Annealed, log_mean_weight
+from latentbits.models.noisy_or.gibbs import by_blocks, folded, sweep
 from latentbits.models.noisy_or.network import Params, log_joint
 
-__all__ = ["Annealed", "annealed_evidence"]
+__all__ = ["annealed_evidence"]
 
 N_CHAINS, N_STEPS = 16, 100
 CERTAIN = 1e-5
@@ -45,26 +45,6 @@ PILOT, KEPT = 5, 10  # the pilot has one sweep to the posterior for so many step
 MOST_COMPONENTS = 16
 SHARED = 2.0  # sweeps that a component has from the other chains of the pilot, beside its own
 DOUBT = 0.5  # chains of the pilot added on either side, so that q is never certain
-ALIKE = 1e-5  # weights this close, relatively, are of chains that went the same way
-
-
-class Annealed(eqx.Module):
-    """An estimate on the log scale, of each row.
-
-    Attributes
-    ----------
-    value
-        Log of the mean weight.
-    error
-        Its standard error.
-    effective
-        Effective number of chains, ``(sum w)^2 / sum w^2``, as a share of all: near 0, few chains carry the estimate,
-        and neither value nor error is to be trusted.
-    """
-
-    value: Float[Array, " rows"]
-    error: Float[Array, " rows"]
-    effective: Float[Array, " rows"]
 
 
 def annealed_evidence(
@@ -113,7 +93,7 @@ def _estimate(
         return _components(total, jnp.asarray(n_kept, on.dtype))[:n_components], log_weight
 
     prior = jnp.broadcast_to(_prior_odds(params)[None, :, None], (n_components, n_units, n))
-    return _summary(jax.lax.fori_loop(0, 2, stage, (prior, jnp.zeros((n_chains, n), on.dtype)))[1])
+    return log_mean_weight(jax.lax.fori_loop(0, 2, stage, (prior, jnp.zeros((n_chains, n), on.dtype)))[1])
 
 
 def _components(
@@ -178,7 +158,7 @@ def _walk(
         )
 
     def draw(k: Array, logits: Float[Array, "components chains rows"]) -> Int[Array, "chains rows"]:
-        u = jax.vmap(lambda key: jax.random.uniform(key, (), odds.dtype))(_of_step(component_keys, k))
+        u = jax.vmap(lambda key: jax.random.uniform(key, (), odds.dtype))(folded(component_keys, k))
         share = jnp.exp(logits - jnp.max(logits, 0))
         below = jnp.tensordot(jnp.tri(n_components, dtype=odds.dtype), share, 1)  # running sums
         return jnp.sum(u.reshape(n_chains, n) * below[-1] >= below[:-1], 0)
@@ -195,7 +175,7 @@ def _walk(
             on,
             off,
             jnp.split(states.reshape(n_units, -1), edges),
-            _of_step(sweep_keys, k),
+            folded(sweep_keys, k),
             coldness=t,
             field=jnp.split(tilt.reshape(n_units, -1), edges),
         )
@@ -210,25 +190,3 @@ def _walk(
     states = jnp.zeros((n_units, n_chains, n), odds.dtype)
     start = states, jnp.zeros((n_components, n_chains, n), odds.dtype), jnp.zeros((n_chains, n), odds.dtype), states
     return jax.lax.fori_loop(0, n_steps + n_kept, step, start)[2:]
-
-
-def _of_step(keys: Key[Array, " rows"], k: Array) -> Key[Array, " rows"]:
-    return jax.vmap(lambda key: jax.random.fold_in(key, k))(keys)
-
-
-def _summary(log_weight: Float[Array, "chains rows"]) -> Annealed:
-    """Log of the mean weight, with an error that the heaviest chain can not hide in.
-
-    To the variance of the mean (delta method), with n - 3 in its denominator in place of n - 1 so that the variance of
-    z-scores is 1 and not that of Student's t, two squares are added.  What the heaviest chain has above its share: a
-    weight of that size was seen about once, and might as well have been seen never or twice.  And 1 / n, in so far as
-    chains have the same weight as the heaviest: that they all went the same way does not say that there is no other.
-    """
-    n = log_weight.shape[0]
-    top = jnp.max(log_weight, 0)
-    w = jnp.exp(log_weight - top)  # the heaviest is 1
-    total = jnp.sum(w, 0)
-    relative = n * w / total
-    alike = (jnp.sum(w > 1 - ALIKE, 0) - 1) / (n - 1)
-    variance = jnp.sum((relative - 1) ** 2, 0) / (n * (n - 3)) + (1 / total - 1 / n) ** 2 + (alike / n) ** 2
-    return Annealed(top + jnp.log(total / n), jnp.sqrt(variance), 1 / jnp.mean(relative**2, 0))

@@ -143,28 +143,24 @@ def expected_statistics(
     x: Float[Array, "rows columns"],
     observed: Float[Array, "rows columns"] | None,
     weight: Float[Array, " rows"],
-    coldness: Float[Array, ""] | float = 1.0,
 ) -> tuple[Statistics, Float[Array, " rows"]]:
-    """The E-step of exact EM, annealed if asked.
+    """The E-step of exact EM.
 
     Parameters
     ----------
     weight
         Of every row; those of weight 0 may hold anything.
-    coldness
-        Inverse temperature c.  Layer 1 has the posterior ``p(x, S^1)^c`` over its sum; the layers above, given layer 1,
-        their own.  So EM climbs ``1/c sum_n log sum_{S^1} p(x_n, S^1)^c``, the log-likelihood at c = 1.
 
     Returns
     -------
     statistics
         Sums over rows.
     log_evidence
-        ``1/c log sum_{S^1} p(x, S^1)^c`` of every row, log p(x) at c = 1.
+        log p(x) of every row.
     """
     seen = weight > 0
     x = jnp.where(seen[:, None], x, 0)
-    value, sums, load = _layer_sums(params.weights[0], params.biases[0], prior[0], x, observed, weight, coldness)
+    value, sums, load = _layer_sums(params.weights[0], params.biases[0], prior[0], x, observed, weight)
     layers = [sums]
     for layer in range(1, len(params.weights)):
         weights, bias, above = params.weights[layer], params.biases[layer], prior[layer]
@@ -212,9 +208,8 @@ def _average(
     on: Float[Array, "rows children"],
     observed: Float[Array, "rows children"] | None,
     features: Callable[[Array], Array] = lambda states: states[:, :0],
-    coldness: Float[Array, ""] | float = 1.0,
 ) -> tuple[Float[Array, " rows"], Float[Array, "rows features"]]:
-    """log sum over the parents' states of p(row, S)^coldness, and the average of a function of S with these weights."""
+    """log sum over the parents' states of p(row, S), and the average of a function of S with these weights."""
     n_units, n_rows = len(weights), len(on)
     size = _block_size(n_rows, len(prior))
 
@@ -222,7 +217,7 @@ def _average(
         top, total, sums = carry
         states = state_block(first, size, n_units).astype(on.dtype)
         own = jax.lax.dynamic_slice_in_dim(prior, first, size)
-        joint = coldness * _log_joint(weights, bias, own, states, on, observed)
+        joint = _log_joint(weights, bias, own, states, on, observed)
         new = jnp.maximum(top, jnp.max(joint, 1))
         share = jnp.exp(joint - new[:, None])
         shrink = jnp.exp(top - new)
@@ -249,19 +244,18 @@ def _layer_sums(
     on: Float[Array, "rows children"],
     observed: Float[Array, "rows children"] | None,
     weight: Float[Array, " rows"],
-    coldness: Float[Array, ""] | float = 1.0,
 ) -> tuple[Float[Array, " rows"], Sums, Float[Array, " states"]]:
     """Log evidence of the rows, the statistics of one layer of weights, and the weight that falls on each state."""
     n_units = len(weights)
     size = _block_size(len(on), len(prior))
-    value = _average(weights, bias, prior, on, observed, coldness=coldness)[0]
+    value = _average(weights, bias, prior, on, observed)[0]
     on_seen = on if observed is None else on * observed
 
     def step(sums: tuple[Array, Array, Array], first: Array) -> tuple[tuple[Array, Array, Array], Array]:
         counts, credits, bias_credits = sums
         states = state_block(first, size, n_units).astype(on.dtype)
         own = jax.lax.dynamic_slice_in_dim(prior, first, size)
-        joint = coldness * _log_joint(weights, bias, own, states, on, observed)
+        joint = _log_joint(weights, bias, own, states, on, observed)
         share = weight[:, None] * jnp.exp(joint - value[:, None])
         load = jnp.sum(share, 0)
         credit = (share.T @ on_seen) / -jnp.expm1(-(bias + states @ weights))
@@ -273,7 +267,7 @@ def _layer_sums(
         step, (zero, zero, jnp.zeros_like(bias)), jnp.arange(0, len(prior), size)
     )
     bias_counts = jnp.full(bias.shape, jnp.sum(weight)) if observed is None else weight @ observed
-    return value / coldness, (counts, credits, bias_counts, bias_credits), load.reshape(-1)
+    return value, (counts, credits, bias_counts, bias_credits), load.reshape(-1)
 
 
 def _state_sums(

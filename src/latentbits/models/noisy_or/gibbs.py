@@ -23,7 +23,6 @@ rows are taken through all their sweeps before the next (`by_blocks`): their Q s
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
 import equinox as eqx
@@ -34,7 +33,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 from latentbits.core.special import log1mexp
 from latentbits.models.noisy_or.network import Params
 
-__all__ = ["Chains", "by_blocks", "gibbs", "gibbs_means", "start_states", "sweep"]
+__all__ = ["Chains", "by_blocks", "folded", "gibbs", "gibbs_means", "sweep"]
 
 FACTORS = 8  # so many 1 - exp(-u) have a product within the range of float32, from biases of 2e-5 on
 BLOCK = 2**16  # numbers Q that a block of rows has on a CPU: a part of its second cache
@@ -63,15 +62,14 @@ class Chains(eqx.Module):
     sweeps: Int[Array, " rows"]
 
 
+def folded(keys: Key[Array, " rows"], number: Int[Array, ""] | int) -> Key[Array, " rows"]:
+    """The key of each row for one of several uses: a chain, a sweep."""
+    return jax.vmap(lambda key: jax.random.fold_in(key, number))(keys)
+
+
 def _uniform(keys: Key[Array, " rows"], n: int, dtype: jnp.dtype) -> Float[Array, "n rows"]:
     """n uniform numbers of each key; XLA on a CPU is slow to compile for other than multiples of 8."""
     return jax.vmap(lambda key: jax.random.uniform(key, (-(-n // 8) * 8,), dtype))(keys).T[:n]
-
-
-def start_states(keys: Key[Array, " rows"], sizes: Sequence[int], on: float, dtype: jnp.dtype) -> tuple[Array, ...]:
-    """Hidden states to begin with: each unit on with the same probability."""
-    drawn = (_uniform(keys, sum(sizes), dtype) < on).astype(dtype)
-    return tuple(drawn[a:b] for a, b in pairwise(accumulate(sizes, initial=0)))
 
 
 def by_blocks(function: Callable[..., T], params: Params, *rows: PyTree[Array], n_chains: int = 1) -> T:
@@ -256,10 +254,6 @@ def sweep(
     return states, flip
 
 
-def _of_sweep(keys: Key[Array, " rows"], k: Int[Array, ""]) -> Key[Array, " rows"]:
-    return jax.vmap(lambda key: jax.random.fold_in(key, k))(keys)
-
-
 def gibbs(
     params: Params,
     on: Float[Array, "columns rows"],
@@ -294,7 +288,7 @@ def gibbs(
 
         def body(at: tuple[Array, Chains]) -> tuple[Array, Chains]:
             k, chains = at
-            swept = _sweep(params, on, off, chains.states, _of_sweep(keys, k), 1.0, coldness, frozen)
+            swept = _sweep(params, on, off, chains.states, folded(keys, k), 1.0, coldness, frozen)
             moves = chains.flip >= least
             before = (chains.states, chains.chances, chains.flip)
             states, chances, flip = jax.tree.map(lambda new, old: jnp.where(moves, new, old), swept, before)
@@ -328,7 +322,7 @@ def gibbs_means(
     def means(params: Params, on: Array, off: Array, states: Any, keys: Array, frozen: Any) -> tuple[Any, Any]:
         def body(k: Array, at: tuple[Any, Any]) -> tuple[Any, Any]:
             totals, now = at
-            now, chances, _ = _sweep(params, on, off, now, _of_sweep(keys, k), 1.0, coldness, frozen)
+            now, chances, _ = _sweep(params, on, off, now, folded(keys, k), 1.0, coldness, frozen)
             counts = (k >= n_burn).astype(on.dtype)
             return tuple(t + counts * p for t, p in zip(totals, chances, strict=True)), now
 

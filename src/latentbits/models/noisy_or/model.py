@@ -41,13 +41,12 @@ from latentbits.core.model import (
 from latentbits.core.tree import sum_rows
 from latentbits.models.noisy_or import enumeration
 from latentbits.models.noisy_or.annealing import annealed_evidence
-from latentbits.models.noisy_or.gibbs import gibbs
+from latentbits.models.noisy_or.gibbs import folded, gibbs
 from latentbits.models.noisy_or.learning import Stats, log_prior_density, new_weight, state_statistics
-from latentbits.models.noisy_or.mean_field import draw_states, mean_field
 from latentbits.models.noisy_or.network import Params, sample_layers
 from latentbits.models.noisy_or.probable import probable_states
 from latentbits.models.noisy_or.renewal import choose_pivots, put_to_use
-from latentbits.models.noisy_or.sampling import drawn_states, folded, rows_last, sampled_means, states_on
+from latentbits.models.noisy_or.sampling import rows_last, sampled_means, states_on
 
 __all__ = ["EXACT_LIKELIHOOD", "EXACT_MEANS", "Params", "Posterior", "Shared", "State", "Stats", "is_exact", "model"]
 
@@ -60,6 +59,7 @@ FIRST_PRIOR = 0.3  # biases of a layer that has no layer above it yet
 FIRST_BIAS = 0.02  # and of the inputs
 LEFT_OF_BIAS = 0.2  # part of its bias that a unit keeps when it gets parents
 RARELY = 0.1  # ones in all rows: a bias of no less; a bit that was never on may be so in the next row
+SETTLED = 0.05  # the paper's chain stops when no unit changes with this probability
 STABLE = 0.1  # a unit that changes with less than this probability is ready to be learned from
 RENEW_EVERY = 30  # updates
 JOINT = 60  # updates of all layers together
@@ -104,7 +104,6 @@ class Shared(eqx.Module):
     depth: Int[Array, ""]
     n_sweeps: Int[Array, ""]
     penalised: Bool[Array, ""]  # whether the objective has the prior of the weights
-    coldness: Float[Array, ""]
     pivots: tuple[Int[Array, " _"], ...]
     log_prior: tuple[Float[Array, " _"], ...]  # of all states of each layer, where they are summed over
 
@@ -167,14 +166,10 @@ class Settings(NamedTuple):
         Passes for each layer in the paper's.
     batch_size
         Rows for an update.
-    n_sweeps, stop_below
-        Most sweeps of a chain; the largest probability of a change with which it stops.
+    n_sweeps
+        Most sweeps of a chain.
     n_samples
         Chains a row.
-    temperature
-        To begin with in each layer; it goes down to 1 in the first half of the updates.
-    chain_start
-        States that chains start from: all units "on", drawn from the "prior", or drawn after "mean_field" sweeps.
     n_chains, n_steps
         Of the estimate of log p(x).
     ranked
@@ -196,10 +191,7 @@ class Settings(NamedTuple):
     n_epochs: int = 10
     batch_size: int = 2000
     n_sweeps: int = 15
-    stop_below: float = 0.0
     n_samples: int = 1
-    temperature: float = 1.0
-    chain_start: str = "on"
     n_chains: int = 16
     n_steps: int = 100
     ranked: bool = False
@@ -283,18 +275,9 @@ def _prepare(net: Settings, params: Params, state: State | None, progress: Progr
         depth=jnp.minimum(state.layer, net.n_layers).astype(jnp.int32),
         penalised=jnp.asarray(net.exact_all) | ((state.layer > net.n_layers) & net.exact_end),
         n_sweeps=jnp.where(together, 2 * net.n_sweeps, net.n_sweeps).astype(jnp.int32),
-        coldness=_coldness(net, state, progress),
         pivots=state.pivots,
         log_prior=enumeration.log_prior(params) if summed else (),
     )
-
-
-def _coldness(net: Settings, state: State, progress: Progress | None) -> Float[Array, ""]:
-    if net.temperature == 1 or progress is None:
-        return jnp.asarray(1.0)
-    made = progress.fraction if net.paper else jnp.maximum(progress.fraction, progress.step / net.n_updates)
-    way = jnp.where(state.layer > net.n_layers, 1, jnp.minimum(2 * made, 1))
-    return 1 / (net.temperature + (1 - net.temperature) * way)
 
 
 # ---------------------------------------------------------------- statistics
@@ -306,13 +289,10 @@ def _sampled(net: Settings, params: Params, shared: Shared, batch: Batch, row_st
     frozen = tuple(jnp.full((size, len(keys)), number > shared.depth) for number, size in enumerate(net.layer_sizes, 1))
 
     def chain(number: Array) -> Stats:
-        own = jax.vmap(lambda key: jax.random.fold_in(key, number))(keys)
-        begin = _first_states(net, params, on, off, own)
-        begin = tuple(jnp.where(f, 0, s) for f, s in zip(frozen, begin, strict=True))
-        chains = gibbs(
-            params, on, off, begin, folded(own, 1), shared.n_sweeps,
-            coldness=shared.coldness, stop_below=net.stop_below, frozen=frozen,
-        )  # fmt: skip
+        own = folded(keys, number)
+        begin = tuple(jnp.where(f, 0, s) for f, s in zip(frozen, states_on(params, len(keys)), strict=True))
+        stop = SETTLED if net.paper else 0.0
+        chains = gibbs(params, on, off, begin, folded(own, 1), shared.n_sweeps, stop_below=stop, frozen=frozen)
         weight = batch.weight / net.n_samples
         return state_statistics(
             params, on, observed, chains.states, chains.chances, weight, shared.pivots, shared.depth
@@ -323,19 +303,8 @@ def _sampled(net: Settings, params: Params, shared: Shared, batch: Batch, row_st
     return eqx.tree_at(lambda s: s.n_rows, stats, batch.weight.sum()), None  # thirds need not add up to one
 
 
-def _first_states(net: Settings, params: Params, on: Array, off: Array, keys: Key[Array, " rows"]) -> tuple[Array, ...]:
-    if net.chain_start == "on":
-        return states_on(params, len(keys))
-    begin = drawn_states(params, folded(keys, 0))
-    if net.chain_start == "mean_field":
-        begin = draw_states(folded(keys, 2), mean_field(params, on, off, begin))
-    return begin
-
-
 def _summed(net: Settings, params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
-    found, log_p = enumeration.expected_statistics(
-        params, shared.log_prior, batch.values, batch.observed, batch.weight, shared.coldness
-    )
+    found, log_p = enumeration.expected_statistics(params, shared.log_prior, batch.values, batch.observed, batch.weight)
     credit = tuple(-jnp.expm1(-w) * c for w, c in zip(params.weights, found.credits, strict=True))
     bias_credit = tuple(-jnp.expm1(-b) * c for b, c in zip(params.biases, found.bias_credits, strict=True))
     nothing = tuple(jnp.zeros(size, log_p.dtype) for size in net.layer_sizes)
@@ -475,7 +444,7 @@ def _stages(net: Settings) -> tuple[Stage, ...]:
 def _learning(net: Settings, layer: int, name: str, max_iter: int) -> Iterate | Schedule:
     """The stage that learns one layer, or all of them (`layer` is one more than there are)."""
     start = partial(_start, net, layer)
-    if net.exact_all and not net.paper and net.temperature == 1:  # every stage is exact EM
+    if net.exact_all and not net.paper:  # every stage is exact EM
         return Iterate(name, start=start, max_iter=max_iter)
     return Schedule(
         name,

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from latentbits.models.noisy_or.gibbs import sweep
+from latentbits.models.noisy_or.gibbs import folded, sweep
 from latentbits.models.noisy_or.network import Params, log_joint
 from latentbits.models.noisy_or.sampling import states_on
 
@@ -32,13 +32,12 @@ def probable_states(
     x, observed = on.T, (on + off).T
 
     def chain(best: tuple[Array, Array], number: Array) -> tuple[tuple[Array, Array], None]:
-        own = jax.vmap(lambda key: jax.random.fold_in(key, number))(keys)
+        own = folded(keys, number)
 
         def step(at: tuple[tuple[Array, ...], tuple[Array, Array]], k: Array) -> tuple[Any, None]:
             states, best = at
             coldness = COLDEST ** (k / (N_SWEEPS - 1))
-            folded = jax.vmap(lambda key: jax.random.fold_in(key, k))(own)
-            states, _ = sweep(params, on, off, states, folded, coldness=coldness)
+            states, _ = sweep(params, on, off, states, folded(own, k), coldness=coldness)
             value = log_joint(params, x, observed, [s.T for s in states])
             better = value > best[1]
             kept = jnp.where(better, jnp.concatenate(states), best[0])

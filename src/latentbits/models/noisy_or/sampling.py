@@ -9,10 +9,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from latentbits.core.batch import Batch
-from latentbits.models.noisy_or.gibbs import gibbs, gibbs_means
+from latentbits.models.noisy_or.gibbs import folded, gibbs, gibbs_means
 from latentbits.models.noisy_or.network import Params, sample_layers
 
-__all__ = ["drawn_states", "folded", "rows_last", "sample_given", "sampled_means", "states_on"]
+__all__ = ["drawn_states", "rows_last", "sample_given", "sampled_means", "states_on"]
 
 CLAMPED_SWEEPS = 200  # from a state of the network to one given the clamped units
 MOST_INPUT = 60.0  # exp(-u) and what is left of it are float32 numbers
@@ -43,10 +43,6 @@ def drawn_states(params: Params, keys: Key[Array, " rows"]) -> tuple[Float[Array
     return tuple(s.T for s in drawn)
 
 
-def folded(keys: Key[Array, " rows"], number: int) -> Key[Array, " rows"]:
-    return jax.vmap(lambda key: jax.random.fold_in(key, number))(keys)
-
-
 def sampled_means(
     params: Params, batch: Batch
 ) -> tuple[tuple[Float[Array, "_ rows"], ...], Float[Array, "columns rows"]]:
@@ -56,13 +52,12 @@ def sampled_means(
     column = params.biases[0][:, None]
 
     def chain(number: Array) -> tuple[tuple[Array, ...], Array]:
-        own = jax.vmap(lambda key: jax.random.fold_in(key, number))(keys)
+        own = folded(keys, number)
         states = gibbs(params, on, off, drawn_states(params, folded(own, 1)), folded(own, 2), MEAN_BURN).states
 
         def step(k: Array, at: Any) -> Any:
             states, means, bits = at
-            swept = jax.vmap(lambda key: jax.random.fold_in(key, k + 3))(own)
-            chances, states = gibbs_means(params, on, off, states, swept, 0, 1)
+            chances, states = gibbs_means(params, on, off, states, folded(own, k + 3), 0, 1)
             means = tuple(m + c for m, c in zip(means, chances, strict=True))
             return states, means, bits - jnp.expm1(-(column + params.weights[0].T @ states[0]))
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import wraps
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from latentbits.core.errors import import_extra
 from latentbits.estimators.combination_machine import CombinationMachine
 from latentbits.figures.any_model.arrays import tile
 from latentbits.figures.any_model.learning import plot_errors
@@ -22,7 +20,8 @@ from latentbits.figures.combination_machine.arrays import (
     words_of_match,
 )
 from latentbits.figures.combination_machine.pictures import plot_gaussians, plot_hinton, plot_projections
-from latentbits.figures.style import SMALL, STYLE, show
+from latentbits.figures.style import SMALL, show
+from latentbits.papers.skeleton import in_style, new_figure
 
 __all__ = [
     "THREE_UNITS",
@@ -45,32 +44,13 @@ NAMES = {
 }
 SHAPE, N_UNITS = (8, 8), 10
 PROJECTED = "pursuit+gradient"
+PAD = 0.08
 
 
-def _in_style(draw: Callable[..., Any]) -> Callable[..., Any]:
-    """Axes and titles alike in the style of all pictures."""
-
-    @wraps(draw)
-    def styled(*args: Any, **settings: Any) -> Any:
-        with import_extra("matplotlib", extra="plot", purpose="drawing the figures of the paper").rc_context(STYLE):
-            return draw(*args, **settings)
-
-    return styled
-
-
-def _figure(size: tuple[float, float]) -> Any:
-    from matplotlib import pyplot as plt
-
-    figure = plt.figure(figsize=size, layout="constrained")
-    layout: Any = figure.get_layout_engine()
-    layout.set(w_pad=0.08, h_pad=0.08)
-    return figure
-
-
-@_in_style
+@in_style
 def figure_2_2() -> Any:
     """Eight Gaussians in the plane, of three hidden units."""
-    figure = _figure((5.6, 7.0))
+    figure = new_figure((5.6, 7.0), PAD)
     ax = figure.subplots()
     # each unit is on half of the time: h and 1 - h have the same probability
     plot_gaussians(gaussians_of(THREE_UNITS, -0.5 * THREE_UNITS @ THREE_UNITS.sum(0)), ax)
@@ -78,11 +58,11 @@ def figure_2_2() -> Any:
     return figure
 
 
-@_in_style
+@in_style
 def figure_4_1(machines: Mapping[str, CombinationMachine], X: np.ndarray) -> Any:
     """Weights of the target and of the machines learned from it, matched; projections for pursuit and gradient."""
     names = [name for name in NAMES if name in machines]
-    figure = _figure((12.5, 2.0 * len(names) + 1.4))
+    figure = new_figure((12.5, 2.0 * len(names) + 1.4), PAD)
     heights = [h for name in names for h in ((1.0, 0.7) if name == PROJECTED else (1.0,))]
     axes = iter(figure.subplots(len(heights), 1, height_ratios=heights))
     for letter, name in zip("abcdefg", names):
@@ -97,11 +77,11 @@ def figure_4_1(machines: Mapping[str, CombinationMachine], X: np.ndarray) -> Any
     return figure
 
 
-@_in_style
+@in_style
 def figure_4_2(machines: Mapping[str, CombinationMachine], largest: float) -> Any:
     """Weights divided by seven: those learned, matched to the target."""
     names = [name for name in NAMES if name in machines]
-    figure = _figure((12.5, 2.0 * len(names)))
+    figure = new_figure((12.5, 2.0 * len(names)), PAD)
     for letter, name, ax in zip("abcdefg", names, figure.subplots(len(names), 1)):
         _hinton(ax, machines, name, letter, largest)
     return figure
@@ -132,24 +112,24 @@ def _hinton(ax: Any, machines: Mapping[str, CombinationMachine], name: str, lett
 # --- digits ---
 
 
-@_in_style
+@in_style
 def figure_examples(X: np.ndarray, image_shape: tuple[int, int], title: str) -> Any:
     """Some of the rows, as images (4.3)."""
-    figure = _figure((9.0, 2.1))
+    figure = new_figure((9.0, 2.1), PAD)
     ax = figure.subplots()
     show(ax, tile(X[:24], image_shape, 12, 3))
     ax.set_title(title)
     return figure
 
 
-@_in_style
+@in_style
 def figure_weights(
     weights: np.ndarray, image_shape: tuple[int, int], title: str, n_columns: int, n_shown: int | None = None
 ) -> Any:
     """Weight vectors as images, each on its own scale (4.4, 4.5, 4.8, 4.9)."""
     shown = weights[: n_shown or len(weights)]
     deep = int(np.ceil(len(shown) / n_columns))
-    figure = _figure((1.0 * n_columns + 0.6, 1.05 * deep + 0.9))
+    figure = new_figure((1.0 * n_columns + 0.6, 1.05 * deep + 0.9), PAD)
     ax = figure.subplots()
     plot_weights(shown, image_shape, ax, n_columns=n_columns)
     ax.set_title(title)
@@ -157,10 +137,10 @@ def figure_weights(
     return figure
 
 
-@_in_style
+@in_style
 def figure_along(curves: Mapping[str, Mapping[str, Any]], measure: str, ylabel: str) -> Any:
     """An error along the learning of a mixture and of a machine, on the same scale (4.6, 4.7)."""
-    figure = _figure((12.0, 4.6))
+    figure = new_figure((12.0, 4.6), PAD)
     pair = figure.subplots(1, 2, sharey=True)
     for ax, (name, one) in zip(pair, curves.items()):
         first = one["steps"][0]
@@ -171,10 +151,10 @@ def figure_along(curves: Mapping[str, Mapping[str, Any]], measure: str, ylabel: 
     return figure
 
 
-@_in_style
+@in_style
 def figure_principal(machines: Mapping[str, np.ndarray], X: np.ndarray, image_shape: tuple[int, int], n: int) -> Any:
     """Weights beside the principal components of the same rows (2.4)."""
-    figure = _figure((4.3 * (len(machines) + 1), 5.0))
+    figure = new_figure((4.3 * (len(machines) + 1), 5.0), PAD)
     layout: Any = figure.get_layout_engine()
     layout.set(wspace=0.08)
     found = principal_components(X, n)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentbits.core.errors import import_extra
-from latentbits.papers import pages
 from latentbits.papers.freund_haussler_1994 import figures, synthetic, tables, usps
 from latentbits.papers.freund_haussler_1994.synthetic import Experiment
 from latentbits.papers.freund_haussler_1994.targets import TARGETS
+from latentbits.papers.skeleton import Part, Run, Say, repeat, silent
 
 __all__ = ["Plan", "reproduce"]
 
-Say = Callable[[str], None]
 GALLERIES = {"pursuit": "4.9", "pursuit, ours": "4.9 ours", "default": "4.9 default"}
 NAMES = {"pursuit": "The paper's pursuit", "pursuit, ours": "Our pursuit", "default": "Default learner"}
 NEAR = 0.006  # log-loss by which a machine may be behind the true one
@@ -54,64 +53,23 @@ QUICK = Plan(
 
 
 def reproduce(
-    out: Path,
-    *,
-    quick: bool = False,
-    say: Say = lambda text: None,
-    digits: str = "usps",
-    n_seeds: int | None = None,
+    out: Path, *, quick: bool = False, say: Say = silent, digits: str = "usps", n_seeds: int | None = None
 ) -> dict[str, Any]:
-    """Repeat the paper's experiments and write ``results.json``, ``results.md`` and the figures.
+    """Repeat the paper's experiments, as `latentbits.papers.reproduce` does.
 
     Parameters
     ----------
-    out
-        A folder, made if need be.
-    quick
-        Fewer rows, epochs, units and seeds.
-    say
-        Called with a line for every part.
+    out, quick, say
+        As there; quick has fewer rows, epochs, units and seeds.
     digits
         "usps" (scikit-learn's 8 x 8 digits stand in where they cannot be had, and all output says so), "bundled" for
         these at once, or "none".
     n_seeds
         Repetitions of every experiment; None takes 5 of the synthetic ones and 10 of the digits.
-
-    Returns
-    -------
-    dict
-        What ``results.json`` holds.
     """
-    import_extra("matplotlib", extra="plot", purpose="drawing the figures of the paper")  # before any fitting
-    plan = _seeded(QUICK if quick else Plan(), n_seeds)
-    out.mkdir(parents=True, exist_ok=True)
-    notes: list[str] = []
-    images = usps.load_digits(digits, notes)
-    files = {"2.2": pages.save(figures.figure_2_2(), out, "figure_2_2")}
-    found, drawn = _synthetic(plan, out, say)
-    files.update(drawn)
-    digit_numbers = None
-    if images is not None:
-        digit_numbers, drawn = _digits(images, plan, out, say)
-        files.update(drawn)
-    held_to = pages.expected(__package__)
-    measured = {
-        **_of_large(found["large"]),
-        **_of_small(found["small"]),
-        **(_of_digits(digit_numbers) if digit_numbers is not None and digit_numbers["is_usps"] else {}),
-    }
-    results = {
-        "paper": "freund_haussler_1994",
-        "quick": quick,
-        "machine": pages.machine(),
-        "notes": notes,
-        "synthetic": found,
-        "digits": digit_numbers,
-        "relations": pages.judge(held_to["relations"], measured),
-        "figures": files,
-    }
-    pages.write_results(out, results, tables.report(results, held_to))
-    return results
+    run = Run(_seeded(QUICK if quick else Plan(), n_seeds), out, say)
+    parts: dict[str, Part] = {"synthetic": _synthetic, "digits": partial(_digits, usps.load_digits(digits, run.notes))}
+    return repeat(__package__, run, quick, parts, tables.report)
 
 
 def _seeded(plan: Plan, n_seeds: int | None) -> Plan:
@@ -127,12 +85,14 @@ def _seeded(plan: Plan, n_seeds: int | None) -> Plan:
 # --- the synthetic target ---
 
 
-def _synthetic(plan: Plan, out: Path, say: Say) -> tuple[dict[str, Any], dict[str, list[str]]]:
-    large, machines, X = synthetic.run(plan.large, TARGETS["large"], say)
-    files = {"4.1": pages.save(figures.figure_4_1(machines, X), out, "figure_4_1")}
-    small, machines, _ = synthetic.run(plan.small, TARGETS["small"], say)
-    files["4.2"] = pages.save(figures.figure_4_2(machines, 6 / 7), out, "figure_4_2")
-    return {"large": large, "small": small}, files
+def _synthetic(run: Run) -> dict[str, Any]:
+    run.draw("2.2", figures.figure_2_2())
+    large, machines, X = synthetic.run(run.plan.large, TARGETS["large"], run.say)
+    run.draw("4.1", figures.figure_4_1(machines, X))
+    small, machines, _ = synthetic.run(run.plan.small, TARGETS["small"], run.say)
+    run.draw("4.2", figures.figure_4_2(machines, 6 / 7))
+    run.measured |= {**_of_large(large), **_of_small(small)}
+    return {"large": large, "small": small}
 
 
 def _of_large(found: Mapping[str, Any]) -> dict[str, float]:
@@ -176,42 +136,42 @@ def _of_small(found: Mapping[str, Any]) -> dict[str, float]:
 # --- digits ---
 
 
-def _digits(images: usps.Digits, plan: Plan, out: Path, say: Say) -> tuple[dict[str, Any], dict[str, list[str]]]:
-    found, models, train = usps.run(images, plan.digits, say)
+def _digits(images: usps.Digits | None, run: Run) -> dict[str, Any] | None:
+    if images is None:
+        return None
+    plan = run.plan
+    found, models, train = usps.run(images, plan.digits, run.say)
     parts = usps.split(images.X, plan.digits, 0)
-    say(f"{images.title}: errors along learning")
+    run.say(f"{images.title}: errors along learning")
     curves = {
         "Mixture": usps.mixture_curve(plan.digits.n_units, parts, 0, plan.stops),
         "Combination model, pursuit": usps.pursuit_curve(models["pursuit"], parts, plan.n_points, 0),
     }
-    return {**found, "curves": curves}, _draw_digits(images, models, curves, train, out)
+    _draw_digits(images, models, curves, train, run)
+    if images.is_usps:
+        run.measured |= _of_digits(found)
+    return {**found, "curves": curves}
 
 
 def _draw_digits(
-    images: usps.Digits, models: Mapping[str, Any], curves: Mapping[str, Any], train: np.ndarray, out: Path
-) -> dict[str, list[str]]:
+    images: usps.Digits, models: Mapping[str, Any], curves: Mapping[str, Any], train: np.ndarray, run: Run
+) -> None:
     """Figures 4.3 to 4.9, and weights beside principal components."""
     shape = images.image_shape
     weights = {name: model.components_ for name, model in models.items() if hasattr(model, "hidden_bias_")}
     components = usps.mixture_weights(models["mixture"])
-    files = {}
-
-    def save(number: str, figure: Any) -> None:
-        files[number] = pages.save(figure, out, f"figure_{number.replace('.', '_').replace(' ', '_')}")
-
-    save("4.3", figures.figure_examples(train, shape, images.title))
+    run.draw("4.3", figures.figure_examples(train, shape, images.title))
     for number, vectors, words in (("4.4", weights["pursuit"], "Pursuit"), ("4.5", components, "Mixture")):
-        save(number, figures.figure_weights(vectors, shape, f"{words}: weight vectors", 8, 16))
-    save("4.6", figures.figure_along(curves, "reconstruction", "input reconstruction, bits per pixel"))
-    save("4.7", figures.figure_along(curves, "single_bit", "mistakes in a single bit"))
+        run.draw(number, figures.figure_weights(vectors, shape, f"{words}: weight vectors", 8, 16))
+    run.draw("4.6", figures.figure_along(curves, "reconstruction", "input reconstruction, bits per pixel"))
+    run.draw("4.7", figures.figure_along(curves, "single_bit", "mistakes in a single bit"))
     galleries = {"4.8": ("Mixture", components)}
     galleries.update({GALLERIES[name]: (NAMES[name], vectors) for name, vectors in weights.items()})
     for number, (words, vectors) in galleries.items():
-        save(number, figures.figure_weights(vectors, shape, f"{words}: all {len(vectors)} weight vectors", 9))
+        run.draw(number, figures.figure_weights(vectors, shape, f"{words}: all {len(vectors)} weight vectors", 9))
     n_shown = min(16, *(len(vectors) for vectors in weights.values()))
     beside = {NAMES[name]: vectors for name, vectors in weights.items()}
-    save("section 2.4", figures.figure_principal(beside, train, shape, n_shown))
-    return files
+    run.draw("section 2.4", figures.figure_principal(beside, train, shape, n_shown))
 
 
 def _of_digits(found: Mapping[str, Any]) -> dict[str, float]:

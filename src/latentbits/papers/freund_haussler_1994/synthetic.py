@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import time
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from latentbits.estimators.combination_machine import CombinationMachine
 from latentbits.figures.combination_machine.arrays import Match, match_units, words_of_match
 from latentbits.metrics import log_loss, reconstruction, single_bit_error
 from latentbits.papers.freund_haussler_1994.targets import Target, draw
+from latentbits.papers.skeleton import Fitted, Say, fitted
 
 __all__ = [
     "MEASURES",
@@ -27,7 +25,6 @@ __all__ = [
     "true_machine",
 ]
 
-Say = Callable[[str], None]
 MEASURES = ("log_loss", "single_bit", "reconstruction")
 TRUE = "true"
 RATE = 0.05  # of gradient ascent; the paper does not say. 0.02 is slower, and 0.1 worse for gradient ascent alone
@@ -57,13 +54,6 @@ class Experiment(NamedTuple):
     n_seeds: int = 5
 
 
-class Fitted(NamedTuple):
-    """A learned machine and the seconds it took."""
-
-    machine: CombinationMachine
-    seconds: float
-
-
 def method_names(one: Experiment) -> list[str]:
     """The rows of the table but the last, in the paper's order; "default" is ours."""
     between = [] if one.short is None else ["pursuit+short"]
@@ -82,7 +72,6 @@ def settings_of(method: str, one: Experiment) -> dict[str, Any]:
         "optimizer": "momentum",
         "learning_rate": RATE,
         "faithful": True,
-        "refit_biases": False,
     }
     ascent = {"max_iter": one.short if method == "pursuit+short" else one.epochs}
     return {
@@ -95,13 +84,8 @@ def settings_of(method: str, one: Experiment) -> dict[str, Any]:
 
 
 def learn(method: str, one: Experiment, n_hidden: int, X: np.ndarray, seed: int) -> Fitted:
-    """A machine learned from rows; that a number of epochs ends it is meant."""
-    machine = CombinationMachine(n_hidden, random_state=seed, **settings_of(method, one))
-    began = time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        machine.fit(X)
-    return Fitted(machine, time.perf_counter() - began)
+    """A machine learned from rows."""
+    return fitted(CombinationMachine(n_hidden, random_state=seed, **settings_of(method, one)), X)
 
 
 def true_machine(target: Target) -> CombinationMachine:
@@ -135,10 +119,10 @@ def run(one: Experiment, target: Target, say: Say) -> tuple[dict[str, Any], dict
         train, test = (draw(target, one.n_rows, rng).X for _ in range(2))
         _add(found[TRUE], kept[TRUE], 0.0, train, test, seed)
         for method in method_names(one):
-            fitted = learn(method, one, len(target.weights), train, seed)
-            _add(found[method], fitted.machine, fitted.seconds, train, test, seed)
+            machine, seconds = learn(method, one, len(target.weights), train, seed)
+            _add(found[method], machine, seconds, train, test, seed)
             if seed == 0:
-                kept[method], shown = fitted.machine, train
+                kept[method], shown = machine, train
     matches = {
         name: _in_words(match_units(machine.components_, target.weights))
         for name, machine in kept.items()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.papers.pages import findings, markdown
+from latentbits.papers.pages import markdown, page, pictures
 
 __all__ = ["report", "with_error"]
 
@@ -49,15 +49,8 @@ HEADS = {"log_loss": "log-loss", "single_bit": "single bit", "reconstruction": "
 
 def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
     """The whole page, in Markdown."""
-    machine = results["machine"]
     large, small = results["synthetic"]["large"], results["synthetic"]["small"]
-    parts = [
-        "# Freund & Haussler (1994): the paper's tables beside our numbers",
-        expected["citation"],
-        *(f"**Note.** {note}" for note in results["notes"]),
-        *(["**A quick run**: few rows, epochs, units and seeds."] if results["quick"] else []),
-        "## Do the paper's findings hold?",
-        findings(results["relations"]),
+    body = [
         f"## Synthetic target (table 1): {_size(large)}",
         _table(large, expected["tables"]["large"]),
         "Mean and standard error over the seeds, each with rows of its own; in brackets the paper's one run. The "
@@ -67,15 +60,10 @@ def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
         _table(small, expected["tables"]["small"]),
         _units(small),
         *_digits(results["digits"], expected),
-        "## Figures",
-        *(
-            f"**Figure {name}.** {CAPTIONS[name]}\n\n![{name}]({files[0]})"
-            for name, files in results["figures"].items()
-        ),
-        f"Measured on {machine['cores']} cores ({machine['processor']}, {machine['device']}), "
-        f"latentbits {machine['latentbits']}, jax {machine['jax']}.",
     ]
-    return "\n\n".join(parts) + "\n"
+    title = "Freund & Haussler (1994): the paper's tables beside our numbers"
+    shown = pictures(results["figures"], CAPTIONS, alt="{}")
+    return page(title, "few rows, epochs, units and seeds", results, expected, body, shown)
 
 
 def with_error(values: Sequence[float], digits: int = 3) -> str:

@@ -5,21 +5,18 @@ The paper has digits of NIST, which are not to be had; these are of USPS.
 
 from __future__ import annotations
 
-import time
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-from latentbits.core.errors import LatentBitsError
-from latentbits.data.fetch import load_dataset
 from latentbits.estimators.combination_machine import CombinationMachine
 from latentbits.estimators.mixture import BernoulliMixture
 from latentbits.estimators.product import BernoulliProduct
 from latentbits.metrics import reconstruction, single_bit_error
 from latentbits.models.mixture import split_sizes
+from latentbits.papers.digits import load_or_stand_in
+from latentbits.papers.skeleton import Say, fitted
 
 __all__ = [
     "EM_STEPS",
@@ -36,7 +33,6 @@ __all__ = [
     "split",
 ]
 
-Say = Callable[[str], None]
 METHODS = ("product", "mixture", "mixture, smoothed", "pursuit", "pursuit, ours", "default")
 MEASURES = ("single_bit", "reconstruction")
 EM_STEPS = 4  # of a pursuit, for each unit
@@ -78,19 +74,12 @@ def load_digits(which: str, notes: list[str]) -> Digits | None:
     notes
         Gets a line where something is not as it should be.
     """
-    if which == "none":
-        notes.append("The digits were left out.")
+    loaded = load_or_stand_in(which, "usps", "digits", notes)
+    if loaded is None:
         return None
-    if which == "usps":
-        try:
-            found = load_dataset("usps")
-            return Digits((np.asarray(found.X) > 0).astype(np.uint8), (16, 16), True)
-        except (LatentBitsError, OSError) as error:
-            notes.append(
-                f"The digits of USPS could not be had ({error}). The smaller digits that come with scikit-learn stand "
-                "in for them: nothing here can be compared with the paper's digits."
-            )
-    found = load_dataset("digits")
+    found, is_usps = loaded
+    if is_usps:
+        return Digits((np.asarray(found.X) > 0).astype(np.uint8), (16, 16), True)
     return Digits(np.asarray(found.X, np.uint8), (8, 8), False)
 
 
@@ -114,20 +103,12 @@ def model_of(method: str, n_units: int, seed: int) -> Any:
         return BernoulliMixture(n_units, init="split", random_state=seed)
     if method == "default":
         return CombinationMachine(n_units, random_state=seed)
-    paper: dict[str, Any] = (
-        {"input_bias": False, "faithful": True, "refit_biases": False} if method == "pursuit" else {}
-    )
+    paper: dict[str, Any] = {"input_bias": False, "faithful": True} if method == "pursuit" else {}
     return CombinationMachine(n_units, learner="pursuit", random_state=seed, **paper, **NO_LOG_Z)
 
 
 # neither of the two measures asks for log Z, which a pursuit leaves unused
 NO_LOG_Z: dict[str, Any] = {"annealing_chains": 2, "annealing_steps": 1}
-
-
-def fitted(model: Any, X: np.ndarray) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(X)
 
 
 def errors_of(model: Any, X: np.ndarray, seed: int) -> dict[str, float]:
@@ -155,9 +136,8 @@ def run(digits: Digits, setup: Setup, say: Say) -> tuple[dict[str, Any], dict[st
         say(f"{digits.title}: seed {seed}")
         train, test = split(digits.X, setup, seed)
         for name in setup.methods:
-            began = time.perf_counter()
-            model = fitted(model_of(name, setup.n_units, seed), train)
-            found[name]["seconds"].append(time.perf_counter() - began)
+            model, seconds = fitted(model_of(name, setup.n_units, seed), train)
+            found[name]["seconds"].append(seconds)
             found[name]["n_units"].append(len(model.hidden_bias_) if hasattr(model, "hidden_bias_") else None)
             for part, rows in (("train", train), ("test", test)):
                 for measure, value in errors_of(model, rows, seed).items():
@@ -219,12 +199,8 @@ def mixture_curve(
     for place, size in enumerate(sizes):
         for stop in stops:
             steps.append(SPLIT * place + stop)
-            models.append(
-                fitted(
-                    BernoulliMixture(size, init="split", smoothing=0.0, max_iter=stop, tol=NEVER, random_state=seed),
-                    parts[0],
-                )
-            )
+            model = BernoulliMixture(size, init="split", smoothing=0.0, max_iter=stop, tol=NEVER, random_state=seed)
+            models.append(fitted(model, parts[0]).model)
     doublings = {str(SPLIT * place): size for place, size in enumerate(sizes)}
     return {"steps": steps, **_errors_along(models, parts, seed), "doublings": doublings}
 

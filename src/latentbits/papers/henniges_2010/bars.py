@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import time
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from sklearn.exceptions import ConvergenceWarning
 
 from latentbits.data.toys import Bars, linear_bars
 from latentbits.estimators.binary_sparse_coding import BinarySparseCoding
+from latentbits.papers.skeleton import Fitted, Say, fitted
 
 __all__ = ["PAPER", "RECIPES", "Setting", "Trace", "learn", "least_cosine", "reliability", "trace"]
 
-Say = Callable[[str], None]
 SIZE, N_BARS = 5, 10
 SIMILAR = 0.9  # cosine from which a component is a bar; found ones have 0.99, and two bars that are merged 0.7
 PAPER: dict[str, Any] = {
@@ -60,12 +57,9 @@ class Trace(NamedTuple):
     recovered: bool
 
 
-def learn(X: np.ndarray, recipe: Mapping[str, Any], start: float, seed: int, **more: Any) -> BinarySparseCoding:
-    """A model of ten causes; that a number of iterations ends it is meant."""
-    model = BinarySparseCoding(N_BARS, init_sparseness=start, random_state=seed, **recipe, **more)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(X)
+def learn(X: np.ndarray, recipe: Mapping[str, Any], start: float, seed: int, **more: Any) -> Fitted:
+    """A model of ten causes."""
+    return fitted(BinarySparseCoding(N_BARS, init_sparseness=start, random_state=seed, **recipe, **more), X)
 
 
 def cosines(components: np.ndarray, truth: np.ndarray) -> np.ndarray:
@@ -109,9 +103,8 @@ def reliability(setting: Setting, n_trials: int, say: Say) -> dict[str, Any]:
         toy = data_of(setting, trial)
         drawn.append(float(toy.causes.sum(1).mean()))
         for name, found in lists.items():
-            began = time.perf_counter()
-            model = learn(toy.X, RECIPES[name], setting.start, trial)
-            found["seconds"].append(time.perf_counter() - began)
+            model, seconds = learn(toy.X, RECIPES[name], setting.start, trial)
+            found["seconds"].append(seconds)
             found["least_cosine"].append(least_cosine(model.components_, toy.components))
             found["sparseness"].append(float(model.sparseness_))
             found["noise"].append(float(model.noise_std_))
@@ -125,7 +118,7 @@ def is_recovered(found: Mapping[str, Sequence[float]]) -> np.ndarray:
 
 def trace(toy: Bars, start: float, seed: int) -> Trace:
     """The course of one run by the paper's recipe."""
-    model = learn(toy.X, PAPER, start, seed, keep_components=True)
+    model = learn(toy.X, PAPER, start, seed, keep_components=True).model
     found = cosines(model.components_, toy.components)
     order = linear_sum_assignment(-found.T)[1]
     return Trace(

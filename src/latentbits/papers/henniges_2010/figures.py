@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from latentbits.core.errors import import_extra
 from latentbits.data.toys import Bars
 from latentbits.figures.binary_sparse_coding.arrays import by_globularity
 from latentbits.figures.binary_sparse_coding.pictures import plot_course, plot_fields
-from latentbits.figures.style import STYLE
 from latentbits.papers.henniges_2010.bars import SIZE, Trace
 from latentbits.papers.henniges_2010.images import Fields, Setup
+from latentbits.papers.skeleton import in_style, new_figure
 
 __all__ = ["figure_1", "figure_2"]
 
@@ -22,23 +20,10 @@ N_EXAMPLES, N_RANDOM, N_GLOBULAR = 12, 200, 40
 TRUTH = (2.0, 2.0)  # pi H and sigma
 
 
-def _in_style(draw: Callable[..., Any]) -> Callable[..., Any]:
-    """Axes and titles alike in the style of all pictures."""
-
-    @wraps(draw)
-    def styled(*args: Any) -> Any:
-        with import_extra("matplotlib", extra="plot", purpose="drawing the figures of the paper").rc_context(STYLE):
-            return draw(*args)
-
-    return styled
-
-
-@_in_style
+@in_style
 def figure_1(toy: Bars, traces: Mapping[str, Trace], iterations: Sequence[int]) -> Any:
     """Rows, components along the first run, and the courses of all runs."""
-    from matplotlib import pyplot as plt
-
-    figure = plt.figure(figsize=(13.5, 5.0), layout="constrained")
+    figure = new_figure((13.5, 5.0))
     parts: Any = figure.subfigures(1, 3, width_ratios=(0.62, 1.9, 1.5))
     left, middle, right = parts
     ax = left.subplots()
@@ -65,20 +50,16 @@ def figure_1(toy: Bars, traces: Mapping[str, Trace], iterations: Sequence[int]) 
     return figure
 
 
-@_in_style
+@in_style
 def figure_2(fields: Fields, setup: Setup) -> Any:
     """Components at random and the most globular ones, with the course of learning."""
-    from matplotlib import pyplot as plt
-
     n, shape = len(fields.components), (setup.side, setup.side)
     across = 20 if n >= N_RANDOM else 10
     chosen = np.sort(np.random.default_rng(0).permutation(n)[:N_RANDOM])
     globular = by_globularity(fields.summary)[: min(N_GLOBULAR, max(n // 10, 1))]
     heights = [-(-len(one) // across) for one in (chosen, globular)]
     wide = 10.0 if across == 20 else 7.0
-    figure = plt.figure(
-        figsize=(wide + 4.5, max(wide / across * (sum(heights) + 1.5) + 0.6, 4.5)), layout="constrained"
-    )
+    figure = new_figure((wide + 4.5, max(wide / across * (sum(heights) + 1.5) + 0.6, 4.5)))
     parts: Any = figure.subfigures(1, 2, width_ratios=(wide, 4.5))
     left, right = parts
     upper, lower = left.subplots(2, 1, height_ratios=heights)

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import time
-import warnings
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from latentbits.core.errors import LatentBitsError
 from latentbits.data.fetch import load_dataset
 from latentbits.data.patches import natural_patches
 from latentbits.estimators.binary_sparse_coding import BinarySparseCoding
 from latentbits.figures.binary_sparse_coding.arrays import FieldSummary, by_globularity, summarize_fields
+from latentbits.papers.skeleton import Fitted, Say, fitted
 
 __all__ = ["FULL", "QUICK", "SMALL", "Fields", "Setup", "load_images", "run"]
 
-Say = Callable[[str], None]
 # a field that is whole and more globular than this looks round; most wavelets have 0.01
 GLOBULAR, LOCALISED, INSIDE = 0.1, 0.5, 1.5
 
@@ -92,9 +88,7 @@ def run(images: np.ndarray, setup: Setup, say: Say) -> tuple[dict[str, Any], dic
     fits, drawn = {}, {}
     for n_causes in setup.n_causes:
         say(f"natural images: {n_causes} causes, {setup.max_iter} iterations")
-        began = time.perf_counter()
-        model = learn(patches.X, n_causes, setup)
-        seconds = time.perf_counter() - began
+        model, seconds = learn(patches.X, n_causes, setup)
         fields = Fields(
             model.components_,
             summarize_fields(model.components_, shape),
@@ -107,7 +101,7 @@ def run(images: np.ndarray, setup: Setup, say: Say) -> tuple[dict[str, Any], dic
     return {**plan, "scale": patches.scale, "fits": fits}, drawn
 
 
-def learn(X: np.ndarray, n_causes: int, setup: Setup) -> BinarySparseCoding:
+def learn(X: np.ndarray, n_causes: int, setup: Setup) -> Fitted:
     """By the paper's recipe: the mean and a little noise, one active cause."""
     model = BinarySparseCoding(
         n_causes,
@@ -122,9 +116,7 @@ def learn(X: np.ndarray, n_causes: int, setup: Setup) -> BinarySparseCoding:
         n_init=1,
         random_state=0,
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(X)
+    return fitted(model, X)
 
 
 def count_globular(summary: FieldSummary) -> int:

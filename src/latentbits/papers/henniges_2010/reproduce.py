@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentbits.core.errors import import_extra
 from latentbits.data.toys import linear_bars
-from latentbits.papers import pages
 from latentbits.papers.henniges_2010 import bars, figures, images, tables
 from latentbits.papers.henniges_2010.bars import Setting
+from latentbits.papers.skeleton import Part, Run, Say, repeat, silent
 
 __all__ = ["Plan", "reproduce"]
 
-Say = Callable[[str], None]
 STARTS = (5.0, 1.0)  # pi H, of figure 1 C
 ITERATIONS = (0, 1, 3, 5, 10, 20, 30, 60)  # shown in figure 1 B
 ENOUGH = 100  # trials from which shares of them are held to ranges
@@ -53,21 +52,17 @@ def reproduce(
     out: Path,
     *,
     quick: bool = False,
-    say: Say = lambda text: None,
+    say: Say = silent,
     natural: str = "bsds_nature",
     n_trials: int | None = None,
     full_scale: bool | None = None,
 ) -> dict[str, Any]:
-    """Repeat the paper's experiments and write ``results.json``, ``results.md`` and the figures.
+    """Repeat the paper's experiments, as `latentbits.papers.reproduce` does.
 
     Parameters
     ----------
-    out
-        A folder, made if need be.
-    quick
-        Few trials, and few small patches.
-    say
-        Called with a line for every part.
+    out, quick, say
+        As there; quick has few trials, and few small patches.
     natural
         The set of natural images, by its name for `load_dataset`, or "none"; left out with a note where it cannot be
         had.
@@ -75,55 +70,32 @@ def reproduce(
         Sets of bars for each row of the table; None takes 300, or 10.
     full_scale
         200 000 patches of 26 x 26 pixels as in the paper, or 20 000 of 16 x 16; None asks whether there is a GPU.
-
-    Returns
-    -------
-    dict
-        What ``results.json`` holds.
     """
-    import_extra("matplotlib", extra="plot", purpose="drawing the figures of the paper")  # before any fitting
     plan = QUICK if quick else Plan()
-    plan = plan if n_trials is None else plan._replace(n_trials=n_trials)
-    out.mkdir(parents=True, exist_ok=True)
-    notes: list[str] = []
-    pictures = images.load_images(natural, notes)
-    course, files = _figure_1(plan, out, say)
-    table = {one.key: bars.reliability(one, plan.n_trials, say) for one in plan.settings}
-    patches = None
-    if pictures is not None:
-        patches, drawn = _images(pictures, _scale(plan.patches, full_scale, notes), out, say)
-        patches["name"] = natural
-        files.update(drawn)
-    held_to = pages.expected(__package__)
-    measured = {**_of_bars(table), **(_of_images(patches) if patches is not None else {})}
-    results = {
-        "paper": "henniges_2010",
-        "quick": quick,
-        "machine": pages.machine(),
-        "notes": notes,
-        "course": course,
-        "bars": table,
-        "images": patches,
-        "relations": pages.judge(held_to["relations"], measured),
-        "figures": files,
-    }
-    pages.write_results(out, results, tables.report(results, held_to))
-    return results
+    run = Run(plan if n_trials is None else plan._replace(n_trials=n_trials), out, say)
+    parts: dict[str, Part] = {"course": _figure_1, "bars": _bars, "images": partial(_images, natural, full_scale)}
+    return repeat(__package__, run, quick, parts, tables.report)
 
 
 # --- bars ---
 
 
-def _figure_1(plan: Plan, out: Path, say: Say) -> tuple[dict[str, Any], dict[str, list[str]]]:
-    say(f"bars, {plan.n_rows} rows: figure 1")
-    toy = linear_bars(plan.n_rows, size=bars.SIZE, random_state=0)
+def _figure_1(run: Run) -> dict[str, Any]:
+    run.say(f"bars, {run.plan.n_rows} rows: figure 1")
+    toy = linear_bars(run.plan.n_rows, size=bars.SIZE, random_state=0)
     traces = {f"from {start:g}": bars.trace(toy, start, seed=0) for start in STARTS}
-    course: dict[str, Any] = {"drawn": float(toy.causes.sum(1).mean()), "runs": {}}
-    course["runs"] = {
+    run.draw("1", figures.figure_1(toy, traces, ITERATIONS))
+    runs = {
         name: {"sparseness": one.sparseness.tolist(), "noise": one.noise.tolist(), "recovered": one.recovered}
         for name, one in traces.items()
     }
-    return course, {"1": pages.save(figures.figure_1(toy, traces, ITERATIONS), out, "figure_1")}
+    return {"drawn": float(toy.causes.sum(1).mean()), "runs": runs}
+
+
+def _bars(run: Run) -> dict[str, Any]:
+    table = {one.key: bars.reliability(one, run.plan.n_trials, run.say) for one in run.plan.settings}
+    run.measured |= _of_bars(table)
+    return table
 
 
 def _of_bars(table: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
@@ -165,16 +137,19 @@ def _scale(planned: images.Setup | None, full_scale: bool | None, notes: list[st
     return images.FULL if full_scale else images.SMALL
 
 
-def _images(
-    pictures: np.ndarray, setup: images.Setup, out: Path, say: Say
-) -> tuple[dict[str, Any], dict[str, list[str]]]:
-    found, fields = images.run(pictures, setup, say)
-    files = {}
+def _images(natural: str, full_scale: bool | None, run: Run) -> dict[str, Any] | None:
+    pictures = images.load_images(natural, run.notes)
+    if pictures is None:
+        return None
+    setup = _scale(run.plan.patches, full_scale, run.notes)
+    found, fields = images.run(pictures, setup, run.say)
     for n_causes, one in fields.items():
-        name = "2" if n_causes == setup.n_causes[0] else f"2 with {n_causes} causes"
-        file = "figure_2" if name == "2" else f"figure_2_{n_causes}"
-        files[name] = pages.save(figures.figure_2(one, setup), out, file)
-    return {**found, "full_scale": setup == images.FULL}, files
+        is_first = n_causes == setup.n_causes[0]
+        name, file = ("2", "figure_2") if is_first else (f"2 with {n_causes} causes", f"figure_2_{n_causes}")
+        run.draw(name, figures.figure_2(one, setup), file)
+    found = {**found, "full_scale": setup == images.FULL, "name": natural}
+    run.measured |= _of_images(found)
+    return found
 
 
 def _of_images(found: Mapping[str, Any]) -> dict[str, float]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from latentbits.papers.henniges_2010.bars import SIMILAR, is_recovered
 from latentbits.papers.henniges_2010.images import GLOBULAR
-from latentbits.papers.pages import findings, markdown
+from latentbits.papers.pages import markdown, page, pictures, spread
 
 __all__ = ["report"]
 
@@ -24,14 +24,7 @@ CAPTIONS = {
 
 def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
     """The whole page, in Markdown."""
-    machine = results["machine"]
-    parts = [
-        "# Henniges et al. (2010): the paper's numbers beside ours",
-        expected["citation"],
-        *(f"**Note.** {note}" for note in results["notes"]),
-        *(["**A quick run**: few trials, few small patches."] if results["quick"] else []),
-        "## Do the paper's findings hold?",
-        findings(results["relations"]),
+    body = [
         "## How often all bars are found",
         _bars(results["bars"], expected["bars"]),
         f"10 bars of 5 x 5 pixels, 2 active on average, noise 2. *All found*: every bar has a component of its own, "
@@ -40,15 +33,10 @@ def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
         "are really active in a row of the set. All recipes begin with the same pi H and learn from the same sets.",
         f"In figure 1 the rows drawn have {results['course']['drawn']:.2f} active bars on average.",
         *_images(results["images"], expected["images"]),
-        "## Figures",
-        *(
-            f"**Figure {name}.** {CAPTIONS[name.split()[0]]}\n\n![Figure {name}]({files[0]})"
-            for name, files in results["figures"].items()
-        ),
-        f"Measured on {machine['cores']} cores ({machine['processor']}, {machine['device']}), "
-        f"latentbits {machine['latentbits']}, jax {machine['jax']}.",
     ]
-    return "\n\n".join(parts) + "\n"
+    captions = {name: CAPTIONS[name.split()[0]] for name in results["figures"]}  # 2, and 2 with fewer causes
+    title, quick = "Henniges et al. (2010): the paper's numbers beside ours", "few trials, few small patches"
+    return page(title, quick, results, expected, body, pictures(results["figures"], captions))
 
 
 def _bars(table: Mapping[str, Mapping[str, Any]], paper: Mapping[str, Mapping[str, Any]]) -> str:
@@ -79,7 +67,7 @@ def _spread(values: np.ndarray, paper: str | None) -> str:
     """Mean and standard deviation, with the paper's in brackets."""
     if not len(values):
         return ""
-    return f"{values.mean():.3f} ± {values.std():.3f}" + (f" ({paper})" if paper else "")
+    return spread(values) + (f" ({paper})" if paper else "")
 
 
 def _images(found: Mapping[str, Any] | None, paper: Mapping[str, Any]) -> list[str]:

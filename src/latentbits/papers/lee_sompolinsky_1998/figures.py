@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from latentbits.core.errors import import_extra
 from latentbits.estimators.clipped_gaussian import ClippedGaussian
 from latentbits.figures.clipped_gaussian.pictures import plot_cells, plot_morph, plot_spectra, plot_weights
-from latentbits.figures.style import GREY, INK, PALETTE, SMALL, STYLE, for_words, show
+from latentbits.figures.style import GREY, INK, PALETTE, SMALL, for_words, show
 from latentbits.models.clipped_gaussian.cells import n_cells
 from latentbits.papers.digits import Twos
 from latentbits.papers.lee_sompolinsky_1998.bump import BumpFit, angles
 from latentbits.papers.lee_sompolinsky_1998.twos import Pair
+from latentbits.papers.skeleton import in_style, new_figure
 
 __all__ = ["THREE_LINES", "figure_2", "figure_3", "figure_4", "figure_5"]
 
@@ -24,27 +23,12 @@ THREE_LINES = (np.array([[1.0, 0.15], [-0.35, 1.0], [0.65, 0.9]]), np.array([0.7
 N_ROWS_SHOWN = 40
 
 
-def _in_style(draw: Callable[..., Any]) -> Callable[..., Any]:
-    """Axes and titles alike in the style of all pictures."""
-
-    @wraps(draw)
-    def styled(*args: Any) -> Any:
-        with import_extra("matplotlib", extra="plot", purpose="drawing the figures of the paper").rc_context(STYLE):
-            return draw(*args)
-
-    return styled
-
-
 def _mosaic(size: tuple[float, float], panels: Sequence[Sequence[str]], **ratios: Any) -> tuple[Any, Any]:
-    from matplotlib import pyplot as plt
-
-    figure = plt.figure(figsize=size, layout="constrained")
-    layout: Any = figure.get_layout_engine()
-    layout.set(w_pad=0.1, h_pad=0.1)
+    figure = new_figure(size, 0.1)
     return figure, figure.subplot_mosaic([list(row) for row in panels], **ratios)
 
 
-@_in_style
+@in_style
 def figure_2() -> Any:
     """Three lines in the plane of two hidden variables, without biases and with."""
     figure, axes = _mosaic((11.0, 5.8), [["plain", "biased"]])
@@ -55,7 +39,7 @@ def figure_2() -> Any:
     return figure
 
 
-@_in_style
+@in_style
 def figure_3(exact: BumpFit, sampled: BumpFit) -> Any:
     """Bumps, the spectra of their exact correlations and of a sample's, and the eigenvectors of both."""
     figure, axes = _mosaic((13.0, 8.6), [["rows", "exact"], ["waves", "sampled"]], width_ratios=(1, 1.25))
@@ -94,7 +78,7 @@ def _draw_waves(ax: Any, exact: BumpFit, sampled: BumpFit) -> None:
     ax.set_title("The two eigenvectors of $C^{xx}$, turned within their plane")
 
 
-@_in_style
+@in_style
 def figure_4(model: ClippedGaussian, twos: Twos, pair: Pair) -> Any:
     """Spectra of the twos, the eigenvectors that are kept, and a morph."""
     figure, axes = _mosaic(
@@ -114,7 +98,7 @@ def figure_4(model: ClippedGaussian, twos: Twos, pair: Pair) -> Any:
     return figure
 
 
-@_in_style
+@in_style
 def figure_5(laws: Sequence[Mapping[str, Any]]) -> Any:
     """Number of states and entropy against N, for each number of hidden variables, with biases and without."""
     figure, axes = _mosaic((13.0, 5.4), [["biased", "plain"]])

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentbits.core.errors import import_extra
 from latentbits.models.clipped_gaussian.cells import n_cells
-from latentbits.papers import pages
 from latentbits.papers.digits import Twos, load_twos
 from latentbits.papers.lee_sompolinsky_1998 import figures, tables
 from latentbits.papers.lee_sompolinsky_1998.bump import BumpFit, are_bumps, constraint, fit_bump
 from latentbits.papers.lee_sompolinsky_1998.simulated import recover
 from latentbits.papers.lee_sompolinsky_1998.states import entropy_law
 from latentbits.papers.lee_sompolinsky_1998.twos import fit_twos, held_out, numbers, pick_pair, wrong_bits
+from latentbits.papers.skeleton import Part, Run, Say, repeat, silent
 
 __all__ = ["Plan", "reproduce"]
 
-Say = Callable[[str], None]
 N_BUMP = 256
 EXPLAINED = (1.0, 0.5)  # simulated data: the paper's model, and one in which half of each variance is noise
 
@@ -82,93 +81,53 @@ QUICK = Plan(
 )
 
 
-def reproduce(
-    out: Path, *, quick: bool = False, say: Say = lambda text: None, digits: str = "usps_twos"
-) -> dict[str, Any]:
-    """Repeat the paper's experiments and write ``results.json``, ``results.md`` and the figures.
+def reproduce(out: Path, *, quick: bool = False, say: Say = silent, digits: str = "usps_twos") -> dict[str, Any]:
+    """Repeat the paper's experiments, as `latentbits.papers.reproduce` does.
 
     Parameters
     ----------
-    out
-        A folder, made if need be.
-    quick
-        Fewer samples, sizes and seeds.
-    say
-        Called with a line for every part.
+    out, quick, say
+        As there; quick has smaller samples, and fewer sizes and seeds.
     digits
         "usps_twos" (scikit-learn's 8 x 8 twos stand in where it cannot be had, and all output says so), "bundled" for
         these at once, or "none".
-
-    Returns
-    -------
-    dict
-        What ``results.json`` holds.
     """
-    import_extra("matplotlib", extra="plot", purpose="drawing the figures of the paper")  # before any fitting
-    plan = QUICK if quick else Plan()
-    out.mkdir(parents=True, exist_ok=True)
-    notes: list[str] = []
-    twos = load_twos(digits, notes)
-    files = {"2": pages.save(figures.figure_2(), out, "figure_2")}
-    bump, files["3"] = _bump(plan, out, say)
-    say(f"bits that sum to zero: {len(plan.constraint_sizes)} sizes")
-    constrained = [constraint(size, plan.n_constrained) for size in plan.constraint_sizes]
-    digit_numbers = None
-    if twos is not None:
-        digit_numbers, files["4"] = _twos(twos, plan, out, say)
-    laws = _laws(plan, say)
-    files["5"] = pages.save(figures.figure_5(laws), out, "figure_5")
-    simulated = _simulated(plan, say)
-    held_to = pages.expected(__package__)
-    measured = {
-        **_of_bump(bump),
-        **_of_constraint(constrained),
-        **_of_laws(laws),
-        **_of_simulated(simulated),
-        **(_of_twos(digit_numbers) if twos is not None and twos.is_usps and digit_numbers is not None else {}),
+    run = Run(QUICK if quick else Plan(), out, say)
+    parts: dict[str, Part] = {
+        "bump": _bump,
+        "constraint": _constraint,
+        "twos": partial(_twos, load_twos(digits, run.notes)),
+        "laws": _laws,
+        "simulated": _simulated,
     }
-    results = {
-        "paper": "lee_sompolinsky_1998",
-        "quick": quick,
-        "machine": pages.machine(),
-        "notes": notes,
-        "bump": bump,
-        "constraint": constrained,
-        "twos": digit_numbers,
-        "laws": laws,
-        "simulated": simulated,
-        "relations": pages.judge(held_to["relations"], measured),
-        "figures": files,
-    }
-    pages.write_results(out, results, tables.report(results, held_to))
-    return results
+    return repeat(__package__, run, quick, parts, tables.report)
 
 
-# --- figure 3 ---
+# --- figures 2 and 3 ---
 
 
-def _bump(plan: Plan, out: Path, say: Say) -> tuple[dict[str, Any], list[str]]:
+def _bump(run: Run) -> dict[str, Any]:
     """Spectra of the bump with exact moments and in samples, as the paper does it and as the defaults do."""
-    say(f"the bump of {N_BUMP} bits")
+    run.draw("2", figures.figure_2())
+    run.say(f"the bump of {N_BUMP} bits")
+    samples = run.plan.samples
     exact = fit_bump(N_BUMP, None)
-    sampled = [fit_bump(N_BUMP, size, seed=size) for size in plan.samples]
-    others = {
-        "every shift once, correction 0.5": fit_bump(N_BUMP, None, correction=0.5),
-        f"{plan.samples[-1]} shifts, biases": fit_bump(N_BUMP, plan.samples[-1], bias=True, seed=plan.samples[-1]),
-    }
+    sampled = [fit_bump(N_BUMP, size, seed=size) for size in samples]
     fits = {
         "every shift once": exact,
-        **{f"{size} shifts": fit for size, fit in zip(plan.samples, sampled)},
-        **others,
+        **{f"{size} shifts": fit for size, fit in zip(samples, sampled)},
+        "every shift once, correction 0.5": fit_bump(N_BUMP, None, correction=0.5),
+        f"{samples[-1]} shifts, biases": fit_bump(N_BUMP, samples[-1], bias=True, seed=samples[-1]),
     }
-    files = pages.save(figures.figure_3(exact, sampled[-2]), out, "figure_3")
+    run.draw("3", figures.figure_3(exact, sampled[-2]))
     found = {
         "N": N_BUMP,
         "fits": {name: fit.numbers for name, fit in fits.items()},
-        "finite": [f"{size} shifts" for size in plan.samples],
-        **_regenerated(exact, plan.n_drawn),
+        "finite": [f"{size} shifts" for size in samples],
+        **_regenerated(exact, run.plan.n_drawn),
     }
-    return found, files
+    run.measured |= _of_bump(found)
+    return found
 
 
 def _regenerated(exact: BumpFit, n_drawn: int) -> dict[str, Any]:
@@ -198,6 +157,13 @@ def _of_bump(bump: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
+def _constraint(run: Run) -> list[dict[str, Any]]:
+    run.say(f"bits that sum to zero: {len(run.plan.constraint_sizes)} sizes")
+    found = [constraint(size, run.plan.n_constrained) for size in run.plan.constraint_sizes]
+    run.measured |= _of_constraint(found)
+    return found
+
+
 def _of_constraint(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return {
         "constraint_two": next(row["theory"] for row in rows if row["N"] == 2),
@@ -211,15 +177,20 @@ def _of_constraint(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 # --- figure 4 ---
 
 
-def _twos(twos: Twos, plan: Plan, out: Path, say: Say) -> tuple[dict[str, Any], list[str]]:
+def _twos(twos: Twos | None, run: Run) -> dict[str, Any] | None:
     """Figure 4, its numbers, and how well unseen twos are described."""
-    say(f"{twos.title}: {plan.n_components} components")
-    model = fit_twos(twos, plan.n_components, plan.noise)
+    if twos is None:
+        return None
+    run.say(f"{twos.title}: {run.plan.n_components} components")
+    model = fit_twos(twos, run.plan.n_components, run.plan.noise)
     wrong = wrong_bits(model, twos.X)
     pair = pick_pair(model, twos.X, wrong)
-    files = pages.save(figures.figure_4(model, twos, pair), out, "figure_4")
-    say(f"{twos.title}: {len(twos.X) - twos.n_train} rows held out")
-    return {**numbers(model, twos, pair, wrong), "held_out": held_out(twos, plan.held_out)}, files
+    run.draw("4", figures.figure_4(model, twos, pair))
+    run.say(f"{twos.title}: {len(twos.X) - twos.n_train} rows held out")
+    found = {**numbers(model, twos, pair, wrong), "held_out": held_out(twos, run.plan.held_out)}
+    if twos.is_usps:
+        run.measured |= _of_twos(found)
+    return found
 
 
 def _of_twos(found: Mapping[str, Any]) -> dict[str, float]:
@@ -234,12 +205,14 @@ def _of_twos(found: Mapping[str, Any]) -> dict[str, float]:
 # --- the law of entropy ---
 
 
-def _laws(plan: Plan, say: Say) -> list[dict[str, Any]]:
-    found = []
+def _laws(run: Run) -> list[dict[str, Any]]:
+    found, plan = [], run.plan
     for n_components, bias, sizes in plan.laws:
-        say(f"states of {n_components} hidden variables, {'with' if bias else 'without'} biases")
+        run.say(f"states of {n_components} hidden variables, {'with' if bias else 'without'} biases")
         rng = np.random.default_rng(n_components)
         found.append(entropy_law(sizes, n_components, bias, plan.n_states, rng, plan.most_cells))
+    run.draw("5", figures.figure_5(found))
+    run.measured |= _of_laws(found)
     return found
 
 
@@ -259,12 +232,13 @@ def _of_laws(laws: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 # --- simulated data ---
 
 
-def _simulated(plan: Plan, say: Say) -> list[dict[str, Any]]:
-    found = []
+def _simulated(run: Run) -> list[dict[str, Any]]:
+    found, plan = [], run.plan
     for explained in EXPLAINED:
-        say(f"{plan.n_seeds} simulated sets, {explained:.0%} of each variance shared")
+        run.say(f"{plan.n_seeds} simulated sets, {explained:.0%} of each variance shared")
         runs = [recover(50, 3, plan.n_simulated, explained, seed) for seed in range(plan.n_seeds)]
         found.append({"explained": explained, "n_rows": plan.n_simulated, "runs": runs})
+    run.measured |= _of_simulated(found)
     return found
 
 

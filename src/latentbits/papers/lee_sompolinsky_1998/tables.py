@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.papers.pages import findings, markdown
+from latentbits.papers.pages import markdown, page, pictures
 
 __all__ = ["report"]
 
@@ -23,14 +23,7 @@ CAPTIONS = {
 
 def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
     """The whole page, in Markdown."""
-    machine = results["machine"]
-    parts = [
-        "# Lee & Sompolinsky (1998): the paper's claims beside our numbers",
-        expected["citation"],
-        *(f"**Note.** {note}" for note in results["notes"]),
-        *(["**A quick run**: few samples, sizes and seeds."] if results["quick"] else []),
-        "## Do the paper's findings hold?",
-        findings(results["relations"]),
+    body = [
         "## The bump (figure 3)",
         _bump(results["bump"]),
         "*Positive in C^ss*, *not zero in C^xx*: eigenvalues larger than 1e-12 of the largest. *Third*: size of the "
@@ -55,12 +48,10 @@ def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
         "mapped correlations, in their own standard errors, over all sets; then of those without an empty cell, and "
         "the root of the mean square of these. *Angle*: the largest principal angle between the true and the found "
         "subspace. *P found*: sets in which parallel analysis finds 3.",
-        "## Figures",
-        *_figures(results["figures"]),
-        f"Measured on {machine['cores']} cores ({machine['processor']}, {machine['device']}), "
-        f"latentbits {machine['latentbits']}, jax {machine['jax']}.",
     ]
-    return "\n\n".join(parts) + "\n"
+    title, quick = "Lee & Sompolinsky (1998): the paper's claims beside our numbers", "few samples, sizes and seeds"
+    shown = pictures(results["figures"], CAPTIONS, {"5": "The law of entropy"})
+    return page(title, quick, results, expected, body, shown)
 
 
 def _bump(bump: Mapping[str, Any]) -> str:
@@ -191,11 +182,3 @@ def _simulated(sets: Sequence[Mapping[str, Any]]) -> str:
     return markdown(
         ["data", "rows", "sets", "empty", "largest error", "no empty cell", "rms", "angle", "P found"], rows
     )
-
-
-def _figures(files: Mapping[str, Sequence[str]]) -> list[str]:
-    titles = {"5": "The law of entropy."}
-    return [
-        f"**{titles.get(number, f'Figure {number}.')}** {CAPTIONS[number]}\n\n![Figure {number}]({names[0]})"
-        for number, names in sorted(files.items())
-    ]

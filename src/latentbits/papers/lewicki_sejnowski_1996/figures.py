@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from latentbits.core.errors import import_extra
 from latentbits.data.toys import LINE_PATTERNS, Lines, Shifter
 from latentbits.figures.any_model.arrays import tile
 from latentbits.figures.any_model.learning import plot_runs
@@ -16,37 +14,19 @@ from latentbits.figures.noisy_or.arrays import Credit, project_down
 from latentbits.figures.noisy_or.pictures import plot_explanation, plot_network
 from latentbits.figures.style import ACCENT, SMALL, STYLE, show
 from latentbits.papers.lewicki_sejnowski_1996.measures import Shifts, lines_of, patterns_of, shifts_of
+from latentbits.papers.skeleton import in_style, new_figure
 
 __all__ = ["figure_1", "figure_2", "figure_3", "figure_4", "figure_digits", "figure_rows"]
 
 LINES_SHAPE, SHIFTS_SHAPE, DIGITS_SHAPE = (5, 5), (4, 8), (8, 8)
 KINDS = ("left", "right", "other", "dead")
+PAD = 0.08
 
 
-def _in_style(draw: Callable[..., Any]) -> Callable[..., Any]:
-    """Axes and titles alike in the style of all pictures."""
-
-    @wraps(draw)
-    def styled(*args: Any, **settings: Any) -> Any:
-        with import_extra("matplotlib", extra="plot", purpose="drawing the figures of the paper").rc_context(STYLE):
-            return draw(*args, **settings)
-
-    return styled
-
-
-def _figure(size: tuple[float, float]) -> Any:
-    from matplotlib import pyplot as plt
-
-    figure = plt.figure(figsize=size, layout="constrained")
-    layout: Any = figure.get_layout_engine()
-    layout.set(w_pad=0.08, h_pad=0.08)
-    return figure
-
-
-@_in_style
+@in_style
 def figure_1(toy: Lines, probabilities: tuple[float, float]) -> Any:
     """How the images of the lines problem are made, and some of them."""
-    figure = _figure((11.0, 3.2))
+    figure = new_figure((11.0, 3.2), PAD)
     left, right = figure.subplots(1, 2, width_ratios=(1.0, 1.7))
     show(left, tile(np.vstack([toy.components, toy.pattern_components]), LINES_SHAPE, 5, 2))
     left.set_yticks(
@@ -62,7 +42,7 @@ def figure_1(toy: Lines, probabilities: tuple[float, float]) -> Any:
     return figure
 
 
-@_in_style
+@in_style
 def figure_2(weights: Sequence[np.ndarray], biases: Sequence[np.ndarray]) -> Any:
     """Weights of the lines network: second-layer units in the order of the lines, third-layer ones of the patterns."""
     lines = lines_of(weights[0])
@@ -80,7 +60,7 @@ def figure_2(weights: Sequence[np.ndarray], biases: Sequence[np.ndarray]) -> Any
     return axes[0].figure
 
 
-@_in_style
+@in_style
 def figure_3(
     toy: Shifter, weights: Sequence[np.ndarray], biases: Sequence[np.ndarray], shifts: Shifts | None = None
 ) -> Any:
@@ -89,7 +69,7 @@ def figure_3(
     order = sorted(range(len(found.kinds)), key=lambda k: (KINDS.index(found.kinds[k]), found.places[k]))
     marks = {"left": "←", "right": "→", "other": "?", "dead": "–"}
     words = [f"{marks[kind]}{','.join(str(p + 1) for p in places)}" for kind, places in zip(*found)]
-    figure = _figure((12.5, 6.4))
+    figure = new_figure((12.5, 6.4), PAD)
     left, right = figure.subfigures(1, 2, width_ratios=(1.0, 5.2))
     ax = left.subplots()
     some = np.concatenate([np.flatnonzero(toy.direction == side)[:6] for side in (0, 1)])
@@ -111,12 +91,12 @@ def figure_3(
     return figure
 
 
-@_in_style
+@in_style
 def figure_4(
     runs: Mapping[str, Sequence[Mapping[str, Any]]], names: Mapping[str, str], levels: Mapping[str, float]
 ) -> Any:
     """Cost along learning, one line a run, and the true bits per pattern in the end; a panel for each way to learn."""
-    figure = _figure((10.5, 4.4))
+    figure = new_figure((10.5, 4.4), PAD)
     for ax, (recipe, many) in zip(figure.subplots(1, len(runs), sharey=True, squeeze=False)[0], runs.items()):
         plot_runs({"": [one["course"] for one in many]}, ax, xlabel="pass over the rows", levels=levels)
         last = max(len(one["course"]) for one in many) - 1
@@ -132,13 +112,13 @@ def figure_4(
 # --- rows and digits ---
 
 
-@_in_style
+@in_style
 def figure_rows(rows: np.ndarray, credits: Sequence[Sequence[Credit]], image_shape: tuple[int, int], title: str) -> Any:
     """Some rows, each with the units that explain it."""
     across = max(len(one.units) + 1 for credit in credits for one in credit)
     height, width = image_shape
     deep = sum(0.7 * height / max(image_shape) + 0.55 for _ in range(len(credits[0]) + 1))
-    figure = _figure((1.05 * width / max(image_shape) * across + 1.0, deep * len(rows) + 0.5))
+    figure = new_figure((1.05 * width / max(image_shape) * across + 1.0, deep * len(rows) + 0.5), PAD)
     for ax, row, credit in zip(figure.subplots(len(rows), 1, squeeze=False).ravel(), rows, credits):
         plot_explanation(row, credit, ax, image_shape=image_shape)
         ax.set_anchor("W")
@@ -146,11 +126,11 @@ def figure_rows(rows: np.ndarray, credits: Sequence[Sequence[Credit]], image_sha
     return figure
 
 
-@_in_style
+@in_style
 def figure_digits(weights: Sequence[np.ndarray], biases: Sequence[np.ndarray], drawn: np.ndarray, X: np.ndarray) -> Any:
     """What the units of each layer make of the inputs, and digits drawn from the model beside true ones."""
     depth = len(weights)
-    figure = _figure((12.0, 7.0))
+    figure = new_figure((12.0, 7.0), PAD)
     axes = figure.subplots(2, depth).reshape(2, depth)
     for layer, ax in enumerate(axes[0], 1):
         images = project_down(weights, biases, layer)

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import json
-import time
-import warnings
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-import latentbits
 from latentbits.core.atomic import write_atomically
+from latentbits.core.version import __version__
+from latentbits.estimators.files import load
 from latentbits.estimators.noisy_or import NoisyOrNetwork
+from latentbits.papers.skeleton import fitted
 
-__all__ = ["learn", "run"]
+__all__ = ["run"]
 
 Measure = Callable[[NoisyOrNetwork], Mapping[str, Any]]
-
-
-def learn(model: NoisyOrNetwork, X: np.ndarray) -> NoisyOrNetwork:
-    """The model, fitted; that a number of updates ends it is meant."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(X)
 
 
 def run(
@@ -51,18 +43,16 @@ def run(
     -------
     The fitted model and its numbers, with `seconds` and `course`, the cost of every pass in bits per row.
     """
-    described, fitted = folder / f"{name}.json", folder / f"{name}.safetensors"
+    described, file_of_model = folder / f"{name}.json", folder / f"{name}.safetensors"
     made_of = _made_of(model, X)
-    if described.exists() and fitted.exists():
+    if described.exists() and file_of_model.exists():
         found = json.loads(described.read_text("utf-8"))
         if found["made_of"] == made_of:
-            return latentbits.load(fitted), found["numbers"]
-    began = time.perf_counter()
-    model = learn(model, X)
-    seconds = time.perf_counter() - began
+            return load(file_of_model), found["numbers"]
+    model, seconds = fitted(model, X)
     numbers = {"seconds": seconds, "course": np.round(model.cost_history_, 4).tolist(), **measure(model)}
     folder.mkdir(parents=True, exist_ok=True)
-    model.save(fitted)
+    model.save(file_of_model)
     with write_atomically(described) as file:
         file.write(json.dumps({"made_of": made_of, "numbers": numbers}, indent=1).encode())
     return model, numbers
@@ -71,7 +61,7 @@ def run(
 def _made_of(model: NoisyOrNetwork, X: np.ndarray) -> dict[str, Any]:
     """What decides how a run comes out."""
     return {
-        "version": latentbits.__version__,
+        "version": __version__,
         "rows": [*X.shape, zlib.crc32(X.tobytes())],
         "settings": {key: repr(value) for key, value in sorted(model.get_params().items())},
     }

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from latentbits.data.toys import LINE_PATTERNS
-from latentbits.papers.pages import findings, markdown
+from latentbits.papers.pages import markdown, page, pictures
 
 __all__ = ["NAMES", "report"]
 
@@ -29,13 +29,7 @@ CAPTIONS = {
 
 def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
     """The whole page, in Markdown."""
-    machine = results["machine"]
-    parts = [
-        "# Lewicki & Sejnowski (1996): the paper's numbers beside ours",
-        expected["citation"],
-        *(["**A quick run**: few runs, and small ones."] if results["quick"] else []),
-        "## Do the paper's findings hold?",
-        findings(results["relations"]),
+    body = [
         "## Lines",
         _lines(results["lines"]),
         f"Networks 25-10-5, each learned from {results['lines']['n_rows']} rows of its own. *All ten*: every line has "
@@ -55,16 +49,10 @@ def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
         _digits(results["digits"]),
         f"{results['digits']['n_train']} of scikit-learn's 8 x 8 digits to learn from, {results['digits']['n_test']} "
         "others to score. *Error*: standard error of the estimate of log p. The paper has no number for digits.",
-        "## Figures",
-        *(
-            f"**{f'Figure {name}' if name.isdecimal() else name.capitalize()}.** {CAPTIONS[name]}\n\n"
-            f"![{name}]({files[0]})"
-            for name, files in results["figures"].items()
-        ),
-        f"Measured on {machine['cores']} cores ({machine['processor']}, {machine['device']}), "
-        f"latentbits {machine['latentbits']}, jax {machine['jax']}.",
     ]
-    return "\n\n".join(parts) + "\n"
+    titles = {name: name.capitalize() for name in CAPTIONS if not name.isdecimal()}
+    title, quick = "Lewicki & Sejnowski (1996): the paper's numbers beside ours", "few runs, and small ones"
+    return page(title, quick, results, expected, body, pictures(results["figures"], CAPTIONS, titles, alt="{}"))
 
 
 def _lines(found: Mapping[str, Any]) -> str:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentbits.core.errors import import_extra
 from latentbits.estimators.latent_trait import LatentTrait
 from latentbits.figures.latent_trait.arrays import posterior_grid, spread_places
 from latentbits.figures.latent_trait.curves import plot_error_against_time
 from latentbits.figures.latent_trait.maps import plot_decoded, plot_map, plot_posterior_contours
-from latentbits.figures.style import STYLE
+from latentbits.papers.skeleton import in_style, new_figure
 
 __all__ = ["Clusters", "figure_1", "figure_2", "figure_3", "figure_4"]
 
@@ -30,25 +28,12 @@ class Clusters(NamedTuple):
     prototypes: np.ndarray
 
 
-def _in_style(draw: Callable[..., Any]) -> Callable[..., Any]:
-    """Axes and titles alike in the style of all pictures."""
-
-    @wraps(draw)
-    def styled(*args: Any) -> Any:
-        with import_extra("matplotlib", extra="plot", purpose="drawing the figures of the paper").rc_context(STYLE):
-            return draw(*args)
-
-    return styled
-
-
 def _new(size: tuple[float, float], n_columns: int, **options: Any) -> tuple[Any, Any]:
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(1, n_columns, figsize=size, layout="constrained", squeeze=False, **options)
-    return figure, axes[0]
+    figure = new_figure(size)
+    return figure, figure.subplots(1, n_columns, squeeze=False, **options)[0]
 
 
-@_in_style
+@in_style
 def figure_1(panels: Sequence[Clusters]) -> Any:
     """Maps of the synthetic sets, rows by posterior mean (eq. 7); in the last also the lines P(t_i | x) = 1/2.
 
@@ -71,7 +56,7 @@ def figure_1(panels: Sequence[Clusters]) -> Any:
     return figure
 
 
-@_in_style
+@in_style
 def figure_2(model: LatentTrait, X: np.ndarray, image_shape: tuple[int, int], title: str) -> Any:
     """The map of the digits, and P(t | x) as images at some of its places."""
     figure, axes = _new((11.5, 6.6), 2, width_ratios=(1.4, 1))
@@ -84,7 +69,7 @@ def figure_2(model: LatentTrait, X: np.ndarray, image_shape: tuple[int, int], ti
     return figure
 
 
-@_in_style
+@in_style
 def figure_3(curves: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]) -> Any:
     """Error by the sample against time: a panel for each set, a curve for each algorithm."""
     from matplotlib.ticker import LogLocator, NullFormatter
@@ -101,7 +86,7 @@ def figure_3(curves: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]) 
     return figure
 
 
-@_in_style
+@in_style
 def figure_4(panels: Sequence[tuple[str, LatentTrait, np.ndarray]]) -> Any:
     """The posterior of a typical row of each set, exact and by eqs. 6 and 7."""
     figure, axes = _new((6.0 * len(panels), 6.6), len(panels))

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentbits.core.errors import import_extra
 from latentbits.data.toys import Prototypes, noisy_prototypes
 from latentbits.engines.fit import FitResult
 from latentbits.estimators.latent_trait import LatentTrait
-from latentbits.papers import pages
 from latentbits.papers.digits import Twos, load_twos
+from latentbits.papers.skeleton import Part, Run, Say, repeat, silent
 from latentbits.papers.tipping_1998 import figures, tables
 from latentbits.papers.tipping_1998.fits import (
     ALGORITHMS,
@@ -32,7 +31,6 @@ from latentbits.papers.tipping_1998.fits import (
 __all__ = ["Plan", "reproduce"]
 
 FLIPS = (0.05, 0.15)
-Say = Callable[[str], None]
 
 
 class Plan(NamedTuple):
@@ -67,63 +65,47 @@ class Plan(NamedTuple):
 QUICK = Plan(n_digits=150, algorithms=MAIN, repeats=1, n_seeds=3, n_starts=0, step=0.1, tol=1e-4)
 
 
-def reproduce(
-    out: Path, *, quick: bool = False, say: Say = lambda text: None, digits: str = "usps_twos"
-) -> dict[str, Any]:
-    """Repeat the paper's experiments and write ``results.json``, ``results.md`` and the figures.
+def reproduce(out: Path, *, quick: bool = False, say: Say = silent, digits: str = "usps_twos") -> dict[str, Any]:
+    """Repeat the paper's experiments, as `latentbits.papers.reproduce` does.
 
     Parameters
     ----------
-    out
-        A folder, made if need be.
-    quick
-        Fewer seeds, digits and repetitions, a coarser end of fits, only three algorithms: in about a minute.
-    say
-        Called with a line for every part.
+    out, quick, say
+        As there; quick has fewer seeds, digits and repetitions, a coarser end of fits, only three algorithms.
     digits
         "usps_twos" (scikit-learn's 8 x 8 twos stand in where it cannot be had, and all output says so), "bundled" for
         these at once, or "none".
-
-    Returns
-    -------
-    dict
-        What ``results.json`` holds.
     """
-    import_extra("matplotlib", extra="plot", purpose="drawing the figures of the paper")  # before minutes of fitting
     plan = QUICK if quick else Plan()
-    out.mkdir(parents=True, exist_ok=True)
-    notes: list[str] = []
+    run = Run(plan, out, say)
     toys = {_key(flip): noisy_prototypes(plan.n_per_prototype, flip=flip, random_state=0) for flip in FLIPS}
-    twos = load_twos(digits, notes)
-    if twos is not None:
-        twos = twos._replace(X=twos.X[: plan.n_digits])
+    twos = load_twos(digits, run.notes)
     tables_of_bits = {key: toy.X for key, toy in toys.items()}
     titles = {_key(flip): f"synthetic, flips {flip}" for flip in FLIPS}
     if twos is not None:
+        twos = twos._replace(X=twos.X[: plan.n_digits])
         tables_of_bits["digits"], titles["digits"] = twos.X, twos.title
+    held = [key for key in titles if key != "digits" or (twos is not None and twos.is_usps)]
 
-    sets, models = {}, {}
-    for key, X in tables_of_bits.items():
-        sets[key], models[key] = _compare(titles[key], X, plan, say)
-    seeds = {_key(flip): _seeds(flip, plan, say) for flip in FLIPS}
-    if twos is not None and plan.n_starts > 0:
-        seeds["digits"] = _starts(twos, plan, say)
-    say("drawing")
-    files = _draw(out, toys, titles, twos, sets, models)
-    held_to = pages.expected(__package__)
-    results = {
-        "paper": "tipping_1998",
-        "quick": quick,
-        "machine": pages.machine(),
-        "stopping": {"tol": plan.tol, "n_samples": N_SAMPLES, "repeats": plan.repeats},
-        "notes": notes,
-        "sets": sets,
-        "seeds": seeds,
-        "relations": _relations(sets, seeds, held_to["relations"], twos is not None and twos.is_usps),
-        "figures": files,
-    }
-    pages.write_results(out, results, tables.report(results, held_to))
-    return results
+    def sets(run: Run) -> dict[str, Any]:
+        compared = {key: _compare(titles[key], X, plan, say) for key, X in tables_of_bits.items()}
+        found = {key: numbers for key, (numbers, _) in compared.items()}
+        _draw(run, toys, titles, twos, found, {key: model for key, (_, model) in compared.items()})
+        for key in held:
+            run.measured |= _of_times(found[key], key.removeprefix("synthetic_"))
+        return found
+
+    def seeds(run: Run) -> dict[str, Any]:
+        found = {_key(flip): _seeds(flip, plan, say) for flip in FLIPS}
+        if twos is not None and plan.n_starts > 0:
+            found["digits"] = _starts(twos, plan, say)
+        for key in set(held) & set(found):
+            run.measured |= _of_errors(found[key]["algorithms"], key.removeprefix("synthetic_"))
+        return found
+
+    stopping = {"tol": plan.tol, "n_samples": N_SAMPLES, "repeats": plan.repeats}
+    parts: dict[str, Part] = {"stopping": lambda run: stopping, "sets": sets, "seeds": seeds}
+    return repeat(__package__, run, quick, parts, tables.report)
 
 
 def _key(flip: float) -> str:
@@ -254,19 +236,6 @@ def _nearest(rows: np.ndarray, prototypes: np.ndarray, labels: np.ndarray) -> fl
 # --- what we hold ourselves to ---
 
 
-def _relations(
-    sets: Mapping[str, Any], seeds: Mapping[str, Any], bounds: Mapping[str, Any], digits: bool
-) -> dict[str, dict[str, Any]]:
-    """Each relation of expected.json with what was measured and whether it holds; those of digits only for USPS."""
-    measured: dict[str, float] = {}
-    for key in sets if digits else map(_key, FLIPS):
-        name = key.removeprefix("synthetic_")
-        measured |= _of_times(sets[key], name)
-        if key in seeds:
-            measured |= _of_errors(seeds[key]["algorithms"], name)
-    return pages.judge(bounds, measured)
-
-
 def _of_errors(lists: Mapping[str, Mapping[str, list[float]]], name: str) -> dict[str, float]:
     variational, sampling, auto = ({key: np.array(values) for key, values in lists[one].items()} for one in MAIN)
     better = np.minimum(variational["exact_error"], sampling["exact_error"])
@@ -294,23 +263,18 @@ def _of_times(one: Mapping[str, Any], name: str) -> dict[str, float]:
 
 
 def _draw(
-    out: Path,
+    run: Run,
     toys: Mapping[str, Prototypes],
     titles: Mapping[str, str],
     twos: Twos | None,
     sets: Mapping[str, Any],
     models: Mapping[str, LatentTrait],
-) -> dict[str, list[str]]:
-    """All figures; gives the files of each."""
+) -> None:
     clusters = [figures.Clusters(titles[key], models[key], *toy) for key, toy in toys.items()]
     first = _key(FLIPS[0])
     shown = {first: toys[first].X} | ({} if twos is None else {"digits": twos.X})  # the two sets of figures 3 and 4
-    files = {"1": pages.save(figures.figure_1(clusters), out, "figure_1")}
+    run.draw("1", figures.figure_1(clusters))
     if twos is not None:
-        drawn = figures.figure_2(models["digits"], twos.X, twos.image_shape, twos.title)
-        files["2"] = pages.save(drawn, out, "figure_2")
-    curves = {titles[key]: sets[key]["curves"] for key in shown}
-    files["3"] = pages.save(figures.figure_3(curves), out, "figure_3")
-    panels = [(titles[key], models[key], X) for key, X in shown.items()]
-    files["4"] = pages.save(figures.figure_4(panels), out, "figure_4")
-    return files
+        run.draw("2", figures.figure_2(models["digits"], twos.X, twos.image_shape, twos.title))
+    run.draw("3", figures.figure_3({titles[key]: sets[key]["curves"] for key in shown}))
+    run.draw("4", figures.figure_4([(titles[key], models[key], X) for key, X in shown.items()]))

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from latentbits.papers.pages import findings, markdown
+from latentbits.papers.pages import findings, head, markdown, measured_on, pictures, spread
 
 __all__ = ["report"]
 
@@ -27,12 +25,10 @@ CAPTIONS = {
 
 def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
     """The whole page, in Markdown."""
-    machine, stopping = results["machine"], results["stopping"]
+    stopping = results["stopping"]
+    title, quick = "Tipping (1998): the paper's numbers beside ours", "few seeds and digits, times from a single fit"
     parts = [
-        "# Tipping (1998): the paper's numbers beside ours",
-        expected["citation"],
-        *(f"**Note.** {note}" for note in results["notes"]),
-        *(["**A quick run**: few seeds and digits, times from a single fit."] if results["quick"] else []),
+        *head(title, quick, results, expected),
         "## Table 1",
         _table_1(results["sets"], expected["table_1"]),
         f"Errors are negative log-likelihoods per row in nats. *By the sample* is the paper's measure, equation 3 by "
@@ -43,8 +39,7 @@ def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
         f"those of the process, compilation left out, the median of {stopping['repeats']}; *time* is their ratio to "
         f"`variational`, and *as good after* when the error by the sample was first below the end of `variational`.",
         *([DIGITS] if "best_digits" in results["relations"] else []),
-        f"Measured on {machine['cores']} cores ({machine['processor']}, {machine['device']}), "
-        f"latentbits {machine['latentbits']}, jax {machine['jax']}.",
+        measured_on(results["machine"]),
         "## Do the paper's findings hold?",
         findings(results["relations"]),
         "## Many sets, many starts",
@@ -58,7 +53,7 @@ def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
         "exact one, in posterior standard deviations. *Area*: median of the approximate over the exact posterior's "
         "area; below 1 the approximation is too sure.",
         "## Figures",
-        *_figures(results["figures"]),
+        *pictures(results["figures"], CAPTIONS),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -101,7 +96,7 @@ def _seeds(seeds: Mapping[str, Any]) -> str:
     for one in seeds.values():
         head = one["title"]
         for name, by in one["algorithms"].items():
-            errors = [_spread(by["sample_error"], 3), _spread(by["exact_error"], 3)]
+            errors = [spread(by["sample_error"], 3), spread(by["exact_error"], 3)]
             rows.append([head, name, *errors, *_shares(by.get("separation"))])
             head = ""
         by_bits = one.get("separation_by_bits")
@@ -112,11 +107,7 @@ def _seeds(seeds: Mapping[str, Any]) -> str:
 
 
 def _shares(values: Sequence[float] | None) -> list[str]:
-    return ["", ""] if values is None else [_spread(values, 4), f"{min(values):.4f}"]
-
-
-def _spread(values: Sequence[float], digits: int) -> str:
-    return f"{np.mean(values):.{digits}f} ± {np.std(values):.{digits}f}"
+    return ["", ""] if values is None else [spread(values, 4), f"{min(values):.4f}"]
 
 
 def _posteriors(sets: Mapping[str, Any]) -> str:
@@ -126,9 +117,3 @@ def _posteriors(sets: Mapping[str, Any]) -> str:
         cells = [f"{found['gap']:.3f}", f"{found['shift']:.3f}", f"{found['area']:.3f}"]
         rows.append([one["title"], str(one["n_columns"]), *cells])
     return markdown(["set", "bits", "gap, nats", "shift", "area"], rows)
-
-
-def _figures(files: Mapping[str, Sequence[str]]) -> list[str]:
-    return [
-        f"**Figure {number}.** {CAPTIONS[number]}\n\n![Figure {number}]({names[0]})" for number, names in files.items()
-    ]

@@ -1,0 +1,145 @@
+"""What repeating any paper is: its parts, one after the other; what they found, drew and measured, judged and written.
+
+A paper has a `Plan` of how much is done, and parts: functions of a `Run` that give what ``results.json`` holds.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import wraps
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from latentbits.core.errors import import_extra
+from latentbits.papers import pages
+
+__all__ = ["Fitted", "Part", "Run", "Say", "fitted", "in_style", "new_figure", "repeat", "silent"]
+
+Say = Callable[[str], None]
+
+
+def silent(text: str) -> None:
+    """Tells nobody."""
+
+
+@dataclass
+class Run:
+    """A repetition under way.
+
+    Attributes
+    ----------
+    plan
+        How much is done.
+    out
+        The folder of the files.
+    say
+        Called with a line whenever there is something to tell.
+    notes
+        Lines for the page: what is not as it should be.
+    measured
+        Numbers that expected.json has ranges for.
+    figures
+        Files of each figure.
+    """
+
+    plan: Any
+    out: Path
+    say: Say = silent
+    notes: list[str] = field(default_factory=list)
+    measured: dict[str, float] = field(default_factory=dict)
+    figures: dict[str, list[str]] = field(default_factory=dict)
+
+    def draw(self, number: str, figure: Any, name: str | None = None) -> None:
+        """Write a figure as png and svg; `name` is that of the files, where the number does not make it."""
+        name = f"figure_{number.replace('.', '_').replace(' ', '_')}" if name is None else name
+        self.figures[number] = pages.save(figure, self.out, name)
+
+
+Part = Callable[[Run], Any]
+
+
+def repeat(
+    package: str,
+    run: Run,
+    quick: bool,
+    parts: Mapping[str, Part],
+    report: Callable[[Mapping[str, Any], Mapping[str, Any]], str],
+) -> dict[str, Any]:
+    """Repeat the parts of a paper, and write ``results.json``, ``results.md`` and the figures.
+
+    Parameters
+    ----------
+    package
+        Of the paper: it has expected.json.
+    report
+        The page, from the results and from expected.json.
+
+    Returns
+    -------
+    dict
+        What ``results.json`` holds.
+    """
+    import_extra("matplotlib", extra="plot", purpose="drawing the figures of the paper")  # before any fitting
+    run.out.mkdir(parents=True, exist_ok=True)
+    found = {name: part(run) for name, part in parts.items()}
+    held_to = pages.expected(package)
+    results = {
+        "paper": package.rpartition(".")[2],
+        "quick": quick,
+        "machine": pages.machine(),
+        "notes": run.notes,
+        **found,
+        "relations": pages.judge(held_to["relations"], run.measured),
+        "figures": run.figures,
+    }
+    pages.write_results(run.out, results, report(results, held_to))
+    return results
+
+
+class Fitted(NamedTuple):
+    """A learned model and the seconds it took."""
+
+    model: Any
+    seconds: float
+
+
+def fitted(model: Any, X: np.ndarray) -> Fitted:
+    """The model, learned; that a number of iterations ends it is meant."""
+    began = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X)
+    return Fitted(model, time.perf_counter() - began)
+
+
+# --- figures ---
+
+
+def in_style(draw: Callable[..., Any]) -> Callable[..., Any]:
+    """Axes and titles alike in the style of all pictures."""
+
+    @wraps(draw)
+    def styled(*args: Any, **settings: Any) -> Any:
+        from latentbits.figures.style import STYLE
+
+        with import_extra("matplotlib", extra="plot", purpose="drawing the figures of the paper").rc_context(STYLE):
+            return draw(*args, **settings)
+
+    return styled
+
+
+def new_figure(size: tuple[float, float], pad: float | None = None) -> Any:
+    """An empty figure, whose parts make room for each other."""
+    from matplotlib import pyplot as plt
+
+    figure = plt.figure(figsize=size, layout="constrained")
+    if pad is not None:
+        layout: Any = figure.get_layout_engine()
+        layout.set(w_pad=pad, h_pad=pad)
+    return figure

@@ -105,15 +105,14 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def __init__(
         self,
-        *,
-        random_state: Any = None,
-        n_init: int = 1,
-        max_iter: int = 1000,
-        max_time: float | None = None,
-        tol: float = 1e-6,
-        verbose: int = 0,
-        dtype: Any = "auto",
-        binarize: float | None = None,
+        random_state: Any,
+        n_init: int,
+        max_iter: int,
+        max_time: float | None,
+        tol: float,
+        verbose: int,
+        dtype: Any,
+        binarize: float | None,
     ) -> None:
         # a family repeats these by name in its own signature, where scikit-learn looks for them, and hands them on
         self.random_state = random_state

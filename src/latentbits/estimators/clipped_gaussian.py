@@ -232,16 +232,7 @@ class ClippedGaussian(LatentModel):
         self.extraction = extraction
         self.repair = repair
         self.likelihood = likelihood
-        super().__init__(
-            random_state=random_state,
-            n_init=n_init,
-            max_iter=max_iter,
-            max_time=max_time,
-            tol=tol,
-            verbose=verbose,
-            dtype=dtype,
-            binarize=binarize,
-        )
+        super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
 
     @classmethod
     def from_moments(cls, mean: Any, cov: Any, **params: Any) -> Self:

@@ -207,16 +207,7 @@ class CombinationMachine(LatentModel):
         self.n_chains = n_chains
         self.annealing_chains = annealing_chains
         self.annealing_steps = annealing_steps
-        super().__init__(
-            random_state=random_state,
-            n_init=n_init,
-            max_iter=max_iter,
-            max_time=max_time,
-            tol=tol,
-            verbose=verbose,
-            dtype=dtype,
-            binarize=binarize,
-        )
+        super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
 
     @classmethod
     def from_parameters(

@@ -206,16 +206,7 @@ class LatentTrait(LatentModel):
         self.n_samples = n_samples
         self.n_nodes = n_nodes
         self.accelerate = accelerate
-        super().__init__(
-            random_state=random_state,
-            n_init=n_init,
-            max_iter=max_iter,
-            max_time=max_time,
-            tol=tol,
-            verbose=verbose,
-            dtype=dtype,
-            binarize=binarize,
-        )
+        super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
 
     # ---------------------------------------------------------------- learning
 

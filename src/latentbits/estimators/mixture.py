@@ -117,16 +117,7 @@ class BernoulliMixture(LatentModel):
         self.n_components = n_components
         self.smoothing = smoothing
         self.init = init
-        super().__init__(
-            random_state=random_state,
-            n_init=n_init,
-            max_iter=max_iter,
-            max_time=max_time,
-            tol=tol,
-            verbose=verbose,
-            dtype=dtype,
-            binarize=binarize,
-        )
+        super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
 
     def _model(self) -> Model:
         return mixture.model(n_components=int(self.n_components), smoothing=float(self.smoothing), init=self.init)

@@ -187,16 +187,7 @@ class NoisyOrNetwork(LatentModel):
         self.warm_start = warm_start
         self.annealing_chains = annealing_chains
         self.annealing_steps = annealing_steps
-        super().__init__(
-            random_state=random_state,
-            n_init=n_init,
-            max_iter=max_iter,
-            max_time=max_time,
-            tol=tol,
-            verbose=verbose,
-            dtype=dtype,
-            binarize=binarize,
-        )
+        super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
 
     # ---------------------------------------------------------------- learning
 

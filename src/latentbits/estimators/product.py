@@ -93,16 +93,7 @@ class BernoulliProduct(LatentModel):
         binarize: float | None = None,
     ) -> None:
         self.smoothing = smoothing
-        super().__init__(
-            random_state=random_state,
-            n_init=n_init,
-            max_iter=max_iter,
-            max_time=max_time,
-            tol=tol,
-            verbose=verbose,
-            dtype=dtype,
-            binarize=binarize,
-        )
+        super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
 
     def _model(self) -> Model:
         return product.model(smoothing=float(self.smoothing))

@@ -95,6 +95,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     # what a model file is held to: the pytree of parameters, their ranges, and which are bool or may be NaN in places
     _params_class: ClassVar[type]
+    _former_options: ClassVar[frozenset[str]] = frozenset()  # of earlier versions: files still name them
     _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {}
     _flags: ClassVar[frozenset[str]] = frozenset()
     _with_holes: ClassVar[frozenset[str]] = frozenset()

@@ -162,6 +162,9 @@ class CombinationMachine(LatentModel):
     _offset: np.ndarray | None = None
 
     _params_class: ClassVar[type] = Params
+    _former_options: ClassVar[frozenset[str]] = frozenset(
+        {"batch_size", "momentum", "weight_decay", "refit_biases", "n_sweeps"}
+    )
     _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {
         "log_partition_error": (0, np.inf),
         "log_partition_effective": (0, 1),

@@ -40,12 +40,6 @@ FIELDS = (
     "stop_reason", "objective", "stages", "extra",
 )  # fmt: skip
 LARGEST = 2**63 - 1  # whole number
-
-# Options of learning that earlier versions had: files still name them, and nothing that was learned asks for them.
-FORMER = {
-    "CombinationMachine": {"batch_size", "momentum", "weight_decay", "refit_biases", "n_sweeps"},
-    "NoisyOrNetwork": {"stop_below", "temperature", "chain_start"},
-}
 LONGEST = 100  # name of a stage
 
 
@@ -148,9 +142,8 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentMo
     header = {"extra": {}, **header}
     _check_header(header)
     cls = _known()[header["class"]].cls
-    former = FORMER.get(header["class"], set())
-    settings = {name: _unplain(value) for name, value in header["hyperparameters"].items() if name not in former}
-    estimator = cls(**settings)
+    given = {name: value for name, value in header["hyperparameters"].items() if name not in cls._former_options}
+    estimator = cls(**{name: _unplain(value) for name, value in given.items()})
     estimator._validate_params()
     _check_work(estimator)
     arrays = {name.removeprefix("params."): array for name, array in tensors.items()}

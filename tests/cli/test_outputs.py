@@ -115,7 +115,6 @@ main()
         [sys.executable, "-c", code, "fit", str(csv), "-k", "2", "-o", "m.safetensors"],
         capture_output=True,
         text=True,
-        timeout=120,
         cwd=tmp_path,
         env={**environment, "TMPDIR": str(tmp_path), "LATENTBITS_CACHE": str(tmp_path / "cache")},
         check=False,
@@ -161,7 +160,7 @@ def test_a_pipe_gets_the_rows(tool, model):
     reader = threading.Thread(target=lambda: got.append(Path("rows.csv").read_text()))
     reader.start()
     tool("sample", model, "-n", 3, "-o", "rows.csv")
-    reader.join(30)
+    reader.join()
     assert np.loadtxt(got[0].splitlines()[1:], delimiter=",").shape == (3, 6)
 
 

@@ -53,7 +53,6 @@ def signalled(process, tmp_path):
             [sys.executable, "-c", DRIVER, *map(str, where), name, str(times), *map(str, arguments)],
             capture_output=True,
             text=True,
-            timeout=250,
             cwd=tmp_path,
             env={**os.environ, "LATENTBITS_CACHE": str(process.cache)},
         )
@@ -142,7 +141,7 @@ def test_a_comparison_of_which_nothing_is_finished(tool, csv, press):
 def test_a_page_of_what_is_finished(tool, csv, press, number, written):
     """The map has two stages; then come four folds of independent bits."""
     press(number)
-    result = tool("explore", csv, "--model", "mixture", "--out", "page.html", code=130)
+    result = tool("explore", csv, "--model", "mixture", "--budget", "none", "--out", "page.html", code=130)
     page = Path("page.html")
     assert page.exists() == written
     assert ("nothing was finished that a page could show: page.html is not written" in result.stderr) != written

@@ -127,7 +127,6 @@ for arguments in {[[str(word) for word in command] for command in commands]!r}:
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
-        timeout=200,
         cwd=folder,
         env={**os.environ, "LATENTBITS_CACHE": str(cache), "PYTHONIOENCODING": encoding},
         check=False,

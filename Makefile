@@ -38,10 +38,10 @@ test test-all fuzz: export JAX_DISABLE_MOST_OPTIMIZATIONS ?= 1
 test test-all fuzz: export XLA_FLAGS ?= --xla_backend_optimization_level=1 --xla_cpu_use_fusion_emitters=false \
   --xla_cpu_parallel_codegen_split_count=1
 test: $(VENV)/installed-test
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not real_data" $(ARGS)
 
 test-all: $(VENV)/installed-test
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "slow or real_data" $(ARGS)
 
 # A case that fails is told with the command that repeats it; ARGS="--cases 200 --only names" runs some of them.
 fuzz: $(VENV)/installed-test

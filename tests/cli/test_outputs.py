@@ -125,6 +125,7 @@ main()
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [csv]
 
 
+@pytest.mark.slow
 @FULL
 def test_figures_and_pages_that_fail_cost_nothing_else(tool, write_csv, table, kept, monkeypatch):
     """And a name that matplotlib would take for mathematics is a name."""

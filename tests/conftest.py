@@ -13,22 +13,40 @@ _hook = install_import_hook(["latentbits.core", "latentbits.models"], "beartype.
 
 OPTIMISED = "optimised"
 REAL_DATA = os.environ.get("LATENTBITS_DATA")  # as it was, before a test changes it
+MAPS = 30_000  # of memory, when compiled functions are dropped; Linux grants 65530, and each function needs a few
 
 
-def pytest_configure(config):
-    config.addinivalue_line("markers", f"{OPTIMISED}: a file that runs for longer than it compiles")
+@pytest.fixture(scope="session", autouse=True)
+def compile_cache(tmp_path_factory):
+    """One folder of compiled programs for the run: what one worker compiled, the others and later files find.
+
+    It is a setting of this process, not of the environment: the processes that tests start have caches of their own.
+    """
+    if jax.config.jax_compilation_cache_dir is None:
+        base = tmp_path_factory.getbasetemp()
+        run = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+        jax.config.update("jax_compilation_cache_dir", str(run / "compiled"))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled_code(request):
-    """Compiled functions are for one file: thousands of them use up the memory maps, and the compiler crashes.
+    """`make test` asks for code that is compiled fast and runs slowly; files marked ``optimised`` ask for better code.
 
-    `make test` asks for code that is compiled fast and runs slowly; files marked ``optimised`` ask for better code.
+    Thousands of compiled functions use up the memory maps, and the compiler crashes: then all are dropped.
     """
     fast = os.environ.get("JAX_DISABLE_MOST_OPTIMIZATIONS") == "1" and not request.node.get_closest_marker(OPTIMISED)
+    if fast != jax.config.read("jax_disable_most_optimizations") or memory_maps() > MAPS:
+        jax.clear_caches()
     jax.config.update("jax_disable_most_optimizations", fast)
-    yield
-    jax.clear_caches()
+
+
+def memory_maps() -> int:
+    try:
+        return Path("/proc/self/maps").read_bytes().count(b"\n")
+    except OSError:  # not Linux, which alone counts them
+        return 0
 
 
 @pytest.fixture

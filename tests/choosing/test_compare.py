@@ -76,6 +76,7 @@ def test_the_default_models_fit_the_size():
     assert list(default_models(300))[3:] == [*few, "noisy OR of 8", "mixture of 16"]
 
 
+@pytest.mark.slow
 def test_the_simplest_that_is_good_enough():
     """Two classes: larger mixtures gain nothing that could be told from noise."""
     models = default_models(400, only=["product", "mixture"])

@@ -162,6 +162,7 @@ def test_a_sparse_table_is_searched_by_a_sample_of_its_rows(monkeypatch):
     assert max(n for n, _ in shapes) <= 1000
 
 
+@pytest.mark.slow
 def test_real_numbers():
     """Two factors behind six columns in different units, one constant: its density would have no bound."""
     rng = np.random.default_rng(0)

@@ -45,14 +45,14 @@ def tool(monkeypatch, tmp_path):
 def process(tmp_path_factory):
     """The tool as a process of its own, with a cache folder that all these tests share."""
     cache = tmp_path_factory.mktemp("cache")
+    inherited = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
 
     def run(*arguments, **environment):
         return subprocess.run(
             [sys.executable, "-m", "latentbits.cli.main", *map(str, arguments)],
             capture_output=True,
             text=True,
-            timeout=120,
-            env={**os.environ, "LATENTBITS_CACHE": str(cache), **environment},
+            env={**inherited, "LATENTBITS_CACHE": str(cache), **environment},
         )
 
     run.cache = cache

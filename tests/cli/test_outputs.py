@@ -115,7 +115,6 @@ main()
         [sys.executable, "-c", code, "fit", str(csv), "-k", "2", "-o", "m.safetensors"],
         capture_output=True,
         text=True,
-        timeout=120,
         cwd=tmp_path,
         env={**environment, "TMPDIR": str(tmp_path), "LATENTBITS_CACHE": str(tmp_path / "cache")},
         check=False,
@@ -126,6 +125,7 @@ main()
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [csv]
 
 
+@pytest.mark.slow
 @FULL
 def test_figures_and_pages_that_fail_cost_nothing_else(tool, write_csv, table, kept, monkeypatch):
     """And a name that matplotlib would take for mathematics is a name."""
@@ -161,7 +161,7 @@ def test_a_pipe_gets_the_rows(tool, model):
     reader = threading.Thread(target=lambda: got.append(Path("rows.csv").read_text()))
     reader.start()
     tool("sample", model, "-n", 3, "-o", "rows.csv")
-    reader.join(30)
+    reader.join()
     assert np.loadtxt(got[0].splitlines()[1:], delimiter=",").shape == (3, 6)
 
 

@@ -53,7 +53,6 @@ def signalled(process, tmp_path):
             [sys.executable, "-c", DRIVER, *map(str, where), name, str(times), *map(str, arguments)],
             capture_output=True,
             text=True,
-            timeout=250,
             cwd=tmp_path,
             env={**os.environ, "LATENTBITS_CACHE": str(process.cache)},
         )
@@ -91,6 +90,7 @@ def test_a_signal_while_importing(signalled, csv, tmp_path, module):
     assert not (tmp_path / "m.safetensors").exists()
 
 
+@pytest.mark.slow
 def test_a_signal_where_nothing_is_kept_ends_all_of_it(signalled, tmp_path):
     """The fits of `reproduce` are of no use one by one: none of them may take the signal for its own end."""
     signalled(("record", 3), "reproduce", "tipping_1998", "--quick", "--out", "out")
@@ -142,7 +142,7 @@ def test_a_comparison_of_which_nothing_is_finished(tool, csv, press):
 def test_a_page_of_what_is_finished(tool, csv, press, number, written):
     """The map has two stages; then come four folds of independent bits."""
     press(number)
-    result = tool("explore", csv, "--model", "mixture", "--out", "page.html", code=130)
+    result = tool("explore", csv, "--model", "mixture", "--budget", "none", "--out", "page.html", code=130)
     page = Path("page.html")
     assert page.exists() == written
     assert ("nothing was finished that a page could show: page.html is not written" in result.stderr) != written

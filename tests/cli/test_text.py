@@ -127,7 +127,6 @@ for arguments in {[[str(word) for word in command] for command in commands]!r}:
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
-        timeout=200,
         cwd=folder,
         env={**os.environ, "LATENTBITS_CACHE": str(cache), "PYTHONIOENCODING": encoding},
         check=False,
@@ -137,7 +136,9 @@ for arguments in {[[str(word) for word in command] for command in commands]!r}:
     return done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+@pytest.mark.parametrize(
+    "encoding", ["ascii", *(pytest.param(name, marks=pytest.mark.slow) for name in ("latin-1", "cp1252"))]
+)
 def test_an_encoding_without_these_characters(write_csv, table, tmp_path, process, encoding):
     data = write_csv("Ω.csv", table, FOREIGN)
     fit = ("fit", data, "-m", "latent-trait", "-k", 1, "--weight-prior", 3, "--errors", "-o", "Ω.safetensors")
@@ -148,6 +149,7 @@ def test_an_encoding_without_these_characters(write_csv, table, tmp_path, proces
     assert b"wrote \\u03a9.safetensors" in err
 
 
+@pytest.mark.slow
 def test_every_command_in_ascii(write_csv, table, tmp_path, process):
     data = write_csv("Ω.csv", table, FOREIGN)
     commands = [

@@ -7,6 +7,7 @@ import pkgutil
 from importlib import import_module
 
 import pytest
+from printed import same_but_for_the_last_digit
 
 import latentbits
 
@@ -15,10 +16,25 @@ MODULES = sorted(
 )
 
 
+class Checker(doctest.OutputChecker):
+    def check_output(self, want, got, optionflags):
+        return super().check_output(want, got, optionflags) or same_but_for_the_last_digit(got, want)
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_examples(name):
-    failed, _ = doctest.testmod(import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
-    assert failed == 0
+    runner = doctest.DocTestRunner(Checker(), optionflags=doctest.NORMALIZE_WHITESPACE)
+    for test in doctest.DocTestFinder(exclude_empty=True).find(import_module(name)):
+        runner.run(test)
+    assert runner.failures == 0
+
+
+def test_what_may_differ():
+    assert same_but_for_the_last_digit("[-0.0, 1.3, 0.6666666666666667]\n", "[0.0, 1.2, 0.6666666666666666]")
+    assert same_but_for_the_last_digit("array([1. , 0.17])", "array([0.99, 0.17])")
+    assert not same_but_for_the_last_digit("[0.0, 1.4]", "[0.0, 1.2]")
+    assert not same_but_for_the_last_digit("12 rows", "13 rows")
+    assert not same_but_for_the_last_digit("0.1 bits", "0.1 nats")
 
 
 def test_there_are_examples():

@@ -65,10 +65,8 @@ def test_limits():
 
 
 def test_time_is_up():
-    began = time.perf_counter()
     result = run(mixture.model(3), bits(k=3), limits=Limits(10**6, -np.inf, max_time=0.3), n_init=50)
-    assert result.reason == "max_time"
-    assert time.perf_counter() - began < 20
+    assert result.reason == "max_time"  # or it would run for ever
     assert result.objective == objectives(result).max()
 
 

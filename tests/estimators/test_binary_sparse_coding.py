@@ -104,6 +104,7 @@ def test_samples_are_real_rows_of_the_model(fitted):
     assert rows.std(0) == pytest.approx(spread, rel=0.1)
 
 
+@pytest.mark.slow
 def test_auto_grows_until_little_is_lost():
     toy = toys.linear_bars(400, size=3, active=2.5, random_state=0)
     m = BinarySparseCoding(6, random_state=0).fit(toy.X)

@@ -93,6 +93,7 @@ def test_constraints_on_whole_rows_show_in_the_spectrum():
     assert repaired.negative_share_ == m.negative_share_
 
 
+@pytest.mark.slow
 def test_simulated_correlations_are_within_their_errors():
     X, weights = simulate(50_000, d=50, k=3)
     m = ClippedGaussian("parallel", random_state=0).fit(X)
@@ -244,6 +245,7 @@ def test_moments_that_no_bits_have():
 # ---------------------------------------------------------------- without noise
 
 
+@pytest.mark.slow
 def test_rows_of_a_deterministic_model_are_explained_bit_by_bit(clipped):
     X = clipped.sample(300, random_state=0)
     found = clipped.posterior(X)
@@ -265,6 +267,7 @@ def test_likelihoods_of_all_cells_sum_to_one(clipped):
     np.testing.assert_allclose(ClippedGaussian.score_samples(clipped, X), values.value)
 
 
+@pytest.mark.slow
 def test_posteriors_without_noise_are_those_of_the_cell():
     """A bump's cell is a wedge, in which |y| has Rayleigh's distribution; a missing spin at its edge is a coin."""
     rows = bump(n_features=24).X
@@ -282,6 +285,7 @@ def test_posteriors_without_noise_are_those_of_the_cell():
     np.testing.assert_allclose(filled[1, [0, 12]], 0.5, atol=0.05)
 
 
+@pytest.mark.slow
 def test_rows_that_no_y_produces_say_so(clipped):
     impossible = 1 - (clipped.thresholds_ > 0).astype(int)  # all bits against their biases, in all directions
     X = np.stack([impossible, clipped.sample(1, random_state=0)[0]])

@@ -47,6 +47,7 @@ def test_learns_a_known_machine(truth, table, fitted):
     assert fitted.log_likelihood(fresh, return_error=True)[1] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", ["pursuit", "pursuit+gradient", "stochastic"])
 def test_every_learner_is_ahead_of_independent_bits(table, truth, learner):
     fresh = truth.sample(2000, random_state=1)
@@ -58,6 +59,7 @@ def test_every_learner_is_ahead_of_independent_bits(table, truth, learner):
     np.testing.assert_array_equal(m.components_, again.components_)
 
 
+@pytest.mark.slow
 def test_batches_do_not_drive_the_machine_away():
     """A pursuit of rows with large weights leaves a machine whose means are far from those of the rows."""
     X = draw(TARGETS["large"], 4000, np.random.default_rng([13, 4000])).X
@@ -65,6 +67,7 @@ def test_batches_do_not_drive_the_machine_away():
     assert m.score(X) > -19  # the truth has -17.3, independent bits -28.5
 
 
+@pytest.mark.slow
 def test_chains_keep_up_with_the_machine():
     """Few rows of many columns that go together: a machine that leaves its chains behind is lost."""
     X = np.kron(load_digits().images[:300] > 7, np.ones((1, 2, 2))).reshape(300, 256)
@@ -98,6 +101,7 @@ def test_momentum_is_plain_ascent(table):
     assert m.history_[-1] > m.history_[0]
 
 
+@pytest.mark.slow
 def test_without_input_biases(table):
     m = CombinationMachine(3, input_bias=False, n_epochs=10, random_state=0).fit(table)
     np.testing.assert_array_equal(m.input_bias_, 0)
@@ -133,6 +137,7 @@ def test_samples_have_the_moments_of_the_machine(truth):
     assert np.abs(drawn.T.astype(float) @ drawn / len(drawn) - expected).max() < 0.02
 
 
+@pytest.mark.slow
 def test_more_units_than_columns_are_summed_over_the_rows():
     """2^4 rows instead of 2^40 hidden states."""
     X = toys.random_combination_machine(500, n_features=4, n_hidden=3, weight=1.0, random_state=0).X
@@ -207,6 +212,7 @@ def test_the_history_of_likelihoods_begins_after_the_pursuit(fitted):
     assert fitted.objective_ == fitted.history_[-1]
 
 
+@pytest.mark.slow
 def test_few_active_units(table, truth):
     """With at most one active unit it is a mixture of four products; the share that is left out is told."""
     m = CombinationMachine(3, max_active=1, n_epochs=20, random_state=0).fit(table)

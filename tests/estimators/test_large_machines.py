@@ -16,6 +16,7 @@ from latentbits.models.combination_machine.partition import exact_moments
 pytestmark = pytest.mark.optimised
 
 
+@pytest.mark.slow
 def test_beyond_enumeration_log_z_has_an_error():
     """30 units on 40 columns: annealed, and within its error of a product that is known in closed form."""
     rng = np.random.default_rng(0)
@@ -36,6 +37,7 @@ def test_beyond_enumeration_log_z_has_an_error():
     assert np.all((m.complete(few) >= 0) & (m.complete(few) <= 1))
 
 
+@pytest.mark.slow
 def test_draws_beyond_enumeration_see_both_modes():
     """24 units on 30 columns, two modes far apart: chains from the input biases would stay in one."""
     rng = np.random.default_rng(1)

@@ -89,6 +89,7 @@ def test_usps_twos(real_data, monkeypatch):
 # ---------------------------------------------------------------- recovery, errors, scores
 
 
+@pytest.mark.slow
 def test_standard_errors_cover_the_truth():
     """Over 40 simulated tables about 95 % of the intervals of 1.96 errors hold the truth (5 standard errors: 0.88)."""
     inside = []
@@ -103,6 +104,7 @@ def test_standard_errors_cover_the_truth():
     assert 0.90 < np.mean(inside) < 0.99
 
 
+@pytest.mark.slow
 def test_standard_errors_in_two_dimensions_are_those_of_the_curvature():
     """The covariance is the inverse of minus the Hessian on the tangent space of the canonical rotation."""
     X, *_ = answers(400, 6, 2, scale=1.5)
@@ -127,6 +129,7 @@ def _moved(m, step):
     return other
 
 
+@pytest.mark.slow
 def test_scores_follow_the_latents_and_tell_their_errors():
     X, _, _, z = answers(1500, 30, seed=2)
     m = LatentTrait(1, random_state=0).fit(X)
@@ -226,6 +229,7 @@ def test_three_noisy_prototypes_part(flip, right, low, high):
 # ---------------------------------------------------------------- awkward tables
 
 
+@pytest.mark.slow
 def test_rare_bits_do_not_put_the_weights_to_sleep():
     """Where nearly all bits are equal the bound's own optimum is w = 0, from which quadrature must get away."""
     rng = np.random.default_rng(0)
@@ -236,6 +240,7 @@ def test_rare_bits_do_not_put_the_weights_to_sleep():
     assert auto.discrimination_.max() > 0.5
 
 
+@pytest.mark.slow
 def test_constant_columns_change_nothing_for_the_others():
     X, *_ = answers(60, 6)
     wide = np.hstack([X, np.zeros((60, 9)), np.ones((60, 5))])
@@ -273,6 +278,7 @@ def test_the_error_of_a_likelihood_is_no_smaller_than_it_is():
     assert abs(total - exact) < error < 20
 
 
+@pytest.mark.slow
 def test_many_dimensions():
     q = 20  # more than the points of a small rule can span
     X, *_ = answers(100, 24, 2)
@@ -323,6 +329,7 @@ def test_two_identical_columns_warn_by_name_or_stay_finite():
     assert held.discrimination_.max() < 15
 
 
+@pytest.mark.slow
 def test_separable_bits_are_held_by_a_prior():
     """Noiseless prototypes: maximum likelihood runs to infinity and says so; a weak prior keeps it finite."""
     toy = toys.noisy_prototypes(n_per_prototype=60, n_features=8, flip=0.0, random_state=0)
@@ -339,6 +346,7 @@ def test_separable_bits_are_held_by_a_prior():
     assert held.score(toy.X) > -3
 
 
+@pytest.mark.slow
 def test_more_columns_than_rows():
     X, *_ = answers(25, 60)
     m = LatentTrait(1, weight_prior=2.0, random_state=0).fit(X)
@@ -346,6 +354,7 @@ def test_more_columns_than_rows():
     assert np.isfinite(m.score(X))
 
 
+@pytest.mark.slow
 def test_more_than_three_dimensions():
     q = 4
     X, *_ = answers(500, 24, q, scale=2.0)
@@ -357,6 +366,7 @@ def test_more_than_three_dimensions():
     assert m.posterior(X[:3]).covariance.shape == (3, q, q)
 
 
+@pytest.mark.slow
 def test_sampling_em_needs_its_sample():
     X, *_ = answers(500, 6)
     few, many = (LatentTrait(1, method="monte_carlo", n_samples=k, random_state=0).fit(X) for k in (20, 2000))

@@ -71,6 +71,7 @@ def model(frame):
 # -------------------------------------------------------------------- what is learned
 
 
+@pytest.mark.slow
 def test_recovery_of_known_parameters(model):
     assert model.converged_
     sign = np.sign(model.components_[0] @ (WEIGHTS / UNITS**2))
@@ -82,6 +83,7 @@ def test_recovery_of_known_parameters(model):
     assert model.categories_ == {"colour": COLOURS, "grade": [10, 20, 30, 40]}
 
 
+@pytest.mark.slow
 def test_all_continuous_is_factor_analysis():
     rng = np.random.default_rng(2)
     loading, noise = rng.normal(size=(2, 8)), rng.uniform(0.2, 2, 8)

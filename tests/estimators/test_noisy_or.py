@@ -42,6 +42,7 @@ def matches(fitted, components):
     return [np.flatnonzero((on == (line > 0)).all(1)) for line in components]
 
 
+@pytest.mark.slow
 def test_all_lines_are_found(fitted, lines):
     """Ten units for ten lines that types of patterns tie together: none to spare, none twice."""
     assert all(len(found) == 1 for found in matches(fitted, lines.components))
@@ -57,6 +58,7 @@ def test_all_lines_are_found(fitted, lines):
     assert np.diff(exact_end).min() >= -2e-6 * abs(exact_end[0])
 
 
+@pytest.mark.slow
 def test_causes_of_a_row_are_what_was_drawn(fitted, lines):
     """Posterior means and explanations against the lines that are on, of themselves or by a pattern."""
     members = [np.flatnonzero((lines.components <= pattern).all(1)) for pattern in lines.pattern_components]
@@ -73,6 +75,7 @@ def test_causes_of_a_row_are_what_was_drawn(fitted, lines):
         assert told.log_joint < 0
 
 
+@pytest.mark.slow
 def test_explanations_have_names(fitted, lines):
     for one in fitted.explain(named(lines.X[:3])):
         for cause in one.causes[0]:
@@ -82,6 +85,7 @@ def test_explanations_have_names(fitted, lines):
     assert fitted.get_feature_names_out().tolist() == [f"h1_{i}" for i in range(10)] + [f"h2_{i}" for i in range(4)]
 
 
+@pytest.mark.slow
 def test_missing_pixels_are_filled_in(fitted, lines):
     holes = lines.X[:200].astype(float)
     hidden = np.random.default_rng(0).random(holes.shape) < 0.2
@@ -91,6 +95,7 @@ def test_missing_pixels_are_filled_in(fitted, lines):
     np.testing.assert_array_equal(filled[~hidden], lines.X[:200][~hidden])
 
 
+@pytest.mark.slow
 def test_learning_with_holes(lines):
     holes = lines.X.astype(float)
     holes[np.random.default_rng(1).random(holes.shape) < 0.15] = np.nan
@@ -98,6 +103,7 @@ def test_learning_with_holes(lines):
     assert sum(len(found) > 0 for found in matches(m, lines.components)) >= 9
 
 
+@pytest.mark.slow
 def test_samples_given_some_units(fitted):
     """Means of columns and P(other unit) given clamped ones, against sums over all states; 5 standard errors each.
 
@@ -151,6 +157,7 @@ def test_the_paper_s_learner(lines, schedule):
     assert effects(m.weights_[1]).max() > 0.1
 
 
+@pytest.mark.slow
 def test_files_hold_everything(fitted, lines, tmp_path):
     fitted.save(tmp_path / "m.safetensors")
     back = latentbits.load(tmp_path / "m.safetensors")
@@ -159,6 +166,7 @@ def test_files_hold_everything(fitted, lines, tmp_path):
     assert back.layer_sizes == SIZES
 
 
+@pytest.mark.slow
 def test_a_stream_gives_the_same(fitted, lines):
     """Arrays are shuffled, streams are taken as they come."""
     X = lines.X[np.random.default_rng(0).permutation(600)]
@@ -168,6 +176,7 @@ def test_a_stream_gives_the_same(fitted, lines):
     np.testing.assert_allclose(fitted.cost_history_, streamed.cost_history_)
 
 
+@pytest.mark.slow
 def test_a_memory_map_gives_the_same(fitted, lines, tmp_path):
     """Its rows are shuffled too, and in the same way."""
     np.save(tmp_path / "x.npy", lines.X)
@@ -176,6 +185,7 @@ def test_a_memory_map_gives_the_same(fitted, lines, tmp_path):
         np.testing.assert_array_equal(a, b)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inference", ["auto", "gibbs"])
 def test_rare_bits_stay_rare(inference):
     """One 1 in 20 000 rows, and none: biases are what the table has, where a floor of 0.001 would be 20 times that."""
@@ -215,6 +225,7 @@ def test_what_cannot_be_is_refused(lines, settings, message):
         NoisyOrNetwork(**settings).fit(lines.X)
 
 
+@pytest.mark.slow
 def test_frames_come_back_with_names(fitted, lines):
     framed = clone(fitted).set_output(transform="pandas")
     framed.__dict__.update(fitted.__dict__)
@@ -223,6 +234,7 @@ def test_frames_come_back_with_names(fitted, lines):
         framed.transform(named(lines.X[:2]), layer=1)
 
 
+@pytest.mark.slow
 def test_what_is_asked_for_must_exist(fitted, lines):
     with pytest.raises(ValueError, match="layer must be from 1 to 2"):
         fitted.transform(named(lines.X[:2]), layer=3)
@@ -232,6 +244,7 @@ def test_what_is_asked_for_must_exist(fitted, lines):
         fitted.sample(2, clamp={"h1_0": 2})
 
 
+@pytest.mark.slow
 def test_where_states_are_too_many_the_likelihood_knows_its_error(fitted, lines, monkeypatch):
     """As if this network were too large to sum: within 5 of the errors that it states.  False alarms: 1e-6.
 

@@ -130,6 +130,7 @@ def reals():
     return (rng.random((400, 2)) < 0.5) @ (2 * rng.normal(size=(2, 6))) + rng.normal(size=(400, 6))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offset", [30_000.0, 1.7e9])
 def test_a_machine_of_real_numbers_is_the_same_anywhere(reals, offset, tmp_path):
     here = CombinationMachine(2, kind="real", random_state=0).fit(reals)

@@ -35,9 +35,10 @@ def write(tmp_path):
 def test_problems_are_seen(browser, write, body, seen):
     pages = Pages(browser)
     page = pages(write(body))
-    page.wait_for_timeout(50)
-    problems = pages.close()
-    assert any(problem.startswith(seen) for problem in problems), problems
+    problems = pages.watches[0].problems
+    while not any(problem.startswith(seen) for problem in problems):
+        page.wait_for_timeout(20)  # for ever, if nothing is seen: then the test is over time
+    assert any(problem.startswith(seen) for problem in pages.close())
 
 
 def test_quiet_page(open_page, screenshot, write):

@@ -28,7 +28,7 @@ def test_in_node():
         pytest.fail(f"the tests of JavaScript need node: pip install -e '.[test]' ({error})", pytrace=False)
     assert TESTS, "no test of JavaScript was found"
     command = ["--test", *map(str, TESTS)]
-    done = node(command, return_completed_process=True, capture_output=True, text=True, timeout=120)
+    done = node(command, return_completed_process=True, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -98,7 +98,7 @@ class Pages:
             is_mobile=phone,
             accept_downloads=True,
         )
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(120_000)  # a busy machine is slow, and no fault
         self.contexts.append(context)
         page = context.new_page()
         watch = Watch(Path(path).resolve().as_uri())

@@ -79,6 +79,7 @@ def prototypes():
     return rows * np.where(rng.random(rows.shape) < 0.02, -1, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [digits, prototypes])
 def test_within_three_errors_of_log_z_on_trained_machines(rows):
     machine = trained(rows())

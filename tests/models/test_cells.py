@@ -203,7 +203,10 @@ def given_moments(w, phi, every, n=200_000):
     return count / n, mean, covariance
 
 
-@pytest.mark.parametrize(("d", "q", "total"), [(14, 1, 14), (10, 2, 14), (8, 3, 50)])
+@pytest.mark.parametrize(
+    ("d", "q", "total"),
+    [(14, 1, 14), pytest.param(10, 2, 14, marks=pytest.mark.slow), pytest.param(8, 3, 50, marks=pytest.mark.slow)],
+)
 def test_probabilities_of_all_cells_are_those_counted_and_sum_to_one(d, q, total):
     w, phi = arrangement(d, q, seed=3)
     every = all_cells(w, phi)
@@ -232,6 +235,7 @@ def test_probabilities_of_all_cells_are_those_counted_and_sum_to_one(d, q, total
     assert np.abs(z[n * p > 20]).max() < 4.5
 
 
+@pytest.mark.slow
 def test_orthant_probabilities():
     rng = np.random.default_rng(4)
     w = rng.normal(size=(3, 3))

@@ -140,7 +140,7 @@ def test_the_bound_is_the_integral_of_equation_4_and_below_the_likelihood(q):
     np.testing.assert_allclose(final.mean, mean, atol=1e-9)  # converged
 
 
-@pytest.mark.parametrize("q", [1, 3])
+@pytest.mark.parametrize("q", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_the_m_step_is_equation_11(q):
     """One plain variational iteration against the equations written out with loops."""
     table, w, b = simulate(50, 5, q, missing=0.15)
@@ -182,7 +182,14 @@ def test_the_bound_never_falls(accelerate, dtype, slack, q):
     assert np.diff(values).min() >= -slack * abs(values[0])
 
 
-@pytest.mark.parametrize("method", ["variational", "quadrature", "monte_carlo"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        "variational",
+        pytest.param("quadrature", marks=pytest.mark.slow),
+        pytest.param("monte_carlo", marks=pytest.mark.slow),
+    ],
+)
 def test_acceleration_gives_the_same_optimum_in_fewer_passes(method):
     table, _, _ = simulate(600, 12, 2, seed=3)
     fast, plain = (
@@ -295,7 +302,7 @@ def test_statistics_are_the_gradient_of_the_log_likelihood(q):
     np.testing.assert_allclose(stats.bits.gradient[:, q], slope.bias, atol=1e-9)
 
 
-@pytest.mark.parametrize("q", [4, 6])
+@pytest.mark.parametrize("q", [4, pytest.param(6, marks=pytest.mark.slow)])
 def test_importance_sampling_tells_its_error(q):
     """Against a rule with far more points: within 5 of the standard errors told, on average about one of them."""
     table, w, b = simulate(60, 20, q, missing=0.1, scale=0.8)
@@ -319,6 +326,7 @@ def test_importance_sampling_tells_its_error(q):
     assert 0.5 < np.sqrt(np.mean(away**2)) < 2
 
 
+@pytest.mark.slow
 def test_a_plain_em_on_a_fine_grid_finds_the_same_fit():
     """Maximum likelihood by NumPy alone: EM on 81 fixed nodes with Newton steps, 2000 iterations."""
     table, _, _ = simulate(800, 6, 1, seed=5, missing=0.1)

@@ -192,6 +192,7 @@ def test_coins_have_the_posterior_probability():
         assert abs(coins[part, 0].sum() - p[part].sum()) < 4 * np.sqrt(np.sum(p[part] * (1 - p[part])))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("units", [BINARY, REAL], ids=["fair coins", "normal noise"])
 def test_nothing_is_found_in_noise(units):
     rng = np.random.default_rng(6)
@@ -264,6 +265,7 @@ def test_a_unit_of_a_binary_machine_lies_between_shift_and_natural_parameters():
     assert abs(on) < 0.2
 
 
+@pytest.mark.slow
 def test_engines_agree_and_coins_are_kept():
     """A stream flips all coins again at every pass, memory keeps them: the units are the same."""
     table = combined(seed=9)

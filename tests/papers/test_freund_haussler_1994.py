@@ -79,6 +79,7 @@ def test_rows_have_the_means_of_the_target():
 # --- the tables ---
 
 
+@pytest.mark.slow
 def test_findings_of_a_quick_run_hold(quick):
     """All of expected.json but what needs the digits, or more rows and epochs than a quick run has."""
     needs_more = {"default_near", "default_behind", "pursuit_first", "pursuit_fast", "small_both", "small_order"}
@@ -89,6 +90,7 @@ def test_findings_of_a_quick_run_hold(quick):
     assert set(failed) <= needs_more, failed
 
 
+@pytest.mark.slow
 def test_every_method_has_every_measure(quick):
     for name, one in quick.results["synthetic"].items():
         plan = getattr(freund.QUICK, name)
@@ -125,6 +127,7 @@ def small(tmp_path_factory):
     return images, setup, *usps.run(images, setup, lambda text: None)
 
 
+@pytest.mark.slow
 def test_digits(small):
     images, setup, numbers, models, train = small
     assert images.title == "stand-in: digits of scikit-learn, 8 x 8"
@@ -139,6 +142,7 @@ def test_digits(small):
     assert len(other_test) == 100
 
 
+@pytest.mark.slow
 def test_curves_end_where_the_fits_do(small):
     images, setup, numbers, models, _ = small
     parts = usps.split(images.X, setup, 0)
@@ -154,6 +158,7 @@ def test_curves_end_where_the_fits_do(small):
     assert grown["reconstruction"][0][-1] < grown["reconstruction"][0][0]
 
 
+@pytest.mark.slow
 def test_figures_of_digits(small, tmp_path):
     images, _, _, models, train = small
     curve = {"steps": [1, 2], "single_bit": [[0.3, 0.2]] * 2, "reconstruction": [[0.8, 0.7]] * 2, "doublings": {"1": 2}}
@@ -200,6 +205,7 @@ def test_digits_of_usps(real_data, monkeypatch):
 # --- files ---
 
 
+@pytest.mark.slow
 def test_files(quick):
     assert json.loads((quick.out / "results.json").read_text()) == quick.results
     assert quick.results["notes"] == ["The digits were left out."]
@@ -211,6 +217,7 @@ def test_files(quick):
     assert "freund_haussler_1994" in PAPERS
 
 
+@pytest.mark.slow
 def test_page(quick):
     page = (quick.out / "results.md").read_text()
     assert page == tables.report(quick.results, pages.expected(freund.__package__))
@@ -219,6 +226,7 @@ def test_page(quick):
     assert str(quick.out.parent) not in page
 
 
+@pytest.mark.slow
 def test_page_of_digits(quick, small):
     """They have a part of the page; without them there is none."""
     page = tables.report({**quick.results, "digits": small[2]}, pages.expected(freund.__package__))

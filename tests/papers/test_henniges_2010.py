@@ -56,6 +56,7 @@ def test_bars_are_found_where_each_has_a_component_of_its_own():
     assert bars.is_recovered(found).tolist() == [True, False, False]
 
 
+@pytest.mark.slow
 def test_a_run_of_the_papers_recipe():
     toy = linear_bars(500, random_state=1)
     found = bars.trace(toy, 5.0, seed=1)
@@ -97,6 +98,7 @@ def test_scale_of_the_experiment():
     assert images.FULL[:5] == (26, 200_000, (700, 200), 8, 10)
 
 
+@pytest.mark.slow
 def test_fields_of_tiny_images(tiny):
     found = tiny.results["images"]
     assert list(found["fits"]) == ["6"]
@@ -111,6 +113,7 @@ def test_fields_of_tiny_images(tiny):
 # --- files ---
 
 
+@pytest.mark.slow
 def test_files(tiny):
     assert json.loads((tiny.out / "results.json").read_text()) == tiny.results
     assert list(tiny.results["figures"]) == ["1", "2"]
@@ -121,6 +124,7 @@ def test_files(tiny):
     assert "henniges_2010" in PAPERS
 
 
+@pytest.mark.slow
 def test_page(tiny):
     held_to = pages.expected(henniges.__package__)
     page = (tiny.out / "results.md").read_text()

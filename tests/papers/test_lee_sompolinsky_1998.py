@@ -29,6 +29,7 @@ def quick(tmp_path_factory):
 # --- what the paper found ---
 
 
+@pytest.mark.slow
 def test_all_findings_hold(quick):
     """All that expected.json has, but for what needs the twos of USPS or is left out of a quick run."""
     left_out = {"entropy_biased_1", "entropy_biased_3"}
@@ -39,6 +40,7 @@ def test_all_findings_hold(quick):
     assert {name: one["measured"] for name, one in quick.results["relations"].items() if not one["holds"]} == {}
 
 
+@pytest.mark.slow
 def test_the_bump_needs_no_correction_and_no_biases(quick):
     """What both do to it is seen in the third eigenvalue."""
     fits = quick.results["bump"]["fits"]
@@ -58,6 +60,7 @@ def test_any_mixture_of_shifts_has_rank_two(share):
     assert np.ptp(np.diff(theta)) > 0.01  # the circle is warped
 
 
+@pytest.mark.slow
 def test_bits_that_sum_to_zero_have_no_gaussian(quick):
     two, four = quick.results["constraint"]
     assert two["measured"] == pytest.approx(0, abs=1e-12)
@@ -126,6 +129,7 @@ def small(tmp_path_factory):
     return lee._twos(found, run), run.figures["4"]
 
 
+@pytest.mark.slow
 def test_twos(small):
     found, files = small
     assert found["title"].startswith("stand-in")
@@ -139,6 +143,7 @@ def test_twos(small):
     assert one["nats"] < alone["nats"] - 1
 
 
+@pytest.mark.slow
 def test_page_of_twos(quick, small):
     """They have a part of the page; without them there is none."""
     page = tables.report({**quick.results, "twos": small[0]}, pages.expected(lee.__package__))
@@ -190,6 +195,7 @@ def test_twos_of_usps(real_data, monkeypatch):
 # --- files ---
 
 
+@pytest.mark.slow
 def test_files(quick):
     assert json.loads((quick.out / "results.json").read_text()) == quick.results
     assert quick.results["notes"] == ["The digits were left out."]
@@ -200,6 +206,7 @@ def test_files(quick):
     assert any("bump" in line for line in quick.said)
 
 
+@pytest.mark.slow
 def test_page(quick):
     page = (quick.out / "results.md").read_text()
     assert page == tables.report(quick.results, pages.expected(lee.__package__))

@@ -32,6 +32,7 @@ def quick(tmp_path_factory):
 # --- what the paper found ---
 
 
+@pytest.mark.slow
 def test_relations_that_no_clock_decides(quick):
     """Of errors and of the separation of clusters, each as expected.json has it."""
     relations = {name: one for name, one in quick.results["relations"].items() if not one["timed"]}
@@ -41,6 +42,7 @@ def test_relations_that_no_clock_decides(quick):
     assert {name: one["measured"] for name, one in relations.items() if not one["holds"]} == {}
 
 
+@pytest.mark.slow
 def test_table_1(quick):
     """The sample flatters the algorithm that has learned with it; by quadrature auto is the best of the three."""
     for one in quick.results["sets"].values():
@@ -51,6 +53,7 @@ def test_table_1(quick):
         assert all(row["cpu_seconds"] > 0 for row in one["algorithms"].values())
 
 
+@pytest.mark.slow
 def test_curves_end_where_the_fits_do(quick):
     for one in quick.results["sets"].values():
         assert list(one["curves"]) == list(fits.MAIN)
@@ -62,6 +65,7 @@ def test_curves_end_where_the_fits_do(quick):
             assert line["error"][0] > line["error"][-1]
 
 
+@pytest.mark.slow
 def test_the_approximation_is_too_sure(quick):
     for one in quick.results["sets"].values():
         assert 0 < one["posterior"]["area"] < 1
@@ -99,6 +103,7 @@ def test_exact_error_against_one_dimension():
 # --- files ---
 
 
+@pytest.mark.slow
 def test_files(quick):
     assert json.loads((quick.out / "results.json").read_text()) == quick.results
     assert quick.results["notes"] == ["The digits were left out."]
@@ -109,6 +114,7 @@ def test_files(quick):
     assert any("flips 0.15" in line for line in quick.said)
 
 
+@pytest.mark.slow
 def test_page(quick):
     """The paper's numbers stand beside ours, and no path of the machine is written."""
     page = (quick.out / "results.md").read_text()

@@ -37,8 +37,8 @@ def log_cosh(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """``log cosh x`` without overflow.
 
     >>> import jax.numpy as jnp
-    >>> float(log_cosh(jnp.asarray(0.0)))
-    0.0
+    >>> round(float(log_cosh(jnp.asarray(1.0))), 4)
+    0.4338
     """
     size = jnp.abs(x)
     return size + jnp.log1p(jnp.exp(-2 * size)) - np.log(2.0)

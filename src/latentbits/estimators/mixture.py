@@ -80,10 +80,10 @@ class BernoulliMixture(LatentModel):
     >>> from latentbits import BernoulliMixture
     >>> X = np.array([[1, 1, 0, 0], [1, 1, 1, 0], [0, 0, 1, 1], [0, 0, 0, 1]] * 10)
     >>> m = BernoulliMixture(2, smoothing=0, random_state=0, n_init=5).fit(X)
-    >>> m.means_[:, 0].round(3).tolist() in ([0.0, 1.0], [1.0, 0.0])
+    >>> np.allclose(np.sort(m.means_[:, 0]), [0, 1], atol=1e-3)
     True
-    >>> m.complete([[1, np.nan, 0, 0]]).round(2).tolist()
-    [[1.0, 1.0, 0.0, 0.0]]
+    >>> np.allclose(m.complete([[1, np.nan, 0, 0]]), [1, 1, 0, 0], atol=0.01)
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

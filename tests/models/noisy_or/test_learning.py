@@ -47,6 +47,7 @@ def test_weights_stay_in_their_range():
     assert learning.new_weight(jnp.zeros(1), jnp.zeros(1), 1.0, 0.0).tolist() == [0]  # never on, and no prior
 
 
+@pytest.mark.slow
 def test_the_last_rows_of_a_table_do_not_undo_what_is_learned():
     """An update from one row after one from a thousand: the thousand count, less the one."""
     model = networks.model((1,), batch_size=1000)

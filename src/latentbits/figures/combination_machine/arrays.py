@@ -151,7 +151,7 @@ def project(X: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
     Examples
     --------
-    >>> project(np.array([[1, 1], [0, 1]]), np.array([[3.0, 4.0]])).tolist()
+    >>> project(np.array([[1, 1], [0, 1]]), np.array([[3.0, 4.0]])).round(3).tolist()
     [[1.4], [0.2]]
     """
     x = np.nan_to_num(2 * np.asarray(X, np.float64) - 1)
@@ -229,7 +229,7 @@ def gaussians_of(weights: np.ndarray, hidden_bias: np.ndarray, input_bias: np.nd
     Examples
     --------
     >>> found = gaussians_of(np.array([[2.0, 0.0]]), np.array([-2.0]))  # theta = -|w|^2 / 2: on half of the time
-    >>> found.means.tolist(), found.shares.tolist()
+    >>> found.means.tolist(), found.shares.round(3).tolist()
     ([[0.0, 0.0], [2.0, 0.0]], [0.5, 0.5])
     """
     weights, theta = _checked("weights", weights), np.asarray(hidden_bias, np.float64)

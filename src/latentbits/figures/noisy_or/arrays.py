@@ -66,8 +66,8 @@ def names_of(layer: int, n_units: int) -> list[str]:
 def strengths(weights: np.ndarray) -> np.ndarray:
     """f = 1 - exp(-w): how often a cause, were it the only one, turns its child on.
 
-    >>> strengths(np.array([0.0, np.log(2.0)])).tolist()
-    [0.0, 0.5]
+    >>> strengths(np.log([1.25, 2.0])).round(3).tolist()
+    [0.2, 0.5]
     """
     return -np.expm1(-np.asarray(weights, np.float64))
 

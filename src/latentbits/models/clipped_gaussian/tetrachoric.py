@@ -80,8 +80,8 @@ class Correlations(NamedTuple):
 def thresholds(means: Numbers) -> np.ndarray:
     """phi of bits with these shares of ones, for unit variance (eq. 9: 2^(1/2) erfinv(<s>) = Phi^-1 of the share).
 
-    >>> thresholds(np.array([0.5, 0.975])).round(4).tolist()
-    [0.0, 1.96]
+    >>> thresholds(np.array([0.025, 0.975])).round(3).tolist()
+    [-1.96, 1.96]
     """
     return np.asarray(ndtri(np.asarray(means, float)))
 
@@ -89,8 +89,8 @@ def thresholds(means: Numbers) -> np.ndarray:
 def covariance(phi_i: Numbers, phi_j: Numbers, rho: Numbers) -> np.ndarray:
     """C^ss of two bits whose Gaussians have correlation `rho` (eq. 10), elementwise.
 
-    >>> float(covariance(0.0, 0.0, 0.5).round(12))  # (2 / pi) asin(1 / 2)
-    0.333333333333
+    >>> float(covariance(0.0, 0.0, 0.5).round(9))  # (2 / pi) asin(1 / 2)
+    0.333333333
     """
     (left, right, r), shape = _flat(phi_i, phi_j, rho)
     with np.errstate(all="ignore"):
@@ -128,9 +128,9 @@ def invert(phi_i: Numbers, phi_j: Numbers, covariance: Numbers) -> np.ndarray:
 
     A covariance at or beyond what two bits of these means can have (Frechet's bounds) gives +1 or -1.
 
-    >>> invert(0.0, 0.0, [1 / 3, 1.0]).round(12).tolist()  # eq. 7: sin(pi C / 2)
+    >>> invert(0.0, 0.0, [1 / 3, 1.0]).round(9).tolist()  # eq. 7: sin(pi C / 2)
     [0.5, 1.0]
-    >>> float(invert(0.5, -1.0, covariance(0.5, -1.0, 0.3)).round(12))
+    >>> float(invert(0.5, -1.0, covariance(0.5, -1.0, 0.3)).round(9))
     0.3
     """
     given, shape = _flat(phi_i, phi_j, covariance)
@@ -255,7 +255,7 @@ def from_covariance(means: np.ndarray, binary: np.ndarray) -> Correlations:
     A covariance that is at one of Frechet's bounds but for rounding gives +1 or -1.
 
     >>> found = from_covariance(np.array([0.5, 0.5]), np.array([[1, 1 / 3], [1 / 3, 1]]))
-    >>> found.latent.round(12).tolist()
+    >>> found.latent.round(9).tolist()
     [[1.0, 0.5], [0.5, 1.0]]
     """
     d = len(means)

@@ -84,7 +84,7 @@ def are_bumps(X: np.ndarray) -> np.ndarray:
 def smallest_eigenvalue(n_columns: int) -> float:
     """Of C^xx where exactly half of N bits are on: 1 - (N - 1) sin(pi / (2 (N - 1))), negative from N = 4 on.
 
-    >>> round(smallest_eigenvalue(4), 12)
+    >>> round(smallest_eigenvalue(4), 9)
     -0.5
     """
     return float(1 - (n_columns - 1) * np.sin(np.pi / (2 * (n_columns - 1))))

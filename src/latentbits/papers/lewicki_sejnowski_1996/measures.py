@@ -216,8 +216,8 @@ def sides_of(weights: np.ndarray, kinds: Sequence[str]) -> Mapping[str, float]:
 
     Examples
     --------
-    >>> sides_of(np.array([[2.0, 0.0, 1.0], [0.0, 2.0, 1.0]]), ["left", "right", "left"])
-    {'belong': 0.6666666666666666, 'agree': 1.0}
+    >>> sides_of(np.array([[2.0, 1.0], [0.0, 1.0]]), ["left", "left"])
+    {'belong': 0.5, 'agree': 1.0}
     """
     one, other = strengths(weights)
     tops = np.where(one >= ONE_SIDED * other, 1, 0) - np.where(other >= ONE_SIDED * one, 1, 0)
@@ -241,8 +241,8 @@ def direction_told(tops: np.ndarray, direction: np.ndarray) -> float:
 
     Examples
     --------
-    >>> direction_told(np.array([[0.9, 0.1], [0.2, 0.3], [0.8, 0.1]]), np.array([0, 1, 1]))
-    0.6666666666666666
+    >>> direction_told(np.array([[0.9, 0.1], [0.2, 0.3], [0.8, 0.1], [0.1, 0.7]]), np.array([0, 1, 1, 1]))
+    0.75
     """
     right = float(np.mean((tops[:, 1] > tops[:, 0]) == (np.asarray(direction) > 0)))
     return max(right, 1 - right)

@@ -13,25 +13,22 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from latentbits import (
-    BernoulliMixture,
-    BernoulliProduct,
-    BinarySparseCoding,
-    ClippedGaussian,
-    CombinationMachine,
-    LatentTrait,
-    NoisyOrNetwork,
-)
+from latentbits import BernoulliMixture, BinarySparseCoding
+from latentbits.estimators.families import families
 
-ESTIMATORS = [
-    BernoulliProduct(binarize=0.5),
-    BernoulliMixture(binarize=0.5),
-    LatentTrait(binarize=0.5, weight_prior=3),
-    ClippedGaussian(binarize=0.5, repair=True),
-    CombinationMachine(2, learner="gradient", optimizer="momentum", max_iter=3, binarize=0.0),
-    BinarySparseCoding(2, max_active=2, n_candidates=2, max_iter=3, n_init=1),
-    NoisyOrNetwork((2,), inference="exact", max_iter=50, tol=1e-2, binarize=0.0),
-]
+# what keeps fits short, or suits data that are no bits
+SETTINGS = {
+    "latent-trait": {"weight_prior": 3},
+    "clipped-gaussian": {"repair": True},
+    "combination-machine": {
+        "n_hidden": 2, "learner": "gradient", "optimizer": "momentum", "max_iter": 3, "binarize": 0.0,
+    },
+    "binary-sparse-coding": {
+        "n_causes": 2, "max_active": 2, "n_candidates": 2, "max_iter": 3, "n_init": 1, "binarize": None,
+    },
+    "noisy-or": {"layer_sizes": (2,), "inference": "exact", "max_iter": 50, "tol": 1e-2, "binarize": 0.0},
+}  # fmt: skip
+ESTIMATORS = [one.cls(**{"binarize": 0.5, **SETTINGS.get(one.name, {})}) for one in families()]
 WHOLE = (BernoulliMixture, BinarySparseCoding)  # one of bits, one of real numbers
 # How tables are read and named is the base class's; each of these checks has a table of its own shape to compile for.
 OF_THE_BASE = {

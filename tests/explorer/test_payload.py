@@ -7,6 +7,7 @@ import dataclasses
 import hashlib
 import json
 import re
+import zlib
 from html.parser import HTMLParser
 
 import numpy as np
@@ -15,7 +16,19 @@ from contents import HOSTILE, small_content
 
 from latentbits.explorer import page
 from latentbits.explorer.payload import payload_of
-from latentbits.explorer.typed_arrays import Arrays, decode_array
+from latentbits.explorer.typed_arrays import WIDTHS, Arrays
+
+
+def decode_array(head, text):
+    """The array again, as the page sees it."""
+    raw = base64.b64decode(text)
+    if head["deflated"]:
+        raw = zlib.decompress(raw)
+    shape = head["shape"]
+    if head["dtype"] == "bits":
+        return np.unpackbits(np.frombuffer(raw, np.uint8).reshape(shape[0], -1), axis=1, count=shape[1])
+    array = np.frombuffer(raw, WIDTHS[head["dtype"]]).reshape(shape)
+    return array if "low" not in head else array * np.array(head["step"]) + np.array(head["low"])
 
 
 class Seen(HTMLParser):

@@ -95,10 +95,6 @@ def test_the_chooser_is_exact_by_whatever_route(case, monkeypatch):
 
 
 def test_which_routes_there_are():
-    assert holes.is_summed(BINARY, 16, 1000)
-    assert not holes.is_summed(BINARY, 100, 1000)
-    assert holes.is_summed(BINARY, 1000, 12)
-    assert not holes.is_summed(UNITS["real"], 1000, 12)
     assert holes._levels(BINARY, 4, 60, True) == [], "the hidden states are cheaper"
     assert holes._levels(BINARY, 16, 64, True) == [4, 8]
     assert holes._levels(BINARY, 100, 64, False) == [4, 8, 12]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Arrays", "decode_array"]
+__all__ = ["Arrays"]
 
 WIDTHS = {"u1": "<u1", "u2": "<u2", "u4": "<u4", "f4": "<f4"}
 WORTH = 0.9  # of its size an array must have shrunk to, to be inflated in the browser
@@ -65,15 +65,3 @@ class Arrays:
         deflated = len(small) < WORTH * len(raw)
         self.heads[name] = {**head, "deflated": deflated}
         self.texts[name] = base64.b64encode(small if deflated else raw).decode("ascii")
-
-
-def decode_array(head: dict[str, Any], text: str) -> np.ndarray:
-    """The array again, as the page sees it."""
-    raw = base64.b64decode(text)
-    if head["deflated"]:
-        raw = zlib.decompress(raw)
-    shape = head["shape"]
-    if head["dtype"] == "bits":
-        return np.unpackbits(np.frombuffer(raw, np.uint8).reshape(shape[0], -1), axis=1, count=shape[1])
-    array = np.frombuffer(raw, WIDTHS[head["dtype"]]).reshape(shape)
-    return array if "low" not in head else array * np.array(head["step"]) + np.array(head["low"])

@@ -1,7 +1,8 @@
 """The papers behind the models: each folder repeats the experiments of one, and sets its numbers beside ours.
 
 A folder has ``reproduce.py`` with a function `reproduce(out, *, quick, say)`, ``expected.json`` (what the paper
-reports, and what we hold ourselves to) and ``README.md``.  Nothing heavy is imported before an experiment runs.
+reports, and what we hold ourselves to) and ``README.md``.  What all of them share is in ``skeleton.py``
+and ``pages.py``.  Nothing heavy is imported before an experiment runs.
 """
 
 from __future__ import annotations

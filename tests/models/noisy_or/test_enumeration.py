@@ -77,7 +77,7 @@ def test_float32_keeps_its_digits_where_causes_are_strong_and_the_leak_is_small(
     )
     x = (rng.random((5, 24)) < 0.5).astype(np.float32)
     with rows_in(np.dtype(np.float32)):
-        found = everything(twin.as_params(network, np.float32), x, None, np.ones(5, np.float32), np.float32(1))
+        found = everything(twin.as_params(network, np.float32), x, None, np.ones(5, np.float32))
     assert {leaf.dtype for leaf in jax.tree.leaves(found)} == {np.dtype(np.float32)}
     np.testing.assert_allclose(found[0], twin.log_evidence(network, x), 1e-5)
     expected = twin.expected_statistics(network, x, np.ones(5))

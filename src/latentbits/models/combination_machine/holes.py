@@ -35,7 +35,6 @@ __all__ = [
     "by_hidden",
     "by_inputs",
     "conditional",
-    "is_summed",
     "log_sums",
     "mean_field_bound",
     "moments",
@@ -55,11 +54,6 @@ T = TypeVar("T")
 
 
 # ---------------------------------------------------------------- choosing
-
-
-def is_summed(units: Units, n_hidden: int, n_inputs: int) -> bool:
-    """Whether rows with any number of holes are summed exactly, over the hidden states or over the missing bits."""
-    return _few(n_hidden, MOST_HIDDEN) or (units.name == "binary" and n_inputs <= LEVELS[-1])
 
 
 def _few(n_hidden: int, most: tuple[int, int]) -> bool:

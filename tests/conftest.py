@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import hypothesis
 import jax
 import pytest
 from jaxtyping import install_import_hook
+
+# An example may take as long as a busy machine needs.
+hypothesis.settings.register_profile("any machine", deadline=None)
+hypothesis.settings.load_profile("any machine")
 
 _hook = install_import_hook(["latentbits.core", "latentbits.models"], "beartype.beartype")
 

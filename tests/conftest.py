@@ -18,7 +18,7 @@ _hook = install_import_hook(["latentbits.core", "latentbits.models"], "beartype.
 
 OPTIMISED = "optimised"
 REAL_DATA = os.environ.get("LATENTBITS_DATA")  # as it was, before a test changes it
-MAPS = 30_000  # of memory, when compiled functions are dropped; Linux grants 65530, and each function needs a few
+MAPS = 20_000  # of memory, when compiled functions are dropped; Linux grants 65530, and these are 3 GB by then
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import click
@@ -13,7 +12,7 @@ from latentbits.cli.options import size_from
 from latentbits.cli.signals import keeping
 from latentbits.estimators.families import Family, families, family_of
 
-__all__ = ["as_dict", "compare", "models_option", "named_models", "show_comparison"]
+__all__ = ["as_dict", "compare", "named_models", "show_comparison"]
 
 
 def _words() -> list[str]:
@@ -21,26 +20,17 @@ def _words() -> list[str]:
     return [f"{one.name}:K" if one.size else one.name for one in families("bits")]
 
 
-def models_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--models and how they are fitted; the same for `compare` and `explore`."""
-    for option in (
-        click.option("--binarize", type=float, metavar="T", help="Values above T are 1, others 0."),
-        click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the split and of the fits."),
-        click.option("--restarts", type=click.IntRange(1), default=1, help="Fit each so many times, keep the best."),
-        click.option(
-            "--models",
-            metavar="LIST",
-            help=f"Names with commas between: {', '.join(_words())}; K is a number, of a clipped Gaussian also "
-            "parallel or positive, and without it the usual sizes are taken.  [default: all]",
-        ),
-    ):
-        command = option(command)
-    return command
-
-
 @click.command(short_help="Which model describes unseen rows in the fewest bits?")
 @click.argument("source", metavar="[DATA]", default="digits")
-@models_option
+@click.option(
+    "--models",
+    metavar="LIST",
+    help=f"Names with commas between: {', '.join(_words())}; K is a number, of a clipped Gaussian also parallel or "
+    "positive, and without it the usual sizes are taken.  [default: all]",
+)
+@click.option("--restarts", type=click.IntRange(1), default=1, help="Fit each so many times, keep the best.")
+@click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the split and of the fits.")
+@click.option("--binarize", type=float, metavar="T", help="Values above T are 1, others 0.")
 @click.option("--folds", type=click.IntRange(2), help="K-fold cross-validation instead of one split.")
 @click.option(
     "--test-size",

@@ -125,7 +125,12 @@ def _option(parameter: Parameter, family: Family) -> click.Option:
         def value(ctx: click.Context, option: click.Parameter, given: bool) -> bool:
             return given != turned
 
-        return click.Option([flag, name], is_flag=True, callback=value, help=f"Without: {text}" if turned else text)
+        return click.Option(
+            [flag, name],
+            is_flag=True,
+            callback=value,
+            help=f"Turn off: {text.removeprefix('Whether ')}" if turned else text,
+        )
     short = ["-k"] if flag == "--components" else []
     return click.Option([*short, flag, name], type=_type_of(parameter), default=default, help=text)
 

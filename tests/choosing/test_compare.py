@@ -65,6 +65,7 @@ def test_folds_hold_every_row_out_once():
     assert result.n_rows == 400
 
 
+@pytest.mark.slow
 def test_the_default_models_fit_the_size():
     names = [e.name for e in compare(TABLE[:30]).entries]
     assert set(names) == {"independent bits", "1 latent trait", "mixture of 2", "2 latent traits"}

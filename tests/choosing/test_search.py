@@ -34,6 +34,7 @@ def test_every_size_is_found_by_few_fits(best):
     assert max(climb.tried) <= 64
 
 
+@pytest.mark.slow
 def test_the_number_of_classes_is_found_and_told():
     told = []
     found = search(TABLE, ["mixture", "product"], budget=None, report=lambda name, seconds: told.append(name))

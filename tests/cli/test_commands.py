@@ -57,6 +57,7 @@ def test_fit_says_what_it_does(tool, csv):
     assert "wrote p.safetensors" in result.stderr
 
 
+@pytest.mark.slow
 def test_options_reach_the_estimator(tool, csv):
     tool("fit", csv, "-k", 3, "--smoothing", 0.5, "--init", "split", "--restarts", 2, "--max-iter", 5, "--max-time", 9,
          "--tol", 1e-4, "--seed", 4, "--binarize", 0.5, "--dtype", "float64", "-o", "m.safetensors")  # fmt: skip

@@ -92,6 +92,7 @@ def test_what_fails_fails_before_the_fits(tool, csv, asked, monkeypatch):
     assert asked  # a page needs no matplotlib
 
 
+@pytest.mark.slow
 def test_from_a_table_to_a_page(tool, csv, monkeypatch):
     opened = []
     monkeypatch.setattr("webbrowser.open", opened.append)

@@ -11,6 +11,7 @@ from latentbits.data import read
 # --- fit ---
 
 
+@pytest.mark.slow
 def test_items_of_a_published_test(tool):
     """Bock and Lieberman's LSAT section 6: log-likelihood -2466.653, with the slopes and intercepts of mirt."""
     result = tool("fit", "lsat6", "-m", "latent-trait", "-k", 1, "--errors", "--items", "items.csv")
@@ -32,6 +33,7 @@ def test_items_of_a_published_test(tool):
     np.testing.assert_allclose(written.values[:, 2], -written.values[:, 4] / written.values[:, 0])
 
 
+@pytest.mark.slow
 def test_items_as_json(tool, csv, names):
     found = tool.json("fit", csv, "-m", "latent-trait", "-k", 2, "--weight-prior", 3)
     assert [line["item"] for line in found["items"]] == list(names)
@@ -92,6 +94,7 @@ def test_what_cannot_be_is_told_in_terms_of_options(tool, csv):
     ).stderr  # fmt: skip
 
 
+@pytest.mark.slow
 def test_warnings_name_the_columns(tool):
     """Separable answers: the weights of a Guttman scale run to infinity."""
     steps = np.repeat(np.tri(4, 3, -1, dtype=int), 12, axis=0)

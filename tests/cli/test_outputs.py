@@ -82,6 +82,7 @@ def test_a_model_that_cannot_be_written_is_kept(tool, csv, kept):
     assert stat.S_ISCHR(os.stat("full").st_mode)
 
 
+@pytest.mark.slow
 @FULL
 def test_tables_that_cannot_be_written_are_kept_and_results_are_told(tool, csv, model, kept, monkeypatch):
     monkeypatch.setenv("LATENTBITS_CACHE", str(kept / "cache"))
@@ -100,6 +101,7 @@ def test_tables_that_cannot_be_written_are_kept_and_results_are_told(tool, csv, 
     assert f'"per_row": "{path}"' in result.stdout
 
 
+@pytest.mark.slow
 def test_a_disk_without_room_for_anything(csv, tmp_path):
     """A limit on the size of files stands for it; there is then no room elsewhere either."""
     code = """

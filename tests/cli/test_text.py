@@ -136,6 +136,7 @@ for arguments in {[[str(word) for word in command] for command in commands]!r}:
     return done.stdout, done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "encoding", ["ascii", *(pytest.param(name, marks=pytest.mark.slow) for name in ("latin-1", "cp1252"))]
 )

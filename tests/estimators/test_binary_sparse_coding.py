@@ -31,6 +31,7 @@ def bars_of(m, toy):
     return cosine.argmax(0), cosine.max(0)
 
 
+@pytest.mark.slow
 def test_the_default_recipe_finds_bars_noise_and_sparseness(fitted, toy):
     cause, cosine = bars_of(fitted, toy)
     assert len(set(cause)) == 10
@@ -77,6 +78,7 @@ def test_missing_pixels_are_filled_in_and_noise_is_taken_out(fitted, toy):
     np.testing.assert_allclose(fitted.inverse_transform(toy.causes), toy.causes @ fitted.components_, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_learning_with_holes(toy):
     X = np.where(np.random.default_rng(1).random(toy.X.shape) < 0.25, np.nan, toy.X)
     m = BinarySparseCoding(10, max_active=3, n_candidates=5, random_state=0).fit(X)
@@ -115,6 +117,7 @@ def test_auto_grows_until_little_is_lost():
     assert m.score(toy.X) >= small.score(toy.X) - 0.01
 
 
+@pytest.mark.slow
 def test_with_many_causes_the_likelihood_is_a_bound_and_its_loss_is_told():
     theta = twin.some_theta(13, 6, seed=0, noise_std=2.0, active=4.0)
     X, _ = twin.draw(theta, 150, seed=1)

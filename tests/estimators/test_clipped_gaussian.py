@@ -127,6 +127,7 @@ def test_missing_entries_cost_precision_only(table):
 # ---------------------------------------------------------------- awkward tables
 
 
+@pytest.mark.slow
 def test_constant_columns_are_set_aside(table):
     X = table.copy()
     X[:, 3], X[:, 7] = 0, 1
@@ -139,6 +140,7 @@ def test_constant_columns_are_set_aside(table):
     assert np.isfinite(m.score_samples(1 - X)).all()
 
 
+@pytest.mark.slow
 def test_duplicate_columns_and_perfect_correlations(table):
     X = np.column_stack([table, table[:, 0], 1 - table[:, 1]])
     with pytest.warns(UserWarning, match="pairs of columns cannot be told"):  # nested bits of unequal means
@@ -150,6 +152,7 @@ def test_duplicate_columns_and_perfect_correlations(table):
     assert np.isfinite(m.score_samples(X)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_a_handful_of_rows(n):
     X = simulate(n, d=4)[0]
@@ -185,6 +188,7 @@ def test_rotation_keeps_what_the_model_says(table):
         )
 
 
+@pytest.mark.slow
 def test_files_hold_everything(table, tmp_path):
     m = ClippedGaussian("parallel", random_state=0).fit(table)
     m.save(tmp_path / "m.safetensors")
@@ -258,6 +262,7 @@ def test_rows_of_a_deterministic_model_are_explained_bit_by_bit(clipped):
     )
 
 
+@pytest.mark.slow
 def test_likelihoods_of_all_cells_sum_to_one(clipped):
     X = np.unique(clipped.sample(30_000, random_state=1), axis=0)
     assert len(X) <= clipped.n_states()
@@ -298,6 +303,7 @@ def test_rows_that_no_y_produces_say_so(clipped):
     assert np.isnan(found.covariance[0]).all()
 
 
+@pytest.mark.slow
 def test_a_morph_flips_bits_one_after_another(clipped):
     a, b = clipped.sample(2, random_state=3)
     way = clipped.morph(a, b, n_steps=50)

@@ -34,6 +34,7 @@ def fitted(table):
     return CombinationMachine(2, n_epochs=30, random_state=0).fit(table)
 
 
+@pytest.mark.slow
 def test_learns_a_known_machine(truth, table, fitted):
     """As probable as the truth on rows that neither has seen, and all 64 probabilities close to it."""
     fresh = truth.sample(3000, random_state=1)
@@ -119,6 +120,7 @@ def test_holes_are_marginalised_and_filled(truth):
         np.testing.assert_allclose(hidden, p[fits] @ truth.transform(rows[fits]) / p[fits].sum(), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_learns_from_rows_with_holes(truth, table):
     rng = np.random.default_rng(3)
     holes = np.where(rng.random(table.shape) < 0.2, np.nan, table)
@@ -146,6 +148,7 @@ def test_more_units_than_columns_are_summed_over_the_rows():
     assert np.isclose(np.exp(m.score_samples(all_states(4))).sum(), 1, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_real_inputs(tmp_path):
     """Two shifts in the plane: four Gaussians at 0, w_1, w_2 and w_1 + w_2."""
     truth = CombinationMachine.from_parameters([[6.0, 0.0], [0.0, 6.0]], [-18.0, -18.0], kind="real")
@@ -229,6 +232,7 @@ def test_few_active_units(table, truth):
         CombinationMachine(3, max_active=1, n_epochs=1).fit(np.where(table[:50] == 0, np.nan, 1.0))
 
 
+@pytest.mark.slow
 def test_no_unit_at_all():
     """A pursuit in noise finds none; what is left is a product, with holes and without."""
     X = np.random.default_rng(0).integers(0, 2, (400, 6))

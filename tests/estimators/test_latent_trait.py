@@ -33,6 +33,7 @@ def answers(n=500, d=6, q=1, seed=0, scale=1.0):
 # ---------------------------------------------------------------- published fits
 
 
+@pytest.mark.slow
 def test_lsat6_two_parameters():
     X = load_dataset("lsat6").X
     m = LatentTrait(1, random_state=0).fit(X)
@@ -142,6 +143,7 @@ def test_scores_follow_the_latents_and_tell_their_errors():
         m.scores(X, "ml")
 
 
+@pytest.mark.slow
 def test_the_bound_is_named_and_is_one():
     X, *_ = answers(500, 8, 2)
     m = LatentTrait(2, random_state=0).fit(X)
@@ -209,6 +211,7 @@ def test_item_information_is_the_curvature_of_the_likelihood():
         m.item_information([0.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("flip", "right", "low", "high"), [(0.05, 0.99, 4.6, 5.2), (0.15, 0.90, 7.8, 8.4)])
 def test_three_noisy_prototypes_part(flip, right, low, high):
     """The paper's first experiment: the prototype whose own posterior mean is nearest is the right one."""
@@ -252,6 +255,7 @@ def test_constant_columns_change_nothing_for_the_others():
     np.testing.assert_array_equal(nothing.components_, 0)
 
 
+@pytest.mark.slow
 def test_runaway_columns_leave_the_other_errors_alone():
     X, *_ = answers(500, 8, 2, scale=1.5)
     X[:, 7] = X[:, 6]
@@ -303,6 +307,7 @@ def test_a_constant_column_gets_no_weight_and_a_finite_bias():
     assert np.isfinite(errors.intercept[[0, 1, 3, 5]]).all()
 
 
+@pytest.mark.slow
 def test_rows_and_columns_without_an_observation():
     X, *_ = answers(500, 6)
     X[7] = np.nan

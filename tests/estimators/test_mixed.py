@@ -112,6 +112,7 @@ def test_all_continuous_is_factor_analysis():
     assert m.score(X) == pytest.approx(m.history_.max() / len(X), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_variational_learning_of_all_kinds(frame, model):
     m = fitted(frame, method="variational")
     assert m.history_.max() > m.history_[0]
@@ -316,6 +317,7 @@ def test_methods_for_bits_only(model, frame):
             getattr(model, method)(argument)
 
 
+@pytest.mark.slow
 def test_constant_columns_and_cuts():
     rng = np.random.default_rng(0)
     X = np.column_stack([np.full(60, 0.1), np.full(60, 7), rng.normal(size=(60, 2))])
@@ -346,6 +348,7 @@ def test_completion_keeps_what_was_seen(model, frame):
     np.testing.assert_allclose(filled["year"][hole], linear[hole], rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_completion_against_a_dense_grid(model, frame):
     """P(bit = 1), the mean and the best category given the rest of the row, from the public attributes alone."""
     rows = frame.head(40)

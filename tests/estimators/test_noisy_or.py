@@ -134,6 +134,7 @@ def test_samples_given_some_units(fitted):
     assert (np.abs(drawn.mean(0) - mean) < 5 * spread + 1e-9).all()
 
 
+@pytest.mark.slow
 def test_more_layers_on_top_of_those_learned(lines):
     m = NoisyOrNetwork((10,), random_state=0).fit(lines.X)
     flat = m.score(lines.X)
@@ -147,6 +148,7 @@ def test_more_layers_on_top_of_those_learned(lines):
         m.set_params(layer_sizes=SIZES).fit(lines.X[:, :20])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schedule", ["layers", "stability"])
 def test_the_paper_s_learner(lines, schedule):
     """It learns, though not all lines; and its schedule has the paper's length."""
@@ -200,6 +202,7 @@ def test_rare_bits_stay_rare(inference):
     assert m.sample(50_000, random_state=0)[:, 6:].sum() < 20  # 100 by the floor
 
 
+@pytest.mark.slow
 def test_a_least_bias_that_is_too_large_is_told():
     X = np.zeros((5000, 3), np.uint8)
     X[:2000, :2] = 1

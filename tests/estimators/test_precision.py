@@ -60,6 +60,7 @@ def near():
     return sparse_coding().fit(BARS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("X", [300 + 0.01 * BARS, 10_000 + BARS], ids=["300 + X / 100", "10 000 + X"])
 def test_sparse_coding_far_from_zero_is_what_all_states_sum_to(X):
     m = sparse_coding().fit(X)
@@ -72,6 +73,7 @@ def test_sparse_coding_far_from_zero_is_what_all_states_sum_to(X):
     assert m.log_likelihoods(X).error.max() == 0
 
 
+@pytest.mark.slow
 def test_an_ordinary_table_stays_in_float32_with_the_same_bits(near):
     assert near.dtype_ == "float32"
     single = sparse_coding(dtype="float32").fit(BARS)
@@ -158,6 +160,7 @@ def test_a_machine_of_real_numbers_is_the_same_anywhere(reals, offset, tmp_path)
         np.testing.assert_allclose(plain, value, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_far_machine_learns_the_same_from_a_stream(reals):
     """Of a stream rows are not shuffled, so the order is that of the table in memory."""
     X = reals[np.random.default_rng(0).permutation(len(reals))] + 30_000

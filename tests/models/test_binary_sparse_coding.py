@@ -49,6 +49,7 @@ def one_step(m, n_candidates, max_active):
     return step
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_causes", "max_active", "n_candidates", "missing"), CASES)
 def test_expectations_evidence_and_update_are_those_of_the_twin(n_causes, max_active, n_candidates, missing):
     theta = twin.some_theta(n_causes, 8, seed=1, active=2.0)
@@ -161,6 +162,7 @@ def test_the_threshold_keeps_the_share_that_was_asked_for():
         assert float(selection.threshold_of(counts, *args, jnp.asarray(1.0))) == -np.inf
 
 
+@pytest.mark.slow
 def test_a_component_of_norm_zero_is_nobody_s_candidate():
     with tree.double():
         theta = twin.some_theta(5, 6, seed=1)
@@ -185,6 +187,7 @@ def learn(m, toy, **options):
     return fit(m, MemoryEngine(toy.X), seed_key(1), **options).params
 
 
+@pytest.mark.slow
 def test_bars_noise_and_sparseness_are_found():
     toy = toys.linear_bars(1000, random_state=1)
     found = learn(BARS, toy)
@@ -194,6 +197,7 @@ def test_bars_noise_and_sparseness_are_found():
     assert float(found.reseeded) == 0
 
 
+@pytest.mark.slow
 def test_ranking_in_a_pass_of_its_own_learns_the_same():
     toy = toys.linear_bars(1000, random_state=1)
     exact = model(10, 3, 5, init_scale=2.0, init_sparseness=5.0, parameter_noise=0.0, ranking="exact")

@@ -84,6 +84,7 @@ def test_every_row_of_the_model_has_a_cell(d, q):
         assert (run_find(w, phi, rows, n_slides=0)[1] == 0).all()
 
 
+@pytest.mark.slow
 def test_rows_without_a_cell_are_told_as_a_linear_program_tells_them():
     w, phi = arrangement(50, 3, seed=1)
     rng = np.random.default_rng(1)
@@ -97,6 +98,7 @@ def test_rows_without_a_cell_are_told_as_a_linear_program_tells_them():
     np.testing.assert_array_equal(count[some] == 0, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [1e-4, 1e-9])
 def test_a_tiny_triangle_is_found_and_its_inside_out_is_not(width):
     rng = np.random.default_rng(0)
@@ -203,6 +205,7 @@ def given_moments(w, phi, every, n=200_000):
     return count / n, mean, covariance
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("d", "q", "total"),
     [(14, 1, 14), pytest.param(10, 2, 14, marks=pytest.mark.slow), pytest.param(8, 3, 50, marks=pytest.mark.slow)],
@@ -257,6 +260,7 @@ def test_orthant_probabilities():
             assert abs(log_p - np.log(expected)) < 4.5 * spread
 
 
+@pytest.mark.slow
 def test_draws_have_the_exact_moments_of_a_thin_oblique_cell():
     # a box turned by 45 degrees, 1000 times as long as wide: along its sides, two independent truncated Gaussians
     turn = np.array([[1.0, 1.0], [-1.0, 1.0]]) / np.sqrt(2)
@@ -277,6 +281,7 @@ def test_draws_have_the_exact_moments_of_a_thin_oblique_cell():
         assert means.std() < 0.6 * law.std()  # 16 draws of a chain are worth more than 3
 
 
+@pytest.mark.slow
 def test_draws_in_one_dimension_are_exact_at_once():
     given = (jnp.ones((2, 1)), jnp.array([-9.0, -8.0]), jnp.ones((2000, 2)), jnp.full((2000, 1), 10.0))
     draws = np.asarray(gibbs(*given, jax.random.split(jax.random.key(0), 2000), 1, 1)).ravel()

@@ -109,6 +109,7 @@ def test_pairs_are_counted(how, missing, monkeypatch):
 # ---------------------------------------------------------------- expectation propagation
 
 
+@pytest.mark.slow
 def test_ep_is_close_to_the_integral_in_two_dimensions():
     """Likelihood and moments at d = 40: on average within a few thousandths, in the worst of rows a few hundredths."""
     weights, phi, psi = weights_of(40, 2)
@@ -144,6 +145,7 @@ def test_a_row_without_bits_has_the_prior(small):
         np.testing.assert_allclose(found.posterior.covariance[0], np.eye(P), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_ep_settles_where_noise_is_small():
     """Nearly deterministic bits: all rows settle, and their posteriors are calibrated."""
     weights, phi, psi = weights_of(100, 3, low=0.99, high=0.995)
@@ -159,6 +161,7 @@ def test_ep_settles_where_noise_is_small():
             assert 0.9 < np.sqrt(np.mean(off**2)) < 1.1
 
 
+@pytest.mark.slow
 def test_the_mode_is_a_stationary_point(small):
     with tree.double():
         f = factors(*small)
@@ -197,6 +200,7 @@ def test_likelihoods_are_orthant_probabilities(small):
     assert np.exp(by_ep[:32]).sum() == pytest.approx(1, abs=0.005)
 
 
+@pytest.mark.slow
 def test_predictions_are_conditional_probabilities(small):
     """P(bit | the others) by EP's Gaussian against ratios of probabilities."""
     rest = EVERY.copy()
@@ -209,6 +213,7 @@ def test_predictions_are_conditional_probabilities(small):
     np.testing.assert_allclose(guess, exact, atol=0.01)
 
 
+@pytest.mark.slow
 def test_gibbs_has_the_moments_of_the_posterior(small):
     signs = EVERY[[3, 12, 27]].copy()
     signs[0, 1] = 0

@@ -107,6 +107,7 @@ def test_packed_solves_are_those_of_lapack(size):
 # ---------------------------------------------------------------- section 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("q", [1, 2])
 def test_the_bound_is_the_integral_of_equation_4_and_below_the_likelihood(q):
     """(5) summed over a dense grid gives the closed form; with xi by (8) it is below log p, and xi is its optimum."""
@@ -140,6 +141,7 @@ def test_the_bound_is_the_integral_of_equation_4_and_below_the_likelihood(q):
     np.testing.assert_allclose(final.mean, mean, atol=1e-9)  # converged
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("q", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_the_m_step_is_equation_11(q):
     """One plain variational iteration against the equations written out with loops."""
@@ -182,6 +184,7 @@ def test_the_bound_never_falls(accelerate, dtype, slack, q):
     assert np.diff(values).min() >= -slack * abs(values[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
     [
@@ -205,6 +208,7 @@ def test_acceleration_gives_the_same_optimum_in_fewer_passes(method):
 # ---------------------------------------------------------------- section 3
 
 
+@pytest.mark.slow
 def test_sampling_em_is_equation_3():
     """Responsibilities and log-likelihood over the sample; the M-step is a weighted logistic regression."""
     table, w, b = simulate(80, 4, 2, missing=0.2)
@@ -255,6 +259,7 @@ def test_log_likelihoods_are_those_of_a_dense_grid(q, d, scale, tolerance):
     assert abs(found.value[0]) < 1e-9  # nothing seen: log 1
 
 
+@pytest.mark.slow
 def test_the_posterior_is_that_of_a_dense_grid():
     table, w, b = simulate(40, 7, 2, missing=0.1)
     table[0] = MISSING
@@ -302,6 +307,7 @@ def test_statistics_are_the_gradient_of_the_log_likelihood(q):
     np.testing.assert_allclose(stats.bits.gradient[:, q], slope.bias, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("q", [4, pytest.param(6, marks=pytest.mark.slow)])
 def test_importance_sampling_tells_its_error(q):
     """Against a rule with far more points: within 5 of the standard errors told, on average about one of them."""

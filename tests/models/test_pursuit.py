@@ -167,6 +167,7 @@ def left_over(table, result, units):
         return np.asarray(x), np.asarray(rows.coins)
 
 
+@pytest.mark.slow
 def test_structure_removal_makes_the_projection_normal_and_leaves_the_others():
     x, weights, hidden = real_rows(n=2000, lengths=(6.0,))
     result = pursue(x, 1, REAL, input_bias=False, significance=0.0)
@@ -219,6 +220,7 @@ def test_as_many_units_as_there_are(input_bias):
     np.testing.assert_allclose(near.max(0), 1, atol=0.1)
 
 
+@pytest.mark.slow
 def test_one_unit_of_a_real_machine_is_exact():
     """Weights, both biases and the likelihood are those of the mixture that EM has found."""
     x, weights, hidden = real_rows(n=1500, d=4, lengths=(6.0,), on=0.3, centre=2.0)

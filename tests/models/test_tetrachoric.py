@@ -59,6 +59,7 @@ def test_slope_is_the_derivative():
             assert float(slope(h, k, rho)) == pytest.approx(float((both[0] - both[1]) / (2 * step)), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_inverse_against_quadrature():
     """Newton's step at 30 digits from what was found says how far away the root is."""
     tried = 0

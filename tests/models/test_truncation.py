@@ -65,6 +65,7 @@ def test_one_active_unit_is_a_mixture():
     np.testing.assert_allclose(moments.input_bias, weight @ means, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("units", [BINARY, REAL], ids=lambda units: units.name)
 def test_moments_are_the_derivative(units):
     machine = a_machine(6, 5, 0.6)
@@ -83,6 +84,7 @@ def test_numbers_of_active_units_are_the_sparse_states():
         truncation._active_units(100, 5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("kind", ["binary", "real"])
 def test_share_left_out_by_few_active_units(kind, seed):

@@ -24,6 +24,7 @@ def rows_last(x):
     return tuple(jnp.asarray(a.T.astype(float)) for a in (on, seen - on, seen))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", [1.0, 1.3, 4.0])
 def test_the_update_is_a_maximum_of_the_posterior(alpha):
     """(9): the derivative of what EM maximises is zero, for weak and strong causes, and the second is negative."""
@@ -85,6 +86,7 @@ def test_chains_start_where_float32_has_an_exponential():
     assert 25 <= on[:, 0].sum() <= 30
 
 
+@pytest.mark.slow
 def test_gradient_of_the_likelihood_from_the_statistics():
     """d log p / d w_ij = A_ij / f_ij - N_ij, exactly: credit and counts are what EM says they are, biases and all."""
     network = twin.some_network(SIZES, seed=3)
@@ -109,6 +111,7 @@ def test_gradient_of_the_likelihood_from_the_statistics():
             np.testing.assert_allclose(got, credit - count, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_statistics_of_states_are_those_of_plain_loops():
     """Holes, row weights, a row that does not count, layers that are not there yet."""
     network = twin.some_network(SIZES, seed=1)
@@ -173,6 +176,7 @@ def test_statistics_of_states_are_those_of_plain_loops():
             np.testing.assert_allclose(got, exact, rtol=1e-10, atol=1e-12, err_msg=name)
 
 
+@pytest.mark.slow
 def test_gain_of_a_unit_is_what_rows_gain_by_it():
     """log p(x, rest) with the unit summed out, less that of the network without it; the chance as Gibbs has it."""
     network = twin.some_network((4, 2), seed=5)
@@ -196,6 +200,7 @@ def test_gain_of_a_unit_is_what_rows_gain_by_it():
 # ---------------------------------------------------------------- idle units
 
 
+@pytest.mark.slow
 def test_a_unit_that_stands_for_two_causes_is_split():
     """Children 0, 1 and 2, 3 are on in turn: the halves are the two causes, and an idle unit takes one of them."""
     seen = np.full((3, 4), 100.0)
@@ -225,6 +230,7 @@ def test_a_unit_that_stands_for_two_causes_is_split():
     np.testing.assert_allclose(-np.expm1(-bias), [-np.expm1(-0.5) / 2, -np.expm1(-0.7), -np.expm1(-0.5) / 2], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_an_idle_unit_that_finds_nothing_to_split_starts_anew():
     """With weights to what is left to the biases."""
     halves = (jnp.ones((2, 3)), jnp.zeros((2, 3)))
@@ -245,6 +251,7 @@ def test_an_idle_unit_that_finds_nothing_to_split_starts_anew():
     np.testing.assert_allclose(bias, [0.5, renewal.FRESH_PRIOR])
 
 
+@pytest.mark.slow
 def test_weak_units_and_duplicates_are_idle():
     """Of those that are alike, the best stays; one that is like a weak one stays too."""
     f = jnp.asarray([[0.9, 0.9, 0.0], [0.8, 0.9, 0.1], [0.0, 0.1, 0.9], [0.0, 0.1, 0.8]])
@@ -254,6 +261,7 @@ def test_weak_units_and_duplicates_are_idle():
     assert not inside.any()
 
 
+@pytest.mark.slow
 def test_a_unit_for_causes_that_have_units_is_idle():
     """A and B together, A, B, and one that has B and more."""
     f = jnp.asarray([[0.9, 0.9, 0.9, 0.9, 0.0], [0.9, 0.8, 0, 0, 0], [0, 0, 0.9, 0.8, 0], [0, 0, 0.9, 0.9, 0.9]])

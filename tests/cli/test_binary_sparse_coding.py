@@ -55,7 +55,7 @@ def test_the_other_commands(tool, csv, rows):
     tool("transform", "model.safetensors", csv, "-o", "on.csv", "--scores", "map")
     np.testing.assert_array_equal(read("on.csv").values[:, order], causes)
     refused = tool("transform", "model.safetensors", csv, "-o", "on.csv", "--errors", code=1)
-    assert "--errors is for latent traits" in refused.stderr
+    assert "--errors is for latent-trait and clipped-gaussian" in refused.stderr
     tool("sample", "model.safetensors", "-n", 7, "-o", "new.npy")
     drawn = np.load("new.npy")
     assert (drawn.shape, drawn.dtype) == ((7, 4), np.float64)

@@ -129,7 +129,10 @@ def test_states(tool, full, machine, whole):
     np.testing.assert_allclose(read("z.csv").values, model.transform(whole), rtol=1e-5)
     tool("transform", machine, full, "--scores", "map", "-o", "z.csv")
     np.testing.assert_array_equal(read("z.csv").values, model.posterior(whole).mode)
-    assert "--errors is for latent traits" in tool("transform", machine, full, "--errors", "-o", "z.csv", code=1).stderr
+    assert (
+        "--errors is for latent-trait and clipped-gaussian"
+        in tool("transform", machine, full, "--errors", "-o", "z.csv", code=1).stderr
+    )
 
 
 def test_the_error_of_an_estimated_log_z_is_told(tool, full, machine):

@@ -30,10 +30,9 @@ class Fit(click.Command):
     """A command that has, beside its own, the options of the family that --model names, and no others."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        given = _model_in(args)
-        wants_help = any(word in ctx.help_option_names for word in args)
-        if given is not None or not wants_help:  # without a model, help is about all of them, and needs no JAX
-            ctx.meta[FAMILY] = family(FamilyName().convert(given or USUAL, None, ctx))
+        if not args or not set(args) <= set(ctx.help_option_names):  # help alone is about all models, and needs no JAX
+            model = next(option for option in self.params if option.name == "model")
+            ctx.meta[FAMILY] = family(FamilyName().convert(_model_in(args) or USUAL, model, ctx))
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:

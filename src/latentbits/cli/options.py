@@ -81,7 +81,7 @@ def with_flags(text: str) -> str:
             turned = {True: "False", False: "True"}.get(one.default) if isinstance(one.default, bool) else None
             text = re.sub(rf"\b{name}={turned}\b", flag, text)
             text = re.sub(rf"\b{name}='?([\w.]*)'?", rf"{flag} \1", text)
-            if "_" in name:  # else it may be a word
+            if "_" in name or name == "tol":  # else it may be a word
                 text = re.sub(rf"(?<!-)\b{name}\b", flag, text)
     return text
 
@@ -114,7 +114,7 @@ class FamilyName(click.ParamType):
 
 def _option(parameter: Parameter, family: Family) -> click.Option:
     name, default = parameter.name, parameter.default
-    flag, text = flag_of(name, default, family.size), _said(parameter.text)
+    flag, text = flag_of(name, default, family.size), _said(parameter, family)
     if name == family.size and family.usual_size is not None:
         default = family.usual_size
     if name == "random_state":
@@ -132,7 +132,9 @@ def _option(parameter: Parameter, family: Family) -> click.Option:
             help=f"Turn off: {text.removeprefix('Whether ')}" if turned else text,
         )
     short = ["-k"] if flag == "--components" else []
-    return click.Option([*short, flag, name], type=_type_of(parameter), default=default, help=text)
+    kind = _type_of(parameter)
+    metavar = None if isinstance(kind, click.Choice) else kind.name  # words as they are to be written
+    return click.Option([*short, flag, name], type=kind, default=default, help=text, metavar=metavar)
 
 
 def _type_of(parameter: Parameter) -> click.ParamType:
@@ -263,12 +265,16 @@ def _texts(cls: Any) -> dict[str, str]:
     return texts
 
 
-def _said(text: str) -> str:
-    """The first sentence for somebody at a terminal: parameters as options, without marks of code."""
-    first = re.split(r"(?<=[a-z0-9)\"`])\.(?=\s+[A-Z\"`])", text, maxsplit=1)[0].rstrip(".")
-    return re.sub(r"`+", "", re.sub(r"`+(\w+)(?:=([^`]*))?`+", _as_option, first)) + "."
+def _said(parameter: Parameter, family: Family) -> str:
+    """What the docstring says for somebody at a terminal: all of it of choices, else the first sentence."""
+    text = parameter.text
+    if not isinstance(_type_of(parameter), click.Choice):
+        text = re.split(r"(?<=[a-z0-9)\"`])\.(?=\s+[A-Z\"`])", text, maxsplit=1)[0].rstrip(".") + "."
+    text = re.sub(r"\bNone\b", "the default" if parameter.default is None else "none", text)
+    flags = {one.name: flag_of(one.name, one.default, family.size) for one in _parameters(family.cls)}
 
+    def as_flag(found: re.Match[str]) -> str:
+        name, value = found[1], (found[2] or "").strip("\"'")
+        return f"{flags.get(name, name)} {value}".removesuffix(" True").removesuffix(" False").strip()
 
-def _as_option(found: re.Match[str]) -> str:
-    flag = flag_of(found[1]) if "_" in found[1] or found[2] else found[1]
-    return flag if found[2] in (None, "True") else f"{flag} {found[2].strip(chr(34))}"
+    return re.sub(r"`+(\w+)(?:=([^`]*))?`+", as_flag, text).replace("`", "")

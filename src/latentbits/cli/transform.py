@@ -9,6 +9,7 @@ import click
 from latentbits.cli.console import common_options, give, told_warnings
 from latentbits.cli.inputs import Reading, data_argument, model_argument, reading_options, to_apply
 from latentbits.cli.outputs import Outputs, output_option, write_table
+from latentbits.estimators.families import families, family_of
 
 __all__ = ["transform"]
 
@@ -23,7 +24,7 @@ __all__ = ["transform"]
     default="eap",
     help="Posterior means or modes; of units and causes that are on or off, the most probable state.",
 )
-@click.option("--errors", is_flag=True, help="Latent traits and clipped Gaussians: also the error of each score.")
+@click.option("--errors", is_flag=True, help="Also the error of each score, where the model has one.")
 @reading_options
 @common_options
 def transform(
@@ -46,13 +47,10 @@ def transform(
     names = [str(name) for name in model.get_feature_names_out()]
     if not names:
         raise DataError(f"{model_path} is a {type(model).__name__}, which has no hidden causes to write")
+    if errors and not family_of(model).errors:
+        able = " and ".join(one.name for one in families() if one.errors)
+        raise DataError(f"--errors is for {able}, but {model_path} is a {type(model).__name__}")
     if errors or scores != "eap":
-        on_or_off = any(hasattr(model, name) for name in ("hidden_bias_", "sparseness_", "biases_"))
-        if not (on_or_off or hasattr(model, "components_")) or (on_or_off and errors):
-            raise DataError(
-                f"{'--errors is' if on_or_off else '--scores and --errors are'} for latent traits and clipped "
-                f"Gaussians, but {model_path} is a {type(model).__name__}"
-            )
         with told_warnings(rows.names):
             value, error = _scores(model, rows.values, scores)
         latents = np.column_stack([value, error]) if errors else value

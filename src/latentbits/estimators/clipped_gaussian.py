@@ -77,7 +77,7 @@ class ClippedGaussian(LatentModel):
         column: a probit factor model, in which every row has a probability.  "none" is the paper's deterministic
         clipping: bits are a function of y, and rows that no y produces have probability 0.
     bias : bool, default=True
-        False leaves the biases phi out, as in eqs. 3 and 7 of the paper, and takes means to be 1/2.
+        Whether columns have biases phi; without, as in eqs. 3 and 7 of the paper, all means are taken to be 1/2.
     correction : float, default=0.5
         Where a cell of a pair's 2 x 2 table is empty, it is taken to hold so many rows, margins kept, but no more than
         would make the bits independent.  Without (0), the correlation of such a pair is +1 or -1.

@@ -69,7 +69,7 @@ def test_options_reach_the_estimator(tool, csv):
 
 def test_a_fit_cut_short_is_told_in_a_line(tool, csv):
     result = tool("fit", csv, "-k", 2, "--max-iter", 1, "--tol", 0, "-o", "m.safetensors")
-    assert "warning: BernoulliMixture reached max_iter" in result.stderr
+    assert "warning: BernoulliMixture reached --max-iter" in result.stderr
 
 
 def test_other_marks_of_missing_and_columns_left_out(tool, tmp_path):

@@ -51,6 +51,7 @@ def test_the_number_of_classes_is_found_and_told():
     np.testing.assert_allclose(best, again, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_rows_that_are_tested_have_no_say(monkeypatch):
     """Whatever the test rows hold, the same models are fitted and the same sizes are chosen."""
     first = search(TABLE, ["mixture"], budget=None)

@@ -136,6 +136,7 @@ def test_no_comparison_with_models_of_bits(tool, write_csv, table):
         latentbits.compare(table, [latentbits.BernoulliProduct(), latentbits.BinarySparseCoding(2)])
 
 
+@pytest.mark.slow
 def test_what_rounding_costs_is_printed_and_never_called_exact(tool, rows):
     np.save(tool.folder / "far.npy", rows[1] + 10_000)
     result = tool("fit", "far.npy", *FIT, "--dtype", "float32")

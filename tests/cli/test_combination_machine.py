@@ -90,6 +90,7 @@ def test_what_is_not_understood(tool, csv, options, words):
     assert words in tool("fit", csv, *options, code=2).stderr
 
 
+@pytest.mark.slow
 def test_real_numbers(tool):
     """Two clusters: the one unit tells them apart."""
     rng = np.random.default_rng(0)

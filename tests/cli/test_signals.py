@@ -72,6 +72,7 @@ def test_a_signal_in_a_fit_keeps_the_model(signalled, csv, tmp_path, name):
     assert (model.stop_reason_, model.n_iter_) == ("interrupted", 4)
 
 
+@pytest.mark.slow
 def test_nothing_learned_leaves_the_old_file(signalled, csv, tmp_path):
     (tmp_path / "m.safetensors").write_text("old")
     result = signalled(("begin_stage", 1), "fit", csv, "-k", 2, "-o", "m.safetensors")
@@ -79,6 +80,7 @@ def test_nothing_learned_leaves_the_old_file(signalled, csv, tmp_path):
     assert (tmp_path / "m.safetensors").read_text() == "old"
 
 
+@pytest.mark.slow
 def test_a_second_signal_ends_at_once(signalled, csv, tmp_path):
     signalled(("record", 4), "fit", csv, "-k", 2, "-o", "m.safetensors", times=2)
     assert not (tmp_path / "m.safetensors").exists()
@@ -138,6 +140,7 @@ def test_a_comparison_of_which_nothing_is_finished(tool, csv, press):
     assert result.stderr.splitlines()[-2:] == ["no model was finished", "interrupted"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "written"), [(1, False), (3, False), (7, True)])
 def test_a_page_of_what_is_finished(tool, csv, press, number, written):
     """The map has two stages; then come four folds of independent bits."""

@@ -42,6 +42,7 @@ def test_the_default_recipe_finds_bars_noise_and_sparseness(fitted, toy):
     assert fitted.stop_reason_ == "completed"
 
 
+@pytest.mark.slow
 def test_the_history_of_all_three_ends_in_the_fit(fitted):
     assert len(fitted.history_) == len(fitted.sparseness_history_) == len(fitted.components_history_) == 61
     assert fitted.sparseness_history_[0] == 5
@@ -146,6 +147,7 @@ def test_settings_that_make_no_sense_are_refused(options, message, toy):
         BinarySparseCoding(**{"n_causes": 10, **options}).fit(toy.X)
 
 
+@pytest.mark.slow
 def test_a_large_truncation_is_begun_with_a_small_one(toy):
     """With 5 of 8 causes from the first iteration on, nearly all fits miss some bars."""
     m = BinarySparseCoding(10, max_active=5, n_candidates=8, random_state=0).fit(toy.X)
@@ -157,6 +159,7 @@ def test_a_large_truncation_is_begun_with_a_small_one(toy):
     assert at_once.fit(toy.X).n_iter_ == 3
 
 
+@pytest.mark.slow
 def test_growth_that_is_cut_short_keeps_what_was_learned(toy, monkeypatch):
     real = module.fit
     m = BinarySparseCoding(10, max_active=5, n_candidates=8, max_iter=3, n_init=1, random_state=0)

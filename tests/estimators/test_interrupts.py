@@ -75,6 +75,7 @@ def pressed_fit(estimator):
             return None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_is_kept_has_learned_something_and_can_be_used(family, press, monkeypatch, tmp_path):
     kept = []

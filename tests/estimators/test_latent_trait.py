@@ -156,6 +156,7 @@ def test_the_bound_is_named_and_is_one():
     assert v.log_likelihood(X) < m.log_likelihood(X) + 0.01
 
 
+@pytest.mark.slow
 def test_the_rotation_is_canonical_and_rotations_change_no_probability():
     X, *_ = answers(500, 8, 2, scale=2.0, seed=4)
     m = LatentTrait(2, random_state=0).fit(X)

@@ -131,6 +131,7 @@ def test_all_bits_are_the_plain_model():
     assert m._columns() == ALL_BITS
 
 
+@pytest.mark.slow
 def test_units_change_nothing(frame):
     """But the likelihood, by their logarithms.  Columns are centred in float64: rows in float32 keep their digits."""
     other = frame.assign(year=100 * frame["year"] + 1e9, size=1e-4 * frame["size"])
@@ -385,6 +386,7 @@ def test_completion_against_a_dense_grid(model, frame):
         assert filled[name][hole].tolist() == best.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", range(1, 11))
 def test_completion_of_every_form(frame, model, form):
     name, given = list(forms_of(frame))[form]

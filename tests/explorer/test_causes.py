@@ -340,6 +340,7 @@ def test_words_can_be_read(named, open_page, dark):
     assert (sum(map(int, re.findall(r"\d+", ground))) < 120) == dark
 
 
+@pytest.mark.slow
 def test_phone_and_print(named, images, open_page):
     for _, path in (named, images):
         page = ready(open_page(path, phone=True))

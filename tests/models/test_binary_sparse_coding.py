@@ -223,6 +223,7 @@ def test_a_cause_that_no_row_uses_gets_a_new_start():
     assert recovered(found, toy) > 0.99
 
 
+@pytest.mark.slow
 def test_equal_components_part():
     toy = toys.linear_bars(1000, random_state=1)
     same = model(10, 3, 5, init="mean", init_scale=0.0, init_sparseness=5.0)
@@ -234,6 +235,7 @@ def test_equal_components_part():
     assert apart.min() > 1
 
 
+@pytest.mark.slow
 def test_more_causes_than_gamma_do_not_end_in_no_rows():
     """With pi H above gamma the paper's N_cut goes to 0; here a share of the rows is always learned from."""
     toy = toys.linear_bars(500, active=6.0, random_state=2)

@@ -117,6 +117,7 @@ def test_a_tiny_triangle_is_found_and_its_inside_out_is_not(width):
     assert (count[1:] == 1).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("d", "q", "total", "share"), [(14, 1, 14, 1), (14, 2, 14, 1), (12, 3, 50, 0.98)])
 def test_fewest_violated_bits_against_all_cells(d, q, total, share):
     w, phi = arrangement(d, q, seed=3)

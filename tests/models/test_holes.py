@@ -102,6 +102,7 @@ def test_which_routes_there_are():
     assert holes._levels(UNITS["real"], 16, 64, True) == []
 
 
+@pytest.mark.slow
 def test_what_cannot_be_summed_is_sampled(case, monkeypatch):
     """Annealed chains, within their errors; rows with few holes are summed all the same."""
     kind, machine, x, exact = case

@@ -238,6 +238,7 @@ def test_sampling_em_is_equation_3():
 # ---------------------------------------------------------------- quadrature
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("q", "d", "scale", "tolerance"),
     [

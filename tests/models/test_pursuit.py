@@ -182,6 +182,7 @@ def test_structure_removal_makes_the_projection_normal_and_leaves_the_others():
     np.testing.assert_allclose(left @ across.T, x @ across.T, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_coins_have_the_posterior_probability():
     """Of two halves that overlap: P(h = 1 | x) of the rows sums to the number of heads, within 4 deviations."""
     x, _, _ = real_rows(n=2000, lengths=(2.0,), seed=5)

@@ -229,6 +229,7 @@ def made(tmp_path_factory):
     return SimpleNamespace(results=results, out=out, said=said)
 
 
+@pytest.mark.slow
 def test_files(made):
     assert json.loads((made.out / "results.json").read_text()) == made.results
     assert list(made.results["figures"]) == ["1", "2", "3", "4", "rows", "digits", "digit rows"]

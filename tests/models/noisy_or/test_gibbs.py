@@ -93,6 +93,7 @@ def test_every_unit_is_drawn_from_its_conditional_probability(network, coldness)
     np.testing.assert_array_equal(after[frozen], hidden[frozen])
 
 
+@pytest.mark.slow
 def test_a_power_of_the_evidence_is_one_of_the_inputs_alone(network):
     """In every row one unit is free; P(change) is what the sweep returns."""
     on, off, hidden, keys = some_rows()

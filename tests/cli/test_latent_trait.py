@@ -109,6 +109,7 @@ def test_warnings_name_the_columns(tool):
 # --- use ---
 
 
+@pytest.mark.slow
 def test_scores(tool, csv, trait, table):
     model = latentbits.load(trait)
     del model.feature_names_in_

@@ -76,6 +76,7 @@ def test_chains_keep_up_with_the_machine():
     assert m.score(X) > -51  # independent bits have -96; -47 can be had, and -57 by a machine that runs ahead
 
 
+@pytest.mark.slow
 def test_a_sorted_memory_map_gives_what_the_array_gives(table, tmp_path):
     """Batches are cut by row number, so both are shuffled, in the same way.  (A pursuit keeps rows in memory alone.)"""
     table = table[np.lexsort(table.T)]
@@ -197,6 +198,7 @@ def test_too_many_states_are_refused_with_advice(table):
         CombinationMachine(36, learner="gradient").fit(wide)
 
 
+@pytest.mark.slow
 def test_a_fit_cut_short_knows_its_log_z(table):
     """Whatever ends learning, probabilities add up to 1."""
     for learner in ("pursuit+gradient", "pursuit", "stochastic"):

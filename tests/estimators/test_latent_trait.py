@@ -50,6 +50,7 @@ def test_lsat6_two_parameters():
     np.testing.assert_allclose(m.bic(X), 10 * np.log(1000) + 2 * 2466.653, atol=0.02)
 
 
+@pytest.mark.slow
 def test_lsat6_one_parameter():
     X = load_dataset("lsat6").X
     m = LatentTrait(1, equal_discrimination=True, random_state=0).fit(X)

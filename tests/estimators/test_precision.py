@@ -83,6 +83,7 @@ def test_an_ordinary_table_stays_in_float32_with_the_same_bits(near):
     assert near.log_likelihoods(BARS).error.max() == 0
 
 
+@pytest.mark.slow
 def test_rows_far_from_those_of_the_fit_are_computed_in_float64(near):
     X = BARS[:50] + 10_000
     np.testing.assert_allclose(near.score_samples(X), causes_by_force(near, X)[0], rtol=1e-9)
@@ -107,6 +108,7 @@ def test_float32_where_it_is_asked_for_says_what_it_costs(near):
         sparse_coding(dtype="float32").fit(10_000 + BARS)
 
 
+@pytest.mark.slow
 def test_a_score_with_a_large_error_warns():
     X = 10_000 + BARS
     m = sparse_coding(dtype="float64").fit(X).set_params(dtype="float32")

@@ -275,6 +275,7 @@ def test_hostile_names_are_text(open_page, hostile_path):
     assert lines[0]["name"].startswith(HOSTILE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True])
 def test_phone(open_page, screenshot, path, dark):
     page = open_page(path, phone=True, dark=dark)

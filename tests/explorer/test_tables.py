@@ -18,6 +18,7 @@ BITS = np.tile([[0.0, 1.0, np.nan], [1.0, 1.0, 0.0]], (5, 1))
 PARTY = np.tile(["left", "right"], 5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", [pd, pl])
 def test_labels_are_taken_out_of_a_frame(library):
     frame = library.DataFrame({"a": BITS[:, 0], "party": PARTY, "b": BITS[:, 1], "c": BITS[:, 2]})

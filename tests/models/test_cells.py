@@ -76,6 +76,7 @@ def run_find(w, phi, signs, n_slides=64):
     return y, count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("d", "q"), [(256, 2), (100, 8), (256, 16)])
 def test_every_row_of_the_model_has_a_cell(d, q):
     for bias in (0.7, 0.0):

@@ -64,6 +64,7 @@ def test_weights_of_chains_count_as_copies():
             np.testing.assert_allclose(a, b, rtol=1e-14)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["binary", "real"])
 def test_tempered_chains_have_the_moments_of_the_machine(kind, machine):
     """At every level: those of the machine, and at the bottom those of a product."""

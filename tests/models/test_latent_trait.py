@@ -86,6 +86,7 @@ def use(function, record, w, b, table):
 # ---------------------------------------------------------------- small matrices
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 9])
 def test_packed_solves_are_those_of_lapack(size):
     rng = np.random.default_rng(size)
@@ -174,6 +175,7 @@ def test_the_m_step_is_equation_11(q):
         np.testing.assert_allclose(np.append(found.weights[i], found.bias[i]), answer, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("accelerate", "dtype", "slack"), [(False, "float64", 1e-12), (False, "float32", 3e-7)])
 @pytest.mark.parametrize("q", [1, 2])
 def test_the_bound_never_falls(accelerate, dtype, slack, q):

@@ -63,6 +63,7 @@ def test_float32_objective_is_close_to_float64():
     assert one.objective == pytest.approx(two.objective, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_sampling_then_fitting_recovers_the_parameters():
     """5 standard errors of each parameter, from the counts that its component would have if labels were known."""
     truth = mixture.Params(

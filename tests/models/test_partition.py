@@ -95,6 +95,7 @@ def test_sums_of_a_gpu(m, n, with_moments, monkeypatch):
         close(moments, expected, rtol=0, atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("units", [BINARY, REAL], ids=lambda units: units.name)
 @pytest.mark.parametrize(("m", "n"), [(4, 6), (6, 4)])
 def test_moments_are_the_derivative(units, m, n):

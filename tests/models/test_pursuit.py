@@ -207,6 +207,7 @@ def test_nothing_is_found_in_noise(units):
         assert result.n_iter == 2 + 5  # counting, starts, four EM steps and the choice
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("input_bias", [False, True])
 def test_as_many_units_as_there_are(input_bias):
     """Without input biases the Gaussian around 0 must be a common state, or units that are often on are merged."""
@@ -291,6 +292,7 @@ def combined(n=600, d=12, seed=0):
     return (rng.random((n, d)) < mean).astype(np.uint8)
 
 
+@pytest.mark.slow
 def test_blocks_of_bits_are_found():
     weights = pursue(combined(), 4).params.weights[:3]
     size = np.abs(weights.reshape(3, 3, 4)).mean(2)
@@ -298,6 +300,7 @@ def test_blocks_of_bits_are_found():
     assert np.all(np.sort(size, 1)[:, -1] > 3 * np.sort(size, 1)[:, -2])
 
 
+@pytest.mark.slow
 def test_missing_bits_change_little():
     table = combined(n=1500)
     whole = pursue(table, 4).params.weights[:3]
@@ -308,6 +311,7 @@ def test_missing_bits_change_little():
     np.testing.assert_allclose(*ordered, atol=0.3)
 
 
+@pytest.mark.slow
 def test_constant_columns_and_few_rows_do_no_harm():
     table = combined(n=40)
     table[:, 0], table[:, 1] = 1, 0

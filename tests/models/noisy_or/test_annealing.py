@@ -60,6 +60,7 @@ def many(problem):
     return run(problem, 100)
 
 
+@pytest.mark.slow
 def test_mean_weight_is_the_probability(problem, few):
     """The ratio to p(x) has mean 1, however few the steps; 4.5 standard errors: a false alarm in 150 000 runs."""
     ratio = np.exp(few[0] - problem[-1])

@@ -30,6 +30,7 @@ def gaussian(tool, csv):
 # --- fit ---
 
 
+@pytest.mark.slow
 def test_correlations_of_a_published_test(tool):
     """LSAT section 6: the tetrachoric correlations that R gives, and as thresholds R's tau with the sign turned."""
     options = ("--correlations", "c.csv", "--errors", "--items", "i.csv")

@@ -30,6 +30,7 @@ def machine(tool, full):
 # --- fit ---
 
 
+@pytest.mark.slow
 def test_what_is_printed_and_written(tool, full, names):
     result = tool("fit", full, *FIT, "--items", "i.csv")
     assert "fitting combination machine of 2" in result.stderr

@@ -52,6 +52,7 @@ def test_exit_codes(process, tmp_path):
     assert "DataError" in debug.stderr
 
 
+@pytest.mark.slow
 def test_second_run_finds_what_the_first_compiled(process, tmp_path):
     arguments = ("fit", "carcinoma", "-k", "2", "--json", "-o", tmp_path / "m.safetensors")
     first = process(*arguments)
@@ -69,6 +70,7 @@ def test_second_run_finds_what_the_first_compiled(process, tmp_path):
     assert json.loads(second.stdout)["objective"] == json.loads(first.stdout)["objective"]
 
 
+@pytest.mark.slow
 def test_the_library_leaves_jax_alone():
     changed = run_python(
         "import jax; before = dict(jax.config.values)\n"

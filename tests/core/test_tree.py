@@ -11,6 +11,7 @@ from latentbits.core import tree
 from latentbits.core.batch import make_batch, row_keys
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n", [1, 7, 256, 4096, 65536])
 def test_sum_rows_is_far_better_than_a_plain_sum(n, dtype):

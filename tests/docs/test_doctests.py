@@ -21,7 +21,19 @@ class Checker(doctest.OutputChecker):
         return super().check_output(want, got, optionflags) or same_but_for_the_last_digit(got, want)
 
 
-@pytest.mark.parametrize("name", MODULES)
+def _marked(name):
+    """The examples of four estimators fit what takes seconds to compile."""
+    *_, layer, family = name.split(".")
+    long = layer == "estimators" and family in (
+        "combination_machine",
+        "noisy_or",
+        "latent_trait",
+        "binary_sparse_coding",
+    )
+    return pytest.param(name, marks=[pytest.mark.slow] if long else [])
+
+
+@pytest.mark.parametrize("name", map(_marked, MODULES))
 def test_examples(name):
     runner = doctest.DocTestRunner(Checker(), optionflags=doctest.NORMALIZE_WHITESPACE)
     for test in doctest.DocTestFinder(exclude_empty=True).find(import_module(name)):

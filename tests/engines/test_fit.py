@@ -193,6 +193,7 @@ def test_ctrl_c_between_two_stages_keeps_the_first(where):
     assert (result.objective, result.n_iter) == (alone.objective, alone.n_iter)
 
 
+@pytest.mark.slow
 def test_a_restart_that_is_cut_in_its_last_stage_may_still_win():
     table, model = bits(k=4, d=8), mixture.model(4)
     limits = Limits(80, -np.inf)

@@ -8,9 +8,10 @@ from printed import same_but_for_the_last_digit
 pytestmark = pytest.mark.optimised
 
 
-QUICK = ["docs/index.md", "docs/quickstart.md", "docs/data.md"]
+QUICK = ["docs/index.md", "docs/data.md"]
 LONG = [
     "README.md",
+    "docs/quickstart.md",
     "docs/models.md",
     "docs/item-response.md",
     "docs/tetrachoric.md",

@@ -21,6 +21,14 @@ REAL_DATA = os.environ.get("LATENTBITS_DATA")  # as it was, before a test change
 MAPS = 20_000  # of memory, when compiled functions are dropped; Linux grants 65530, and these are 3 GB by then
 
 
+SHORT = ("core", "data", "figures", "fuzz", "metrics")  # folders of short files
+
+
+def pytest_collection_modifyitems(items):
+    """Short files come last, so that no worker is left with a long one when the others are done."""
+    items.sort(key=lambda item: item.path.parent.name in SHORT)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def compile_cache(tmp_path_factory):
     """One folder of compiled programs for the run: what one worker compiled, the others and later files find.

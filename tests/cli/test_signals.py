@@ -21,6 +21,7 @@ from latentbits.__main__ import main
 method, number, name, times = sys.argv[1:5]
 sys.argv = ["latentbits", *sys.argv[5:]]
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores the key
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # and one under nohup the hangup
 def send():
     for _ in range(int(times)):
         os.kill(os.getpid(), getattr(signal, name))

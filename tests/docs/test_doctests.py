@@ -33,7 +33,7 @@ def _marked(name):
     return pytest.param(name, marks=[pytest.mark.slow] if long else [])
 
 
-@pytest.mark.parametrize("name", map(_marked, MODULES))
+@pytest.mark.parametrize("name", [_marked(name) for name in MODULES])
 def test_examples(name):
     runner = doctest.DocTestRunner(Checker(), optionflags=doctest.NORMALIZE_WHITESPACE)
     for test in doctest.DocTestFinder(exclude_empty=True).find(import_module(name)):

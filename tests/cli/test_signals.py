@@ -66,7 +66,9 @@ def signalled(process, tmp_path):
     return run
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize(
+    "name", ["SIGTERM", *(pytest.param(name, marks=pytest.mark.slow) for name in ("SIGINT", "SIGHUP"))]
+)
 def test_a_signal_in_a_fit_keeps_the_model(signalled, csv, tmp_path, name):
     signalled(("record", 4), "fit", csv, "-k", 2, "-o", "m.safetensors", name=name)
     model = latentbits.load(tmp_path / "m.safetensors")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -79,6 +80,7 @@ def test_any_table_of_bits_is_learned(X, smoothing):
     assert ((filled >= 0) & (filled <= 1)).all()
 
 
+@pytest.mark.slow
 @settings(many, max_examples=25)
 @given(X=hnp.arrays(np.float64, st.tuples(st.integers(1, 6), st.just(3)), elements=st.sampled_from([0.0, 1.0, np.nan])))
 def test_any_table_of_bits_has_traits(X):

@@ -29,6 +29,7 @@ def test_a_better_guess_of_rare_shares_is_no_sign_of_causes():
         assert ("no clear sign" not in headline("x", [mixture, product])) is claimed
 
 
+@pytest.mark.slow
 def test_a_sparse_table_of_rare_independent_bits_has_a_page_and_no_claim(monkeypatch):
     """It is not made dense: 10^5 rows of 10^4 columns would be 10^9 cells."""
     monkeypatch.setattr(tables, "MOST_COLUMNS", 60)

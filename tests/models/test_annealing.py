@@ -92,6 +92,7 @@ def test_within_three_errors_of_log_z_on_trained_machines(rows):
     assert min(float(r.effective) for r in results) > 0.1
 
 
+@pytest.mark.slow
 def test_a_mode_that_no_row_has_is_found():
     """Columns that are always -1 in the data, and count for little there, but together turn all units on."""
     rng = np.random.default_rng(2)

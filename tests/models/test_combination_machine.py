@@ -148,6 +148,7 @@ def test_ancestral_draws_have_the_exact_distribution(m, d):
     assert np.all(np.abs(found - expected) < 4.5 * error)
 
 
+@pytest.mark.slow
 def test_draws_of_real_inputs_and_of_chains():
     """Means and covariances against the mixture of Gaussians at w(h) (section 2.3)."""
     machine = random_machine(3, 2, scale=0.8)

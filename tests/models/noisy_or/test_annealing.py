@@ -86,6 +86,7 @@ def test_error_falls_with_steps(problem, few, many):
     assert np.median(few[2]) < np.median(many[2]) - 0.05
 
 
+@pytest.mark.slow
 def test_error_of_a_row_with_two_explanations(problem):
     """All rows of a 3 x 3 image, or, half as probable, all columns: often no chain finds the other half of p(x).
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -16,6 +16,7 @@ from latentbits.models.mixture import newton
 
 __all__ = ["BernoulliMixture"]
 
+FAST = 2**24  # rows x squared parameters for which one of Newton's steps takes milliseconds
 SMALL = 2**23  # rows x columns x components for which float64 takes no time to speak of
 
 
@@ -42,8 +43,9 @@ class BernoulliMixture(LatentModel):
         (up to 256).  Without, EM goes step by step from one start.
     random_state : int, RandomState or None
         Seed; the same seed gives the same fit.
-    n_init : int, default=1
-        Number of restarts, each from the best of its own short runs; the best objective is kept.
+    n_init : int or None, default=None
+        Number of restarts, each from the best of its own short runs; the best objective is kept.  None is 24 where they
+        take no time to speak of (rows x squared parameters up to 16 million), else 6 (up to 128 million) or 1.
     max_iter : int, default=1000
         Most iterations of the last EM stage, and of Newton's method after it.
     max_time : float or None
@@ -107,6 +109,7 @@ class BernoulliMixture(LatentModel):
         "smoothing": [Interval(Real, 0, None, closed="left")],
         "init": [StrOptions({"random", "split"})],
         "accelerate": ["boolean"],
+        "n_init": [Interval(Integral, 1, None, closed="left"), None],
     }
 
     weights_: np.ndarray
@@ -123,7 +126,7 @@ class BernoulliMixture(LatentModel):
         init: str = "random",
         accelerate: bool = True,
         random_state: Any = None,
-        n_init: int = 1,
+        n_init: int | None = None,
         max_iter: int = 1000,
         max_time: float | None = None,
         tol: float = 1e-7,
@@ -147,6 +150,15 @@ class BernoulliMixture(LatentModel):
             accelerate=accelerate,
             by_newton=accelerate and few,
         )
+
+    @property
+    def _n_restarts(self) -> int | Callable[[float], int]:
+        if self.n_init is not None:
+            return int(self.n_init)
+        size = int(self.n_components) * (self.n_features_in_ + 1)
+        if self.n_components == 1 or size > newton.MOST_PARAMETERS:
+            return 1
+        return lambda n: 24 if n * size**2 <= FAST else 6 if n * size**2 <= 8 * FAST else 1
 
     @property
     def _double_rows(self) -> int:

@@ -37,6 +37,7 @@ __all__ = [
     "points_of",
     "product_rule",
     "quasi_monte_carlo",
+    "recentred",
     "weigh",
 ]
 
@@ -74,8 +75,8 @@ def evenly_spaced(n_nodes: int, q: int) -> Rule:
     """The product of trapezoidal rules over `REACH` standard deviations on either side.
 
     For a smooth integrand that falls off on both sides its error falls exponentially in 1 / spacing, and a sigmoid of
-    slope a has its nearest pole at a distance of pi / a: steep bits need a fine spacing, which Gauss-Hermite nodes, ever
-    further out, reach late.  Every other node is a rule too, which tells the error.
+    slope a has its nearest pole at a distance of pi / a: steep bits need a fine spacing, which Gauss-Hermite nodes,
+    ever further out, reach late.  Every other node is a rule too, which tells the error.
     """
     nodes = np.linspace(-REACH, REACH, n_nodes)
     logs = norm.logpdf(nodes) + np.log(nodes[1] - nodes[0])
@@ -179,6 +180,22 @@ def weigh(
     return (top + jnp.log(total))[:, 0] + log_det(at.scale), share / total
 
 
+def recentred(log_density: LogDensity, at: Gaussian) -> Gaussian:
+    """Mean and covariance of the posterior itself, by a rule that reaches far, for one that does not.
+
+    Evenly spaced nodes end at `REACH`: around a mean that is off, or by the curvature at a corner, they would miss a
+    tail.  A part of the former width is kept, as a covariance over few nodes may collapse.
+    """
+    q = at.mean.shape[1]
+    rule = gauss_hermite(_LEVELS[q][0][0], q)
+    points = points_of(at, rule)
+    _, share = weigh(log_density(points), points, at, rule)
+    mean = jnp.einsum("nk,nkj->nj", share, points)
+    away = points - mean[:, None]
+    covariance = jnp.einsum("nk,nki,nkj->nij", share, away, away)
+    return Gaussian(mean, jnp.linalg.cholesky(covariance + 0.25 * at.covariance))
+
+
 def log_det(scale: Float[Array, "rows latents latents"]) -> Float[Array, " rows"]:
     """log |det| of the scales; triangular until a change of coordinates, so in general not."""
     q = scale.shape[1]
@@ -204,11 +221,14 @@ def log_integral(
     Up to `MOST_GRID` dimensions by a product rule, whose error is told by a coarser one and may have one sign for all
     rows; above by importance sampling, with a standard error.  `complete` and `level` are those of `accurate_rules`.
     """
-    if at.mean.shape[1] > MOST_GRID:
+    q = at.mean.shape[1]
+    if q > MOST_GRID:
         return importance(log_density, at, keys, 2 ** _NETS[level])
+    if level > 0:
+        at = recentred(log_density, at)
     value, rough = (
         weigh(log_density(points := points_of(at, rule)), points, at, rule)[0]
-        for rule in accurate_rules(at.mean.shape[1], n_columns, complete, level)
+        for rule in accurate_rules(q, n_columns, complete, level)
     )
     return value, 2 * jnp.abs(value - rough)  # for steep bits errors fall as 1 / nodes: the same again, and a reserve
 

@@ -45,8 +45,9 @@ def e_step(q: int, n_nodes: int) -> Callable[..., tuple[Stats, None]]:
     def summed(params: Params, shared: Any, batch: Batch, row_state: None) -> tuple[Stats, None]:
         rows = kinds.rows_of(ALL_BITS, params, batch)
         n, d = batch.values.shape
-        at = quadrature.placed(ALL_BITS, params, rows, quadrature.start(ALL_BITS, params, rows))
-        at = at if q <= nodes.MOST_GRID else nodes.for_net(at, batch.rows)
+        on_grid = q <= nodes.MOST_GRID
+        at = quadrature.accurately_placed(ALL_BITS, params, rows, far=on_grid and n_nodes > nodes.MOST_GAUSS)
+        at = at if on_grid else nodes.for_net(at, batch.rows)
         integral = quadrature.integrate(ALL_BITS, params, rows, at, quadrature.learning_rule(q, n_nodes))
         stats = quadrature.stats_of(ALL_BITS, params, rows, integral, batch.weight)
         tanh = integral.probabilities[0]

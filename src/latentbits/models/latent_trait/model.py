@@ -257,7 +257,7 @@ def model(
 
     def accurate(params: Params, batch: Batch) -> quadrature.Integral:
         rows = kinds.rows_of(columns, params, batch)
-        at = quadrature.placed(columns, params, rows, quadrature.start(columns, params, rows))
+        at = quadrature.accurately_placed(columns, params, rows, far=on_grid and level > 0)
         if not on_grid:
             net = nodes.quasi_monte_carlo(nodes.net_points(level), q)
             return quadrature.integrate(columns, params, rows, nodes.for_net(at, batch.rows), net)
@@ -266,14 +266,12 @@ def model(
 
     def log_likelihood(params: Params, shared: Any, batch: Batch) -> LogLikelihood:
         rows = kinds.rows_of(columns, params, batch)
-        at = quadrature.placed(columns, params, rows, quadrature.start(columns, params, rows))
+        at = quadrature.accurately_placed(columns, params, rows, far=False)
 
         def density(points: Float[Array, "rows points latents"]) -> Float[Array, "rows points"]:
             return kinds.density(columns, params, rows, points)[0]
 
-        value, error = nodes.log_integral(
-            density, at, batch.keys, batch.values.shape[1], batch.observed is None, level
-        )
+        value, error = nodes.log_integral(density, at, batch.keys, batch.values.shape[1], batch.observed is None, level)
         return LogLikelihood(value, error, jnp.zeros((), value.dtype))
 
     def infer(params: Params, shared: Any, batch: Batch) -> Posterior:

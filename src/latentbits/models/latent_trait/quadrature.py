@@ -19,6 +19,7 @@ from latentbits.core.nodes import (
     points_of,
     product_rule,
     quasi_monte_carlo,
+    recentred,
     weigh,
 )
 from latentbits.core.packed import pairs
@@ -27,14 +28,14 @@ from latentbits.models.latent_trait import kinds
 from latentbits.models.latent_trait.kinds import Columns, Params, Rows, Stats
 from latentbits.models.latent_trait.variational import converge
 
-__all__ = ["MOST_NODES", "Integral", "bend_of", "covariance_of", "integrate", "learning_rule", "mean_of", "mode",
+__all__ = ["MOST_NODES", "Integral", "accurately_placed", "bend_of", "covariance_of", "integrate", "learning_rule", "mean_of", "mode",
            "nodes_at_first", "nodes_for", "placed", "start", "stats_of"]  # fmt: skip
 
 FIRST_NET, LAST_NET = 7, 10  # powers of two: to get near a maximum, and to be there
 # the largest bend for which so many nodes a dimension are enough
-NEEDED_ONE = ((0.45, 5), (0.6, 7), (0.7, 9), (1.0, 15), (1.2, 21), (1.8, 31), (2.6, 61), (6.0, 121), (12.0, 241))
-NEEDED_TWO = ((0.45, 5), (0.75, 7), (1.1, 11), (1.4, 15), (1.8, 21), (2.6, 31))
-NEEDED_THREE = ((0.45, 3), (0.75, 5), (1.1, 7), (1.4, 11))
+NEEDED_ONE = ((0.65, 5), (0.7, 7), (0.8, 9), (1.05, 15), (1.2, 21), (1.8, 31), (2.6, 61), (6.0, 121), (12.0, 241))
+NEEDED_TWO = ((0.6, 5), (0.9, 7), (1.2, 11), (1.5, 15), (1.8, 21), (2.6, 31))
+NEEDED_THREE = ((0.45, 3), (0.65, 5), (0.9, 7), (1.3, 11))
 MOST_NODES = {1: 481, 2: 41, 3: 15, 4: 13}  # a dimension, and from four on as a power of two in all
 
 
@@ -123,6 +124,12 @@ def placed(columns: Columns, params: Params, rows: Rows, at: Gaussian) -> Gaussi
     _, slope = kinds.local(columns, params, rows, at.mean)
     step, _ = from_precision(precision, slope)
     return Gaussian(at.mean + step.mean, step.scale)
+
+
+def accurately_placed(columns: Columns, params: Params, rows: Rows, far: bool) -> Gaussian:
+    """Where a rule goes that has no former posterior to go by; `far` for nodes that end somewhere."""
+    at = placed(columns, params, rows, start(columns, params, rows))
+    return recentred(lambda points: kinds.density(columns, params, rows, points)[0], at) if far else at
 
 
 def mean_of(integral: Integral) -> Float[Array, "rows latents"]:

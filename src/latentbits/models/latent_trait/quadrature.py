@@ -28,12 +28,12 @@ from latentbits.models.latent_trait import kinds
 from latentbits.models.latent_trait.kinds import Columns, Params, Rows, Stats
 from latentbits.models.latent_trait.variational import converge
 
-__all__ = ["MOST_NODES", "Integral", "accurately_placed", "bend_of", "covariance_of", "integrate", "learning_rule", "mean_of", "mode",
-           "nodes_at_first", "nodes_for", "placed", "start", "stats_of"]  # fmt: skip
+__all__ = ["MOST_NODES", "Integral", "accurately_placed", "bend_of", "covariance_of", "integrate", "learning_rule",
+           "mean_of", "mode", "nodes_at_first", "nodes_for", "placed", "start", "stats_of"]  # fmt: skip
 
 FIRST_NET, LAST_NET = 7, 10  # powers of two: to get near a maximum, and to be there
 # the largest bend for which so many nodes a dimension are enough
-NEEDED_ONE = ((0.65, 5), (0.7, 7), (0.8, 9), (1.05, 15), (1.2, 21), (1.8, 31), (2.6, 61), (6.0, 121), (12.0, 241))
+NEEDED_ONE = ((0.65, 5), (0.7, 7), (0.8, 9), (1.2, 15), (1.4, 21), (1.8, 31), (2.6, 61), (6.0, 121), (12.0, 241))
 NEEDED_TWO = ((0.6, 5), (0.9, 7), (1.2, 11), (1.5, 15), (1.8, 21), (2.6, 31))
 NEEDED_THREE = ((0.45, 3), (0.65, 5), (0.9, 7), (1.3, 11))
 MOST_NODES = {1: 481, 2: 41, 3: 15, 4: 13}  # a dimension, and from four on as a power of two in all
@@ -73,7 +73,7 @@ def nodes_for(q: int, bend: float, n_rows: int) -> int:
     return next((n for most, n in table if bend <= most), MOST_NODES[q])
 
 
-def bend_of(columns: Columns, params: Params, seen: float) -> float:
+def bend_of(columns: Columns, params: Params, seen: int) -> float:
     """How far a row's posterior is from a Gaussian: the largest slope of a column, in units of the posterior's width.
 
     Of a row in which `seen` columns are observed, any of them, that column among them.  Curvatures are those that are

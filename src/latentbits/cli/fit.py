@@ -104,7 +104,7 @@ def fit(source: str, reading: Reading, model: str, output: str, as_json: bool, *
     use_compile_cache()
     estimator = record.cls(**settings_of(record, own), verbose=1)
     title = record.title(getattr(estimator, record.size, 1))
-    say(f"fitting {title}" + (f", best of {estimator.n_init} restarts" if estimator.n_init > 1 else ""))
+    say(f"fitting {title}" + (f", best of {estimator.n_init} restarts" if (estimator.n_init or 1) > 1 else ""))
     began = time.perf_counter()
     with told_warnings(rows.names), keeping(f"nothing was learned yet: {output} is not written"):
         fit_named(estimator, rows)

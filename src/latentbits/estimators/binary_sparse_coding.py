@@ -37,7 +37,7 @@ __all__ = ["BinarySparseCoding", "SparsePosterior"]
 FIRST = (3, 5)  # gamma and H' that "auto" begins with
 MOST_STATES = 4096  # of a row's candidates, up to which it grows
 EXACT_WORK = 2**24  # states of all rows up to which "auto" ends with exact EM
-SETTLING = 10  # times `max_iter`: the most passes of that
+SETTLING, LEAST_SETTLING = 10, 300  # times `max_iter`, and in any case: the most passes of that
 FEWEST_STARTS, MOST_STARTS = 2, 16
 SMALL_TABLE = 2**23  # rows x columns x causes up to which there may be more starts than the fewest
 SAME = 0.01  # nats per row by which two fits differ that have found the same
@@ -539,7 +539,7 @@ class BinarySparseCoding(LatentModel):
     def _settled(self, engine: Engine, result: FitResult, key: Key[Array, ""]) -> FitResult:
         """Exact EM from where learning stands, until nothing is left to gain."""
         model = self._learner(0, None, 1.0, settling=True)
-        return self._fitted_on(model, engine, result, key, SETTLING * int(self.max_iter))
+        return self._fitted_on(model, engine, result, key, max(SETTLING * int(self.max_iter), LEAST_SETTLING))
 
     def _fitted_on(
         self, model: Model, engine: Engine, result: FitResult, key: Key[Array, ""], max_iter: int

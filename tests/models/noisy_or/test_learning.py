@@ -97,10 +97,10 @@ def test_a_rare_cause_is_not_forgotten_by_an_update_without_it():
         state = eqx.tree_at(lambda s: s.step, model.stages[0].start(params), jnp.asarray(93))
         progress = Progress(*(jnp.asarray(k) for k in (0, 10, 0)), jax.random.key(0))
         shared = model.prepare(params, state, progress)
-        for on in (2.0, 2.0, 0.0, 0.0):
+        for on in (6.0, 6.0, 0.0, 0.0):
             state, params = model.update(state, params, shared, stats(on), progress)
     effect, prior = -np.expm1(-np.asarray(params.weights[0])), -np.expm1(-np.asarray(params.biases[1]))
-    kept = 2 * (1 - 1 / 3) * (1 - 1 / 4)  # the table has been met to a third, and a fourth, by then
+    kept = 6 * (1 - 1 / 3) * (1 - 1 / 4)  # the table has been met to a third, and a fourth, by then
     np.testing.assert_allclose(effect, 0.8 * kept / (kept + 1.5), rtol=1e-9)
     np.testing.assert_allclose(prior, kept / 1001.5, rtol=1e-9)
 

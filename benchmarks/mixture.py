@@ -44,7 +44,7 @@ def latentbits_(dtype):
         from latentbits.engines.memory import MemoryEngine
         from latentbits.engines.monitor import Limits
         from latentbits.estimators.tables.validate import encode_bits
-        from latentbits.models import mixture
+        from latentbits.models.mixture import model as mixture
 
         engine = MemoryEngine(encode_bits(X, binarize=None))
         start = mixture.Params(weights, means)

@@ -8,11 +8,12 @@ import numpy as np
 import sketches
 
 from latentbits.core.model import Model
-from latentbits.models import mixture, product
+from latentbits.models import product
 from latentbits.models.binary_sparse_coding import model as binary_sparse_coding
 from latentbits.models.clipped_gaussian import model as clipped_gaussian
 from latentbits.models.combination_machine import model as combination_machine
 from latentbits.models.latent_trait import model as latent_trait
+from latentbits.models.mixture import model as mixture
 from latentbits.models.noisy_or import model as noisy_or
 
 

@@ -5,12 +5,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from cases import bits
+from sklearn.datasets import load_digits
 
+from latentbits import BernoulliMixture
+from latentbits.core.batch import make_batch
 from latentbits.core.tree import double
 from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
-from latentbits.models import mixture, product
+from latentbits.models import product
+from latentbits.models.mixture import coordinates, newton, starts
+from latentbits.models.mixture import model as mixture
 
 
 def reference_em(table, weights, means, n_iter, smoothing=0.0):
@@ -40,7 +45,7 @@ def test_em_against_plain_em(missing, smoothing):
     with double():
         start = jax.tree.map(lambda x: jnp.asarray(np.asarray(x, float)), start)
     result = fit(
-        mixture.model(3, smoothing),
+        mixture.model(3, smoothing, accelerate=False),
         MemoryEngine(table),
         seed_key(0),
         params=start,
@@ -57,7 +62,7 @@ def test_em_against_plain_em(missing, smoothing):
 def test_float32_objective_is_close_to_float64():
     table = bits(n=3000, d=40, k=5)
     one, two = (
-        fit(mixture.model(5), MemoryEngine(table), seed_key(0), dtype=d, limits=Limits(20, -np.inf))
+        fit(mixture.model(5, accelerate=False), MemoryEngine(table), seed_key(0), dtype=d, limits=Limits(20, -np.inf))
         for d in ("float32", "float64")
     )
     assert one.objective == pytest.approx(two.objective, rel=1e-5)
@@ -83,20 +88,107 @@ def test_sampling_then_fitting_recovers_the_parameters():
 
 
 def test_the_split_schedule_is_the_paper_s():
-    assert mixture.split_sizes(45) == (1, 2, 4, 8, 16, 32, 45)
-    assert mixture.split_sizes(1) == (1,)
-    assert mixture.split_sizes(4) == (1, 2, 4)
+    assert starts.split_sizes(45) == (1, 2, 4, 8, 16, 32, 45)
+    assert starts.split_sizes(1) == (1,)
+    assert starts.split_sizes(4) == (1, 2, 4)
 
 
-def test_only_the_first_components_are_split():
-    means = np.linspace(0.1, 0.9, 12).reshape(4, 3)
+def test_components_whose_rows_differ_most_are_split():
+    means = np.array([[0.1, 0.1, 0.1], [0.5, 0.4, 0.6], [0.5, 0.5, 0.5], [0.9, 0.9, 0.9]])
     params = mixture.Params(jnp.asarray([0.4, 0.3, 0.2, 0.1]), jnp.asarray(means))
-    grown = mixture.split(jax.random.key(0), params, 6)
-    np.testing.assert_allclose(grown.weights, [0.2, 0.15, 0.2, 0.1, 0.2, 0.15], rtol=1e-6)
-    np.testing.assert_allclose(grown.means[2:4], means[2:], rtol=1e-6)
-    for new, old in ((0, 0), (4, 0), (1, 1), (5, 1)):
+    grown = starts.split(jax.random.key(0), params, 6)
+    np.testing.assert_allclose(grown.weights, [0.4, 0.15, 0.1, 0.1, 0.15, 0.1], rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(grown.means)[[0, 3]], means[[0, 3]], rtol=1e-6)
+    for new, old in ((1, 1), (4, 1), (2, 2), (5, 2)):
         assert 0 < np.abs(grown.means[new] - means[old]).max() < 0.5
-    assert np.abs(grown.means[0] - grown.means[4]).max() > 0
+    assert np.abs(grown.means[1] - grown.means[4]).max() > 0
+
+
+# ---------------------------------------------------------------- arriving
+
+
+def log_likelihood_at(at, X, shape):
+    """Of coordinates, as a plain sum over rows; NaN is missing."""
+    params = coordinates.params_at(at.reshape(shape))
+    one, zero = jnp.log(params.means), jnp.log1p(-params.means)
+    terms = jnp.where(jnp.isnan(X)[:, None], 0, jnp.where(X[:, None] == 1, one, zero))
+    return jnp.sum(jax.nn.logsumexp(terms.sum(2) + jnp.log(params.weights), axis=1))
+
+
+@pytest.mark.parametrize("missing", [0, 0.3])
+def test_gradient_and_information_against_automatic_derivatives(missing):
+    table = bits(n=60, d=4, k=3, missing=missing)
+    X = np.where(table == 255, np.nan, table.astype(float))
+    rng = np.random.default_rng(1)
+    with double():
+        params = mixture.Params(jnp.asarray([0.2, 0.3, 0.5]), jnp.asarray(rng.uniform(0.1, 0.9, (3, 4))))
+        m = mixture.model(3, by_newton=True)
+        first, n = jnp.uint32(0), jnp.uint32(60)
+        batch = make_batch(jnp.asarray(table), first, n, jax.random.key(0), False, np.dtype(float))
+        stats, _ = m.stages[-1].e_step(params, m.prepare(params, None, None), batch, None)
+        at = coordinates.of(params)
+        slope = jax.grad(log_likelihood_at)(at.ravel(), X, at.shape)
+        bend = -jax.hessian(log_likelihood_at)(at.ravel(), X, at.shape)
+        np.testing.assert_allclose(coordinates.gradient(params, stats.owned).ravel(), slope, rtol=1e-9, atol=1e-9)
+        information = newton.complete(params, stats.owned) - stats.missing
+    # all weights together make no difference: that direction has the number of rows for its information
+    radial = np.zeros(at.shape)
+    radial[:, 0] = np.asarray(at)[:, 0] / 2
+    radial = radial.ravel()
+    np.testing.assert_allclose(information, bend + 60 * np.outer(radial, radial), rtol=1e-7, atol=1e-7)
+
+
+def plain_em(table, params, n_iter):
+    patterns, counts = np.unique(table, axis=0, return_counts=True)
+    w, m = params.weights, np.clip(params.means, 1e-15, 1 - 1e-15)
+    for _ in range(n_iter):
+        joint = patterns @ np.log(m).T + (1 - patterns) @ np.log1p(-m).T + np.log(w)
+        total = np.logaddexp.reduce(joint, axis=1)
+        share = np.exp(joint - total[:, None]) * counts[:, None]
+        w = np.maximum(share.sum(0) / len(table), 1e-15)
+        m = np.clip(share.T @ patterns / np.maximum(share.sum(0), 1e-300)[:, None], 1e-15, 1 - 1e-15)
+    return float(counts @ total)
+
+
+def three_ratings(seed):
+    """Five raters who agree by degrees: classes that EM tells apart in thousands of iterations, past saddle points."""
+    rng = np.random.default_rng(seed)
+    means = np.stack([rng.uniform(0.4, 0.95, 5), rng.uniform(0.1, 0.6, 5), rng.uniform(0.005, 0.08, 5)])
+    which = rng.choice(3, 3869, p=[0.073, 0.21, 0.717])
+    return (rng.random((3869, 5)) < means[which]).astype(np.uint8)
+
+
+@pytest.mark.parametrize("seed", [0, 2, 3])
+def test_a_mixture_arrives_and_tells_what_is_left(seed):
+    """Three thousand more iterations of EM gain nothing to speak of, and what they gain was told."""
+    table = three_ratings(seed)
+    ends = [BernoulliMixture(3, smoothing=0, random_state=s).fit(table) for s in range(3)]
+    for m in ends:
+        assert m.converged_
+        assert m.dtype_ == "float64"
+        assert m.left_to_gain_ < 1e-7 * len(table)
+        more = plain_em(table, m.params_, 3000) - m.objective_
+        assert more < 0.002
+        assert more == pytest.approx(m.left_to_gain_, abs=3e-4)
+    assert np.ptp([m.objective_ for m in ends]) < 0.005
+
+
+def test_large_mixtures_arrive_too():
+    """By secants alone: thousands of iterations of EM more gain less than a thousandth of a nat a hundred rows."""
+    X = (load_digits().data > 7.5).astype(np.uint8)
+    m = BernoulliMixture(8, random_state=0).fit(X)
+    assert m.converged_
+    assert newton.MOST_PARAMETERS < 8 * 65
+    start = m.params_
+    more = fit(
+        mixture.model(8, 1.0, accelerate=False),
+        MemoryEngine(X),
+        seed_key(0),
+        params=start,
+        dtype="float64",
+        limits=Limits(400, -np.inf),
+    )
+    assert more.objective - m.objective_ < 0.005
 
 
 def test_a_component_that_owns_nothing_stays_put():

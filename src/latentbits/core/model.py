@@ -129,6 +129,7 @@ class Stop(StrEnum):
     COMPLETED = "completed"  # a schedule at its end
     MAX_ITER = "max_iter"
     MAX_TIME = "max_time"
+    STALLED = "stalled"  # no pass gains any more, though more seems to be left than the tolerance
     INTERRUPTED = "interrupted"
     GIVEN = "given"  # parameters that were not learned
 
@@ -167,6 +168,7 @@ Objective: TypeAlias = Callable[[Params, Shared, Stats], Float[Array, ""]]
 Start: TypeAlias = Callable[[Params], State]
 StartRows: TypeAlias = Callable[[Params, Shared, Batch], RowState]
 Done: TypeAlias = Callable[[State], Array]
+Left: TypeAlias = Callable[[State], Float[Array, ""]]
 RowFloats: TypeAlias = Callable[[int], int]
 
 
@@ -198,15 +200,18 @@ class _Passing:
 
 @dataclass(frozen=True, kw_only=True)
 class Iterate(_Passing):
-    """Updates, one a pass, until the objective has reached a plateau; the best point is kept.
+    """Updates, one a pass, until what is left to gain is below the tolerance; the best point is kept.
 
     Attributes
     ----------
     max_iter, tol
         Limits of this stage; None takes the user's.
+    left
+        What is left to gain, as its update knows it; without, it is guessed from the gains of its passes
+        (`engines/monitor.py`).
     patience
-        Passes without a gain of `tol` that end the stage.  1 suits an exact EM; a stage whose update may take back a
-        bad step needs a few.
+        Passes whose gain is compared with that of as many before them, where it is guessed.  A stage whose update may
+        take back a bad step needs a few.
     patience_share
         Patience grows to this share of the passes made, for a climb with long plateaus.
     """
@@ -214,6 +219,7 @@ class Iterate(_Passing):
     comparable: ClassVar[bool] = True
     update: Update | None = None
     done: Done | None = None
+    left: Left | None = None
     max_iter: int | None = None
     tol: float | None = None
     patience: int = 1
@@ -332,6 +338,10 @@ class Model(NamedTuple):
             that does not, at every pass; the result of learning may not depend on which beyond the stopping tolerance.
         ``done(state) -> bool``
             Learning of a stage may end by what its update has seen.
+        ``left(state) -> nats``
+            How much the objective could still gain, all rows together, by what the update has seen (the quadratic model
+            of an accelerator, an information matrix): inf where that is much for all it knows, NaN where it cannot
+            tell.  An `Iterate` stage ends when this is below the tolerance.
         ``watch(params) -> {name: number or array}``
             Numbers, or small arrays, to keep in the history.
         ``row_floats(n_columns) -> int``
@@ -361,6 +371,7 @@ class Model(NamedTuple):
     start: Start | None = None
     start_rows: StartRows | None = None
     done: Done | None = None
+    left: Left | None = None
     watch: Callable[[Params], dict[str, Array]] = _nothing
     rounding: Callable[[Params, Shared, Batch], Float[Array, " rows"]] | None = None
     needs_summary: bool = True
@@ -369,7 +380,10 @@ class Model(NamedTuple):
         """The model with the functions that a stage has of its own."""
         own: dict[str, Any] = {name: getattr(stage, name, None) for name in _OF_STAGES}
         own = {name: function for name, function in own.items() if function is not None}
-        return self._replace(**({"start_rows": None, **own} if "e_step" in own else own))
+        without: dict[str, Any] = {"start_rows": None} if "e_step" in own else {}
+        if "update" in own:  # what is left is the word of an update
+            without["left"] = None
+        return self._replace(**without | own)
 
 
-_OF_STAGES = ("prepare", "e_step", "update", "objective", "start", "start_rows", "done", "row_floats")
+_OF_STAGES = ("prepare", "e_step", "update", "objective", "start", "start_rows", "done", "left", "row_floats")

@@ -45,6 +45,10 @@ class FitResult(NamedTuple):
         Why it stopped.
     seconds
         Time taken, all restarts together.
+    left
+        What is estimated to be left to gain, in nats, all rows together; NaN where that is not known.
+    dtype
+        Precision of the rows.
     """
 
     params: PyTree
@@ -54,6 +58,8 @@ class FitResult(NamedTuple):
     n_iter: int
     reason: Stop
     seconds: float
+    left: float = np.nan
+    dtype: np.dtype = np.dtype(np.float32)
 
 
 def seed_key(seed: int, purpose: str = "fit") -> Key[Array, ""]:
@@ -73,6 +79,7 @@ def fit(
     limits: Limits = DEFAULT_LIMITS,
     n_init: int = 1,
     dtype: Any = np.float32,
+    double_rows: int = 0,
     verbose: int = 0,
     memory_budget: int | None = None,
 ) -> FitResult:
@@ -92,6 +99,8 @@ def fit(
         Number of restarts; the one with the best objective is kept.
     dtype
         Precision of the rows, float32 or float64.
+    double_rows
+        A table of at most so many rows is learned in float64, whatever `dtype`.
     verbose
         Above 0: a progress bar, if standard error is a terminal.
     memory_budget
@@ -117,6 +126,8 @@ def fit(
             monitor.check_rows(float(summary.n_rows))
         else:
             summary = shapes_only(engine)
+        if float(summary.n_rows) <= double_rows:
+            dtype = np.dtype(np.float64)
         for restart in range(n_init):
             run = Run(engine, dtype, memory_budget, monitor, restart)
             run_key = jax.random.fold_in(key, restart)
@@ -143,7 +154,7 @@ def fit(
         raise failure
     history = tuple(record for record in monitor.history if record.restart == winner)
     params, state = tree.to_numpy(best.params), tree.to_numpy(best.state)
-    return FitResult(params, state, best.objective, history, best.n_iter, best.reason, seconds)
+    return FitResult(params, state, best.objective, history, best.n_iter, best.reason, seconds, best.left, dtype)
 
 
 def _rank(outcome: Outcome) -> float:

@@ -9,10 +9,15 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from latentbits.core.errors import DataError, FitError
-from latentbits.core.model import Measure
+import numpy as np
 
-__all__ = ["Limits", "Monitor", "Plateau", "Record"]
+from latentbits.core.errors import DataError, FitError
+from latentbits.core.model import Measure, Stop
+
+__all__ = ["Limits", "Monitor", "Record", "Remaining"]
+
+FEWEST = 3  # passes whose gain is compared with that of as many before
+STALLED = 30  # passes without any gain, after which more of them are no use
 
 
 class Limits(NamedTuple):
@@ -23,7 +28,7 @@ class Limits(NamedTuple):
     max_iter
         Most updates (in minibatch stages: passes) of a stage.
     tol
-        A stage has converged when the objective rises by less than this per row, in nats.
+        A stage has converged when less than this is left to gain, in nats per row.
     max_time
         Seconds for all restarts together; None for no limit.
     """
@@ -112,27 +117,45 @@ class Monitor:
             self._bar.update(self._task, completed=record.iteration, objective=f"{record.objective:.6g}")
 
 
-class Plateau:
-    """The stopping rule: `patience` passes in a row that did not beat the best objective by `tol` nats per row.
+class Remaining:
+    """What is left to gain, and whether that is little enough to stop.
 
-    Exact EM needs a patience of 1, since it cannot lose but by rounding; an optimiser that may take a step back
-    needs room for the passes in which it does.  A `tol` of -inf never stops.  With `share`, patience grows to this
-    share of the passes made: the longer the way, the longer its plateaus.
+    A stage has converged when it is below `tol` nats per row.  Where the model cannot tell, it is guessed from the
+    gains of the last passes, as Aitken does: if the last w passes gained g, and the w before them G, then the rest of a
+    geometric series with that ratio is ``g r / (1 - r)``, ``r = g / G``.  Series are not as regular as that: the rest
+    is taken to be at least g, and at most a hundred times as much.
+
+    Parameters
+    ----------
+    tol
+        Nats per row; -inf never stops.
+    patience, share
+        w: at least `patience`, and this share of the passes made.  The longer the way, the longer its plateaus.
     """
 
-    def __init__(self, tol: float, patience: int, share: float = 0.0) -> None:
+    def __init__(self, tol: float, patience: int = 1, share: float = 0.0) -> None:
         self.tol, self.patience, self.share = tol, patience, share
-        self._best = -math.inf
-        self._waited = 0
-        self._passes = 0
+        self.left = math.inf  # nats in all, after the last pass
+        self._best: list[float] = []
 
-    def reached(self, objective: float, n_rows: float) -> bool:
-        """Take note of one more pass."""
-        gained = objective - self._best >= self.tol * n_rows
-        self._waited = 0 if gained else self._waited + 1
-        self._best = max(self._best, objective)
-        self._passes += 1
-        return self._waited >= max(self.patience, self.share * self._passes)
+    def ends(self, objective: float, n_rows: float, told: float = math.nan) -> Stop | None:
+        """Take note of one more pass, and of what the model told; why to stop, or None."""
+        self._best.append(max(objective, self._best[-1]) if self._best else objective)
+        self.left = self._guess() if math.isnan(told) else told
+        if self.left <= self.tol * n_rows:
+            return Stop.CONVERGED
+        stalled = len(self._best) > STALLED and self._best[-1] - self._best[-1 - STALLED] <= 0
+        return Stop.STALLED if stalled and self.tol > -math.inf else None
+
+    def _guess(self) -> float:
+        last = len(self._best) - 1
+        window = max(FEWEST, self.patience, math.ceil(self.share * (last + 1)))
+        if last < window + 1:
+            return math.inf
+        middle = last - window
+        gain, before = self._best[-1] - self._best[middle], self._best[middle] - self._best[max(middle - window, 0)]
+        ratio = gain / before if before > 0 else 1.0
+        return gain * float(np.clip(ratio / max(1 - ratio, 1e-9), 1, 100))
 
 
 def _make_bar() -> Any:

@@ -15,7 +15,7 @@ from latentbits.core import tree
 from latentbits.core.errors import DataError
 from latentbits.core.model import Evaluate, Iterate, Model, OnePass, Schedule, Stop
 from latentbits.engines.chunks import layout_for
-from latentbits.engines.monitor import Monitor, Plateau, Record
+from latentbits.engines.monitor import Monitor, Record, Remaining
 from latentbits.engines.passes import PREPARE, UPDATE, Clock, Engine, Pass, prepare, sum_blocks
 
 __all__ = ["Outcome", "Run", "StageRun", "call"]
@@ -40,6 +40,7 @@ class Outcome(NamedTuple):
     n_iter: int
     reason: Stop
     in_last_stage: bool = False
+    left: float = np.nan
 
 
 class _Position(NamedTuple):
@@ -60,6 +61,7 @@ class _Passed(NamedTuple):
     stats: PyTree
     ahead: _Position
     done: bool
+    left: float
 
 
 class StageRun:
@@ -102,36 +104,40 @@ class StageRun:
         self.n_iter = 1
         objective = self._objective(passed.ahead, passed.stats)
         self._record(objective, {})
-        return Outcome(passed.ahead.params, passed.ahead.state, objective, 1, Stop.CONVERGED)
+        return Outcome(passed.ahead.params, passed.ahead.state, objective, 1, Stop.CONVERGED, left=0.0)
 
     def _learn(self, before: Outcome) -> Outcome:
         """Passes and updates until the stage is over, or the time, or the user's patience."""
         begun = self.here.params
         self.best = before._replace(params=begun, objective=-np.inf)
+        self.left = np.nan
         try:
             reason = self._passes(before.reason)
         except KeyboardInterrupt:
             if self._found().params is begun:
                 raise  # where it started is the best we know: nothing has been learned yet
             reason = Stop.INTERRUPTED
-        return self._found()._replace(state=self.state, n_iter=self.n_iter, reason=reason)
+        return self._found()._replace(state=self.state, n_iter=self.n_iter, reason=reason, left=self.left)
 
     def _passes(self, before: Stop) -> Stop:
         stage, monitor = self.stage, self.run.monitor
         evaluates = stage.comparable and not self.minibatch  # each pass tells the objective of one point
         if isinstance(stage, Iterate):
             tol = monitor.limits.tol if stage.tol is None else stage.tol
-            reached = Plateau(tol, stage.patience, stage.patience_share).reached
+            remaining = Remaining(tol, stage.patience, stage.patience_share)
             end = Stop.MAX_ITER if self.max_iter > 0 else before  # without an update it only evaluates
         else:
-            reached, end = _never, Stop.COMPLETED
+            remaining, end = None, Stop.COMPLETED
         while evaluates or self.n_iter < self.max_iter:
             passed = self._pass()
             self.state = passed.ahead.state
             if evaluates:
                 self._keep_if_best(passed.objective)
-            if reached(passed.objective, passed.n_rows):
-                return Stop.CONVERGED
+            if remaining is not None:
+                reason = remaining.ends(passed.objective, passed.n_rows, passed.left)
+                self.left = remaining.left
+                if reason is not None:
+                    return reason
             if self.n_iter == self.max_iter:
                 return end
             if monitor.out_of_time:
@@ -165,9 +171,11 @@ class StageRun:
         for stats in sum_blocks(self.model, self.run.engine, self.layout, self._given, self.row_states):
             told, ahead = self._advance(stats)
             # one transfer for all that the loop wants to know
-            value, rows, done, watched = jax.device_get((told.value, stats.n_rows, told.done, told.watched))
+            value, rows, done, left, watched = jax.device_get(
+                (told.value, stats.n_rows, told.done, told.left, told.watched)
+            )
             objective, n_rows = objective + float(value), n_rows + float(rows)
-            passed = _Passed(objective, n_rows, stats, ahead, bool(done))
+            passed = _Passed(objective, n_rows, stats, ahead, bool(done), float(left))
             if self.minibatch:
                 self.here = ahead
                 if self.run.monitor.out_of_time:
@@ -185,7 +193,7 @@ class StageRun:
         following = now._replace(iteration=np.int32(ahead), step=np.int32(self.step + 1))
         model = self.model
         assert model.update is not None, f"stage {self.stage.name!r} has no update"
-        functions = _Functions(model.update, model.prepare, model.objective, model.watch, model.done)
+        functions = _Functions(model.update, model.prepare, model.objective, model.watch, model.done, model.left)
         with tree.double():
             told, position = _advance(
                 functions, self.run.dtype, here.state, here.params, here.shared, stats, now, following
@@ -222,11 +230,6 @@ class StageRun:
         )
 
 
-def _never(objective: float, n_rows: float) -> bool:
-    """The plateau of a schedule."""
-    return False
-
-
 # Functions of a model are static arguments: model constructors are cached, so that two fits with the same
 # hyper-parameters share their compiled code.
 
@@ -239,6 +242,7 @@ class _Functions(NamedTuple):
     objective: Callable[..., Any]
     watch: Callable[..., Any]
     done: Callable[..., Any] | None
+    left: Callable[..., Any] | None
 
 
 class _Told(NamedTuple):
@@ -247,6 +251,7 @@ class _Told(NamedTuple):
     value: Array
     watched: dict[str, Array]
     done: Array
+    left: Array
 
 
 @partial(jax.jit, static_argnames=("functions", "dtype"))
@@ -266,7 +271,14 @@ def _advance(
     state, params = functions.update(state, params, shared, stats, now.progress(UPDATE))
     shared = functions.prepare(params, state, following.progress(PREPARE))
     done = jnp.asarray(False) if functions.done is None else functions.done(state)
-    return _Told(value, watched, done), (params, state, shared, tree.cast(params, dtype), tree.cast(shared, dtype))
+    left = jnp.asarray(jnp.nan) if functions.left is None else functions.left(state)
+    return _Told(value, watched, done, left), (
+        params,
+        state,
+        shared,
+        tree.cast(params, dtype),
+        tree.cast(shared, dtype),
+    )
 
 
 @partial(jax.jit, static_argnums=0)

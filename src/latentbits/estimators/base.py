@@ -64,7 +64,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     max_time : float or None
         Most seconds, all restarts together.
     tol : float, default=1e-6
-        Stop when iterations gain less than this, in nats per row.
+        Stop when less than this is left to gain, in nats per row (`left_to_gain_` tells it for all rows together).
     verbose : int, default=0
         Above 0: a progress bar, if standard error is a terminal.
     dtype : "auto", "float32" or "float64", default="auto"
@@ -90,6 +90,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     n_iter_: int
     stop_reason_: str
     objective_: float
+    left_to_gain_: float
     history_table_: np.ndarray
     dtype_: str
 
@@ -185,14 +186,15 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 self.stop_reason_ = str(Stop.INTERRUPTED)
         if not self.converged_:
             warnings.warn(
-                _not_converged(type(self).__name__, self.stop_reason_, self.n_iter_), ConvergenceWarning, stacklevel=2
+                _not_converged(type(self).__name__, self.stop_reason_, self.n_iter_, self.left_to_gain_),
+                ConvergenceWarning,
+                stacklevel=2,
             )
         self._warn_of_rounding(engine, lost)
         return self
 
     def _learn(self, engine: Engine, seed: int, dtype: np.dtype, max_time: float | None) -> float:
         """Learn with rows of this precision; the seconds it took."""
-        self.dtype_ = dtype.name
         result = fit(
             self._model_for(engine),
             engine,
@@ -200,8 +202,10 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             limits=Limits(self.max_iter, self.tol, max_time),
             n_init=self._n_restarts,
             dtype=dtype,
+            double_rows=self._double_rows if self._may_widen(dtype) else 0,
             verbose=self.verbose,
         )
+        self.dtype_ = result.dtype.name
         self._adopt(result)
         self._finish(engine, result)
         return result.seconds
@@ -216,6 +220,11 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self._model()
 
     @property
+    def _double_rows(self) -> int:
+        """Rows up to which a fit in float64 takes no time to speak of, so that float32 has nothing to offer."""
+        return 0
+
+    @property
     def _n_restarts(self) -> int:
         return self.n_init
 
@@ -224,6 +233,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.history_table_ = history_table([(r.stage, r.measure, r.objective) for r in result.history])
         self.n_iter_ = result.n_iter
         self.stop_reason_ = str(result.reason)
+        self.left_to_gain_ = float(result.left) if np.isfinite(result.left) else np.nan
         last = self.history_[-1] if len(self.history_) else np.nan
         self.objective_ = float(result.objective if np.isfinite(result.objective) else last)
         self._expose()
@@ -533,13 +543,15 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return tags
 
 
-def _not_converged(name: str, reason: str, n_iter: int) -> str:
+def _not_converged(name: str, reason: str, n_iter: int, left: float) -> str:
     why, advice = {
         Stop.MAX_ITER: ("reached max_iter", "raise max_iter or tol"),
         Stop.MAX_TIME: ("ran out of max_time", "raise max_time or tol"),
+        Stop.STALLED: ("gains no more by its steps", "try dtype='float64' or another seed, or raise tol"),
         Stop.INTERRUPTED: ("was interrupted", "fit again to go on"),
     }[Stop(reason)]
-    return f"{name} {why} after {n_iter} iterations and keeps the best parameters so far; {advice}"
+    rest = f", with about {left:.2g} nats left to gain" if np.isfinite(left) else ""
+    return f"{name} {why} after {n_iter} iterations and keeps the best parameters so far{rest}; {advice}"
 
 
 def _join(parts: Iterator[PyTree]) -> Any:

@@ -37,7 +37,7 @@ FORMAT = "latentbits-model"
 FORMAT_VERSION = 2  # 1 had no stages and no objective
 FIELDS = (
     "format", "format_version", "library_version", "class", "hyperparameters", "n_features", "feature_names", "n_iter",
-    "stop_reason", "objective", "stages", "extra",
+    "stop_reason", "objective", "left_to_gain", "stages", "extra",
 )  # fmt: skip
 LARGEST = 2**63 - 1  # whole number
 LONGEST = 100  # name of a stage
@@ -59,6 +59,7 @@ def save(estimator: LatentModel, path: str | PathLike[str]) -> None:
         "n_iter": int(estimator.n_iter_),
         "stop_reason": estimator.stop_reason_,
         "objective": None if math.isnan(estimator.objective_) else estimator.objective_,
+        "left_to_gain": None if math.isnan(estimator.left_to_gain_) else estimator.left_to_gain_,
         "stages": [list(stage) for stage in stages_of(estimator.history_table_)],
         "extra": estimator._extra(),
     }
@@ -139,7 +140,7 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentMo
     history = _history(tensors)
     if version == 1:
         header = {"objective": None, "stages": [["", Measure.UNKNOWN, len(history)]] if len(history) else [], **header}
-    header = {"extra": {}, **header}
+    header = {"extra": {}, "left_to_gain": None, **header}  # not in all files of format 2
     _check_header(header)
     cls = _known()[header["class"]].cls
     given = {name: value for name, value in header["hyperparameters"].items() if name not in cls._former_options}
@@ -156,6 +157,7 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentMo
     estimator.history_table_ = _table(header["stages"], history)
     estimator.n_iter_, estimator.stop_reason_ = header["n_iter"], header["stop_reason"]
     estimator.objective_ = math.nan if header["objective"] is None else header["objective"]
+    estimator.left_to_gain_ = math.nan if header["left_to_gain"] is None else header["left_to_gain"]
     estimator._expose()
     estimator._model().row_floats(estimator.n_features_in_)  # complains of settings that do not go together
     return estimator
@@ -166,7 +168,7 @@ def _check_header(header: dict[str, Any]) -> None:
     if set(header) != set(FIELDS):
         absent, unknown = sorted(set(FIELDS) - set(header)), sorted(set(header) - set(FIELDS))
         raise ModelFileError(f"the header lacks {absent}" if absent else f"the header has unknown fields {unknown}")
-    n, names, value = header["n_features"], header["feature_names"], header["objective"]
+    n, names = header["n_features"], header["feature_names"]
     texts = isinstance(names, list) and all(isinstance(name, str) for name in names)
     whole = list(_whole_numbers(header["hyperparameters"]))
     for field, holds, must in (
@@ -180,7 +182,8 @@ def _check_header(header: dict[str, Any]) -> None:
         ("feature_names", names is None or (texts and len(set(names)) == len(names)), "be different names"),
         ("n_iter", _is_whole(header["n_iter"]) and 0 <= header["n_iter"] <= LARGEST, "be a whole number from 0"),
         ("stop_reason", header["stop_reason"] in [*Stop], f"be one of {', '.join(Stop)}"),
-        ("objective", value is None or (isinstance(value, float) and math.isfinite(value)), "be a number"),
+        ("objective", _is_number_or_none(header["objective"]), "be a number"),
+        ("left_to_gain", _is_number_or_none(header["left_to_gain"]), "be a number"),
         ("stages", _are_stages(header["stages"]), "be names with a measure and a number of passes"),
         ("extra", isinstance(header["extra"], dict), "be an object"),
     ):
@@ -193,6 +196,10 @@ def _check_header(header: dict[str, Any]) -> None:
 def _known() -> dict[str, Family]:
     """The families whose classes a file may name: it cannot ask for any other."""
     return {one.class_name: one for one in families()}
+
+
+def _is_number_or_none(value: Any) -> bool:
+    return value is None or (isinstance(value, float) and math.isfinite(value))
 
 
 def _is_whole(value: Any) -> bool:

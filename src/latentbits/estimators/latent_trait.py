@@ -236,7 +236,6 @@ class LatentTrait(LatentModel):
             n_samples=int(self.n_samples),
             n_nodes=None if self.n_nodes is None else int(self.n_nodes),
             accelerate=bool(self.accelerate),
-            ends_by_gain=self.tol >= 1e-7,
         )
 
     def _columns(self) -> Columns:

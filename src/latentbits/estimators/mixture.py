@@ -11,9 +11,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from latentbits.core.model import Model
 from latentbits.estimators.base import LatentModel
-from latentbits.models import mixture
+from latentbits.models.mixture import model as mixture
+from latentbits.models.mixture import newton
 
 __all__ = ["BernoulliMixture"]
+
+SMALL = 2**23  # rows x columns x components for which float64 takes no time to speak of
 
 
 class BernoulliMixture(LatentModel):
@@ -27,25 +30,32 @@ class BernoulliMixture(LatentModel):
     n_components : int, default=2
         Number of components, k.
     smoothing : float, default=1.0
-        As if each component had seen so many more rows with the column means of the data; 0 is maximum likelihood.
+        As if each component had seen so many more rows with the column means of the data, which keeps probabilities off
+        0 and 1 and predicts new rows better.  **0 is maximum likelihood**, which latent class analysis and `aic` and
+        `bic` ask for: with smoothing the log-likelihood is below its maximum, and can fall with more components.
     init : {"random", "split"}, default="random"
-        "random" starts around randomly drawn rows.  "split" is the schedule of Freund & Haussler (1994, section 4):
-        one component, EM, split each in two and perturb, EM, ... up to any number (45 = 32 + 13).
+        "random" starts around randomly drawn rows: several short runs on a sample, of which the best goes on.  "split"
+        is the schedule of Freund & Haussler (1994, section 4): one component, EM, split each in two and perturb, EM,
+        ... up to any number (45 = 32 + 13).  It is one greedy path, so compare several (`n_init`).
+    accelerate : bool, default=True
+        Accelerated EM from the best of several short runs, and Newton's method at the end where parameters are few
+        (up to 256).  Without, EM goes step by step from one start.
     random_state : int, RandomState or None
         Seed; the same seed gives the same fit.
     n_init : int, default=1
-        Number of restarts; the best objective is kept.
+        Number of restarts, each from the best of its own short runs; the best objective is kept.
     max_iter : int, default=1000
-        Most EM iterations (of the last stage, with ``init="split"``).
+        Most iterations of the last EM stage, and of Newton's method after it.
     max_time : float or None
         Most seconds, all restarts together.
-    tol : float, default=1e-6
-        Stop when an iteration gains less than this, in nats per row.
+    tol : float, default=1e-7
+        Stop when less than this is left to gain, in nats per row (`left_to_gain_` tells it for all rows together).
     verbose : int, default=0
         Above 0: a progress bar, if standard error is a terminal.
     dtype : "auto", "float32" or "float64", default="auto"
-        Precision in which rows are computed; parameters and sums are always float64.  "auto" is
-        float32, unless that loses more than 0.001 nats of a row, as it does from 2000 columns on.
+        Precision in which rows are computed; parameters and sums are always float64.  "auto" is float64 where that
+        takes no time to speak of (rows x columns x components up to 8 million) and where float32 loses more than 0.001
+        nats of a row, as it does from 2000 columns on; else float32.
     binarize : float or None
         Turn values above it into 1 and the rest into 0; None takes nothing but bits.
 
@@ -65,10 +75,15 @@ class BernoulliMixture(LatentModel):
         Of the parameters that were kept; NaN where learning was cut short before there was one.
     n_iter_ : int
         Iterations of the restart that was kept.
+    left_to_gain_ : float
+        What is estimated to be left to gain, in nats, all rows together: by the observed information where parameters
+        are few, else by the quadratic model of the acceleration.  NaN where it is not known.
     converged_ : bool
-        Whether it stopped because an iteration gained less than `tol`.
+        Whether it stopped because less than `tol` nats per row are left to gain.
     stop_reason_ : str
-        "converged", "max_iter", "max_time" or "interrupted".
+        "converged", "max_iter", "max_time", "stalled" or "interrupted".
+    n_parameters_ : int
+        Free parameters: k - 1 weights and k x d probabilities, columns that are constant or were never seen left out.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
@@ -91,6 +106,7 @@ class BernoulliMixture(LatentModel):
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "smoothing": [Interval(Real, 0, None, closed="left")],
         "init": [StrOptions({"random", "split"})],
+        "accelerate": ["boolean"],
     }
 
     weights_: np.ndarray
@@ -105,11 +121,12 @@ class BernoulliMixture(LatentModel):
         *,
         smoothing: float = 1.0,
         init: str = "random",
+        accelerate: bool = True,
         random_state: Any = None,
         n_init: int = 1,
         max_iter: int = 1000,
         max_time: float | None = None,
-        tol: float = 1e-6,
+        tol: float = 1e-7,
         verbose: int = 0,
         dtype: Any = "auto",
         binarize: float | None = None,
@@ -117,10 +134,23 @@ class BernoulliMixture(LatentModel):
         self.n_components = n_components
         self.smoothing = smoothing
         self.init = init
+        self.accelerate = accelerate
         super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
 
     def _model(self) -> Model:
-        return mixture.model(n_components=int(self.n_components), smoothing=float(self.smoothing), init=self.init)
+        k, accelerate = int(self.n_components), bool(self.accelerate)
+        few = k * (self.n_features_in_ + 1) <= newton.MOST_PARAMETERS
+        return mixture.model(
+            n_components=k,
+            smoothing=float(self.smoothing),
+            init=self.init,
+            accelerate=accelerate,
+            by_newton=accelerate and few,
+        )
+
+    @property
+    def _double_rows(self) -> int:
+        return SMALL // (int(self.n_components) * self.n_features_in_)
 
     def _expose(self) -> None:
         self.weights_, self.means_ = self.params_.weights, self.params_.means

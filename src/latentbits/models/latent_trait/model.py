@@ -48,7 +48,7 @@ __all__ = ["METHODS", "Posterior", "model"]
 METHODS = ("auto", "variational", "quadrature", "monte_carlo")
 LONGEST_STEP = 4.0  # of a column, in log-odds: where bits are separable, their curvature vanishes
 NOISE = 5e-6  # see State; where columns are many
-LEAST_GAIN_MANY, LEAST_GAIN_FEW = 1e-7, 1e-8  # see State; with few columns slow directions hide behind a small gain
+CAUTION_MANY, CAUTION_FEW = 1.0, 10.0  # see State; with few columns slow directions hide behind a small gain
 MEMORY = 5  # former steps that Anderson's method looks back on
 PATIENCE = 5  # passes without gain: a bold step, a cautious one and shorter ones, each taken back
 
@@ -89,18 +89,19 @@ class State(eqx.Module):
         Longest step of a bit, in log-odds.
     noise
         Nats a row to which the objective is known: with few nodes it depends on where they are by that much.
-    gain
-        Nats a row that the next step promises, by gradient and displacement; inf where not known.
-    least_gain
-        Learning ends when `gain` is below this; 0 goes by the objective alone.
+    left
+        Nats in all that are left to gain: what the next step promises by gradient and displacement, which Anderson's
+        method takes to be one of Newton's, times `caution`.  NaN where not known.
+    caution
+        NaN leaves it to the objectives.
     """
 
     anderson: Anderson
     move: Move
     longest: Float[Array, ""]
     noise: Float[Array, ""]
-    gain: Float[Array, ""]
-    least_gain: Float[Array, ""]
+    left: Float[Array, ""]
+    caution: Float[Array, ""]
 
 
 def _no_move(q: int) -> Move:
@@ -131,7 +132,6 @@ def model(
     n_samples: int = 500,
     n_nodes: int | None = None,
     accelerate: bool = True,
-    ends_by_gain: bool = True,
 ) -> Model:
     """A latent trait model.
 
@@ -154,9 +154,6 @@ def model(
         Nodes a dimension to learn with (above three dimensions: 2 to that power in all); None chooses.
     accelerate
         Parameter expansion and Anderson's method; without, EM is the paper's.
-    ends_by_gain
-        A quadrature stage may end by the gain that its next step promises, which saves the passes that would show
-        that there was none; False goes by the objective alone, for tolerances below 1e-7.
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {METHODS}, got {method!r}")
@@ -172,18 +169,18 @@ def model(
         # with many columns few nodes are used, and posteriors are narrow, so that EM hardly crawls
         many = on_grid and len(params.bias) >= quadrature.MANY_COLUMNS
         noise = jnp.asarray(NOISE if many else 0.0)
-        least_gain = jnp.asarray((LEAST_GAIN_MANY if many else LEAST_GAIN_FEW) if ends_by_gain and on_grid else 0.0)
-        longest, unknown = jnp.asarray(LONGEST_STEP), jnp.asarray(jnp.inf)
-        return State(anderson.start(flat, 2, MEMORY), _no_move(q), longest, noise, unknown, least_gain)
+        caution = jnp.asarray((CAUTION_MANY if many else CAUTION_FEW) if on_grid else jnp.nan)
+        longest, unknown = jnp.asarray(LONGEST_STEP), jnp.asarray(jnp.nan)
+        return State(anderson.start(flat, 2, MEMORY), _no_move(q), longest, noise, unknown, caution)
 
     def start_exact(params: Params) -> State:
         nothing = jnp.asarray(0.0)
         return eqx.tree_at(
-            lambda s: (s.longest, s.noise, s.least_gain), start(params), (nothing + jnp.inf, nothing, nothing)
+            lambda s: (s.longest, s.noise, s.caution), start(params), (nothing + jnp.inf, nothing, nothing + jnp.nan)
         )
 
-    def done(state: State) -> Array:
-        return state.gain < state.least_gain
+    def left(state: State) -> Float[Array, ""]:
+        return state.left
 
     def prepare(params: Params, state: State | None, progress: Progress | None) -> Move:
         return _no_move(q) if state is None else state.move
@@ -225,9 +222,9 @@ def model(
             return state, ahead
         step = jnp.concatenate([ahead.weights - params.weights, (ahead.bias - params.bias)[:, None]], 1)
         gradient = stats.bits.gradient.at[:, :q].add(-precision * params.weights)
-        gain = jnp.abs(jnp.sum(gradient * step)) / (2 * stats.n_rows)
+        gain = jnp.abs(jnp.sum(gradient * step)) / 2
         refused = state.anderson.refused > 0
-        return eqx.tree_at(lambda s: s.gain, state, jnp.where(refused, jnp.inf, gain)), ahead
+        return eqx.tree_at(lambda s: s.left, state, jnp.where(refused, jnp.nan, state.caution * gain)), ahead
 
     def update_sampling(
         state: State, params: Params, shared: sampling.Shared, stats: sampling.Stats, progress: Progress
@@ -328,7 +325,7 @@ def model(
         sample=sample,
         row_floats=row_floats,
         start=start,
-        done=done if accelerate else None,
+        left=left if accelerate and columns == ALL_BITS else None,
         start_rows=start_quadrature,
         stages=stages[method],
     )
@@ -348,4 +345,4 @@ def _accelerated(
     ahead = restore(ahead)
     allowed = jnp.maximum(ahead.log_variance, np.log(SMALLEST_VARIANCE))
     ahead = eqx.tree_at(lambda p: p.log_variance, ahead, allowed)
-    return State(memory, moved, state.longest, state.noise, state.gain, state.least_gain), ahead
+    return State(memory, moved, state.longest, state.noise, state.left, state.caution), ahead

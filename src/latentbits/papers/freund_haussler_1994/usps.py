@@ -14,7 +14,7 @@ from latentbits.estimators.combination_machine import CombinationMachine
 from latentbits.estimators.mixture import BernoulliMixture
 from latentbits.estimators.product import BernoulliProduct
 from latentbits.metrics import reconstruction, single_bit_error
-from latentbits.models.mixture import split_sizes
+from latentbits.models.mixture.starts import split_sizes
 from latentbits.papers.digits import load_or_stand_in
 from latentbits.papers.skeleton import Say, fitted
 

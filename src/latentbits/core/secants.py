@@ -1,0 +1,152 @@
+"""Acceleration of a fixed-point map that climbs, by secants in coordinates in which it is a step along the gradient.
+
+Near a maximum EM is ``z' = z + A^-1 g`` with the gradient g and the information A of the complete data.  In coordinates
+in which A is the identity, the derivative I - H of the map is symmetric, with H the information of the data in units of
+A: eigenvalues near 0 are what makes EM crawl.  Differences of former points and steps give H on the space
+they span.  There the step is divided by |H|, so Newton's step where the objective bends down, and a longer one of the
+same direction where it bends up.  (Anderson's method, which divides by H itself, is drawn to saddle points: a mixture
+has many.)  The quadratic model also tells what is left to gain, ``g.step / 2``, unless it bends up.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+__all__ = ["Secants", "advance", "start"]
+
+SLOWEST = 1e-3  # no step is made longer than by the inverse of this
+DEPENDENT = 1e-6  # differences that are nearly those before them tell nothing new
+SURE = 3  # passes in a row whose quadratic model has a top
+CAUTION = 3.0  # directions that the last differences do not span hide a part of what is left
+
+
+class Secants(eqx.Module):
+    """What is carried from step to step.
+
+    Attributes
+    ----------
+    value, best, image
+        The best objective so far, where it was, and the image of that point under the map.
+    refused
+        Times in a row that a step from `best` was taken back.
+    residual
+        image - best.
+    n_kept
+        Differences in memory, counted without end.
+    points, residuals
+        Differences of both between one good point and the next, the last few.
+    n_sure
+        Passes in a row whose quadratic model has a top.
+    left
+        What that model says is left to gain; inf before it is sure.
+    """
+
+    value: Float[Array, ""]
+    best: Float[Array, " size"]
+    image: Float[Array, " size"]
+    refused: Int[Array, ""]
+    residual: Float[Array, " size"]
+    n_kept: Int[Array, ""]
+    points: Float[Array, "memory size"]
+    residuals: Float[Array, "memory size"]
+    n_sure: Int[Array, ""]
+    left: Float[Array, ""]
+
+
+def start(x: Float[Array, " size"], memory: int = 10) -> Secants:
+    """Nothing seen yet."""
+    zeros, none = jnp.zeros((memory, x.size), x.dtype), jnp.asarray(0, jnp.int32)
+    far = jnp.asarray(jnp.inf, x.dtype)
+    return Secants(-far, x, x, none, jnp.zeros_like(x), none, zeros, zeros, none, far)
+
+
+def advance(
+    state: Secants,
+    x: Float[Array, " size"],
+    value: Float[Array, ""],
+    image: Float[Array, " size"],
+    gradient: Float[Array, " size"],
+    scale: Float[Array, " size"],
+    slack: Float[Array, ""],
+    floor: Float[Array, ""],
+) -> tuple[Secants, Float[Array, " size"]]:
+    """Where to go next, given objective, image and gradient at x.
+
+    Parameters
+    ----------
+    scale
+        Square roots of the diagonal of A, which make coordinates those in which the map is a step along the gradient.
+    slack
+        How much the objective may seem to fall: the accuracy to which it is known.
+    floor
+        ``gradient.residual`` below which both are rounding, and their differences tell nothing: then what is left is
+        bounded by the slowest direction there may be.
+    """
+    good = value >= state.value - slack
+    residual = image - x
+    memory = state.points.shape[0]
+    # the first good point, and the one after a step that was taken back, has no predecessor to differ from
+    follows = jnp.isfinite(state.value) & (state.refused == 0)
+    slot = (jnp.arange(memory)[:, None] == state.n_kept % memory) & follows
+    points = jnp.where(slot, x - state.best, state.points)
+    residuals = jnp.where(slot, residual - state.residual, state.residuals)
+    step, top = _step(residual * scale, points * scale, residuals * scale)
+    step = step / scale
+    climbs = gradient @ step > 0
+    n_sure = jnp.where(top & climbs & follows, state.n_sure + 1, 0)
+    promised, short = gradient @ step, gradient @ residual
+    bound = jnp.where(jnp.abs(short) < floor, jnp.abs(short) / SLOWEST, jnp.inf)
+    left = 0.5 * CAUTION * jnp.where(n_sure >= SURE, promised, bound)
+    accepted = Secants(
+        value,
+        x,
+        image,
+        jnp.zeros_like(state.refused),
+        residual,
+        state.n_kept + follows,
+        points,
+        residuals,
+        n_sure,
+        left,
+    )
+
+    # the image itself, which cannot fall but by rounding, and then shorter steps towards it
+    nothing = jnp.zeros_like(state.points)
+    refused = Secants(
+        state.value,
+        state.best,
+        state.image,
+        state.refused + 1,
+        state.residual,
+        jnp.zeros_like(state.n_kept),
+        nothing,
+        nothing,
+        jnp.zeros_like(state.n_sure),
+        jnp.full_like(state.left, jnp.inf),
+    )
+    back = state.best + 0.25**state.refused * state.residual
+    pick = lambda a, b: jnp.where(good, a, b)  # noqa: E731
+    kept = Secants(*(pick(getattr(accepted, f), getattr(refused, f)) for f in Secants.__dataclass_fields__))
+    return kept, pick(x + jnp.where(climbs, step, residual), back)
+
+
+def _step(
+    residual: Float[Array, " size"], points: Float[Array, "memory size"], residuals: Float[Array, "memory size"]
+) -> tuple[Float[Array, " size"], Bool[Array, ""]]:
+    """The residual, divided by |H| in the space of the differences; and whether H is positive there."""
+    length = jnp.linalg.norm(points, axis=1, keepdims=True)
+    unit = jnp.where(length > 0, 1 / jnp.where(length > 0, length, 1), 0)
+    points, residuals = points * unit, residuals * unit
+    values, vectors = jnp.linalg.eigh(points @ points.T)
+    new = values > DEPENDENT * jnp.maximum(values[-1], DEPENDENT)
+    combine = jnp.where(new, vectors / jnp.sqrt(jnp.where(new, values, 1)), 0)
+    axes, changes = combine.T @ points, combine.T @ residuals
+    bend = -axes @ changes.T
+    # an axis that is none bends as the complete data do, and so changes nothing
+    bend = 0.5 * (bend + bend.T) + jnp.diag(jnp.where(new, 0.0, 1.0))
+    bends, turned = jnp.linalg.eigh(bend)
+    axes = turned.T @ axes
+    longer = 1 / jnp.maximum(jnp.abs(bends), SLOWEST) - 1
+    return residual + (longer * (axes @ residual)) @ axes, bends[0] > 0

@@ -1,0 +1,66 @@
+"""Coordinates in which a mixture has no borders, and in which complete data would tell as much of each everywhere.
+
+    u_k = 2 sqrt(w_k),    theta_kj = 2 arcsin sqrt(m_kj)
+
+The information of a row that is known to be of component k is 1 for each theta_kj, whatever m_kj; and weights lie on a
+sphere.  A maximum with m_kj = 0 is an ordinary maximum in theta, so that Newton's steps and the quadratic model of
+what is left to gain hold there too.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from latentbits.core.special import TINY
+
+__all__ = ["Counts", "Params", "complete_information", "gradient", "of", "params_at"]
+
+
+class Params(eqx.Module):
+    """Weight of each component, and its P(bit = 1) for each column."""
+
+    weights: Float[Array, " components"]
+    means: Float[Array, "components columns"]
+
+
+class Counts(eqx.Module):
+    """How many rows, ones and observed entries a component owns, with those of the prior."""
+
+    members: Float[Array, " components"]
+    ones: Float[Array, "components columns"]
+    observed: Float[Array, "components columns"]
+
+
+def inside(params: Params) -> Params:
+    """The same, `TINY` away from the borders, at which a multiplicative step would stay for ever."""
+    weights = jnp.maximum(params.weights, TINY)
+    return Params(weights / weights.sum(), jnp.clip(params.means, TINY, 1 - TINY))
+
+
+def of(params: Params) -> Float[Array, "components columns_and_one"]:
+    """u and theta of each component."""
+    params = inside(params)
+    return jnp.concatenate([2 * jnp.sqrt(params.weights)[:, None], 2 * jnp.arcsin(jnp.sqrt(params.means))], 1)
+
+
+def params_at(at: Float[Array, "components columns_and_one"]) -> Params:
+    """Weights and means of any coordinates."""
+    squares = at[:, 0] ** 2
+    return Params(squares / squares.sum(), jnp.sin(at[:, 1:] / 2) ** 2)
+
+
+def gradient(params: Params, counts: Counts) -> Float[Array, "components columns_and_one"]:
+    """Of the log-likelihood (and of the log-prior) by the coordinates; tangential to the sphere of the weights."""
+    params = inside(params)
+    u = 2 * jnp.sqrt(params.weights)
+    by_weight = 2 * counts.members / u - 0.5 * counts.members.sum() * u
+    by_mean = (counts.ones - counts.observed * params.means) / jnp.sqrt(params.means * (1 - params.means))
+    return jnp.concatenate([by_weight[:, None], by_mean], 1)
+
+
+def complete_information(counts: Counts) -> Float[Array, "components columns_and_one"]:
+    """Of each coordinate, were it known which component each row is of; at least that of one row."""
+    n = counts.members.sum()
+    return jnp.maximum(jnp.concatenate([jnp.full_like(counts.members, n)[:, None], counts.observed], 1), 1)

@@ -1,0 +1,112 @@
+"""Newton's method for mixtures of few parameters: the end of learning, and proof that it is one.
+
+With the scores a_k(x) of a row if its component were known, and the complete information B, the observed information is
+
+    sum over rows of  B - <a a'> + <a><a>'          (Louis 1982)
+
+all expectations over the row's component, in the coordinates of `coordinates.py`.  Its eigenvalues in units of the
+complete information lie between 0 and 1 at a maximum: 1 less the rates at which EM closes in.  Steps divide the
+gradient by them, by their size where the likelihood bends up (a saddle point, at which EM can rest for hundreds of
+passes), and by no less than a damping that grows when a step is taken back.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from latentbits.core.batch import Batch
+from latentbits.models.mixture import coordinates
+from latentbits.models.mixture.coordinates import Counts, Params
+
+__all__ = ["MOST_PARAMETERS", "State", "advance", "complete", "missing_information", "start"]
+
+MOST_PARAMETERS = 256
+FIRST_DAMPING, LEAST_DAMPING = 0.1, 1e-8
+SADDLE = -1e-6  # an eigenvalue below this is no rounding
+FLAT = 1e-9  # the least eigenvalue by which a gradient is divided: directions that the data do not determine
+
+
+class State(eqx.Module):
+    """The best point, its eigenvalues and axes (in units of the complete information), and the damping of steps from
+    it.
+
+    `slope` is the gradient along the axes, `unit` the length of a coordinate, `left` what is left to gain.
+    """
+
+    value: Float[Array, ""]
+    best: Float[Array, " size"]
+    bends: Float[Array, " size"]
+    axes: Float[Array, "size size"]
+    slope: Float[Array, " size"]
+    unit: Float[Array, " size"]
+    damping: Float[Array, ""]
+    left: Float[Array, ""]
+
+
+def start(params: Params) -> State:
+    """Nothing seen yet."""
+    at = coordinates.of(params).ravel()
+    nothing = jnp.zeros_like(at)
+    axes = jnp.zeros((at.size, at.size), at.dtype)
+    far = jnp.asarray(jnp.inf, at.dtype)
+    return State(-far, at, nothing, axes, nothing, nothing, jnp.asarray(FIRST_DAMPING, at.dtype), far)
+
+
+def missing_information(
+    params: Params, share: Float[Array, "rows components"], batch: Batch
+) -> Float[Array, "size size"]:
+    """Sum over rows of <a a'> - <a><a>'."""
+    n, k = share.shape
+    inner = coordinates.inside(params)
+    # scores of a one and of a zero; nothing cancels, whatever the precision of the rows
+    of_one = jnp.sqrt((1 - inner.means) / inner.means)
+    scores = batch.values[:, None] * of_one - (batch.mask - batch.values)[:, None] / of_one
+    of_weight = jnp.broadcast_to(1 / jnp.sqrt(inner.weights)[:, None], (n, k, 1))
+    scores = jnp.concatenate([of_weight, scores], 2)
+    weighted = share[:, :, None] * scores
+    mean = weighted.reshape(n, -1)
+    own = jnp.einsum("nki,nkj->kij", batch.weight[:, None, None] * weighted, scores)
+    within = jax.scipy.linalg.block_diag(*own)
+    return within - (batch.weight[:, None] * mean).T @ mean
+
+
+def advance(
+    state: State, params: Params, value: Float[Array, ""], counts: Counts, missing: Float[Array, "size size"]
+) -> tuple[State, Params]:
+    """Where to go next, given objective, counts and missing information at the parameters."""
+    at = coordinates.of(params)
+    good = value >= state.value - 1e-12 * jnp.abs(value)
+    slope = coordinates.gradient(params, counts).ravel()
+    unit = 1 / jnp.sqrt(coordinates.complete_information(counts)).ravel()
+    bends, axes = jnp.linalg.eigh((complete(params, counts) - missing) * jnp.outer(unit, unit))
+    slope = axes.T @ (unit * slope)
+    left = jnp.where(bends[0] < SADDLE, jnp.inf, 0.5 * jnp.sum(slope**2 / jnp.maximum(bends, FLAT)))
+    damping = jnp.maximum(state.damping / 4, LEAST_DAMPING)
+    here = State(value, at.ravel(), bends, axes, slope, unit, damping, left)
+    back = eqx.tree_at(lambda s: s.damping, state, jnp.maximum(8 * state.damping, 1e-4))
+    state = jax.tree.map(lambda a, b: jnp.where(good, a, b), here, back)
+    return state, coordinates.params_at((state.best + _step(state)).reshape(at.shape))
+
+
+def complete(params: Params, counts: Counts) -> Float[Array, "size size"]:
+    """Minus the second derivatives of the expected complete log-likelihood.
+
+    In the direction in which all weights grow alike, which changes nothing, it is that of the number of rows.
+    """
+    inner = coordinates.inside(params)
+    n = counts.members.sum()
+    of_weights = counts.members / (2 * inner.weights) + 0.5 * n
+    zeros = counts.observed - counts.ones
+    of_means = 0.5 * (counts.ones / inner.means + zeros / (1 - inner.means))
+    return jnp.diag(jnp.concatenate([of_weights[:, None], of_means], 1).ravel())
+
+
+def _step(state: State) -> Float[Array, " size"]:
+    length = state.slope / jnp.maximum(jnp.abs(state.bends), state.damping)
+    # off a saddle point by what changes the likelihood by about |bend| / 2 nats, the less the more it was damped
+    off = jnp.where(state.slope >= 0, 1.0, -1.0) * jnp.minimum(1, FIRST_DAMPING / state.damping)
+    length = jnp.where((state.bends < SADDLE) & (jnp.abs(length) < jnp.abs(off)), off, length)
+    return state.unit * (state.axes @ length)

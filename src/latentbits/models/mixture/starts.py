@@ -1,0 +1,126 @@
+"""Where learning begins: the best of several short runs on a sample of rows; or by splitting components."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+from latentbits.core.batch import Batch
+from latentbits.core.model import Summary
+from latentbits.core.special import log_probabilities
+from latentbits.models.mixture.coordinates import Params
+
+__all__ = ["Effort", "best_of_short_runs", "effort_for", "random_rows", "split", "split_sizes", "with_equal_weights"]
+
+# rows of a component that are needed to tell one start from another
+ROWS_PER_COMPONENT = 16
+
+
+class Effort(NamedTuple):
+    """So many runs of so many iterations."""
+
+    n_starts: int
+    n_iter: int
+
+
+def effort_for(n_columns: int, n_components: int) -> Effort:
+    """As much as costs little beside the fit itself.
+
+    >>> effort_for(5, 3)
+    Effort(n_starts=24, n_iter=40)
+    """
+    size = n_columns * n_components
+    if n_components == 1:
+        return Effort(1, 1)
+    return Effort(24, 40) if size <= 256 else Effort(16, 25) if size <= 4096 else Effort(6, 8)
+
+
+def random_rows(
+    n_starts: int, n_components: int, key: Key[Array, ""], summary: Summary
+) -> Float[Array, "starts components columns"]:
+    """Means of components around randomly drawn rows, each pulled half of the way to the column means and jittered.
+
+    All starts at once, from one call of the generator: it is what compiles longest.
+    """
+    n, d = summary.sample.shape
+    uniform = jax.random.uniform(key, (n_starts, n + n_components * d), summary.sample.dtype)
+    if n_components <= n:
+        _, drawn = jax.lax.top_k(uniform[:, :n], n_components)
+    else:  # some rows more than once
+        drawn = (uniform[:, n : n + n_components] * n).astype(jnp.int32)
+    row = jnp.where(summary.sample_observed[drawn] > 0, summary.sample[drawn], summary.mean)
+    means = 0.25 * row + 0.25 * uniform[:, n:].reshape(row.shape) + 0.5 * summary.mean
+    return jnp.clip(means, 0.01, 0.99)
+
+
+def with_equal_weights(means: Float[Array, "components columns"]) -> Params:
+    """Components that own as much each."""
+    return Params(jnp.full(len(means), 1 / len(means), means.dtype), means)
+
+
+Step = Callable[[Params, Batch], tuple[Float[Array, ""], Params]]
+
+
+def best_of_short_runs(step: Step, n_components: int, key: Key[Array, ""], summary: Summary) -> Params:
+    """Parameters after short runs of EM on the sample of rows, from the start with the best objective there.
+
+    `step` gives the objective of parameters on a batch, and where an iteration of EM takes them.
+    """
+    effort = effort_for(summary.sample.shape[1], n_components)
+    batch = _sampled(summary, n_components, key)
+    means = random_rows(effort.n_starts, n_components, key, summary)
+
+    def run(means: Float[Array, "components columns"]) -> tuple[Float[Array, ""], Params]:
+        begin = (jnp.asarray(-jnp.inf, means.dtype), with_equal_weights(means))
+        return jax.lax.fori_loop(0, effort.n_iter, lambda _, at: step(at[1], batch), begin)
+
+    values, params = jax.vmap(run)(means)
+    best = jnp.argmax(jnp.where(jnp.isnan(values), -jnp.inf, values))  # of the point before the last step: near enough
+    return jax.tree.map(lambda x: x[best], params)
+
+
+def _sampled(summary: Summary, n_components: int, key: Key[Array, ""]) -> Batch:
+    """The sample as a batch, each row of a small table once."""
+    n, d = summary.sample.shape
+    n = min(n, max(2**19 // (d * n_components), ROWS_PER_COMPONENT * n_components))
+    weight = (jnp.arange(n) < summary.n_rows).astype(summary.sample.dtype)
+    observed = summary.sample_observed[:n].astype(summary.sample.dtype)
+    return Batch(summary.sample[:n], observed, weight, jnp.arange(n, dtype=jnp.uint32), key)
+
+
+def split_sizes(n_components: int) -> tuple[int, ...]:
+    """Numbers of components of the splitting schedule.
+
+    >>> split_sizes(45)
+    (1, 2, 4, 8, 16, 32, 45)
+    """
+    sizes = [1]
+    while sizes[-1] < n_components:
+        sizes.append(min(2 * sizes[-1], n_components))
+    return tuple(sizes)
+
+
+def split(key: Key[Array, ""], params: Params, n_components: int) -> Params:
+    """Split components in two, up to `n_components`, both halves slightly perturbed.
+
+    Where not all are to be split, those are whose rows differ most: the largest weight times the sum of the variances
+    of the bits.  (The paper splits the first; three classes then often end as one and a half and a half.)
+    """
+    old = params.weights.shape[0]
+    new = n_components - old
+    if new <= 0:
+        return params
+    spread = params.weights * jnp.sum(params.means * (1 - params.means), 1)
+    chosen = jnp.sort(jnp.argsort(-spread)[:new]) if new < old else jnp.arange(old)
+    weights = params.weights.at[chosen].multiply(0.5)
+    weights = jnp.concatenate([weights, weights[chosen]])
+    means = jnp.concatenate([params.means, params.means[chosen]])
+    touched = jnp.ones(n_components).at[:old].set(0).at[chosen].set(1)
+    # in log-odds, so that rare bits stay rare: enough to break the tie, too little to forget what was learned
+    log_one, log_zero = log_probabilities(means)
+    noise = 0.4 * touched[:, None] * jax.random.normal(key, means.shape, means.dtype)
+    return Params(weights, jax.nn.sigmoid(log_one - log_zero + noise))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import equinox as eqx
 import numpy as np
 import pytest
 import sparse_coding_twin as twin
@@ -108,14 +109,86 @@ def test_samples_are_real_rows_of_the_model(fitted):
 
 
 @pytest.mark.slow
-def test_auto_grows_until_little_is_lost():
+def test_auto_grows_until_little_is_lost(monkeypatch):
+    monkeypatch.setattr(module, "EXACT_WORK", 0)  # as with more rows or causes
     toy = toys.linear_bars(400, size=3, active=2.5, random_state=0)
-    m = BinarySparseCoding(6, random_state=0).fit(toy.X)
+    m = BinarySparseCoding(6, n_init=2, random_state=0).fit(toy.X)
     assert (m.max_active_, m.n_candidates_) == (6, 6)  # by way of (5, 6)
-    small = BinarySparseCoding(6, random_state=0, truncation_tol=1e6).fit(toy.X)
+    small = BinarySparseCoding(6, n_init=2, random_state=0, truncation_tol=1e6).fit(toy.X)
     assert (small.max_active_, small.n_candidates_) == (3, 5)
     assert m.n_iter_ == 60 + 20 + 20
     assert m.score(toy.X) >= small.score(toy.X) - 0.01
+
+
+def gained_by_exact_em(m, X, n_steps):
+    """Nats in all that steps of exact EM by enumeration add to where a fit has ended."""
+    theta = twin.Theta(m.components_, m.noise_std_, m.prior_)
+    values = []
+    for _ in range(n_steps):
+        rows = twin.infer_all(X, theta, None, None)
+        values.append(sum(r.log_evidence for r in rows))
+        theta = twin.update(X, rows, theta, len(theta.components), np.arange(len(X)))
+    return values[-1] - values[0]
+
+
+@pytest.mark.slow
+def test_with_most_entries_missing_nothing_is_left_to_gain():
+    truth = twin.some_theta(4, 9, seed=3, noise_std=0.6, active=1.6)
+    X, _ = twin.draw(truth, 120, seed=4, missing=0.7)
+    X = X[~np.isnan(X).all(1)]
+    m = BinarySparseCoding(4, random_state=0).fit(X)
+    assert m.stop_reason_ == "converged"
+    assert m.history_[-1] == pytest.approx(m.log_likelihood(X), abs=0.01)
+    assert gained_by_exact_em(m, X, 12) < 0.01
+    rows = twin.infer_all(X, twin.Theta(m.components_, m.noise_std_, m.prior_), None, None)
+    np.testing.assert_allclose(m.transform(X), [r.mean for r in rows], atol=1e-4)
+    np.testing.assert_allclose(m.score_samples(X), [r.log_evidence for r in rows], atol=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n_causes", "n_columns", "seed"), [(5, 12, 1), (8, 20, 2)])
+def test_little_noise_is_found(n_causes, n_columns, seed):
+    rng = np.random.default_rng(seed)
+    W = rng.normal(size=(n_causes, n_columns))
+    causes = rng.random((600, n_causes)) < 2 / n_causes
+    noise = 0.02 * np.linalg.norm(W, axis=1).mean()
+    X = causes @ W + noise * rng.normal(size=(600, n_columns))
+    m = BinarySparseCoding(n_causes, random_state=0).fit(X)
+    assert m.noise_std_ == pytest.approx(noise, rel=0.03)  # its standard error is below 1 %, less n_causes of 600 rows
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [4, 5, 6])
+def test_small_bars_do_not_end_in_a_poor_optimum(seed):
+    """Of one start on set 4, seven of eight do."""
+    toy = toys.linear_bars(500, size=3, random_state=seed)
+    m = BinarySparseCoding(6, random_state=0).fit(toy.X)
+    cause, cosine = bars_of(m, toy)
+    assert len(set(cause)) == 6
+    assert cosine.min() > 0.99
+
+
+def test_restarts_are_ranked_by_the_likelihood_not_by_what_few_states_are_worth(monkeypatch, fitted, toy):
+    """A fit that looks better to the states it was learned with is worse."""
+    good, real = fitted.params_, module.fit
+    worse = eqx.tree_at(lambda p: p.components, good, 0.5 * good.components)
+    ends = iter([(worse, -1.0), (good, -2.0), (worse, -0.5)])
+
+    def found(*args, **options):
+        result = real(*args, **{**options, "params": good})
+        params, objective = next(ends)
+        return result._replace(params=params, objective=objective)
+
+    monkeypatch.setattr(module, "fit", found)
+    m = BinarySparseCoding(10, max_active=3, n_candidates=5, max_iter=1, n_init=3, random_state=0).fit(toy.X)
+    np.testing.assert_array_equal(m.components_, good.components)
+
+
+def test_starts_end_when_the_best_was_found_twice():
+    assert not module._found_twice([])
+    assert not module._found_twice([-3.0, -2.0])
+    assert module._found_twice([-3.0, -2.0, -2.001])
+    assert not module._found_twice([-3.0, -3.0, -2.0])
 
 
 @pytest.mark.slow
@@ -163,13 +236,20 @@ def test_a_large_truncation_is_begun_with_a_small_one(toy):
 def test_growth_that_is_cut_short_keeps_what_was_learned(toy, monkeypatch):
     real = module.fit
     m = BinarySparseCoding(10, max_active=5, n_candidates=8, max_iter=3, n_init=1, random_state=0)
-    monkeypatch.setattr(module, "fit", lambda *args, **options: real(*args, **options)._replace(reason="max_time"))
+
+    def out_of_time(*args, **options):
+        result = real(*args, **options)
+        return result._replace(reason="max_time") if "params" in options else result
+
+    monkeypatch.setattr(module, "fit", out_of_time)
     with pytest.warns(ConvergenceWarning, match="ran out of max_time after 4 iterations"):
         m.fit(toy.X)
     assert (m.max_active_, m.n_candidates_, m.stop_reason_) == (5, 8, "max_time")
 
     def interrupted(*args, **options):
-        raise KeyboardInterrupt
+        if "params" in options:
+            raise KeyboardInterrupt
+        return real(*args, **options)
 
     monkeypatch.setattr(module, "fit", interrupted)
     with pytest.warns(ConvergenceWarning, match="was interrupted"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -13,6 +14,9 @@ import latentbits
 from latentbits import CombinationMachine
 from latentbits.core.states import all_states
 from latentbits.data import toys
+from latentbits.engines.fit import fit, seed_key
+from latentbits.engines.memory import MemoryEngine
+from latentbits.models.combination_machine import ascent
 from latentbits.papers.freund_haussler_1994.targets import TARGETS, draw
 
 W = np.array([[1.5, 1.5, 1.5, 0, 0, 0], [0, 0, 0, -1.5, 1.5, 1.5]])
@@ -246,3 +250,54 @@ def test_no_unit_at_all():
     p = 1 / (1 + np.exp(-2 * m.input_bias_))
     np.testing.assert_allclose(m.complete(holes)[:, 2], p[2], atol=1e-6)
     assert np.isclose(m.score_samples([[np.nan] * 6])[0], 0, atol=1e-5)
+
+
+# ---------------------------------------------------------------- machines that run away, and restarts
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    """Six columns that come in pairs, 600 rows."""
+    rng = np.random.default_rng(0)
+    return np.repeat(rng.random((600, 3)) < 0.5, 2, axis=1) ^ (rng.random((600, 6)) < 0.05)
+
+
+RUNNING = {"learner": "stochastic", "n_epochs": 4, "n_chains": 40, "random_state": 0}
+
+
+@pytest.mark.slow
+def test_a_machine_that_runs_away_from_its_chains_is_learned_again_in_shorter_steps(pairs):
+    with pytest.warns(ConvergenceWarning, match="ran away from its chains.*0.4 was taken instead"):
+        m = CombinationMachine(3, learning_rate=2.0, **RUNNING).fit(pairs)
+    independent = latentbits.BernoulliProduct().fit(pairs).log_likelihood(pairs)
+    assert m.log_likelihood(pairs) > independent + 100
+    assert m.objective_ == pytest.approx(m.log_likelihood(pairs), rel=1e-5)
+
+
+@pytest.mark.slow
+def test_a_machine_that_runs_away_again_and_again_ends_as_independent_columns(pairs):
+    with pytest.warns(ConvergenceWarning) as told:
+        m = CombinationMachine(3, learning_rate=1e4, **RUNNING).fit(pairs)
+    assert any("all weights are 0 now" in str(w.message) for w in told)
+    assert not m.converged_
+    independent = latentbits.BernoulliProduct().fit(pairs).log_likelihood(pairs)
+    assert m.log_likelihood(pairs) == pytest.approx(independent, abs=0.01)
+    assert m.objective_ == pytest.approx(independent, abs=0.01)
+
+
+@pytest.mark.slow
+def test_restarts_are_ranked_by_rows_that_were_not_learned_from(pairs):
+    m = CombinationMachine(2, learner="gradient", n_epochs=2, n_init=2, random_state=0)
+    m.n_features_in_ = 6
+    record = m._model()
+    assert record.stages[-1].name == "held-out rows"
+    result = fit(record, MemoryEngine(pairs), seed_key(0), n_init=2)
+    p = result.params
+    x = 2.0 * pairs - 1
+    value = x @ p.input_bias + np.logaddexp(0, x @ p.weights.T + p.hidden_bias).sum(1) - p.log_partition
+    held_out = np.asarray(ascent._is_held_out(jnp.arange(600, dtype=jnp.uint32), 0.1))
+    assert held_out.sum() >= 50
+    assert result.objective == pytest.approx(600 * value[held_out].mean(), rel=1e-5)
+    m.fit(pairs)
+    assert m.objective_ == pytest.approx(m.log_likelihood(pairs), rel=1e-5)  # users are told of all rows
+    assert m.history_table_["stage"][-1] == "log-likelihood"

@@ -263,3 +263,18 @@ def test_where_states_are_too_many_the_likelihood_knows_its_error(fitted, lines,
         networks.model.cache_clear()
     assert 0 < error < 5
     assert abs(value - exact) < 5 * error
+
+
+@pytest.mark.slow
+def test_a_cause_in_one_of_a_thousand_rows_of_a_large_table_is_found():
+    rng = np.random.default_rng(1)
+    effect = np.zeros((8, 30))
+    for cause in effect:
+        cause[rng.choice(30, 6, replace=False)] = 0.85
+    on = rng.random((20000, 8)) < np.array([0.001] + [0.15] * 7)
+    X = rng.random((20000, 30)) > 0.99 * np.exp(on @ np.log1p(-effect))
+    m = NoisyOrNetwork((8,), random_state=0).fit(X)
+    found = -np.expm1(-m.weights_[0])
+    cosine = found @ effect[0] / (np.linalg.norm(found, axis=1) * np.linalg.norm(effect[0]))
+    assert cosine.max() > 0.95
+    assert -np.expm1(-m.biases_[1][cosine.argmax()]) == pytest.approx(on[:, 0].mean(), rel=0.8)

@@ -10,6 +10,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import equinox as eqx
+import jax
 import numpy as np
 from jaxtyping import Array, Float, Key
 from sklearn.utils import check_random_state
@@ -17,7 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from latentbits.core import interrupts
 from latentbits.core.batch import Batch
-from latentbits.core.errors import ModelFileError, PrecisionWarning
+from latentbits.core.errors import FitError, ModelFileError, PrecisionWarning
 from latentbits.core.model import Model, Stop
 from latentbits.engines.chunks import layout_for
 from latentbits.engines.fit import FitResult, fit, seed_key
@@ -35,6 +36,11 @@ __all__ = ["BinarySparseCoding", "SparsePosterior"]
 
 FIRST = (3, 5)  # gamma and H' that "auto" begins with
 MOST_STATES = 4096  # of a row's candidates, up to which it grows
+EXACT_WORK = 2**24  # states of all rows up to which "auto" ends with exact EM
+SETTLING, LEAST_SETTLING = 10, 300  # times `max_iter`, and in any case: the most passes of that
+FEWEST_STARTS, MOST_STARTS = 2, 16
+SMALL_TABLE = 2**23  # rows x columns x causes up to which there may be more starts than the fewest
+SAME = 0.01  # nats per row by which two fits differ that have found the same
 MOST_LOADED = 20  # bits: states of a row that a model file may ask for
 
 
@@ -70,11 +76,13 @@ class BinarySparseCoding(LatentModel):
     n_causes : int, default=10
         Number of causes, H.
     max_active : int or "auto", default="auto"
-        Most causes that are on together in a row, gamma.  "auto" begins with 3 and grows, with more iterations of
-        learning, until the estimated truncation loss is below `truncation_tol`.
+        Most causes that are on together in a row, gamma.  "auto" begins with 3; where n_rows 2^n_causes is at most
+        2^24 (16 000 rows of 10 causes), learning then ends with exact EM of all causes, until nothing is left to gain.
+        Otherwise it grows, with more iterations of learning, until the estimated truncation loss is below
+        `truncation_tol`.
     n_candidates : int or "auto", default="auto"
-        Causes that are looked at together, H'; "auto" grows with `max_active`.  With both equal to `n_causes`, EM is
-        exact.
+        Causes that are looked at together, H'; "auto" grows with `max_active`.  With both equal to `n_causes`,
+        learning ends with exact EM.
     grow : bool, default=True
         Whether learning begins with 3 of 5 also where a larger `max_active` and `n_candidates` are given, and goes on
         with those for another third of the iterations.  With many states to choose from, components that are still
@@ -106,12 +114,17 @@ class BinarySparseCoding(LatentModel):
         Nats per row that "auto" may lose by looking at few states.
     keep_components : bool, default=False
         Whether `components_history_` is kept.
-    random_state, n_init, max_time, verbose, dtype, binarize
-        As everywhere.  Of `n_init` runs the one with the highest free energy is kept.
+    n_init : int or None, default=None
+        Number of random starts, of which the one with the highest likelihood is kept: exact with at most 12 causes,
+        beyond from more states than were learned with.  None makes two, and with small tables (rows x columns x causes
+        up to 2^23) as many as it takes to find the best one twice, but at most 16.
+    random_state, max_time, verbose, dtype, binarize
+        As everywhere.
     max_iter : int, default=60
-        Iterations: learning is a schedule that is always gone through.
+        Iterations of the schedule of truncated EM, which is always gone through.  Exact EM has at most ten times as
+        many.
     tol : float
-        Has no effect.
+        Nats per row that exact EM may leave; without it, it has no effect.
 
     Attributes
     ----------
@@ -150,6 +163,7 @@ class BinarySparseCoding(LatentModel):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LatentModel._parameter_constraints,
         "n_causes": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [Interval(Integral, 1, None, closed="left"), None],
         "max_active": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "n_candidates": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "grow": ["boolean"],
@@ -205,7 +219,7 @@ class BinarySparseCoding(LatentModel):
         truncation_tol: float = 0.1,
         keep_components: bool = False,
         random_state: Any = None,
-        n_init: int = 2,
+        n_init: int | None = None,
         max_iter: int = 60,
         max_time: float | None = None,
         tol: float = 1e-6,
@@ -227,7 +241,7 @@ class BinarySparseCoding(LatentModel):
         self.precision = precision
         self.truncation_tol = truncation_tol
         self.keep_components = keep_components
-        super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
+        super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)  # type: ignore[arg-type]
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn components, noise and sparseness.
@@ -345,7 +359,7 @@ class BinarySparseCoding(LatentModel):
         n_iter = int(self.max_iter)
         return self._learner(n_iter, self._cut(n_iter), float(self.temperature))
 
-    def _learner(self, n_iter: int, cut: tuple[int, int] | None, temperature: float) -> Model:
+    def _learner(self, n_iter: int, cut: tuple[int, int] | None, temperature: float, settling: bool = False) -> Model:
         return sparse_coding.model(
             int(self.n_causes),
             self.max_active_,
@@ -361,11 +375,66 @@ class BinarySparseCoding(LatentModel):
             keep_components=bool(self.keep_components),
             precision=self.precision,
             quietest=self._quietest(),
+            settling=settling,
         )
 
     def _learn(self, engine: Engine, seed: int, dtype: np.dtype, max_time: float | None) -> float:
+        self.dtype_ = dtype.name
         self.max_active_, self.n_candidates_ = self._first_size()
-        return super()._learn(engine, seed, dtype, max_time)
+        result = self._best_start(engine, seed_key(seed), max_time)
+        self._adopt(result)
+        self._finish(engine, result)
+        return result.seconds
+
+    def _best_start(self, engine: Engine, key: Key[Array, ""], max_time: float | None) -> FitResult:
+        """The best of several random starts.
+
+        They are ranked by one evaluation for all that leaves out as little as it can: by the states that were learned
+        with, a fit would be preferred that needs few of them, rather than one that describes the rows.
+        """
+        best: FitResult | None = None
+        failure: FitError | None = None
+        values: list[float] = []
+        most, spent = MOST_STARTS if self.n_init is None else int(self.n_init), 0.0
+        while len(values) < most and not (self.n_init is None and _found_twice(values)):
+            left = None if max_time is None else max(max_time - spent, 1e-3)
+            try:
+                one = self._fitted_from(engine, jax.random.fold_in(key, len(values)) if values else key, left)
+            except FitError as error:
+                failure = error
+                values.append(-np.inf)
+                continue
+            except KeyboardInterrupt:
+                if best is None:
+                    raise
+                best = best._replace(reason=Stop.INTERRUPTED)
+                break
+            spent += one.seconds
+            if one.reason.cut_short:
+                best = one if best is None else best._replace(reason=one.reason)
+                break
+            evidence = self._evidence_of(engine, one)
+            value = float(np.mean(evidence))
+            if best is None or value > max(values):
+                best = one
+            values.append(value)
+            if self.n_init is None and len(evidence) * engine.n_features * int(self.n_causes) > SMALL_TABLE:
+                most = FEWEST_STARTS
+        if best is None:
+            assert failure is not None
+            raise failure
+        return best._replace(seconds=spent)
+
+    def _fitted_from(self, engine: Engine, key: Key[Array, ""], max_time: float | None) -> FitResult:
+        limits = Limits(self.max_iter, self.tol, max_time)
+        return fit(self._model(), engine, key, limits=limits, dtype=np.dtype(self.dtype_), verbose=self.verbose)
+
+    def _evidence_of(self, engine: Engine, result: FitResult) -> np.ndarray:
+        """What restarts are ranked by, of each row."""
+        self.params_ = result.params
+        size = self._size_in_use()
+        size = self._larger_size() if size == (self.max_active_, self.n_candidates_) else size
+        return self._evidence(engine, size)
 
     def _rounding_foreseen(self, engine: Engine, dtype: np.dtype) -> float:
         """With the most noise that there can be: all that columns vary."""
@@ -411,25 +480,49 @@ class BinarySparseCoding(LatentModel):
             self.components_history_ = np.array([w["components"] for w in kept])
 
     def _finish(self, engine: Engine, result: FitResult) -> None:
-        rows = self._some_rows(engine)
+        n_rows, rows = self._some_rows(engine)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        while result.reason == Stop.COMPLETED and self._is_worth(size := self._next_size(), rows):
-            before = self.max_active_, self.n_candidates_
-            self.max_active_, self.n_candidates_ = size
-            try:
-                more = self._grown(engine, result, seed_key(seed, f"grow to {size}"))
-            except KeyboardInterrupt:  # what was learned before stands
-                self.max_active_, self.n_candidates_ = before
-                more = result._replace(history=(), n_iter=0, seconds=0.0, reason=Stop.INTERRUPTED)
-            result = more._replace(
-                history=(*result.history, *more.history),
-                n_iter=result.n_iter + more.n_iter,
-                seconds=result.seconds + more.seconds,
-            )
-            self._adopt(result)
+        everything = int(self.n_causes), int(self.n_causes)
+        settles = self._settles(n_rows)
+        while result.reason == Stop.COMPLETED and not settles and self._is_worth(size := self._next_size(), rows):
+            result = self._further(engine, result, size, seed_key(seed, f"grow to {size}"))
+        if result.reason == Stop.COMPLETED and settles:
+            result = self._further(engine, result, everything, seed_key(seed, "settle"), settling=True)
         loss = 0.0 if self._size_in_use()[0] == self.n_causes else self._loss(rows)
         self.params_ = eqx.tree_at(lambda p: p.truncation_loss, self.params_, np.asarray(loss))
         self._expose()
+
+    def _settles(self, n_rows: float) -> bool:
+        """Whether learning ends with exact EM: it was asked for, or "auto" has the time."""
+        h = int(self.n_causes)
+        if None in self._given_size():
+            gamma, candidates = (h if x is None else x for x in self._given_size())
+            return (gamma, candidates) == (h, h) and h <= EXACT_WORK.bit_length() and n_rows * 2**h <= EXACT_WORK
+        return self._given_size() == (h, h)
+
+    def _further(
+        self,
+        engine: Engine,
+        result: FitResult,
+        size: tuple[int, int],
+        key: Key[Array, ""],
+        settling: bool = False,
+    ) -> FitResult:
+        """Learning goes on from where it stands, with these gamma and H'."""
+        before = self.max_active_, self.n_candidates_
+        self.max_active_, self.n_candidates_ = size
+        try:
+            more = self._settled(engine, result, key) if settling else self._grown(engine, result, key)
+        except KeyboardInterrupt:  # what was learned before stands
+            self.max_active_, self.n_candidates_ = before
+            more = result._replace(history=(), n_iter=0, seconds=0.0, reason=Stop.INTERRUPTED)
+        result = more._replace(
+            history=(*result.history, *more.history),
+            n_iter=result.n_iter + more.n_iter,
+            seconds=result.seconds + more.seconds,
+        )
+        self._adopt(result)
+        return result
 
     def _is_worth(self, size: tuple[int, int], rows: np.ndarray) -> bool:
         """Whether learning goes on with this gamma and H'."""
@@ -440,40 +533,57 @@ class BinarySparseCoding(LatentModel):
     def _grown(self, engine: Engine, result: FitResult, key: Key[Array, ""]) -> FitResult:
         """A third of the iterations again, from where learning stands, with more states and with N_cut rows."""
         n_iter = -(-int(self.max_iter) // 3)
+        model = self._learner(n_iter, None if self.cut is None else (0, 0), 1.0)
+        return self._fitted_on(model, engine, result, key, n_iter)
+
+    def _settled(self, engine: Engine, result: FitResult, key: Key[Array, ""]) -> FitResult:
+        """Exact EM from where learning stands, until nothing is left to gain."""
+        model = self._learner(0, None, 1.0, settling=True)
+        return self._fitted_on(model, engine, result, key, max(SETTLING * int(self.max_iter), LEAST_SETTLING))
+
+    def _fitted_on(
+        self, model: Model, engine: Engine, result: FitResult, key: Key[Array, ""], max_iter: int
+    ) -> FitResult:
         left = None if self.max_time is None else max(self.max_time - result.seconds, 1e-3)
         return fit(
-            self._learner(n_iter, None if self.cut is None else (0, 0), 1.0),
+            model,
             engine,
             key,
             params=result.params,
-            limits=Limits(n_iter, self.tol, left),
+            limits=Limits(max_iter, self.tol, left),
             dtype=np.dtype(self.dtype_),
             verbose=self.verbose,
         )
 
-    def _some_rows(self, engine: Engine) -> np.ndarray:
-        """A random sample of rows, the same on every engine."""
+    def _some_rows(self, engine: Engine) -> tuple[float, np.ndarray]:
+        """The number of rows, and a random sample of them, the same on every engine."""
         with interrupts.shielded():  # what was learned before stands
             summary = summarise(engine, layout_for(self._model().row_floats(engine.n_features), np.dtype(self.dtype_)))
         n = min(int(summary.n_rows), len(summary.sample))
-        return np.where(np.asarray(summary.sample_observed)[:n] > 0, np.asarray(summary.sample)[:n], np.nan)
+        rows = np.where(np.asarray(summary.sample_observed)[:n] > 0, np.asarray(summary.sample)[:n], np.nan)
+        return float(summary.n_rows), rows
 
     def _loss(self, rows: np.ndarray) -> float:
         """What more states would add, as far as they can be looked at; NaN where none can."""
+        size = self._larger_size()
+        return max(self._gain(size, rows), 0.0) if size > (self.max_active_, self.n_candidates_) else np.nan
+
+    def _larger_size(self) -> tuple[int, int]:
+        """gamma and H' beyond those learned with, as far as they can be looked at."""
         h, now = int(self.n_causes), (self.max_active_, self.n_candidates_)
         gamma, candidates = min(now[0] + 2, h), min(now[1] + 3, h)
         while _n_states((gamma, candidates)) > 4 * MOST_STATES and (gamma, candidates) > now:
             gamma, candidates = (gamma - 1, candidates) if gamma > now[0] else (gamma, candidates - 1)
-        return max(self._gain((gamma, candidates), rows), 0.0) if (gamma, candidates) > now else np.nan
+        return gamma, candidates
 
     def _gain(self, size: tuple[int, int], rows: np.ndarray) -> float:
         """What these gamma and H' would add to the evidence of a row on average."""
-        now = self.max_active_, self.n_candidates_
-        return float(np.mean(self._evidence(rows, size) - self._evidence(rows, now)))
+        now, engine = (self.max_active_, self.n_candidates_), MemoryEngine(rows)
+        return float(np.mean(self._evidence(engine, size) - self._evidence(engine, now)))
 
-    def _evidence(self, rows: np.ndarray, size: tuple[int, int]) -> np.ndarray:
+    def _evidence(self, engine: Engine, size: tuple[int, int]) -> np.ndarray:
         with interrupts.shielded():
-            parts = list(self._map_engine(_log_evidence(*size), MemoryEngine(rows), dtype=np.dtype(self.dtype_)))
+            parts = list(self._map_engine(_log_evidence(*size), engine, dtype=np.dtype(self.dtype_)))
         return np.concatenate(parts).astype(np.float64)
 
     def _expose(self) -> None:
@@ -517,6 +627,11 @@ class BinarySparseCoding(LatentModel):
     @property
     def _errors_average_out(self) -> bool:
         return False  # a bound is below for every row
+
+
+def _found_twice(values: list[float]) -> bool:
+    """Whether the best of some fits was found again."""
+    return sum(value > max(values) - SAME for value in values) > 1
 
 
 def _n_states(size: tuple[int, int]) -> int:

@@ -15,13 +15,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from latentbits.core.errors import ModelFileError
-from latentbits.core.model import Model, Stop
+from latentbits.core.model import Model, Stop, Summary
 from latentbits.core.tree import double, to_numpy
+from latentbits.engines.chunks import layout_for
 from latentbits.engines.fit import FitResult, seed_key
 from latentbits.engines.order import in_random_order
 from latentbits.engines.passes import Engine
 from latentbits.engines.stream import moved
-from latentbits.engines.summary import Powers, column_moments, row_powers
+from latentbits.engines.summary import Powers, column_moments, row_powers, summarise
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.precision import SINGLE, TOLERANCE
 from latentbits.models.combination_machine import model as machines
@@ -35,6 +36,9 @@ __all__ = ["CombinationMachine"]
 EXACT = 16  # log2 of the most states that "auto" learns from exactly
 SUMMED = 12  # log2 of the most states that are summed for every batch; with more, chains are cheaper until L-BFGS
 UPDATES = 4000  # of Adam, before L-BFGS takes over: by then it is in the basin of a good optimum
+STOCHASTIC_RATE = 0.01  # step size of "stochastic" where none is given
+SHORTER = 0.2  # share of its step size with which a machine that ran away from its chains is learned again
+MOST_AGAIN = 2  # times
 FEW_EFFECTIVE = 0.05  # share of annealed chains below which log Z is not to be trusted
 
 
@@ -73,6 +77,8 @@ class CombinationMachine(LatentModel):
     learning_rate : float or None
         Step size at the start; it falls along a cosine.  None takes 0.03 (Adam), 0.1
         (momentum) or 0.01 ("stochastic").  Smaller where the history swings; the paper's reproduction has its own.
+        Where "stochastic" ends with rows less probable than independent columns make them, its chains could not follow:
+        it learns again with a fifth of it, at most twice, and says so.
     validation_fraction : float, default=0.1
         Share of the rows that is held out of the gradient, to stop when they gain no more (where these are 50 or
         more); 0 learns from all rows.
@@ -94,7 +100,8 @@ class CombinationMachine(LatentModel):
     annealing_chains, annealing_steps : int
         Chains and temperatures of the estimate of log Z, where it cannot be summed; more make its error smaller.
     random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize
-        As everywhere.  `max_iter` and `tol` are those of L-BFGS, or of the momentum.
+        As everywhere.  `max_iter` and `tol` are those of L-BFGS, or of the momentum.  Restarts are ranked by the
+        held-out rows where there are 50 or more, otherwise by all.
 
     Attributes
     ----------
@@ -160,6 +167,7 @@ class CombinationMachine(LatentModel):
     # Real rows that are far from 0 are moved there, in float64: b . x, |x|^2 / 2 and log Z would cancel.  `params_` is
     # the machine of the moved rows; the attributes are those of the user's.
     _offset: np.ndarray | None = None
+    _shortened: float = 1.0  # of the step size, while a machine is learned again
 
     _params_class: ClassVar[type] = Params
     _former_options: ClassVar[frozenset[str]] = frozenset(
@@ -335,7 +343,8 @@ class CombinationMachine(LatentModel):
         stochastic = learner == "stochastic"
         n_states = n_enumerated(UNITS[self.kind], int(self.n_hidden), self.n_features_in_)
         sampled = not stochastic and n_states > SUMMED and self.max_active is None
-        rate = 0.01 if stochastic else 0.1 if self.optimizer == "momentum" else 0.03
+        rate = STOCHASTIC_RATE if stochastic else 0.1 if self.optimizer == "momentum" else 0.03
+        rate = self._shortened * float(self.learning_rate or rate)
         return machines.model(
             int(self.n_hidden),
             self.kind,
@@ -344,7 +353,7 @@ class CombinationMachine(LatentModel):
             optimizer=self.optimizer,
             n_epochs=int(self.n_epochs or (30 if sampled else 100)),
             n_updates=UPDATES if self.n_epochs is None else None,
-            learning_rate=float(self.learning_rate or rate),
+            learning_rate=rate,
             held_out=float(self.validation_fraction),
             max_active=self._most_active(),
             weight_prior=None if self.weight_prior is None else float(self.weight_prior),
@@ -354,6 +363,7 @@ class CombinationMachine(LatentModel):
             n_chains=int(self.n_chains),
             annealing_chains=int(self.annealing_chains),
             annealing_steps=int(self.annealing_steps),
+            ranked=self.n_init > 1,
         )
 
     @property
@@ -401,6 +411,9 @@ class CombinationMachine(LatentModel):
 
     def _adopt(self, result: FitResult) -> None:
         params = result.params
+        if result.history and result.history[-1].stage == machines.RANKING:  # users are told of all rows
+            history = result.history[:-1]
+            result = result._replace(history=history, objective=history[-1].objective)
         if np.isnan(params.log_partition):  # learning was cut short before its last stage
             with double():
                 params = machines.learned_machine(*jax.tree.map(jnp.asarray, (params, result.state)))
@@ -413,6 +426,59 @@ class CombinationMachine(LatentModel):
         self._warn_of_few_chains()
         if self.max_active is not None and "gradient" in self._learner():
             self.left_out_, self.left_out_error_ = self._left_out(min(int(self.max_active), int(self.n_hidden)))
+
+    def _learn(self, engine: Engine, seed: int, dtype: np.dtype, max_time: float | None) -> float:
+        """Learn; and again in shorter steps, if chains could not follow and the machine ran away from them."""
+        if self._learner() != "stochastic" or not self.input_bias:
+            return super()._learn(engine, seed, dtype, max_time)
+        summary = summarise(engine, layout_for(64, dtype))
+        bias, independent = self._independent(summary)
+        seconds, found = 0.0, []
+        try:
+            for again in range(MOST_AGAIN + 1):
+                self._shortened = SHORTER**again
+                left = None if max_time is None else max(max_time - seconds, 1e-3)
+                seconds += super()._learn(engine, seed, dtype, left)
+                unsure = 3 * self.log_partition_error_ * float(summary.n_rows)
+                if Stop(self.stop_reason_).cut_short or not self.objective_ + unsure < independent:
+                    break
+                found.append(self.objective_)
+        finally:
+            self._shortened = 1.0
+        if found:
+            lost = len(found) > MOST_AGAIN
+            if lost:
+                nothing = np.zeros((int(self.n_hidden), engine.n_features)), np.zeros(int(self.n_hidden))
+                self.params_ = self._known(*nothing, bias, self.random_state)
+                self.objective_, self.stop_reason_ = independent, str(Stop.STALLED)
+                self._expose()
+            self._warn_of_running_away(found, independent, float(summary.n_rows), lost)
+        return seconds
+
+    def _independent(self, summary: Summary) -> tuple[np.ndarray, float]:
+        """Input biases of columns that are independent, and the log-likelihood of these."""
+        mean, variance, n = (np.asarray(x) for x in (summary.mean, summary.variance, summary.observed))
+        if self.real_valued:
+            return mean, float(-0.5 * np.sum(n * (np.log(2 * np.pi) + variance)))
+        share = (n * mean + 0.5) / (n + 1)
+        return 0.5 * np.log(share / (1 - share)), float(
+            np.sum(n * (mean * np.log(share) + (1 - mean) * np.log1p(-share)))
+        )
+
+    def _warn_of_running_away(self, found: list[float], independent: float, n_rows: float, lost: bool) -> None:
+        rate = float(self.learning_rate or STOCHASTIC_RATE)
+        done = (
+            f"so it was with {rate * SHORTER**MOST_AGAIN:.2g}, and all weights are 0 now"
+            if lost
+            else f"learning_rate={rate * SHORTER ** len(found):.2g} was taken instead"
+        )
+        warnings.warn(
+            f"the machine ran away from its chains: with learning_rate={rate:.2g} rows had {found[0] / n_rows:.4g} "
+            f"nats each, less than the {independent / n_rows:.4g} of independent columns; {done}.  Pass a smaller "
+            "learning_rate, or more n_chains",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
 
     def _left_out(self, max_active: int) -> tuple[float, float]:
         with double():

@@ -76,8 +76,8 @@ class NoisyOrNetwork(LatentModel):
     n_epochs : int, default=10
         Passes for each layer of the paper's; more for small tables, which have few updates in a pass.
     batch_size : int or None, default=None
-        Rows for an update; None takes 200 for the paper's learner, otherwise 2000.  A cause is learned from the blocks
-        in which it occurs: for causes in less than one of a thousand rows of a large table, take more.  Rows of an
+        Rows for an update; None takes 200 for the paper's learner, otherwise 2000.  The robust learner remembers what
+        it has seen of causes in one of a thousand rows; for rarer ones, or with the paper's, take more.  Rows of an
         array or a memory map are shuffled; those of a stream are taken as they come, and should be in no order.
     n_sweeps : int, default=15
         Most Gibbs sweeps of a row; twice as many when all layers are learned together.  Chains start with all units

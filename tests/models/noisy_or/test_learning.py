@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import noisy_or_twin as twin
@@ -64,6 +65,8 @@ def test_the_last_rows_of_a_table_do_not_undo_what_is_learned():
             *((one,) for one in layers),
             (jnp.zeros(1),),
             (jnp.zeros(1),),
+            (jnp.zeros(2),),
+            (jnp.zeros(()),),
         )
 
     with double():
@@ -75,6 +78,56 @@ def test_the_last_rows_of_a_table_do_not_undo_what_is_learned():
         np.testing.assert_allclose(-np.expm1(-params.weights[0]), 800 / 1001.5, rtol=1e-9)
         state, params = model.update(state, params, shared, stats(1.0, 0.0), progress)
         np.testing.assert_allclose(-np.expm1(-params.weights[0]), 800 * 0.999 / 1001.5, rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_a_rare_cause_is_not_forgotten_by_an_update_without_it():
+    """Once common causes are found, a unit looks back on as many updates as it takes to see it on in some rows."""
+    model = networks.model((1,), batch_size=1000)
+
+    def stats(on):
+        biases = (jnp.full(2, 1000.0), jnp.full(1, 1000.0)), (jnp.full(2, 10.0), jnp.full(1, on))
+        layers = jnp.full((1, 2), on), jnp.full((1, 2), 0.8 * on)
+        none = (jnp.zeros(1),)
+        counts = (layers[0],), (layers[1],), *biases, (layers[0],), (layers[1],)
+        return learning.Stats(jnp.asarray(1000.0), jnp.zeros(2), *counts, none, none, (jnp.zeros(2),), (jnp.ones(()),))
+
+    with double():
+        params = Params((jnp.full((1, 2), 0.1),), (jnp.full(2, 0.01), jnp.full(1, 0.3)))
+        state = eqx.tree_at(lambda s: s.step, model.stages[0].start(params), jnp.asarray(93))
+        progress = Progress(*(jnp.asarray(k) for k in (0, 10, 0)), jax.random.key(0))
+        shared = model.prepare(params, state, progress)
+        for on in (6.0, 6.0, 0.0, 0.0):
+            state, params = model.update(state, params, shared, stats(on), progress)
+    effect, prior = -np.expm1(-np.asarray(params.weights[0])), -np.expm1(-np.asarray(params.biases[1]))
+    kept = 6 * (1 - 1 / 3) * (1 - 1 / 4)  # the table has been met to a third, and a fourth, by then
+    np.testing.assert_allclose(effect, 0.8 * kept / (kept + 1.5), rtol=1e-9)
+    np.testing.assert_allclose(prior, kept / 1001.5, rtol=1e-9)
+
+
+def test_a_unit_without_work_starts_from_the_rows_that_are_least_probable():
+    weights = jnp.asarray([[2.0, 2.0, 2.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 0.0, 0.5]])  # the second is a bias
+    odd = jnp.asarray([0.0, 0.1, 0.0, 0.9, 1.0, 0.8])
+    gain = jnp.asarray([1e4, 1e4])
+    args = jnp.asarray([0.1, 0.2]), gain, odd, jnp.asarray(2000.0), jnp.asarray(20000.0)
+    new, bias, chosen = renewal.from_odd_rows(weights, *args)
+    assert chosen.tolist() == [False, True]
+    np.testing.assert_allclose(-np.expm1(-new[1]), [0.05, 0.1, 0.05, 0.9, 0.95, 0.8], rtol=1e-5)
+    np.testing.assert_allclose(-np.expm1(-bias[1]), 3 / 2000, rtol=1e-5)
+    np.testing.assert_array_equal(new[0], weights[0])
+    assert not renewal.from_odd_rows(weights[:, ::-1] + weights, *args)[2].any()  # all have something to do
+
+
+def test_the_bits_without_a_cause_are_those_of_the_least_probable_rows():
+    rows = np.array([[1, 0, 0, 0], [1, 1, 1, 0], [0, 1, 0, 0]], float).T
+    with double():
+        params = Params((jnp.zeros((1, 4)),), (jnp.full(4, 0.01), jnp.ones(1)))
+        args = [jnp.zeros((1, 3))], [jnp.full((1, 3), 0.5)], jnp.ones(3), [jnp.zeros(1, jnp.int32)], jnp.asarray(1)
+        stats = learning.state_statistics(params, jnp.asarray(rows), None, *args, [jnp.asarray(0.0)])
+    f = -np.expm1(-0.01)
+    weight = f ** -rows.sum(0)
+    np.testing.assert_allclose(stats.odd_weight[0], weight.sum(), rtol=1e-9)
+    np.testing.assert_allclose(stats.odd[0], rows @ weight, rtol=1e-9)
 
 
 def test_chains_start_where_float32_has_an_exponential():
@@ -130,9 +183,10 @@ def test_statistics_of_states_are_those_of_plain_loops():
             jnp.asarray(weight),
             [jnp.asarray(p, jnp.int32) for p in pivots],
         )
-        whole = learning.state_statistics(*args, jnp.asarray(2))
+        level = [jnp.asarray(0.0)] * 2
+        whole = learning.state_statistics(*args, jnp.asarray(2), level)
         lowest = [args[3][0], jnp.zeros_like(args[3][1])]
-        half = learning.state_statistics(*args[:3], lowest, *args[4:], jnp.asarray(1))
+        half = learning.state_statistics(*args[:3], lowest, *args[4:], jnp.asarray(1), level)
         joints = [float(np.sum(part.log_joint)) for part in (whole, half)]
     seen, credit, pivot_seen, pivot_credit = ([np.zeros_like(w) for w in network.weights] for _ in range(4))
     bias_seen, bias_credit = ([np.zeros_like(b) for b in network.biases] for _ in range(2))
@@ -193,6 +247,7 @@ def test_gain_of_a_unit_is_what_rows_gain_by_it():
             jnp.ones(1),
             [jnp.zeros(2, jnp.int32)],
             jnp.asarray(1),
+            [jnp.asarray(0.0)],
         )
     np.testing.assert_allclose(stats.gain[0][0], np.logaddexp(on, off) - without, rtol=1e-10)
 

@@ -7,11 +7,12 @@ every column.  (The paper's W is ours transposed.)
     (3) truncated expectations     `posterior.expectations`
     (4) the states K_n             `posterior.state_table`, and states of one cause that is no candidate
     (5) candidates                 `posterior.terms`
-    (6) W = (sum <s s'>)^-1 sum <s> y'        `_components`
-    (7) sigma^2 = sum <|y - s W|^2> / (M D), with the new W    `learn`
-    (8) pi = A pi / B <|s|>        `learn`, `selection.correction`
+    (6) W = (sum <s s'>)^-1 sum <s> y'        `maximisation.py`
+    (7) sigma^2 = sum <|y - s W|^2> / (M D), with the new W
+    (8) pi = A pi / B <|s|>        there, and `selection.correction`
 
-Sums (6) to (8) run over the rows M of highest evidence (`selection.py`).  With gamma = H all of it is exact EM.
+Sums (6) to (8) run over the rows M of highest evidence (`selection.py`).  With gamma = H all of it is exact EM, which
+the estimator ends with where it can (`settling.py`).
 
 A missing entry is one more latent: E[y_d s_h] = sum_j W_jd <s_j s_h> and E[y_d^2] = E[(s W)_d^2] + sigma^2 stand in for
 what was not seen, so that (6) keeps its one H x H system for all columns.
@@ -28,26 +29,25 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from latentbits.core.batch import Batch
-from latentbits.core.model import Evaluate, LogLikelihood, Model, Progress, Schedule, Summary
+from latentbits.core.model import Evaluate, LogLikelihood, Measure, Model, Progress, Schedule, Stage, Summary
 from latentbits.core.tree import rounding
+from latentbits.models.binary_sparse_coding.maximisation import RAREST, maximum
 from latentbits.models.binary_sparse_coding.posterior import Params, Shared, States, expectations, state_table
 from latentbits.models.binary_sparse_coding.probable import probable_states
 from latentbits.models.binary_sparse_coding.renewal import N_DRAWN, draw_rows, renewed
 from latentbits.models.binary_sparse_coding.selection import (
     FEWEST,
-    correction,
     next_range,
     share_within,
     threshold_of,
 )
+from latentbits.models.binary_sparse_coding.settling import settle
 from latentbits.models.binary_sparse_coding.statistics import Stats
 from latentbits.models.binary_sparse_coding.statistics import e_step as statistics
 
 __all__ = ["QUIETEST", "Params", "Posterior", "State", "Stats", "model", "rounding_share"]
 
 QUIETEST = 1e-4  # the noise stays above this part of the rows' root mean square: float32 has no more digits
-RAREST = 1e-8  # and pi this far from 0 and 1
-UNUSED = 0.5  # a cause that is expected in fewer rows than this is not used
 MOST_EXACT = 12  # causes up to which a fitted model sums over all states of a row
 
 
@@ -93,24 +93,9 @@ def _shared(params: Params, state: State | None, coldness: Array) -> Shared:
     )
 
 
-def _components(
-    params: Params, s: Float[Array, " causes"], ss: Float[Array, "causes causes"], sy: Float[Array, "causes columns"]
-) -> tuple[Float[Array, "causes columns"], Bool[Array, " causes"]]:
-    """Eq. (6), solved for the causes that are used; and which those are."""
-    used = s > UNUSED
-    system = jnp.where(used[:, None] & used, ss, jnp.eye(len(s)))
-    factor = _cholesky(system, 1e-10)
-    # with fewer rows than causes, sums in float32 are not positive definite in their last digits
-    factor = jax.lax.cond(jnp.isfinite(factor).all(), lambda: factor, lambda: _cholesky(system, 1e-5))
-    # on a GPU one triangular solve and two products take less time than two solves
-    inverse = jax.scipy.linalg.solve_triangular(factor, jnp.eye(len(s)), lower=True)
-    solved = inverse.T @ (inverse @ (sy * used[:, None]))
-    return jnp.where(used[:, None], solved, params.components), used
-
-
-def _cholesky(system: Float[Array, "n n"], ridge: float) -> Float[Array, "n n"]:
-    diagonal = jnp.diagonal(system)
-    return jnp.linalg.cholesky(system + jnp.diag(ridge * diagonal), symmetrize_input=False)
+def _at_rest(params: Params, state: object, progress: Progress | None) -> Shared:
+    """What a pass over all rows at temperature 1 shares."""
+    return _shared(params, None, jnp.asarray(1.0))
 
 
 def _objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
@@ -169,6 +154,7 @@ def model(
     keep_components: bool = False,
     precision: str = "highest",
     quietest: float = QUIETEST,
+    settling: bool = False,
 ) -> Model:
     """Binary sparse coding.
 
@@ -202,6 +188,9 @@ def model(
         Of the product W y in float32 on a GPU: "highest", "high" (three products of bfloat16) or "tf32".
     quietest
         The noise stays above this part of the rows' root mean square; it goes with the precision of the rows.
+    settling
+        Whether learning is exact EM until nothing is left to gain, from parameters that are given, in place of the
+        schedule; with `max_active` and `n_candidates` of all causes.
     """
     states = state_table(n_candidates, max_active)
     states_in_use = state_table(n_causes, n_causes) if n_causes <= MOST_EXACT else states
@@ -245,15 +234,7 @@ def model(
 
     def learn(params: Params, stats: Stats, progress: Progress) -> Params:
         """The M-step, and what is added to it."""
-        ss = stats.ss + stats.ss.T + jnp.diag(stats.s)
-        W, used = _components(params, stats.s, ss, stats.sy)
-        squares = stats.squares.sum() + stats.guessed + stats.missing * jnp.square(params.noise_std)
-        residual = squares - 2 * jnp.sum(W * stats.sy) + jnp.sum((W @ W.T) * ss)
-        n_entries = stats.used * W.shape[1]
-        sigma = jnp.sqrt(jnp.maximum(residual, quietest**2 * squares) / n_entries)
-        sigma = jnp.where(squares > 0, sigma, params.noise_std)
-        active = stats.s.sum() / stats.used
-        prior = jnp.clip(correction(params.prior, n_causes, max_active) * active, RAREST, 1 - RAREST)
+        W, sigma, prior, used = maximum(params, stats, max_active, quietest)
         if parameter_noise is None:
             scale = jnp.where(progress.iteration // passes < 0.9 * n_iter, 0.025 * sigma, 0)
         else:
@@ -291,6 +272,15 @@ def model(
     def complete(params: Params, shared: Shared, batch: Batch) -> Float[Array, "rows columns"]:
         return expectations(params, shared, batch, states_in_use).means.T @ params.components
 
+    if settling:
+        stages: tuple[Stage, ...] = (settle(n_causes, quietest, _at_rest),)
+    else:
+        measure = Measure.LIKELIHOOD if max_active == n_causes else Measure.BOUND
+        stages = (
+            Schedule("truncated EM", measure=measure, comparable=False, max_iter=passes * n_iter),
+            Evaluate("evaluation", measure=measure),
+        )
+
     return Model(
         name="binary sparse coding",
         init=begin,
@@ -307,8 +297,5 @@ def model(
         start=_start,
         watch=watch,
         rounding=_rounding,
-        stages=(
-            Schedule("truncated EM", comparable=False, max_iter=passes * n_iter),
-            Evaluate("evaluation"),
-        ),
+        stages=stages,
     )

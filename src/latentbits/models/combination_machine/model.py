@@ -49,6 +49,7 @@ from latentbits.models.combination_machine.truncation import few_active, sparse_
 
 __all__ = [
     "LEARNERS",
+    "RANKING",
     "Posterior",
     "is_exact",
     "learned_machine",
@@ -60,6 +61,7 @@ __all__ = [
 ]
 
 LEARNERS = ("pursuit", "gradient", "pursuit+gradient", "stochastic")
+RANKING = "held-out rows"  # the stage by which restarts are ranked
 BATCH = 100  # rows of an update
 START = 0.8  # length of a weight vector at the start of an ascent; random, so that units differ
 SAMPLED_RATE = 1 / 3  # chains cannot follow steps as long as those that exact expectations allow
@@ -211,6 +213,7 @@ def model(
     n_chains: int = 500,
     annealing_chains: int = 512,
     annealing_steps: int = 2000,
+    ranked: bool = False,
 ) -> Model:
     """A combination machine.
 
@@ -239,6 +242,9 @@ def model(
     max_active
         The machine has the states with at most so many active units only (section 3.0.1); None has all.  With 1 it is
         a mixture of n_hidden + 1 products.
+    ranked
+        Whether the last stage has the held-out rows, to rank restarts by: of all rows, most of which were learned from,
+        the restart that has learned most of their noise would come first.
     """
     units = UNITS[kind]
     learned = Learned(weights=True, input_bias=input_bias)
@@ -293,6 +299,8 @@ def model(
     elif "gradient" in learner:
         stages.append(ascent.momentum(units, learned, learning_rate, max_active))
     stages += [Transform("log Z", find_log_partition), Evaluate("log-likelihood")]
+    if ranked and explored and held_out > 0:
+        stages.append(Evaluate(RANKING, e_step=ascent.e_step(units, held_out, max_active)))
 
     def conditional(params: Params, batch: Batch) -> holes.Conditional:
         return holes.conditional(units, machine_of(params), batch.keys, inputs_of(units, batch), batch.mask)

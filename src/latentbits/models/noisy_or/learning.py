@@ -35,6 +35,7 @@ from latentbits.models.noisy_or.network import STRONGEST, Params, log_noisy_or
 __all__ = ["Stats", "log_prior_density", "new_weight", "state_statistics"]
 
 N_HALVINGS = 60
+MOST_ODD = 40.0  # nats by which a row may be less probable than those before it, and count for more
 
 
 class Stats(eqx.Module):
@@ -54,6 +55,8 @@ class Stats(eqx.Module):
         Of each hidden unit: log of how much more probable rows are with it than without it, all else as it is.
     change
         Of each hidden unit: probability that two draws at its turn in the last sweep differ.
+    odd, odd_weight
+        Bits of each layer that no cause explains, in the rows where these are least probable (`renewal.py`).
     """
 
     n_rows: Float[Array, ""]
@@ -66,6 +69,8 @@ class Stats(eqx.Module):
     pivot_credit: tuple[Float[Array, "_ _"], ...]
     gain: tuple[Float[Array, " _"], ...]
     change: tuple[Float[Array, " _"], ...]
+    odd: tuple[Float[Array, " _"], ...]
+    odd_weight: tuple[Float[Array, ""], ...]
 
 
 def state_statistics(
@@ -77,6 +82,7 @@ def state_statistics(
     weight: Float[Array, " rows"],
     pivots: Sequence[Int[Array, " _"]],
     depth: Int[Array, ""],
+    level: Sequence[Float[Array, ""]],
 ) -> Stats:
     """Statistics of one state a row.
 
@@ -92,11 +98,13 @@ def state_statistics(
         A child of each cause.
     depth
         Hidden layers in use; those above are off and do not count.
+    level
+        Of each layer: nats that the least probable bits without a cause cost in the rows before.
     """
     layers = [on, *states]
     log_joint = jnp.zeros_like(weight)
-    sums: list[list[Array]] = [[] for _ in range(8)]
-    seen, credit, bias_seen, bias_credit, pivot_seen, pivot_credit, gain, change = sums
+    sums: list[list[Array]] = [[] for _ in range(10)]
+    seen, credit, bias_seen, bias_credit, pivot_seen, pivot_credit, gain, change, odd, odd_weight = sums
     for layer, x in enumerate(layers):
         top = layer == len(states)
         u = params.biases[layer][:, None]
@@ -106,7 +114,8 @@ def state_statistics(
         log_joint = log_joint + (layer <= depth) * (terms if mask is None else terms * mask).sum(0)
         share = weight * x / -jnp.expm1(-u)  # of a unit success in each child that is on
         bias_seen.append(jnp.full(len(x), weight.sum()) if mask is None else mask @ weight)
-        bias_credit.append(-jnp.expm1(-params.biases[layer]) * share.sum(1))
+        by_bias = -jnp.expm1(-params.biases[layer])
+        bias_credit.append(by_bias * share.sum(1))
         if layer > 0:
             p, s = chances[layer - 1], x
             most = 1 - jnp.finfo(p.dtype).eps
@@ -114,6 +123,13 @@ def state_statistics(
             change.append((2 * p * (1 - p)) @ weight)
         if top:
             break
+        causeless = (
+            by_bias[:, None] * x / -jnp.expm1(-u)
+        )  # P(the bias alone has succeeded at least) of each bit that is on
+        surprise = -jnp.log(by_bias) @ causeless
+        rare = weight * jnp.exp(jnp.minimum(surprise - level[layer], MOST_ODD))
+        odd.append(causeless @ rare)
+        odd_weight.append(rare.sum())
         s, f = states[layer], -jnp.expm1(-params.weights[layer])
         with_pivot = s * x[pivots[layer]]
         for parents, trials, successes in ((s, seen, credit), (with_pivot, pivot_seen, pivot_credit)):

@@ -45,7 +45,7 @@ from latentbits.models.noisy_or.gibbs import folded, gibbs
 from latentbits.models.noisy_or.learning import Stats, log_prior_density, new_weight, state_statistics
 from latentbits.models.noisy_or.network import Params, sample_layers
 from latentbits.models.noisy_or.probable import probable_states
-from latentbits.models.noisy_or.renewal import choose_pivots, put_to_use
+from latentbits.models.noisy_or.renewal import ODD_ROWS, choose_pivots, from_odd_rows, put_to_use
 from latentbits.models.noisy_or.sampling import rows_last, sampled_means, states_on
 
 __all__ = ["EXACT_LIKELIHOOD", "EXACT_MEANS", "Params", "Posterior", "Shared", "State", "Stats", "is_exact", "model"]
@@ -62,6 +62,8 @@ RARELY = 0.1  # ones in all rows: a bias of no less; a bit that was never on may
 SETTLED = 0.05  # the paper's chain stops when no unit changes with this probability
 STABLE = 0.1  # a unit that changes with less than this probability is ready to be learned from
 RENEW_EVERY = 30  # updates
+ODD_EVERY = 5  # late in the learning of a layer, when units start from the least probable rows
+ENOUGH = 20.0  # rows in which a unit was on, from which its weights are learned
 JOINT = 60  # updates of all layers together
 
 
@@ -86,6 +88,10 @@ class State(eqx.Module):
         Of each hidden unit, the probability of a change in the last updates.
     met
         In how many rows each unit was observed, in all updates of this stage.
+    gain
+        Of each hidden unit, nats that it was good for in an update, averaged as its trials are.
+    level
+        Of each layer, nats that the least probable bits without a cause cost in the last update.
     """
 
     layer: Int[Array, ""]
@@ -96,6 +102,8 @@ class State(eqx.Module):
     average: tuple[tuple[Array, ...], ...]
     change: tuple[Float[Array, " _"], ...]
     met: tuple[Float[Array, " _"], ...]
+    gain: tuple[Float[Array, " _"], ...]
+    level: tuple[Float[Array, ""], ...]
 
 
 class Shared(eqx.Module):
@@ -105,6 +113,7 @@ class Shared(eqx.Module):
     n_sweeps: Int[Array, ""]
     penalised: Bool[Array, ""]  # whether the objective has the prior of the weights
     pivots: tuple[Int[Array, " _"], ...]
+    level: tuple[Float[Array, ""], ...]
     log_prior: tuple[Float[Array, " _"], ...]  # of all states of each layer, where they are summed over
 
 
@@ -264,6 +273,8 @@ def _start(net: Settings, layer: int, params: Params) -> State:
         average=(weights, weights, biases, biases),
         change=tuple(jnp.ones(size) for size in net.layer_sizes),
         met=biases,
+        gain=tuple(jnp.zeros(size) for size in net.layer_sizes),
+        level=tuple(jnp.asarray(0.0) for _ in net.layer_sizes),
     )
 
 
@@ -276,6 +287,7 @@ def _prepare(net: Settings, params: Params, state: State | None, progress: Progr
         penalised=jnp.asarray(net.exact_all) | ((state.layer > net.n_layers) & net.exact_end),
         n_sweeps=jnp.where(together, 2 * net.n_sweeps, net.n_sweeps).astype(jnp.int32),
         pivots=state.pivots,
+        level=state.level,
         log_prior=enumeration.log_prior(params) if summed else (),
     )
 
@@ -295,7 +307,7 @@ def _sampled(net: Settings, params: Params, shared: Shared, batch: Batch, row_st
         chains = gibbs(params, on, off, begin, folded(own, 1), shared.n_sweeps, stop_below=stop, frozen=frozen)
         weight = batch.weight / net.n_samples
         return state_statistics(
-            params, on, observed, chains.states, chains.chances, weight, shared.pivots, shared.depth
+            params, on, observed, chains.states, chains.chances, weight, shared.pivots, shared.depth, shared.level
         )
 
     stats = jax.lax.map(chain, jnp.arange(net.n_samples))
@@ -319,6 +331,8 @@ def _summed(net: Settings, params: Params, shared: Shared, batch: Batch, row_sta
         pivot_credit=credit,
         gain=nothing,
         change=nothing,
+        odd=tuple(jnp.zeros(w.shape[1], log_p.dtype) for w in params.weights),
+        odd_weight=tuple(jnp.zeros((), log_p.dtype) for _ in params.weights),
     ), None
 
 
@@ -340,29 +354,69 @@ def _update(
     # the rest of a table may be a few rows: the statistics before make up for those that it lacks
     rows = jnp.maximum(state.rows, stats.n_rows)
     whole = stats.n_rows / jnp.maximum(rows, 1)
-    average = _averaged(net, state, stats, whole)
-    change = tuple(c / jnp.maximum(stats.n_rows, 1) for c in stats.change)
     met = jax.tree.map(jnp.add, state.met, stats.bias_seen)
-    fitted = _fitted(net, state.layer, params, average, change, [m / (progress.iteration + 1.0) for m in met])
+    table = [m / (progress.iteration + 1.0) for m in met]  # rows of it that have been met
+    part = rows / jnp.maximum(jnp.max(table[0]), rows)
+    memory = _memory(net, state, part)
+    average = _averaged(state, stats, whole, memory)
+    gain = tuple(old + m * (new - old * whole) for old, new, m in zip(state.gain, stats.gain, memory, strict=True))
+    change = tuple(c / jnp.maximum(stats.n_rows, 1) for c in stats.change)
+    fitted = _fitted(net, state.layer, params, average, change, table)
     due = (state.since >= RENEW_EVERY - 1) & (state.step < net.n_updates - RENEW_EVERY) & (whole > 0.5)
     due = due & (state.layer <= net.n_layers)
     if not net.paper and not net.exact_all:
         fitted = _renewed(net, progress.key, state, fitted, stats, due)
+        worth = [g / m for g, m in zip(gain, memory, strict=True)]  # in all the rows that are remembered
+        fitted, average = _with_rare_causes(net, state, fitted, average, stats, worth, part)
     pivots = tuple(
         choose_pivots(jax.random.fold_in(progress.key, net.n_layers + layer), -jnp.expm1(-w))
         for layer, w in enumerate(fitted.weights)
     )
     since = jnp.where(due, 0, state.since + 1)
-    return State(state.layer, state.step + 1, since, rows, pivots, average, change, met), fitted
+    level = tuple(
+        old + jnp.log(jnp.clip(total, 1e-9, 1e30)) for old, total in zip(state.level, stats.odd_weight, strict=True)
+    )
+    return State(state.layer, state.step + 1, since, rows, pivots, average, change, met, gain, level), fitted
 
 
-def _averaged(net: Settings, state: State, stats: Stats, whole: Array) -> tuple[tuple[Array, ...], ...]:
-    """Trials and successes; all layers together, the sampled ones of the second half are averaged."""
-    now = (stats.seen, stats.credit, stats.bias_seen, stats.bias_credit)
+def _memory(net: Settings, state: State, part: Float[Array, ""]) -> list[Float[Array, " _"]]:
+    """Share of the last update in the statistics of each hidden unit, layer by layer.
+
+    All layers together, the sampled statistics of the second half are averaged.  And once common causes have been
+    found, what has been seen of a rare one must be remembered: where no row of an update has it, (9) would set its
+    weights to zero for good.  So a unit looks back on so many updates that it was on in `ENOUGH` rows of them, or on
+    the whole table.
+    """
     late = state.step - net.n_joint // 2
     sampled = not (net.paper or net.exact_end or net.exact_all)
-    share = jnp.where((state.layer > net.n_layers) & (late > 0) & sampled, 1 / (late + 1.0), 1.0)
-    return jax.tree.map(lambda old, new: (1 - share * whole) * old + share * new, state.average, now)
+    every = state.layer > net.n_layers
+    share = jnp.where(every & (late > 0) & sampled, 1 / (late + 1.0), 1.0)
+    remembers = (_is_late(net, state) | (every & sampled)) & (not (net.paper or net.exact_all))
+    shares = []
+    for trials in state.average[0]:
+        on = jnp.max(trials, axis=1)
+        own = jnp.where((on > 0) & remembers, jnp.clip(on / ENOUGH, part, 1.0), 1.0)
+        shares.append(jnp.minimum(share, own))
+    return shares
+
+
+def _averaged(
+    state: State, stats: Stats, whole: Float[Array, ""], memory: Sequence[Float[Array, " _"]]
+) -> tuple[tuple[Array, ...], ...]:
+    """Trials and successes, each unit's with a memory of its own; the inputs' biases are as quick as any unit."""
+    inputs = jnp.max(jnp.stack([jnp.max(m) for m in memory]))
+
+    def mixed(old: tuple[Array, ...], new: tuple[Array, ...], shares: Sequence[Array]) -> tuple[Array, ...]:
+        return tuple((1 - share * whole) * a + share * b for a, b, share in zip(old, new, shares, strict=True))
+
+    seen, credit, bias_seen, bias_credit = state.average
+    by_unit, own = [m[:, None] for m in memory], [inputs, *memory]
+    return (
+        mixed(seen, stats.seen, by_unit),
+        mixed(credit, stats.credit, by_unit),
+        mixed(bias_seen, stats.bias_seen, own),
+        mixed(bias_credit, stats.bias_credit, own),
+    )
 
 
 def _fitted(
@@ -415,6 +469,49 @@ def _renewed(
         weights[layer] = jnp.where(now_due, used[0], weights[layer])
         biases[layer + 1] = jnp.where(now_due, used[1], biases[layer + 1])
     return Params(tuple(weights), tuple(biases))
+
+
+def _is_late(net: Settings, state: State) -> Bool[Array, ""]:
+    """Whether the common causes of the layer that is learned have been found: what is left to find is rare."""
+    return (state.layer <= net.n_layers) & (state.step >= net.n_updates - 2 * RENEW_EVERY)
+
+
+def _with_rare_causes(
+    net: Settings,
+    state: State,
+    params: Params,
+    average: tuple[tuple[Array, ...], ...],
+    stats: Stats,
+    worth: Sequence[Float[Array, " _"]],
+    part: Float[Array, ""],
+) -> tuple[Params, tuple[tuple[Array, ...], ...]]:
+    """Late in the learning of a layer, a unit with nothing to do starts from the least probable rows of an update.
+
+    What it starts with stands for what it has seen, so that it is not forgotten in the next update.
+
+    Parameters
+    ----------
+    worth
+        Nats that each unit is good for.
+    part
+        Share of the table in an update; a table that is seen whole has no rows to look for.
+    """
+    weights, biases = list(params.weights), list(params.biases)
+    seen, credit, bias_seen, bias_credit = (list(x) for x in average)
+    left = net.n_updates - state.step
+    due = _is_late(net, state) & (left % ODD_EVERY == 0) & (left > ODD_EVERY) & (part < 1)
+    for layer in range(net.n_layers):
+        odd = stats.odd[layer] / jnp.maximum(stats.odd_weight[layer], 1e-30)
+        n = stats.n_rows, stats.n_rows / part
+        w, b, chosen = from_odd_rows(weights[layer], biases[layer + 1], worth[layer], odd, *n)
+        new = chosen & due & (state.layer == layer + 1)
+        weights[layer] = jnp.where(new[:, None], w, weights[layer])
+        biases[layer + 1] = jnp.where(new, b, biases[layer + 1])
+        seen[layer] = jnp.where(new[:, None], ODD_ROWS, seen[layer])
+        credit[layer] = jnp.where(new[:, None], ODD_ROWS * -jnp.expm1(-w), credit[layer])
+        bias_seen[layer + 1] = jnp.where(new, stats.n_rows, bias_seen[layer + 1])
+        bias_credit[layer + 1] = jnp.where(new, ODD_ROWS, bias_credit[layer + 1])
+    return Params(tuple(weights), tuple(biases)), (tuple(seen), tuple(credit), tuple(bias_seen), tuple(bias_credit))
 
 
 def _done(net: Settings, state: State) -> Array:

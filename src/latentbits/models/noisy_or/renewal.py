@@ -10,6 +10,12 @@ from those where it is off, gives two units in place of one, f^A and f^B, and th
 nats less (without the pivot itself, whose entropy is what it costs to say which of the two is on): the mutual
 information of the pivot and the other children.  Idle units take a half each of the units where this gains most.  Idle
 units that are left start anew, with weights to children whose bits are now left to the biases.
+
+In a large table, of which an update sees a part, there is more to find: causes in one of a thousand rows, which such a
+start does not find among all the bits that are on by chance.  But they are in the rows that are least probable: of five
+bits that come by chance in a hundredth of the rows each, not one row in 10^10 has all.  So when common causes have been
+found, units with nothing to do start from these rows: from the mean of the bits that no cause explains, each row with
+a weight of one over their probability (`from_odd_rows`).
 """
 
 from __future__ import annotations
@@ -21,13 +27,26 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from latentbits.models.noisy_or.learning import Stats
 
-__all__ = ["choose_pivots", "idle_units", "put_to_use", "renew", "split_gain", "without_parts"]
+__all__ = [
+    "ODD_ROWS",
+    "choose_pivots",
+    "from_odd_rows",
+    "idle_units",
+    "put_to_use",
+    "renew",
+    "split_gain",
+    "without_parts",
+]
 
 LEAST_GAIN = 10.0  # nats that a unit must be good for in the rows of an update: so much its weights are worth at least
 ALIKE = 0.9  # cosine of the effects of duplicates
 UNEXPLAINED = 0.1  # share of the bits of A in a unit for A and B that must be left to the biases
 SUREST = 0.95  # effect of a unit that has changed: what is too much, learning takes away
 FRESH_PRIOR = 0.1  # bias of a unit that starts anew
+ONE_CHILD = 0.9  # share of its effect that a unit has at one child, which a bias could do as well
+CHILD = 0.05  # effect from which on a unit of a large table has a child
+ODD_BITS = 3  # bits of the least probable rows that a cause must explain
+ODD_ROWS = 3.0  # rows of an update in which such a cause is expected at first
 SPLIT_GAIN = 0.05  # nats, per row in which the unit is on, that a split must be good for
 
 
@@ -67,6 +86,36 @@ def put_to_use(
     rest, called_for = without_parts(f, inside, unexplained)
     weights = jnp.where(called_for[:, None], -jnp.log1p(-jnp.minimum(rest, SUREST)), weights)
     return renew(key, weights, bias, idle, splitting, (first, second), unexplained, start)
+
+
+def from_odd_rows(
+    weights: Float[Array, "units children"],
+    bias: Float[Array, " units"],
+    gain: Float[Array, " units"],
+    odd: Float[Array, " children"],
+    n_rows: Float[Array, ""],
+    n_all: Float[Array, ""],
+) -> tuple[Float[Array, "units children"], Float[Array, " units"], Bool[Array, " units"]]:
+    """Weights and biases where the first unit with nothing to do starts from the least probable rows; and which does.
+
+    Parameters
+    ----------
+    gain
+        Nats that each unit is good for, in all rows that it has been learned from.
+    odd
+        Mean of the bits of those rows that no cause explains.
+    n_rows, n_all
+        Of an update, and of the table.  Causes that are sought for among so many rows must be good for as many nats as
+        their parameters cost: half of log n_all each.
+    """
+    effect = -jnp.expm1(-weights)
+    alone = jnp.max(effect, axis=1) > ONE_CHILD * jnp.sum(effect, axis=1)
+    cost = 0.5 * jnp.log(n_all) * (1 + jnp.sum(effect > CHILD, axis=1))
+    free = idle_units(effect, gain)[0] | alone | (gain < cost)
+    f = jnp.clip(odd, CHILD, SUREST)  # a weight of 0 would stay so
+    chosen = free & (jnp.cumsum(free) == 1) & (jnp.sum(odd > 0.5) >= ODD_BITS)
+    weights = jnp.where(chosen[:, None], -jnp.log1p(-f), weights)
+    return weights, jnp.where(chosen, -jnp.log1p(-jnp.minimum(ODD_ROWS / n_rows, FRESH_PRIOR)), bias), chosen
 
 
 def choose_pivots(key: Key[Array, ""], f: Float[Array, "units children"]) -> Int[Array, " units"]:

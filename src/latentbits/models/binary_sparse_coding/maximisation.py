@@ -1,0 +1,71 @@
+"""The M-step: components, noise and sparseness that go best with the expectations, eqs. (6) to (8)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+from latentbits.models.binary_sparse_coding.posterior import Params
+from latentbits.models.binary_sparse_coding.selection import correction
+from latentbits.models.binary_sparse_coding.statistics import Stats
+
+__all__ = ["Maximum", "maximum"]
+
+RAREST = 1e-8  # pi stays this far from 0 and 1
+UNUSED = 0.5  # a cause that is expected in fewer rows than this is not used
+
+
+class Maximum(NamedTuple):
+    """W, sigma and pi; and which causes the rows use."""
+
+    components: Float[Array, "causes columns"]
+    noise_std: Float[Array, ""]
+    prior: Float[Array, ""]
+    used: Bool[Array, " causes"]
+
+
+def maximum(params: Params, stats: Stats, max_active: int, quietest: float) -> Maximum:
+    """Where the expected log-probability of rows and states is highest.
+
+    Parameters
+    ----------
+    params, stats
+        The sums over rows, and the parameters that they were made with.
+    max_active
+        gamma of the states that were summed over, for the correction of (8); with all causes there is none.
+    quietest
+        The noise stays above this part of the rows' root mean square.
+    """
+    ss = stats.ss + stats.ss.T + jnp.diag(stats.s)
+    W, used = _components(params, stats.s, ss, stats.sy)
+    squares = stats.squares.sum() + stats.guessed + stats.missing * jnp.square(params.noise_std)
+    residual = squares - 2 * jnp.sum(W * stats.sy) + jnp.sum((W @ W.T) * ss)
+    n_entries = stats.used * W.shape[1]
+    sigma = jnp.sqrt(jnp.maximum(residual, quietest**2 * squares) / n_entries)
+    sigma = jnp.where(squares > 0, sigma, params.noise_std)
+    active = stats.s.sum() / stats.used
+    prior = jnp.clip(correction(params.prior, len(W), max_active) * active, RAREST, 1 - RAREST)
+    return Maximum(W, sigma, prior, used)
+
+
+def _components(
+    params: Params, s: Float[Array, " causes"], ss: Float[Array, "causes causes"], sy: Float[Array, "causes columns"]
+) -> tuple[Float[Array, "causes columns"], Bool[Array, " causes"]]:
+    """Eq. (6), solved for the causes that are used; and which those are."""
+    used = s > UNUSED
+    system = jnp.where(used[:, None] & used, ss, jnp.eye(len(s)))
+    factor = _cholesky(system, 1e-10)
+    # with fewer rows than causes, sums in float32 are not positive definite in their last digits
+    factor = jax.lax.cond(jnp.isfinite(factor).all(), lambda: factor, lambda: _cholesky(system, 1e-5))
+    # on a GPU one triangular solve and two products take less time than two solves
+    inverse = jax.scipy.linalg.solve_triangular(factor, jnp.eye(len(s)), lower=True)
+    solved = inverse.T @ (inverse @ (sy * used[:, None]))
+    return jnp.where(used[:, None], solved, params.components), used
+
+
+def _cholesky(system: Float[Array, "n n"], ridge: float) -> Float[Array, "n n"]:
+    diagonal = jnp.diagonal(system)
+    return jnp.linalg.cholesky(system + jnp.diag(ridge * diagonal), symmetrize_input=False)

@@ -1,0 +1,65 @@
+"""The end of learning where all states can be summed over: exact EM, on all rows, until nothing is left to gain.
+
+The schedule of truncated EM ends after so many iterations, wherever it is: what few states, the cut and the added noise
+have left, and with many missing entries, which make EM slow, most of the way.  From there the likelihood is climbed,
+which says when it is over.  EM crawls where half of what it counts is guessed; Anderson's method extrapolates it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from latentbits.core import anderson
+from latentbits.core.anderson import Anderson
+from latentbits.core.model import Iterate, Prepare, Progress
+from latentbits.models.binary_sparse_coding.maximisation import RAREST, maximum
+from latentbits.models.binary_sparse_coding.posterior import Params, Shared
+from latentbits.models.binary_sparse_coding.statistics import Stats
+
+__all__ = ["Settling", "settle"]
+
+MEMORY = 5  # former steps that the extrapolation looks back on
+PATIENCE = 4  # passes without a gain: an extrapolation, and shorter steps, that are taken back
+NOISE = 1e-7  # nats, as a part of the objective, to which it is known: rows are in float32
+
+
+class Settling(eqx.Module):
+    """The acceleration, and the unit in which components are measured by it."""
+
+    anderson: Anderson
+    unit: Float[Array, ""]
+
+
+def _flat(components: Array, noise_std: Array, prior: Array, unit: Array) -> Float[Array, " size"]:
+    """Coordinates in which any numbers are parameters."""
+    ends = jnp.stack([jnp.log(noise_std), jnp.log(prior) - jnp.log1p(-prior)])
+    return jnp.concatenate([components.reshape(-1) / unit, ends])
+
+
+@cache
+def settle(n_causes: int, quietest: float, prepare: Prepare) -> Iterate:
+    """Exact EM of all rows; `prepare` makes what a pass at temperature 1 shares."""
+
+    def start(params: Params) -> Settling:
+        unit = params.noise_std
+        return Settling(anderson.start(_flat(params.components, unit, params.prior, unit), 1, MEMORY), unit)
+
+    def update(
+        state: Settling, params: Params, shared: Shared, stats: Stats, progress: Progress
+    ) -> tuple[Settling, Params]:
+        best = maximum(params, stats, n_causes, quietest)
+        x = _flat(params.components, params.noise_std, params.prior, state.unit)
+        image = _flat(best.components, best.noise_std, best.prior, state.unit)
+        value = stats.free_energy.sum()
+        accelerated, ahead, _ = anderson.advance(state.anderson, x, value, image[None], NOISE * jnp.abs(value))
+        prior = jnp.clip(1 / (1 + jnp.exp(-ahead[-1])), RAREST, 1 - RAREST)
+        W = state.unit * ahead[:-2].reshape(params.components.shape)
+        return Settling(accelerated, state.unit), Params(
+            W, jnp.exp(ahead[-2]), prior, params.reseeded, params.truncation_loss
+        )
+
+    return Iterate("exact EM", prepare=prepare, start=start, update=update, patience=PATIENCE)

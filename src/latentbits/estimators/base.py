@@ -108,7 +108,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def __init__(
         self,
         random_state: Any,
-        n_init: int,
+        n_init: Any,  # a family that chooses it itself takes None
         max_iter: int,
         max_time: float | None,
         tol: float,

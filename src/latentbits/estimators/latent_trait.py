@@ -13,9 +13,7 @@ import jax
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from latentbits.core import interrupts
-from latentbits.core.batch import MISSING
-from latentbits.core.errors import ModelFileError, PrecisionWarning
+from latentbits.core.errors import PrecisionWarning
 from latentbits.core.model import LogLikelihood, Model
 from latentbits.core.nodes import MOST_GRID, n_levels
 from latentbits.engines.chunks import layout_for
@@ -24,7 +22,8 @@ from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import Engine, start_pass, sum_blocks
 from latentbits.estimators import psychometrics
 from latentbits.estimators.base import LatentModel
-from latentbits.estimators.psychometrics import Criteria, Rotation, Scores, StandardErrors
+from latentbits.estimators.criteria import WithCriteria, look
+from latentbits.estimators.psychometrics import Rotation, Scores, StandardErrors
 from latentbits.estimators.tables.column_types import KINDS, Encoding, open_table
 from latentbits.models.latent_trait import information, kinds, quadrature, variational
 from latentbits.models.latent_trait import model as latent_trait
@@ -35,29 +34,10 @@ __all__ = ["LatentTrait"]
 RUNAWAY = 10.0  # |w|: a bit whose log-odds change by that much over one standard deviation is no longer random
 FEW_COLUMNS = 10  # per latent dimension
 LARGEST_INFORMATION = 6000  # parameters; the square of it in float64 is 288 MB
-FEW_SEEN = 0.1  # the share of rows that may have fewer observed columns than those that nodes are chosen for
 ENOUGH = 0.1  # nats in all to which a likelihood is told, where that can be had
 ENOUGH_A_ROW = 1e-5  # or these, where rows are very many
 STEADY = 0.02  # relative change of a standard error by a finer rule that is let pass
 SURELY_STEADY = 0.75  # of `quadrature.bend_of`: below, the nodes for it are known to do
-
-
-class Seen(NamedTuple):
-    """What of a table is observed.
-
-    Attributes
-    ----------
-    n_rows
-        Rows with at least one observed entry.
-    few
-        Observed columns of nearly every one of them: a tenth may have fewer.
-    idle
-        (columns,) which are constant or never observed, and so tell nothing of the latents.
-    """
-
-    n_rows: int
-    few: int
-    idle: np.ndarray
 
 
 class Variational(NamedTuple):
@@ -71,7 +51,7 @@ class Variational(NamedTuple):
     bound: np.ndarray
 
 
-class LatentTrait(LatentModel):
+class LatentTrait(WithCriteria):
     """Latent trait model: Gaussian latents, logistic bits (Tipping 1998); the multidimensional 2PL of item response.
 
     x ~ N(0, I),  P(t_i = 1 | x) = sigmoid(w_i.x + b_i).  With two latents it is a map of the data; with one, the
@@ -208,7 +188,6 @@ class LatentTrait(LatentModel):
     _most_work: ClassVar[tuple[tuple[str, ...], int]] = (("n_samples",), 10**6)  # draws, made at every use
     _encoding: Encoding | None = None
     _level: int = 0  # of the rule that likelihoods are told with, while they are
-    _idle: tuple[int, ...] = ()  # binary columns that were constant or never observed
 
     def __init__(
         self,
@@ -277,7 +256,7 @@ class LatentTrait(LatentModel):
 
     def _model_for(self, engine: Engine) -> Model:
         model = self._model()
-        self._seen = _look(engine)
+        self._seen = look(engine)
         if self.n_nodes is not None or self.n_components > MOST_GRID or self._seen.few >= self.n_features_in_:
             return model
         return self._record(quadrature.nodes_at_first(int(self.n_components), self._seen.few))
@@ -352,14 +331,10 @@ class LatentTrait(LatentModel):
         return {"weights": (outputs, q), "bias": (outputs,), **each}
 
     def _extra(self) -> dict[str, Any]:
-        idle = {"idle": list(self._idle)} if self._idle else {}
+        idle = super()._extra()
         return idle if self._encoding is None else {"columns": self._encoding.to_json(), **idle}
 
     def _take_extra(self, extra: dict[str, Any]) -> None:
-        idle = extra.pop("idle", [])
-        if not (isinstance(idle, list) and all(type(i) is int and 0 <= i < self.n_features_in_ for i in idle)):
-            raise ModelFileError(f"'idle' must be a list of columns below {self.n_features_in_}")
-        self._idle = tuple(sorted(set(idle)))
         if self.column_types is None:
             return super()._take_extra(extra)
         names = getattr(self, "feature_names_in_", None)
@@ -638,7 +613,7 @@ class LatentTrait(LatentModel):
         """
         weights, double = self.params_.weights, np.dtype(np.float64)
         d, q = weights.shape
-        seen = _look(engine)
+        seen = look(engine)
         bend = quadrature.bend_of(ALL_BITS, self.params_, seen.few)
         needed = quadrature.nodes_for(q, bend, seen.n_rows)
         n_nodes = max(needed, int(self.n_nodes or 0), quadrature.nodes_at_first(q, seen.few))
@@ -710,46 +685,6 @@ class LatentTrait(LatentModel):
         weights = self.params_.weights
         return psychometrics.rotate(weights, method, psychometrics.loadings(weights))
 
-    def criteria(self, X: Any) -> Criteria:
-        """Log-likelihood with its error, parameters and rows that count, and the information criteria made of them.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
-
-        Returns
-        -------
-        Criteria
-            `log_likelihood`, `error`, `n_parameters`, `n_rows` (those with an answer), `aic` and `bic`.
-        """
-        rows = self.log_likelihoods(X)
-        total, error = float(np.sum(rows.value, dtype=np.float64)), self._error_of_sum(rows)
-        n_rows = _look(self._open(X, reset=False)).n_rows
-        return psychometrics.criteria(total, error, self.n_parameters_, n_rows)
-
-    def aic(self, X: Any) -> float:
-        """Akaike's information criterion: 2 parameters - 2 log-likelihood; the lower the better.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
-        """
-        return self.criteria(X).aic
-
-    def bic(self, X: Any) -> float:
-        """Schwarz's information criterion: parameters log(n_rows) - 2 log-likelihood; the lower the better.
-
-        Rows without any answer do not count.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
-        """
-        return self.criteria(X).bic
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         if self.column_types is not None:
@@ -760,25 +695,6 @@ class LatentTrait(LatentModel):
     def _name(self, column: int) -> str:
         names = getattr(self, "feature_names_in_", None)
         return f"column {column}" if names is None else f"{str(names[column])!r}"
-
-
-def _look(engine: Engine) -> Seen:
-    """One reading of the rows, on the host."""
-    d = engine.n_features
-    lengths = np.zeros(d + 1, np.int64)  # rows by how much of them is observed
-    low, high = np.full(d, np.inf), np.full(d, -np.inf)
-    for block in engine.blocks():
-        interrupts.check()
-        if not len(block):
-            continue
-        bits = block.dtype == np.uint8
-        seen = block != MISSING if bits else ~np.isnan(block)
-        lengths += np.bincount(np.count_nonzero(seen, axis=1), minlength=d + 1)
-        low = np.minimum(low, np.min(block, axis=0, initial=MISSING if bits else np.inf, where=seen))
-        high = np.maximum(high, np.max(block, axis=0, initial=0 if bits else -np.inf, where=seen))
-    answered = lengths[1:]
-    few = 1 + int(np.searchsorted(np.cumsum(answered), FEW_SEEN * answered.sum(), side="right"))
-    return Seen(int(answered.sum()), min(few, d), low >= high)
 
 
 @cache

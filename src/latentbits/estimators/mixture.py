@@ -10,7 +10,9 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from latentbits.core.model import Model
+from latentbits.engines.passes import Engine
 from latentbits.estimators.base import LatentModel
+from latentbits.estimators.criteria import Criteria, WithCriteria, look
 from latentbits.models.mixture import model as mixture
 from latentbits.models.mixture import newton
 
@@ -20,7 +22,7 @@ FAST = 2**24  # rows x squared parameters for which one of Newton's steps takes 
 SMALL = 2**23  # rows x columns x components for which float64 takes no time to speak of
 
 
-class BernoulliMixture(LatentModel):
+class BernoulliMixture(WithCriteria):
     """Mixture of Bernoulli products (latent class analysis), by EM.
 
     P(x) = sum_k w_k prod_j m_kj^x_j (1 - m_kj)^(1 - x_j).  Each row comes from one of the components;
@@ -164,8 +166,31 @@ class BernoulliMixture(LatentModel):
     def _double_rows(self) -> int:
         return SMALL // (int(self.n_components) * self.n_features_in_)
 
+    def _model_for(self, engine: Engine) -> Model:
+        self._idle = tuple(np.flatnonzero(look(engine).idle).tolist())
+        return self._model()
+
+    def criteria(self, X: Any) -> Criteria:
+        """Log-likelihood, parameters and rows that count, and the information criteria made of them.
+
+        They are defined where the likelihood has its maximum, so only for a fit with ``smoothing=0``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+        """
+        if self.smoothing > 0:
+            raise ValueError(
+                f"information criteria are of a maximum of the likelihood, and smoothing={self.smoothing:g} keeps this "
+                "mixture away from it: fit it with smoothing=0"
+            )
+        return super().criteria(X)
+
     def _expose(self) -> None:
         self.weights_, self.means_ = self.params_.weights, self.params_.means
+        k, d = self.means_.shape
+        self.n_parameters_ = k - 1 + k * (d - len(self._idle))
         self._n_features_out = len(self.weights_)
 
     def _shapes(self) -> dict[str, tuple[int | None, ...]]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 
 from latentbits.core.errors import import_extra
 
-__all__ = ["Criteria", "Rotation", "Scores", "StandardErrors", "canonical_axes", "criteria", "difficulty",
+__all__ = ["Rotation", "Scores", "StandardErrors", "canonical_axes", "difficulty",
            "discrimination", "item_errors", "item_information", "loadings", "rotate"]  # fmt: skip
 
 ROTATIONS = ("varimax", "promax", "oblimin")
@@ -35,27 +34,6 @@ class StandardErrors(NamedTuple):
     covariance: np.ndarray
 
 
-class Criteria(NamedTuple):
-    """How well a model describes a table for what it costs: the lower `aic` and `bic`, the better.
-
-    Attributes
-    ----------
-    log_likelihood, error
-        In nats, and the error with which it is known; that of `aic` and `bic` is twice that.
-    n_parameters
-        Free parameters.
-    n_rows
-        Rows with at least one answer.
-    """
-
-    log_likelihood: float
-    error: float
-    n_parameters: int
-    n_rows: int
-    aic: float
-    bic: float
-
-
 class Rotation(NamedTuple):
     """Components in rotated coordinates.
 
@@ -72,12 +50,6 @@ class Rotation(NamedTuple):
     components: np.ndarray
     correlation: np.ndarray
     matrix: np.ndarray
-
-
-def criteria(total: float, error: float, n_parameters: int, n_rows: int) -> Criteria:
-    """Akaike's and Schwarz's; a row without an answer is no observation."""
-    bic = n_parameters * math.log(max(n_rows, 1)) - 2 * total
-    return Criteria(total, error, n_parameters, n_rows, 2 * n_parameters - 2 * total, bic)
 
 
 def discrimination(weights: np.ndarray) -> np.ndarray:

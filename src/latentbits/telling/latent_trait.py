@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from latentbits.telling.along import gallery_along, places_of
-from latentbits.telling.numbers import with_error
+from latentbits.telling.numbers import criteria_facts, criteria_lines
 from latentbits.telling.records import Printed, Shown, Table, Told, Values
 
 __all__ = ["show", "tell"]
@@ -23,21 +23,10 @@ def tell(model: Any, table: Table) -> Told:
     """
     found = model.criteria(table.values)
     items = _items(model, table)
-    fit = {
-        "log_likelihood": found.log_likelihood,
-        "log_likelihood_error": found.error,
-        "n_parameters": found.n_parameters,
-        "aic": found.aic,
-        "bic": found.bic,
-    }
-    lines = [
-        ["log-likelihood, nats", with_error(found.log_likelihood, found.error)],
-        ["parameters", str(found.n_parameters)],
-        ["AIC", with_error(found.aic, 2 * found.error)],
-        ["BIC", with_error(found.bic, 2 * found.error)],
-    ]
     return Told(
-        {**fit, "items": items.lines()}, (_printed(items), Printed(["", "value"], lines)), {"items": lambda: items}
+        criteria_facts(found) | {"items": items.lines()},
+        (_printed(items), Printed(["", "value"], criteria_lines(found))),
+        {"items": lambda: items},
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
-__all__ = ["to_error", "with_error"]
+__all__ = ["criteria_facts", "criteria_lines", "to_error", "with_error"]
 
 MOST_DECIMALS = 3
 
@@ -35,3 +36,24 @@ def with_error(value: float, error: float) -> str:
     """
     text, beside = to_error(value, error)
     return f"{text} ± {beside}" if beside else text
+
+
+def criteria_facts(found: Any) -> dict[str, Any]:
+    """What `criteria` of a model tells, by name."""
+    return {
+        "log_likelihood": found.log_likelihood,
+        "log_likelihood_error": found.error,
+        "n_parameters": found.n_parameters,
+        "aic": found.aic,
+        "bic": found.bic,
+    }
+
+
+def criteria_lines(found: Any) -> list[list[str]]:
+    """The same as lines of a table for people."""
+    return [
+        ["log-likelihood, nats", with_error(found.log_likelihood, found.error)],
+        ["parameters", str(found.n_parameters)],
+        ["AIC", with_error(found.aic, 2 * found.error)],
+        ["BIC", with_error(found.bic, 2 * found.error)],
+    ]

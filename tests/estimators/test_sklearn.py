@@ -19,7 +19,7 @@ from latentbits.estimators.families import families
 # what keeps fits short, or suits data that are no bits
 SETTINGS = {
     "latent-trait": {"weight_prior": 3},
-    "clipped-gaussian": {"repair": True},
+    "clipped-gaussian": {"repair": True, "extraction": "components"},
     "combination-machine": {
         "n_hidden": 2, "learner": "gradient", "optimizer": "momentum", "max_iter": 3, "binarize": 0.0,
     },

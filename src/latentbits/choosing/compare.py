@@ -325,7 +325,7 @@ def fit_copy(estimator: Any, X: Any) -> Any:
     """The estimator fitted anew, without the warnings that unseen rows or the table make needless."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # told in the table
-        for told in ("no Gaussian has these correlations", ".* pairs of columns cannot be told"):
+        for told in ("no Gaussian has these correlations", "a Heywood case", ".* pairs of columns cannot be told"):
             warnings.filterwarnings("ignore", message=told)  # unseen rows tell
         fitted = clone(estimator).fit(X)
     interrupts.check()  # models of others do not look

@@ -20,6 +20,7 @@ EVERY = pytest.mark.parametrize("name", [one.name for one in families()])
 
 # what keeps a fit short, where a family does more than a test of its face needs
 SHORT: dict[str, dict[str, Any]] = {
+    "mixture": {"n_init": 1},
     "combination-machine": {"n_epochs": 5},
     "binary-sparse-coding": {"max_iter": 12, "n_init": 1, "max_active": 2, "n_candidates": 2},
     "noisy-or": {"n_updates": 10},

@@ -16,6 +16,7 @@ from latentbits import ClippedGaussian, load, load_dataset
 from latentbits.core import limits
 from latentbits.core.errors import FitError, ModelFileError, TooLargeError
 from latentbits.data.toys import bump, sum_constrained
+from latentbits.models.clipped_gaussian import tetrachoric
 
 
 def simulate(n, d=12, k=2, seed=0, low=0.3, high=0.8):
@@ -84,11 +85,12 @@ def test_the_bump_has_two_hidden_variables(n_rows):
 
 def test_constraints_on_whole_rows_show_in_the_spectrum():
     """Sum of spins zero: C_ij = sin(-pi / (2 (N - 1))), which no Gaussian has for N >= 4."""
+    components = {"bias": False, "extraction": "components"}
     with pytest.warns(UserWarning, match="far below what chance"):
-        m = ClippedGaussian(2, bias=False).fit(sum_constrained(20000, n_features=8, random_state=0))
+        m = ClippedGaussian(2, **components).fit(sum_constrained(20000, n_features=8, random_state=0))
     assert m.eigenvalues_[-1] == pytest.approx(1 - 7 * np.sin(np.pi / 14), abs=0.1)
     assert m.negative_share_ > 0.05
-    repaired = ClippedGaussian(2, bias=False, repair=True).fit(sum_constrained(20000, n_features=8, random_state=0))
+    repaired = ClippedGaussian(2, **components, repair=True).fit(sum_constrained(20000, n_features=8, random_state=0))
     assert repaired.eigenvalues_[-1] > -1e-6
     assert repaired.negative_share_ == m.negative_share_
 
@@ -334,7 +336,7 @@ def test_a_rare_column_does_not_hide_a_misfit():
     X[:, :6] = sum_constrained(5000, n_features=6, random_state=0)
     X[:3, 6], X[2:4, 7] = 1, 1
     with pytest.warns(UserWarning, match="far below what chance"):
-        ClippedGaussian(2).fit(X)
+        ClippedGaussian(2, extraction="components").fit(X)
 
 
 def test_the_noise_has_its_share_of_every_column(table):
@@ -344,6 +346,47 @@ def test_the_noise_has_its_share_of_every_column(table):
     assert m.noise_variance_.min() == pytest.approx(0.1)
     np.testing.assert_allclose(m.thresholds_, ClippedGaussian(1).fit(table).thresholds_)
     assert np.all(np.any(m.components_ != 0, 1))
+
+
+def correlated(correlation, means=0.5):
+    """Moments of bits whose Gaussians are correlated so."""
+    phi = tetrachoric.thresholds(np.full(len(correlation), means))
+    covariance = tetrachoric.covariance(phi[:, None], phi, correlation) / 4
+    np.fill_diagonal(covariance, means * (1 - means))
+    return np.full(len(correlation), means), covariance
+
+
+@pytest.mark.parametrize("means", [0.5, 0.2])
+def test_factors_may_explain_nearly_all_of_a_column(means):
+    """Communalities above 0.9 are found as they are; rows have probabilities and posteriors all the same."""
+    loadings = np.sqrt([0.938, 0.956, 0.6, 0.5, 0.7])
+    exact = np.outer(loadings, loadings)
+    np.fill_diagonal(exact, 1)
+    m = ClippedGaussian.from_moments(*correlated(exact, means), n_components=1, noise="unique", extraction="factors")
+    np.testing.assert_allclose(m.communalities_, loadings**2, atol=1e-5)
+    np.testing.assert_allclose(m.noise_variance_, 1 - loadings**2, atol=1e-5)
+    every = (np.arange(32)[:, None] >> np.arange(5)) & 1
+    assert np.exp(m.score_samples(every)).sum() == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.parametrize("keep_pairs", [True, False])
+def test_a_heywood_case_is_told_by_the_names_of_its_columns(keep_pairs):
+    """The correlations of the first column with two others are too large for how these are correlated."""
+    correlation = np.array([[1, 0.75, 0.73], [0.75, 1, 0.45], [0.73, 0.45, 1]])
+    heywood = pytest.warns(
+        UserWarning, match=r"a Heywood case: .* of column 0, whose uniqueness is at its bound of 0.005"
+    )
+    with heywood, pytest.warns(UserWarning, match="leaves something over"):
+        m = ClippedGaussian.from_moments(*correlated(correlation), n_components=1, noise="unique", repair=False)
+    # lambda_1^2 = 0.995, and the others are least squares given it
+    np.testing.assert_allclose(m.components_[0], [0.997497, 0.717313, 0.696215], atol=2e-6)
+    np.testing.assert_allclose(m.noise_variance_[0], 0.005, rtol=1e-9)
+    exact = ClippedGaussian.from_moments(*correlated(correlation))
+    frame = pd.DataFrame(exact.sample(20_000, random_state=0), columns=["a", "b", "c"])
+    with pytest.warns(UserWarning, match=r"of column 0 \('a'\), whose"):
+        m = ClippedGaussian(1, extraction="factors", keep_pairs=keep_pairs).fit(frame)
+    np.testing.assert_allclose(m.communalities_, [0.995, 0.516, 0.486], atol=0.05)
+    np.testing.assert_allclose(m.communalities_ + m.noise_variance_, 1)
 
 
 def test_states_of_coinciding_hyperplanes():
@@ -362,7 +405,8 @@ def test_the_cross_fade_is_linear_pca(table, bias):
 
 def test_a_table_without_structure_says_so():
     X = np.random.default_rng(0).integers(0, 2, (200, 6))
-    with pytest.warns(UserWarning, match="larger than chance"):
+    heywood = pytest.warns(UserWarning, match=r"a Heywood case: .* of column 3, whose .*: leave out a column")
+    with heywood, pytest.warns(UserWarning, match="larger than chance"):
         assert ClippedGaussian("parallel", random_state=0, n_init=3).fit(X).n_components_ == 1
 
 

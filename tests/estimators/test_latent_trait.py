@@ -252,7 +252,9 @@ def test_constant_columns_change_nothing_for_the_others():
     narrow, broad = (LatentTrait(1, weight_prior=2.0, random_state=0).fit(t) for t in (X, wide))
     assert broad.converged_
     np.testing.assert_allclose(broad.components_[0, :6], narrow.components_[0], atol=0.02)
-    np.testing.assert_allclose(np.abs(broad.intercept_[6:]), np.log(2 * 60 + 1))
+    np.testing.assert_allclose(np.abs(broad.intercept_[6:]), np.log(2000 * 60 + 1))
+    assert broad.n_parameters_ == narrow.n_parameters_
+    assert abs(broad.log_likelihood(wide) - narrow.log_likelihood(X)) < 0.02
     nothing = LatentTrait(1, random_state=0).fit(np.ones((500, 6)))
     np.testing.assert_array_equal(nothing.components_, 0)
 
@@ -296,7 +298,7 @@ def test_many_dimensions():
         LatentTrait(q, n_nodes=3).fit(X)
 
 
-def test_a_constant_column_gets_no_weight_and_a_finite_bias():
+def test_a_constant_column_gets_no_weight_and_a_finite_bias(tmp_path):
     X, *_ = answers(500, 6)
     X[:, 2], X[:, 4] = 1, 0
     m = LatentTrait(1, random_state=0).fit(X)
@@ -307,6 +309,65 @@ def test_a_constant_column_gets_no_weight_and_a_finite_bias():
     errors = m.standard_errors(X)
     assert np.isnan(errors.intercept[[2, 4]]).all()
     assert np.isfinite(errors.intercept[[0, 1, 3, 5]]).all()
+    # neither a parameter nor a part of the likelihood, also after a file; and rows without an answer are none
+    without = LatentTrait(1, random_state=0).fit(np.delete(X, [2, 4], 1))
+    assert m.n_parameters_ == without.n_parameters_ == 8
+    m.save(tmp_path / "m.safetensors")
+    assert load(tmp_path / "m.safetensors").n_parameters_ == 8
+    assert abs(m.aic(X) - without.aic(np.delete(X, [2, 4], 1))) < 0.01
+    more = np.vstack([X, np.full((500, 6), np.nan)])
+    np.testing.assert_allclose(m.bic(more), m.bic(X), atol=0.001)
+    assert m.criteria(more).n_rows == 500
+
+
+def test_more_parameters_than_the_answers_can_tell_are_named():
+    X, *_ = answers(500, 6)
+    X[:, 2:] = np.nan
+    with pytest.warns(UserWarning, match="4 parameters for 3 degrees of freedom, as 2 binary columns"):
+        LatentTrait(1, random_state=0, max_iter=20, tol=1e-3).fit(X)
+
+
+def _dense(m, X):
+    """Log-likelihood and standard errors of (w, b) of one dimension by a dense grid, in NumPy; for a prior of 3."""
+    z = np.linspace(-9, 9, 3001)
+    w, b, seen = m.components_[0], m.intercept_, ~np.isnan(X)
+    a, x = z[:, None] * w + b, np.nan_to_num(X)
+    joint = (x * seen) @ -np.logaddexp(0, -a).T + ((1 - x) * seen) @ -np.logaddexp(0, a).T - 0.5 * z**2
+    total = np.logaddexp.reduce(joint, axis=1) + np.log(z[1] - z[0]) - 0.5 * np.log(2 * np.pi)
+    share = np.exp(joint - joint.max(1, keepdims=True))
+    share /= share.sum(1, keepdims=True)
+    p, extended, d = sigmoid(a), np.stack([z, np.ones_like(z)], 1), len(w)
+    information = np.zeros((d, 2, d, 2))
+    for row in range(len(X)):
+        at = np.flatnonzero(seen[row])
+        score = ((x[row, at] - p[:, at])[:, :, None] * extended[:, None]).reshape(len(z), -1)
+        mean = share[row] @ score
+        own = np.outer(mean, mean) - (share[row][:, None] * score).T @ score
+        own = own.reshape(len(at), 2, len(at), 2)
+        for k, j in enumerate(at):
+            own[k, :, k] += (extended * (share[row] * p[:, j] * (1 - p[:, j]))[:, None]).T @ extended
+        information[np.ix_(at, [0, 1], at, [0, 1])] += own
+    information = information.reshape(2 * d, 2 * d) + np.diag(np.tile([1 / 9, 0.0], d))
+    return total.sum(), np.sqrt(np.diag(np.linalg.inv(information))).reshape(d, 2)
+
+
+@pytest.mark.slow
+def test_steep_items_on_sparse_rows():
+    """60 items of which a row has 6: likelihood and standard errors against a dense grid."""
+    rng = np.random.default_rng(3)
+    w, b = 1.2 * rng.lognormal(0, 0.4, 60), rng.normal(size=60)
+    w[:6] = [4, 5, 6, 7, 8, 9]
+    X = (rng.random((800, 60)) < sigmoid(rng.normal(size=(800, 1)) * w + b)).astype(float)
+    X[rng.random(X.shape).argsort(1) >= 6] = np.nan
+    m = LatentTrait(1, random_state=0, weight_prior=3.0).fit(X)
+    total, error = m.log_likelihood(X, return_error=True)
+    exact, errors = _dense(m, X)
+    assert abs(total - exact) < error < 0.1
+    penalty = np.sum(m.components_**2) / 18
+    assert abs(m.objective_ + penalty - exact) < 0.1
+    told = m.standard_errors(X)
+    np.testing.assert_allclose(told.components[0], errors[:, 0], rtol=0.02)
+    np.testing.assert_allclose(told.intercept, errors[:, 1], rtol=0.02)
 
 
 @pytest.mark.slow
@@ -367,7 +428,8 @@ def test_more_than_three_dimensions():
     X, *_ = answers(500, 24, q, scale=2.0)
     m = LatentTrait(q, random_state=0).fit(X)
     total, error = m.log_likelihood(X, return_error=True)
-    assert 0 < error < 2
+    assert 0 < error < 0.15
+    assert abs(m.objective_ - total) < 0.5  # points that are the same for all rows would be flattered by 3 nats
     less = LatentTrait(2, random_state=0).fit(X)
     assert total > less.log_likelihood(X) + 30
     assert m.posterior(X[:3]).covariance.shape == (3, q, q)

@@ -359,3 +359,27 @@ def test_a_plain_em_on_a_fine_grid_finds_the_same_fit():
     assert abs(result.objective - total.sum()) < 1e-4
     np.testing.assert_allclose(sign * result.params.weights[:, 0], np.sign(theta[:, 0].sum()) * theta[:, 0], atol=2e-3)
     np.testing.assert_allclose(result.params.bias, theta[:, 1], atol=2e-3)
+
+
+def test_rows_with_few_observed_of_many_steep_columns():
+    """60 columns, nine of ten missing: the rules are those of few columns, and their error is told."""
+    table, w, b = simulate(40, 60, 1, missing=0.9, scale=5.0)
+    found = use(model(1).log_likelihood, model(1), w, b, table)
+    away = np.abs(found.value - log_likelihoods(w, b, table))
+    assert away.sum() < found.error.sum() + 1e-6
+    finer = use(model(1, level=1).log_likelihood, model(1, level=1), w, b, table)
+    np.testing.assert_allclose(finer.value, log_likelihoods(w, b, table), atol=1e-5)
+    assert finer.error.sum() < 0.01
+
+
+def test_a_net_is_turned_by_the_number_of_the_row_and_keeps_its_shape():
+    with tree.double():
+        at = quadrature.Gaussian(np.zeros((3, 4)), np.broadcast_to(np.eye(4), (3, 4, 4)))
+        first, again = (np.asarray(nodes.for_net(at, np.array(n, np.uint32)).scale) for n in ([0, 1, 2], [2, 3, 4]))
+    square = np.einsum("nij,nkj->nik", first, first)
+    np.testing.assert_allclose(square, np.broadcast_to(nodes.NET_WIDTH**2 * np.eye(4), (3, 4, 4)), atol=1e-9)
+    np.testing.assert_allclose(first[2], again[0])
+    assert np.abs(first[0] - first[1]).max() > 0.1
+    net = nodes.quasi_monte_carlo(128, 4).nodes
+    np.testing.assert_allclose(net.T @ net / 128, np.eye(4), atol=1e-9)
+    np.testing.assert_allclose(np.mean(np.sum(net**2, 1) ** 2), 4 * 6, rtol=0.03)  # the fourth moment of a length

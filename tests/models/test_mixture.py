@@ -130,7 +130,7 @@ def test_gradient_and_information_against_automatic_derivatives(missing):
         slope = jax.grad(log_likelihood_at)(at.ravel(), X, at.shape)
         bend = -jax.hessian(log_likelihood_at)(at.ravel(), X, at.shape)
         np.testing.assert_allclose(coordinates.gradient(params, stats.owned).ravel(), slope, rtol=1e-9, atol=1e-9)
-        information = newton.complete(params, stats.owned) - stats.missing
+        information, bend = np.asarray(newton.complete(params, stats.owned) - stats.missing), np.asarray(bend)
     # all weights together make no difference: that direction has the number of rows for its information
     radial = np.zeros(at.shape)
     radial[:, 0] = np.asarray(at)[:, 0] / 2

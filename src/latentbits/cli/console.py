@@ -36,8 +36,6 @@ __all__ = [
 # Messages of the library speak of arguments; here they are options.
 AS_OPTIONS = {
     "binarize=": "--binarize ",
-    "missing='-1' when it is read from a file": "--missing -1",
-    "missing='255'": "--missing 255",
     "labels=": "--labels",
     "missing=": "--missing",
     "header=": "--header/--no-header",
@@ -123,7 +121,10 @@ def as_options(text: str) -> str:
 
     >>> as_options("Pass binarize=0.5 to cut")
     'Pass --binarize 0.5 to cut'
+    >>> as_options("make it NaN (missing='-9' when it is read from a file)")
+    'make it NaN (--missing -9)'
     """
+    text = re.sub(r"missing='([^']*)' when it is read from a file", r"--missing \1", text)
     for argument, option in AS_OPTIONS.items():
         text = text.replace(argument, option)
     return with_flags(text)

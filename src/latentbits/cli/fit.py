@@ -127,6 +127,7 @@ def fit(source: str, reading: Reading, model: str, output: str, as_json: bool, *
         "converged": bool(estimator.converged_),
         "stop_reason": estimator.stop_reason_,
         "objective": objective,
+        "left_to_gain": estimator.left_to_gain_ if math.isfinite(estimator.left_to_gain_) else None,
         "seconds": seconds,
     }
 
@@ -152,7 +153,9 @@ def _objective(estimator: Any) -> float | None:
 def _how_it_ended(estimator: Any, objective: float | None, n_rows: int, seconds: float) -> Iterator[str]:
     state = {"converged": "converged", "completed": "done"}.get(estimator.stop_reason_, "stopped")
     n = estimator.n_iter_
-    yield f"{state} after {n} iteration{'' if n == 1 else 's'} and {seconds:.1f} s"
+    left = estimator.left_to_gain_
+    rest = f", {left:.1g} nats left to gain" if math.isfinite(left) else ""
+    yield f"{state} after {n} iteration{'' if n == 1 else 's'} and {seconds:.1f} s{rest}"
     if objective is not None:
         yield f"objective: {objective:.6g} nats, {objective / n_rows:.6g} per row"
 

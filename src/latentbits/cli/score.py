@@ -33,6 +33,7 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
     import numpy as np
 
     from latentbits.cli.cache import use_compile_cache
+    from latentbits.telling.numbers import to_error
 
     outputs = Outputs({"--per-row": per_row}, tables=("--per-row",))
     use_compile_cache()
@@ -68,11 +69,9 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
 
     def show() -> None:
         lines = [
-            ["log-likelihood, nats", f"{result['log_likelihood']:.3f}", ""],
+            ["log-likelihood, nats", *to_error(float(np.sum(nats)), len(nats) * estimated)],
             ["nats per row", f"{mean:.4f}", "" if n_impossible else f"{error:.4f}"],
         ]
-        if len(nats) * estimated >= 0.0005:
-            lines[0][-1] = f"{len(nats) * estimated:.3f}"
         if common:
             lines.append(["  of that by log Z", "", f"{common:.4f}"])
         if lost:

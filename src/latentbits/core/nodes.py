@@ -2,7 +2,8 @@
 
 The nodes of a row are those of a standard Gaussian, moved and scaled to an approximation of the row's posterior
 (Naylor & Smith 1982; Liu & Pierce 1994).  With many columns the posterior is narrow and close to a Gaussian, and
-three nodes a dimension are enough, where a fixed grid misses it altogether.
+a few nodes a dimension are enough, where a fixed grid misses it altogether; where bits are steep and a row has few of
+them, its posterior has corners, and many evenly spaced nodes are needed.
 """
 
 from __future__ import annotations
@@ -14,28 +15,39 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
-from scipy.stats import norm, qmc
+from jaxtyping import Array, Float, Key, UInt32
+from scipy.stats import chi, norm, qmc
 
+from latentbits.core.batch import row_keys
 from latentbits.core.gaussians import Gaussian
 
 __all__ = [
     "MANY_COLUMNS",
+    "MOST_GAUSS",
     "MOST_GRID",
     "Rule",
     "accurate_rules",
+    "for_net",
     "gauss_hermite",
     "importance",
     "log_det",
     "log_integral",
+    "n_levels",
+    "net_points",
     "points_of",
+    "product_rule",
     "quasi_monte_carlo",
+    "recentred",
     "weigh",
 ]
 
 REPLICATES = 8  # of a quasi-random net, for its standard error
 WIDER = 1.1
+NET_WIDTH = 1.2  # of a net for all uses: tails heavier than a Gaussian's need points; measured for the best parameters
 MANY_COLUMNS = 50  # from here on posteriors are so close to Gaussian that few nodes a dimension do
+MOST_GAUSS = 61  # nodes a dimension from which evenly spaced ones are closer to each other
+REACH = 8.0  # standard deviations on either side that evenly spaced nodes cover
+MOST_POINTS = 4_000_000  # points times columns of a row: beyond, a finer rule would fill the memory
 MOST_GRID = 3  # latent dimensions for which a product rule is cheaper than quasi-Monte Carlo
 
 
@@ -59,19 +71,93 @@ def gauss_hermite(n_nodes: int, q: int) -> Rule:
 
 
 @cache
+def evenly_spaced(n_nodes: int, q: int) -> Rule:
+    """The product of trapezoidal rules over `REACH` standard deviations on either side.
+
+    For a smooth integrand that falls off on both sides its error falls exponentially in 1 / spacing, and a sigmoid of
+    slope a has its nearest pole at a distance of pi / a: steep bits need a fine spacing, which Gauss-Hermite nodes,
+    ever further out, reach late.  Every other node is a rule too, which tells the error.
+    """
+    nodes = np.linspace(-REACH, REACH, n_nodes)
+    logs = norm.logpdf(nodes) + np.log(nodes[1] - nodes[0])
+    grid = np.stack([g.ravel() for g in np.meshgrid(*[nodes] * q, indexing="ij")], 1)
+    return Rule(grid, np.stack([g.ravel() for g in np.meshgrid(*[logs] * q, indexing="ij")], 1).sum(1))
+
+
+def product_rule(n_nodes: int, q: int) -> Rule:
+    """So many nodes a dimension: Gauss-Hermite, evenly spaced where they are many."""
+    return gauss_hermite(n_nodes, q) if n_nodes <= MOST_GAUSS else evenly_spaced(n_nodes, q)
+
+
+@cache
 def quasi_monte_carlo(n_points: int, q: int, seed: int = 0) -> Rule:
-    """Scrambled Sobol points, in pairs x and -x, whitened: means and covariances of the rule are exact."""
+    """Scrambled Sobol points, in pairs x and -x, their lengths those of a Gaussian's quantiles, whitened.
+
+    Lengths are what a random rotation cannot mend (`for_net`).  Means and covariances of the rule are exact.
+    """
     half = norm.ppf(qmc.Sobol(q, rng=np.random.default_rng(seed)).random(n_points // 2))
-    nodes = np.concatenate([half, -half])
-    nodes = nodes @ np.linalg.inv(np.linalg.cholesky(nodes.T @ nodes / len(nodes))).T
-    return Rule(nodes, np.full(len(nodes), -np.log(len(nodes))))
+    lengths = chi.ppf((np.arange(len(half)) + 0.5) / len(half), q)
+    for _ in range(20):
+        half = _whitened(half)
+        own = np.linalg.norm(half, axis=1)
+        half *= (lengths[np.argsort(np.argsort(own))] / own)[:, None]
+    half = _whitened(half)
+    return Rule(np.concatenate([half, -half]), np.full(2 * len(half), -np.log(2 * len(half))))
 
 
-def accurate_rules(q: int, d: int) -> tuple[Rule, Rule]:
-    """Nodes to tell a likelihood or a posterior with, and fewer, to tell how accurate that is."""
-    few = d < MANY_COLUMNS
-    fine, coarse = {1: (81, 41) if few else (31, 15), 2: (21, 11) if few else (13, 7), 3: (11, 6) if few else (7, 4)}[q]
-    return gauss_hermite(fine, q), gauss_hermite(coarse, q)
+def _whitened(half: np.ndarray) -> np.ndarray:
+    return half @ np.linalg.inv(np.linalg.cholesky(half.T @ half / len(half))).T
+
+
+# nodes a dimension of rule and check, coarse to fine; with few columns, or few observed, posteriors are less Gaussian
+_LEVELS = {
+    1: ((81, 41), (321, 161), (1281, 641)),
+    2: ((21, 11), (81, 41), (161, 81)),
+    3: ((11, 6), (33, 17)),
+}
+_MANY_COLUMNS = {1: (31, 15), 2: (13, 7), 3: (7, 4)}
+_NETS = (7, 9, 11)  # two to these powers: points of each of the `REPLICATES` of `importance`
+
+
+def n_levels(q: int, d: int) -> int:
+    """How many rules there are, each finer than the one before."""
+    if q > MOST_GRID:
+        return len(_NETS)
+    return sum(n**q * d <= MOST_POINTS or level == 0 for level, (n, _) in enumerate(_LEVELS[q]))
+
+
+def net_points(level: int) -> int:
+    """Points to tell a posterior with where dimensions are too many for a grid."""
+    return REPLICATES * 2 ** _NETS[level]
+
+
+def accurate_rules(q: int, d: int, complete: bool = True, level: int = 0) -> tuple[Rule, Rule]:
+    """Nodes to tell a likelihood or a posterior with, and fewer, to tell how accurate that is.
+
+    `complete` says that rows have all their d columns; where they do not, they may have any number.
+    """
+    many = level == 0 and complete and d >= MANY_COLUMNS
+    fine, coarse = _MANY_COLUMNS[q] if many else _LEVELS[q][level]
+    make = gauss_hermite if level == 0 else evenly_spaced
+    return make(fine, q), make(coarse, q)
+
+
+def for_net(at: Gaussian, rows: UInt32[Array, " rows"]) -> Gaussian:
+    """Where a quasi-random net goes: a little wider, with the axes of each row turned by a rotation of its own.
+
+    The rotation depends on the number of the row alone.  A net is too coarse for any one row.  Given to all rows alike
+    its errors add, and parameters are found that the net flatters; turned at random they average out, at no cost: a net
+    that is turned is as whitened and as symmetric as it was.  The rotation is a product of reflections.
+    """
+    q = at.mean.shape[1]
+    keys = row_keys(jax.random.key(0, impl="threefry2x32"), rows)
+    mirrors = jax.vmap(lambda key: jax.random.normal(key, (q, q), at.mean.dtype))(keys)
+    scale = NET_WIDTH * at.scale
+    for k in range(q):
+        v = mirrors[:, k]
+        along = jnp.einsum("nij,nj->ni", scale, v) * (2 / jnp.sum(v**2, 1, keepdims=True))
+        scale = scale - along[:, :, None] * v[:, None]
+    return Gaussian(at.mean, scale)
 
 
 def points_of(at: Gaussian, rule: Rule) -> Float[Array, "rows points latents"]:
@@ -94,6 +180,22 @@ def weigh(
     return (top + jnp.log(total))[:, 0] + log_det(at.scale), share / total
 
 
+def recentred(log_density: LogDensity, at: Gaussian) -> Gaussian:
+    """Mean and covariance of the posterior itself, by a rule that reaches far, for one that does not.
+
+    Evenly spaced nodes end at `REACH`: around a mean that is off, or by the curvature at a corner, they would miss a
+    tail.  A part of the former width is kept, as a covariance over few nodes may collapse.
+    """
+    q = at.mean.shape[1]
+    rule = gauss_hermite(_LEVELS[q][0][0], q)
+    points = points_of(at, rule)
+    _, share = weigh(log_density(points), points, at, rule)
+    mean = jnp.einsum("nk,nkj->nj", share, points)
+    away = points - mean[:, None]
+    covariance = jnp.einsum("nk,nki,nkj->nij", share, away, away)
+    return Gaussian(mean, jnp.linalg.cholesky(covariance + 0.25 * at.covariance))
+
+
 def log_det(scale: Float[Array, "rows latents latents"]) -> Float[Array, " rows"]:
     """log |det| of the scales; triangular until a change of coordinates, so in general not."""
     q = scale.shape[1]
@@ -107,18 +209,26 @@ def log_det(scale: Float[Array, "rows latents latents"]) -> Float[Array, " rows"
 
 
 def log_integral(
-    log_density: LogDensity, at: Gaussian, keys: Key[Array, " rows"], n_columns: int
+    log_density: LogDensity,
+    at: Gaussian,
+    keys: Key[Array, " rows"],
+    n_columns: int,
+    complete: bool = True,
+    level: int = 0,
 ) -> tuple[Float[Array, " rows"], Float[Array, " rows"]]:
     """log of the integral of exp(log_density) over N(0, I) as accurately as is sensible, and its error.
 
     Up to `MOST_GRID` dimensions by a product rule, whose error is told by a coarser one and may have one sign for all
-    rows; above by importance sampling, with a standard error.
+    rows; above by importance sampling, with a standard error.  `complete` and `level` are those of `accurate_rules`.
     """
-    if at.mean.shape[1] > MOST_GRID:
-        return importance(log_density, at, keys)
+    q = at.mean.shape[1]
+    if q > MOST_GRID:
+        return importance(log_density, at, keys, 2 ** _NETS[level])
+    if level > 0:
+        at = recentred(log_density, at)
     value, rough = (
         weigh(log_density(points := points_of(at, rule)), points, at, rule)[0]
-        for rule in accurate_rules(at.mean.shape[1], n_columns)
+        for rule in accurate_rules(q, n_columns, complete, level)
     )
     return value, 2 * jnp.abs(value - rough)  # for steep bits errors fall as 1 / nodes: the same again, and a reserve
 

@@ -6,6 +6,7 @@ It knows neither models nor engines: a model is a record of functions, an engine
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -77,9 +78,8 @@ def fit(
     *,
     params: PyTree | None = None,
     limits: Limits = DEFAULT_LIMITS,
-    n_init: int = 1,
+    n_init: int | Callable[[float], int] = 1,
     dtype: Any = np.float32,
-    double_rows: int = 0,
     verbose: int = 0,
     memory_budget: int | None = None,
 ) -> FitResult:
@@ -96,11 +96,9 @@ def fit(
     limits
         Iterations, tolerance and seconds.
     n_init
-        Number of restarts; the one with the best objective is kept.
+        Number of restarts; the one with the best objective is kept.  May be a function of the number of rows.
     dtype
-        Precision of the rows, float32 or float64.
-    double_rows
-        A table of at most so many rows is learned in float64, whatever `dtype`.
+        Precision of the rows, float32 or float64.  May be a function of the number of rows.
     verbose
         Above 0: a progress bar, if standard error is a terminal.
     memory_budget
@@ -112,22 +110,23 @@ def fit(
     so far are returned and `reason` says so; Ctrl-C before anything was learned is passed on.  A restart that fails
     numerically is dropped, unless all do.
     """
-    dtype = np.dtype(dtype)
-    if n_init > 1 and not model.stages[-1].comparable:
-        raise ValueError(
-            f"n_init must be 1 for {model.name}, got {n_init}: its last stage has no likelihood or bound by which "
-            "restarts could be ranked"
-        )
     best, failure = None, None
     with interrupts.held(), Monitor(limits, verbose, model.name) as monitor:
         if model.needs_summary:
-            layout = layout_for(model.row_floats(engine.n_features), dtype, memory_budget)
+            widest = np.dtype(np.float64) if _by_rows(dtype) else np.dtype(dtype)
+            layout = layout_for(model.row_floats(engine.n_features), widest, memory_budget)
             summary = summarise(engine, layout)
             monitor.check_rows(float(summary.n_rows))
         else:
             summary = shapes_only(engine)
-        if float(summary.n_rows) <= double_rows:
-            dtype = np.dtype(np.float64)
+        n_rows = float(summary.n_rows)
+        dtype = np.dtype(dtype(n_rows) if _by_rows(dtype) else dtype)
+        n_init = n_init(n_rows) if callable(n_init) else n_init
+        if n_init > 1 and not model.stages[-1].comparable:
+            raise ValueError(
+                f"n_init must be 1 for {model.name}, got {n_init}: its last stage has no likelihood or bound by which "
+                "restarts could be ranked"
+            )
         for restart in range(n_init):
             run = Run(engine, dtype, memory_budget, monitor, restart)
             run_key = jax.random.fold_in(key, restart)
@@ -155,6 +154,11 @@ def fit(
     history = tuple(record for record in monitor.history if record.restart == winner)
     params, state = tree.to_numpy(best.params), tree.to_numpy(best.state)
     return FitResult(params, state, best.objective, history, best.n_iter, best.reason, seconds, best.left, dtype)
+
+
+def _by_rows(setting: Any) -> bool:
+    """Whether a setting is a function of the number of rows; types of numbers can be called, too."""
+    return callable(setting) and not isinstance(setting, type)
 
 
 def _rank(outcome: Outcome) -> float:

@@ -108,7 +108,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def __init__(
         self,
         random_state: Any,
-        n_init: int,
+        n_init: Any,  # a family that chooses it itself takes None
         max_iter: int,
         max_time: float | None,
         tol: float,
@@ -201,8 +201,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             seed_key(seed),
             limits=Limits(self.max_iter, self.tol, max_time),
             n_init=self._n_restarts,
-            dtype=dtype,
-            double_rows=self._double_rows if self._may_widen(dtype) else 0,
+            dtype=(lambda n: DOUBLE if n <= self._double_rows else dtype) if self._may_widen(dtype) else dtype,
             verbose=self.verbose,
         )
         self.dtype_ = result.dtype.name
@@ -225,7 +224,8 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return 0
 
     @property
-    def _n_restarts(self) -> int:
+    def _n_restarts(self) -> int | Callable[[float], int]:
+        """Number of restarts; or a function that gives it for a number of rows."""
         return self.n_init
 
     def _adopt(self, result: FitResult) -> None:

@@ -242,7 +242,7 @@ class BinarySparseCoding(LatentModel):
         self.precision = precision
         self.truncation_tol = truncation_tol
         self.keep_components = keep_components
-        super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)  # type: ignore[arg-type]
+        super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn components, noise and sparseness.

@@ -27,6 +27,7 @@ from latentbits.estimators import psychometrics
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.moments import checked_moments
 from latentbits.estimators.psychometrics import Rotation
+from latentbits.estimators.tables.validate import at_column
 from latentbits.models.clipped_gaussian import cell_probability, cells, spectrum, tetrachoric, wide
 from latentbits.models.clipped_gaussian import expectation as ep
 from latentbits.models.clipped_gaussian import model as clipped_gaussian
@@ -36,6 +37,7 @@ __all__ = ["ClippedGaussian", "Morph"]
 
 MOST_KEPT = 1024  # columns up to which matrices of pairs are kept unless told otherwise: a file of 26 MB
 BLOCK_BYTES = 2**26  # of rows that are packed at a time
+MOST_TOLD = 5  # columns that a warning names
 LARGE_NEGATIVE_SHARE, LARGE_NEGATIVE_VALUE = 0.1, 0.2  # of the spectrum of C^xx: worth a warning
 
 
@@ -71,7 +73,8 @@ class ClippedGaussian(LatentModel):
     ----------
     n_components : int, "positive" or "parallel", default=2
         Number of hidden variables, P.  "positive" takes every positive eigenvalue; "parallel" those that are larger
-        than chance would make them (parallel analysis: independent bits with the same means), at least one.
+        than chance would make them (parallel analysis: the same table with the bits of each column shuffled; one of
+        twenty tables of independent bits has a component by chance), at least one.
     noise : {"unique", "none"}, default="unique"
         What becomes of the variance that P components leave over.  "unique" keeps it as independent noise of each
         column: a probit factor model, in which every row has a probability.  "none" is the paper's deterministic
@@ -129,8 +132,11 @@ class ClippedGaussian(LatentModel):
         phi of eq. 9, ``sqrt(2 C_ii) erfinv(<s_i>)``: a bit is 1 where ``phi + x > 0``.  C_ii is the variance of x: 1
         with ``noise="unique"``, that of W y without.
     noise_variance_ : ndarray of shape (n_columns,)
-        What W leaves over of a variance of 1, and at least 0.1 of it: the weights of a column that would leave less
-        are shortened.  0 without noise.
+        Uniquenesses: what W leaves over of a variance of 1.  0 without noise.  With factors at least 0.005; where that
+        bound holds (a Heywood case) a warning names the columns.  With components, which take part of the noise for
+        their own, at least 0.1: the weights of a column that would leave less are shortened.
+    communalities_ : ndarray of shape (n_columns,)
+        Sums of squares of the weights: with noise, what the hidden variables explain of a variance of 1.
     means_ : ndarray of shape (n_columns,)
         Share of ones.
     binary_correlation_ : ndarray of shape (n_columns, n_columns)
@@ -277,6 +283,7 @@ class ClippedGaussian(LatentModel):
         )
         m.n_features_in_ = len(means)
         m._adopt(FitResult(learned, None, -np.inf, (), 0, Stop.CONVERGED, 0.0))
+        m._warn_of_bounds(stacklevel=3)
         implied = learned.weights @ learned.weights.T
         spread = np.sqrt(np.maximum(np.diag(implied) + learned.psi, 1e-300))
         off = np.max(np.abs(np.tril(implied / np.outer(spread, spread) - found.latent, -1)), initial=0.0)
@@ -312,7 +319,18 @@ class ClippedGaussian(LatentModel):
                 f"learning a clipped Gaussian of {d} columns with all matrices of pairs",
                 wide.FEWER_COLUMNS + ("; a number as n_components without repair or keep_pairs takes a thirtieth"),
             )
-            return self._model()
+            if self.n_components != "parallel":
+                return self._model()
+            return self._model()._replace(
+                stages=clipped_gaussian.parallel_stages(
+                    partial(_encoded, engine),
+                    self.noise,
+                    bool(self.bias),
+                    float(self.correction),
+                    bool(self.repair),
+                    self.extraction,
+                )
+            )
         check_memory(wide.bytes_needed(d), f"learning a clipped Gaussian of {d} columns", wide.FEWER_COLUMNS)
         stages = clipped_gaussian.wide_stages(
             partial(_encoded, engine),
@@ -365,6 +383,7 @@ class ClippedGaussian(LatentModel):
         p = self.params_
         self.components_, self.thresholds_, self.noise_variance_ = p.weights.T, p.phi, p.psi
         self.means_ = p.means
+        self.communalities_ = np.sum(np.square(p.weights), 1)
         pairs = p.binary, p.correlation, p.error, p.undetermined, p.corrected
         if len(p.correlation) != len(p.phi):
             pairs = (None,) * 5  # not kept
@@ -388,11 +407,29 @@ class ClippedGaussian(LatentModel):
         return {"weights": (d, k), **each, **values, **pairs, "negative_share": ()}
 
     def _finish(self, engine: Engine, result: FitResult) -> None:
-        if self.correlation_ is None:
-            return  # what can be said has been said along with the pairs
-        self._warn_of_pairs()
-        if not self.repair:
-            self._warn_of_misfit()
+        if self.correlation_ is not None:  # else what can be said of pairs has been said along with them
+            self._warn_of_pairs()
+            if not self.repair:
+                self._warn_of_misfit()
+        self._warn_of_bounds(stacklevel=5)
+
+    def _warn_of_bounds(self, stacklevel: int) -> None:
+        """Of Heywood cases; components do not end at this bound but by chance."""
+        least = clipped_gaussian.LEAST_UNIQUENESS
+        found = np.flatnonzero(np.abs(self.communalities_ - (1 - least)) < 1e-9)
+        if not len(found):
+            return
+        names = getattr(self, "feature_names_in_", None)
+        told = ", ".join(at_column(int(i), names) for i in found[:MOST_TOLD])
+        more = f" and {len(found) - MOST_TOLD} more" if len(found) > MOST_TOLD else ""
+        fewer = "take fewer components (n_components), " if self.n_components_ > 1 else ""
+        warnings.warn(
+            f"a Heywood case: factors explain all that they may of {told}{more}, whose uniqueness is at its bound of "
+            f"{least}, so that their weights say little: {fewer}leave out a column that hardly differs from another, "
+            "or take more rows, since with few of them chance does that",
+            UserWarning,
+            stacklevel=stacklevel,
+        )
 
     def _warn_of_pairs(self) -> None:
         varying = np.flatnonzero(np.diag(self.correlation_))
@@ -487,7 +524,8 @@ class ClippedGaussian(LatentModel):
         n_samples : int, default=100
             Draws for each row.
         n_between : int, default=10
-            Sweeps from one draw to the next; before the first, as many as between all draws, and at least 100.
+            Sweeps from one draw to the next; before the first, as many as between all draws, and at least 100.  Where a
+            column has hardly any noise (`noise_variance_`) a sweep goes a short way, and hundreds are needed.
         random_state : int, RandomState or None
             Seed.
 

@@ -13,16 +13,19 @@ import jax
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from latentbits.core.model import Model
-from latentbits.core.nodes import MOST_GRID
+from latentbits.core.errors import PrecisionWarning
+from latentbits.core.model import LogLikelihood, Model
+from latentbits.core.nodes import MOST_GRID, n_levels
 from latentbits.engines.chunks import layout_for
-from latentbits.engines.fit import FitResult, seed_key
+from latentbits.engines.fit import FitResult, fit, seed_key
+from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import Engine, start_pass, sum_blocks
 from latentbits.estimators import psychometrics
 from latentbits.estimators.base import LatentModel
+from latentbits.estimators.criteria import WithCriteria, look
 from latentbits.estimators.psychometrics import Rotation, Scores, StandardErrors
 from latentbits.estimators.tables.column_types import KINDS, Encoding, open_table
-from latentbits.models.latent_trait import information, kinds, variational
+from latentbits.models.latent_trait import information, kinds, quadrature, variational
 from latentbits.models.latent_trait import model as latent_trait
 from latentbits.models.latent_trait.kinds import ALL_BITS, Columns
 
@@ -31,6 +34,10 @@ __all__ = ["LatentTrait"]
 RUNAWAY = 10.0  # |w|: a bit whose log-odds change by that much over one standard deviation is no longer random
 FEW_COLUMNS = 10  # per latent dimension
 LARGEST_INFORMATION = 6000  # parameters; the square of it in float64 is 288 MB
+ENOUGH = 0.1  # nats in all to which a likelihood is told, where that can be had
+ENOUGH_A_ROW = 1e-5  # or these, where rows are very many
+STEADY = 0.02  # relative change of a standard error by a finer rule that is let pass
+SURELY_STEADY = 0.75  # of `quadrature.bend_of`: below, the nodes for it are known to do
 
 
 class Variational(NamedTuple):
@@ -44,7 +51,7 @@ class Variational(NamedTuple):
     bound: np.ndarray
 
 
-class LatentTrait(LatentModel):
+class LatentTrait(WithCriteria):
     """Latent trait model: Gaussian latents, logistic bits (Tipping 1998); the multidimensional 2PL of item response.
 
     x ~ N(0, I),  P(t_i = 1 | x) = sigmoid(w_i.x + b_i).  With two latents it is a map of the data; with one, the
@@ -74,8 +81,10 @@ class LatentTrait(LatentModel):
     n_samples : int, default=500
         Draws of the latents for ``method="monte_carlo"``, L of eq. 3.
     n_nodes : int or None, default=None
-        Nodes a dimension to learn with by quadrature (above three dimensions: 2 to this power in all); None chooses by
-        the number of columns.  Likelihoods and scores are always told with more.
+        Nodes a dimension to learn with by quadrature, and to tell standard errors with (above three dimensions: 2 to
+        this power in all).  None chooses: first by the number of columns that rows have observed, then, where slopes
+        turn out to be steep, by these too, and learning goes on with more.  Likelihoods and scores are always told with
+        more.
     accelerate : bool, default=True
         Parameter expansion and Anderson acceleration.  Without, EM goes step by step as in the paper.
     random_state : int, RandomState or None
@@ -119,7 +128,8 @@ class LatentTrait(LatentModel):
     output_names_ : list of str
         With `column_types`: names of the outputs, such as "age" or "colour=red".
     n_parameters_ : int
-        Free parameters, the rotation taken off.
+        Free parameters, the rotation taken off.  A column that is constant, or never observed, has none: its
+        probability is that of the maximum (a thousandth of a nat short of 0 or 1 in all), its weights are 0.
     dtype_ : str
         Precision of the rows in the fit, "float32" or "float64".
     history_ : ndarray
@@ -177,6 +187,7 @@ class LatentTrait(LatentModel):
     _params_class: ClassVar[type] = kinds.Params
     _most_work: ClassVar[tuple[tuple[str, ...], int]] = (("n_samples",), 10**6)  # draws, made at every use
     _encoding: Encoding | None = None
+    _level: int = 0  # of the rule that likelihoods are told with, while they are
 
     def __init__(
         self,
@@ -225,18 +236,30 @@ class LatentTrait(LatentModel):
             self._bits_only("method='monte_carlo'", "choose another method")
         if self.equal_discrimination:
             self._bits_only("equal_discrimination=True", "leave it out")
+        return self._record(None if self.n_nodes is None else int(self.n_nodes))
+
+    def _record(self, n_nodes: int | None, method: str | None = None) -> Model:
+        """The record for so many nodes to learn with; None chooses by columns."""
         # with few columns the bound is so loose that its optimum is no place to start from, and can be w = 0
         alone = self.method == "auto" and self.n_features_in_ < FEW_COLUMNS * self.n_components
         return latent_trait.model(
             n_components=int(self.n_components),
-            method="quadrature" if alone else self.method,
+            method=method or ("quadrature" if alone else self.method),
             columns=self._columns(),
             equal_discrimination=bool(self.equal_discrimination),
             weight_prior=None if self.weight_prior is None else float(self.weight_prior),
             n_samples=int(self.n_samples),
-            n_nodes=None if self.n_nodes is None else int(self.n_nodes),
+            n_nodes=n_nodes,
             accelerate=bool(self.accelerate),
+            level=self._level,
         )
+
+    def _model_for(self, engine: Engine) -> Model:
+        model = self._model()
+        self._seen = look(engine)
+        if self.n_nodes is not None or self.n_components > MOST_GRID or self._seen.few >= self.n_features_in_:
+            return model
+        return self._record(quadrature.nodes_at_first(int(self.n_components), self._seen.few))
 
     def _columns(self) -> Columns:
         return ALL_BITS if self._encoding is None else self._encoding.columns
@@ -260,6 +283,9 @@ class LatentTrait(LatentModel):
             raise ValueError(f"{what} is for binary columns only, and here they are {kinds_there}: {advice}")
 
     def _adopt(self, result: FitResult) -> None:
+        columns = self._columns()
+        bits = range(self.n_features_in_) if columns.binary is None else columns.binary
+        self._idle = tuple(place for place in bits if self._seen.idle[place])
         weights = result.params.weights
         turned = eqx.tree_at(lambda p: p.weights, result.params, weights @ psychometrics.canonical_axes(weights))
         super()._adopt(result._replace(params=turned))
@@ -276,9 +302,12 @@ class LatentTrait(LatentModel):
         else:
             self._expose_kinds(self._encoding)
         self._sample_dtype = np.uint8 if self._encoding is None else np.float64
-        rank = min(weights.shape)
-        free = len(weights) * rank - rank * (rank - 1) // 2
-        self.n_parameters_ = (1 if self.equal_discrimination else free) + bias.size + self.params_.log_variance.size
+        n_idle = len(self._idle)
+        n_free = len(weights) - n_idle
+        rank = min(n_free, q)
+        slopes = n_free * rank - rank * (rank - 1) // 2
+        slopes = min(1, n_free) if self.equal_discrimination else slopes
+        self.n_parameters_ = slopes + bias.size - n_idle + self.params_.log_variance.size
         self._n_features_out = q
 
     def _expose_kinds(self, encoding: Encoding) -> None:
@@ -302,7 +331,8 @@ class LatentTrait(LatentModel):
         return {"weights": (outputs, q), "bias": (outputs,), **each}
 
     def _extra(self) -> dict[str, Any]:
-        return {} if self._encoding is None else {"columns": self._encoding.to_json()}
+        idle = super()._extra()
+        return idle if self._encoding is None else {"columns": self._encoding.to_json(), **idle}
 
     def _take_extra(self, extra: dict[str, Any]) -> None:
         if self.column_types is None:
@@ -312,6 +342,7 @@ class LatentTrait(LatentModel):
         super()._take_extra({name: value for name, value in extra.items() if name != "columns"})
 
     def _finish(self, engine: Engine, result: FitResult) -> None:
+        short = self._learned_on(engine, result)
         columns = self._columns()
         size = np.linalg.norm(self.params_.weights, axis=1)
         if columns.binary is None:
@@ -328,6 +359,67 @@ class LatentTrait(LatentModel):
                 "weights and difficulties mean little. weight_prior=3, say, keeps them finite",
                 UserWarning,
                 stacklevel=4,
+            )
+        elif short > ENOUGH:
+            warnings.warn(
+                "slopes are so steep for what rows have observed that the nodes of learning tell the log-likelihood to "
+                f"±{short:.2g} nats only, and its maximum may be missed by as much: weight_prior=3, say, makes slopes "
+                "less steep, and n_nodes can be given",
+                PrecisionWarning,
+                stacklevel=4,
+            )
+        self._warn_of_freedom()
+
+    def _learned_on(self, engine: Engine, result: FitResult) -> float:
+        """Go on with more nodes while the slopes that were found ask for them; by how many nats these are short."""
+        by_nodes = self.n_nodes is None and self.method in ("auto", "quadrature")
+        used = quadrature.nodes_at_first(int(self.n_components), self._seen.few)
+        used = used if self.n_components <= MOST_GRID else quadrature.LAST_NET
+        while by_nodes and not result.reason.cut_short and (needed := self._nodes_needed()) > used:
+            left = None if self.max_time is None else max(self.max_time - result.seconds, 1e-3)
+            limits, used = Limits(self.max_iter, self.tol, left), needed
+            more = fit(
+                self._record(used, method="quadrature"),
+                engine,
+                seed_key(0),
+                params=result.params,
+                limits=limits,
+                dtype=np.dtype(self.dtype_),
+                verbose=self.verbose,
+            )
+            result = more._replace(
+                history=result.history + more.history,
+                n_iter=result.n_iter + more.n_iter,
+                seconds=result.seconds + more.seconds,
+            )
+            self._adopt(result)
+        if not by_nodes or used < quadrature.MOST_NODES[min(int(self.n_components), MOST_GRID + 1)]:
+            return 0.0
+        # at the end of what there is: told by a finer rule
+        rows = self._rounded(self._model(), engine, np.dtype(self.dtype_))
+        precision = 0.0 if self.weight_prior is None else 1 / float(self.weight_prior) ** 2
+        by_learning = self.objective_ + 0.5 * precision * float(np.sum(self.params_.weights**2))
+        return abs(by_learning - float(np.sum(rows.value, dtype=np.float64)))
+
+    def _nodes_needed(self) -> int:
+        bend = quadrature.bend_of(self._columns(), self.params_, self._seen.few)
+        return quadrature.nodes_for(int(self.n_components), bend, self._seen.n_rows)
+
+    def _warn_of_freedom(self) -> None:
+        """Say so where answers can differ in fewer ways than there are parameters."""
+        columns = self._columns()
+        n_bits = (self.n_features_in_ if columns.binary is None else len(columns.binary)) - len(self._idle)
+        if columns.n_reals or n_bits + len(columns.categorical) > 60 or self.weight_prior is not None:
+            return
+        freedom = 2**n_bits * int(np.prod(columns.n_classes, dtype=np.int64)) - 1
+        if self.n_parameters_ > freedom:
+            kinds_of = f"{n_bits} binary columns" + (" and the categories" if columns.categorical else "")
+            warnings.warn(
+                f"{self.n_parameters_} parameters for {freedom} degrees of freedom, as {kinds_of} that vary have "
+                f"{freedom + 1} patterns: many parameters fit equally well, and these are one choice. Fewer "
+                "n_components, equal_discrimination=True or weight_prior=3, say, would do",
+                UserWarning,
+                stacklevel=5,
             )
 
     # ---------------------------------------------------------------- use
@@ -414,6 +506,23 @@ class LatentTrait(LatentModel):
     def _errors_average_out(self) -> bool:
         return self.n_components > MOST_GRID
 
+    def _rounded(self, model: Model, engine: Engine, dtype: np.dtype) -> LogLikelihood:
+        """log p(x) of each row by rules that become finer until the error in all is small, or no rule is finer."""
+        rows = super()._rounded(model, engine, dtype)
+        for level in range(1, n_levels(int(self.n_components), self.n_features_in_)):
+            error = self._error_of_sum(rows)
+            if not error > max(ENOUGH, ENOUGH_A_ROW * len(rows.value)):
+                break
+            self._level = level
+            try:
+                finer = super()._rounded(self._model(), engine, dtype)
+            finally:
+                del self._level
+            if not self._error_of_sum(finer) < error:
+                break
+            rows = finer
+        return rows
+
     def scores(self, X: Any, method: str = "eap") -> Scores:
         """Latents of each row with their standard errors.
 
@@ -453,7 +562,8 @@ class LatentTrait(LatentModel):
         -------
         StandardErrors
             `components` (n_components, n_columns), `intercept`, `difficulty`, `discrimination` (n_columns,), and the
-            `covariance` of all estimates.  NaN for columns without a finite estimate.
+            `covariance` of all estimates.  NaN for columns without a finite estimate, and for those whose error finer
+            and finer rules do not agree on, which a warning names.
         """
         model = self._fitted()
         self._bits_only("standard_errors")
@@ -464,17 +574,9 @@ class LatentTrait(LatentModel):
                 f"standard errors need a matrix of {d * (q + 1)} x {d * (q + 1)} numbers, and this stops at "
                 f"{LARGEST_INFORMATION}: fit fewer columns"
             )
-        double = np.dtype(np.float64)
         engine = self._open(X, reset=False)
-        given = start_pass(model, double, self.params_, seed_key(0, "use"))
-        summing = model._replace(e_step=information.e_step(q), start_rows=None)
-        layout = layout_for(information.row_floats(q, d), double)
-        (stats,) = sum_blocks(summing, engine, layout, lambda: given, {})
-        precision = 0.0 if self.weight_prior is None else 1 / float(self.weight_prior) ** 2
         # under a prior a steep weight is an estimate like any other
         steep = (np.linalg.norm(weights, axis=1) > RUNAWAY) & (self.weight_prior is None)
-        ones, observed = np.asarray(stats.ones), np.asarray(stats.observed)
-        free = (ones > 0) & (ones < observed) & ~steep
         if steep.any():
             names = [self._name(i) for i in np.flatnonzero(steep).tolist()]
             warnings.warn(
@@ -483,11 +585,8 @@ class LatentTrait(LatentModel):
                 UserWarning,
                 stacklevel=2,
             )
-        try:
-            covariance = information.covariance(
-                np.asarray(stats.information), weights, free, bool(self.equal_discrimination), precision
-            )
-        except np.linalg.LinAlgError:
+        covariance, unsteady = self._covariance(model, engine, steep)
+        if covariance is None:
             warnings.warn(
                 "the observed information is not positive definite, so there are no standard errors (NaN): the fit has "
                 "not converged, or there are more latents than the data can tell",
@@ -495,7 +594,58 @@ class LatentTrait(LatentModel):
                 stacklevel=2,
             )
             covariance = np.full((d * (q + 1), d * (q + 1)), np.nan)
+        elif unsteady.any():
+            names = [self._name(i) for i in np.flatnonzero(unsteady).tolist()]
+            warnings.warn(
+                f"the standard errors of {_listed(names)} still change with the number of nodes, and are not told "
+                "(NaN): their slopes are steep for what rows have observed. weight_prior=3, say, makes them less steep",
+                PrecisionWarning,
+                stacklevel=2,
+            )
+            gone = np.repeat(unsteady, q + 1)
+            covariance[gone] = covariance[:, gone] = np.nan
         return psychometrics.item_errors(weights, bias, covariance)
+
+    def _covariance(self, model: Model, engine: Engine, steep: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
+        """Covariance of the estimates, by finer and finer rules until it is steady; and which columns' is not.
+
+        None where the information is not positive definite.
+        """
+        weights, double = self.params_.weights, np.dtype(np.float64)
+        d, q = weights.shape
+        seen = look(engine)
+        bend = quadrature.bend_of(ALL_BITS, self.params_, seen.few)
+        needed = quadrature.nodes_for(q, bend, seen.n_rows)
+        n_nodes = max(needed, int(self.n_nodes or 0), quadrature.nodes_at_first(q, seen.few))
+        most = max(n_nodes, quadrature.MOST_NODES[min(q, MOST_GRID + 1)])
+        precision = 0.0 if self.weight_prior is None else 1 / float(self.weight_prior) ** 2
+        given = start_pass(model, double, self.params_, seed_key(0, "use"))
+
+        def by(n_nodes: int) -> np.ndarray | None:
+            summing = model._replace(e_step=information.e_step(q, n_nodes), start_rows=None)
+            layout = layout_for(information.row_floats(q, d, n_nodes), double)
+            (stats,) = sum_blocks(summing, engine, layout, lambda: given, {})
+            ones, observed = np.asarray(stats.ones), np.asarray(stats.observed)
+            free = (ones > 0) & (ones < observed) & ~steep
+            summed = np.asarray(stats.information)
+            try:
+                return information.covariance(summed, weights, free, bool(self.equal_discrimination), precision)
+            except np.linalg.LinAlgError:
+                return None
+
+        found, unsteady = by(n_nodes), np.zeros(d, bool)
+        if found is not None and bend <= SURELY_STEADY:
+            return found, unsteady
+        while n_nodes < most:
+            n_nodes = min(n_nodes + 1 if q > MOST_GRID else 2 * n_nodes - 1, most)
+            finer = by(n_nodes)
+            if finer is not None and found is not None:
+                before, after = (np.sqrt(np.diag(one)).reshape(d, q + 1) for one in (found, finer))
+                unsteady = np.nan_to_num(np.abs(before / after - 1)).max(1) > STEADY
+                if not unsteady.any():
+                    return finer, unsteady
+            found = finer
+        return found, unsteady
 
     def item_information(self, X: Any) -> np.ndarray:
         """Fisher information of each item at given points of the latent space: ``|w|^2 P (1 - P)``.
@@ -534,27 +684,6 @@ class LatentTrait(LatentModel):
         self._bits_only("rotate")
         weights = self.params_.weights
         return psychometrics.rotate(weights, method, psychometrics.loadings(weights))
-
-    def aic(self, X: Any) -> float:
-        """Akaike's information criterion: 2 parameters - 2 log-likelihood; the lower the better.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
-        """
-        return 2 * self.n_parameters_ - 2 * float(np.sum(self.score_samples(X)))
-
-    def bic(self, X: Any) -> float:
-        """Schwarz's information criterion: parameters log(n_rows) - 2 log-likelihood; the lower the better.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
-        """
-        rows = self.score_samples(X)
-        return self.n_parameters_ * float(np.log(len(rows))) - 2 * float(np.sum(rows))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

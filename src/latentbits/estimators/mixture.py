@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -10,16 +10,19 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from latentbits.core.model import Model
+from latentbits.engines.passes import Engine
 from latentbits.estimators.base import LatentModel
+from latentbits.estimators.criteria import Criteria, WithCriteria, look
 from latentbits.models.mixture import model as mixture
 from latentbits.models.mixture import newton
 
 __all__ = ["BernoulliMixture"]
 
+FAST = 2**24  # rows x squared parameters for which one of Newton's steps takes milliseconds
 SMALL = 2**23  # rows x columns x components for which float64 takes no time to speak of
 
 
-class BernoulliMixture(LatentModel):
+class BernoulliMixture(WithCriteria):
     """Mixture of Bernoulli products (latent class analysis), by EM.
 
     P(x) = sum_k w_k prod_j m_kj^x_j (1 - m_kj)^(1 - x_j).  Each row comes from one of the components;
@@ -42,8 +45,9 @@ class BernoulliMixture(LatentModel):
         (up to 256).  Without, EM goes step by step from one start.
     random_state : int, RandomState or None
         Seed; the same seed gives the same fit.
-    n_init : int, default=1
-        Number of restarts, each from the best of its own short runs; the best objective is kept.
+    n_init : int or None, default=None
+        Number of restarts, each from the best of its own short runs; the best objective is kept.  None is 24 where they
+        take no time to speak of (rows x squared parameters up to 16 million), else 6 (up to 128 million) or 1.
     max_iter : int, default=1000
         Most iterations of the last EM stage, and of Newton's method after it.
     max_time : float or None
@@ -107,6 +111,7 @@ class BernoulliMixture(LatentModel):
         "smoothing": [Interval(Real, 0, None, closed="left")],
         "init": [StrOptions({"random", "split"})],
         "accelerate": ["boolean"],
+        "n_init": [Interval(Integral, 1, None, closed="left"), None],
     }
 
     weights_: np.ndarray
@@ -123,7 +128,7 @@ class BernoulliMixture(LatentModel):
         init: str = "random",
         accelerate: bool = True,
         random_state: Any = None,
-        n_init: int = 1,
+        n_init: int | None = None,
         max_iter: int = 1000,
         max_time: float | None = None,
         tol: float = 1e-7,
@@ -149,11 +154,43 @@ class BernoulliMixture(LatentModel):
         )
 
     @property
+    def _n_restarts(self) -> int | Callable[[float], int]:
+        if self.n_init is not None:
+            return int(self.n_init)
+        size = int(self.n_components) * (self.n_features_in_ + 1)
+        if self.n_components == 1 or size > newton.MOST_PARAMETERS:
+            return 1
+        return lambda n: 24 if n * size**2 <= FAST else 6 if n * size**2 <= 8 * FAST else 1
+
+    @property
     def _double_rows(self) -> int:
         return SMALL // (int(self.n_components) * self.n_features_in_)
 
+    def _model_for(self, engine: Engine) -> Model:
+        self._idle = tuple(np.flatnonzero(look(engine).idle).tolist())
+        return self._model()
+
+    def criteria(self, X: Any) -> Criteria:
+        """Log-likelihood, parameters and rows that count, and the information criteria made of them.
+
+        They are defined where the likelihood has its maximum, so only for a fit with ``smoothing=0``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+        """
+        if self.smoothing > 0:
+            raise ValueError(
+                f"information criteria are of a maximum of the likelihood, and smoothing={self.smoothing:g} keeps this "
+                "mixture away from it: fit it with smoothing=0"
+            )
+        return super().criteria(X)
+
     def _expose(self) -> None:
         self.weights_, self.means_ = self.params_.weights, self.params_.means
+        k, d = self.means_.shape
+        self.n_parameters_ = k - 1 + k * (d - len(self._idle))
         self._n_features_out = len(self.weights_)
 
     def _shapes(self) -> dict[str, tuple[int | None, ...]]:

@@ -8,8 +8,8 @@ import numpy as np
 
 from latentbits.core.errors import import_extra
 
-__all__ = ["Rotation", "Scores", "StandardErrors", "canonical_axes", "difficulty", "discrimination", "item_errors",
-           "item_information", "loadings", "rotate"]  # fmt: skip
+__all__ = ["Rotation", "Scores", "StandardErrors", "canonical_axes", "difficulty",
+           "discrimination", "item_errors", "item_information", "loadings", "rotate"]  # fmt: skip
 
 ROTATIONS = ("varimax", "promax", "oblimin")
 

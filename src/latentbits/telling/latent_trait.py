@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from latentbits.telling.along import gallery_along, places_of
+from latentbits.telling.numbers import criteria_facts, criteria_lines
 from latentbits.telling.records import Printed, Shown, Table, Told, Values
 
 __all__ = ["show", "tell"]
@@ -21,24 +21,12 @@ def tell(model: Any, table: Table) -> Told:
 
     In one dimension an item has a discrimination and a difficulty; in several also its slopes and intercept.
     """
-    total, error = model.log_likelihood(table.values, return_error=True)
+    found = model.criteria(table.values)
     items = _items(model, table)
-    p = model.n_parameters_
-    fit = {
-        "log_likelihood": total,
-        "log_likelihood_error": error,
-        "n_parameters": p,
-        "aic": 2 * p - 2 * total,
-        "bic": math.log(table.n_rows) * p - 2 * total,
-    }
-    lines = [
-        ["log-likelihood, nats", f"{total:.3f}" + _beside(error)],
-        ["parameters", str(p)],
-        ["AIC", f"{fit['aic']:.3f}" + _beside(2 * error)],
-        ["BIC", f"{fit['bic']:.3f}" + _beside(2 * error)],
-    ]
     return Told(
-        {**fit, "items": items.lines()}, (_printed(items), Printed(["", "value"], lines)), {"items": lambda: items}
+        criteria_facts(found) | {"items": items.lines()},
+        (_printed(items), Printed(["", "value"], criteria_lines(found))),
+        {"items": lambda: items},
     )
 
 
@@ -81,8 +69,3 @@ def _cells(columns: Sequence[str], line: Sequence[float]) -> list[str]:
         for name, value in values.items()
         if not name.endswith("_error")
     ]
-
-
-def _beside(error: float) -> str:
-    """The error beside a number with three decimals, where it can be seen there."""
-    return f" ± {error:.3f}" if error >= 0.0005 else ""

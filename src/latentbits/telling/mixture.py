@@ -6,10 +6,27 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.telling.nothing import tell
-from latentbits.telling.records import Gallery, Layer, Shown, strongest_rows
+from latentbits.telling.numbers import criteria_facts, criteria_lines, with_error
+from latentbits.telling.records import Gallery, Layer, Printed, Shown, Table, Told, strongest_rows
 
 __all__ = ["show", "tell"]
+
+
+def tell(model: Any, table: Table) -> Told:
+    """Shares of the components, the largest first; and how well they describe the table."""
+    order = np.argsort(-model.weights_, kind="stable")
+    shares = Printed(["kind", "share"], [[str(i + 1), f"{model.weights_[k]:.4f}"] for i, k in enumerate(order)])
+    facts: dict[str, Any] = {"shares": [float(model.weights_[k]) for k in order], "smoothing": float(model.smoothing)}
+    if model.smoothing == 0:
+        found = model.criteria(table.values)
+        return Told(facts | criteria_facts(found), (shares, Printed(["", "value"], criteria_lines(found))))
+    total, error = model.log_likelihood(table.values, return_error=True)
+    lines = [
+        ["log-likelihood, nats", with_error(total, error)],
+        ["", f"with smoothing {model.smoothing:g}, so below its maximum;"],
+        ["", "AIC and BIC are of a fit with smoothing 0"],
+    ]
+    return Told(facts | {"log_likelihood": total}, (shares, Printed(["", "value"], lines)))
 
 
 def show(name: str, model: Any, values: np.ndarray, n_rows: int) -> Shown:

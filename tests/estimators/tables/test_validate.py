@@ -4,6 +4,7 @@ import datetime
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from latentbits import BernoulliProduct, BinarySparseCoding, LatentTrait, compare, explore
 from latentbits.choosing.search import search
@@ -100,8 +101,33 @@ def test_doubled_names_are_one_clear_line(wrap):
         LatentTrait(1, column_types="infer").fit(frame)
 
 
-def test_255_is_explained():
-    with pytest.raises(
-        DataError, match=r"row 1, column 0 holds 255\. If 255 marks .*missing='255'.*binarize=127.*unpackbits"
-    ):
-        BernoulliProduct().fit(np.array([[0, 1], [255, 0]], np.uint8))
+MARK = r"If {0} marks a missing bit, make it NaN \(missing='{0}' when it is read from a file\)"
+
+
+@pytest.mark.parametrize("value", [-9, -1, 9, 99, 255])
+@pytest.mark.parametrize("wrap", [np.asarray, sparse.csr_array, pd.DataFrame], ids=["array", "sparse", "frame"])
+def test_a_code_among_bits_may_be_a_missing_one(value, wrap):
+    """To cut would make an answer of it: right or wrong, as the number may be."""
+    X = np.array([[0, 1], [1, 0], [value, 0], [1, 1]])
+    with pytest.raises(DataError, match=rf"row 2, column 0.* holds {value}\. " + MARK.format(value)) as caught:
+        BernoulliProduct().fit(wrap(X))
+    assert "binarize=" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ([0, 1, -9, 99], MARK.format(-9) + r", and likewise with 99: binarize would"),
+        ([1, -1, 1, -1], MARK.format(-1) + r"; if bits are -1 and 1, a model made with binarize=0 takes"),
+        ([0, 255, 255, 0], MARK.format(255) + r"; if bits are 0 and 255, a model made with binarize=127.5 takes"),
+        ([1, 2, 1, 2], MARK.format(2) + r"; if bits are 1 and 2, a model made with binarize=1.5 takes"),
+        ([0, 1, 2, 3], MARK.format(2) + r", and likewise with 3; if these are counts, .*binarize=0.5 takes all but 0"),
+        ([0, 1, 0.5, 1], r"holds 0.5. A model made with binarize=0.5, say, takes every value above"),
+        ([0.0, 1.5, -2.5, np.nan], r"holds 1.5. A model made with binarize=0.5, say"),
+        ([0, 3, 4, 5, 6, 7], r"holds 3. A model made with binarize=0.5, say, .* and the rest as a 0.$"),
+        ([0, 3, 77, 5, 255, 7], r"holds 3. A model made with binarize=0.5.*numpy.unpackbits first"),
+    ],
+)
+def test_what_is_no_bit_is_explained_by_the_values_around_it(values, told):
+    with pytest.raises(DataError, match=told):
+        BernoulliProduct().fit(np.array(values)[:, None])

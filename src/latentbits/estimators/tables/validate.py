@@ -42,6 +42,7 @@ Encode = Callable[..., np.ndarray]  # (block, names=, first_row=) -> what an eng
 SLICE_BYTES = 2**24  # a memory map and a sparse matrix are read in slices of about this size once dense
 DATES = ("date", "time", "duration", "period")  # how the names of the types begin, in pandas and polars
 DATE_TYPES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+MOST_CODES = 3  # whole numbers other than 0 and 1 that may mark missing bits; a table with more of them holds numbers
 SPARSE_IN_MEMORY = 2**28  # a sparse table whose dense bits take no more than this is made dense once and for all
 
 
@@ -162,7 +163,7 @@ def check_bits(table: Any, *, binarize: float | None, names: Any = None) -> None
     if not good.all():
         place = int(np.argmin(good))
         row = int(np.searchsorted(table.indptr, place, side="right")) - 1
-        raise _not_a_bit(stored[place], row, int(table.indices[place]), names)
+        raise _not_a_bit(stored[place], row, int(table.indices[place]), names, np.append(stored, stored.dtype.type(0)))
 
 
 def encode_reals(block: Any, *, names: Any = None, first_row: int = 0) -> np.ndarray:
@@ -182,7 +183,7 @@ def _encode(part: np.ndarray, binarize: float | None, names: Any, start: int, pl
             good |= hole
         if not good.all():
             row, column = (int(i) for i in np.argwhere(~good)[0])
-            raise _not_a_bit(part[row, column], place[0] + start + row, place[1] + column, names)
+            raise _not_a_bit(part[row, column], place[0] + start + row, place[1] + column, names, part)
         bits = one.astype(np.uint8)
     if hole is not None:
         bits[hole] = MISSING
@@ -194,26 +195,37 @@ def at_column(column: int, names: Any) -> str:
     return f"column {column}" + (f" ({names[column]!r})" if names is not None else "")
 
 
-def _not_a_bit(value: Any, row: int, column: int, names: Any) -> DataError:
+def _not_a_bit(value: Any, row: int, column: int, names: Any, values: np.ndarray | None = None) -> DataError:
+    """The error of a value that is no bit; `values` are those around it, which say what it may be."""
     value = value.item() if isinstance(value, np.generic) else value
-    if value == -1:
-        advice = (
-            "If -1 marks a missing bit, make it NaN (missing='-1' when it is read from a file); if bits are -1 and 1, "
-            "a model made with binarize=0 takes them."
-        )
-    elif isinstance(value, str):
+    if isinstance(value, str) or values is None:
         advice = "Leave columns of text out, or turn them into bits."
-    elif value == 255:
-        advice = (
-            "If 255 marks a missing bit, make it NaN, or name it where the file is read (missing='255'); if bits are 0"
-            " and 255, a model made with binarize=127 takes them; bits packed into bytes need numpy.unpackbits first."
-        )
     else:
-        advice = "A model made with binarize=0.5, say, takes every value above 0.5 as a 1 and the rest as a 0."
-        if value == 2:
-            advice += " If bits are 1 and 2, that is binarize=1.5."
+        advice = _what_it_may_be(value, np.unique(values[~np.isnan(values)] if values.dtype.kind == "f" else values))
     where = f"row {row}, {at_column(column, names)}"
     return DataError(f"X must hold bits: 0, 1 or NaN for missing; {where} holds {value!r}. {advice}")
+
+
+def _what_it_may_be(value: float, values: np.ndarray) -> str:
+    """What to do about a value that is no bit, in a table of these values; to cut makes answers of missing ones.
+
+    >>> _what_it_may_be(2, np.array([1, 2])).partition("; ")[2]
+    'if bits are 1 and 2, a model made with binarize=1.5 takes them.'
+    """
+    others = values[(values != 0) & (values != 1)]
+    if len(others) > MOST_CODES or np.any(others != np.round(others)):
+        advice = "A model made with binarize=0.5, say, takes every value above 0.5 as a 1 and the rest as a 0."
+        bytes_ = np.all((values == np.round(values)) & (values >= 0) & (values <= 255)) and values[-1] > 15
+        return advice + (" Bits packed into bytes need numpy.unpackbits first." if bytes_ else "")
+    mark, *rest = [int(value), *(int(other) for other in others if other != value)]
+    likewise = f", and likewise with {' and '.join(map(str, rest))}" if rest else ""
+    missing = f"If {mark} marks a missing bit, make it NaN (missing='{mark}' when it is read from a file){likewise}"
+    if len(values) <= 2:
+        low, high = (int(values[0]), int(values[-1])) if len(values) == 2 else (0, mark)
+        return f"{missing}; if bits are {low} and {high}, a model made with binarize={(low + high) / 2:g} takes them."
+    if others[0] == 2 and others[-1] == len(others) + 1:
+        return f"{missing}; if these are counts, a model made with binarize=0.5 takes all but 0 as a 1."
+    return f"{missing}: binarize would make it an answer."
 
 
 def _slices(block: Any) -> Iterator[tuple[int, Any]]:

@@ -197,7 +197,8 @@ def integrate(
     share = 1 / jnp.where(total > 0, total, 1)
     value = sums.top + jnp.log(jnp.where(total > 0, total, 1) / (REPLICATES * n_points))
     value = value + jnp.sum(jnp.log(scale) - 0.5 * np.log(2 * np.pi), 1)
-    spread = jnp.std(sums.mass * share[:, None] * REPLICATES, axis=1, ddof=1) / np.sqrt(REPLICATES)
+    # less three, of so few: the variance of z-scores is then 1 and not that of Student's t
+    spread = jnp.std(sums.mass * share[:, None] * REPLICATES, axis=1, ddof=3) / np.sqrt(REPLICATES)
     first = sums.first * share[:, None]
     second = sums.second * share[:, None, None]
     return Integral(

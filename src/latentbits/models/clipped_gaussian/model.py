@@ -33,7 +33,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from latentbits.core import tree
-from latentbits.core.batch import Batch
+from latentbits.core.batch import MISSING, Batch
 from latentbits.core.limits import Pace, TimeLeft
 from latentbits.core.model import LogLikelihood, Measure, Model, OnePass, Progress, Stage, Summary, Transform
 from latentbits.core.nodes import log_integral
@@ -47,18 +47,21 @@ from latentbits.models.clipped_gaussian.spectrum import (
     n_above_chance,
     nearest_correlation,
     negative_share,
+    simulated_rows,
     spectrum,
 )
 from latentbits.models.clipped_gaussian.tetrachoric import Correlations, Moments
 
 __all__ = [
     "EXTRACTIONS",
+    "LEAST_UNIQUENESS",
     "LIKELIHOODS",
     "NOISES",
     "Params",
     "Posterior",
     "from_correlations",
     "model",
+    "parallel_stages",
     "signs_of",
     "untold",
     "whole_bytes",
@@ -70,9 +73,10 @@ LIKELIHOODS = ("importance", "ep")
 ROUGH = 0.1  # standard error of a log-probability from which on the points say less of a posterior than EP does
 EXTRACTIONS = ("auto", "components", "factors")
 FEW_COLUMNS = 10  # per component: with fewer, components are far too long
-# Of a column with noise.  Where the spectrum has a negative part, its positive part has more than a column's variance,
-# and rows that were not learned from say that there is noise all the same.
+# Of a column with noise.  Components reproduce the variances too.  Where the spectrum has a negative part, its positive
+# part has more than a column's variance, and rows that were not learned from say that there is noise all the same.
 LEAST_NOISE = 0.1
+LEAST_UNIQUENESS = 0.005  # of a column in factor analysis, which reproduces no variances; as elsewhere
 SMALL = 400  # columns of a matrix that is diagonalised in no time
 
 
@@ -162,11 +166,11 @@ def from_correlations(
         whole = spectrum(correlation)
     few = noise == "unique" and len(correlation) < FEW_COLUMNS * n_components
     if extraction == "factors" or (extraction == "auto" and few):
-        weights = factor_weights(correlation, n_components, LEAST_NOISE)
+        weights, least = factor_weights(correlation, n_components, LEAST_UNIQUENESS), LEAST_UNIQUENESS
     else:
-        weights = whole.weights(n_components)
+        weights, least = whole.weights(n_components), LEAST_NOISE
     constant = np.diag(found.latent) == 0
-    weights, phi, psi = _model_of(weights, found.means, constant, noise, bias, least_mean)
+    weights, phi, psi = _model_of(weights, found.means, constant, noise, bias, least_mean, least)
     with tree.double():
         return Params(
             jnp.asarray(weights),
@@ -191,13 +195,14 @@ def _model_of(
     noise: str,
     bias: bool,
     least_mean: np.ndarray | float,
+    least_noise: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """W, phi and psi from the weights that reproduce the correlations."""
     weights = np.where(constant[:, None], 0.0, weights)  # but for rounding they are
     explained = np.sum(weights**2, 1)
     if noise == "unique":
         # x has variance 1; where nothing would be left of it for the noise, weights are shortened
-        most = 1 - LEAST_NOISE
+        most = 1 - least_noise
         weights = weights * np.sqrt(np.minimum(1, most / np.maximum(explained, most)))[:, None]
         psi = 1 - np.minimum(explained, most)
     else:
@@ -240,13 +245,14 @@ def wide_stages(
         latent, binary = found.spectra(n_components, left)
         few = noise == "unique" and d < FEW_COLUMNS * n_components
         if extraction == "factors" or (extraction == "auto" and few):
-            weights = wide.factor_weights(found, latent, n_components, LEAST_NOISE, left)
+            least = LEAST_UNIQUENESS
+            weights = wide.factor_weights(found, latent, n_components, least, left)
         else:
-            weights = latent.weights(n_components)
+            weights, least = latent.weights(n_components), LEAST_NOISE
         constant = np.ones(d, bool)
         constant[found.columns] = False
         half_a_row = 0.5 / (found.observed + 1)
-        weights, phi, psi = _model_of(weights, found.means, constant, noise, bias, half_a_row)
+        weights, phi, psi = _model_of(weights, found.means, constant, noise, bias, half_a_row, least)
         nothing, no_flags = jnp.zeros((0, 0)), jnp.zeros((0, 0), bool)
         return Params(
             jnp.asarray(weights),
@@ -321,6 +327,91 @@ def _check_diagonalising(d: int, left: TimeLeft) -> None:
         pace.expect((time.perf_counter() - began) * (d / SMALL) ** 3)
 
 
+def parallel_stages(
+    rows: Callable[[], Iterable[np.ndarray]],
+    noise: str,
+    bias: bool,
+    correction: float | int,
+    repair: bool,
+    extraction: str,
+) -> tuple[Stage, ...]:
+    """Learning with `n_components="parallel"` from a table that may have holes: `rows` says once more where they are.
+
+    Parameters
+    ----------
+    rows
+        Gives the encoded rows (uint8, 255 for missing), in blocks.
+    noise, bias, correction, repair, extraction
+        As in `model`.
+    """
+    return _whole_stages("parallel", noise, bias, correction, repair, extraction, rows)
+
+
+def _whole_stages(
+    n_components: int | str,
+    noise: str,
+    bias: bool,
+    correction: float | int,
+    repair: bool,
+    extraction: str,
+    rows: Callable[[], Iterable[np.ndarray]] | None = None,
+) -> tuple[Stage, ...]:
+    """Learning with all matrices of pairs: they are counted, then inverted and diagonalised."""
+
+    def diagonalise(key: Key[Array, ""], params: Params, state: Stats, left: TimeLeft) -> Params:
+        moments = _moments(state)
+        found = tetrachoric.correlations(moments, bias, correction, left)
+        _check_diagonalising(len(found.means), left)
+        size = n_components
+        if size == "positive":
+            size = spectrum(found.latent).n_positive
+        elif size == "parallel":
+            rng = np.random.default_rng(np.asarray(jax.random.bits(key, (4,))))
+            values = np.linalg.eigvalsh(found.latent)[::-1]
+            size = n_above_chance(values, moments, _seen(moments, rows, rng), rng, bias, correction)
+            if size == 0:
+                warnings.warn(
+                    "no eigenvalue of the correlations is larger than chance would make it: one component is kept "
+                    "(n_components='parallel')",
+                    UserWarning,
+                    stacklevel=2,
+                )
+        half_a_row = 0.5 / (moments.observed + 1)
+        learned = from_correlations(found, max(1, int(size)), noise, bias, repair, extraction, half_a_row)
+        if n_components == "positive":  # fewer may be left where noise has been taken off the diagonal
+            used = np.any(np.asarray(learned.weights) != 0, 0)
+            used[0] = True
+            learned = eqx.tree_at(lambda p: p.weights, learned, learned.weights[:, np.flatnonzero(used)])
+        return learned
+
+    counting = OnePass(
+        "counting pairs",
+        measure=Measure.PROGRESS,
+        comparable=False,
+        update=_keep_counts,
+        row_floats=lambda n_columns: max(1, n_columns // 4),  # bytes, which are packed
+    )
+    return counting, Transform("diagonalising", diagonalise, timed=True)
+
+
+def _seen(
+    moments: Moments, rows: Callable[[], Iterable[np.ndarray]] | None, rng: np.random.Generator
+) -> np.ndarray | None:
+    """Where a table has bits, (rows, columns) of some of its rows, or all; None if it has no holes."""
+    if np.all(moments.observed == moments.n_rows):
+        return None
+    if rows is None:
+        raise ValueError("n_components='parallel' must know where a table has its holes: see parallel_stages")
+    size = simulated_rows(moments)
+    chosen = np.sort(rng.choice(int(moments.n_rows), size, replace=False))
+    parts, first = [], 0
+    for block in rows():
+        here = chosen[(chosen >= first) & (chosen < first + len(block))] - first
+        parts.append(np.asarray(block)[here] != MISSING)
+        first += len(block)
+    return np.concatenate(parts)
+
+
 @cache
 def model(
     n_components: int | str = 2,
@@ -358,31 +449,6 @@ def model(
         if value not in known:
             raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
     noisy = noise == "unique"
-
-    def diagonalise(key: Key[Array, ""], params: Params, state: Stats, left: TimeLeft) -> Params:
-        moments = _moments(state)
-        found = tetrachoric.correlations(moments, bias, correction, left)
-        _check_diagonalising(len(found.means), left)
-        size = n_components
-        if size == "positive":
-            size = spectrum(found.latent).n_positive
-        elif size == "parallel":
-            rng = np.random.default_rng(np.asarray(jax.random.bits(key, (4,))))
-            size = n_above_chance(np.linalg.eigvalsh(found.latent)[::-1], moments, rng, bias, correction)
-            if size == 0:
-                warnings.warn(
-                    "no eigenvalue of the correlations is larger than chance would make it: one component is kept "
-                    "(n_components='parallel')",
-                    UserWarning,
-                    stacklevel=2,
-                )
-        half_a_row = 0.5 / (moments.observed + 1)
-        learned = from_correlations(found, max(1, int(size)), noise, bias, repair, extraction, half_a_row)
-        if n_components == "positive":  # fewer may be left where noise has been taken off the diagonal
-            used = np.any(np.asarray(learned.weights) != 0, 0)
-            used[0] = True
-            learned = eqx.tree_at(lambda p: p.weights, learned, learned.weights[:, np.flatnonzero(used)])
-        return learned
 
     def within(params: Params, shared: Factors, batch: Batch, n_slides: int) -> tuple[Integral, Array, Array]:
         """Without noise: the integral over each row's cell, a y inside it, and how many bits that gets wrong."""
@@ -461,13 +527,6 @@ def model(
         latents = n_components if isinstance(n_components, int) else min(16, n_columns)
         return 12 * n_columns + 4 * latents**2
 
-    counting = OnePass(
-        "counting pairs",
-        measure=Measure.PROGRESS,
-        comparable=False,
-        update=_keep_counts,
-        row_floats=lambda n_columns: max(1, n_columns // 4),  # bytes, which are packed
-    )
     return Model(
         name="clipped Gaussian",
         init=_init,
@@ -480,6 +539,6 @@ def model(
         complete=complete,
         sample=sample,
         row_floats=row_floats,
-        stages=(counting, Transform("diagonalising", diagonalise, timed=True)),
+        stages=_whole_stages(n_components, noise, bias, correction, repair, extraction),
         needs_summary=False,
     )

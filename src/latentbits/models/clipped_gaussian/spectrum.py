@@ -8,7 +8,7 @@ correlation matrix at all; its negative eigenvalues are what no clipped Gaussian
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
@@ -16,6 +16,7 @@ from scipy.optimize import minimize
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from latentbits.core import interrupts
+from latentbits.core.batch import MISSING
 from latentbits.core.errors import FitError
 from latentbits.core.limits import SHORT, TimeLeft
 from latentbits.models.clipped_gaussian import tetrachoric
@@ -29,11 +30,17 @@ __all__ = [
     "n_above_chance",
     "nearest_correlation",
     "negative_share",
+    "simulated_rows",
     "spectrum",
+    "within_bounds",
 ]
 
+PRECISE: Any = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 2000, "maxfun": 4000}  # of factors: to the end of least squares
+MOST_TURNS = 50  # of them where columns are at their bounds
+SOME_NOISE = 0.1  # of a column, at least, where least squares start
 CLOSE = 1e-5  # relative residual of a leading eigenvector
 MOST_ROWS, MOST_ENTRIES = 2**15, 2**24  # of a table simulated for parallel analysis: it may have the larger of both
+MOST_TWENTIES = 5  # of such tables, less one; with few columns
 
 
 class Spectrum(NamedTuple):
@@ -138,38 +145,74 @@ def lowest_by_chance(matrix: np.ndarray, error: np.ndarray) -> float:
 
 
 def n_above_chance(
-    eigenvalues: np.ndarray, moments: Moments, rng: np.random.Generator, bias: bool, correction: float
+    eigenvalues: np.ndarray,
+    moments: Moments,
+    seen: np.ndarray | None,
+    rng: np.random.Generator,
+    bias: bool,
+    correction: float,
 ) -> int:
     """Parallel analysis (Horn 1965): how many eigenvalues, counted from the first, are larger than those by chance.
 
-    Chance is tables of independent bits with the same means, taken through the same correction and inversion: each
-    eigenvalue is held against the 95th percentile of the simulated ones of its rank.  What chance does to a pair is
-    scaled to the number of rows in which it has been seen, whatever the pattern of the holes.
+    Chance is tables with the bits of each column shuffled, the holes where they are, taken through the same correction
+    and inversion.  A table of independent bits is one more of these, and of all m + 1 each is the largest equally
+    often: an eigenvalue counts if no more than one in twenty, itself among them, is as large.  With m + 1 a multiple of
+    20, a component is found in noise in 5 % of tables whatever m is, where the 95th percentile of m = 20 gives 9 %.
+
+    Parameters
+    ----------
+    eigenvalues
+        Of the latent correlations, largest first.
+    moments
+        Counts of all rows.
+    seen : (rows, d) of bool
+        Where the table has bits, of as many rows as are simulated (`simulated_rows`); None where none is missing.
+    rng, bias, correction
+        Source of the shuffling, and as in `tetrachoric.correlations`.
     """
     d = len(moments.ones)
-    rows = int(min(np.max(moments.pair_observed, initial=1), max(MOST_ROWS, MOST_ENTRIES // d)))
-    ones = np.round(moments.ones / np.maximum(moments.observed, 1) * rows)
-    ordered = (np.arange(rows)[:, None] < ones).astype(np.uint8)  # to be shuffled column by column: margins are exact
-    scale = np.sqrt(rows / np.maximum(moments.pair_observed, 1)) * (moments.pair_observed > 0)
-    np.fill_diagonal(scale, 1)
+    rows = simulated_rows(moments) if seen is None else len(seen)
+    observed = np.full(d, rows) if seen is None else seen.sum(0)
+    ones = np.round(moments.ones / np.maximum(moments.observed, 1) * observed)
+    ordered = (np.arange(rows)[:, None] < ones).astype(np.uint8)
     # with fewer rows than there are, rare bits would meet too seldom, and the correction would pull them to 0
-    whole = rows >= np.max(moments.pair_observed, initial=1)
+    whole = rows >= moments.n_rows
     drawn = []
-    for _ in range(max(20, min(100, 10_000 // d, 2**27 // ordered.size))):
+    for _ in range(20 * max(1, min(MOST_TWENTIES, 10_000 // (20 * d), 2**27 // (20 * ordered.size))) - 1):
         interrupts.check()
-        counts = tetrachoric.count(rng.permuted(ordered, axis=0))
-        found = tetrachoric.correlations(counts, bias, correction).latent if whole else _near_zero(counts)
-        drawn.append(np.linalg.eigvalsh(found * scale)[::-1])
-    limit = np.quantile(drawn, 0.95, axis=0)
+        counts = tetrachoric.count(rng.permuted(ordered, axis=0) if seen is None else _fill(seen, ones, rng))
+        if whole:
+            latent = tetrachoric.correlations(counts, bias, correction).latent
+        else:
+            scale = np.sqrt(counts.pair_observed / np.maximum(moments.pair_observed, 1))
+            np.fill_diagonal(scale, 1)
+            latent = _near_zero(counts) * scale
+        drawn.append(np.linalg.eigvalsh(latent)[::-1])
+    limit = np.sort(drawn, axis=0)[-((len(drawn) + 1) // 20)]
     return int(np.argmin(np.append(eigenvalues > limit, False)))
+
+
+def simulated_rows(moments: Moments) -> int:
+    """Rows of a table that is simulated for parallel analysis: as many as there are, within bounds."""
+    return int(min(moments.n_rows, max(MOST_ROWS, MOST_ENTRIES // len(moments.ones))))
+
+
+def _fill(seen: np.ndarray, ones: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A table with so many ones anywhere in each column, and holes where they are."""
+    table = np.full(seen.shape, MISSING, np.uint8)
+    for i, places in enumerate(np.flatnonzero(column) for column in seen.T):
+        table[places, i] = rng.permuted(np.arange(len(places)) < ones[i])
+    return table
 
 
 def _near_zero(counts: Moments) -> np.ndarray:
     """Latent correlations near 0: the covariance of the bits over the density of the Gaussian at their thresholds."""
-    p = counts.ones / counts.n_rows
+    p = counts.ones / np.maximum(counts.observed, 1)
     varies = (p > 0) & (p < 1)
     height = np.exp(-0.5 * tetrachoric.thresholds(np.where(varies, p, 0.5)) ** 2) / np.sqrt(2 * np.pi)
-    latent = (counts.pair_ones / counts.n_rows - np.outer(p, p)) / np.outer(height, height) * np.outer(varies, varies)
+    rows = np.maximum(counts.pair_observed, 1)
+    left = counts.pair_left / rows
+    latent = (counts.pair_ones / rows - left * left.T) / np.outer(height, height) * np.outer(varies, varies)
     np.fill_diagonal(latent, varies)
     return latent
 
@@ -179,7 +222,8 @@ def factor_weights(matrix: np.ndarray, n_components: int, least_noise: float) ->
 
     Components take variances for correlations: with few columns, the noise on the diagonal lengthens them.  Here the
     noise psi of each column is taken off the diagonal first, and is what makes the rest smallest (minres, Harman &
-    Jones 1966); the gradient is that of the eigenvalues left over.
+    Jones 1966); the gradient is that of the eigenvalues left over.  Where that would leave a column less noise than
+    `least_noise` (a Heywood case), weights are the best of those that leave it as much (Harman & Fukuda 1966).
     """
     active = np.diag(matrix) > 0
     inner = matrix[np.ix_(active, active)]
@@ -201,12 +245,61 @@ def factor_weights(matrix: np.ndarray, n_components: int, least_noise: float) ->
 
     weights = np.zeros((len(matrix), n_components))
     if d:
-        start = np.clip(1 - np.sum(spectrum(inner).weights(n) ** 2, 1), least_noise, 1)
-        psi = minimize(left_over, start, jac=True, method="L-BFGS-B", bounds=[(least_noise, 1)] * d).x
+        # Of as many factors as columns many are equally good, whatever the noise: it stays near where it starts.
+        start = np.clip(1 - np.sum(spectrum(inner).weights(n) ** 2, 1), max(least_noise, SOME_NOISE), 1)
+        bounds = [(least_noise, 1)] * d
+        psi = minimize(left_over, start, jac=True, method="L-BFGS-B", bounds=bounds, options=PRECISE).x
         values, vectors = (x[..., ::-1] for x in reproduced(psi))
-        vectors = vectors * np.where(vectors.sum(0) < 0, -1.0, 1.0)
-        weights[active, :n] = vectors * np.sqrt(values)
-    return weights
+        weights[active, :n] = within_bounds(inner, vectors * np.sqrt(values), 1 - least_noise)
+    return weights * np.where(weights.sum(0) < 0, -1.0, 1.0)
+
+
+def within_bounds(matrix: np.ndarray, weights: np.ndarray, most: float) -> np.ndarray:
+    """Weights that explain at most so much of each column, and come closest to the correlations off the diagonal.
+
+    Parameters
+    ----------
+    matrix : (d, d)
+        May be float32.
+    weights : (d, n)
+        Where to start; returned as they are if they explain no more, since they are taken to be the best then.
+    most
+        Sum of squares of a row of weights.
+
+    Returns
+    -------
+    (d, n)
+        In the rotation in which W'W is diagonal, the longest first.
+    """
+    if np.all(np.sum(weights**2, 1) <= most):
+        return weights
+    diagonal = np.diag(matrix).astype(np.float64)[:, None]
+    force = np.zeros(
+        (len(weights), 1)
+    )  # with which the bound holds each row; found turn by turn (augmented Lagrangian)
+    stiff = 10.0 + len(weights)
+
+    def left_over(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        """Off the diagonal, half the sum of squares less that of the matrix, and the bounds; its gradient."""
+        w = flat.reshape(weights.shape)
+        towards = (matrix @ w.astype(matrix.dtype)).astype(np.float64) - diagonal * w
+        gram, explained = w.T @ w, np.sum(w**2, 1, keepdims=True)
+        held = np.maximum(force + stiff * (explained - most), 0)
+        value = np.sum(gram**2) / 2 - np.sum(explained**2) / 2 - np.sum(w * towards) + np.sum(held**2) / (2 * stiff)
+        return float(value), (2 * (w @ gram + (held - explained) * w - towards)).ravel()
+
+    precise = np.finfo(matrix.dtype).eps ** 0.4
+    for _ in range(MOST_TURNS):
+        found = minimize(left_over, weights.ravel(), jac=True, method="L-BFGS-B", options=PRECISE).x
+        weights = found.reshape(weights.shape)
+        explained = np.sum(weights**2, 1, keepdims=True)
+        before, force = force, np.maximum(force + stiff * (explained - most), 0)
+        if np.max(np.abs(force - before)) < precise:
+            break
+    # rows at their bound are so exactly
+    length = np.where(force > 0, np.sqrt(most / explained), np.sqrt(most / np.maximum(explained, most)))
+    left, sizes, _ = np.linalg.svd(weights * length, full_matrices=False)
+    return left * sizes
 
 
 def nearest_correlation(matrix: np.ndarray, tol: float = 1e-8, max_iter: int = 500) -> np.ndarray:

@@ -24,7 +24,7 @@ import numpy as np
 from latentbits.core.batch import MISSING
 from latentbits.core.limits import Pace, TimeLeft, check_memory
 from latentbits.models.clipped_gaussian import tetrachoric
-from latentbits.models.clipped_gaussian.spectrum import Spectrum, leading
+from latentbits.models.clipped_gaussian.spectrum import Spectrum, leading, within_bounds
 
 __all__ = ["Found", "Packed", "bytes_needed", "correlate", "factor_weights", "pack"]
 
@@ -181,7 +181,7 @@ def factor_weights(found: Found, start: Spectrum, n_components: int, least_noise
         if np.max(np.abs(psi - before), initial=0) < SETTLED:
             break
     whole = np.zeros((d, n_components))
-    whole[found.columns, :n] = weights
+    whole[found.columns, :n] = within_bounds(found.latent, weights, 1 - least_noise)
     return whole * np.where(whole.sum(0) < 0, -1.0, 1.0)
 
 

@@ -54,7 +54,7 @@ def init_params(n_components: int, columns: Columns, tied: bool, key: Key[Array,
     share = jnp.minimum(share, 0.6)
     slopes = loadings / jnp.sqrt(1 - share)
     mean, seen = summary.mean[at], summary.observed[at]
-    # half a bit away from 0 and 1, which is where the M-step leaves a column that is constant
+    # half a bit away from 0 and 1, to begin with
     mean = jnp.clip(mean, 0.5 / (seen + 1), 1 - 0.5 / (seen + 1))
     n_bits = len(at)
     varies = (summary.variance[at] > 0) & (seen > 0)

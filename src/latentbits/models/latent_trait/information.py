@@ -38,21 +38,17 @@ class Stats(eqx.Module):
     information: Float[Array, "params params"]
 
 
-def _rule(q: int, d: int) -> nodes.Rule:
-    if q > nodes.MOST_GRID:
-        return quadrature.learning_rule(q, d)
-    return max(quadrature.learning_rule(q, d), nodes.gauss_hermite(5, q), key=lambda rule: len(rule.nodes))
-
-
 @cache
-def e_step(q: int) -> Callable[..., tuple[Stats, None]]:
-    """The pass that sums the information; takes the place of a model's E-step."""
+def e_step(q: int, n_nodes: int) -> Callable[..., tuple[Stats, None]]:
+    """The pass that sums the information, by so many nodes (as in learning); takes the place of a model's E-step."""
 
     def summed(params: Params, shared: Any, batch: Batch, row_state: None) -> tuple[Stats, None]:
         rows = kinds.rows_of(ALL_BITS, params, batch)
         n, d = batch.values.shape
-        at = quadrature.placed(ALL_BITS, params, rows, quadrature.start(ALL_BITS, params, rows))
-        integral = quadrature.integrate(ALL_BITS, params, rows, at, _rule(q, d))
+        on_grid = q <= nodes.MOST_GRID
+        at = quadrature.accurately_placed(ALL_BITS, params, rows, far=on_grid and n_nodes > nodes.MOST_GAUSS)
+        at = at if on_grid else nodes.for_net(at, batch.rows)
+        integral = quadrature.integrate(ALL_BITS, params, rows, at, quadrature.learning_rule(q, n_nodes))
         stats = quadrature.stats_of(ALL_BITS, params, rows, integral, batch.weight)
         tanh = integral.probabilities[0]
         sign = 2 * batch.values - 1 if batch.observed is None else (2 * batch.values - 1) * batch.observed
@@ -70,9 +66,9 @@ def e_step(q: int) -> Callable[..., tuple[Stats, None]]:
     return summed
 
 
-def row_floats(q: int, d: int) -> int:
+def row_floats(q: int, d: int, n_nodes: int) -> int:
     """Numbers held per row by the pass."""
-    return 3 * len(_rule(q, d).nodes) * d * (q + 1)
+    return 3 * len(quadrature.learning_rule(q, n_nodes).nodes) * d * (q + 1)
 
 
 def covariance(

@@ -49,6 +49,7 @@ METHODS = ("auto", "variational", "quadrature", "monte_carlo")
 LONGEST_STEP = 4.0  # of a column, in log-odds: where bits are separable, their curvature vanishes
 NOISE = 5e-6  # see State; where columns are many
 CAUTION_MANY, CAUTION_FEW = 1.0, 10.0  # see State; with few columns slow directions hide behind a small gain
+FEW_POINTS_TOL = 1e-6  # nats a row: a few points are not right to more
 MEMORY = 5  # former steps that Anderson's method looks back on
 PATIENCE = 5  # passes without gain: a bold step, a cautious one and shorter ones, each taken back
 
@@ -132,6 +133,7 @@ def model(
     n_samples: int = 500,
     n_nodes: int | None = None,
     accelerate: bool = True,
+    level: int = 0,
 ) -> Model:
     """A latent trait model.
 
@@ -151,9 +153,12 @@ def model(
     n_samples
         L of eq. 3.
     n_nodes
-        Nodes a dimension to learn with (above three dimensions: 2 to that power in all); None chooses.
+        Nodes a dimension to learn with (above three dimensions: 2 to that power in all); None chooses by the number of
+        columns.
     accelerate
         Parameter expansion and Anderson's method; without, EM is the paper's.
+    level
+        How fine a rule likelihoods and posteriors are told with, see `core/nodes.py`.
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {METHODS}, got {method!r}")
@@ -200,13 +205,24 @@ def model(
         posterior, bound, contact = variational.improve(columns, params, rows, posterior)
         return variational.stats_of(columns, params, rows, posterior, bound, contact, batch.weight), posterior
 
-    def e_step_quadrature(params: Params, shared: Move, batch: Batch, row_state: Gaussian) -> tuple[Stats, Gaussian]:
+    def nodes_by(n_columns: int) -> int:
+        return n_nodes or (quadrature.nodes_at_first(q, n_columns) if on_grid else quadrature.LAST_NET)
+
+    def by_nodes(
+        params: Params, shared: Move, batch: Batch, row_state: Gaussian, n_nodes: int
+    ) -> tuple[Stats, Gaussian]:
         rows = kinds.rows_of(columns, params, batch)
-        rule = quadrature.learning_rule(q, batch.values.shape[1], n_nodes)
         at = quadrature.placed(columns, params, rows, row_state.moved(shared.matrix, shared.shift))
-        integral = quadrature.integrate(columns, params, rows, at, rule)
+        spread = at if on_grid else nodes.for_net(at, batch.rows)
+        integral = quadrature.integrate(columns, params, rows, spread, quadrature.learning_rule(q, n_nodes))
         stats = quadrature.stats_of(columns, params, rows, integral, batch.weight)
         return stats, Gaussian(quadrature.mean_of(integral), at.scale)
+
+    def e_step_quadrature(params: Params, shared: Move, batch: Batch, row_state: Gaussian) -> tuple[Stats, Gaussian]:
+        return by_nodes(params, shared, batch, row_state, nodes_by(batch.values.shape[1]))
+
+    def e_step_few(params: Params, shared: Move, batch: Batch, row_state: Gaussian) -> tuple[Stats, Gaussian]:
+        return by_nodes(params, shared, batch, row_state, quadrature.FIRST_NET)
 
     def objective(params: Params, shared: Any, stats: Stats | sampling.Stats) -> Float[Array, ""]:
         return stats.objective.sum() - 0.5 * precision * jnp.sum(params.weights**2)
@@ -238,18 +254,21 @@ def model(
 
     def accurate(params: Params, batch: Batch) -> quadrature.Integral:
         rows = kinds.rows_of(columns, params, batch)
-        at = quadrature.placed(columns, params, rows, quadrature.start(columns, params, rows))
-        rule = nodes.accurate_rules(q, batch.values.shape[1])[0] if on_grid else nodes.quasi_monte_carlo(512, q)
+        at = quadrature.accurately_placed(columns, params, rows, far=on_grid and level > 0)
+        if not on_grid:
+            net = nodes.quasi_monte_carlo(nodes.net_points(level), q)
+            return quadrature.integrate(columns, params, rows, nodes.for_net(at, batch.rows), net)
+        rule, _ = nodes.accurate_rules(q, batch.values.shape[1], batch.observed is None, level)
         return quadrature.integrate(columns, params, rows, at, rule)
 
     def log_likelihood(params: Params, shared: Any, batch: Batch) -> LogLikelihood:
         rows = kinds.rows_of(columns, params, batch)
-        at = quadrature.placed(columns, params, rows, quadrature.start(columns, params, rows))
+        at = quadrature.accurately_placed(columns, params, rows, far=False)
 
         def density(points: Float[Array, "rows points latents"]) -> Float[Array, "rows points"]:
             return kinds.density(columns, params, rows, points)[0]
 
-        value, error = nodes.log_integral(density, at, batch.keys, batch.values.shape[1])
+        value, error = nodes.log_integral(density, at, batch.keys, batch.values.shape[1], batch.observed is None, level)
         return LogLikelihood(value, error, jnp.zeros((), value.dtype))
 
     def infer(params: Params, shared: Any, batch: Batch) -> Posterior:
@@ -273,7 +292,7 @@ def model(
         return jax.vmap(one)(keys)
 
     def row_floats(n: int) -> int:
-        points = len(nodes.accurate_rules(q, n)[0].nodes) if on_grid else 512
+        points = len(nodes.accurate_rules(q, n, False, level)[0].nodes) if on_grid else nodes.net_points(level)
         return 2 * points * columns.n_outputs(n) + 8 * (q + 1) ** 2
 
     patience = PATIENCE if accelerate else 1
@@ -292,9 +311,20 @@ def model(
 
     by_quadrature = Iterate(
         "quadrature EM",
-        row_floats=lambda n: 3 * columns.n_outputs(n) * len(quadrature.learning_rule(q, n, n_nodes).nodes),
+        row_floats=lambda n: 3 * columns.n_outputs(n) * len(quadrature.learning_rule(q, nodes_by(n)).nodes),
         patience=patience,
     )
+    # the objective of a net of few points is no match for that of many, and its optimum not the goal
+    by_few_nodes = Iterate(
+        "quadrature EM by few points",
+        measure=Measure.PROGRESS,
+        e_step=e_step_few,
+        start_rows=start_quadrature,
+        row_floats=lambda n: 3 * columns.n_outputs(n) * 2**quadrature.FIRST_NET,
+        tol=FEW_POINTS_TOL,
+        patience=patience,
+    )
+    by_nets = (by_quadrature,) if on_grid or n_nodes is not None else (by_few_nodes, by_quadrature)
     by_sample = Iterate(
         "sampling EM",
         prepare=prepare_sampling,
@@ -306,9 +336,9 @@ def model(
     )
     stages: dict[str, tuple[Stage, ...]] = {
         # the optimum of the bound is not the goal: near it is near enough to go on
-        "auto": (by_bound(1e-4), Transform("waking idle columns", beginning.awake), by_quadrature),
+        "auto": (by_bound(1e-4), Transform("waking idle columns", beginning.awake), *by_nets),
         "variational": (by_bound(),),
-        "quadrature": (by_quadrature,),
+        "quadrature": by_nets,
         "monte_carlo": (by_sample,),
     }
     return Model(

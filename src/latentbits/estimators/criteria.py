@@ -1,0 +1,139 @@
+"""Information criteria, and what of a table counts for them: rows with an answer, columns that vary."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from latentbits.core import interrupts
+from latentbits.core.batch import MISSING
+from latentbits.core.errors import ModelFileError
+from latentbits.engines.passes import Engine
+from latentbits.estimators.base import LatentModel
+
+__all__ = ["Criteria", "Seen", "WithCriteria", "criteria", "look"]
+
+FEW_SEEN = 0.1  # the share of rows that may have fewer observed columns than `Seen.few`
+
+
+class Seen(NamedTuple):
+    """What of a table is observed.
+
+    Attributes
+    ----------
+    n_rows
+        Rows with at least one observed entry.
+    few
+        Observed columns of nearly every one of them: a tenth may have fewer.
+    idle
+        (columns,) which are constant or never observed, and so tell nothing of the latents.
+    """
+
+    n_rows: int
+    few: int
+    idle: np.ndarray
+
+
+class Criteria(NamedTuple):
+    """How well a model describes a table for what it costs: the lower `aic` and `bic`, the better.
+
+    Attributes
+    ----------
+    log_likelihood, error
+        In nats, and the error with which it is known; that of `aic` and `bic` is twice that.
+    n_parameters
+        Free parameters.
+    n_rows
+        Rows with at least one answer.
+    """
+
+    log_likelihood: float
+    error: float
+    n_parameters: int
+    n_rows: int
+    aic: float
+    bic: float
+
+
+def look(engine: Engine) -> Seen:
+    """One reading of the rows, on the host."""
+    d = engine.n_features
+    lengths = np.zeros(d + 1, np.int64)  # rows by how much of them is observed
+    low, high = np.full(d, np.inf), np.full(d, -np.inf)
+    for block in engine.blocks():
+        interrupts.check()
+        if not len(block):
+            continue
+        bits = block.dtype == np.uint8
+        seen = block != MISSING if bits else ~np.isnan(block)
+        lengths += np.bincount(np.count_nonzero(seen, axis=1), minlength=d + 1)
+        low = np.minimum(low, np.min(block, axis=0, initial=MISSING if bits else np.inf, where=seen))
+        high = np.maximum(high, np.max(block, axis=0, initial=0 if bits else -np.inf, where=seen))
+    answered = lengths[1:]
+    few = 1 + int(np.searchsorted(np.cumsum(answered), FEW_SEEN * answered.sum(), side="right"))
+    return Seen(int(answered.sum()), min(few, d), low >= high)
+
+
+def criteria(total: float, error: float, n_parameters: int, n_rows: int) -> Criteria:
+    """Akaike's and Schwarz's; a row without an answer is no observation."""
+    bic = n_parameters * math.log(max(n_rows, 1)) - 2 * total
+    return Criteria(total, error, n_parameters, n_rows, 2 * n_parameters - 2 * total, bic)
+
+
+class WithCriteria(LatentModel):
+    """A model whose parameters can be counted; a column that is constant, or never observed, has none."""
+
+    n_parameters_: int
+    _idle: tuple[int, ...] = ()  # such columns
+
+    def _extra(self) -> dict[str, Any]:
+        return super()._extra() | ({"idle": list(self._idle)} if self._idle else {})
+
+    def _take_extra(self, extra: dict[str, Any]) -> None:
+        idle = extra.pop("idle", [])
+        if not (isinstance(idle, list) and all(type(i) is int and 0 <= i < self.n_features_in_ for i in idle)):
+            raise ModelFileError(f"'idle' must be a list of columns below {self.n_features_in_}")
+        self._idle = tuple(sorted(set(idle)))
+        super()._take_extra(extra)
+
+    def criteria(self, X: Any) -> Criteria:
+        """Log-likelihood with its error, parameters and rows that count, and the information criteria made of them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+
+        Returns
+        -------
+        Criteria
+            `log_likelihood`, `error`, `n_parameters`, `n_rows` (those with an answer), `aic` and `bic`.
+        """
+        rows = self.log_likelihoods(X)
+        total, error = float(np.sum(rows.value, dtype=np.float64)), self._error_of_sum(rows)
+        n_rows = look(self._open(X, reset=False)).n_rows
+        return criteria(total, error, self.n_parameters_, n_rows)
+
+    def aic(self, X: Any) -> float:
+        """Akaike's information criterion: 2 parameters - 2 log-likelihood; the lower the better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+        """
+        return self.criteria(X).aic
+
+    def bic(self, X: Any) -> float:
+        """Schwarz's information criterion: parameters log(n_rows) - 2 log-likelihood; the lower the better.
+
+        Rows without any answer do not count.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+        """
+        return self.criteria(X).bic

@@ -36,7 +36,8 @@ __all__ = ["BinarySparseCoding", "SparsePosterior"]
 
 FIRST = (3, 5)  # gamma and H' that "auto" begins with
 MOST_STATES = 4096  # of a row's candidates, up to which it grows
-EXACT_WORK = 2**24  # states of all rows up to which "auto" ends with exact EM
+MOST_SETTLED = 14  # causes, and
+EXACT_WORK = 2**24  # states of all rows, up to which "auto" ends with exact EM
 SETTLING, LEAST_SETTLING = 10, 300  # times `max_iter`, and in any case: the most passes of that
 FEWEST_STARTS, MOST_STARTS = 2, 16
 SMALL_TABLE = 2**23  # rows x columns x causes up to which there may be more starts than the fewest
@@ -76,8 +77,8 @@ class BinarySparseCoding(LatentModel):
     n_causes : int, default=10
         Number of causes, H.
     max_active : int or "auto", default="auto"
-        Most causes that are on together in a row, gamma.  "auto" begins with 3; where n_rows 2^n_causes is at most
-        2^24 (16 000 rows of 10 causes), learning then ends with exact EM of all causes, until nothing is left to gain.
+        Most causes that are on together in a row, gamma.  "auto" begins with 3; with up to 14 causes and n_rows
+        2^n_causes up to 2^24 (16 000 rows of 10), learning then ends with exact EM, until nothing is left to gain.
         Otherwise it grows, with more iterations of learning, until the estimated truncation loss is below
         `truncation_tol`.
     n_candidates : int or "auto", default="auto"
@@ -122,7 +123,7 @@ class BinarySparseCoding(LatentModel):
         As everywhere.
     max_iter : int, default=60
         Iterations of the schedule of truncated EM, which is always gone through.  Exact EM has at most ten times as
-        many.
+        many, or 300.
     tol : float
         Nats per row that exact EM may leave; without it, it has no effect.
 
@@ -497,7 +498,7 @@ class BinarySparseCoding(LatentModel):
         h = int(self.n_causes)
         if None in self._given_size():
             gamma, candidates = (h if x is None else x for x in self._given_size())
-            return (gamma, candidates) == (h, h) and h <= EXACT_WORK.bit_length() and n_rows * 2**h <= EXACT_WORK
+            return (gamma, candidates) == (h, h) and h <= MOST_SETTLED and n_rows * 2**h <= EXACT_WORK
         return self._given_size() == (h, h)
 
     def _further(

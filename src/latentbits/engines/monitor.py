@@ -144,12 +144,15 @@ class Remaining:
         self.left = self._guess() if math.isnan(told) else told
         if self.left <= self.tol * n_rows:
             return Stop.CONVERGED
-        stalled = len(self._best) > STALLED and self._best[-1] - self._best[-1 - STALLED] <= 0
+        wait = max(STALLED, self._window())
+        stalled = len(self._best) > wait and self._best[-1] - self._best[-1 - wait] <= 0
         return Stop.STALLED if stalled and self.tol > -math.inf else None
 
+    def _window(self) -> int:
+        return max(FEWEST, self.patience, math.ceil(self.share * len(self._best)))
+
     def _guess(self) -> float:
-        last = len(self._best) - 1
-        window = max(FEWEST, self.patience, math.ceil(self.share * (last + 1)))
+        last, window = len(self._best) - 1, self._window()
         if last < window + 1:
             return math.inf
         middle = last - window

@@ -311,6 +311,6 @@ def _fit(model: Any, rows: SplitRows, limit: float, seed: int | None) -> Fit:
         test=bits[rows.n_validation :],
         common=common,
         seconds=time.perf_counter() - began,
-        converged=bool(getattr(fitted, "converged_", True)),
+        converged=bool(getattr(fitted, "_finished", True)),
         in_time=getattr(fitted, "stop_reason_", "") != "max_time",
     )

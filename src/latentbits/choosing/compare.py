@@ -54,7 +54,7 @@ class Entry:
     seconds
         Time to fit and to score, all folds together, compilation included.
     converged
-        Whether every fit converged.
+        Whether every fit converged, or went through its schedule.
     """
 
     name: str
@@ -228,7 +228,7 @@ def compare(
             row_bits[name] = np.concatenate([bits for bits, _ in held_out])
             common[name] = shared_error([error for _, error in held_out])
             seconds[name] = time.perf_counter() - began
-            converged[name] = all(getattr(m, "converged_", True) for m in fits)
+            converged[name] = all(getattr(m, "_finished", True) for m in fits)
             last[name] = fits[-1]
         unfinished = tuple(name for name in named if name not in last and name not in left_out)
         interrupted = interrupts.take() or bool(unfinished)

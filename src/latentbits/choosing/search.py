@@ -40,7 +40,7 @@ class Trial:
     seconds
         Time to fit and to score, all folds together, compilation included.
     converged
-        Whether every fit converged.
+        Whether every fit converged, or went through its schedule.
     """
 
     size: int

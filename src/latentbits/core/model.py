@@ -135,8 +135,13 @@ class Stop(StrEnum):
 
     @property
     def converged(self) -> bool:
-        """Whether nothing was left to be done."""
-        return self in (Stop.CONVERGED, Stop.COMPLETED, Stop.GIVEN)
+        """Whether nothing is left to gain, by an estimate; or nothing was to be learned."""
+        return self in (Stop.CONVERGED, Stop.GIVEN)
+
+    @property
+    def finished(self) -> bool:
+        """Whether it was not cut off: also a schedule that was gone through, of which nobody knows what is left."""
+        return self.converged or self is Stop.COMPLETED
 
     @property
     def cut_short(self) -> bool:

@@ -184,7 +184,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 lost = self._rounding_of(engine, DOUBLE).mean
             if interrupts.take():  # when all was learned: it stands, but whoever goes on to another fit should know
                 self.stop_reason_ = str(Stop.INTERRUPTED)
-        if not self.converged_:
+        if not self._finished:
             warnings.warn(
                 _not_converged(type(self).__name__, self.stop_reason_, self.n_iter_, self.left_to_gain_),
                 ConvergenceWarning,
@@ -248,8 +248,16 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     @property
     def converged_(self) -> bool:
-        """Whether nothing was left to be done when learning stopped; see `stop_reason_`."""
+        """Whether less than `tol` was left to gain when learning stopped; see `left_to_gain_` and `stop_reason_`.
+
+        False also after a schedule that was gone through ("completed"), where that is not known.
+        """
         return Stop(self.stop_reason_).converged
+
+    @property
+    def _finished(self) -> bool:
+        """Whether learning was not cut off: there is no use in a warning, or in more iterations."""
+        return Stop(self.stop_reason_).finished
 
     # ---------------------------------------------------------------- use
 

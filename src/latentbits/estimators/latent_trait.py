@@ -96,7 +96,7 @@ class LatentTrait(WithCriteria):
     max_time : float or None
         Most seconds, all restarts together.
     tol : float, default=1e-7
-        Stop when iterations gain less than this, in nats per row.
+        Stop when less than this is left to gain, in nats per row (`left_to_gain_` tells it for all rows together).
     verbose : int, default=0
         Above 0: a progress bar, if standard error is a terminal.
     dtype : "auto", "float32" or "float64", default="auto"
@@ -141,10 +141,13 @@ class LatentTrait(WithCriteria):
         Of the parameters that were kept; NaN where learning was cut short before there was one.
     n_iter_ : int
         Iterations of the restart that was kept.
+    left_to_gain_ : float
+        What is estimated to be left to gain, in nats, all rows together: by the step that the acceleration would make
+        next, or by the gains of the last passes.  NaN where it is not known.
     converged_ : bool
-        Whether it stopped because iterations gained less than `tol`.
+        Whether it stopped because less than `tol` nats per row are left to gain.
     stop_reason_ : str
-        "converged", "max_iter", "max_time" or "interrupted".
+        "converged", "max_iter", "max_time", "stalled" or "interrupted".
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str

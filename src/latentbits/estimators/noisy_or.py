@@ -97,7 +97,8 @@ class NoisyOrNetwork(LatentModel):
         Bottom first.
     biases_ : list of ndarray
         Of each layer, the inputs first.
-    dtype_, history_, history_table_, objective_, n_iter_, converged_, stop_reason_, n_features_in_, feature_names_in_
+    dtype_, history_, history_table_, objective_, left_to_gain_, n_iter_, converged_, stop_reason_, n_features_in_, \
+    feature_names_in_
         As everywhere.  `history_` is the log joint probability of rows and sampled states, or log p(x) plus the log
         prior of the weights where states are summed over at the end.
     cost_history_ : ndarray

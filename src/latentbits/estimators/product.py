@@ -53,6 +53,8 @@ class BernoulliProduct(LatentModel):
         1, the one pass.
     converged_ : bool
         True, unless the pass was interrupted.
+    left_to_gain_ : float
+        0: one pass is all there is.
     stop_reason_ : str
         "converged", "max_iter", "max_time" or "interrupted".
     n_features_in_ : int

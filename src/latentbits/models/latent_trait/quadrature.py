@@ -64,7 +64,7 @@ def nodes_for(q: int, bend: float, n_rows: int) -> int:
     Measured against dense rules, of tables with 4 to 50 columns and slopes of 0.7 to 6: errors go by the `bend`, and
     Gauss-Hermite nodes are needed in proportion to its square, since they come closer as 1 / sqrt(n).  Of a net, whose
     errors average out over rows (`nodes.for_net`), and in three dimensions, where nodes are dear, what matters is the
-    maximum: five nodes a dimension put it wrong by a thousandth of a nat where they put the likelihood wrong by a tenth.
+    maximum: five nodes a dimension put it wrong by a thousandth of a nat where the likelihood is wrong by a tenth.
     """
     bend *= 1 + 0.15 * max(0.0, math.log10(max(n_rows, 1) / 1000))
     if q > MOST_GRID:

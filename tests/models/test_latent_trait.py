@@ -374,8 +374,8 @@ def test_rows_with_few_observed_of_many_steep_columns():
 
 def test_a_net_is_turned_by_the_number_of_the_row_and_keeps_its_shape():
     with tree.double():
-        at = quadrature.Gaussian(np.zeros((3, 4)), np.broadcast_to(np.eye(4), (3, 4, 4)))
-        first, again = (np.asarray(nodes.for_net(at, np.array(n, np.uint32)).scale) for n in ([0, 1, 2], [2, 3, 4]))
+        at = quadrature.Gaussian(jnp.zeros((3, 4)), jnp.broadcast_to(jnp.eye(4), (3, 4, 4)))
+        first, again = (np.asarray(nodes.for_net(at, jnp.array(n, jnp.uint32)).scale) for n in ([0, 1, 2], [2, 3, 4]))
     square = np.einsum("nij,nkj->nik", first, first)
     np.testing.assert_allclose(square, np.broadcast_to(nodes.NET_WIDTH**2 * np.eye(4), (3, 4, 4)), atol=1e-9)
     np.testing.assert_allclose(first[2], again[0])

@@ -260,4 +260,4 @@ def importance(
     each = jax.lax.map(replicate, jnp.arange(REPLICATES))
     value = jax.nn.logsumexp(each, axis=0) - np.log(REPLICATES)
     relative = jnp.exp(each - value)
-    return value, jnp.std(relative, axis=0, ddof=1) / np.sqrt(REPLICATES)
+    return value, jnp.std(relative, axis=0, ddof=3) / np.sqrt(REPLICATES)

@@ -6,8 +6,9 @@
 For each table of each size a model with as many hidden dimensions (or classes) as the table has is fitted as a user
 would, all settings being the defaults (mixtures without smoothing); then from many starts in float64, and the best of
 these for long.  For latent traits half of the starts are those of other seeds and half random parameters, with many
-nodes, and all that is found is scored by one fine rule; for mixtures it is plain EM in NumPy.  A line a table; at the end, by size, the share of tables within 0.05 nats of the best, in all rows together, and the worst.  A
-default fit above the best of the long runs counts as 0.
+nodes, and all that is found is scored by one fine rule; for mixtures it is plain EM in NumPy.  A line a table; at the
+end, by size, the share of tables within 0.05 nats of the best, in all rows together, and the worst.  A default fit
+above the best of the long runs counts as 0.
 
 Tables are spread over `jobs` processes of one thread each.
 """

@@ -160,7 +160,7 @@ def test_a_public_set_is_data(tool):
         (("fit", "no.csv"), "there is no such file"),
         (("fit", "digit"), "did you mean digits?"),
         (("fit", "numbers.csv"), "row 1, column 1 ('b') holds 7"),
-        (("fit", "numbers.csv"), "--binarize 0.5"),
+        (("fit", "numbers.csv"), "make it NaN (--missing 7)"),
         (("compare", "numbers.csv"), "row 1, column 1 ('b') holds 7"),
         (("score", "p.safetensors", "wrong.csv"), "row 0, column 5 ('legs') holds 2"),
         (("fit", "words.csv"), "--missing"),
@@ -226,13 +226,13 @@ def test_ctrl_c_in_a_fit_keeps_the_model(tool, csv, monkeypatch):
 
     def press(self, entry):
         record(self, entry)
-        if entry.iteration == 2:
+        if entry.iteration == 1:
             signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(monitor.Monitor, "record", press)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores the key
     try:
-        tool("fit", csv, "-k", 2, "-o", "m.safetensors", code=130)
+        tool("fit", csv, "-k", 2, "--plain", "--restarts", 1, "-o", "m.safetensors", code=130)
         assert latentbits.load("m.safetensors").converged_ is False
         tool("compare", csv, "--models", "mixture:2,mixture:3", code=130)
     finally:

@@ -70,7 +70,7 @@ def signalled(process, tmp_path):
     "name", ["SIGTERM", *(pytest.param(name, marks=pytest.mark.slow) for name in ("SIGINT", "SIGHUP"))]
 )
 def test_a_signal_in_a_fit_keeps_the_model(signalled, csv, tmp_path, name):
-    signalled(("record", 4), "fit", csv, "-k", 2, "-o", "m.safetensors", name=name)
+    signalled(("record", 4), "fit", csv, "-k", 2, "--plain", "--restarts", 1, "-o", "m.safetensors", name=name)
     model = latentbits.load(tmp_path / "m.safetensors")
     assert (model.stop_reason_, model.n_iter_) == ("interrupted", 4)
 

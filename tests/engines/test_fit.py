@@ -386,7 +386,7 @@ def test_a_tolerance_without_end_never_stops():
 
 
 def test_the_word_of_a_model_goes_before_the_guess():
-    assert ends(Remaining(tol=0.1), [-5, -4, -3], told=0.5) == [Stop.CONVERGED] * 3
+    assert ends(Remaining(tol=0.1), [-5, -4, -3], told=0.5) == [None, Stop.CONVERGED, Stop.CONVERGED]
     assert not any(ends(Remaining(tol=0.1), np.zeros(20), told=2.0))
     stalled = ends(Remaining(tol=0.1), np.zeros(40), told=np.inf)
     assert stalled[-1] == Stop.STALLED

@@ -127,7 +127,8 @@ def test_a_key_pressed_at_the_very_end_costs_nothing(monkeypatch):
 
 # --- comparisons and searches ---
 
-NAMED = {"bits": BernoulliProduct(), "two": BernoulliMixture(2, random_state=0), "three": BernoulliMixture(3)}
+PLAIN = {"accelerate": False, "n_init": 1, "random_state": 0}  # one stage
+NAMED = {"bits": BernoulliProduct(), "two": BernoulliMixture(2, **PLAIN), "three": BernoulliMixture(3, **PLAIN)}
 
 
 def test_a_comparison_keeps_what_is_finished(press):
@@ -162,7 +163,7 @@ def test_a_model_of_others_does_not_hold_up_the_end(press):
 
 
 def test_a_search_keeps_what_is_finished(press):
-    families = ["product", BernoulliMixture(2), LatentTrait(1)]
+    families = ["product", BernoulliMixture(2, **PLAIN), LatentTrait(1)]
     press("begin_stage", 1 + 1 + 1)  # a stage of the product, one of the mixture, and the first of the traits
     with pytest.warns(UserWarning, match="the search was interrupted"):
         found = search(rows(), families, n_folds=1, budget=None)
@@ -172,7 +173,8 @@ def test_a_search_keeps_what_is_finished(press):
 
 
 def test_a_search_forgets_a_size_that_not_all_folds_have_tried(press):
-    press("begin_stage", 2 + 2 + 1)  # the product and the first size of the mixture in two folds, the second in one
+    # the product and the first size of the mixture in two folds, 24 times EM and Newton each; the second size in one
+    press("begin_stage", 2 + 2 * 24 * 2 + 1)
     with pytest.warns(UserWarning, match="the search was interrupted"):
         found = search(rows(), ["product", "mixture"], n_folds=2, budget=None)
     (name,) = (name for name, family in found.families.items() if family == "mixture")

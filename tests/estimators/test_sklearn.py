@@ -26,7 +26,7 @@ SETTINGS = {
     "binary-sparse-coding": {
         "n_causes": 2, "max_active": 2, "n_candidates": 2, "max_iter": 3, "n_init": 1, "binarize": None,
     },
-    "noisy-or": {"layer_sizes": (2,), "inference": "exact", "max_iter": 50, "tol": 1e-2, "binarize": 0.0},
+    "noisy-or": {"layer_sizes": (2,), "inference": "exact", "max_iter": 500, "tol": 0.1, "binarize": 0.0},
 }  # fmt: skip
 ESTIMATORS = [one.cls(**{"binarize": 0.5, **SETTINGS.get(one.name, {})}) for one in families()]
 WHOLE = (BernoulliMixture, BinarySparseCoding)  # one of bits, one of real numbers

@@ -356,6 +356,8 @@ class Model(NamedTuple):
             without it, it is taken to be a small part of the log-likelihood itself.
         ``stages``
             The legs of learning, in order.
+        ``heats``
+            How many of the first of them restarts go through before the best alone goes on; 0 for all.
         ``needs_summary``
             False spares the pass that makes the `Summary`; `init` may then use its shapes alone.
     """
@@ -377,6 +379,7 @@ class Model(NamedTuple):
     start_rows: StartRows | None = None
     done: Done | None = None
     left: Left | None = None
+    heats: int = 0
     watch: Callable[[Params], dict[str, Array]] = _nothing
     rounding: Callable[[Params, Shared, Batch], Float[Array, " rows"]] | None = None
     needs_summary: bool = True

@@ -15,7 +15,7 @@ from jaxtyping import Array, Key, PyTree
 
 from latentbits.core import interrupts, tree
 from latentbits.core.errors import FitError
-from latentbits.core.model import Model, Over, Stop, Transform
+from latentbits.core.model import Model, Over, Stage, Stop, Transform
 from latentbits.engines.chunks import layout_for
 from latentbits.engines.monitor import Limits, Monitor, Record
 from latentbits.engines.passes import Engine
@@ -127,13 +127,16 @@ def fit(
                 f"n_init must be 1 for {model.name}, got {n_init}: its last stage has no likelihood or bound by which "
                 "restarts could be ranked"
             )
+        n_heats = model.heats if n_init > 1 else 0
+        heats, finals = model.stages[: n_heats or None], model.stages[n_heats:] if n_heats else ()
         for restart in range(n_init):
             run = Run(engine, dtype, memory_budget, monitor, restart)
             run_key = jax.random.fold_in(key, restart)
             try:
                 with tree.double():
                     start = call(model.init, jax.random.fold_in(run_key, 0), summary) if params is None else params
-                outcome = _run_stages(model, run, start, run_key, n_init)
+                begun = Outcome(start, None, -np.inf, 0, Stop.MAX_ITER)
+                outcome = _run_stages(model, heats, run, begun, run_key, n_init)
             except FitError as error:
                 failure = error
                 continue
@@ -147,6 +150,9 @@ def fit(
             if outcome.reason.cut_short:
                 best = best._replace(reason=outcome.reason)
                 break
+        if best is not None and finals and not best.reason.cut_short:
+            run = Run(engine, dtype, memory_budget, monitor, winner)
+            best = _run_stages(model, finals, run, best, jax.random.fold_in(key, winner), 1)
         seconds = monitor.seconds
     if best is None:
         assert failure is not None
@@ -166,11 +172,15 @@ def _rank(outcome: Outcome) -> float:
     return outcome.objective if outcome.in_last_stage else -np.inf
 
 
-def _run_stages(model: Model, run: Run, params: PyTree, key: Key[Array, ""], n_restarts: int) -> Outcome:
-    outcome = Outcome(params, None, -np.inf, 0, Stop.MAX_ITER)
-    passed: list[Outcome] = []  # of the stages that have passed over the rows
-    for stage in model.stages:
-        stage_key = jax.random.fold_in(key, len(passed) + 1)
+def _run_stages(
+    model: Model, stages: tuple[Stage, ...], run: Run, before: Outcome, key: Key[Array, ""], n_restarts: int
+) -> Outcome:
+    """How some stages of a model end that begin where others have ended."""
+    outcome, begun = before, model.stages.index(stages[0])
+    earlier = sum(not isinstance(stage, Transform) for stage in model.stages[:begun])
+    passed: list[Outcome] = [before] if begun else []  # of the stages that have passed over the rows
+    for stage in stages:
+        stage_key = jax.random.fold_in(key, earlier + len(passed) + (0 if begun else 1))
         max_iter = run.monitor.limits.max_iter if stage.max_iter is None else stage.max_iter
         run.monitor.begin_stage(run.restart, n_restarts, stage.name, max_iter)
         try:
@@ -188,7 +198,7 @@ def _run_stages(model: Model, run: Run, params: PyTree, key: Key[Array, ""], n_r
                 raise
             outcome = passed[-1]._replace(reason=Stop.INTERRUPTED)
             break
-        outcome = outcome._replace(in_last_stage=stage is model.stages[-1])
+        outcome = outcome._replace(in_last_stage=stage is stages[-1])
         passed.append(outcome)
         if outcome.reason.cut_short:
             break

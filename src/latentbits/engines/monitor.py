@@ -18,6 +18,7 @@ __all__ = ["Limits", "Monitor", "Record", "Remaining"]
 
 FEWEST = 3  # passes whose gain is compared with that of as many before
 STALLED = 30  # passes without any gain, after which more of them are no use
+ENOUGH = 0.02  # nats in all: less than this is not worth a warning
 
 
 class Limits(NamedTuple):
@@ -120,10 +121,10 @@ class Monitor:
 class Remaining:
     """What is left to gain, and whether that is little enough to stop.
 
-    A stage has converged when it is below `tol` nats per row.  Where the model cannot tell, it is guessed from the
-    gains of the last passes, as Aitken does: if the last w passes gained g, and the w before them G, then the rest of a
-    geometric series with that ratio is ``g r / (1 - r)``, ``r = g / G``.  Series are not as regular as that: the rest
-    is taken to be at least g, and at most a hundred times as much.
+    A stage has converged when it is below `tol` nats per row, or below 0.02 nats in all where no pass gains any more.
+    Where the model cannot tell, it is guessed from the gains of the last passes, as Aitken does: if the last w passes
+    gained g, and the w before them G, then the rest of a geometric series with that ratio is ``g r / (1 - r)``, ``r = g
+    / G``.  Series are not as regular as that: the rest is taken to be at least g, and at most a hundred times as much.
 
     Parameters
     ----------
@@ -142,11 +143,13 @@ class Remaining:
         """Take note of one more pass, and of what the model told; why to stop, or None."""
         self._best.append(max(objective, self._best[-1]) if self._best else objective)
         self.left = self._guess() if math.isnan(told) else told
-        if self.left <= self.tol * n_rows:
+        if len(self._best) > 1 and self.left <= self.tol * n_rows:  # one step at least is tried
             return Stop.CONVERGED
         wait = max(STALLED, self._window())
-        stalled = len(self._best) > wait and self._best[-1] - self._best[-1 - wait] <= 0
-        return Stop.STALLED if stalled and self.tol > -math.inf else None
+        stands = len(self._best) > wait and self._best[-1] - self._best[-1 - wait] <= 0
+        if not stands or self.tol == -math.inf:
+            return None
+        return Stop.CONVERGED if self.left <= ENOUGH else Stop.STALLED
 
     def _window(self) -> int:
         return max(FEWEST, self.patience, math.ceil(self.share * len(self._best)))

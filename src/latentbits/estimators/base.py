@@ -90,7 +90,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     n_iter_: int
     stop_reason_: str
     objective_: float
-    left_to_gain_: float
+    left_to_gain_: float = np.nan
     history_table_: np.ndarray
     dtype_: str
 

@@ -89,8 +89,9 @@ class LatentTrait(WithCriteria):
         Parameter expansion and Anderson acceleration.  Without, EM goes step by step as in the paper.
     random_state : int, RandomState or None
         Seed; the same seed gives the same fit.
-    n_init : int, default=1
-        Number of restarts; the best objective is kept.
+    n_init : int or None, default=None
+        Number of restarts; the best objective is kept.  None is 1 up to three dimensions, and 4 above, where there are
+        several maxima: all of them with few nodes, and the best with many.
     max_iter : int, default=1000
         Most EM iterations of each stage.
     max_time : float or None
@@ -177,6 +178,7 @@ class LatentTrait(WithCriteria):
         "n_samples": [Interval(Integral, 1, None, closed="left")],
         "n_nodes": [Interval(Integral, 1, 60, closed="both"), None],
         "accelerate": ["boolean"],
+        "n_init": [Interval(Integral, 1, None, closed="left"), None],
     }
 
     components_: np.ndarray
@@ -204,7 +206,7 @@ class LatentTrait(WithCriteria):
         n_nodes: int | None = None,
         accelerate: bool = True,
         random_state: Any = None,
-        n_init: int = 1,
+        n_init: int | None = None,
         max_iter: int = 1000,
         max_time: float | None = None,
         tol: float = 1e-7,
@@ -263,6 +265,13 @@ class LatentTrait(WithCriteria):
         if self.n_nodes is not None or self.n_components > MOST_GRID or self._seen.few >= self.n_features_in_:
             return model
         return self._record(quadrature.nodes_at_first(int(self.n_components), self._seen.few))
+
+    @property
+    def _n_restarts(self) -> int:
+        if self.n_init is not None:
+            return int(self.n_init)
+        by_net = self.n_components > MOST_GRID and self.n_nodes is None and self.method in ("auto", "quadrature")
+        return 4 if by_net else 1
 
     def _columns(self) -> Columns:
         return ALL_BITS if self._encoding is None else self._encoding.columns

@@ -48,8 +48,9 @@ __all__ = ["METHODS", "Posterior", "model"]
 METHODS = ("auto", "variational", "quadrature", "monte_carlo")
 LONGEST_STEP = 4.0  # of a column, in log-odds: where bits are separable, their curvature vanishes
 NOISE = 5e-6  # see State; where columns are many
+NET_NOISE = 5e-5  # the same of nets, whose points move with the rows' posteriors
 CAUTION_MANY, CAUTION_FEW = 1.0, 10.0  # see State; with few columns slow directions hide behind a small gain
-FEW_POINTS_TOL = 1e-6  # nats a row: a few points are not right to more
+FEW_POINTS_TOL = 1e-5  # nats a row: a few points are not right to more
 MEMORY = 5  # former steps that Anderson's method looks back on
 PATIENCE = 5  # passes without gain: a bold step, a cautious one and shorter ones, each taken back
 
@@ -173,8 +174,8 @@ def model(
         flat, _ = ravel_pytree(params)
         # with many columns few nodes are used, and posteriors are narrow, so that EM hardly crawls
         many = on_grid and len(params.bias) >= quadrature.MANY_COLUMNS
-        noise = jnp.asarray(NOISE if many else 0.0)
-        caution = jnp.asarray((CAUTION_MANY if many else CAUTION_FEW) if on_grid else jnp.nan)
+        noise = jnp.asarray(NOISE if many else 0.0 if on_grid else NET_NOISE)
+        caution = jnp.asarray(CAUTION_FEW if on_grid and not many else CAUTION_MANY)
         longest, unknown = jnp.asarray(LONGEST_STEP), jnp.asarray(jnp.nan)
         return State(anderson.start(flat, 2, MEMORY), _no_move(q), longest, noise, unknown, caution)
 
@@ -358,6 +359,8 @@ def model(
         left=left if accelerate and columns == ALL_BITS else None,
         start_rows=start_quadrature,
         stages=stages[method],
+        # few points tell starts apart; with n_nodes given there is no stage that has fewer
+        heats=len(stages[method]) - 1 if by_few_nodes in stages[method] else 0,
     )
 
 

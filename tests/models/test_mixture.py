@@ -228,3 +228,15 @@ def test_given_parameters_may_be_float32():
     for init in ("random", "split"):
         result = fit(mixture.model(2, 0.0, init), MemoryEngine(table), seed_key(0), params=start)
         assert result.params.means.dtype == np.float64
+
+
+def test_a_mean_of_one_is_as_good_as_one_of_zero_in_float32():
+    """Newton's information is of logarithms: 1 - m has no digits left in float32."""
+    rng = np.random.default_rng(0)
+    means = np.array([[0.2, 0.7, 0.3, 0.6, 0.1, 1.0], [0.8, 0.2, 0.6, 0.3, 0.7, 0.4]])
+    X = (rng.random((600, 6)) < means[rng.integers(2, size=600)]).astype(np.uint8)
+    ends = [
+        BernoulliMixture(2, smoothing=0, dtype="float32", n_init=2, random_state=0).fit(table) for table in (X, 1 - X)
+    ]
+    assert all(end.converged_ for end in ends)
+    assert ends[0].objective_ == pytest.approx(ends[1].objective_, abs=1e-3)

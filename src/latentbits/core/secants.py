@@ -17,9 +17,11 @@ from jaxtyping import Array, Bool, Float, Int
 __all__ = ["Secants", "advance", "start"]
 
 SLOWEST = 1e-3  # no step is made longer than by the inverse of this
+FLAT = 1e-9  # the same for what is left to gain
+UNSEEN = 1e-2  # how flat directions may be that the differences do not span, for what is left to gain
 DEPENDENT = 1e-6  # differences that are nearly those before them tell nothing new
 SURE = 3  # passes in a row whose quadratic model has a top
-CAUTION = 3.0  # directions that the last differences do not span hide a part of what is left
+CAUTION = 3.0  # the axes of so few differences are not those of the objective
 
 
 class Secants(eqx.Module):
@@ -92,13 +94,13 @@ def advance(
     slot = (jnp.arange(memory)[:, None] == state.n_kept % memory) & follows
     points = jnp.where(slot, x - state.best, state.points)
     residuals = jnp.where(slot, residual - state.residual, state.residuals)
-    step, top = _step(residual * scale, points * scale, residuals * scale)
-    step = step / scale
+    step, whole, hidden, top = _step(residual * scale, points * scale, residuals * scale)
+    step, whole = step / scale, whole / scale
     climbs = gradient @ step > 0
     n_sure = jnp.where(top & climbs & follows, state.n_sure + 1, 0)
-    promised, short = gradient @ step, gradient @ residual
+    promised, short = gradient @ whole, gradient @ residual
     bound = jnp.where(jnp.abs(short) < floor, jnp.abs(short) / SLOWEST, jnp.inf)
-    left = 0.5 * CAUTION * jnp.where(n_sure >= SURE, promised, bound)
+    left = 0.5 * CAUTION * jnp.where(n_sure >= SURE, promised + hidden / UNSEEN, bound)
     accepted = Secants(
         value,
         x,
@@ -134,8 +136,11 @@ def advance(
 
 def _step(
     residual: Float[Array, " size"], points: Float[Array, "memory size"], residuals: Float[Array, "memory size"]
-) -> tuple[Float[Array, " size"], Bool[Array, ""]]:
-    """The residual, divided by |H| in the space of the differences; and whether H is positive there."""
+) -> tuple[Float[Array, " size"], Float[Array, " size"], Float[Array, ""], Bool[Array, ""]]:
+    """The residual, divided by |H| in the space of the differences, and the same without bound on its length.
+
+    And the square of what of it lies outside that space; and whether H is positive there.
+    """
     length = jnp.linalg.norm(points, axis=1, keepdims=True)
     unit = jnp.where(length > 0, 1 / jnp.where(length > 0, length, 1), 0)
     points, residuals = points * unit, residuals * unit
@@ -148,5 +153,10 @@ def _step(
     bend = 0.5 * (bend + bend.T) + jnp.diag(jnp.where(new, 0.0, 1.0))
     bends, turned = jnp.linalg.eigh(bend)
     axes = turned.T @ axes
-    longer = 1 / jnp.maximum(jnp.abs(bends), SLOWEST) - 1
-    return residual + (longer * (axes @ residual)) @ axes, bends[0] > 0
+    along = axes @ residual
+
+    def divided(least: float) -> Float[Array, " size"]:
+        return residual + ((1 / jnp.maximum(jnp.abs(bends), least) - 1) * along) @ axes
+
+    hidden = jnp.maximum(residual @ residual - along @ along, 0)
+    return divided(SLOWEST), divided(FLAT), hidden, bends[0] > 0

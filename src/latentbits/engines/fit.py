@@ -129,6 +129,7 @@ def fit(
             )
         n_heats = model.heats if n_init > 1 else 0
         heats, finals = model.stages[: n_heats or None], model.stages[n_heats:] if n_heats else ()
+        ended: list[tuple[Outcome, int]] = []
         for restart in range(n_init):
             run = Run(engine, dtype, memory_budget, monitor, restart)
             run_key = jax.random.fold_in(key, restart)
@@ -145,14 +146,21 @@ def fit(
                     raise
                 best = best._replace(reason=Stop.INTERRUPTED)
                 break
+            ended.append((outcome, restart))
             if best is None or _rank(outcome) > _rank(best):
                 best, winner = outcome, restart
             if outcome.reason.cut_short:
                 best = best._replace(reason=outcome.reason)
                 break
         if best is not None and finals and not best.reason.cut_short:
-            run = Run(engine, dtype, memory_budget, monitor, winner)
-            best = _run_stages(model, finals, run, best, jax.random.fold_in(key, winner), 1)
+            best = None
+            for outcome, winner in sorted(ended, key=lambda one: -_rank(one[0])):
+                run = Run(engine, dtype, memory_budget, monitor, winner)
+                try:
+                    best = _run_stages(model, finals, run, outcome, jax.random.fold_in(key, winner), 1)
+                    break
+                except FitError as error:
+                    failure = error
         seconds = monitor.seconds
     if best is None:
         assert failure is not None

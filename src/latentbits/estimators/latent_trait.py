@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable
 from functools import cache
@@ -14,7 +15,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from latentbits.core.errors import PrecisionWarning
-from latentbits.core.model import LogLikelihood, Model
+from latentbits.core.model import LogLikelihood, Model, Stop
 from latentbits.core.nodes import MOST_GRID, n_levels
 from latentbits.engines.chunks import layout_for
 from latentbits.engines.fit import FitResult, fit, seed_key
@@ -83,8 +84,8 @@ class LatentTrait(WithCriteria):
     n_nodes : int or None, default=None
         Nodes a dimension to learn with by quadrature, and to tell standard errors with (above three dimensions: 2 to
         this power in all).  None chooses: first by the number of columns that rows have observed, then, where slopes
-        turn out to be steep, by these too, and learning goes on with more.  Likelihoods and scores are always told with
-        more.
+        turn out to be steep, by these too, and learning goes on with more.  Likelihoods are told with ever more, until
+        their error is small; scores with a number that depends on the columns.
     accelerate : bool, default=True
         Parameter expansion and Anderson acceleration.  Without, EM goes step by step as in the paper.
     random_state : int, RandomState or None
@@ -390,15 +391,20 @@ class LatentTrait(WithCriteria):
         while by_nodes and not result.reason.cut_short and (needed := self._nodes_needed()) > used:
             left = None if self.max_time is None else max(self.max_time - result.seconds, 1e-3)
             limits, used = Limits(self.max_iter, self.tol, left), needed
-            more = fit(
-                self._record(used, method="quadrature"),
-                engine,
-                seed_key(0),
-                params=result.params,
-                limits=limits,
-                dtype=np.dtype(self.dtype_),
-                verbose=self.verbose,
-            )
+            try:
+                more = fit(
+                    self._record(used, method="quadrature"),
+                    engine,
+                    seed_key(0),
+                    params=result.params,
+                    limits=limits,
+                    dtype=np.dtype(self.dtype_),
+                    verbose=self.verbose,
+                )
+            except KeyboardInterrupt:  # what was learned with fewer stands
+                result = result._replace(reason=Stop.INTERRUPTED)
+                self._adopt(result)
+                break
             result = more._replace(
                 history=result.history + more.history,
                 n_iter=result.n_iter + more.n_iter,
@@ -423,7 +429,7 @@ class LatentTrait(WithCriteria):
         n_bits = (self.n_features_in_ if columns.binary is None else len(columns.binary)) - len(self._idle)
         if columns.n_reals or n_bits + len(columns.categorical) > 60 or self.weight_prior is not None:
             return
-        freedom = 2**n_bits * int(np.prod(columns.n_classes, dtype=np.int64)) - 1
+        freedom = 2**n_bits * math.prod(columns.n_classes) - 1
         if self.n_parameters_ > freedom:
             kinds_of = f"{n_bits} binary columns" + (" and the categories" if columns.categorical else "")
             warnings.warn(
@@ -630,6 +636,8 @@ class LatentTrait(WithCriteria):
         needed = quadrature.nodes_for(q, bend, seen.n_rows)
         n_nodes = max(needed, int(self.n_nodes or 0), quadrature.nodes_at_first(q, seen.few))
         most = max(n_nodes, quadrature.MOST_NODES[min(q, MOST_GRID + 1)])
+        if bend > SURELY_STEADY:  # two rules at least are compared
+            n_nodes = min(n_nodes, most - 1 if q > MOST_GRID else (most + 1) // 2)
         precision = 0.0 if self.weight_prior is None else 1 / float(self.weight_prior) ** 2
         given = start_pass(model, double, self.params_, seed_key(0, "use"))
 

@@ -100,7 +100,10 @@ def _e_step_newton(params: Params, shared: Shared, batch: Batch, row_state: None
     share, _ = _responsibilities(shared, batch)
     stats, _ = _e_step(params, shared, batch, None)
     return eqx.tree_at(
-        lambda s: s.missing, stats, newton.missing_information(params, share, batch), is_leaf=lambda x: x is None
+        lambda s: s.missing,
+        stats,
+        newton.missing_information(shared.log_weight, shared.log_one - shared.log_zero, share, batch),
+        is_leaf=lambda x: x is None,
     ), None
 
 

@@ -56,15 +56,19 @@ def start(params: Params) -> State:
 
 
 def missing_information(
-    params: Params, share: Float[Array, "rows components"], batch: Batch
+    log_weight: Float[Array, " components"],
+    log_odds: Float[Array, "components columns"],
+    share: Float[Array, "rows components"],
+    batch: Batch,
 ) -> Float[Array, "size size"]:
-    """Sum over rows of <a a'> - <a><a>'."""
+    """Sum over rows of <a a'> - <a><a>'.
+
+    By logarithms, which are taken in float64: in the precision of the rows, 1 less a mean may have no digits left.
+    """
     n, k = share.shape
-    inner = coordinates.inside(params)
-    # scores of a one and of a zero; nothing cancels, whatever the precision of the rows
-    of_one = jnp.sqrt((1 - inner.means) / inner.means)
+    of_one = jnp.exp(-0.5 * log_odds)  # the score of a one, sqrt((1 - m) / m); that of a zero is minus its inverse
     scores = batch.values[:, None] * of_one - (batch.mask - batch.values)[:, None] / of_one
-    of_weight = jnp.broadcast_to(1 / jnp.sqrt(inner.weights)[:, None], (n, k, 1))
+    of_weight = jnp.broadcast_to(jnp.exp(-0.5 * log_weight)[:, None], (n, k, 1))
     scores = jnp.concatenate([of_weight, scores], 2)
     weighted = share[:, :, None] * scores
     mean = weighted.reshape(n, -1)

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from latentbits.core import secants
+from latentbits.core.tree import double
+
+
+def climb(bends, start, n_passes):
+    """Passes over an objective -x'Hx / 2, whose map is a step along the gradient; yields value, left and what is."""
+    bends = jnp.asarray(bends)
+    x, state = jnp.asarray(start), secants.start(jnp.asarray(start))
+    for _ in range(n_passes):
+        value, gradient = -0.5 * jnp.sum(bends * x**2), -bends * x
+        one = jnp.ones_like(x)
+        here = float(value)
+        state, x = secants.advance(state, x, value, x + gradient, gradient, one, jnp.asarray(0.0), jnp.asarray(0.0))
+        yield here, float(state.left)
+
+
+@pytest.mark.parametrize("slow", [0.1, 0.05, 0.02, 1e-2])
+def test_what_is_left_of_a_parabola_is_told(slow):
+    """Before all of its directions have been seen, too, if those that were not are not flatter than is assumed."""
+    with double():
+        told = [(value, left) for value, left in climb([1.0, 0.3, 0.1, slow], [1.0, 2.0, 1.0, 30.0], 30) if left < 1e9]
+    assert told
+    for value, left in told:
+        assert -value <= left + 1e-9
+
+
+def test_a_flat_direction_that_was_seen_hides_nothing():
+    """Steps along it are bounded, and so much shorter than Newton's; what is left is not."""
+    with double():
+        path = list(climb([0.5, 1e-5], [0.0, 30.0], 8))
+    value, left = path[-1]
+    assert left == pytest.approx(secants.CAUTION * -value, rel=1e-3)
+
+
+def test_a_saddle_point_is_left():
+    """Where the objective bends up, steps go on away from where it stands still, and nothing is promised."""
+    with double():
+        path = list(climb([1.0, 0.2, -0.05], [1.0, 1.0, 1e-3], 25))
+    values, left = np.array(path).T
+    assert values[-1] > 1.0
+    assert np.isinf(left[values > 1e-3]).all()

@@ -156,7 +156,7 @@ class Remaining:
 
     def _guess(self) -> float:
         last, window = len(self._best) - 1, self._window()
-        if last < window + 1:
+        if last < window:
             return math.inf
         middle = last - window
         gain, before = self._best[-1] - self._best[middle], self._best[middle] - self._best[max(middle - window, 0)]

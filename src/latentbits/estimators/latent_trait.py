@@ -23,7 +23,7 @@ from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import Engine, start_pass, sum_blocks
 from latentbits.estimators import psychometrics
 from latentbits.estimators.base import LatentModel
-from latentbits.estimators.criteria import WithCriteria, look
+from latentbits.estimators.criteria import Seen, WithCriteria, look
 from latentbits.estimators.psychometrics import Rotation, Scores, StandardErrors
 from latentbits.estimators.tables.column_types import KINDS, Encoding, open_table
 from latentbits.models.latent_trait import information, kinds, quadrature, variational
@@ -37,6 +37,8 @@ FEW_COLUMNS = 10  # per latent dimension
 LARGEST_INFORMATION = 6000  # parameters; the square of it in float64 is 288 MB
 ENOUGH = 0.1  # nats in all to which a likelihood is told, where that can be had
 ENOUGH_A_ROW = 1e-5  # or these, where rows are very many
+MOST_TERMS = 2**25  # rows x columns x nodes to learn with, where slopes ask for more than the first
+MOST_CHECKED = 2**20  # rows x columns: the likelihood by finer rules takes seconds
 STEADY = 0.02  # relative change of a standard error by a finer rule that is let pass
 SURELY_STEADY = 0.75  # of `quadrature.bend_of`: below, the nodes for it are known to do
 
@@ -193,6 +195,7 @@ class LatentTrait(WithCriteria):
     _params_class: ClassVar[type] = kinds.Params
     _most_work: ClassVar[tuple[tuple[str, ...], int]] = (("n_samples",), 10**6)  # draws, made at every use
     _encoding: Encoding | None = None
+    _seen: Seen | None = None  # of the table of the last fit
     _level: int = 0  # of the rule that likelihoods are told with, while they are
 
     def __init__(
@@ -262,10 +265,10 @@ class LatentTrait(WithCriteria):
 
     def _model_for(self, engine: Engine) -> Model:
         model = self._model()
-        self._seen = look(engine)
-        if self.n_nodes is not None or self.n_components > MOST_GRID or self._seen.few >= self.n_features_in_:
+        self._seen = seen = look(engine)
+        if self.n_nodes is not None or self.n_components > MOST_GRID or seen.few >= self.n_features_in_:
             return model
-        return self._record(quadrature.nodes_at_first(int(self.n_components), self._seen.few))
+        return self._record(quadrature.nodes_at_first(int(self.n_components), seen.few))
 
     @property
     def _n_restarts(self) -> int:
@@ -298,7 +301,7 @@ class LatentTrait(WithCriteria):
     def _adopt(self, result: FitResult) -> None:
         columns = self._columns()
         bits = range(self.n_features_in_) if columns.binary is None else columns.binary
-        self._idle = tuple(place for place in bits if self._seen.idle[place])
+        self._idle = () if self._seen is None else tuple(place for place in bits if self._seen.idle[place])
         weights = result.params.weights
         turned = eqx.tree_at(lambda p: p.weights, result.params, weights @ psychometrics.canonical_axes(weights))
         super()._adopt(result._replace(params=turned))
@@ -355,7 +358,7 @@ class LatentTrait(WithCriteria):
         super()._take_extra({name: value for name, value in extra.items() if name != "columns"})
 
     def _finish(self, engine: Engine, result: FitResult) -> None:
-        short = self._learned_on(engine, result)
+        at_the_end = self._learned_on(engine, result)
         columns = self._columns()
         size = np.linalg.norm(self.params_.weights, axis=1)
         if columns.binary is None:
@@ -373,7 +376,7 @@ class LatentTrait(WithCriteria):
                 UserWarning,
                 stacklevel=4,
             )
-        elif short > ENOUGH:
+        elif at_the_end and (short := self._short_by(engine)) > ENOUGH:
             warnings.warn(
                 "slopes are so steep for what rows have observed that the nodes of learning tell the log-likelihood to "
                 f"±{short:.2g} nats only, and its maximum may be missed by as much: weight_prior=3, say, makes slopes "
@@ -383,12 +386,14 @@ class LatentTrait(WithCriteria):
             )
         self._warn_of_freedom()
 
-    def _learned_on(self, engine: Engine, result: FitResult) -> float:
-        """Go on with more nodes while the slopes that were found ask for them; by how many nats these are short."""
-        by_nodes = self.n_nodes is None and self.method in ("auto", "quadrature")
-        used = quadrature.nodes_at_first(int(self.n_components), self._seen.few)
+    def _learned_on(self, engine: Engine, result: FitResult) -> bool:
+        """Go on with more nodes while slopes ask for them; whether they ask for more than there are, to be checked."""
+        by_nodes, seen = self.n_nodes is None and self.method in ("auto", "quadrature"), self._seen
+        assert seen is not None
+        used = quadrature.nodes_at_first(int(self.n_components), seen.few)
         used = used if self.n_components <= MOST_GRID else quadrature.LAST_NET
-        while by_nodes and not result.reason.cut_short and (needed := self._nodes_needed()) > used:
+        most = max(self._affordable(seen), used)
+        while by_nodes and not result.reason.cut_short and (needed := min(self._nodes_needed(seen), most)) > used:
             left = None if self.max_time is None else max(self.max_time - result.seconds, 1e-3)
             limits, used = Limits(self.max_iter, self.tol, left), needed
             try:
@@ -411,17 +416,26 @@ class LatentTrait(WithCriteria):
                 seconds=result.seconds + more.seconds,
             )
             self._adopt(result)
-        if not by_nodes or used < quadrature.MOST_NODES[min(int(self.n_components), MOST_GRID + 1)]:
-            return 0.0
-        # at the end of what there is: told by a finer rule
+        needed, last = self._nodes_needed(seen), quadrature.MOST_NODES[min(int(self.n_components), MOST_GRID + 1)]
+        small = seen.n_rows * self.n_features_in_ <= MOST_CHECKED
+        return by_nodes and small and (needed > used or used == last)
+
+    def _short_by(self, engine: Engine) -> float:
+        """By how many nats the nodes of learning tell the log-likelihood wrong, by a finer rule."""
         rows = self._rounded(self._model(), engine, np.dtype(self.dtype_))
         precision = 0.0 if self.weight_prior is None else 1 / float(self.weight_prior) ** 2
         by_learning = self.objective_ + 0.5 * precision * float(np.sum(self.params_.weights**2))
         return abs(by_learning - float(np.sum(rows.value, dtype=np.float64)))
 
-    def _nodes_needed(self) -> int:
-        bend = quadrature.bend_of(self._columns(), self.params_, self._seen.few)
-        return quadrature.nodes_for(int(self.n_components), bend, self._seen.n_rows)
+    def _nodes_needed(self, seen: Seen) -> int:
+        bend = quadrature.bend_of(self._columns(), self.params_, seen.few)
+        return quadrature.nodes_for(int(self.n_components), bend, seen.n_rows)
+
+    def _affordable(self, seen: Seen) -> int:
+        """The most nodes with which a pass takes a fraction of a second; steep slopes would ask for any number."""
+        q, each = int(self.n_components), MOST_TERMS / max(seen.n_rows * self.n_features_in_, 1)
+        most = quadrature.MOST_NODES[min(q, MOST_GRID + 1)]
+        return min(most, int(each ** (1 / q)) if q <= MOST_GRID else int(math.log2(max(each, 1))))
 
     def _warn_of_freedom(self) -> None:
         """Say so where answers can differ in fewer ways than there are parameters."""

@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from latentbits.core.errors import PrecisionWarning
 from latentbits.core.model import LogLikelihood, Model, Stop
-from latentbits.core.nodes import MOST_GRID, n_levels
+from latentbits.core.nodes import MANY_COLUMNS, MOST_GRID, n_levels
 from latentbits.engines.chunks import layout_for
 from latentbits.engines.fit import FitResult, fit, seed_key
 from latentbits.engines.monitor import Limits
@@ -38,6 +38,7 @@ LARGEST_INFORMATION = 6000  # parameters; the square of it in float64 is 288 MB
 ENOUGH = 0.1  # nats in all to which a likelihood is told, where that can be had
 ENOUGH_A_ROW = 1e-5  # or these, where rows are very many
 MOST_TERMS = 2**25  # rows x columns x nodes to learn with, where slopes ask for more than the first
+FEW_NODES = 5  # a dimension, where rows have observed many columns
 MOST_CHECKED = 2**20  # rows x columns: the likelihood by finer rules takes seconds
 STEADY = 0.02  # relative change of a standard error by a finer rule that is let pass
 SURELY_STEADY = 0.75  # of `quadrature.bend_of`: below, the nodes for it are known to do
@@ -435,6 +436,8 @@ class LatentTrait(WithCriteria):
         """The most nodes with which a pass takes a fraction of a second; steep slopes would ask for any number."""
         q, each = int(self.n_components), MOST_TERMS / max(seen.n_rows * self.n_features_in_, 1)
         most = quadrature.MOST_NODES[min(q, MOST_GRID + 1)]
+        if q <= MOST_GRID and seen.few >= MANY_COLUMNS:  # posteriors are narrow, but for columns that run away
+            most = FEW_NODES
         return min(most, int(each ** (1 / q)) if q <= MOST_GRID else int(math.log2(max(each, 1))))
 
     def _warn_of_freedom(self) -> None:

@@ -653,7 +653,7 @@ class LatentTrait(WithCriteria):
         needed = quadrature.nodes_for(q, bend, seen.n_rows)
         n_nodes = max(needed, int(self.n_nodes or 0), quadrature.nodes_at_first(q, seen.few))
         most = max(n_nodes, quadrature.MOST_NODES[min(q, MOST_GRID + 1)])
-        if bend > SURELY_STEADY:  # two rules at least are compared
+        if bend > SURELY_STEADY and not steep.any():  # two rules at least are compared
             n_nodes = min(n_nodes, most - 1 if q > MOST_GRID else (most + 1) // 2)
         precision = 0.0 if self.weight_prior is None else 1 / float(self.weight_prior) ** 2
         given = start_pass(model, double, self.params_, seed_key(0, "use"))

@@ -547,6 +547,10 @@ def test_a_stage_may_end_by_its_own_word():
     result = run(model, bits(), limits=Limits(50, -np.inf))
     assert (result.n_iter, result.reason) == (3, "converged")
     assert result.objective == objectives(result)[-1]
+    # of a schedule nobody knows what is left
+    scheduled = run(model._replace(stages=(Schedule("so many", max_iter=50),)), bits())
+    assert (scheduled.n_iter, scheduled.reason) == (3, "completed")
+    assert np.isnan(scheduled.left)
 
 
 def test_progress_tells_iteration_and_step():

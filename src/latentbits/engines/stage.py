@@ -144,8 +144,8 @@ class StageRun:
                 self.n_iter += self.minibatch  # the pass may be a part of one
                 return Stop.MAX_TIME
             self.here, self.n_iter = passed.ahead, self.n_iter + 1
-            if passed.done:
-                end = Stop.CONVERGED
+            if passed.done:  # a schedule has no estimate of what is left
+                end = Stop.COMPLETED if remaining is None else Stop.CONVERGED
                 break
         if stage.comparable:  # the point we stand on has not been evaluated yet
             self._keep_if_best(self._evaluate())

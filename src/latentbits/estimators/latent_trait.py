@@ -436,8 +436,10 @@ class LatentTrait(WithCriteria):
         """The most nodes with which a pass takes a fraction of a second; steep slopes would ask for any number."""
         q, each = int(self.n_components), MOST_TERMS / max(seen.n_rows * self.n_features_in_, 1)
         most = quadrature.MOST_NODES[min(q, MOST_GRID + 1)]
-        if q <= MOST_GRID and seen.few >= MANY_COLUMNS:  # posteriors are narrow, but for columns that run away
-            most = FEW_NODES
+        if q <= MOST_GRID and seen.few >= MANY_COLUMNS:
+            # posteriors are narrow; slopes that run to infinity ask for any number of nodes, and find no maximum
+            steepest = np.linalg.norm(self.params_.weights, axis=1).max()
+            most = 0 if steepest > RUNAWAY and self.weight_prior is None else FEW_NODES
         return min(most, int(each ** (1 / q)) if q <= MOST_GRID else int(math.log2(max(each, 1))))
 
     def _warn_of_freedom(self) -> None:

@@ -14,7 +14,7 @@ from scipy.special import expit, logit
 
 from latentbits.core import tree
 from latentbits.core.batch import MISSING, make_batch
-from latentbits.core.model import Model
+from latentbits.core.model import Model, Stop
 from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.stream import StreamEngine
@@ -203,7 +203,7 @@ def test_nothing_is_found_in_noise(units):
         result = pursue(table, 4, units, seed=seed)
         assert result.state.found == 0
         assert not result.params.weights.any()
-        assert result.reason == "converged"
+        assert result.reason is Stop.COMPLETED  # its own word to end: what is left to gain is not known
         assert result.n_iter == 2 + 5  # counting, starts, four EM steps and the choice
 
 

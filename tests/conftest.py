@@ -41,6 +41,8 @@ def compile_cache(tmp_path_factory):
         jax.config.update("jax_compilation_cache_dir", str(run / "compiled"))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    # constants that a test changes for a while are not in the names of programs
+    os.environ.setdefault("LATENTBITS_CACHE", "off")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -51,7 +53,10 @@ def compiled_code(request):
     """
     fast = os.environ.get("JAX_DISABLE_MOST_OPTIMIZATIONS") == "1" and not request.node.get_closest_marker(OPTIMISED)
     if fast != jax.config.read("jax_disable_most_optimizations") or memory_maps() > MAPS:
+        from latentbits.core import programs
+
         jax.clear_caches()
+        programs.clear()
     jax.config.update("jax_disable_most_optimizations", fast)
 
 

@@ -34,8 +34,6 @@ class Tool:
 
 @pytest.fixture
 def tool(monkeypatch, tmp_path):
-    # in this process the cache would stay on for all later tests
-    monkeypatch.setattr("latentbits.cli.cache.use_compile_cache", lambda: None)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("LATENTBITS_DATA", raising=False)
     return Tool(tmp_path)

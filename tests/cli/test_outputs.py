@@ -106,8 +106,7 @@ def test_a_disk_without_room_for_anything(csv, tmp_path):
     """A limit on the size of files stands for it; there is then no room elsewhere either."""
     code = """
 import resource, sys
-import jax, latentbits.estimators.files, latentbits.cli.cache
-latentbits.cli.cache.use_compile_cache = lambda: None
+import jax, latentbits.estimators.files
 from latentbits.cli.main import main
 resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))
 main()
@@ -118,7 +117,7 @@ main()
         capture_output=True,
         text=True,
         cwd=tmp_path,
-        env={**environment, "TMPDIR": str(tmp_path), "LATENTBITS_CACHE": str(tmp_path / "cache")},
+        env={**environment, "TMPDIR": str(tmp_path), "LATENTBITS_CACHE": "off"},
         check=False,
     )
     assert done.returncode == 1

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from latentbits.cli.cache import cache_folder, private_folder
 from latentbits.cli.main import in_one_line
+from latentbits.core.folders import cache_folder, private_folder
 
 
 def run_python(code):

@@ -57,11 +57,9 @@ def compare(
 
     Ctrl-C ends it, prints the table of the models that are finished, and exits with 130.
     """
-    from latentbits.cli.cache import use_compile_cache
 
     rows = load_rows(source, reading)
     check_bits(rows, binarize)
-    use_compile_cache()
     from latentbits.choosing.compare import compare as run_comparison
 
     named = named_models(models, rows.shape[0], seed, restarts, binarize)

@@ -25,11 +25,9 @@ def complete(model_path: str, source: str, reading: Reading, output: str, denois
     """
     import numpy as np
 
-    from latentbits.cli.cache import use_compile_cache
     from latentbits.core.errors import DataError
 
     outputs = Outputs({"--output": output}, tables=("--output",))
-    use_compile_cache()
     model, rows = to_apply(model_path, source, reading)
     stored = rows.values.data if hasattr(rows.values, "tocsr") else rows.values
     n_missing = int(np.isnan(stored).sum()) if stored.dtype.kind == "f" else 0

@@ -112,7 +112,6 @@ def explore(
 
     Ctrl-C ends the fits, writes the page of those that are finished, and exits with 130.
     """
-    from latentbits.cli.cache import use_compile_cache
     from latentbits.core.errors import import_extra
 
     if figures is not None:
@@ -128,7 +127,6 @@ def explore(
             Outputs({"--figures": Path(figures) / f"{name}.{figure_format}"})
     rows = load_rows(source, reading)
     labels = _labels(rows, reading)
-    use_compile_cache()
     from latentbits.explorer.explore import explore as run
     from latentbits.explorer.page import write_page
 

@@ -94,14 +94,12 @@ def fit(source: str, reading: Reading, model: str, output: str, as_json: bool, *
 
     Ctrl-C or SIGTERM ends the fit, keeps the best model so far, and exits with 130 or 143; a second one ends at once.
     """
-    from latentbits.cli.cache import use_compile_cache
     from latentbits.telling.records import Table
 
     record = family(model)
     files = {f"--{name}": own[name] for name in record.files}
     outputs = Outputs({"--output": output, **files}, tables=tuple(files))  # before minutes of fitting
     rows = load_rows(source, reading)
-    use_compile_cache()
     estimator = record.cls(**settings_of(record, own), verbose=1)
     title = record.title(getattr(estimator, record.size, 1))
     say(f"fitting {title}" + (f", best of {estimator.n_init} restarts" if (estimator.n_init or 1) > 1 else ""))

@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from latentbits.cli.cache import cache_folder, private_folder
 from latentbits.cli.console import in_one_line, say
 from latentbits.core.atomic import check_writable
+from latentbits.core.folders import cache_folder, private_folder
 
 __all__ = ["FORMATS", "Outputs", "output_option", "write_table"]
 

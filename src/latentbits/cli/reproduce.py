@@ -33,12 +33,10 @@ def reproduce(paper: str | None, out: str | None, quick: bool, as_json: bool) ->
 
     if paper not in PAPERS:
         raise ValueError(f"there is no paper {paper!r} here; known are {', '.join(PAPERS)}")
-    from latentbits.cli.cache import use_compile_cache
 
     folder = paper if out is None else out
     Path(folder).mkdir(parents=True, exist_ok=True)
     check_writable(Path(folder) / "results.json")  # before the experiments
-    use_compile_cache()
     say(f"{PAPERS[paper].citation}: {PAPERS[paper].repeated}")
     results = repeat(paper, folder, quick=quick, say=say)
     for note in results.get("notes", ()):

@@ -19,10 +19,8 @@ __all__ = ["sample"]
 @common_options
 def sample(model_path: str, n_rows: int, seed: int, output: str, as_json: bool) -> None:
     """Draw new rows from the model in file MODEL."""
-    from latentbits.cli.cache import use_compile_cache
 
     outputs = Outputs({"--output": output}, tables=("--output",))
-    use_compile_cache()
     model, names = load_model(model_path)
     drawn = model.sample(n_rows, random_state=seed)
     output = write_table(outputs, output, drawn, names)

@@ -32,11 +32,9 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
     """
     import numpy as np
 
-    from latentbits.cli.cache import use_compile_cache
     from latentbits.telling.numbers import to_error
 
     outputs = Outputs({"--per-row": per_row}, tables=("--per-row",))
-    use_compile_cache()
     model, rows = to_apply(model_path, source, reading)
     with told_warnings(rows.names):
         known = model.log_likelihoods(rows.values)

@@ -38,11 +38,9 @@ def transform(
     """
     import numpy as np
 
-    from latentbits.cli.cache import use_compile_cache
     from latentbits.core.errors import DataError
 
     outputs = Outputs({"--output": output}, tables=("--output",))
-    use_compile_cache()
     model, rows = to_apply(model_path, source, reading)
     names = [str(name) for name in model.get_feature_names_out()]
     if not names:

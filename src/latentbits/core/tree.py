@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -79,13 +79,14 @@ def add(total: T, part: T) -> T:
 def strong(tree: T) -> T:
     """The same tree as plain device arrays, floats in float64: JAX's weak types would compile everything twice."""
 
-    def leaf(x: Array) -> Array:
-        if jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+    def leaf(x: Any) -> Array:
+        if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
             return x
         values = np.asarray(x)
-        return jnp.asarray(values.astype(np.float64) if values.dtype.kind == "f" else values)
+        # not jnp.asarray, which compiles a program for each shape
+        return jax.device_put(values.astype(np.float64) if values.dtype.kind == "f" else values)
 
-    return jax.tree.map(leaf, jax.tree.map(jnp.asarray, tree))
+    return jax.tree.map(leaf, tree)
 
 
 def to_numpy(tree: T) -> T:

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentbits.core.errors import DataError, DownloadError
+from latentbits.core.folders import cache_folder
 from latentbits.data.archives import load_members, members
 from latentbits.data.read import read
 
@@ -238,15 +239,6 @@ def _unpack(codes: np.ndarray, shape: list[int]) -> np.ndarray:
 # --- the network ---
 
 
-def _cache_folder() -> Path:
-    named = os.environ.get("LATENTBITS_CACHE")
-    if named:
-        return Path(named)
-    import pooch
-
-    return Path(pooch.os_cache("latentbits"))
-
-
 def _load_download(name: str, entry: Mapping[str, Any]) -> _Raw:
     """The set from the files it is published as, each fetched once, then checked."""
     if not _has_url(entry):
@@ -279,7 +271,7 @@ def _fetch(name: str, entry: Mapping[str, Any], part: str) -> Path:
     import pooch
 
     url, sha256 = entry["files"][part]
-    folder = _cache_folder() / name
+    folder = cache_folder() / name
     file = url.rpartition("/")[2]
     known = None if sha256 is None else f"sha256:{sha256}"
     fetcher = pooch.create(folder, base_url="", registry={file: known}, urls={file: url}, retry_if_failed=RETRIES)

@@ -15,7 +15,7 @@ import numpy as np
 
 from latentbits.core.batch import MISSING
 
-__all__ = ["Chunk", "Layout", "layout_for", "rechunk"]
+__all__ = ["Chunk", "Layout", "is_complete", "layout_for", "rechunk"]
 
 # Few shapes, few compilations: small tables are padded to a multiple of this, if the budget allows, and larger ones to
 # one of a 64th of the next power of two, which wastes little.
@@ -56,6 +56,7 @@ class Chunk(NamedTuple):
     n_rows: int
     complete: bool
     ends_update: bool
+    alone: bool  # it is all of the table, and was known to be when it was cut
 
 
 def layout_for(row_floats: int, dtype: np.dtype, budget: int | None = None) -> Layout:
@@ -82,7 +83,8 @@ def rechunk(blocks: Iterable[np.ndarray], layout: Layout) -> Iterator[Chunk]:
     reader = _Reader(blocks)
     head = reader.take(layout.rows_per_chunk)
     # a table that ends within the first chunk is small, and its size is known
-    rows, block = layout.sizes(len(head) if len(head) < layout.rows_per_chunk else None)
+    small = len(head) < layout.rows_per_chunk
+    rows, block = layout.sizes(len(head) if small else None)
     reader.put_back(head)
     number, first = 0, 0
     part = reader.take(_until(first, rows, block))
@@ -91,7 +93,7 @@ def rechunk(blocks: Iterable[np.ndarray], layout: Layout) -> Iterator[Chunk]:
         after = reader.take(_until(following, rows, block))
         ends = len(after) == 0 or (block is not None and following % block == 0)
         values = part if part.dtype == np.uint8 else part.astype(layout.dtype, copy=False)
-        yield Chunk(_pad(values, rows), number, first, len(part), _is_complete(part), ends)
+        yield Chunk(_pad(values, rows), number, first, len(part), is_complete(part), ends, small)
         number, first, part = number + 1, following, after
 
 
@@ -108,7 +110,8 @@ def _pad(part: np.ndarray, rows: int) -> np.ndarray:
     return padded
 
 
-def _is_complete(part: np.ndarray) -> bool:
+def is_complete(part: np.ndarray) -> bool:
+    """Whether encoded rows have no hole."""
     if part.dtype == np.uint8:
         return not (part == MISSING).any()
     return not np.isnan(part).any()

@@ -9,17 +9,18 @@ import zlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 from jaxtyping import Array, Key, PyTree
 
-from latentbits.core import interrupts, tree
+from latentbits.core import interrupts, keys, tree
 from latentbits.core.errors import FitError
 from latentbits.core.model import Model, Over, Stage, Stop, Transform
+from latentbits.core.programs import callable_tree
+from latentbits.engines import ahead
 from latentbits.engines.chunks import layout_for
 from latentbits.engines.monitor import Limits, Monitor, Record
 from latentbits.engines.passes import Engine
-from latentbits.engines.stage import Outcome, Run, StageRun, call
+from latentbits.engines.stage import Outcome, Run, StageRun, begin
 from latentbits.engines.summary import shapes_only, summarise
 
 __all__ = ["FitResult", "fit", "seed_key"]
@@ -64,11 +65,8 @@ class FitResult(NamedTuple):
 
 
 def seed_key(seed: int, purpose: str = "fit") -> Key[Array, ""]:
-    """The key of a seed for one purpose: fitting and sampling with the same seed share nothing.
-
-    The generator is named, so that JAX's setting of a default generator changes no result.
-    """
-    return jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), zlib.crc32(purpose.encode()))
+    """The key of a seed for one purpose: fitting and sampling with the same seed share nothing."""
+    return keys.typed(keys.fold(keys.of_seed(seed), zlib.crc32(purpose.encode())))
 
 
 def fit(
@@ -82,6 +80,7 @@ def fit(
     dtype: Any = np.float32,
     verbose: int = 0,
     memory_budget: int | None = None,
+    then: Callable[[PyTree], None] = lambda shapes: None,
 ) -> FitResult:
     """Learn a model from the rows of an engine.
 
@@ -103,6 +102,9 @@ def fit(
         Above 0: a progress bar, if standard error is a terminal.
     memory_budget
         Bytes that a chunk's E-step may take; None chooses by device.
+    then
+        Called with the shapes of the parameters, as soon as they are known, for what will be asked of them next can be
+        compiled meanwhile (`engines/ahead.py`).
 
     Notes
     -----
@@ -110,7 +112,7 @@ def fit(
     so far are returned and `reason` says so; Ctrl-C before anything was learned is passed on.  A restart that fails
     numerically is dropped, unless all do.
     """
-    best, failure = None, None
+    best, failure, root = None, None, keys.raw(key)
     with interrupts.held(), Monitor(limits, verbose, model.name) as monitor:
         if model.needs_summary:
             widest = np.dtype(np.float64) if _by_rows(dtype) else np.dtype(dtype)
@@ -129,13 +131,19 @@ def fit(
             )
         n_heats = model.heats if n_init > 1 else 0
         heats, finals = model.stages[: n_heats or None], model.stages[n_heats:] if n_heats else ()
+        shapes = ahead.beginning(model, summary) if params is None else params
+        learned = ahead.learning(model, model.stages, engine, dtype, memory_budget, shapes)
+        if learned is not None:
+            then(learned)
         ended: list[tuple[Outcome, int]] = []
         for restart in range(n_init):
             run = Run(engine, dtype, memory_budget, monitor, restart)
-            run_key = jax.random.fold_in(key, restart)
+            run_key = keys.fold(root, restart)
             try:
                 with tree.double():
-                    start = call(model.init, jax.random.fold_in(run_key, 0), summary) if params is None else params
+                    start = params
+                    if params is None:
+                        start = begin(callable_tree(model.init), keys.fold(run_key, 0), summary)
                 begun = Outcome(start, None, -np.inf, 0, Stop.MAX_ITER)
                 outcome = _run_stages(model, heats, run, begun, run_key, n_init)
             except FitError as error:
@@ -157,7 +165,7 @@ def fit(
             for outcome, winner in sorted(ended, key=lambda one: -_rank(one[0])):
                 run = Run(engine, dtype, memory_budget, monitor, winner)
                 try:
-                    best = _run_stages(model, finals, run, outcome, jax.random.fold_in(key, winner), 1)
+                    best = _run_stages(model, finals, run, outcome, keys.fold(root, winner), 1)
                     break
                 except FitError as error:
                     failure = error
@@ -181,24 +189,26 @@ def _rank(outcome: Outcome) -> float:
 
 
 def _run_stages(
-    model: Model, stages: tuple[Stage, ...], run: Run, before: Outcome, key: Key[Array, ""], n_restarts: int
+    model: Model, stages: tuple[Stage, ...], run: Run, before: Outcome, key: keys.Raw, n_restarts: int
 ) -> Outcome:
     """How some stages of a model end that begin where others have ended."""
     outcome, begun = before, model.stages.index(stages[0])
     earlier = sum(not isinstance(stage, Transform) for stage in model.stages[:begun])
     passed: list[Outcome] = [before] if begun else []  # of the stages that have passed over the rows
     for stage in stages:
-        stage_key = jax.random.fold_in(key, earlier + len(passed) + (0 if begun else 1))
+        stage_key = keys.fold(key, earlier + len(passed) + (0 if begun else 1))
         max_iter = run.monitor.limits.max_iter if stage.max_iter is None else stage.max_iter
         run.monitor.begin_stage(run.restart, n_restarts, stage.name, max_iter)
         try:
             interrupts.check()
             if isinstance(stage, Transform):
-                found = _transform(stage, jax.random.fold_in(stage_key, 0), outcome, run.monitor)
+                found = _transform(stage, keys.typed(keys.fold(stage_key, 0)), outcome, run.monitor)
                 if found is Over.LEARNING:
                     outcome = outcome._replace(in_last_stage=True)
                     break
                 outcome = outcome._replace(params=found, state=None, objective=-np.inf)
+                following = stages[stages.index(stage) + 1 :]
+                ahead.learning(model, following, run.engine, run.dtype, run.budget, outcome.params)
                 continue
             outcome = StageRun(model, stage, run, max_iter, stage_key).after(outcome)
         except KeyboardInterrupt:  # before this stage had learned anything

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 
 import jax
 import numpy as np
 
 from latentbits.core.tree import rows_in
-from latentbits.engines.chunks import Chunk, Layout, rechunk
+from latentbits.engines.chunks import Chunk, Layout, is_complete, rechunk
 
 __all__ = ["MemoryEngine"]
 
@@ -38,6 +39,11 @@ class MemoryEngine:
                 self._chunks = [c._replace(values=jax.device_put(c.values)) for c in rechunk([self.table], layout)]
             self._layout = layout
         yield from self._chunks
+
+    @cached_property
+    def complete(self) -> bool:
+        """Whether nothing is missing."""
+        return is_complete(self.table)
 
     def blocks(self) -> Iterable[np.ndarray]:
         """The table, as one block."""

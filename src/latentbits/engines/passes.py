@@ -9,14 +9,32 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Key, PyTree
+from jaxtyping import Array, Key, PyTree, UInt32
 
-from latentbits.core import interrupts, limits, tree
+from latentbits.core import interrupts, keys, limits, tree
 from latentbits.core.batch import make_batch
 from latentbits.core.model import Model, Progress
+from latentbits.core.programs import Program, callable_tree
 from latentbits.engines.chunks import Chunk, Layout
+from latentbits.engines.threads import SideBySide
 
-__all__ = ["PREPARE", "UPDATE", "Clock", "Engine", "Pass", "map_rows", "prepare", "start_pass", "sum_blocks"]
+__all__ = [
+    "E_STEP",
+    "PREPARE",
+    "START_ROWS",
+    "UPDATE",
+    "Clock",
+    "Engine",
+    "Pass",
+    "add",
+    "chunk_rows",
+    "chunk_stats",
+    "map_rows",
+    "prepare",
+    "prepared",
+    "start_pass",
+    "sum_blocks",
+]
 
 
 @runtime_checkable
@@ -45,12 +63,13 @@ class Clock(NamedTuple):
     iteration: np.int32
     max_iter: np.int32
     step: np.int32
-    key: Key[Array, ""]
+    key: UInt32[np.ndarray, "2"]
 
     def progress(self, purpose: int) -> Progress:
         """Where learning stands, with a key of its own for each purpose (`PREPARE`, `UPDATE`)."""
         iteration, max_iter, step = (jnp.asarray(x) for x in (self.iteration, self.max_iter, self.step))
-        return Progress(iteration, max_iter, step, jax.random.fold_in(jax.random.fold_in(self.key, self.step), purpose))
+        key = jax.random.fold_in(jax.random.fold_in(keys.typed(self.key), self.step), purpose)
+        return Progress(iteration, max_iter, step, key)
 
 
 class Pass(NamedTuple):
@@ -62,71 +81,77 @@ class Pass(NamedTuple):
 
     params: PyTree
     shared: PyTree
-    key: Key[Array, ""]
+    key: UInt32[np.ndarray, "2"]
     iteration: np.uint32 = np.uint32(0)
 
     def key_for(self, purpose: int) -> Key[Array, ""]:
         """The key of this pass for one purpose."""
-        return jax.random.fold_in(jax.random.fold_in(self.key, self.iteration), purpose)
+        return jax.random.fold_in(jax.random.fold_in(keys.typed(self.key), self.iteration), purpose)
 
 
-# The functions of a model are static arguments below: model constructors are cached, so that two fits with the same
-# hyper-parameters share their compiled code.
+# What of a model's functions is a number is an argument of these programs, the rest is a constant: model constructors
+# are cached, so that two fits with the same hyper-parameters share their compiled code.
 
 
-@partial(jax.jit, static_argnames=("e_step", "complete", "dtype"))
-def _chunk_stats(
+@partial(Program, one_thread=True)
+def chunk_stats(
     e_step: Callable[..., Any],
-    complete: bool,
-    dtype: np.dtype,
     given: Pass,
     raw: Array,
     first_row: Array,
     n_rows: Array,
     row_state: PyTree,
+    *,
+    complete: bool,
+    dtype: np.dtype,
 ) -> tuple[PyTree, PyTree]:
     batch = make_batch(raw, first_row, n_rows, given.key_for(E_STEP), complete, dtype)
     return e_step(given.params, given.shared, batch, row_state)
 
 
-@partial(jax.jit, static_argnames=("function", "purpose", "complete", "dtype"))
-def _chunk_rows(
+@partial(Program, one_thread=True, seldom=lambda alone, **_: alone)
+def chunk_rows(
     function: Callable[..., Any],
-    purpose: int,
-    complete: bool,
-    dtype: np.dtype,
     given: Pass,
     raw: Array,
     first_row: Array,
     n_rows: Array,
+    *,
+    purpose: int,
+    complete: bool,
+    dtype: np.dtype,
+    alone: bool,
 ) -> PyTree:
+    """Of all rows of a chunk; `alone` says that it holds the whole table."""
     batch = make_batch(raw, first_row, n_rows, given.key_for(purpose), complete, dtype)
     return function(given.params, given.shared, batch)
 
 
-@partial(jax.jit, static_argnames=("function", "dtype"))
-def _prepare(
-    function: Callable[..., Any], dtype: np.dtype, params: PyTree, state: PyTree, clock: Clock | None
+@Program
+def prepare(
+    function: Callable[..., Any], params: PyTree, state: PyTree, clock: Clock | None, *, dtype: np.dtype
 ) -> tuple[PyTree, PyTree, PyTree]:
     shared = function(params, state, None if clock is None else clock.progress(PREPARE))
     return shared, tree.cast(params, dtype), tree.cast(shared, dtype)
 
 
-_add = jax.jit(lambda total, part: tree.add(tree.widen(total), part))
+@Program
+def add(total: PyTree, part: PyTree) -> PyTree:
+    return tree.add(tree.widen(total), part)
 
 
-def prepare(
+def prepared(
     model: Model, dtype: np.dtype, params: PyTree, state: PyTree = None, clock: Clock | None = None
 ) -> tuple[PyTree, PyTree, PyTree]:
     """Shared quantities in float64, and parameters and shared quantities in the precision of the rows."""
     with tree.double():
-        return _prepare(model.prepare, dtype, params, state, clock)
+        return prepare(callable_tree(model.prepare), params, state, clock, dtype=dtype)
 
 
 def start_pass(model: Model, dtype: np.dtype, params: PyTree, key: Key[Array, ""]) -> Pass:
     """What the chunks of a pass need where a fitted model is used rather than learned."""
-    _, in_rows, shared = prepare(model, dtype, params)
-    return Pass(in_rows, shared, key)
+    _, in_rows, shared = prepared(model, dtype, params)
+    return Pass(in_rows, shared, keys.raw(key))
 
 
 def sum_blocks(
@@ -138,7 +163,8 @@ def sum_blocks(
 ) -> Iterator[PyTree]:
     """Sum the statistics of one pass; yields the total of every update block, one where there are none.
 
-    Totals are float64, but for a block of a single chunk, whose statistics come as they are.
+    Totals are float64, but for a block of a single chunk, whose statistics come as they are.  Chunks are computed side
+    by side, and added in their order: the sum has the same bits on any number of cores.
 
     Parameters
     ----------
@@ -147,27 +173,34 @@ def sum_blocks(
     row_states
         States of the rows by chunk, kept from pass to pass where the engine keeps rows.
     """
-    dtype, total, waiting = layout.dtype, None, None
+    start_rows, e_step = callable_tree(model.start_rows), callable_tree(model.e_step)
+    keeps = engine.keeps_rows and model.start_rows is not None
+
+    def stats_of(chunk: Chunk, now: Pass, state: PyTree) -> tuple[int, PyTree, PyTree]:
+        rows, known = _rows_of(chunk), {"complete": chunk.complete, "dtype": layout.dtype}
+        with tree.rows_in(layout.dtype):
+            if state is None and start_rows is not None:
+                state = chunk_rows(start_rows, now, *rows, purpose=START_ROWS, alone=chunk.alone, **known)
+            stats, state = chunk_stats(e_step, now, *rows, state, **known)
+        return chunk.number, stats, state
+
+    def take(total: PyTree, done: tuple[int, PyTree, PyTree]) -> PyTree:
+        number, stats, state = done
+        if keeps:
+            row_states[number] = state
+        with tree.double():
+            return stats if total is None else add(total, stats)
+
+    total, side = None, SideBySide()
     for chunk in engine.chunks(layout):
         interrupts.check()
-        now = given()
-        first, n = np.uint32(chunk.first_row), np.uint32(chunk.n_rows)
-        with tree.rows_in(dtype):
-            state = row_states.get(chunk.number)
-            if state is None and model.start_rows is not None:
-                state = _chunk_rows(model.start_rows, START_ROWS, chunk.complete, dtype, now, chunk.values, first, n)
-            stats, state = _chunk_stats(model.e_step, chunk.complete, dtype, now, chunk.values, first, n, state)
-        if engine.keeps_rows and model.start_rows is not None:
-            row_states[chunk.number] = state
-        with tree.double():
-            total = stats if total is None else _add(total, stats)
-        # the device may run behind, but by one chunk: otherwise a stream would pile up in its queue
-        if waiting is not None:
-            jax.block_until_ready(waiting)
-        waiting = total
+        for done in side.begin(stats_of, chunk, given(), row_states.get(chunk.number)):
+            total = take(total, done)
         if chunk.ends_update:
+            for done in side.rest():
+                total = take(total, done)
             yield total
-            total, waiting = None, None
+            total = None
 
 
 def map_rows(function: Callable[..., Any], engine: Engine, layout: Layout, given: Pass) -> Iterator[PyTree]:
@@ -175,20 +208,20 @@ def map_rows(function: Callable[..., Any], engine: Engine, layout: Layout, given
 
     Leaves without a row axis (scalars) are passed through.
     """
-    dtype = layout.dtype
+    tree_of, side = callable_tree(function), SideBySide()
+
+    def rows_of(chunk: Chunk) -> PyTree:
+        known = {"purpose": E_STEP, "complete": chunk.complete, "dtype": layout.dtype, "alone": chunk.alone}
+        with tree.rows_in(layout.dtype):
+            out = chunk_rows(tree_of, given, *_rows_of(chunk), **known)
+        return jax.tree.map(lambda x: np.asarray(x)[: chunk.n_rows] if x.ndim else np.asarray(x), out)
+
     for chunk in engine.chunks(layout):
         interrupts.check()
         limits.check_time()
-        with tree.rows_in(dtype):
-            out = _chunk_rows(
-                function,
-                E_STEP,
-                chunk.complete,
-                dtype,
-                given,
-                chunk.values,
-                np.uint32(chunk.first_row),
-                np.uint32(chunk.n_rows),
-            )
-        n = chunk.n_rows
-        yield jax.tree.map(lambda x, n=n: np.asarray(x)[:n] if x.ndim else np.asarray(x), out)
+        yield from side.begin(rows_of, chunk)
+    yield from side.rest()
+
+
+def _rows_of(chunk: Chunk) -> tuple[Any, np.uint32, np.uint32]:
+    return chunk.values, np.uint32(chunk.first_row), np.uint32(chunk.n_rows)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Key, PyTree
+from jax.tree_util import Partial
+from jaxtyping import Array, PyTree
 
-from latentbits.core import tree
+from latentbits.core import keys, tree
 from latentbits.core.errors import DataError
-from latentbits.core.model import Evaluate, Iterate, Model, OnePass, Schedule, Stop
+from latentbits.core.model import Evaluate, Iterate, Model, OnePass, Schedule, Stop, Summary
+from latentbits.core.programs import Program, callable_tree
 from latentbits.engines.chunks import layout_for
 from latentbits.engines.monitor import Monitor, Record, Remaining
-from latentbits.engines.passes import PREPARE, UPDATE, Clock, Engine, Pass, prepare, sum_blocks
+from latentbits.engines.passes import PREPARE, UPDATE, Clock, Engine, Pass, prepared, sum_blocks
 
-__all__ = ["Outcome", "Run", "StageRun", "call"]
+__all__ = ["Functions", "Outcome", "Run", "StageRun", "advance", "begin", "call"]
 
 
 class Run(NamedTuple):
@@ -78,14 +79,14 @@ class StageRun:
     """
 
     def __init__(
-        self, model: Model, stage: Iterate | Schedule | OnePass | Evaluate, run: Run, max_iter: int, key: Key[Array, ""]
+        self, model: Model, stage: Iterate | Schedule | OnePass | Evaluate, run: Run, max_iter: int, key: keys.Raw
     ) -> None:
         self.model, self.stage, self.run, self.max_iter = model.acting_in(stage), stage, run, max_iter
         rows_per_update = stage.rows_per_update if isinstance(stage, Schedule) else None
         layout = layout_for(self.model.row_floats(run.engine.n_features), run.dtype, run.budget)
         self.layout = layout._replace(rows_per_update=rows_per_update)
         self.minibatch = rows_per_update is not None
-        self.row_key, self.update_key = jax.random.fold_in(key, 1), jax.random.fold_in(key, 2)
+        self.row_key, self.update_key = keys.fold(key, 1), keys.fold(key, 2)
         self.row_states: dict[int, PyTree] = {}
         self.state: PyTree = None  # of the optimiser, after the last update
         self.step = self.n_iter = 0
@@ -161,8 +162,8 @@ class StageRun:
 
     def _start(self, params: PyTree) -> _Position:
         with tree.double():
-            state = None if self.model.start is None else tree.strong(call(self.model.start, params))
-        shared, *in_rows = prepare(self.model, self.run.dtype, params, state, self._clock())
+            state = None if self.model.start is None else tree.strong(call(callable_tree(self.model.start), params))
+        shared, *in_rows = prepared(self.model, self.run.dtype, params, state, self._clock())
         return _Position(params, state, shared, *in_rows)
 
     def _pass(self) -> _Passed:
@@ -193,10 +194,9 @@ class StageRun:
         following = now._replace(iteration=np.int32(ahead), step=np.int32(self.step + 1))
         model = self.model
         assert model.update is not None, f"stage {self.stage.name!r} has no update"
-        functions = _Functions(model.update, model.prepare, model.objective, model.watch, model.done, model.left)
         with tree.double():
-            told, position = _advance(
-                functions, self.run.dtype, here.state, here.params, here.shared, stats, now, following
+            told, position = advance(
+                Functions.of(model), here.state, here.params, here.shared, stats, now, following, dtype=self.run.dtype
             )
         self.step += 1
         return told, _Position(*position)
@@ -214,13 +214,13 @@ class StageRun:
         (stats,) = sum_blocks(self.model, self.run.engine, whole, self._given, row_states)
         objective = self._objective(self.here, stats)
         with tree.double():
-            watched = jax.device_get(call(self.model.watch, self.here.params))
+            watched = jax.device_get(call(callable_tree(self.model.watch), self.here.params))
         self._record(objective, watched)
         return objective
 
     def _objective(self, here: _Position, stats: PyTree) -> float:
         with tree.double():
-            return float(call(self.model.objective, here.params, here.shared, tree.widen(stats)))
+            return float(call(callable_tree(self.model.objective), here.params, here.shared, stats))
 
     def _record(self, objective: float, watched: dict[str, Any]) -> None:
         run, stage = self.run, self.stage
@@ -230,19 +230,20 @@ class StageRun:
         )
 
 
-# Functions of a model are static arguments: model constructors are cached, so that two fits with the same
-# hyper-parameters share their compiled code.
+class Functions(NamedTuple):
+    """Of a model: those of one step; what they hold as numbers are arguments of the program."""
 
+    update: Partial
+    prepare: Partial
+    objective: Partial
+    watch: Partial
+    done: Partial | None
+    left: Partial | None
 
-class _Functions(NamedTuple):
-    """Of a model: those of one step."""
-
-    update: Callable[..., Any]
-    prepare: Callable[..., Any]
-    objective: Callable[..., Any]
-    watch: Callable[..., Any]
-    done: Callable[..., Any] | None
-    left: Callable[..., Any] | None
+    @classmethod
+    def of(cls, model: Model) -> Functions:
+        functions: list[Any] = [callable_tree(getattr(model, name)) for name in cls._fields]
+        return cls(*functions)
 
 
 class _Told(NamedTuple):
@@ -254,16 +255,17 @@ class _Told(NamedTuple):
     left: Array
 
 
-@partial(jax.jit, static_argnames=("functions", "dtype"))
-def _advance(
-    functions: _Functions,
-    dtype: np.dtype,
+@Program
+def advance(
+    functions: Functions,
     state: PyTree,
     params: PyTree,
     shared: PyTree,
     stats: PyTree,
     now: Clock,
     following: Clock,
+    *,
+    dtype: np.dtype,
 ) -> tuple[_Told, tuple[PyTree, ...]]:
     """Objective, update and the preparation of the next pass in one compiled call."""
     stats = tree.widen(stats)  # of a single chunk they come as they are
@@ -281,7 +283,13 @@ def _advance(
     )
 
 
-@partial(jax.jit, static_argnums=0)
-def call(function: Callable[..., Any], *args: PyTree) -> Any:
+@partial(Program, seldom=True)
+def call(function: Partial, *args: PyTree) -> Any:
     """Compile and call; the context says in which precision."""
     return function(*args)
+
+
+@partial(Program, seldom=True)
+def begin(init: Partial, key: Array, summary: Summary) -> PyTree:
+    """Starting parameters."""
+    return init(keys.typed(key), summary)

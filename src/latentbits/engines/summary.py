@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 
 from latentbits.core import interrupts, tree
@@ -155,12 +155,12 @@ def _summary(n: float, mean: np.ndarray, variance: np.ndarray, observed: np.ndar
     hole = np.isnan(sample)
     with tree.double():
         return Summary(
-            n_rows=jnp.asarray(float(n)),
-            mean=jnp.asarray(mean),
-            variance=jnp.asarray(variance),
-            observed=jnp.asarray(observed),
-            sample=jnp.asarray(np.where(hole, 0, sample)),
-            sample_observed=jnp.asarray((~hole).astype(np.uint8)),
+            n_rows=jax.device_put(np.float64(n)),
+            mean=jax.device_put(mean),
+            variance=jax.device_put(variance),
+            observed=jax.device_put(observed),
+            sample=jax.device_put(np.where(hole, 0, sample)),
+            sample_observed=jax.device_put((~hole).astype(np.uint8)),
         )
 
 

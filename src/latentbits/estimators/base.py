@@ -26,6 +26,7 @@ from latentbits.core import interrupts
 from latentbits.core.errors import DataError, ModelFileError, PrecisionWarning
 from latentbits.core.model import LogLikelihood, Model, Stop
 from latentbits.core.tree import rounding
+from latentbits.engines import ahead
 from latentbits.engines.chunks import layout_for
 from latentbits.engines.fit import FitResult, fit, seed_key
 from latentbits.engines.memory import MemoryEngine
@@ -195,14 +196,18 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _learn(self, engine: Engine, seed: int, dtype: np.dtype, max_time: float | None) -> float:
         """Learn with rows of this precision; the seconds it took."""
+        model = self._model_for(engine)
         result = fit(
-            self._model_for(engine),
+            model,
             engine,
             seed_key(seed),
             limits=Limits(self.max_iter, self.tol, max_time),
             n_init=self._n_restarts,
             dtype=(lambda n: DOUBLE if n <= self._double_rows else dtype) if self._may_widen(dtype) else dtype,
             verbose=self.verbose,
+            then=lambda shapes: ahead.using(
+                model, (self._likelihood(model), means_of(model.infer)), engine, self._dtype(), shapes
+            ),
         )
         self.dtype_ = result.dtype.name
         self._adopt(result)
@@ -362,14 +367,20 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _rounded(self, model: Model, engine: Engine, dtype: np.dtype) -> LogLikelihood:
         """log p(x) of each row computed in this precision, with what that costs."""
+        found = _join(self._map_engine(self._likelihood(model), engine, dtype=dtype))
         if model.rounding is None:
-            rows = _join(self._map_engine(model.log_likelihood, engine, dtype=dtype))
+            rows = found
             lost = rounding(self.n_features_in_, dtype) * np.abs(np.asarray(rows.value, np.float64))
         else:
-            rows, lost = _join(
-                self._map_engine(_with_rounding(model.log_likelihood, model.rounding), engine, dtype=dtype)
-            )
+            rows, lost = found
         return with_rounding(rows, lost)
+
+    @staticmethod
+    def _likelihood(model: Model) -> Callable[..., Any]:
+        """The function of each row that `log_likelihoods` asks for."""
+        if model.rounding is None:
+            return model.log_likelihood
+        return _with_rounding(model.log_likelihood, model.rounding)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean of `score_samples`: nats per row, the larger the better.

@@ -1,0 +1,48 @@
+"""The folder for all that the library keeps from one process to the next, and folders that are the user's alone."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from pathlib import Path
+
+__all__ = ["cache_folder", "keeps_programs", "private_folder"]
+
+OFF = "off"
+
+
+def keeps_programs() -> bool:
+    """Whether compiled programs are kept: unless LATENTBITS_CACHE is "off"."""
+    return os.environ.get("LATENTBITS_CACHE") != OFF
+
+
+def cache_folder() -> Path:
+    """The folder that LATENTBITS_CACHE names, or one in the user's cache folder."""
+    named = os.environ.get("LATENTBITS_CACHE")
+    if named and named != OFF:
+        return Path(named)
+    home = Path.home()
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = home / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
+    return base / "latentbits"
+
+
+def private_folder(path: Path) -> Path | None:
+    """The folder, made if need be, with mode 0700; None if it cannot be made or is not the user's own."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, exist_ok=True)
+        if not hasattr(os, "getuid"):
+            return path  # Windows: what is in the profile is private already
+        found = path.lstat()  # not stat: a link could lead to somebody else's folder
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+            return None
+        path.chmod(0o700)
+    except OSError:
+        return None
+    return path

@@ -1,0 +1,161 @@
+"""Compiled programs on disk, from one process to the next: in a folder of the library's own, not in JAX's cache.
+
+A user's settings of JAX's own cache, and other code of the same process, are left as they are.  What is in the folder
+gets executed, so it must be the user's own and closed to everybody else.  Each program is a file with a checksum of
+what it holds: what is damaged is compiled anew.  Files appear whole (they are renamed into place), so that processes may
+share the folder; those that were not used for longest go when all together take too much room.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import platform
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jax
+import jaxlib
+import numpy as np
+from jax.experimental import serialize_executable
+
+from latentbits.core.atomic import write_atomically
+from latentbits.core.folders import cache_folder, keeps_programs, private_folder
+from latentbits.core.naming import digest, sources
+
+__all__ = ["MOST_BYTES", "environment", "load", "read", "remove", "write"]
+
+MOST_BYTES = 2**29  # of all programs together
+CHECKED = 16  # files written between two looks at the size of the folder, and one at the first
+NOT_COMPILED_IN = ("cache", "log", "traceback", "explain", "platforms", "profiler", "distributed", "persistent")
+
+_written = 0
+
+
+def environment(device: jax.Device) -> str:
+    """All that a program depends on beside what it computes: code, compiler, processor, settings."""
+    settings = sorted(
+        (name, repr(value))
+        for name, value in jax.config.values.items()
+        if not any(word in name for word in NOT_COMPILED_IN)
+    )
+    return digest(
+        sources(),
+        jax.__version__,
+        jaxlib.__version__,
+        _processor(),
+        str(_cores()),
+        f"{device.platform} {device.device_kind} {device.client.platform_version} {device.id}",
+        os.environ.get("XLA_FLAGS", ""),
+        repr(settings),
+    )
+
+
+def read(name: str) -> tuple[bytes, Any] | None:
+    """A program as it was written and what it returns (a tree of shapes), if it is there and whole."""
+    path = _path(name)
+    if path is None:
+        return None
+    try:
+        held = path.read_bytes()
+    except OSError:
+        return None
+    try:
+        if hashlib.sha256(held[32:]).digest() != held[:32]:
+            raise ValueError("damaged")
+        program, returns = pickle.loads(held[32:])
+    except Exception:  # whatever a damaged file leads to
+        remove(name)
+        return None
+    with suppress(OSError):
+        os.utime(path)  # used: the last to go
+    return program, returns
+
+
+def load(program: bytes, returns: Any, n_arguments: int, device: jax.Device) -> jax.stages.Compiled | None:
+    """The program, ready to be called with the leaves of its arguments; None if it cannot be loaded here."""
+    _load_linear_algebra()
+    inputs = jax.tree.structure(((0,) * n_arguments, {}))
+    outputs = jax.tree.structure([0] * len(jax.tree.leaves(returns)))
+    try:
+        return serialize_executable.deserialize_and_load(
+            program, inputs, outputs, backend=device.client, execution_devices=[device]
+        )
+    except Exception:  # whatever a file that was made elsewhere leads to
+        return None
+
+
+@cache
+def _load_linear_algebra() -> None:
+    """JAX finds the routines of LAPACK when it lowers the first program that calls one; one that is read jumps to 0."""
+    jax.jit(jax.lax.linalg.cholesky).lower(jax.ShapeDtypeStruct((1, 1), np.float32))
+
+
+def remove(name: str) -> None:
+    """Forget a program that is of no use."""
+    path = _path(name)
+    with suppress(OSError):
+        if path is not None:
+            path.unlink()
+
+
+def write(name: str, compiled: jax.stages.Compiled, returns: Any) -> None:
+    """Keep a program; where that cannot be done, nothing is kept."""
+    global _written
+    path = _path(name)
+    if path is None:
+        return
+    try:
+        program, _, _ = serialize_executable.serialize(compiled)
+        held = pickle.dumps((program, returns))
+    except Exception:  # a backend, or a program with constants, that cannot be written
+        return
+    with suppress(OSError):
+        with write_atomically(path) as file:
+            file.write(hashlib.sha256(held).digest() + held)
+        if _written % CHECKED == 0:
+            _make_room(path.parent.parent)
+        _written += 1
+
+
+def _path(name: str) -> Path | None:
+    if not keeps_programs():
+        return None
+    whole = private_folder(cache_folder() / "compiled")
+    folder = None if whole is None else private_folder(whole / name[:2])
+    return None if folder is None else folder / f"{name}.program"
+
+
+def _make_room(folder: Path) -> None:
+    """Remove what was not used for longest until the rest is within bounds."""
+    found = []
+    for path in folder.glob("*/*.program"):
+        with suppress(OSError):  # another process makes room as well
+            state = path.stat()
+            found.append((state.st_mtime, state.st_size, path))
+    total = sum(size for _, size, _ in found)
+    for _, size, path in sorted(found):
+        if total <= MOST_BYTES:
+            break
+        with suppress(OSError):
+            path.unlink()
+        total -= size
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def _processor() -> str:
+    """A home folder may be shared by machines, and code for one processor can crash another."""
+    features = ""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            features = next((line for line in file if line.startswith(("flags", "Features"))), "")
+    except OSError:
+        pass  # not Linux: there a home folder is seldom shared
+    return "\n".join((platform.machine(), platform.processor(), features))

@@ -1,0 +1,270 @@
+"""Programs: functions that are compiled, once for each shape of their arguments, side by side, and kept.
+
+What is a number is an argument: a model's function may be a `jax.tree_util.Partial` whose leaves are settings, so that
+models which differ in numbers alone share their programs.  Compiling takes longer than most fits, so `Program.ahead`
+begins it before the arguments are there, on all cores, and a program that an earlier process has compiled is read from
+disk (`core/kept.py`) without being traced.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, ClassVar, NamedTuple
+
+import jax
+import numpy as np
+from jax.tree_util import Partial
+
+from latentbits.core import kept
+from latentbits.core.naming import Nameless, digest, name_of
+
+__all__ = ["Program", "callable_tree", "clear", "cores", "made", "setting"]
+
+# How hard XLA's compiler for CPUs should try.  Measured on programs of all families: code that is compiled QUICKLY runs
+# 1 to 10 times slower and takes a fifth of the time to compile; code compiled WELL seldom differs from the best where
+# arrays are small or functions of each row are simple, and takes half.
+QUICKLY = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 0}
+WELL = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
+BEST: dict[str, Any] = {}
+# Up to how many bytes of memory traffic (before any fusion) each is good enough: for what a fit calls at every pass,
+# and for what is called a few times.
+OFTEN = ((1e6, QUICKLY), (1.5e7, WELL), (math.inf, BEST))
+SELDOM = ((4e6, QUICKLY), (5e8, WELL), (math.inf, BEST))
+ONE_THREAD = {"xla_cpu_multi_thread_eigen": False}
+
+
+class Ready(NamedTuple):
+    """A compiled program, and the structure of what it returns."""
+
+    call: Callable[..., Any] | None
+    returns: Any
+
+
+class Program:
+    """A function of trees of arrays, compiled for what it is called with.
+
+    Parameters
+    ----------
+    function
+        Positional arguments are trees of arrays and numbers (a `Partial` is one), keyword arguments are constants.
+    seldom
+        It is called a few times only; may be a function of the constants.
+    one_thread
+        Others of its kind run beside it, so that it should not use several cores itself.
+    """
+
+    _all: ClassVar[list[Program]] = []
+
+    def __init__(
+        self, function: Callable[..., Any], *, seldom: bool | Callable[..., bool] = False, one_thread: bool = False
+    ) -> None:
+        self.function, self.seldom, self.one_thread = function, seldom, one_thread
+        self.name = f"{function.__module__}.{function.__qualname__}"
+        self._begun: dict[Any, Future[Ready]] = {}
+        self._returns: dict[Any, Any] = {}
+        self._lock = threading.Lock()
+        Program._all.append(self)
+
+    def __call__(self, *args: Any, **static: Any) -> Any:
+        """The function's value."""
+        if setting("jax_disable_jit"):
+            return self.function(*args, **static)
+        leaves, structure = jax.tree.flatten(args)
+        key = structure, tuple(map(_kind, leaves)), tuple(static.items()), _context()
+        begun = self._begun.get(key)
+        if begun is None:
+            begun = self._begin(key, leaves, static, _here)
+        ready = begun.result()
+        if ready.call is None:  # what was on disk is of no use here, and gone
+            with self._lock:
+                if self._begun.get(key) is begun:
+                    del self._begun[key]
+            ready = self._begin(key, leaves, static, _here).result()
+        assert ready.call is not None
+        return jax.tree.unflatten(ready.returns, ready.call(*leaves))
+
+    def ahead(self, *args: Any, **static: Any) -> Any:
+        """Begin to compile for arguments of these shapes; the shapes of what it will return.
+
+        Arguments may be arrays, or `jax.ShapeDtypeStruct`, as this gives them.
+        """
+        leaves, structure = jax.tree.flatten(args)
+        key = structure, tuple(map(_kind, leaves)), tuple(static.items()), _context()
+        if key not in self._begun:
+            self._begin(key, leaves, static, _elsewhere)
+        return self._returns[key]
+
+    def _begin(self, key: Any, leaves: list[Any], static: dict[str, Any], run: Any) -> Future[Ready]:
+        with self._lock:
+            if key in self._begun:
+                return self._begun[key]
+            device = setting("jax_default_device") or jax.local_devices()[0]
+            name = self._name(key, device)
+            found = None if name is None else kept.read(name)
+            if found is not None:
+                program, returns = found
+
+                def make() -> Ready:
+                    compiled = kept.load(program, returns, len(leaves), device)
+                    if compiled is None:
+                        kept.remove(str(name))
+                    return Ready(compiled, jax.tree.structure(returns))
+            else:
+                lowered, returns = self._lowered(key[0], leaves, static)
+                options = self._options(lowered, static) if device.platform == "cpu" else {}
+
+                def make() -> Ready:
+                    compiled = lowered.compile(compiler_options=options)
+                    if name is not None:
+                        kept.write(name, compiled, returns)
+                    return Ready(compiled, jax.tree.structure(returns))
+
+            _made.append(Made(self.name, found is None))
+            self._returns[key] = returns
+            self._begun[key] = run(make)
+            return self._begun[key]
+
+    def _lowered(self, structure: Any, leaves: list[Any], static: dict[str, Any]) -> tuple[jax.stages.Lowered, Any]:
+        """The program for the compiler, as a function of leaves, and what it returns."""
+        returns = None
+
+        def flat(*leaves: Any) -> list[Any]:
+            nonlocal returns
+            leaves_out, returns = jax.tree.flatten(self.function(*jax.tree.unflatten(structure, leaves), **static))
+            return leaves_out
+
+        flat.__name__ = flat.__qualname__ = self.function.__name__
+        lowered = jax.jit(flat).trace(*map(_shape, leaves)).lower()
+        return lowered, jax.tree.unflatten(returns, [_shape(x) for x in lowered.out_info])
+
+    def _options(self, lowered: jax.stages.Lowered, static: dict[str, Any]) -> dict[str, Any]:
+        seldom = self.seldom(**static) if callable(self.seldom) else self.seldom
+        cost = lowered.cost_analysis()
+        work = cost.get("bytes accessed", math.inf) if isinstance(cost, dict) else math.inf
+        effort = next(options for most, options in (SELDOM if seldom else OFTEN) if work <= most)
+        return effort | (ONE_THREAD if self.one_thread else {})
+
+    def _name(self, key: Any, device: jax.Device) -> str | None:
+        structure, kinds, static, context = key
+        try:
+            parts = name_of(structure), name_of(static)
+        except Nameless:
+            return None
+        return digest(self.name, *parts, repr(kinds), repr(context), kept.environment(device))
+
+
+def callable_tree(function: Callable[..., Any] | None) -> Partial | None:
+    """A function as a tree: what it holds as leaves are arguments of the programs it is given to."""
+    return function if function is None or isinstance(function, Partial) else Partial(function)
+
+
+def clear() -> None:
+    """Forget all programs in memory."""
+    for program in Program._all:
+        program._begun.clear()
+        program._returns.clear()
+
+
+# ---------------------------------------------------------------- arguments
+
+
+def _kind(x: Any) -> Any:
+    """What of a leaf a program depends on."""
+    if isinstance(x, jax.Array | jax.ShapeDtypeStruct):
+        return x.shape, x.dtype, bool(x.weak_type)
+    if isinstance(x, np.ndarray | np.generic):
+        return x.shape, x.dtype, False
+    return type(x)
+
+
+def _shape(x: Any) -> Any:
+    if isinstance(x, jax.Array | jax.ShapeDtypeStruct):
+        return jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=bool(x.weak_type))
+    if isinstance(x, np.ndarray | np.generic):
+        return jax.ShapeDtypeStruct(x.shape, x.dtype)
+    return x
+
+
+def _context() -> tuple[Any, ...]:
+    """Settings that the library, or a user, changes for a while."""
+    device = str(setting("jax_default_device"))
+    return setting("jax_enable_x64"), setting("jax_default_matmul_precision"), device
+
+
+def setting(name: str) -> Any:
+    """One of JAX's settings, as it is in this thread."""
+    return getattr(jax.config, name)
+
+
+# ---------------------------------------------------------------- threads
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _Queue:
+    """What is to be compiled, in the order in which it will be needed."""
+
+    lock = threading.Lock()
+    waiting: ClassVar[deque[tuple[Future[Ready], Callable[[], Ready]]]] = deque()
+    at_work = 0
+
+
+def _here(work: Callable[[], Ready]) -> Future[Ready]:
+    future: Future[Ready] = Future()
+    _do(future, work)
+    return future
+
+
+def _elsewhere(work: Callable[[], Ready]) -> Future[Ready]:
+    """Do it in a thread; there are as many as cores, and none when there is nothing to do."""
+    future: Future[Ready] = Future()
+    with _Queue.lock:
+        _Queue.waiting.append((future, work))
+        if _Queue.at_work < cores():
+            _Queue.at_work += 1
+            threading.Thread(target=_work, name="latentbits compiling").start()
+    return future
+
+
+def _work() -> None:
+    while True:
+        with _Queue.lock:
+            # at the end of the process nobody waits for what has not been begun
+            if not _Queue.waiting or not threading.main_thread().is_alive():
+                _Queue.at_work -= 1
+                return
+            future, work = _Queue.waiting.popleft()
+        _do(future, work)
+
+
+def _do(future: Future[Ready], work: Callable[[], Ready]) -> None:
+    try:
+        future.set_result(work())
+    except BaseException as error:
+        future.set_exception(error)
+
+
+# ---------------------------------------------------------------- counting
+
+
+class Made(NamedTuple):
+    """A program that this process has compiled, or read from disk."""
+
+    name: str
+    compiled: bool
+
+
+_made: list[Made] = []
+
+
+def made() -> tuple[Made, ...]:
+    """All programs of this process, in the order in which they were begun."""
+    return tuple(_made)

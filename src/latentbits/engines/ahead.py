@@ -1,0 +1,118 @@
+"""What a fit will have compiled, begun before it is needed: the programs of its stages, and of what follows it.
+
+The shapes of everything follow from those of the parameters, so that all programs are known at the beginning; while the
+first runs, the others are compiled beside it.  What is not foreseen here (rows of a stream, stages after growth) is
+compiled when it comes, so nothing depends on this but time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import PyTree
+
+from latentbits.core import tree
+from latentbits.core.model import Evaluate, Iterate, Model, OnePass, Schedule, Stage, Summary, Transform
+from latentbits.core.programs import callable_tree
+from latentbits.engines import passes, stage
+from latentbits.engines.chunks import Layout, layout_for
+from latentbits.engines.memory import MemoryEngine
+from latentbits.engines.passes import Clock, Engine, Pass
+
+__all__ = ["beginning", "learning", "using"]
+
+KEY = np.zeros(2, np.uint32)
+CLOCK = Clock(np.int32(0), np.int32(0), np.int32(0), KEY)
+
+
+def beginning(model: Model, summary: Summary) -> PyTree:
+    """Of the start; the shapes of its parameters."""
+    with tree.double():
+        return stage.begin.ahead(callable_tree(model.init), KEY, summary)
+
+
+def learning(
+    model: Model, stages: Sequence[Stage], engine: Engine, dtype: np.dtype, budget: int | None, params: PyTree
+) -> PyTree | None:
+    """Of stages up to the first that may change the shape of parameters, given these or their shapes.
+
+    Returns the shapes of the parameters in the end; None where they cannot be foreseen.
+    """
+    if not isinstance(engine, MemoryEngine):
+        return None
+    for one in stages:
+        if isinstance(one, Transform):
+            return None
+        params = _stage(model.acting_in(one), one, engine, dtype, budget, params)
+    return params
+
+
+def using(
+    model: Model, functions: Sequence[Callable[..., Any]], engine: Engine, dtype: np.dtype, params: PyTree
+) -> None:
+    """Of functions of each row, under parameters of these shapes."""
+    if not isinstance(engine, MemoryEngine):
+        return
+    layout = layout_for(model.row_floats(engine.n_features), dtype)
+    with tree.double():
+        _, in_rows, shared = passes.prepare.ahead(callable_tree(model.prepare), params, None, None, dtype=dtype)
+    known = _Known(engine, layout)
+    for function in functions:
+        with tree.rows_in(dtype):
+            passes.chunk_rows.ahead(
+                callable_tree(function), Pass(in_rows, shared, KEY), *known.rows, purpose=passes.E_STEP, **known.of_rows
+            )
+
+
+class _Known:
+    """What is known of the chunks of a table."""
+
+    def __init__(self, engine: MemoryEngine, layout: Layout) -> None:
+        n, bits = len(engine.table), engine.table.dtype == np.uint8
+        alone = n < layout.rows_per_chunk
+        size, _ = layout.sizes(n if alone else None)
+        self.n_chunks = -(-n // size)
+        values = jax.ShapeDtypeStruct((size, engine.n_features), engine.table.dtype if bits else layout.dtype)
+        self.rows = values, np.uint32(0), np.uint32(0)
+        self.of_stats = {"complete": engine.complete, "dtype": layout.dtype}
+        self.of_rows = self.of_stats | {"alone": alone}
+
+
+def _stage(
+    model: Model,
+    one: Iterate | Schedule | OnePass | Evaluate,
+    engine: MemoryEngine,
+    dtype: np.dtype,
+    budget: int | None,
+    params: PyTree,
+) -> PyTree:
+    """Of one stage; the shapes of the parameters after it."""
+    layout = layout_for(model.row_floats(engine.n_features), dtype, budget)
+    known = _Known(engine, layout._replace(rows_per_update=one.rows_per_update if isinstance(one, Schedule) else None))
+    with tree.double():
+        state = None if model.start is None else stage.call.ahead(callable_tree(model.start), params)
+        prepare = callable_tree(model.prepare)
+        shared, in_rows, shared_rows = passes.prepare.ahead(prepare, params, state, CLOCK, dtype=dtype)
+    given = Pass(in_rows, shared_rows, KEY)
+    with tree.rows_in(dtype):
+        row_state = None
+        if model.start_rows is not None:
+            start = callable_tree(model.start_rows)
+            row_state = passes.chunk_rows.ahead(start, given, *known.rows, purpose=passes.START_ROWS, **known.of_rows)
+        e_step = callable_tree(model.e_step)
+        stats, _ = passes.chunk_stats.ahead(e_step, given, *known.rows, row_state, **known.of_stats)
+    with tree.double():
+        total = stats
+        for _ in range(min(known.n_chunks - 1, 2)):  # the second sum is of two precisions
+            total = passes.add.ahead(total, stats)
+        if isinstance(one, Evaluate):
+            stage.call.ahead(callable_tree(model.objective), params, shared, total)
+            return params
+        functions = stage.Functions.of(model)
+        _, (params, state, shared, *_) = stage.advance.ahead(
+            functions, state, params, shared, total, CLOCK, CLOCK, dtype=dtype
+        )
+    return params

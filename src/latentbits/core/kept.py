@@ -2,8 +2,8 @@
 
 A user's settings of JAX's own cache, and other code of the same process, are left as they are.  What is in the folder
 gets executed, so it must be the user's own and closed to everybody else.  Each program is a file with a checksum of
-what it holds: what is damaged is compiled anew.  Files appear whole (they are renamed into place), so that processes may
-share the folder; those that were not used for longest go when all together take too much room.
+what it holds: what is damaged is compiled anew.  Files appear whole (they are renamed into place), so that processes
+may share the folder; those that were not used for longest go when all together take too much room.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ from functools import cache
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jax.tree_util import Partial
+from jaxtyping import Array, Float, Key, ScalarLike
 
 from latentbits.core.batch import Batch
 from latentbits.core.model import LogLikelihood, Model, OnePass, Progress, Summary
@@ -91,6 +92,19 @@ def _sample(params: Params, shared: Shared, keys: Key[Array, " rows"]) -> Float[
     return draw(keys).astype(params.means.dtype)
 
 
+def _update(
+    smoothing: ScalarLike, state: None, params: Params, shared: Shared, stats: Stats, progress: Progress
+) -> tuple[None, Params]:
+    total = stats.observed + smoothing
+    return None, Params(jnp.where(total > 0, (stats.ones + smoothing / 2) / jnp.maximum(total, 1e-300), 0.5))
+
+
+def _objective(smoothing: ScalarLike, params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
+    ones = stats.ones + smoothing / 2
+    total = stats.observed + smoothing
+    return jnp.sum(ones * shared.log_one + (total - ones) * shared.log_zero)
+
+
 @cache
 def model(smoothing: float = 0.0) -> Model:
     """Independent bits.
@@ -101,22 +115,13 @@ def model(smoothing: float = 0.0) -> Model:
         As if so many more rows of fair coins had been seen: a Beta prior on every column.
     """
 
-    def update(state: None, params: Params, shared: Shared, stats: Stats, progress: Progress) -> tuple[None, Params]:
-        total = stats.observed + smoothing
-        return None, Params(jnp.where(total > 0, (stats.ones + smoothing / 2) / jnp.maximum(total, 1e-300), 0.5))
-
-    def objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
-        ones = stats.ones + smoothing / 2
-        total = stats.observed + smoothing
-        return jnp.sum(ones * shared.log_one + (total - ones) * shared.log_zero)
-
     return Model(
         name="Bernoulli product",
         init=_init,
         prepare=_prepare,
         e_step=_e_step,
-        update=update,
-        objective=objective,
+        update=Partial(_update, smoothing),
+        objective=Partial(_objective, smoothing),
         log_likelihood=_log_likelihood,
         infer=_infer,
         decode=_decode,

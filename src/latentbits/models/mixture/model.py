@@ -10,12 +10,13 @@ some are split (45 = 32 + 13).  EM is accelerated, and where parameters are few 
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jax.tree_util import Partial
+from jaxtyping import Array, Float, Key, ScalarLike
 
 from latentbits.core import secants
 from latentbits.core.batch import Batch
@@ -134,12 +135,12 @@ def _sample(params: Params, shared: Shared, keys: Key[Array, " rows"]) -> Float[
     return jax.vmap(draw)(keys)
 
 
-def _base(owned: Counts, smoothing: float) -> Float[Array, " columns"]:
+def _base(owned: Counts, smoothing: ScalarLike) -> Float[Array, " columns"]:
     # responsibilities sum to 1, so these are the plain column means, the same at every iteration
     return (owned.ones.sum(0) + smoothing / 2) / jnp.maximum(owned.observed.sum(0) + smoothing, TINY)
 
 
-def _with_prior(owned: Counts, smoothing: float) -> Counts:
+def _with_prior(owned: Counts, smoothing: ScalarLike) -> Counts:
     """As if each component had seen so many more rows, each with the column means of the data."""
     ones = owned.ones + smoothing * _base(owned, smoothing)
     return Counts(owned.members + smoothing, ones, owned.observed + smoothing)
@@ -160,6 +161,67 @@ def _grown_to(size: int) -> Transform:
         return starts.split(key, params, size)
 
     return Transform("splitting", grow)
+
+
+class Settings(eqx.Module):
+    """Of a model: numbers are arguments of its programs, and what shapes depend on is a constant."""
+
+    smoothing: ScalarLike
+    n_components: int = eqx.field(static=True)  # to begin with
+
+
+def _objective(settings: Settings, params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
+    mean = _base(stats.owned, settings.smoothing)
+    pseudo = shared.log_weight + shared.log_one @ mean + shared.log_zero @ (1 - mean)
+    return stats.log_likelihood.sum() + settings.smoothing * pseudo.sum()
+
+
+def _start(params: Params) -> Secants:
+    return secants.start(coordinates.of(params).ravel())
+
+
+def _update(
+    settings: Settings, state: Secants | None, params: Params, shared: Shared, stats: Stats, progress: Progress
+) -> tuple[Secants | None, Params]:
+    counts = _with_prior(stats.owned, settings.smoothing)
+    plain = _maximised(params, counts)
+    if state is None:
+        return None, plain
+    at, value = coordinates.of(params), _objective(settings, params, shared, stats)
+    state, ahead = secants.advance(
+        state,
+        at.ravel(),
+        value,
+        coordinates.of(plain).ravel(),
+        coordinates.gradient(params, counts).ravel(),
+        jnp.sqrt(coordinates.complete_information(counts)).ravel(),
+        slack=ROUNDING * jnp.abs(value),  # rows that are alike are rounded alike
+        floor=ROUNDING**2 * 1000 * stats.n_rows * at.size,
+    )
+    return state, coordinates.params_at(ahead.reshape(at.shape))
+
+
+def _update_newton(
+    settings: Settings, state: newton.State, params: Params, shared: Shared, stats: Stats, progress: Progress
+) -> tuple[newton.State, Params]:
+    assert stats.missing is not None
+    value, counts = _objective(settings, params, shared, stats), _with_prior(stats.owned, settings.smoothing)
+    return newton.advance(state, params, value, counts, stats.missing)
+
+
+def _one_iteration(settings: Settings, params: Params, batch: Batch) -> tuple[Float[Array, ""], Params]:
+    shared = _prepare(params, None, None)
+    stats, _ = _e_step(params, shared, batch, None)
+    return _objective(settings, params, shared, stats), _maximised(params, _with_prior(stats.owned, settings.smoothing))
+
+
+def _from_short_runs(settings: Settings, key: Key[Array, ""], summary: Summary) -> Params:
+    return starts.best_of_short_runs(partial(_one_iteration, settings), settings.n_components, key, summary)
+
+
+def _from_random_rows(settings: Settings, key: Key[Array, ""], summary: Summary) -> Params:
+    (means,) = starts.random_rows(1, settings.n_components, key, summary)
+    return starts.with_equal_weights(means)
 
 
 @cache
@@ -193,52 +255,8 @@ def model(
     if init not in ("random", "split"):
         raise ValueError(f"init must be 'random' or 'split', got {init!r}")
 
-    def objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
-        mean = _base(stats.owned, smoothing)
-        pseudo = shared.log_weight + shared.log_one @ mean + shared.log_zero @ (1 - mean)
-        return stats.log_likelihood.sum() + smoothing * pseudo.sum()
-
-    def start(params: Params) -> Secants:
-        return secants.start(coordinates.of(params).ravel())
-
-    def update(
-        state: Secants | None, params: Params, shared: Shared, stats: Stats, progress: Progress
-    ) -> tuple[Secants | None, Params]:
-        counts = _with_prior(stats.owned, smoothing)
-        plain = _maximised(params, counts)
-        if state is None:
-            return None, plain
-        at, value = coordinates.of(params), objective(params, shared, stats)
-        state, ahead = secants.advance(
-            state,
-            at.ravel(),
-            value,
-            coordinates.of(plain).ravel(),
-            coordinates.gradient(params, counts).ravel(),
-            jnp.sqrt(coordinates.complete_information(counts)).ravel(),
-            slack=ROUNDING * jnp.abs(value),  # rows that are alike are rounded alike
-            floor=ROUNDING**2 * 1000 * stats.n_rows * at.size,
-        )
-        return state, coordinates.params_at(ahead.reshape(at.shape))
-
-    def update_newton(
-        state: newton.State, params: Params, shared: Shared, stats: Stats, progress: Progress
-    ) -> tuple[newton.State, Params]:
-        assert stats.missing is not None
-        value, counts = objective(params, shared, stats), _with_prior(stats.owned, smoothing)
-        return newton.advance(state, params, value, counts, stats.missing)
-
-    def one_iteration(params: Params, batch: Batch) -> tuple[Float[Array, ""], Params]:
-        shared = _prepare(params, None, None)
-        stats, _ = _e_step(params, shared, batch, None)
-        return objective(params, shared, stats), _maximised(params, _with_prior(stats.owned, smoothing))
-
-    def init_params(key: Key[Array, ""], summary: Summary) -> Params:
-        if init == "split" or not accelerate:
-            (means,) = starts.random_rows(1, 1 if init == "split" else n_components, key, summary)
-            return starts.with_equal_weights(means)
-        return starts.best_of_short_runs(one_iteration, n_components, key, summary)
-
+    by_runs = init == "random" and accelerate
+    settings = Settings(smoothing, 1 if init == "split" else n_components)
     stages: list[Stage] = []
     if init == "split":
         for size in starts.split_sizes(n_components)[:-1]:
@@ -250,7 +268,7 @@ def model(
             Iterate(
                 "Newton",
                 e_step=_e_step_newton,
-                update=update_newton,
+                update=Partial(_update_newton, settings),
                 start=newton.start,
                 left=_left,
                 row_floats=lambda n_columns: 4 * n_components * (n_columns + 1),
@@ -260,11 +278,11 @@ def model(
         stages += [Iterate("EM")]
     return Model(
         name="Bernoulli mixture",
-        init=init_params,
+        init=Partial(_from_short_runs if by_runs else _from_random_rows, settings),
         prepare=_prepare,
         e_step=_e_step,
-        update=update,
-        objective=objective,
+        update=Partial(_update, settings),
+        objective=Partial(_objective, settings),
         log_likelihood=_log_likelihood,
         infer=_infer,
         decode=_decode,
@@ -272,6 +290,6 @@ def model(
         sample=_sample,
         row_floats=lambda n_columns: 2 * n_columns + 3 * n_components,
         stages=tuple(stages),
-        start=start if accelerate else None,
+        start=_start if accelerate else None,
         left=_left if accelerate else None,
     )

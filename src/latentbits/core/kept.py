@@ -103,10 +103,14 @@ def remove(name: str) -> None:
 
 
 def write(name: str, compiled: jax.stages.Compiled, returns: Any) -> None:
-    """Keep a program; where that cannot be done, nothing is kept."""
+    """Keep a program; where that cannot be done, nothing is kept.
+
+    Nor is it where the user has a cache of JAX's own: what JAX has read from there is not whole when it is written
+    again (jax 0.10 on CPUs: "Function ... not found" where it is called).
+    """
     global _written
     path = _path(name)
-    if path is None:
+    if path is None or getattr(jax.config, "jax_compilation_cache_dir", None):
         return
     try:
         program, _, _ = serialize_executable.serialize(compiled)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -23,7 +24,7 @@ from jax.tree_util import Partial
 from latentbits.core import kept
 from latentbits.core.naming import Nameless, digest, name_of
 
-__all__ = ["Program", "callable_tree", "clear", "cores", "made", "setting"]
+__all__ = ["Program", "callable_tree", "clear", "cores", "made", "seconds_waited", "setting"]
 
 # How hard XLA's compiler for CPUs should try.  Measured on programs of all families: code that is compiled QUICKLY runs
 # 1 to 10 times slower and takes a fifth of the time to compile; code compiled WELL seldom differs from the best where
@@ -77,14 +78,11 @@ class Program:
         leaves, structure = jax.tree.flatten(args)
         key = structure, tuple(map(_kind, leaves)), tuple(static.items()), _context()
         begun = self._begun.get(key)
-        if begun is None:
-            begun = self._begin(key, leaves, static, _here)
-        ready = begun.result()
+        ready = begun.result() if begun is not None and begun.done() else self._wait(key, leaves, static)
         if ready.call is None:  # what was on disk is of no use here, and gone
             with self._lock:
-                if self._begun.get(key) is begun:
-                    del self._begun[key]
-            ready = self._begin(key, leaves, static, _here).result()
+                self._begun.pop(key, None)
+            ready = self._wait(key, leaves, static)
         assert ready.call is not None
         return jax.tree.unflatten(ready.returns, ready.call(*leaves))
 
@@ -96,8 +94,13 @@ class Program:
         leaves, structure = jax.tree.flatten(args)
         key = structure, tuple(map(_kind, leaves)), tuple(static.items()), _context()
         if key not in self._begun:
-            self._begin(key, leaves, static, _elsewhere)
+            with _waiting:
+                self._begin(key, leaves, static, _elsewhere)
         return self._returns[key]
+
+    def _wait(self, key: Any, leaves: list[Any], static: dict[str, Any]) -> Ready:
+        with _waiting:
+            return self._begin(key, leaves, static, _here).result()
 
     def _begin(self, key: Any, leaves: list[Any], static: dict[str, Any], run: Any) -> Future[Ready]:
         with self._lock:
@@ -263,6 +266,33 @@ class Made(NamedTuple):
 
 
 _made: list[Made] = []
+
+
+class _Waiting:
+    """Adds up the time in which a thread traces a program, or waits until it is compiled."""
+
+    def __init__(self) -> None:
+        self.seconds, self._began, self._threads, self._lock = 0.0, 0.0, 0, threading.Lock()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._threads == 0:
+                self._began = time.perf_counter()
+            self._threads += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._threads -= 1
+            if self._threads == 0:
+                self.seconds += time.perf_counter() - self._began
+
+
+_waiting = _Waiting()
+
+
+def seconds_waited() -> float:
+    """Time that this process has spent on programs rather than on running them."""
+    return _waiting.seconds
 
 
 def made() -> tuple[Made, ...]:

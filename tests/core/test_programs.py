@@ -1,0 +1,203 @@
+"""Programs: compiled once for each shape, ahead of time, and kept on disk by name."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from functools import partial
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.experimental.compilation_cache import compilation_cache
+from jax.tree_util import Partial
+
+from latentbits.core import kept, keys, naming, programs
+from latentbits.core.programs import Program
+from latentbits.estimators.base import means_of
+
+
+class Scale(eqx.Module):
+    by: float
+    power: int = eqx.field(static=True)
+
+
+def scaled(scale, x):
+    return scale.by * x**scale.power
+
+
+def fresh():
+    """A program of its own for each test, of a function that has a name in every process."""
+    return Program(jnp.linalg.cholesky.__wrapped__)
+
+
+@pytest.fixture
+def cache(monkeypatch, tmp_path):
+    """A folder of our own, and no cache of JAX, as most users have it."""
+    monkeypatch.setenv("LATENTBITS_CACHE", str(tmp_path))
+    before = jax.config.jax_compilation_cache_dir
+    jax.config.update("jax_compilation_cache_dir", None)
+    compilation_cache.reset_cache()
+    yield tmp_path / "compiled"
+    jax.config.update("jax_compilation_cache_dir", before)
+    compilation_cache.reset_cache()
+
+
+def compiled_by(call):
+    before = len(programs.made())
+    value = call()
+    return value, [one.compiled for one in programs.made()[before:]]
+
+
+def test_numbers_are_arguments_and_structure_is_a_constant():
+    @Program
+    def apply(function, x):
+        return function(x)
+
+    x = jnp.arange(3.0)
+    for by, power, new in ((2.0, 1, [True]), (3.0, 1, []), (3.0, 2, [True])):
+        value, made = compiled_by(partial(apply, Partial(scaled, Scale(by, power)), x))
+        np.testing.assert_allclose(value, by * np.arange(3.0) ** power)
+        assert made == new
+
+
+def test_what_was_begun_ahead_is_not_compiled_again():
+    @Program
+    def pair(x, *, times):
+        return {"sum": x.sum(), "many": x * times}
+
+    shapes = pair.ahead(jax.ShapeDtypeStruct((4,), np.float32), times=2)
+    assert (shapes["sum"].shape, shapes["many"].shape) == ((), (4,))
+    value, made = compiled_by(lambda: pair(np.ones(4, np.float32), times=2))
+    assert (float(value["sum"]), made) == (4.0, [])
+    assert compiled_by(lambda: pair(np.ones(4, np.float32), times=3))[1] == [True]
+
+
+def test_an_error_of_the_function_is_raised_where_it_is_called():
+    @Program
+    def broken(x):
+        raise ValueError("no such thing")
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no such thing"):
+            broken(np.ones(2))
+
+
+def test_a_program_is_read_from_disk_by_another_of_its_name(cache):
+    x = np.eye(3, dtype=np.float32) * 4
+    value, made = compiled_by(lambda: fresh()(x))
+    again, read = compiled_by(lambda: fresh()(x))
+    assert (made, read) == ([True], [False])
+    np.testing.assert_array_equal(value, again)
+    (file,) = cache.glob("*/*.program")
+    assert file.stat().st_mode & 0o077 == 0 or cache.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("damage", ["cut", "one bit", "empty", "of another version"])
+def test_a_damaged_program_is_compiled_anew(cache, damage):
+    x = np.eye(2, dtype=np.float32) * 9
+    fresh()(x)
+    (file,) = cache.glob("*/*.program")
+    held = bytearray(file.read_bytes())
+    if damage == "one bit":
+        held[len(held) // 2] ^= 1
+    elif damage == "of another version":  # whole, but nothing that can be loaded
+        import hashlib
+        import pickle
+
+        rest = pickle.dumps((b"no program", jax.ShapeDtypeStruct((2, 2), np.float32)))
+        held = hashlib.sha256(rest).digest() + rest
+    else:
+        held = held[: len(held) // 2 if damage == "cut" else 0]
+    file.write_bytes(bytes(held))
+    program = fresh()
+    np.testing.assert_allclose(program(x), 3 * np.eye(2))
+    np.testing.assert_allclose(fresh()(x), 3 * np.eye(2))
+    assert file.read_bytes() != bytes(held)
+
+
+def test_where_a_user_has_a_cache_of_jax_it_is_left_to_that(cache, tmp_path):
+    """What JAX has read from its cache cannot be written again: it would be found, and fail when it is called."""
+    jax.config.update("jax_compilation_cache_dir", str(tmp_path / "of the user"))
+    compilation_cache.reset_cache()
+    fresh()(np.eye(2, dtype=np.float32))
+    assert not list(cache.glob("*/*.program"))
+
+
+def test_off_keeps_nothing(monkeypatch, tmp_path):
+    monkeypatch.setenv("LATENTBITS_CACHE", "off")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    x = np.eye(2, dtype=np.float32)
+    assert compiled_by(lambda: fresh()(x))[1] == [True]
+    assert compiled_by(lambda: fresh()(x))[1] == [True]
+    assert not list(tmp_path.rglob("*"))
+
+
+def test_the_oldest_go_when_there_is_no_room(cache, monkeypatch):
+    monkeypatch.setattr(kept, "CHECKED", 1)
+    for n in range(2, 5):
+        fresh()(np.eye(n, dtype=np.float32))
+    files = sorted(cache.glob("*/*.program"), key=lambda path: path.stat().st_mtime_ns)
+    assert len(files) == 3
+    monkeypatch.setattr(kept, "MOST_BYTES", sum(path.stat().st_size for path in files[1:]))
+    fresh()(np.eye(5, dtype=np.float32))
+    left = set(cache.glob("*/*.program"))
+    assert files[0] not in left
+    assert len(left) < 4
+
+
+def test_names_tell_what_closures_hold():
+    def scaling(by):
+        return partial(jnp.multiply, by)
+
+    assert naming.name_of(scaling(1.0)) == naming.name_of(scaling(1.0))
+    assert naming.name_of(scaling(1.0)) != naming.name_of(scaling(2.0))
+    assert naming.name_of(np.zeros(3)) != naming.name_of(np.ones(3))
+    assert naming.name_of(means_of(np.sin)) == naming.name_of(means_of.__wrapped__(np.sin))
+    assert naming.name_of(means_of(np.sin)) != naming.name_of(means_of(np.cos))
+
+
+def test_what_comes_from_elsewhere_has_no_name():
+    with pytest.raises(naming.Nameless):
+        naming.name_of(scaled)
+    with pytest.raises(naming.Nameless):
+        naming.name_of((1, object()))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2**31 - 2])
+def test_keys_are_those_of_jax(seed):
+    theirs = jax.random.key(seed, impl="threefry2x32")
+    ours = keys.of_seed(seed)
+    for number in (0, 5, 2**32 - 1):
+        np.testing.assert_array_equal(jax.random.key_data(theirs), ours)
+        theirs, ours = jax.random.fold_in(theirs, np.uint32(number)), keys.fold(ours, number)
+    np.testing.assert_array_equal(keys.raw(keys.typed(ours)), ours)
+
+
+FRESH = """
+import numpy as np, sys, warnings
+from latentbits import BernoulliMixture
+from latentbits.core import programs
+import jax
+before = dict(jax.config.values)
+x = (np.random.default_rng(0).random((60, 5)) < 0.4).astype(np.uint8)
+m = BernoulliMixture(2, n_init=1, random_state=0).fit(x)
+m.transform(x)
+print(m.score(x).hex(), sum(one.compiled for one in programs.made()), len(programs.made()))
+assert before == dict(jax.config.values)
+"""
+
+
+@pytest.mark.slow
+def test_another_process_compiles_nothing(cache):
+    """Two processes at the same time share the folder, and a third finds all there; JAX's settings stay as they are."""
+    environment = {"LATENTBITS_CACHE": str(cache.parent), "PATH": "", "PYTHONPATH": ":".join(sys.path)}
+    start = partial(subprocess.Popen, [sys.executable, "-c", FRESH], env=environment, stdout=subprocess.PIPE, text=True)
+    at_once = [start() for _ in range(2)]
+    told = [process.communicate()[0].split() for process in at_once]
+    assert all(process.returncode == 0 for process in at_once)
+    score, compiled, made = start().communicate()[0].split()
+    assert {score} == {one[0] for one in told}
+    assert (int(compiled), int(made) > 5) == (0, True)

@@ -51,9 +51,8 @@ from latentbits.models.binary_sparse_coding.probable import probable_states
 from latentbits.models.binary_sparse_coding.renewal import N_DRAWN, draw_rows, renewed
 from latentbits.models.binary_sparse_coding.selection import (
     FEWEST,
-    next_range,
+    look_ahead,
     share_within,
-    threshold_of,
 )
 from latentbits.models.binary_sparse_coding.settling import settle
 from latentbits.models.binary_sparse_coding.statistics import Stats
@@ -252,11 +251,10 @@ def _learning(n_causes: int, max_active: int, n_candidates: int, exact_ranking: 
         new = learn(course, params, stats, progress)
         learned = jax.tree.map(lambda new, old: jnp.where(ready, new, old), new, params)
         share = learned_share(course, learned.prior, ahead)
-        threshold = threshold_of(stats.counts, state.centre, state.width, share)
-        threshold = jnp.where(jnp.isfinite(state.width), threshold, -jnp.inf)  # the first pass has no histogram
         mean = stats.scores.sum() / stats.n_rows
         variance = stats.spread.sum() / stats.n_rows - jnp.square(mean - state.centre)
-        centre, width = next_range(stats.counts, state.centre, state.width, mean, jnp.sqrt(jnp.maximum(variance, 0)))
+        spread = jnp.sqrt(jnp.maximum(variance, 0))
+        threshold, centre, width = look_ahead(stats.counts, state.centre, state.width, mean, spread, share)
         drawn = draw_rows(jax.random.fold_in(progress.key, 1), stats.n_rows)
         return State(threshold, centre, width, drawn, ~state.ranked), learned
 

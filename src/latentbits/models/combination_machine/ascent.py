@@ -40,7 +40,7 @@ from latentbits.models.combination_machine.centring import (
     followed,
     uncentred,
 )
-from latentbits.models.combination_machine.machine import Machine, Params, Units
+from latentbits.models.combination_machine.machine import Machine, Params, Units, softplus
 from latentbits.models.combination_machine.partition import exact_moments, n_enumerated
 from latentbits.models.combination_machine.truncation import few_active, sparse_moments
 
@@ -133,7 +133,7 @@ def _is_held_out(rows: UInt32[Array, " rows"], below: Bound) -> Array:
 
 def _all_states(field: Float[Array, "rows hidden"]) -> tuple[Float[Array, " rows"], Float[Array, "rows hidden"]]:
     """Log of the sum over all hidden states of exp(h . field), and E[h]: the product form (2.4)."""
-    return jnp.sum(jax.nn.softplus(field), 1), jax.nn.sigmoid(field)
+    return jnp.sum(softplus(field), 1), jax.nn.sigmoid(field)
 
 
 def e_step(units: Units, held_out: float, max_active: int | None = None) -> Callable[..., tuple[Stats, None]]:

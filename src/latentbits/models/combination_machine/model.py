@@ -45,6 +45,7 @@ from latentbits.models.combination_machine.machine import (
     hidden_field,
     input_field,
     log_weight,
+    softplus,
 )
 from latentbits.models.combination_machine.partition import exact_log_partition, log_partition_on_host, n_enumerated
 from latentbits.models.combination_machine.truncation import few_active, sparse_moments
@@ -235,7 +236,7 @@ def _uses(n_hidden: int, kind: str, max_active: int | None) -> _Uses:
         """Terms of either sign, that are large where rows or biases are, add up to log p(x)."""
         x = inputs_of(units, batch)
         own = jnp.abs(x) @ jnp.abs(params.input_bias) + jnp.sum(jnp.abs(units.base(x)), 1)
-        hidden = jnp.sum(jax.nn.softplus(hidden_field(params, x)), 1)
+        hidden = jnp.sum(softplus(hidden_field(params, x)), 1)
         return rounding_share(x.shape[1], x.dtype) * (own + hidden + jnp.abs(shared.log_z))
 
     def complete_field(params: Params, batch: Batch) -> Float[Array, "rows hidden"]:

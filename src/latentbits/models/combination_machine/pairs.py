@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from latentbits.models.combination_machine.machine import Units
+from latentbits.models.combination_machine.machine import Units, softplus
 
 __all__ = [
     "EXTREME",
@@ -156,7 +156,7 @@ def gains(
 ) -> Float[Array, "rows pairs"]:
     """Log of the density of each pair over that of the Gaussian around 0 with the same variance."""
     own = (x @ pairs.centre.T - _seen_cost(0.5 * pairs.centre**2, mask)) / pairs.variance
-    return jax.nn.softplus(field) - jax.nn.softplus(pairs.log_odds) + own
+    return softplus(field) - softplus(pairs.log_odds) + own
 
 
 def sums(

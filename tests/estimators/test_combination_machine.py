@@ -294,7 +294,7 @@ def test_restarts_are_ranked_by_rows_that_were_not_learned_from(pairs):
     p = result.params
     x = 2.0 * pairs - 1
     value = x @ p.input_bias + np.logaddexp(0, x @ p.weights.T + p.hidden_bias).sum(1) - p.log_partition
-    held_out = np.asarray(ascent._is_held_out(jnp.arange(600, dtype=jnp.uint32), 0.1))
+    held_out = np.asarray(ascent._is_held_out(jnp.arange(600, dtype=jnp.uint32), ascent.held_below(0.1)))
     assert held_out.sum() >= 50
     assert result.objective == pytest.approx(600 * value[held_out].mean(), rel=1e-5)
     m.fit(pairs)

@@ -109,14 +109,15 @@ def test_an_outlier_does_not_hide_the_others_from_the_histogram():
     score = rng.normal(size=2000)
     score[0] = -1e10
     with tree.double():
-        where = jnp.asarray(score.mean()), jnp.asarray(12 * score.std())
+        moments = jnp.asarray(score.mean()), jnp.asarray(score.std())
+        where = moments[0], 12 * moments[1]
         for _ in range(6):
             counts = selection.histogram(jnp.asarray(score), jnp.ones(2000), *where)
             before, where = (
                 where,
-                selection.next_range(counts, *where, jnp.asarray(score.mean()), jnp.asarray(score.std())),
+                selection.look_ahead(counts, *where, *moments, jnp.asarray(1.0))[1:],
             )
-        kept = np.mean(score >= float(selection.threshold_of(counts, *before, jnp.asarray(0.7))))
+        kept = np.mean(score >= float(selection.look_ahead(counts, *before, *moments, jnp.asarray(0.7))[0]))
     assert kept == pytest.approx(0.7, abs=0.01)
 
 
@@ -154,12 +155,13 @@ def test_the_threshold_keeps_the_share_that_was_asked_for():
     rng = np.random.default_rng(0)
     evidence = -900 - 40 * rng.gamma(1.0, size=5000)  # skewed, as evidence is; e^-900 is 0
     with tree.double():
-        args = jnp.asarray(evidence.mean()), jnp.asarray(12 * evidence.std())
+        moments = jnp.asarray(evidence.mean()), jnp.asarray(evidence.std())
+        args = moments[0], 12 * moments[1]
         counts = selection.histogram(jnp.asarray(evidence), jnp.ones(5000), *args)
         for share in (0.2, 0.66, 0.95):
-            kept = np.mean(evidence >= float(selection.threshold_of(counts, *args, jnp.asarray(share))))
+            kept = np.mean(evidence >= float(selection.look_ahead(counts, *args, *moments, jnp.asarray(share))[0]))
             assert kept == pytest.approx(share, abs=0.005)
-        assert float(selection.threshold_of(counts, *args, jnp.asarray(1.0))) == -np.inf
+        assert float(selection.look_ahead(counts, *args, *moments, jnp.asarray(1.0))[0]) == -np.inf
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.flatten_util import ravel_pytree
 from scipy.special import logsumexp
 
 from latentbits.core import lbfgs, tree
@@ -13,6 +14,7 @@ from latentbits.core.batch import Batch
 from latentbits.core.states import all_states
 from latentbits.models.combination_machine import ascent, draws
 from latentbits.models.combination_machine.annealing import annealed_draws
+from latentbits.models.combination_machine.bordered import bordered, machine_in
 from latentbits.models.combination_machine.machine import (
     BINARY,
     REAL,
@@ -107,17 +109,19 @@ def test_gradient_is_that_of_the_likelihood(kind):
     params = Params(*jax.tree.leaves(machine), jnp.zeros(()), jnp.zeros(()), jnp.ones(()))
     values = jnp.asarray(x if kind == "real" else (x + 1) / 2)
     rows = Batch(values, None, jnp.ones(20), jnp.arange(20, dtype=jnp.uint32), jax.random.key(0))
-    shared = ascent.Shared(*exact_moments(units, machine))
+    log_z, moments = exact_moments(units, machine)
+    shared = ascent.Shared(log_z, bordered(moments, 1.0))
     stats, _ = ascent.e_step(units, 0.0)(params, shared, rows, None)
     found = ascent.gradient(shared, stats, ascent.Learned())
-    flat, unflatten = jax.flatten_util.ravel_pytree(machine)
+    flat, unflatten = ravel_pytree(machine)
     step = 1e-5
     numeric = [
         (mean_log_likelihood(unflatten(flat.at[i].add(step))) - mean_log_likelihood(unflatten(flat.at[i].add(-step))))
         / (2 * step)
         for i in range(len(flat))
     ]
-    np.testing.assert_allclose(jax.flatten_util.ravel_pytree(found)[0], numeric, atol=1e-8)
+    np.testing.assert_allclose(ravel_pytree(machine_in(found))[0], numeric, atol=1e-8)
+    assert found[-1, -1] == 0
     assert np.isclose(ascent.objective(params, shared, stats), 20 * mean_log_likelihood(machine), atol=1e-9)
 
 
@@ -125,12 +129,13 @@ def test_rows_held_out_count_in_the_objective_alone():
     machine = random_machine()
     params = known(machine)
     x = np.random.default_rng(0).choice([-1.0, 1.0], (1000, 4))
-    shared = ascent.Shared(*exact_moments(BINARY, machine))
+    log_z, moments = exact_moments(BINARY, machine)
+    shared = ascent.Shared(log_z, bordered(moments, 1.0))
     stats, _ = ascent.e_step(BINARY, 0.25)(params, shared, batch_of(x), None)
-    out = np.asarray(ascent._is_held_out(jnp.arange(1000, dtype=jnp.uint32), 0.25))
+    out = np.asarray(ascent._is_held_out(jnp.arange(1000, dtype=jnp.uint32), ascent.held_below(0.25)))
     assert abs(out.mean() - 0.25) < 0.01
     every, _ = ascent.e_step(BINARY, 0.0)(params, shared, batch_of(x[~out]), None)
-    np.testing.assert_allclose(stats.clamped.weights, every.clamped.weights, atol=1e-9)
+    np.testing.assert_allclose(stats.clamped, every.clamped, atol=1e-9)
     told = log_weight(BINARY, machine, jnp.asarray(x[out])) - shared.log_z
     assert np.isclose(ascent.objective(params, shared, stats), told.mean() * 1000, atol=1e-8)
 

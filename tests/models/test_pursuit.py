@@ -96,7 +96,7 @@ def begin(w, centre=None, variance=1.0):
     with tree.double():
         w = jnp.atleast_2d(jnp.asarray(w, jnp.float64))
         zero = jnp.zeros(len(w))
-        return Pairs(zero, jnp.zeros_like(w) if centre is None else jnp.asarray(centre), w, zero + variance)
+        return Pairs.of(zero, jnp.zeros_like(w) if centre is None else jnp.asarray(centre), w, zero + variance)
 
 
 def theta_of(pair):
@@ -142,7 +142,7 @@ def test_density_and_posterior_with_holes_are_those_of_the_observed_inputs():
     x, mask = rng.normal(size=(6, 4)), (rng.random((6, 4)) < 0.6).astype(float)
     c, w, v, pi = rng.normal(size=4), rng.normal(size=4), 0.6, 0.2
     with tree.double():
-        pair = Pairs(jnp.array([logit(pi)]), jnp.array([c]), jnp.array([w]), jnp.array([v]))
+        pair = Pairs.of(jnp.array([logit(pi)]), jnp.array([c]), jnp.array([w]), jnp.array([v]))
         log_odds = pairs.field(pair, jnp.asarray(x * mask), jnp.asarray(mask))
         gain = pairs.gains(pair, log_odds, jnp.asarray(x * mask), jnp.asarray(mask))
     for n in range(6):

@@ -307,9 +307,9 @@ class CombinationMachine(LatentModel):
         n_steps: int | None = None,
     ) -> Params:
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        values = (np.asarray(x, np.float64) for x in (weights, hidden_bias, input_bias, 0.0, 0.0, 1.0))
         with double():
-            unknown = [jnp.asarray(x) for x in (0.0, 0.0, 1.0)]
-            params = Params(*(jnp.asarray(x) for x in (weights, hidden_bias, input_bias)), *unknown)
+            params = Params(*(jnp.asarray(x) for x in values))
             known = machines.with_log_partition(
                 UNITS[self.kind],
                 seed_key(seed, "log Z"),
@@ -417,7 +417,7 @@ class CombinationMachine(LatentModel):
             result = result._replace(history=history, objective=history[-1].objective)
         if np.isnan(params.log_partition):  # learning was cut short before its last stage
             with double():
-                params = machines.learned_machine(*jax.tree.map(jnp.asarray, (params, result.state)))
+                params = machines.learned_machine(params, result.state)
             params = machines.without_idle(params) if self._learner() == "pursuit" else params
             known = self._known(params.weights, params.hidden_bias, params.input_bias, self.random_state)
             result = result._replace(params=known)

@@ -27,7 +27,7 @@ class Maximum(NamedTuple):
     used: Bool[Array, " causes"]
 
 
-def maximum(params: Params, stats: Stats, max_active: int, quietest: float) -> Maximum:
+def maximum(params: Params, stats: Stats, max_active: int, quietest: float | Float[Array, ""]) -> Maximum:
     """Where the expected log-probability of rows and states is highest.
 
     Parameters

@@ -20,26 +20,39 @@ what was not seen, so that (6) keeps its one H x H system for all columns.
 
 from __future__ import annotations
 
-from functools import cache, partial
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from latentbits.core.batch import Batch
-from latentbits.core.model import Evaluate, LogLikelihood, Measure, Model, Progress, Schedule, Stage, Summary
+from latentbits.core.model import (
+    EStep,
+    Evaluate,
+    LogLikelihood,
+    Measure,
+    Model,
+    Progress,
+    RowFloats,
+    Schedule,
+    Stage,
+    Summary,
+)
 from latentbits.core.tree import rounding
 from latentbits.models.binary_sparse_coding.maximisation import RAREST, maximum
-from latentbits.models.binary_sparse_coding.posterior import Params, Shared, States, expectations, state_table
+from latentbits.models.binary_sparse_coding.posterior import Params, Shared, expectations, state_table
 from latentbits.models.binary_sparse_coding.probable import probable_states
 from latentbits.models.binary_sparse_coding.renewal import N_DRAWN, draw_rows, renewed
 from latentbits.models.binary_sparse_coding.selection import (
     FEWEST,
-    next_range,
+    look_ahead,
     share_within,
-    threshold_of,
 )
 from latentbits.models.binary_sparse_coding.settling import settle
 from latentbits.models.binary_sparse_coding.statistics import Stats
@@ -116,11 +129,6 @@ def _rounding(params: Params, shared: Shared, batch: Batch) -> Float[Array, " ro
     return rounding_share(rows.shape[1], rows.dtype) * shared.precision * jnp.sum(jnp.square(rows), 1)
 
 
-def _infer(states: States, params: Params, shared: Shared, batch: Batch) -> Posterior:
-    found = expectations(params, shared, batch, states)
-    return Posterior(found.means.T, probable_states(params, shared, batch, states, 1).states[:, 0])
-
-
 def _decode(params: Params, latents: Float[Array, "rows causes"]) -> Float[Array, "rows columns"]:
     return latents @ params.components
 
@@ -135,6 +143,160 @@ def _sample(params: Params, shared: Shared, keys: Key[Array, " rows"]) -> Float[
 
     on, noise = jax.vmap(draw)(keys)
     return on @ W + params.noise_std * noise
+
+
+class Beginning(eqx.Module):
+    """Numbers that learning begins with: standard deviation of what is random, as a part of the root mean square of the
+    rows and beside that, and pi H."""
+
+    share: float
+    scale: float
+    sparseness: float
+
+
+class Course(eqx.Module):
+    """Numbers of the schedule.
+
+    Attributes
+    ----------
+    n_iter
+        Iterations.
+    first, n_between
+        Until `first` all rows are learned from, after `n_between` more N_cut; None where all always are.
+    share, noise
+        Noise that is added to the components, as a part of sigma until the last tenth, and at every iteration.
+    temperature
+        To begin with.
+    quietest
+        Least noise, as a part of the rows' root mean square.
+    """
+
+    n_iter: float
+    first: float | None
+    n_between: float
+    share: float
+    noise: float
+    temperature: float
+    quietest: float
+
+
+@cache
+def _begin(n_causes: int, init: str) -> Callable[..., Params]:
+    def begin(settings: Beginning, key: Key[Array, ""], summary: Summary) -> Params:
+        power = jnp.average(summary.variance + jnp.square(summary.mean), weights=summary.observed)
+        rms = jnp.where(power > 0, jnp.sqrt(power), 1.0)  # sigma to start with, section 3
+        noise = (settings.share * rms + settings.scale) * jax.random.normal(key, (n_causes, len(summary.mean)))
+        if init == "random":
+            W = noise
+        elif init == "mean":
+            W = summary.mean + noise
+        else:
+            drawn = jax.random.choice(key, summary.sample.shape[0], (n_causes,), replace=n_causes > 1024)
+            W = jnp.where(summary.sample_observed[drawn] > 0, summary.sample[drawn], summary.mean) + noise
+        W = jnp.where(summary.observed > 0, W, 0)  # of a column that nobody has seen nothing is known
+        prior = jnp.clip(jnp.asarray(settings.sparseness / n_causes), RAREST, 1 - RAREST)
+        return Params(W, rms, prior, jnp.asarray(0.0), jnp.asarray(0.0))
+
+    return begin
+
+
+class _Learning(NamedTuple):
+    prepare: Callable[..., Shared]
+    e_step: EStep
+    update: Callable[..., tuple[State, Params]]
+
+
+@cache
+def _learning(n_causes: int, max_active: int, n_candidates: int, exact_ranking: bool, precision: str) -> _Learning:
+    """The functions of truncated EM, whose numbers are a `Course`."""
+    states = state_table(n_candidates, max_active)
+    passes = 2 if exact_ranking else 1
+
+    def prepare(course: Course, params: Params, state: State | None, progress: Progress | None) -> Shared:
+        if progress is None:
+            return _shared(params, state, jnp.asarray(1.0))
+        way = jnp.minimum(progress.iteration // passes / jnp.maximum(course.n_iter / 3, 1), 1)
+        way = jnp.where(progress.fraction < 1, way, 1)  # the last stage only evaluates
+        return _shared(params, state, 1 / (course.temperature + (1 - course.temperature) * way))
+
+    def learned_share(course: Course, prior: Array, iteration: Array) -> Array:
+        """|M| / N in this iteration: all, on the way to N_cut, or N_cut."""
+        if course.first is None or max_active == n_causes:
+            return jnp.asarray(1.0)
+        way = jnp.clip((iteration - course.first + 1) / course.n_between, 0, 1)
+        return 1 + (jnp.maximum(share_within(prior, n_causes, max_active), FEWEST) - 1) * way
+
+    def e_step(params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
+        return statistics(states, params, shared, batch, precision), None
+
+    def learn(course: Course, params: Params, stats: Stats, progress: Progress) -> Params:
+        """The M-step, and what is added to it."""
+        W, sigma, prior, used = maximum(params, stats, max_active, course.quietest)
+        late = progress.iteration // passes >= 0.9 * course.n_iter
+        scale = jnp.where(late, 0, course.share * sigma) + course.noise
+        used = used | late  # too late for a new start
+        scale = jnp.where(used, scale, jnp.maximum(scale, 0.1 * sigma))
+        W = renewed(W, used, stats.residuals) + scale[:, None] * jax.random.normal(progress.key, W.shape)
+        return Params(W, sigma, prior, params.reseeded + jnp.sum(~used), params.truncation_loss)
+
+    def update(
+        course: Course, state: State, params: Params, shared: Shared, stats: Stats, progress: Progress
+    ) -> tuple[State, Params]:
+        # after a leap of the parameters the threshold of the pass before may leave too few rows to learn from
+        ready = stats.used >= FEWEST / 2 * stats.n_rows
+        if exact_ranking:  # every other pass learns
+            ready, ahead = ready & state.ranked, progress.iteration // 2
+        else:
+            ahead = progress.iteration + 1
+        new = learn(course, params, stats, progress)
+        learned = jax.tree.map(lambda new, old: jnp.where(ready, new, old), new, params)
+        share = learned_share(course, learned.prior, ahead)
+        mean = stats.scores.sum() / stats.n_rows
+        variance = stats.spread.sum() / stats.n_rows - jnp.square(mean - state.centre)
+        spread = jnp.sqrt(jnp.maximum(variance, 0))
+        threshold, centre, width = look_ahead(stats.counts, state.centre, state.width, mean, spread, share)
+        drawn = draw_rows(jax.random.fold_in(progress.key, 1), stats.n_rows)
+        return State(threshold, centre, width, drawn, ~state.ranked), learned
+
+    return _Learning(prepare, e_step, update)
+
+
+class _Uses(NamedTuple):
+    log_likelihood: Callable[..., LogLikelihood]
+    infer: Callable[..., Posterior]
+    complete: Callable[..., Float[Array, "rows columns"]]
+    row_floats: RowFloats
+
+
+@cache
+def _uses(n_causes: int, max_active: int, n_candidates: int) -> _Uses:
+    """The functions of a model that is known: over all states of a row, where these are few."""
+    states = state_table(n_candidates, max_active)
+    in_use = state_table(n_causes, n_causes) if n_causes <= MOST_EXACT else states
+
+    def log_likelihood(params: Params, shared: Shared, batch: Batch) -> LogLikelihood:
+        value = expectations(params, shared, batch, in_use).log_evidence
+        return LogLikelihood(value, jnp.zeros_like(value), params.truncation_loss)
+
+    def infer(params: Params, shared: Shared, batch: Batch) -> Posterior:
+        found = expectations(params, shared, batch, in_use)
+        return Posterior(found.means.T, probable_states(params, shared, batch, in_use, 1).states[:, 0])
+
+    def complete(params: Params, shared: Shared, batch: Batch) -> Float[Array, "rows columns"]:
+        return expectations(params, shared, batch, in_use).means.T @ params.components
+
+    def row_floats(n_columns: int) -> int:
+        return n_columns + 4 * n_causes + 2 * max(len(states.bits), len(in_use.bits))
+
+    return _Uses(log_likelihood, infer, complete, row_floats)
+
+
+def _watch(params: Params) -> dict[str, Array]:
+    return {"sparseness": params.prior * len(params.components), "noise_std": params.noise_std}
+
+
+def _watch_components(params: Params) -> dict[str, Array]:
+    return {**_watch(params), "components": params.components}
 
 
 @cache
@@ -192,110 +354,47 @@ def model(
         Whether learning is exact EM until nothing is left to gain, from parameters that are given, in place of the
         schedule; with `max_active` and `n_candidates` of all causes.
     """
-    states = state_table(n_candidates, max_active)
-    states_in_use = state_table(n_causes, n_causes) if n_causes <= MOST_EXACT else states
     exact_ranking = ranking == "exact"
-    passes = 2 if exact_ranking else 1
-
-    def begin(key: Key[Array, ""], summary: Summary) -> Params:
-        power = jnp.average(summary.variance + jnp.square(summary.mean), weights=summary.observed)
-        rms = jnp.where(power > 0, jnp.sqrt(power), 1.0)  # sigma to start with, section 3
-        noise = jax.random.normal(key, (n_causes, len(summary.mean)))
-        scale = rms / (3 if init == "random" else 20) if init_scale is None else init_scale
-        if init == "random":
-            W = scale * noise
-        elif init == "mean":
-            W = summary.mean + scale * noise
-        else:
-            drawn = jax.random.choice(key, summary.sample.shape[0], (n_causes,), replace=n_causes > 1024)
-            W = jnp.where(summary.sample_observed[drawn] > 0, summary.sample[drawn], summary.mean) + scale * noise
-        W = jnp.where(summary.observed > 0, W, 0)  # of a column that nobody has seen nothing is known
-        sparseness = min(5.0, n_causes / 2) if init_sparseness is None else init_sparseness
-        prior = jnp.clip(jnp.asarray(sparseness / n_causes), RAREST, 1 - RAREST)
-        return Params(W, rms, prior, jnp.asarray(0.0), jnp.asarray(0.0))
-
-    def prepare(params: Params, state: State | None, progress: Progress | None) -> Shared:
-        if progress is None or temperature == 1:
-            return _shared(params, state, jnp.asarray(1.0))
-        way = jnp.minimum(progress.iteration // passes / max(n_iter / 3, 1), 1)
-        way = jnp.where(progress.fraction < 1, way, 1)  # the last stage only evaluates
-        return _shared(params, state, 1 / (temperature + (1 - temperature) * way))
-
-    def learned_share(prior: Array, iteration: Array) -> Array:
-        """|M| / N in this iteration: all, on the way to N_cut, or N_cut."""
-        if cut is None or max_active == n_causes:
-            return jnp.asarray(1.0)
-        first, last = cut
-        way = jnp.clip((iteration - first + 1) / max(last - first, 1), 0, 1)
-        return 1 + (jnp.maximum(share_within(prior, n_causes, max_active), FEWEST) - 1) * way
-
-    def e_step(params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
-        return statistics(states, params, shared, batch, precision), None
-
-    def learn(params: Params, stats: Stats, progress: Progress) -> Params:
-        """The M-step, and what is added to it."""
-        W, sigma, prior, used = maximum(params, stats, max_active, quietest)
-        if parameter_noise is None:
-            scale = jnp.where(progress.iteration // passes < 0.9 * n_iter, 0.025 * sigma, 0)
-        else:
-            scale = jnp.asarray(parameter_noise)
-        used = used | (progress.iteration // passes >= 0.9 * n_iter)  # too late for a new start
-        scale = jnp.where(used, scale, jnp.maximum(scale, 0.1 * sigma))
-        W = renewed(W, used, stats.residuals) + scale[:, None] * jax.random.normal(progress.key, W.shape)
-        return Params(W, sigma, prior, params.reseeded + jnp.sum(~used), params.truncation_loss)
-
-    def update(state: State, params: Params, shared: Shared, stats: Stats, progress: Progress) -> tuple[State, Params]:
-        # after a leap of the parameters the threshold of the pass before may leave too few rows to learn from
-        ready = stats.used >= FEWEST / 2 * stats.n_rows
-        if exact_ranking:  # every other pass learns
-            ready, ahead = ready & state.ranked, progress.iteration // 2
-        else:
-            ahead = progress.iteration + 1
-        learned = jax.tree.map(lambda new, old: jnp.where(ready, new, old), learn(params, stats, progress), params)
-        share = learned_share(learned.prior, ahead)
-        threshold = threshold_of(stats.counts, state.centre, state.width, share)
-        threshold = jnp.where(jnp.isfinite(state.width), threshold, -jnp.inf)  # the first pass has no histogram
-        mean = stats.scores.sum() / stats.n_rows
-        variance = stats.spread.sum() / stats.n_rows - jnp.square(mean - state.centre)
-        centre, width = next_range(stats.counts, state.centre, state.width, mean, jnp.sqrt(jnp.maximum(variance, 0)))
-        drawn = draw_rows(jax.random.fold_in(progress.key, 1), stats.n_rows)
-        return State(threshold, centre, width, drawn, ~state.ranked), learned
-
-    def watch(params: Params) -> dict[str, Array]:
-        kept = {"components": params.components} if keep_components else {}
-        return {"sparseness": params.prior * n_causes, "noise_std": params.noise_std, **kept}
-
-    def log_likelihood(params: Params, shared: Shared, batch: Batch) -> LogLikelihood:
-        value = expectations(params, shared, batch, states_in_use).log_evidence
-        return LogLikelihood(value, jnp.zeros_like(value), params.truncation_loss)
-
-    def complete(params: Params, shared: Shared, batch: Batch) -> Float[Array, "rows columns"]:
-        return expectations(params, shared, batch, states_in_use).means.T @ params.components
-
+    learning = _learning(n_causes, max_active, n_candidates, exact_ranking, precision)
+    uses = _uses(n_causes, max_active, n_candidates)
+    beginning = Beginning(
+        share=(1 / 3 if init == "random" else 1 / 20) if init_scale is None else 0.0,
+        scale=0.0 if init_scale is None else float(init_scale),
+        sparseness=min(5.0, n_causes / 2) if init_sparseness is None else float(init_sparseness),
+    )
+    course = Course(
+        n_iter=float(n_iter),
+        first=None if cut is None else float(cut[0]),
+        n_between=1.0 if cut is None else float(max(cut[1] - cut[0], 1)),
+        share=0.025 if parameter_noise is None else 0.0,
+        noise=0.0 if parameter_noise is None else float(parameter_noise),
+        temperature=float(temperature),
+        quietest=float(quietest),
+    )
     if settling:
-        stages: tuple[Stage, ...] = (settle(n_causes, quietest, _at_rest),)
+        stages: tuple[Stage, ...] = (settle(quietest, _at_rest),)
     else:
         measure = Measure.LIKELIHOOD if max_active == n_causes else Measure.BOUND
         stages = (
-            Schedule("truncated EM", measure=measure, comparable=False, max_iter=passes * n_iter),
+            Schedule("truncated EM", measure=measure, comparable=False, max_iter=(2 if exact_ranking else 1) * n_iter),
             Evaluate("evaluation", measure=measure),
         )
 
     return Model(
         name="binary sparse coding",
-        init=begin,
-        prepare=prepare,
-        e_step=e_step,
-        update=update,
+        init=Partial(_begin(n_causes, init), beginning),
+        prepare=Partial(learning.prepare, course),
+        e_step=learning.e_step,
+        update=Partial(learning.update, course),
         objective=_objective,
-        log_likelihood=log_likelihood,
-        infer=partial(_infer, states_in_use),
+        log_likelihood=uses.log_likelihood,
+        infer=uses.infer,
         decode=_decode,
-        complete=complete,
+        complete=uses.complete,
         sample=_sample,
-        row_floats=lambda n_columns: n_columns + 4 * n_causes + 2 * max(len(states.bits), len(states_in_use.bits)),
+        row_floats=uses.row_floats,
         start=_start,
-        watch=watch,
+        watch=_watch_components if keep_components else _watch,
         rounding=_rounding,
         stages=stages,
     )

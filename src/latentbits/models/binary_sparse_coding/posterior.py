@@ -176,7 +176,10 @@ def terms(params: Params, shared: Shared, batch: Batch, states: States, way: Way
             found = select(match, norms, slope, offset, n_candidates, axis)
         candidates, top, total = found.candidates, found.top, found.total
         chosen = jnp.take_along_axis(linear, candidates, axis)
-    if batch.observed is None:
+    if batch.observed is None and n_candidates == n_causes:  # the same for all rows
+        gram = jnp.expand_dims(shared.gram[states.first, states.second], 1 - axis)
+        gram = jnp.broadcast_to(gram, (len(states.first), len(rows))[:: -1 if axis else 1])
+    elif batch.observed is None:
         gram = shared.gram.reshape(-1)[pair_numbers(candidates, n_causes, states, axis)]
     else:
         gram = _observed_gram(params.components, candidates if axis else candidates.T, batch.observed, states)
@@ -201,11 +204,13 @@ def expectations(params: Params, shared: Shared, batch: Batch, states: States, w
     highest = jnp.maximum(top, t.top)
     single, pairs, total = jnp.split(sums * jnp.exp(top - highest), [n_candidates, n_features], axis)
     total = total + t.total * jnp.exp(t.top - highest)
+    log_evidence = t.base + jnp.squeeze(highest + jnp.log(total), axis) / shared.coldness
+    if n_candidates == len(params.components):
+        return Expectations(log_evidence, single / total, t.candidates, pairs / total)
     means = jnp.exp(t.linear - highest) / total
     number = jnp.expand_dims(jnp.arange(len(params.components)), 1 - axis)
     for cause, mean in zip(*(jnp.split(x, n_candidates, axis) for x in (t.candidates, single / total)), strict=True):
         means = jnp.where(number == cause, mean, means)
-    log_evidence = t.base + jnp.squeeze(highest + jnp.log(total), axis) / shared.coldness
     return Expectations(log_evidence, means, t.candidates, pairs / total)
 
 

@@ -7,13 +7,12 @@ causes.  Their threshold is a quantile, read off a histogram, which adds over ro
 
 from __future__ import annotations
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from scipy.special import gammaln
 
-__all__ = ["FEWEST", "correction", "histogram", "next_range", "scores", "share_within", "threshold_of"]
+__all__ = ["FEWEST", "correction", "histogram", "look_ahead", "scores", "share_within"]
 
 BINS = 512
 SPREADS = 6.0  # the histogram reaches so many standard deviations to both sides
@@ -30,6 +29,8 @@ def correction(prior: Float[Array, ""], n_causes: int, max_active: int) -> Float
 
     As k C(H, k) = H C(H - 1, k - 1), B(pi) = H pi P(at most gamma - 1 of H - 1), and the pi cancel.
     """
+    if max_active == n_causes:
+        return jnp.asarray(1 / n_causes)
     fewer = _log_at_most(prior, n_causes - 1, max_active - 1)
     return jnp.exp(_log_at_most(prior, n_causes, max_active) - fewer) / n_causes
 
@@ -37,7 +38,9 @@ def correction(prior: Float[Array, ""], n_causes: int, max_active: int) -> Float
 def _log_at_most(prior: Float[Array, ""], n: int, most: int) -> Float[Array, ""]:
     k = np.arange(min(most, n) + 1)
     ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
-    return jax.nn.logsumexp(ways + k * jnp.log(prior) + (n - k) * jnp.log1p(-prior))
+    logs = ways + k * jnp.log(prior) + (n - k) * jnp.log1p(-prior)
+    top = jnp.max(logs)
+    return top + jnp.log(jnp.sum(jnp.exp(logs - top)))
 
 
 def scores(
@@ -63,30 +66,27 @@ def histogram(
     return jnp.zeros(BINS, weight.dtype).at[place].add(weight)
 
 
-def threshold_of(
-    counts: Float[Array, " bins"], centre: Float[Array, ""], width: Float[Array, ""], share: Float[Array, ""]
-) -> Float[Array, ""]:
-    """The score above which lies this share of the rows; -inf for all of them."""
-    return jnp.where(share < 1, _quantiles(counts, centre, width, 1 - share), -jnp.inf)
-
-
-def next_range(
+def look_ahead(
     counts: Float[Array, " bins"],
     centre: Float[Array, ""],
     width: Float[Array, ""],
     mean: Float[Array, ""],
     spread: Float[Array, ""],
-) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Centre and width of the next histogram: by quantiles, so that an outlier does not push all others into one bin.
+    share: Float[Array, ""],
+) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
+    """The score above which lies this share of the rows, and centre and width of the next histogram.
 
-    Where the last one missed many rows, or was none, by mean and standard deviation.
+    The threshold is -inf for all rows.  The next histogram goes by quantiles, so that an outlier does not push all
+    others into one bin; where the last one missed many rows, or was none, by mean and standard deviation.
     """
-    low, middle, high = _quantiles(counts, centre, width, jnp.asarray([0.05, 0.5, 0.95]))
+    quantiles = _quantiles(counts, centre, width, jnp.append(jnp.asarray([0.05, 0.5, 0.95]), 1 - share))
+    low, middle, high = quantiles[0], quantiles[1], quantiles[2]
+    threshold = jnp.where((share < 1) & jnp.isfinite(width), quantiles[3], -jnp.inf)
     missed = jnp.maximum(counts[0], counts[-1]) > 0.04 * counts.sum()
     by_moments = missed | ~jnp.isfinite(width)
     spread = jnp.where(by_moments, spread, (high - low) / 3.29)  # as far apart as in a Gaussian
     least = 1e-6 * (jnp.abs(mean) + 1e-30)
-    return jnp.where(by_moments, mean, middle), 2 * SPREADS * jnp.maximum(spread, least)
+    return threshold, jnp.where(by_moments, mean, middle), 2 * SPREADS * jnp.maximum(spread, least)
 
 
 def _quantiles(

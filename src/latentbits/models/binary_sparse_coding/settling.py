@@ -7,10 +7,9 @@ which says when it is over.  EM crawls where half of what it counts is guessed; 
 
 from __future__ import annotations
 
-from functools import cache
-
 import equinox as eqx
 import jax.numpy as jnp
+from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
 from latentbits.core import anderson
@@ -40,26 +39,32 @@ def _flat(components: Array, noise_std: Array, prior: Array, unit: Array) -> Flo
     return jnp.concatenate([components.reshape(-1) / unit, ends])
 
 
-@cache
-def settle(n_causes: int, quietest: float, prepare: Prepare) -> Iterate:
+def _start(params: Params) -> Settling:
+    unit = params.noise_std
+    return Settling(anderson.start(_flat(params.components, unit, params.prior, unit), 1, MEMORY), unit)
+
+
+def _update(
+    quietest: float | Float[Array, ""],
+    state: Settling,
+    params: Params,
+    shared: Shared,
+    stats: Stats,
+    progress: Progress,
+) -> tuple[Settling, Params]:
+    best = maximum(params, stats, len(params.components), quietest)
+    x = _flat(params.components, params.noise_std, params.prior, state.unit)
+    image = _flat(best.components, best.noise_std, best.prior, state.unit)
+    value = stats.free_energy.sum()
+    accelerated, ahead, _ = anderson.advance(state.anderson, x, value, image[None], NOISE * jnp.abs(value))
+    prior = jnp.clip(1 / (1 + jnp.exp(-ahead[-1])), RAREST, 1 - RAREST)
+    W = state.unit * ahead[:-2].reshape(params.components.shape)
+    return Settling(accelerated, state.unit), Params(
+        W, jnp.exp(ahead[-2]), prior, params.reseeded, params.truncation_loss
+    )
+
+
+def settle(quietest: float, prepare: Prepare) -> Iterate:
     """Exact EM of all rows; `prepare` makes what a pass at temperature 1 shares."""
-
-    def start(params: Params) -> Settling:
-        unit = params.noise_std
-        return Settling(anderson.start(_flat(params.components, unit, params.prior, unit), 1, MEMORY), unit)
-
-    def update(
-        state: Settling, params: Params, shared: Shared, stats: Stats, progress: Progress
-    ) -> tuple[Settling, Params]:
-        best = maximum(params, stats, n_causes, quietest)
-        x = _flat(params.components, params.noise_std, params.prior, state.unit)
-        image = _flat(best.components, best.noise_std, best.prior, state.unit)
-        value = stats.free_energy.sum()
-        accelerated, ahead, _ = anderson.advance(state.anderson, x, value, image[None], NOISE * jnp.abs(value))
-        prior = jnp.clip(1 / (1 + jnp.exp(-ahead[-1])), RAREST, 1 - RAREST)
-        W = state.unit * ahead[:-2].reshape(params.components.shape)
-        return Settling(accelerated, state.unit), Params(
-            W, jnp.exp(ahead[-2]), prior, params.reseeded, params.truncation_loss
-        )
-
-    return Iterate("exact EM", prepare=prepare, start=start, update=update, patience=PATIENCE)
+    update = Partial(_update, float(quietest))
+    return Iterate("exact EM", prepare=prepare, start=_start, update=update, patience=PATIENCE)

@@ -87,20 +87,29 @@ def _sums(states: States, way: Way, params: Params, shared: Shared, batch: Batch
         by_row = (found.candidates, pairs) if axis else (found.candidates.T, pairs.T)
         products = _unseen_products(params.components, by_cause, *by_row, unseen, states)
         sy, guessed, missing = sy + products, jnp.sum(params.components * products), use @ unseen.sum(1)
-    place = pair_numbers(found.candidates, n_causes, states, axis)
-    ss = jnp.zeros(n_causes**2, use.dtype).at[place.reshape(-1)].add(pairs.reshape(-1))
+    if states.bits.shape[1] == n_causes:  # every row has the same pairs
+        by_pair = pairs.sum(1 - axis)
+        ss = jnp.zeros((n_causes, n_causes), use.dtype).at[states.first, states.second].set(by_pair)
+    else:
+        place = pair_numbers(found.candidates, n_causes, states, axis)
+        ss = jnp.zeros(n_causes**2, use.dtype).at[place.reshape(-1)].add(pairs.reshape(-1)).reshape(n_causes, -1)
+    # all sums of a number of each row in one: XLA makes several programs of each sum of a vector
+    weights = jnp.stack([batch.weight, batch.weight, batch.weight, use])
+    numbers = jnp.stack([found.log_evidence, score, jnp.square(score - shared.centre), squares])
+    added = jax.vmap(sum_rows)(weights, numbers)
+    rows = weights @ jnp.ones((len(use), 2), use.dtype)
     return Stats(
-        n_rows=batch.weight.sum(),
-        free_energy=sum_rows(batch.weight, found.log_evidence),
-        scores=sum_rows(batch.weight, score),
-        spread=sum_rows(batch.weight, jnp.square(score - shared.centre)),
+        n_rows=rows[0, 0],
+        free_energy=added[0],
+        scores=added[1],
+        spread=added[2],
         counts=histogram(score, batch.weight, shared.centre, shared.width),
-        used=use.sum(),
-        squares=sum_rows(use, squares),
+        used=rows[3, 0],
+        squares=added[3],
         guessed=guessed,
         missing=missing,
         s=s,
-        ss=ss.reshape(n_causes, -1),
+        ss=ss,
         sy=sy,
         residuals=residuals(shared.drawn, params.components, found.means.T if axis else found.means, batch),
     )

@@ -22,8 +22,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
-from jax.flatten_util import ravel_pytree
+from jax.tree_util import Partial
 from jaxtyping import Array, Float, Int, UInt32
 
 from latentbits.core import lbfgs
@@ -31,6 +30,8 @@ from latentbits.core.batch import Batch
 from latentbits.core.model import Iterate, Progress, Schedule
 from latentbits.core.tree import sum_rows
 from latentbits.models.combination_machine import holes
+from latentbits.models.combination_machine.adam import Adam, Number, direction, falling
+from latentbits.models.combination_machine.bordered import Bordered, bordered, moved, moved_on_host
 from latentbits.models.combination_machine.centring import (
     Centre,
     Coordinates,
@@ -39,27 +40,26 @@ from latentbits.models.combination_machine.centring import (
     followed,
     uncentred,
 )
-from latentbits.models.combination_machine.machine import Machine, Params, Units, hidden_field
+from latentbits.models.combination_machine.machine import Machine, Params, Units, softplus
 from latentbits.models.combination_machine.partition import exact_moments, n_enumerated
 from latentbits.models.combination_machine.truncation import few_active, sparse_moments
 
 __all__ = [
     "Epochs",
     "Learned",
+    "Pace",
     "Shared",
     "Stats",
     "adam",
     "best_epoch",
     "climb",
     "e_step",
-    "falling",
     "gradient",
+    "held_below",
     "inputs_of",
     "machine_of",
     "momentum",
-    "moved",
     "objective",
-    "share_of_batch",
 ]
 
 PATIENCE = 100  # passes without a gain that end a climb: held-out rows may fall for a while before they rise again
@@ -71,34 +71,46 @@ FEW_HELD_OUT = 50  # rows: by fewer, learning would be stopped by chance
 SINGLE = 14  # from so many enumerated units on, sums over states are in float32: 1e-6 of log Z for half of the time
 
 
+Bound = np.uint32 | UInt32[Array, ""]
+
+
 class Shared(eqx.Module):
-    """log Z and its gradient, for a whole pass."""
+    """log Z and its gradient, for a whole pass: E[h_i x_j], E[h_i] and E[x_j] as a bordered matrix."""
 
     log_z: Float[Array, ""]
-    expected: Machine | None
+    expected: Bordered | None
 
 
 class Stats(eqx.Module):
-    """Sums over rows; `held_out` rows count nowhere else.
+    """Sums over rows; rows that are held out count in their own sums alone.
 
     Attributes
     ----------
-    log_weight, held_out
-        Sums of log p(x) + log Z (see `sum_rows`).
-    clamped
-        Sums of P(h_i = 1 | x) x_j, P(h_i = 1 | x) and x_j.
+    log_weights
+        Sums of log p(x) + log Z (see `sum_rows`) over the rows that are learned from, and over the others.
+    sums
+        Sums of P(h_i = 1 | x) x_j, P(h_i = 1 | x), x_j and 1 as a bordered matrix; and below it the x_j and 1 of rows
+        that are held out.
     """
 
     n_rows: Float[Array, ""]
-    n_held_out: Float[Array, ""]
-    log_weight: Float[Array, "2"]
-    held_out: Float[Array, "2"]
-    clamped: Machine
+    log_weights: Float[Array, "2 2"]
+    sums: Float[Array, "rows_of_sums more_inputs"]
+
+    @property
+    def clamped(self) -> Bordered:
+        """The sums over the rows that are learned from."""
+        return self.sums[:-1]
 
     @property
     def n_learned(self) -> Float[Array, ""]:
         """Number of rows that are learned from."""
-        return self.n_rows - self.n_held_out
+        return self.sums[-2, -1]
+
+    @property
+    def n_held_out(self) -> Float[Array, ""]:
+        """Number of rows that are not."""
+        return self.sums[-1, -1]
 
 
 def inputs_of(units: Units, batch: Batch) -> Float[Array, "rows inputs"]:
@@ -106,52 +118,63 @@ def inputs_of(units: Units, batch: Batch) -> Float[Array, "rows inputs"]:
     return 2 * batch.values - batch.mask if units.name == "binary" else batch.values
 
 
-def _is_held_out(rows: UInt32[Array, " rows"], share: float) -> Array:
+def held_below(share: float) -> np.uint32:
+    """The bound for `_is_held_out` that holds out this share of the rows."""
+    return np.uint32(share * 2**32)
+
+
+def _is_held_out(rows: UInt32[Array, " rows"], below: Bound) -> Array:
     """A fixed choice of rows by their global number, spread evenly (multiples of the golden ratio).
 
     None of the first rows is among them, so that a table of a few rows is learned from whole.
     """
-    return (rows + np.uint32(14)) * np.uint32(2654435769) < np.uint32(share * 2**32)
+    return (rows + np.uint32(14)) * np.uint32(2654435769) < below
 
 
 def _all_states(field: Float[Array, "rows hidden"]) -> tuple[Float[Array, " rows"], Float[Array, "rows hidden"]]:
     """Log of the sum over all hidden states of exp(h . field), and E[h]: the product form (2.4)."""
-    return jnp.sum(jax.nn.softplus(field), 1), jax.nn.sigmoid(field)
+    return jnp.sum(softplus(field), 1), jax.nn.sigmoid(field)
 
 
-@cache
 def e_step(units: Units, held_out: float, max_active: int | None = None) -> Callable[..., tuple[Stats, None]]:
     """The clamped half of the gradient; missing inputs are summed out (`holes.py`).
 
     With `max_active` both halves have the same states, those with few active units: with all of them in this half
     alone, what is climbed would be no likelihood, and would go up for ever in the states that the other leaves out.
     """
+    return Partial(_e_step(units, max_active), held_below(held_out))
+
+
+@cache
+def _e_step(units: Units, max_active: int | None) -> Callable[..., tuple[Stats, None]]:
     if max_active is None:
         hidden = _all_states
     else:
         hidden = partial(few_active, max_active=max_active)
 
-    def step(params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
+    def step(below: Bound, params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
         x = inputs_of(units, batch)
-        out = batch.weight * _is_held_out(batch.rows, held_out)
-        learned = batch.weight - out
+        out = batch.weight * _is_held_out(batch.rows, below)
+        # sums over rows are rows of one product: XLA makes several programs of each that is a sum of a vector
+        counted = jnp.stack([batch.weight - out, out], 1)
+        ones = jnp.ones_like(x[:, :1])
         if batch.observed is None:
-            log_hidden, active = hidden(hidden_field(params, x))
-            log_weight = x @ params.input_bias + jnp.sum(units.base(x), 1) + log_hidden
-            on = active * learned[:, None]
-            clamped = Machine(on.T @ x, on.sum(0), learned @ x)
+            # the last field is that of the inputs themselves
+            weights = jnp.concatenate([params.weights, params.input_bias[None]])
+            fields = x @ weights.T
+            log_hidden, active = hidden(fields[:, :-1] + params.hidden_bias)
+            log_weight = fields[:, -1] + jnp.sum(units.base(x), 1) + log_hidden
+            left = jnp.concatenate([active * counted[:, :1], counted], 1)
+            sums = left.T @ jnp.concatenate([x, ones], 1)
         elif max_active is not None:
             raise ValueError(NO_HOLES)
         else:
+            learned = counted[:, 0]
             log_weight, clamped = holes.moments(units, params, batch.keys, x, batch.observed, learned)
-        stats = Stats(
-            n_rows=batch.weight.sum(),
-            n_held_out=out.sum(),
-            log_weight=sum_rows(learned, log_weight),
-            held_out=sum_rows(out, log_weight),
-            clamped=clamped,
-        )
-        return stats, None
+            others = counted.T @ jnp.concatenate([x, ones], 1)
+            sums = jnp.concatenate([bordered(clamped, others[0, -1]), others[1:]])
+        log_weights = jax.vmap(sum_rows, in_axes=(1, None))(counted, log_weight)
+        return Stats(sums[-2, -1] + sums[-1, -1], log_weights, sums), None
 
     return step
 
@@ -163,17 +186,18 @@ def _sums(units: Units, max_active: int | None) -> Callable[..., Shared]:
     def prepare(params: Params, state: Any, progress: Progress | None) -> Shared:
         machine = machine_of(params)
         if max_active is not None:
-            return Shared(*sparse_moments(units, machine, max_active)[:2])
-        single = n_enumerated(units, *params.weights.shape) >= SINGLE
-        return Shared(*exact_moments(units, machine, np.dtype(np.float32 if single else np.float64)))
+            log_z, moments = sparse_moments(units, machine, max_active)[:2]
+        else:
+            single = n_enumerated(units, *params.weights.shape) >= SINGLE
+            log_z, moments = exact_moments(units, machine, np.dtype(np.float32 if single else np.float64))
+        return Shared(log_z, bordered(moments, 1.0))
 
     return prepare
 
 
 def objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
     """Log-likelihood of the held-out rows, as if they were all; of the others where too few are held out to tell."""
-    learned = stats.log_weight.sum() - stats.n_learned * shared.log_z
-    held_out = stats.held_out.sum() - stats.n_held_out * shared.log_z
+    learned, held_out = stats.log_weights.sum(1) - stats.sums[-2:, -1] * shared.log_z
     scaled = held_out * stats.n_rows / jnp.maximum(stats.n_held_out, 1)
     return jnp.where(stats.n_held_out >= FEW_HELD_OUT, scaled, learned)
 
@@ -185,18 +209,12 @@ class Learned(NamedTuple):
     input_bias: bool = True
 
 
-def gradient(shared: Shared, stats: Stats, learned: Learned) -> Machine:
+def gradient(shared: Shared, stats: Stats, learned: Learned) -> Bordered:
     """Of the log-likelihood per row; 0 for what is not to be learned."""
     assert shared.expected is not None
-    n = jnp.maximum(stats.n_learned, 1)
-    slope = jax.tree.map(lambda clamped, free: clamped / n - free, stats.clamped, shared.expected)
-    return Machine(slope.weights * learned.weights, slope.hidden_bias, slope.input_bias * learned.input_bias)
-
-
-def moved(params: Params, machine: Machine) -> Params:
-    """The parameters with another machine's; log Z is unknown until the end of learning."""
-    known = (params.log_partition, params.log_partition_error, params.log_partition_effective)
-    return Params(machine.weights, machine.hidden_bias, machine.input_bias, *known)
+    movable = np.ones(shared.expected.shape)
+    movable[:-1, :-1], movable[-1, :-1], movable[-1, -1] = learned.weights, learned.input_bias, 0
+    return (stats.clamped / jnp.maximum(stats.n_learned, 1) - shared.expected) * movable
 
 
 def machine_of(params: Params) -> Machine:
@@ -207,28 +225,64 @@ def machine_of(params: Params) -> Machine:
 
 
 @cache
+def _momentum(learned: Learned) -> Callable[..., tuple[Bordered, Params]]:
+    def update(
+        rate: Number, state: Bordered, params: Params, shared: Shared, stats: Stats, progress: Progress
+    ) -> tuple[Bordered, Params]:
+        velocity = gradient(shared, stats, learned) + INERTIA * state
+        return velocity, moved(params, bordered(params) + rate * velocity)
+
+    return update
+
+
+def _at_rest(params: Params) -> Bordered:
+    return jnp.zeros_like(bordered(params))
+
+
 def momentum(units: Units, learned: Learned, rate: float, max_active: int | None) -> Schedule:
     """Plain ascent with a momentum term, all rows at every step, for exactly `max_iter` steps."""
-    optimiser = optax.sgd(rate, momentum=INERTIA)
-
-    def start(params: Params) -> Any:
-        return optimiser.init(machine_of(params))
-
-    def update(state: Any, params: Params, shared: Shared, stats: Stats, progress: Progress) -> tuple[Any, Params]:
-        downhill = jax.tree.map(jnp.negative, gradient(shared, stats, learned))
-        change, state = optimiser.update(downhill, state)
-        return state, moved(params, optax.apply_updates(machine_of(params), change))
-
     return Schedule(
         "momentum",
         prepare=_sums(units, max_active),
         e_step=e_step(units, 0.0, max_active),
-        start=start,
-        update=update,
+        start=_at_rest,
+        update=Partial(_momentum(learned), float(rate)),
     )
 
 
 # ---------------------------------------------------------------- Adam on small batches
+
+
+class Pace(eqx.Module):
+    """How long the steps of batches are, and for how long they are made.
+
+    Attributes
+    ----------
+    rate
+        Step size at the start.
+    n_updates
+        After which it ends; infinity for none.
+    batch_size
+        Rows of an update.
+    """
+
+    rate: float
+    n_updates: float
+    batch_size: float
+
+    @classmethod
+    def of(cls, rate: float, n_updates: int | None, batch_size: int) -> Pace:
+        """With None for no end by the number of updates."""
+        return cls(float(rate), np.inf if n_updates is None else float(n_updates), float(batch_size))
+
+    def step(self, stats: Stats, progress: Progress) -> Float[Array, ""]:
+        """The step size; the last batch may be a short one, which Adam would not see."""
+        share = jnp.minimum(1, stats.n_rows / self.batch_size) * (stats.n_learned > 0)
+        return falling(self.rate, self.n_updates, progress) * share
+
+    def over(self, n_updates: Int[Array, ""]) -> Array:
+        """Whether as many updates were made."""
+        return n_updates >= self.n_updates
 
 
 class Epochs(eqx.Module):
@@ -236,52 +290,65 @@ class Epochs(eqx.Module):
 
     The held-out rows of an epoch are evaluated batch by batch while the machine moves; what is kept is the machine at
     the epoch's end.
+
+    Attributes
+    ----------
+    told
+        Of the epoch: log-likelihood of the held-out rows so far, and their number.
     """
 
-    optimiser: Any
+    optimiser: Adam
     centre: Centre
     epoch: Int[Array, ""]
-    held_out: Float[Array, ""]
-    n_held_out: Float[Array, ""]
+    told: Float[Array, "2"]
     best_value: Float[Array, ""]
-    best: Params
+    best: Bordered
 
 
-def first_epoch(optimiser: Any, params: Params) -> Epochs:
+def _first_epoch(params: Params) -> Epochs:
     """Before the first batch."""
-    zero = jnp.zeros(())
-    centre = Centre(jnp.zeros_like(params.hidden_bias), jnp.zeros_like(params.input_bias))
-    return Epochs(optimiser, centre, jnp.asarray(0, jnp.int32), zero, zero, jnp.asarray(-jnp.inf), params)
-
-
-def _epoch_over(state: Epochs, params: Params) -> Epochs:
-    """An epoch is over: keep its machine if it is the best so far."""
-    told = state.n_held_out >= FEW_HELD_OUT
-    value = jnp.where(told, state.held_out / jnp.maximum(state.n_held_out, 1), jnp.inf)
-    better = value >= state.best_value
-    best = jax.tree.map(lambda new, old: jnp.where(better, new, old), params, state.best)
-    zero = jnp.zeros_like(value)
-    best_value = jnp.maximum(value, state.best_value)
-    return Epochs(state.optimiser, state.centre, state.epoch + 1, zero, zero, best_value, best)
+    matrix = bordered(params)
+    centre = Centre(jnp.zeros(len(matrix)), jnp.zeros(matrix.shape[1]))
+    return Epochs(Adam.at_rest(matrix), centre, jnp.zeros((), jnp.int32), jnp.zeros(2), jnp.asarray(-jnp.inf), matrix)
 
 
 def best_epoch(params: Params, state: Epochs) -> Params:
-    """The best machine of a stage that is over."""
-    return _epoch_over(state, params).best
-
-
-def share_of_batch(stats: Stats, batch_size: int) -> Float[Array, ""]:
-    """By which a step is shortened: the last batch may be a short one, which Adam would not see."""
-    return jnp.minimum(1, stats.n_rows / batch_size) * (stats.n_learned > 0)
-
-
-def falling(rate: float, n_updates: int | None, progress: Progress) -> Float[Array, ""]:
-    """A step size that falls along a cosine to a fiftieth, over all epochs or so many updates, if those are fewer."""
-    done = progress.fraction if n_updates is None else jnp.maximum(progress.fraction, progress.step / n_updates)
-    return rate * (0.02 + 0.49 * (1 + jnp.cos(jnp.pi * jnp.minimum(done, 1))))
+    """The best machine of a stage that is over, found on the host."""
+    (held_out, n_held_out), best_value = np.asarray(state.told), float(state.best_value)
+    if n_held_out < FEW_HELD_OUT or held_out / n_held_out >= best_value:
+        return params  # where too few are held out to tell, the last is the best
+    return moved_on_host(params, state.best)
 
 
 @cache
+def _adam(learned: Learned) -> Callable[..., tuple[Epochs, Params]]:
+    def update(
+        pace: Pace, state: Epochs, params: Params, shared: Shared, stats: Stats, progress: Progress
+    ) -> tuple[Epochs, Params]:
+        here = bordered(params)
+        # is an epoch over?  Then its machine is kept if it is the best so far
+        over = progress.iteration > state.epoch
+        held_out, n_held_out = state.told[0], state.told[1]
+        value = jnp.where(n_held_out >= FEW_HELD_OUT, held_out / jnp.maximum(n_held_out, 1), jnp.inf)
+        best_value = jnp.where(over, jnp.maximum(value, state.best_value), state.best_value)
+        best = jnp.where(over & (value >= state.best_value), here, state.best)
+        now = stats.log_weights[1].sum() - stats.n_held_out * shared.log_z
+        told = jnp.where(over, 0, state.told) + jnp.stack([now, stats.n_held_out])
+
+        share = jnp.maximum(FOLLOWING, 1 / (1 + progress.step)) * (stats.n_learned > 0)
+        means = stats.clamped / jnp.maximum(stats.n_learned, 1)
+        centre = followed(state.centre, centre_of(means, learned.input_bias), share)
+        optimiser, change = direction(state.optimiser, centred(gradient(shared, stats, learned), centre))
+        ahead = here + pace.step(stats, progress) * uncentred(change, centre)
+        return Epochs(optimiser, centre, state.epoch + over, told, best_value, best), moved(params, ahead)
+
+    return update
+
+
+def _epochs_over(pace: Pace, state: Epochs) -> Array:
+    return pace.over(state.optimiser.count)
+
+
 def adam(
     units: Units,
     learned: Learned,
@@ -296,40 +363,14 @@ def adam(
 
     It ends after `n_epochs`, or with the epoch in which `n_updates` were made.
     """
-    optimiser = optax.scale_by_adam()
-
-    def start(params: Params) -> Epochs:
-        return first_epoch(optimiser.init(machine_of(params)), params)
-
-    def update(
-        state: Epochs, params: Params, shared: Shared, stats: Stats, progress: Progress
-    ) -> tuple[Epochs, Params]:
-        over = progress.iteration > state.epoch
-        state = jax.tree.map(lambda a, b: jnp.where(over, a, b), _epoch_over(state, params), state)
-        told = stats.held_out.sum() - stats.n_held_out * shared.log_z
-        means = jax.tree.map(lambda total: total / jnp.maximum(stats.n_learned, 1), stats.clamped)
-        share = jnp.maximum(FOLLOWING, 1 / (1 + progress.step)) * (stats.n_learned > 0)
-        centre = followed(state.centre, centre_of(means, learned.input_bias), share)
-        change, inner = optimiser.update(centred(gradient(shared, stats, learned), centre), state.optimiser)
-        step = falling(rate, n_updates, progress) * share_of_batch(stats, batch_size)
-        machine = jax.tree.map(lambda p, c: p + step * c, machine_of(params), uncentred(change, centre))
-        state = eqx.tree_at(
-            lambda s: (s.optimiser, s.centre, s.held_out, s.n_held_out),
-            state,
-            (inner, centre, state.held_out + told, state.n_held_out + stats.n_held_out),
-        )
-        return state, moved(params, machine)
-
-    def done(state: Epochs) -> Array:
-        return jnp.asarray(False) if n_updates is None else state.optimiser.count >= n_updates
-
+    pace = Pace.of(rate, n_updates, batch_size)
     return Schedule(
         "Adam",
         prepare=_sums(units, max_active),
         e_step=e_step(units, held_out, max_active),
-        start=start,
-        update=update,
-        done=done,
+        start=_first_epoch,
+        update=Partial(_adam(learned), pace),
+        done=Partial(_epochs_over, pace),
         max_iter=n_epochs,
         rows_per_update=batch_size,
     )
@@ -339,13 +380,45 @@ def adam(
 
 
 class Climb(eqx.Module):
-    """The optimiser, and the coordinates in which it climbs."""
+    """The optimiser, and the coordinates in which it climbs: around the machine of the first pass."""
 
     optimiser: lbfgs.LBFGS
     coordinates: Coordinates
 
 
+def _foot(params: Params) -> Climb:
+    nowhere = jnp.zeros_like(bordered(params))
+    nothing = Centre(nowhere[:, 0], nowhere[0])
+    return Climb(lbfgs.start(nowhere.reshape(-1)), Coordinates(nothing, *nothing))
+
+
 @cache
+def _climb(units: Units, learned: Learned) -> Callable[..., tuple[Climb, Params]]:
+    def update(
+        precision: Number, state: Climb, params: Params, shared: Shared, stats: Stats, progress: Progress
+    ) -> tuple[Climb, Params]:
+        assert shared.expected is not None
+        n = jnp.maximum(stats.n_learned, 1)
+        prior = 0.5 * precision * jnp.sum(jnp.square(params.weights))
+        value = (stats.log_weights[0].sum() - prior) / n - shared.log_z
+        here = bordered(params)
+        pull = precision * here * np.pad(np.full(params.weights.shape, float(learned.weights)), [(0, 1), (0, 1)]) / n
+        first = jnp.isneginf(state.optimiser.value)
+        around = Coordinates.around(units, shared.expected, learned.input_bias, learned.weights)
+        coordinates = jax.tree.map(lambda new, old: jnp.where(first, new, old), around, state.coordinates)
+        slope = coordinates.gradient(gradient(shared, stats, learned) - pull)
+        point = coordinates.of(here).reshape(-1)
+        optimiser, ahead = lbfgs.advance(state.optimiser, point, value, slope.reshape(-1))
+        return Climb(optimiser, coordinates), moved(params, coordinates.machine(ahead.reshape(here.shape)))
+
+    return update
+
+
+def _penalised(precision: Number, params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
+    penalty = 0.5 * precision * jnp.sum(jnp.square(params.weights))  # held-out rows know of no prior
+    return objective(params, shared, stats) - penalty * (stats.n_held_out < FEW_HELD_OUT)
+
+
 def climb(
     units: Units,
     learned: Learned,
@@ -358,36 +431,14 @@ def climb(
 
     `prior` is the standard deviation of a Gaussian prior on the weights, which keeps those of a small table finite.
     """
-    precision = 0.0 if prior is None else 1 / prior**2
-    prepare = _sums(units, max_active)
-
-    def start(params: Params) -> Climb:
-        means = prepare(params, None, None).expected
-        assert means is not None
-        coordinates = Coordinates.around(units, means, learned.input_bias, learned.weights)
-        return Climb(lbfgs.start(ravel_pytree(coordinates.of(machine_of(params)))[0]), coordinates)
-
-    def update(state: Climb, params: Params, shared: Shared, stats: Stats, progress: Progress) -> tuple[Climb, Params]:
-        n = jnp.maximum(stats.n_learned, 1)
-        value = stats.log_weight.sum() / n - shared.log_z - 0.5 * precision * jnp.sum(params.weights**2) / n
-        plain = gradient(shared, stats, learned)
-        pull = learned.weights * precision * params.weights / n
-        slope = state.coordinates.gradient(Machine(plain.weights - pull, plain.hidden_bias, plain.input_bias))
-        point, unravel = ravel_pytree(state.coordinates.of(machine_of(params)))
-        optimiser, ahead = lbfgs.advance(state.optimiser, point, value, ravel_pytree(slope)[0])
-        return Climb(optimiser, state.coordinates), moved(params, state.coordinates.machine(unravel(ahead)))
-
-    def penalised(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
-        penalty = 0.5 * precision * jnp.sum(params.weights**2)  # held-out rows know of no prior
-        return objective(params, shared, stats) - penalty * (stats.n_held_out < FEW_HELD_OUT)
-
+    precision = 0.0 if prior is None else float(1 / prior**2)
     return Iterate(
         name,
-        objective=penalised,
-        prepare=prepare,
+        objective=Partial(_penalised, precision),
+        prepare=_sums(units, max_active),
         e_step=e_step(units, held_out, max_active),
-        start=start,
-        update=update,
+        start=_foot,
+        update=Partial(_climb(units, learned), precision),
         patience=PATIENCE,
         patience_share=PATIENCE_SHARE,
     )

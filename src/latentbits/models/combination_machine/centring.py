@@ -5,6 +5,8 @@ biases, which the next steps take back.  Weights that act on (h - its mean) (x -
 Raiko & Ilin 2011; Melchior, Fischer & Wiskott 2016).  With any fixed means these are the same machines:
 
     (h - p) W (x - m) + theta' h + b' x    has    theta = theta' - W m,    b = b' - p W    (and a constant in log Z).
+
+Machines, and gradients, are matrices (`bordered.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from latentbits.models.combination_machine.machine import Machine, Units
+from latentbits.models.combination_machine.bordered import Bordered
+from latentbits.models.combination_machine.machine import Units
 
 __all__ = ["Centre", "Coordinates", "centre_of", "centred", "followed", "uncentred"]
 
@@ -24,15 +27,23 @@ LEAST = 0.01  # variance that a coordinate is scaled by: of a unit that is hardl
 
 
 class Centre(NamedTuple):
-    """Mean activities around which weights are moved: p of hidden units and m of inputs."""
+    """Mean activities around which weights are moved: p of hidden units and m of inputs, each with a 0 at its end."""
 
-    hidden: Float[Array, " hidden"]
-    inputs: Float[Array, " inputs"]
+    hidden: Float[Array, " more_hidden"]
+    inputs: Float[Array, " more_inputs"]
 
 
-def centre_of(means: Machine, input_bias: bool) -> Centre:
-    """Mean activities as a centre; that of the hidden units is 0 where input biases may not move to make up for it."""
-    return Centre(means.hidden_bias * input_bias, means.input_bias)
+def centre_of(means: Bordered, input_bias: bool, weights: bool = True) -> Centre:
+    """Mean activities as a centre; that of the hidden units is 0 where input biases may not move to make up for it.
+
+    Both are 0 where weights may not move.
+    """
+    hidden, inputs = _ending(means[:, -1], 0), _ending(means[-1], 0)
+    return Centre(hidden * (input_bias and weights), inputs * weights)
+
+
+def _ending(x: Float[Array, " n"], last: int) -> Float[Array, " n"]:
+    return jnp.where(jnp.arange(len(x)) == len(x) - 1, last, x)
 
 
 def followed(centre: Centre, batch: Centre, share: Float[Array, ""]) -> Centre:
@@ -44,19 +55,17 @@ def followed(centre: Centre, batch: Centre, share: Float[Array, ""]) -> Centre:
     return jax.tree.map(lambda old, new: old + share * (new - old), centre, batch)
 
 
-def centred(slope: Machine, centre: Centre) -> Machine:
+def centred(slope: Bordered, centre: Centre) -> Bordered:
     """The gradient for the centred parameters, of the gradient for the machine's own."""
-    weights = slope.weights - jnp.outer(slope.hidden_bias, centre.inputs) - jnp.outer(centre.hidden, slope.input_bias)
-    return Machine(weights, slope.hidden_bias, slope.input_bias)
+    return slope - slope[:, -1:] * centre.inputs - centre.hidden[:, None] * slope[-1]
 
 
-def uncentred(machine: Machine, centre: Centre) -> Machine:
+def uncentred(machine: Bordered, centre: Centre) -> Bordered:
     """Centred parameters, or a step of them, as the machine's own."""
-    return Machine(
-        machine.weights,
-        machine.hidden_bias - machine.weights @ centre.inputs,
-        machine.input_bias - centre.hidden @ machine.weights,
-    )
+    hidden, inputs = jnp.sum(machine * centre.inputs, 1), jnp.sum(centre.hidden[:, None] * machine, 0)
+    last_row, last_column = (jnp.arange(n) == n - 1 for n in machine.shape)
+    on_border = jnp.where(last_column, hidden[:, None], 0) + jnp.where(last_row[:, None], inputs, 0)
+    return jnp.where(last_row[:, None] & last_column, 0, machine - on_border)
 
 
 class Coordinates(eqx.Module):
@@ -66,31 +75,34 @@ class Coordinates(eqx.Module):
     ----------
     centre
         Means of the machine with which the climb began.
-    scale
-        One over the standard deviations that h_i, x_j and their products had there.
+    hidden, inputs
+        One over the standard deviations that h_i and x_j had there, and a 1 at the end.
     """
 
     centre: Centre
-    scale: Machine
+    hidden: Float[Array, " more_hidden"]
+    inputs: Float[Array, " more_inputs"]
 
     @classmethod
-    def around(cls, units: Units, means: Machine, input_bias: bool, weights: bool) -> Coordinates:
+    def around(cls, units: Units, means: Bordered, input_bias: bool, weights: bool) -> Coordinates:
         """Those around the expectations under a machine; where weights may not move, around 0."""
-        p, m = means.hidden_bias, means.input_bias
+        p, m = means[:, -1], means[-1]
         hidden = 1 / jnp.sqrt(jnp.maximum(p * (1 - p), LEAST))
         inputs = 1 / jnp.sqrt(jnp.maximum(1 - m**2, LEAST)) if units.name == "binary" else jnp.ones_like(m)
-        centre = jax.tree.map(lambda mean: mean * weights, centre_of(means, input_bias))
-        return cls(centre, Machine(jnp.outer(hidden, inputs), hidden, inputs))
+        return cls(centre_of(means, input_bias, weights), _ending(hidden, 1), _ending(inputs, 1))
 
-    def of(self, machine: Machine) -> Machine:
+    @property
+    def _scale(self) -> Bordered:
+        return self.hidden[:, None] * self.inputs
+
+    def of(self, machine: Bordered) -> Bordered:
         """Where a machine is in these coordinates."""
-        centre = Centre(-self.centre.hidden, -self.centre.inputs)
-        return jax.tree.map(jnp.divide, uncentred(machine, centre), self.scale)
+        return uncentred(machine, Centre(-self.centre.hidden, -self.centre.inputs)) / self._scale
 
-    def machine(self, point: Machine) -> Machine:
+    def machine(self, point: Bordered) -> Bordered:
         """The machine at a point."""
-        return uncentred(jax.tree.map(jnp.multiply, point, self.scale), self.centre)
+        return uncentred(point * self._scale, self.centre)
 
-    def gradient(self, slope: Machine) -> Machine:
+    def gradient(self, slope: Bordered) -> Bordered:
         """The gradient in these coordinates, of that for the machine's own parameters."""
-        return jax.tree.map(jnp.multiply, centred(slope, self.centre), self.scale)
+        return centred(slope, self.centre) * self._scale

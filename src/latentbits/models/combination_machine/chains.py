@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from latentbits.models.combination_machine.machine import Machine, Units, hidden_field, input_field
+from latentbits.models.combination_machine.machine import Machine, Units, hidden_field, input_field, softplus
 
 __all__ = ["draw_hidden", "gibbs", "gibbs_moments", "sweep", "tempered"]
 
@@ -119,7 +119,7 @@ def tempered(
         """log p_t of x at level k + 1, less that at level k."""
         drive = hidden_field(machine, x)
         own = (x @ (machine.input_bias - field)) / levels
-        return own + jnp.sum(jax.nn.softplus(t[k + 1] * drive) - jax.nn.softplus(t[k] * drive), -1)
+        return own + jnp.sum(softplus(t[k + 1] * drive) - softplus(t[k] * drive), -1)
 
     def trade(key: Array, low: Array, high: Array, k: int) -> tuple[Array, Array]:
         gain = colder(low, k) - colder(high, k)

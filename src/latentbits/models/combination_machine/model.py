@@ -18,8 +18,9 @@ with a standard error.  What is where:
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -29,12 +30,13 @@ from jaxtyping import Array, Float, Key
 
 from latentbits.core.annealing import Annealed
 from latentbits.core.batch import Batch
-from latentbits.core.model import Evaluate, LogLikelihood, Model, Progress, Stage, Summary, Transform
+from latentbits.core.model import Evaluate, LogLikelihood, Model, Progress, RowFloats, Stage, Summary, Transform
 from latentbits.core.states import sparse_states
-from latentbits.core.tree import cast, rounding, rows_in
+from latentbits.core.tree import rounding, rows_in, to_numpy
 from latentbits.models.combination_machine import ascent, draws, holes, pursuit, stochastic
 from latentbits.models.combination_machine.annealing import annealed_draws, annealed_log_partition
 from latentbits.models.combination_machine.ascent import Learned, Shared, inputs_of, machine_of
+from latentbits.models.combination_machine.bordered import bordered
 from latentbits.models.combination_machine.machine import (
     UNITS,
     Machine,
@@ -43,8 +45,9 @@ from latentbits.models.combination_machine.machine import (
     hidden_field,
     input_field,
     log_weight,
+    softplus,
 )
-from latentbits.models.combination_machine.partition import exact_log_partition, n_enumerated
+from latentbits.models.combination_machine.partition import exact_log_partition, log_partition_on_host, n_enumerated
 from latentbits.models.combination_machine.truncation import few_active, sparse_moments
 
 __all__ = [
@@ -69,6 +72,7 @@ SIGNIFICANCE = (
     1.5  # nats for each parameter that a unit of a pursuit must gain; the best unit of pure noise gains about 1
 )
 COUNTED = 22  # up to so many enumerated units rows are drawn exactly, from a table of all states
+ON_HOST = 2**20  # numbers (states times units) up to which log Z is summed sooner than a program for it is compiled
 DOUBLE = 20  # up to so many enumerated units the final log Z is summed in float64
 
 
@@ -100,8 +104,10 @@ def _sparse_log_z(units: Units, max_active: int) -> Any:
 
 
 @cache
-def _annealed_log_z(units: Units, n_chains: int, n_steps: int) -> Any:
-    def estimate(machine: Machine, key: Key[Array, ""], rows: Float[Array, "rows inputs"] | None) -> Annealed:
+def _annealed_log_z(units: Units, n_chains: int) -> Any:
+    def estimate(
+        machine: Machine, key: Key[Array, ""], n_steps: int, rows: Float[Array, "rows inputs"] | None
+    ) -> Annealed:
         return annealed_log_partition(units, machine, key, None, n_chains, n_steps, rows=rows)
 
     return jax.jit(estimate)
@@ -126,25 +132,22 @@ def with_log_partition(
         Of a machine that has no states with more active units.
     """
     machine = machine_of(params)
-    m, d = machine.weights.shape
+    n_states = n_enumerated(units, *machine.weights.shape)
+    error, effective = 0.0, 1.0
     if max_active is not None:
-        log_z, error, effective = _sparse_log_z(units, max_active)(machine), jnp.zeros(()), jnp.ones(())
-    elif is_exact(units, m, d):
-        dtype = np.dtype(np.float64 if n_enumerated(units, m, d) <= DOUBLE else np.float32)
-        log_z, error, effective = _exact_log_z(units, dtype)(machine), jnp.zeros(()), jnp.ones(())
+        log_z = _sparse_log_z(units, max_active)(machine)
+    elif 2**n_states * sum(machine.weights.shape) <= ON_HOST:
+        log_z = log_partition_on_host(units, to_numpy(machine))
+    elif n_states <= most_enumerated():
+        log_z = _exact_log_z(units, np.dtype(np.float64 if n_states <= DOUBLE else np.float32))(machine)
     else:
         single = np.dtype(np.float32)
         with rows_in(single):
-            found = _annealed_log_z(units, n_chains, n_steps)(
-                cast(machine, single), key, None if rows is None else rows.astype(single)
-            )
+            narrow = jax.tree.map(lambda x: np.asarray(x, single), (machine, rows))
+            found = _annealed_log_z(units, n_chains)(narrow[0], key, n_steps, narrow[1])
         log_z, error, effective = found.value, found.error, found.effective
-    return Params(
-        machine.weights,
-        machine.hidden_bias,
-        machine.input_bias,
-        *(jnp.asarray(x, jnp.float64) for x in (log_z, error, effective)),
-    )
+    known = (jnp.asarray(np.asarray(x, np.float64)) for x in (log_z, error, effective))
+    return Params(machine.weights, machine.hidden_bias, machine.input_bias, *known)
 
 
 def rounding_share(n_inputs: int, dtype: np.dtype) -> float:
@@ -165,8 +168,9 @@ def learned_machine(params: Params, state: Any) -> Params:
 
 def without_idle(params: Params) -> Params:
     """The machine without units that a pursuit has not found."""
-    found = np.any(np.asarray(params.weights) != 0, axis=1)
-    return eqx.tree_at(lambda p: (p.weights, p.hidden_bias), params, (params.weights[found], params.hidden_bias[found]))
+    weights, hidden_bias = np.asarray(params.weights), np.asarray(params.hidden_bias)
+    found = np.any(weights != 0, axis=1)
+    return eqx.tree_at(lambda p: (p.weights, p.hidden_bias), params, (weights[found], hidden_bias[found]))
 
 
 # ---------------------------------------------------------------- use
@@ -174,6 +178,11 @@ def without_idle(params: Params) -> Params:
 
 def _known(params: Params, state: Any, progress: Progress | None) -> Shared:
     return Shared(params.log_partition, None)
+
+
+def _evaluated(params: Params, state: Any, progress: Progress | None) -> Shared:
+    """As `_known`, in the form that a climb has it: the last stage then shares the climb's E-step."""
+    return Shared(params.log_partition, jnp.zeros_like(bordered(params)))
 
 
 def _mode(units: Units, machine: Machine, x: Array, observed: Array, h: Array) -> Array:
@@ -191,6 +200,144 @@ def _mode(units: Units, machine: Machine, x: Array, observed: Array, h: Array) -
         return jnp.where((value(other) > value(h))[:, None], other, h)
 
     return jax.lax.fori_loop(0, 3 * h.shape[1], flip, h)
+
+
+class _Uses(NamedTuple):
+    """Functions of a machine that is known."""
+
+    log_likelihood: Callable[..., LogLikelihood]
+    infer: Callable[..., Posterior]
+    decode: Callable[..., Float[Array, "rows inputs"]]
+    complete: Callable[..., Float[Array, "rows inputs"]]
+    sample: Callable[..., Float[Array, "rows inputs"]]
+    rounding: Callable[..., Float[Array, " rows"]]
+    row_floats: RowFloats
+
+
+@cache
+def _uses(n_hidden: int, kind: str, max_active: int | None) -> _Uses:
+    units = UNITS[kind]
+
+    def conditional(params: Params, batch: Batch) -> holes.Conditional:
+        return holes.conditional(units, machine_of(params), batch.keys, inputs_of(units, batch), batch.mask)
+
+    def log_likelihood(params: Params, shared: Shared, batch: Batch) -> LogLikelihood:
+        x = inputs_of(units, batch)
+        if max_active is not None:
+            own = x @ params.input_bias + jnp.sum(units.base(x), 1)
+            log_sum, error = own + few_active(complete_field(params, batch), max_active)[0], jnp.zeros_like(own)
+        elif batch.observed is None:
+            log_sum, error = log_weight(units, params, x), jnp.zeros_like(batch.weight)
+        else:
+            log_sum, error = holes.log_sums(units, machine_of(params), batch.keys, x, batch.observed)
+        return LogLikelihood(log_sum - shared.log_z, error, params.log_partition_error)
+
+    def lost(params: Params, shared: Shared, batch: Batch) -> Float[Array, " rows"]:
+        """Terms of either sign, that are large where rows or biases are, add up to log p(x)."""
+        x = inputs_of(units, batch)
+        own = jnp.abs(x) @ jnp.abs(params.input_bias) + jnp.sum(jnp.abs(units.base(x)), 1)
+        hidden = jnp.sum(softplus(hidden_field(params, x)), 1)
+        return rounding_share(x.shape[1], x.dtype) * (own + hidden + jnp.abs(shared.log_z))
+
+    def complete_field(params: Params, batch: Batch) -> Float[Array, "rows hidden"]:
+        if batch.observed is not None:
+            raise ValueError(ascent.NO_HOLES)
+        return hidden_field(params, inputs_of(units, batch))
+
+    def infer(params: Params, shared: Shared, batch: Batch) -> Posterior:
+        if max_active is not None:
+            field = complete_field(params, batch)
+            least = jax.lax.top_k(field, min(max_active, field.shape[1]))[0][:, -1:]
+            mode = (field > 0) & (field >= least)
+            return Posterior(few_active(field, max_active)[1], mode.astype(field.dtype))
+        x = inputs_of(units, batch)
+        if batch.observed is None:
+            field = hidden_field(params, x)
+            return Posterior(jax.nn.sigmoid(field), (field > 0).astype(field.dtype))
+        mean = conditional(params, batch).hidden
+        guess = (mean > 0.5).astype(mean.dtype)
+        return Posterior(mean, _mode(units, params, x, batch.observed, guess))
+
+    def face(x: Float[Array, "rows inputs"]) -> Float[Array, "rows inputs"]:
+        return 0.5 * (1 + x) if kind == "binary" else x
+
+    def decode(params: Params, latents: Float[Array, "rows hidden"]) -> Float[Array, "rows inputs"]:
+        return face(units.mean(input_field(params, latents)))
+
+    def complete(params: Params, shared: Shared, batch: Batch) -> Float[Array, "rows inputs"]:
+        if batch.observed is None:
+            return batch.values
+        if max_active is not None:
+            raise ValueError(ascent.NO_HOLES)
+        return face(conditional(params, batch).inputs)
+
+    def sample(params: Params, shared: Shared, keys: Key[Array, " rows"]) -> Float[Array, "rows inputs"]:
+        machine = machine_of(params)
+        if max_active is not None:
+            return face(draws.among(units, machine, keys, sparse_states(n_hidden, max_active)))
+        drawn = draws.ancestral if n_enumerated(units, *machine.weights.shape) <= COUNTED else annealed_draws
+        return face(drawn(units, machine, keys))
+
+    def row_floats(n_columns: int) -> int:
+        return 3 * n_columns + 4 * n_hidden + 2 * 2 ** min(n_hidden, holes.BLOCK)
+
+    return _Uses(log_likelihood, infer, decode, complete, sample, lost, row_floats)
+
+
+# ---------------------------------------------------------------- learning
+
+
+def _random_weights(key: Key[Array, ""], shape: tuple[int, int]) -> Float[Array, "hidden inputs"]:
+    return START * jax.random.normal(key, shape) / np.sqrt(shape[1])
+
+
+@cache
+def _begin(n_hidden: int, kind: str, input_bias: bool, pursues: bool) -> Callable[[Key[Array, ""], Summary], Params]:
+    def init(key: Key[Array, ""], summary: Summary) -> Params:
+        d = len(summary.mean)
+        if kind == "binary":
+            share = (summary.mean * summary.observed + 0.5) / (summary.observed + 1)
+            bias = 0.5 * (jnp.log(share) - jnp.log1p(-share))  # half the log-odds
+        else:
+            bias = summary.mean
+        weights = jnp.zeros((n_hidden, d)) if pursues else _random_weights(key, (n_hidden, d))
+        unknown = jnp.asarray(jnp.nan)
+        return Params(weights, jnp.zeros(n_hidden), bias if input_bias else jnp.zeros(d), unknown, unknown, unknown)
+
+    return init
+
+
+_woken = jax.jit(_random_weights, static_argnums=1)
+
+
+def _wake_idle(key: Key[Array, ""], params: Params, state: Any) -> Params:
+    """Units that the pursuit did not find start small and random, so that they can learn."""
+    weights = np.asarray(params.weights)
+    idle = ~np.any(weights != 0, axis=1, keepdims=True)
+    if not idle.any():
+        return params
+    noise = np.asarray(_woken(key, weights.shape))
+    return eqx.tree_at(lambda p: p.weights, params, np.where(idle, noise, weights))
+
+
+def _take_learned(key: Key[Array, ""], params: Params, state: Any) -> Params:
+    return learned_machine(params, state)
+
+
+def _find_log_partition(
+    units: Units,
+    pursued: bool,
+    max_active: int | None,
+    n_chains: int,
+    n_steps: int,
+    key: Key[Array, ""],
+    params: Params,
+    state: Any,
+) -> Params:
+    params = learned_machine(params, state)
+    rows = state.chains if isinstance(state, stochastic.Persistent) else None
+    params = without_idle(params) if pursued else params
+    return with_log_partition(units, key, params, n_chains, n_steps, rows, max_active)
 
 
 @cache
@@ -249,39 +396,15 @@ def model(
     units = UNITS[kind]
     learned = Learned(weights=True, input_bias=input_bias)
     pursues = "pursuit" in learner or learner == "stochastic"
-
-    def init(key: Key[Array, ""], summary: Summary) -> Params:
-        d = len(summary.mean)
-        if kind == "binary":
-            share = (summary.mean * summary.observed + 0.5) / (summary.observed + 1)
-            bias = 0.5 * (jnp.log(share) - jnp.log1p(-share))  # half the log-odds
-        else:
-            bias = summary.mean
-        weights = jnp.zeros((n_hidden, d)) if pursues else START * jax.random.normal(key, (n_hidden, d)) / np.sqrt(d)
-        unknown = jnp.asarray(jnp.nan)
-        return Params(weights, jnp.zeros(n_hidden), bias if input_bias else jnp.zeros(d), unknown, unknown, unknown)
-
-    def wake_idle(key: Key[Array, ""], params: Params, state: Any) -> Params:
-        """Units that the pursuit did not find start small and random, so that they can learn."""
-        idle = ~jnp.any(params.weights != 0, axis=1, keepdims=True)
-        noise = START * jax.random.normal(key, params.weights.shape) / np.sqrt(params.weights.shape[1])
-        return eqx.tree_at(lambda p: p.weights, params, jnp.where(idle, noise, params.weights))
-
-    def take_learned(key: Key[Array, ""], params: Params, state: Any) -> Params:
-        return learned_machine(params, state)
-
-    def find_log_partition(key: Key[Array, ""], params: Params, state: Any) -> Params:
-        params = learned_machine(params, state)
-        rows = state.chains if isinstance(state, stochastic.Persistent) else None
-        params = without_idle(params) if learner == "pursuit" else params
-        return with_log_partition(units, key, params, annealing_chains, annealing_steps, rows, max_active)
+    annealing = annealing_chains, annealing_steps
+    find_log_partition = partial(_find_log_partition, units, learner == "pursuit", max_active, *annealing)
 
     stages: list[Stage] = []
     if pursues:
         significance = 0.0 if faithful else SIGNIFICANCE
         stages.append(pursuit.stage(n_hidden, units, input_bias, faithful=faithful, significance=significance))
         if learner != "pursuit":
-            stages.append(Transform("waking idle units", wake_idle))
+            stages.append(Transform("waking idle units", _wake_idle))
         elif refit_biases:
             biases = Learned(weights=False, input_bias=input_bias)
             stages.append(ascent.climb(units, biases, 0.0, max_active, name="biases"))
@@ -294,86 +417,27 @@ def model(
     elif explored:
         stages.append(ascent.adam(units, learned, learning_rate, n_epochs, n_updates, BATCH, held_out, max_active))
     if explored:
-        stages.append(Transform("best of the batches", take_learned))
+        stages.append(Transform("best of the batches", _take_learned))
         stages.append(ascent.climb(units, learned, held_out, max_active, weight_prior))
     elif "gradient" in learner:
         stages.append(ascent.momentum(units, learned, learning_rate, max_active))
-    stages += [Transform("log Z", find_log_partition), Evaluate("log-likelihood")]
+    stages += [Transform("log Z", find_log_partition), Evaluate("log-likelihood", prepare=_evaluated)]
     if ranked and explored and held_out > 0:
-        stages.append(Evaluate(RANKING, e_step=ascent.e_step(units, held_out, max_active)))
+        stages.append(Evaluate(RANKING, prepare=_evaluated, e_step=ascent.e_step(units, held_out, max_active)))
 
-    def conditional(params: Params, batch: Batch) -> holes.Conditional:
-        return holes.conditional(units, machine_of(params), batch.keys, inputs_of(units, batch), batch.mask)
-
-    def log_likelihood(params: Params, shared: Shared, batch: Batch) -> LogLikelihood:
-        x = inputs_of(units, batch)
-        if max_active is not None:
-            own = x @ params.input_bias + jnp.sum(units.base(x), 1)
-            log_sum, error = own + few_active(complete_field(params, batch), max_active)[0], jnp.zeros_like(own)
-        elif batch.observed is None:
-            log_sum, error = log_weight(units, params, x), jnp.zeros_like(batch.weight)
-        else:
-            log_sum, error = holes.log_sums(units, machine_of(params), batch.keys, x, batch.observed)
-        return LogLikelihood(log_sum - shared.log_z, error, params.log_partition_error)
-
-    def lost(params: Params, shared: Shared, batch: Batch) -> Float[Array, " rows"]:
-        """Terms of either sign, that are large where rows or biases are, add up to log p(x)."""
-        x = inputs_of(units, batch)
-        own = jnp.abs(x) @ jnp.abs(params.input_bias) + jnp.sum(jnp.abs(units.base(x)), 1)
-        hidden = jnp.sum(jax.nn.softplus(hidden_field(params, x)), 1)
-        return rounding_share(x.shape[1], x.dtype) * (own + hidden + jnp.abs(shared.log_z))
-
-    def complete_field(params: Params, batch: Batch) -> Float[Array, "rows hidden"]:
-        if batch.observed is not None:
-            raise ValueError(ascent.NO_HOLES)
-        return hidden_field(params, inputs_of(units, batch))
-
-    def infer(params: Params, shared: Shared, batch: Batch) -> Posterior:
-        if max_active is not None:
-            field = complete_field(params, batch)
-            least = jax.lax.top_k(field, min(max_active, field.shape[1]))[0][:, -1:]
-            mode = (field > 0) & (field >= least)
-            return Posterior(few_active(field, max_active)[1], mode.astype(field.dtype))
-        x = inputs_of(units, batch)
-        if batch.observed is None:
-            field = hidden_field(params, x)
-            return Posterior(jax.nn.sigmoid(field), (field > 0).astype(field.dtype))
-        mean = conditional(params, batch).hidden
-        guess = (mean > 0.5).astype(mean.dtype)
-        return Posterior(mean, _mode(units, params, x, batch.observed, guess))
-
-    def face(x: Float[Array, "rows inputs"]) -> Float[Array, "rows inputs"]:
-        return 0.5 * (1 + x) if kind == "binary" else x
-
-    def decode(params: Params, latents: Float[Array, "rows hidden"]) -> Float[Array, "rows inputs"]:
-        return face(units.mean(input_field(params, latents)))
-
-    def complete(params: Params, shared: Shared, batch: Batch) -> Float[Array, "rows inputs"]:
-        if batch.observed is None:
-            return batch.values
-        if max_active is not None:
-            raise ValueError(ascent.NO_HOLES)
-        return face(conditional(params, batch).inputs)
-
-    def sample(params: Params, shared: Shared, keys: Key[Array, " rows"]) -> Float[Array, "rows inputs"]:
-        machine = machine_of(params)
-        if max_active is not None:
-            return face(draws.among(units, machine, keys, sparse_states(n_hidden, max_active)))
-        drawn = draws.ancestral if n_enumerated(units, *machine.weights.shape) <= COUNTED else annealed_draws
-        return face(drawn(units, machine, keys))
-
+    uses = _uses(n_hidden, kind, max_active)
     return Model(
         name="combination machine",
-        init=init,
+        init=_begin(n_hidden, kind, input_bias, pursues),
         prepare=_known,
         e_step=ascent.e_step(units, 0.0, max_active),
         objective=ascent.objective,
-        log_likelihood=log_likelihood,
-        infer=infer,
-        decode=decode,
-        complete=complete,
-        sample=sample,
-        row_floats=lambda n_columns: 3 * n_columns + 4 * n_hidden + 2 * 2 ** min(n_hidden, holes.BLOCK),
+        log_likelihood=uses.log_likelihood,
+        infer=uses.infer,
+        decode=uses.decode,
+        complete=uses.complete,
+        sample=uses.sample,
+        row_floats=uses.row_floats,
         stages=tuple(stages),
-        rounding=lost,
+        rounding=uses.rounding,
     )

@@ -9,12 +9,14 @@ The functions here know many pairs at once, and of the data no more than sums ov
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from latentbits.models.combination_machine.machine import Units
+from latentbits.models.combination_machine.machine import Units, softplus
 
 __all__ = [
     "EXTREME",
@@ -39,46 +41,100 @@ Mask = Float[Array, "rows inputs"] | None  # where inputs are observed; None: ev
 
 
 class Pairs(eqx.Module):
-    """Mixtures of two Gaussians each.
+    """Mixtures of two Gaussians each, as one table: a program that handles few arrays is compiled sooner.
 
     Attributes
     ----------
-    log_odds
-        Of the second half, log pi / (1 - pi).
-    centre, shift
-        c and w.
-    variance
-        v, the same in all directions.
+    table
+        A row for each pair: centre, shift, log-odds and variance.
     """
 
-    log_odds: Float[Array, " pairs"]
-    centre: Float[Array, "pairs inputs"]
-    shift: Float[Array, "pairs inputs"]
-    variance: Float[Array, " pairs"]
+    table: Float[Array, "pairs numbers"]
+
+    @classmethod
+    def of(
+        cls,
+        log_odds: Float[Array, " pairs"],
+        centre: Float[Array, "pairs inputs"],
+        shift: Float[Array, "pairs inputs"],
+        variance: Float[Array, " pairs"],
+    ) -> Pairs:
+        """The table of its parts."""
+        return cls(jnp.concatenate([centre, shift, log_odds[:, None], variance[:, None]], 1))
+
+    @property
+    def _n_inputs(self) -> int:
+        return self.table.shape[1] // 2 - 1
+
+    @property
+    def log_odds(self) -> Float[Any, " pairs"]:
+        """Of the second half, log pi / (1 - pi)."""
+        return self.table[:, -2]
+
+    @property
+    def centre(self) -> Float[Any, "pairs inputs"]:
+        """c."""
+        return self.table[:, : self._n_inputs]
+
+    @property
+    def shift(self) -> Float[Any, "pairs inputs"]:
+        """w."""
+        return self.table[:, self._n_inputs : -2]
+
+    @property
+    def variance(self) -> Float[Any, " pairs"]:
+        """v, the same in all directions."""
+        return self.table[:, -1]
 
 
 class Sums(eqx.Module):
-    """Sums over rows, from which EM goes on.
+    """Sums over rows, from which EM goes on, as two tables.
 
     Attributes
     ----------
-    members, products, seen
-        E[h], E[h x] and, for each input, E[h] of the rows that have it.
-    totals, observed
-        Sum, and number of the observed entries of each input.
+    values
+        A row for each pair, with E[h x] and E[h], and one with the sums of x and of 1.
+    counts
+        For each input, the same of the rows that have it: E[h], and 1.
     """
 
-    n_rows: Float[Array, ""]
-    members: Float[Array, " pairs"]
-    products: Float[Array, "pairs inputs"]
-    seen: Float[Array, "pairs inputs"]
-    totals: Float[Array, " inputs"]
-    observed: Float[Array, " inputs"]
+    values: Float[Array, "more_pairs more_inputs"]
+    counts: Float[Array, "more_pairs inputs"]
+
+    @property
+    def n_rows(self) -> Float[Array, ""]:
+        """Number of rows."""
+        return self.values[-1, -1]
+
+    @property
+    def members(self) -> Float[Array, " pairs"]:
+        """E[h]."""
+        return self.values[:-1, -1]
+
+    @property
+    def products(self) -> Float[Array, "pairs inputs"]:
+        """E[h x]."""
+        return self.values[:-1, :-1]
+
+    @property
+    def seen(self) -> Float[Array, "pairs inputs"]:
+        """For each input, E[h] of the rows that have it."""
+        return self.counts[:-1]
+
+    @property
+    def totals(self) -> Float[Array, " inputs"]:
+        """Sum of the observed entries of each input."""
+        return self.values[-1, :-1]
+
+    @property
+    def observed(self) -> Float[Array, " inputs"]:
+        """Number of the observed entries of each input."""
+        return self.counts[-1]
 
 
 def pair_at(pairs: Pairs, number: Int[Array, ""]) -> Pairs:
     """One of the pairs, as pairs of which there is one."""
-    return jax.tree.map(lambda leaf: leaf[number][None], pairs)
+    return Pairs(jax.lax.dynamic_slice_in_dim(pairs.table, number, 1))
 
 
 def _seen_cost(cost: Float[Array, "pairs inputs"], mask: Mask) -> Float[Array, "*rows pairs"]:
@@ -100,23 +156,17 @@ def gains(
 ) -> Float[Array, "rows pairs"]:
     """Log of the density of each pair over that of the Gaussian around 0 with the same variance."""
     own = (x @ pairs.centre.T - _seen_cost(0.5 * pairs.centre**2, mask)) / pairs.variance
-    return jax.nn.softplus(field) - jax.nn.softplus(pairs.log_odds) + own
+    return softplus(field) - softplus(pairs.log_odds) + own
 
 
 def sums(
     field: Float[Array, "rows pairs"], x: Float[Array, "rows inputs"], mask: Mask, weight: Float[Array, " rows"]
 ) -> Sums:
     """The E-step."""
-    share = jax.nn.sigmoid(field) * weight[:, None]
-    members, n_rows, ones = share.sum(0), weight.sum(), jnp.ones(x.shape[1], x.dtype)
-    return Sums(
-        n_rows=n_rows,
-        members=members,
-        products=share.T @ x,
-        seen=members[:, None] * ones if mask is None else share.T @ mask,
-        totals=weight @ x,
-        observed=n_rows * ones if mask is None else weight @ mask,
-    )
+    share = jnp.concatenate([jax.nn.sigmoid(field), jnp.ones_like(field[:, :1])], 1) * weight[:, None]
+    values = share.T @ jnp.concatenate([x, jnp.ones_like(x[:, :1])], 1)
+    counts = values[:, -1:] * jnp.ones(x.shape[1], x.dtype) if mask is None else share.T @ mask
+    return Sums(values, counts)
 
 
 def mean_over(total: Float[Array, "*shape"], rows: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
@@ -130,7 +180,7 @@ def m_step(free: bool, pairs: Pairs, of: Sums) -> Pairs:
     on = mean_over(of.products, of.seen)
     off = mean_over(of.totals - of.products, of.observed - of.seen) if free else jnp.zeros_like(on)
     shift = jnp.where(of.seen > EMPTY, on - off, 0.0)
-    return Pairs(jnp.log(share) - jnp.log1p(-share), off, shift, pairs.variance)
+    return Pairs.of(jnp.log(share) - jnp.log1p(-share), off, shift, pairs.variance)
 
 
 def flipped(

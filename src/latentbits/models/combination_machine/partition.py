@@ -39,10 +39,10 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from latentbits.core.states import state_block
+from latentbits.core.states import all_states, state_block
 from latentbits.models.combination_machine.machine import BINARY, Machine, Units
 
-__all__ = ["exact_log_partition", "exact_moments", "n_enumerated"]
+__all__ = ["exact_log_partition", "exact_moments", "log_partition_on_host", "n_enumerated"]
 
 CACHED = 15, 6  # a CPU's block: log2 of the numbers (states times inputs) in its table, and units that run over it
 FUSED = 10, 10  # inner units in each of the two tables of a GPU's block
@@ -78,6 +78,17 @@ def exact_log_partition(units: Units, machine: Machine, dtype: np.dtype | None =
     return _log_partition(units, _plain(machine), dtype)
 
 
+def log_partition_on_host(units: Units, machine: Machine) -> float:
+    """log Z of a machine of NumPy arrays, all states at once: where they are few, no program is worth compiling."""
+    if _sums_inputs(units, machine):
+        turned, constant = _turned(machine)
+        return float(constant) + log_partition_on_host(units, turned)
+    h = all_states(len(machine.hidden_bias)).astype(np.float64)
+    a = h @ machine.weights + machine.input_bias
+    log_sum = np.logaddexp(a, -a) if units.name == BINARY.name else 0.5 * (a**2 + np.log(2 * np.pi))
+    return float(np.logaddexp.reduce(h @ machine.hidden_bias + log_sum.sum(1)))
+
+
 @partial(jax.custom_vjp, nondiff_argnums=(0, 2))
 def _log_partition(units: Units, machine: Machine, dtype: np.dtype | None) -> Float[Array, ""]:
     if _sums_inputs(units, machine):
@@ -108,9 +119,9 @@ def _turned(machine: Machine) -> tuple[Machine, Float[Array, ""]]:
 
     From log(1 + exp a) = a / 2 + log 2 cosh(a / 2) for the field a = theta + W x of the product form (2.4).
     """
-    field = machine.hidden_bias - jnp.sum(machine.weights, 1)  # at x = (-1, ..., -1)
-    turned = Machine(machine.weights.T, 2 * machine.input_bias + jnp.sum(machine.weights, 0), field / 2)
-    return turned, jnp.sum(field) / 2 - jnp.sum(machine.input_bias)
+    field = machine.hidden_bias - machine.weights.sum(1)  # at x = (-1, ..., -1)
+    turned = Machine(machine.weights.T, 2 * machine.input_bias + machine.weights.sum(0), field / 2)
+    return turned, field.sum() / 2 - machine.input_bias.sum()
 
 
 def _turned_back(moments: Machine) -> Machine:

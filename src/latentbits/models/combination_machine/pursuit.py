@@ -48,12 +48,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from operator import attrgetter
-from typing import Any
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, Int, Key, UInt8, UInt32
 
 from latentbits.core.batch import Batch, row_keys
@@ -133,22 +133,30 @@ class Stats(eqx.Module):
 
     Attributes
     ----------
-    gain
-        Log-likelihood of every candidate over that of the Gaussian around 0, see `sum_rows`.
+    gains
+        Log-likelihood of every candidate over that of the Gaussian around 0, and the sum of all squares, see
+        `sum_rows`.
     pairs
         What EM wants to know.
-    squares
-        Sum of all squares, see `sum_rows`.
     drawn, drawn_seen
         The rows that will be the next starts, and where they are observed.
     """
 
     n_rows: Float[Array, ""]
-    gain: Float[Array, "starts 2"]
+    gains: Float[Array, "more_starts 2"]
     pairs: Sums
-    squares: Float[Array, "2"]
     drawn: Float[Array, "starts inputs"]
     drawn_seen: Float[Array, "starts inputs"]
+
+    @property
+    def gain(self) -> Float[Array, " starts"]:
+        """Of every candidate."""
+        return self.gains.sum(1)[:-1]
+
+    @property
+    def squares(self) -> Float[Array, ""]:
+        """Their sum."""
+        return self.gains[-1].sum()
 
 
 # ---------------------------------------------------------------- rows
@@ -195,11 +203,12 @@ def _e_step(units: Units, shared: Pursuit, batch: Batch, row_state: RowState) ->
     mask, weight, pairs = batch.observed, batch.weight, shared.candidates
     log_odds = field(pairs, x, mask)
     chosen = (shared.rows[:, None] == batch.rows).astype(x.dtype) * weight
+    of = sums(log_odds, x, mask, weight)
+    every = jnp.concatenate([gains(pairs, log_odds, x, mask), jnp.sum(x**2, 1, keepdims=True)], 1)
     stats = Stats(
-        n_rows=weight.sum(),
-        gain=jax.vmap(sum_rows, in_axes=(None, 1))(weight, gains(pairs, log_odds, x, mask)),
-        pairs=sums(log_odds, x, mask, weight),
-        squares=sum_rows(weight, jnp.sum(x**2, 1)),
+        n_rows=of.n_rows,
+        gains=jax.vmap(sum_rows, in_axes=(None, 1))(weight, every),
+        pairs=of,
         drawn=chosen @ x,
         drawn_seen=chosen @ batch.mask,
     )
@@ -209,27 +218,138 @@ def _e_step(units: Units, shared: Pursuit, batch: Batch, row_state: RowState) ->
 # ---------------------------------------------------------------- updates
 
 
+class Search(eqx.Module):
+    """Numbers of a pursuit: EM iterations of every unit, and nats that its parameters must gain (see `stage`)."""
+
+    em_steps: int
+    significance: float | None
+
+
 def _starts(free: bool, rows: Float[Array, "starts inputs"], variance: Float[Array, ""]) -> Pairs:
     """Candidates that begin at parts of rows, the other half on the opposite side where its centre is free."""
     shift, each = START * rows, jnp.zeros(len(rows), rows.dtype)
     centre = -shift if free else jnp.zeros_like(shift)
-    return Pairs(each, centre, shift - centre, variance + each)
+    return Pairs.of(each, centre, shift - centre, variance + each)
 
 
-def _mean_square(stats: Stats) -> Float[Array, ""]:
-    return stats.squares.sum() / jnp.maximum(stats.pairs.observed.sum(), 1)
-
-
-def _changed(state: Pursuit, **fields: Any) -> Pursuit:
-    """The state with some fields changed, dtypes as they were."""
-    for name, value in fields.items():
-        old = getattr(state, name)
-        value = jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), value, old)
-        state = eqx.tree_at(attrgetter(name), state, value)
+def _prepare(params: Params, state: Pursuit, progress: Progress | None) -> Pursuit:
     return state
 
 
+def _done(state: Pursuit) -> Bool[Array, ""]:
+    return state.finished
+
+
+class _Functions(NamedTuple):
+    start: Callable[[Params], Pursuit]
+    e_step: Callable[..., tuple[Stats, RowState]]
+    update: Callable[..., tuple[Pursuit, Params]]
+    objective: Callable[..., Float[Array, ""]]
+
+
 @cache
+def _functions(n_hidden: int, units: Units, input_bias: bool, n_candidates: int, faithful: bool) -> _Functions:
+    def start(params: Params) -> Pursuit:
+        d = params.weights.shape[1]
+
+        def nothing(n: int) -> Pairs:
+            return Pairs.of(jnp.zeros(n), jnp.zeros((n, d)), jnp.zeros((n, d)), jnp.ones(n))
+
+        return Pursuit(
+            found=jnp.zeros((), jnp.int32),
+            gains=jnp.zeros(n_hidden),
+            finished=jnp.asarray(False),
+            step=jnp.asarray(COUNT, jnp.int32),
+            key=jnp.zeros(2, jnp.uint32),
+            mean=units.mean(params.input_bias),
+            units=nothing(n_hidden),
+            candidates=nothing(n_candidates),
+            variance=jnp.ones(()),
+            rows=jnp.zeros(n_candidates, jnp.uint32),
+        )
+
+    def e_step(params: Params, shared: Pursuit, batch: Batch, row_state: RowState) -> tuple[Stats, RowState]:
+        return _e_step(units, shared, batch, row_state)
+
+    def gains_of(state: Pursuit, stats: Stats) -> Float[Array, " starts"]:
+        """Of the candidates, over the Gaussian around the mean of what is left, or around 0 without input biases."""
+        gain, of = stats.gain, stats.pairs
+        around_mean = 0.5 * jnp.sum(of.totals * mean_over(of.totals, of.observed)) / state.variance
+        return gain - around_mean if input_bias else gain
+
+    def spread(mean_square: Float[Array, ""]) -> Float[Array, ""]:
+        """Variance of the Gaussians; that of real inputs is 1 by definition (2.5)."""
+        if faithful or units.name == "real":
+            return jnp.ones_like(mean_square)
+        return jnp.maximum(mean_square, 1 - EXTREME**2)
+
+    def as_found(state: Pursuit, pair: Pairs) -> tuple[Array, Array, Array]:
+        """Weights, bias, and change of the input biases of a unit."""
+        bias = state.mean
+        if units.name == "binary":
+            bias = jnp.arctanh(jnp.clip(bias, -1 + 1e-12, 1 - 1e-12))
+        return as_unit(units, faithful, pair, state.mean, bias)
+
+    def update(
+        search: Search, state: Pursuit, params: Params, shared: Pursuit, stats: Stats, progress: Progress
+    ) -> tuple[Pursuit, Params]:
+        """One of four turns: rows are counted, starts fetched, pairs climb by EM, or the best is chosen.
+
+        What some turns have in common is written, and compiled, once; then each takes what is its own.
+        """
+        counts, climbs = state.step == COUNT, (state.step >= 0) & (state.step < search.em_steps)
+        chooses = state.step == search.em_steps
+        of, number = stats.pairs, state.found
+
+        gain = gains_of(state, stats)
+        best = jnp.argmax(gain)
+        pair = pair_at(state.candidates, best)
+        each = 0.5 * jnp.log(stats.n_rows) if search.significance is None else search.significance
+        takes = chooses & (gain[best] > each * (params.weights.shape[1] + 1))
+        place = (jnp.arange(n_hidden) == number) & takes
+
+        # the rows of the next starts were drawn before this unit is removed
+        heads = flipped(pair, _uniform(state.key, state.rows, number), stats.drawn, stats.drawn_seen)
+        rows = jnp.where(chooses, without(pair, heads, stats.drawn, stats.drawn_seen), stats.drawn)
+        square = stats.squares / jnp.maximum(of.observed.sum(), 1)
+        left = jnp.where(chooses, variance_left(pair, of, best, stats.squares), square)
+        variance = jnp.where(counts | chooses, spread(left), state.variance)
+        climbed = m_step(input_bias, state.candidates, of)
+        candidates = jnp.where(climbs, climbed.table, _starts(input_bias, rows, variance).table)
+
+        draws = counts | (climbs & (state.step + 1 == search.em_steps))
+        n = stats.n_rows.astype(jnp.uint32)
+        drawn = jax.random.randint(progress.key, (n_candidates,), 0, n, jnp.uint32)
+        key = jax.random.key_data(jax.random.fold_in(progress.key, 1))
+        after = Pursuit(
+            found=number + takes,
+            gains=jnp.where(place, gain[best], state.gains),
+            finished=chooses & (~takes | (number + 1 == n_hidden)),
+            step=jnp.where(chooses, 0, state.step + 1),
+            key=jnp.where(counts, key, state.key),
+            mean=state.mean,
+            units=Pairs(jnp.where(place[:, None], pair.table, state.units.table)),
+            candidates=Pairs(candidates),
+            variance=variance,
+            rows=jnp.where(draws, drawn, state.rows),
+        )
+        weights, hidden_bias, change = as_found(state, pair)
+        return after, Params(
+            weights=jnp.where(place[:, None], weights, params.weights),
+            hidden_bias=jnp.where(place, hidden_bias, params.hidden_bias),
+            input_bias=params.input_bias + jnp.where(takes, change, 0) if input_bias else params.input_bias,
+            log_partition=params.log_partition,
+            log_partition_error=params.log_partition_error,
+            log_partition_effective=params.log_partition_effective,
+        )
+
+    def objective(params: Params, shared: Pursuit, stats: Stats) -> Float[Array, ""]:
+        """Gains of the units found, and of the best candidate: no likelihood of the machine."""
+        return shared.gains.sum() + jnp.where(shared.step < 0, 0.0, jnp.max(gains_of(shared, stats)))
+
+    return _Functions(start, e_step, update, objective)
+
+
 def stage(
     n_hidden: int,
     units: Units,
@@ -266,123 +386,18 @@ def stage(
         ends at 17 units where 45 still lower the errors on other rows.  0 takes every unit that raises the likelihood
         at all, as the paper's 45 need (the Gaussians of variance 1 are wide for bits, and gains small).
     """
-
-    def start(params: Params) -> Pursuit:
-        d = params.weights.shape[1]
-
-        def nothing(n: int) -> Pairs:
-            return Pairs(jnp.zeros(n), jnp.zeros((n, d)), jnp.zeros((n, d)), jnp.ones(n))
-
-        return Pursuit(
-            found=jnp.zeros((), jnp.int32),
-            gains=jnp.zeros(n_hidden),
-            finished=jnp.asarray(False),
-            step=jnp.asarray(COUNT, jnp.int32),
-            key=jnp.zeros(2, jnp.uint32),
-            mean=units.mean(params.input_bias),
-            units=nothing(n_hidden),
-            candidates=nothing(n_candidates),
-            variance=jnp.ones(()),
-            rows=jnp.zeros(n_candidates, jnp.uint32),
-        )
-
-    def prepare(params: Params, state: Pursuit, progress: Progress | None) -> Pursuit:
-        return state
-
-    def e_step(params: Params, shared: Pursuit, batch: Batch, row_state: RowState) -> tuple[Stats, RowState]:
-        return _e_step(units, shared, batch, row_state)
-
-    def gains_of(state: Pursuit, stats: Stats) -> Float[Array, " starts"]:
-        """Of the candidates, over the Gaussian around the mean of what is left, or around 0 without input biases."""
-        gain, of = stats.gain.sum(1), stats.pairs
-        around_mean = 0.5 * jnp.sum(of.totals * mean_over(of.totals, of.observed)) / state.variance
-        return gain - around_mean if input_bias else gain
-
-    def spread(mean_square: Float[Array, ""]) -> Float[Array, ""]:
-        """Variance of the Gaussians; that of real inputs is 1 by definition (2.5)."""
-        if faithful or units.name == "real":
-            return jnp.ones_like(mean_square)
-        return jnp.maximum(mean_square, 1 - EXTREME**2)
-
-    def draw(progress: Progress, stats: Stats) -> UInt32[Array, " starts"]:
-        n = stats.n_rows.astype(jnp.uint32)
-        return jax.random.randint(progress.key, (n_candidates,), 0, n, jnp.uint32)
-
-    def count(state: Pursuit, params: Params, stats: Stats, progress: Progress) -> tuple[Pursuit, Params]:
-        key = jax.random.key_data(jax.random.fold_in(progress.key, 1))
-        variance, rows = spread(_mean_square(stats)), draw(progress, stats)
-        return _changed(state, step=GATHER, key=key, variance=variance, rows=rows), params
-
-    def gather(state: Pursuit, params: Params, stats: Stats, progress: Progress) -> tuple[Pursuit, Params]:
-        return _changed(state, step=0, candidates=_starts(input_bias, stats.drawn, state.variance)), params
-
-    def climb(state: Pursuit, params: Params, stats: Stats, progress: Progress) -> tuple[Pursuit, Params]:
-        rows = jnp.where(state.step + 1 == em_steps, draw(progress, stats), state.rows)
-        pairs = m_step(input_bias, state.candidates, stats.pairs)
-        return _changed(state, step=state.step + 1, candidates=pairs, rows=rows), params
-
-    def choose(state: Pursuit, params: Params, stats: Stats, progress: Progress) -> tuple[Pursuit, Params]:
-        gain = gains_of(state, stats)
-        best, number = jnp.argmax(gain), state.found
-        pair = pair_at(state.candidates, best)
-        each = 0.5 * jnp.log(stats.n_rows) if significance is None else significance
-        significant = gain[best] > each * (params.weights.shape[1] + 1)
-        # the rows of the next starts were drawn before this unit is removed
-        heads = flipped(pair, _uniform(state.key, state.rows, number), stats.drawn, stats.drawn_seen)
-        rows = without(pair, heads, stats.drawn, stats.drawn_seen)
-        variance = spread(variance_left(pair, stats.pairs, best, stats.squares.sum()))
-        grown = _changed(
-            state,
-            found=number + 1,
-            gains=state.gains.at[number].set(gain[best]),
-            finished=number + 1 == n_hidden,
-            step=0,
-            units=jax.tree.map(lambda every, one: every.at[number].set(one[0]), state.units, pair),
-            candidates=_starts(input_bias, rows, variance),
-            variance=variance,
-        )
-        after = grown, with_unit(params, state, number, pair)
-        before = _changed(state, finished=True), params
-        return jax.tree.map(lambda a, b: jnp.where(significant, a, b), after, before)
-
-    def with_unit(params: Params, state: Pursuit, number: Int[Array, ""], pair: Pairs) -> Params:
-        bias = state.mean
-        if units.name == "binary":
-            bias = jnp.arctanh(jnp.clip(bias, -1 + 1e-12, 1 - 1e-12))
-        weights, hidden_bias, change = as_unit(units, faithful, pair, state.mean, bias)
-        return Params(
-            weights=params.weights.at[number].set(weights),
-            hidden_bias=params.hidden_bias.at[number].set(hidden_bias),
-            input_bias=params.input_bias + change if input_bias else params.input_bias,
-            log_partition=params.log_partition,
-            log_partition_error=params.log_partition_error,
-            log_partition_effective=params.log_partition_effective,
-        )
-
-    def update(
-        state: Pursuit, params: Params, shared: Pursuit, stats: Stats, progress: Progress
-    ) -> tuple[Pursuit, Params]:
-        turn = jnp.minimum(state.step, 0) - COUNT + (state.step == em_steps)
-        turns: list[Callable[..., tuple[Pursuit, Params]]] = [count, gather, climb, choose]
-        return jax.lax.switch(turn, turns, state, params, stats, progress)
-
-    def objective(params: Params, shared: Pursuit, stats: Stats) -> Float[Array, ""]:
-        """Gains of the units found, and of the best candidate: no likelihood of the machine."""
-        return shared.gains.sum() + jnp.where(shared.step < 0, 0.0, jnp.max(gains_of(shared, stats)))
-
-    def done(state: Pursuit) -> Bool[Array, ""]:
-        return state.finished
-
+    functions = _functions(n_hidden, units, input_bias, n_candidates, faithful)
+    search = Search(em_steps, None if significance is None else float(significance))
     return Schedule(
         "pursuit",
         measure=Measure.PROGRESS,
-        prepare=prepare,
-        e_step=e_step,
-        update=update,
-        objective=objective,
-        start=start,
+        prepare=_prepare,
+        e_step=functions.e_step,
+        update=Partial(functions.update, search),
+        objective=functions.objective,
+        start=functions.start,
         start_rows=_start_rows,
-        done=done,
+        done=_done,
         max_iter=2 + n_hidden * (em_steps + 1),
         comparable=False,
     )

@@ -10,34 +10,28 @@ from them, and with a few hundred rows of many columns it never comes back.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
+from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
 from latentbits.core.model import Measure, Progress, Schedule
-from latentbits.models.combination_machine.ascent import (
-    Learned,
-    Shared,
-    Stats,
-    e_step,
-    falling,
-    gradient,
-    machine_of,
-    moved,
-    share_of_batch,
-)
+from latentbits.models.combination_machine.adam import Adam, direction
+from latentbits.models.combination_machine.ascent import Learned, Pace, Shared, Stats, e_step, gradient, machine_of
+from latentbits.models.combination_machine.bordered import Bordered, bordered, moved, moved_on_host
 from latentbits.models.combination_machine.chains import gibbs_moments, tempered
-from latentbits.models.combination_machine.machine import Machine, Params, Units, log_weight
+from latentbits.models.combination_machine.machine import Params, Units, log_weight
 
 __all__ = ["Persistent", "averaged", "persistent"]
 
 LEVELS = 4  # of tempered chains, each with a tenth of all
 MEMORY = 0.02  # of the updates so far: how far back the running mean reaches
+MOMENTUM = 0.5  # of Adam; more would let the machine run away from its chains
 
 
 class Persistent(eqx.Module):
@@ -55,20 +49,65 @@ class Persistent(eqx.Module):
         Mean log weight of the chains, for the objective.
     """
 
-    optimiser: Any
+    optimiser: Adam
     chains: Float[Array, "chains inputs"]
     warm: Float[Array, "levels few inputs"]
     field: Float[Array, " inputs"]
-    mean: Machine
+    mean: Bordered
     level: Float[Array, ""]
 
 
 def averaged(params: Params, state: Persistent) -> Params:
     """What the stage has learned."""
-    return moved(params, state.mean)
+    return moved_on_host(params, state.mean)
+
+
+class _Functions(NamedTuple):
+    start: Callable[[Params], Persistent]
+    update: Callable[..., tuple[Persistent, Params]]
 
 
 @cache
+def _functions(units: Units, learned: Learned, n_chains: int) -> _Functions:
+    def start(params: Params) -> Persistent:
+        few = max(1, n_chains // (2 + 2 * LEVELS))
+        n_own = max(few, n_chains - LEVELS * few)
+        x = jnp.broadcast_to(params.input_bias, (n_own + LEVELS * few, len(params.input_bias)))
+        drawn = units.draw(jax.random.key(0, impl="threefry2x32"), x.astype(jnp.float32))
+        warm = drawn[n_own:].reshape(LEVELS, few, -1)
+        machine = bordered(params)
+        return Persistent(Adam.at_rest(machine), drawn[:n_own], warm, params.input_bias, machine, jnp.zeros(()))
+
+    def update(
+        pace: Pace, state: Persistent, params: Params, shared: Shared, stats: Stats, progress: Progress
+    ) -> tuple[Persistent, Params]:
+        single = jax.tree.map(lambda p: p.astype(jnp.float32), machine_of(params))
+        field, chains, warm = (x.astype(jnp.float32) for x in (state.field, state.chains, state.warm))
+        chains, warm = tempered(units, single, field, progress.key, chains, warm, 1)
+        expected = bordered(gibbs_moments(single, chains), 1.0).astype(jnp.float64)
+        optimiser, change = direction(
+            state.optimiser, gradient(Shared(shared.log_z, expected), stats, learned), MOMENTUM
+        )
+        machine = bordered(params) + pace.step(stats, progress) * change
+        share = jnp.maximum(1 / (1 + MEMORY * progress.step), 1e-3)
+        mean = state.mean + share * (machine - state.mean)
+        level = jnp.mean(log_weight(units, single, chains)).astype(jnp.float64)
+        chains, warm = chains.astype(jnp.float64), warm.astype(jnp.float64)
+        return Persistent(optimiser, chains, warm, state.field, mean, level), moved(params, machine)
+
+    return _Functions(start, update)
+
+
+def _prepare(params: Params, state: Persistent | None, progress: Progress | None) -> Shared:
+    """The objective of this stage is how far rows are above the chains, which is 0 for a perfect machine."""
+    level = jnp.zeros(()) if state is None else state.level
+    return Shared(level, None)
+
+
+def _done(pace: Pace, state: Persistent) -> Array:
+    return pace.over(state.optimiser.count)
+
+
 def persistent(
     units: Units,
     learned: Learned,
@@ -83,51 +122,15 @@ def persistent(
 
     It ends after `n_epochs`, or with the epoch in which `n_updates` were made.
     """
-    optimiser = optax.scale_by_adam(b1=0.5)  # more momentum would let the machine run away from its chains
-
-    def start(params: Params) -> Persistent:
-        few = max(1, n_chains // (2 + 2 * LEVELS))
-        n_own = max(few, n_chains - LEVELS * few)
-        x = jnp.broadcast_to(params.input_bias, (n_own + LEVELS * few, len(params.input_bias)))
-        drawn = units.draw(jax.random.key(0, impl="threefry2x32"), x.astype(jnp.float32))
-        warm = drawn[n_own:].reshape(LEVELS, few, -1)
-        machine = machine_of(params)
-        return Persistent(optimiser.init(machine), drawn[:n_own], warm, machine.input_bias, machine, jnp.zeros(()))
-
-    def prepare(params: Params, state: Persistent | None, progress: Progress | None) -> Shared:
-        # the objective of this stage: how far rows are above the chains, which is 0 for a perfect machine
-        level = jnp.zeros(()) if state is None else state.level
-        return Shared(level, None)
-
-    def update(
-        state: Persistent, params: Params, shared: Shared, stats: Stats, progress: Progress
-    ) -> tuple[Persistent, Params]:
-        machine = machine_of(params)
-        single = jax.tree.map(lambda p: p.astype(jnp.float32), machine)
-        field, chains, warm = (x.astype(jnp.float32) for x in (state.field, state.chains, state.warm))
-        chains, warm = tempered(units, single, field, progress.key, chains, warm, 1)
-        expected = jax.tree.map(lambda p: p.astype(jnp.float64), gibbs_moments(single, chains))
-        slope = gradient(Shared(shared.log_z, expected), stats, learned)
-        change, inner = optimiser.update(slope, state.optimiser)
-        step = falling(rate, n_updates, progress) * share_of_batch(stats, batch_size)
-        machine = jax.tree.map(lambda p, c: p + step * c, machine, change)
-        share = jnp.maximum(1 / (1 + MEMORY * progress.step), 1e-3)
-        mean = jax.tree.map(lambda old, new: old + share * (new - old), state.mean, machine)
-        level = jnp.mean(log_weight(units, single, chains)).astype(jnp.float64)
-        chains, warm = chains.astype(jnp.float64), warm.astype(jnp.float64)
-        return Persistent(inner, chains, warm, state.field, mean, level), moved(params, machine)
-
-    def done(state: Persistent) -> Array:
-        return jnp.asarray(False) if n_updates is None else state.optimiser.count >= n_updates
-
+    functions, pace = _functions(units, learned, n_chains), Pace.of(rate, n_updates, batch_size)
     return Schedule(
         "persistent chains",
         measure=Measure.PROGRESS,
-        prepare=prepare,
+        prepare=_prepare,
         e_step=e_step(units, held_out),
-        start=start,
-        update=update,
-        done=done,
+        start=functions.start,
+        update=Partial(functions.update, pace),
+        done=Partial(_done, pace),
         max_iter=n_epochs,
         rows_per_update=batch_size,
         comparable=False,

@@ -42,6 +42,7 @@ from latentbits.models.clipped_gaussian import expectation as ep
 from latentbits.models.clipped_gaussian.cell_probability import Integral, integrate
 from latentbits.models.clipped_gaussian.counting import Stats, count
 from latentbits.models.clipped_gaussian.expectation import Factors
+from latentbits.models.clipped_gaussian.likelihood import is_sampled, log_evidence
 from latentbits.models.clipped_gaussian.spectrum import (
     factor_weights,
     n_above_chance,
@@ -71,6 +72,7 @@ __all__ = [
 NOISES = ("unique", "none")
 LIKELIHOODS = ("importance", "ep")
 ROUGH = 0.1  # standard error of a log-probability from which on the points say less of a posterior than EP does
+ROUGHLY = 0.01  # standard deviations that a posterior may be off where it says no more than where points go
 EXTRACTIONS = ("auto", "components", "factors")
 FEW_COLUMNS = 10  # per component: with fewer, components are far too long
 # Of a column with noise.  Components reproduce the variances too.  Where the spectrum has a negative part, its positive
@@ -474,14 +476,18 @@ def model(
             value = ep.approximate(shared, _after(y, signs)).log_likelihood
             possible = violated == 0
             return LogLikelihood(jnp.where(possible, value, -jnp.inf), jnp.where(possible, jnp.nan, 0.0), nothing)
-        found = ep.approximate(shared, signs)
         if likelihood == "ep":
-            return LogLikelihood(found.log_likelihood, jnp.full_like(found.log_likelihood, jnp.nan), nothing)
+            value = ep.approximate(shared, signs).log_likelihood
+            return LogLikelihood(value, jnp.full_like(value, jnp.nan), nothing)
+        if is_sampled(params.weights.shape[1], signs.shape[1]):
+            at = ep.approximate(shared, signs, ROUGHLY).posterior
+            return LogLikelihood(*log_evidence(shared, signs, at, batch.keys), nothing)
+        at = ep.approximate(shared, signs).posterior
 
         def density(points: Float[Array, "rows points latents"]) -> Float[Array, "rows points"]:
             return ep.log_density(shared, signs, points)
 
-        return LogLikelihood(*log_integral(density, found.posterior, batch.keys, signs.shape[1]), nothing)
+        return LogLikelihood(*log_integral(density, at, batch.keys, signs.shape[1]), nothing)
 
     def infer(params: Params, shared: Factors, batch: Batch) -> Posterior:
         signs = signs_of(batch)

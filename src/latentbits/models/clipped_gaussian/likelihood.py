@@ -16,19 +16,19 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Bool, Float, Int, Key, UInt32
 from scipy.stats import qmc
 
 from latentbits.core.gaussians import Gaussian
-from latentbits.core.nodes import MANY_COLUMNS, MOST_GRID, log_det
+from latentbits.core.nodes import MANY_COLUMNS, MOST_GRID
 from latentbits.models.clipped_gaussian.expectation import Factors, log_density
 
 __all__ = ["is_sampled", "log_evidence"]
 
-REPLICATES = 8
-PAIRS = (2, 16, 64)  # points with their mirror images in each replicate, level by level
+REPLICATES = 16  # with fewer the error itself would be known too badly
+PAIRS = (1, 8, 32)  # points with their mirror images in each replicate, level by level
 GOAL = 0.03  # nats: rows are spread by several, and their errors average out
-WIDER = 1.1  # than the Gaussian: tails that are heavier would make the weights unbounded
+WIDEST = 1.3  # times the Gaussian: where tails are heavier, weights would be unbounded and errors too small
 BLOCKS = 16  # of the rows of a chunk, of which those are taken that need more points
 
 
@@ -62,32 +62,64 @@ def log_evidence(
     Parameters
     ----------
     at
-        The posterior, about.
+        The posterior, about; with a triangular scale.
     keys
         One per row.
     """
     n, q = at.mean.shape
     size = -(-n // BLOCKS)
     net = jnp.asarray(qmc.Sobol(q, scramble=False).random(PAIRS[-1]), signs.dtype)
-    shift = jax.vmap(lambda key: jax.random.uniform(key, (REPLICATES, q), signs.dtype))(keys)
-    rows = signs, at, shift
+    # one table, of which rows are taken: every gather and scatter is a loop to be compiled
+    parts = signs, at.mean, at.scale.reshape(n, -1), _shifts(keys, REPLICATES * q).astype(signs.dtype)
+    table = jnp.concatenate(parts, 1)
+    edges = np.cumsum([part.shape[1] for part in parts])[:-1]
 
-    def refine(level: Array, found: tuple[Array, ...]) -> tuple[Array, ...]:
-        rough = found[2] > GOAL
-        place = jnp.where(rough, jnp.cumsum(rough) - 1, n)
-        order = jnp.full(BLOCKS * size, n).at[place].set(jnp.arange(n), mode="drop")
+    def refine(level: Array, found: Float[Array, "rows 3"]) -> Float[Array, "rows 3"]:
+        rough = found[:, 2] > GOAL
+        order = _first(rough, BLOCKS * size)
 
-        def block(k: Array, found: tuple[Array, ...]) -> tuple[Array, ...]:
+        def block(k: Array, found: Float[Array, "rows 3"]) -> Float[Array, "rows 3"]:
             chosen = jax.lax.dynamic_slice_in_dim(order, k * size, size)
-            own = jax.tree.map(lambda x: x.at[chosen].get(mode="clip"), rows)
-            new = _importance(factors, *own, net, jnp.asarray(PAIRS)[level])
-            return jax.tree.map(lambda x, part: x.at[chosen].set(part, mode="drop"), found, new)
+            bits, mean, scale, shift = jnp.split(table.at[chosen].get(mode="clip"), edges, axis=1)
+            own = Gaussian(mean, scale.reshape(size, q, q))
+            new = _importance(factors, bits, own, shift.reshape(size, REPLICATES, q), net, jnp.asarray(PAIRS)[level])
+            return found.at[chosen].set(jnp.stack(new, 1), mode="drop")
 
         return jax.lax.fori_loop(0, -(-jnp.sum(rough) // size), block, found)
 
-    start = (jnp.full_like(at.mean[:, 0], jnp.inf),) * 3
-    value, error, _ = jax.lax.fori_loop(0, len(PAIRS), refine, start)
-    return value, error
+    found = jax.lax.fori_loop(0, len(PAIRS), refine, jnp.full((n, 3), jnp.inf, signs.dtype))
+    return found[:, 0], found[:, 1]
+
+
+def _first(chosen: Bool[Array, " rows"], size: int) -> Int[Array, " size"]:
+    """The numbers of the rows that are chosen, and of the row after the last.
+
+    Running counts by products with triangles: a running sum takes long to compile.
+    """
+    n = len(chosen)
+    side = int(np.ceil(np.sqrt(n)))
+    square = jnp.pad(chosen, (0, side * side - n)).reshape(side, side).astype(jnp.float32)
+    within = square @ jnp.tri(side).T
+    before = jnp.tri(side, k=-1) @ within[:, -1]
+    count = (within + before[:, None]).reshape(-1)[:n].astype(jnp.int32)
+    return jnp.full(size, n).at[jnp.where(chosen, count - 1, size)].set(jnp.arange(n), mode="drop")
+
+
+def _shifts(keys: Key[Array, " rows"], size: int) -> Float[Array, "rows size"]:
+    """Numbers between 0 and 1 from the bits of a row's key, which are random, by a hash (Wellons' lowbias32).
+
+    Threefry, by which the keys themselves are made, takes a second to compile once more.
+    """
+    low, high = jnp.moveaxis(jax.random.key_data(keys), 1, 0)
+
+    def mixed(x: UInt32[Array, "rows size"]) -> UInt32[Array, "rows size"]:
+        for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+            x = (x ^ (x >> shift)) * np.uint32(factor)
+        return x ^ (x >> 16)
+
+    place = jnp.arange(size, dtype=jnp.uint32) * np.uint32(0x9E3779B9)
+    bits = mixed(mixed(low[:, None] + place) ^ high[:, None])
+    return (bits >> 8).astype(jnp.float32) * np.float32(2**-24)
 
 
 def _importance(
@@ -103,18 +135,19 @@ def _importance(
     w / g varies far less than w: of points that the wider Gaussian puts far out, both weigh little.
     """
     n, copies, q = shift.shape
+    wider = 1 + (WIDEST - 1) / max(1, np.sqrt(q) / 2)  # in many dimensions a little is much
 
     def add(k: Array, sums: _Sums) -> _Sums:
-        u = (net[k] + shift) % 1
-        half = np.sqrt(2) * jax.scipy.special.erfinv(jnp.clip(2 * u - 1, -1 + 2e-6, 1 - 2e-6))
-        z = WIDER * jnp.stack([half, -half], 1).reshape(n, 2 * copies, q)
+        u = net[k] + shift
+        half = np.sqrt(2) * jax.scipy.special.erfinv(jnp.clip(2 * (u - jnp.floor(u)) - 1, -1 + 2e-6, 1 - 2e-6))
+        z = wider * jnp.stack([half, -half], 1).reshape(n, 2 * copies, q)
         points = at.mean[:, None] + jnp.einsum("nki,nji->nkj", z, at.scale)
         length = jnp.sum(z**2, -1)
-        joint = log_density(factors, signs, points) + 0.5 * (length / WIDER**2 - jnp.sum(points**2, -1))
+        joint = log_density(factors, signs, points) + 0.5 * (length / wider**2 - jnp.sum(points**2, -1))
         top = jnp.maximum(sums.top, jnp.max(joint, 1))
         w, g = (
             jnp.sum(jnp.exp(x).reshape(n, 2, copies), 1)
-            for x in (joint - top[:, None], 0.5 * (1 / WIDER**2 - 1) * length)
+            for x in (joint - top[:, None], 0.5 * (1 / wider**2 - 1) * length)
         )
         before = jnp.exp(sums.top - top)
         return _Sums(
@@ -130,7 +163,7 @@ def _importance(
     sums = jax.lax.fori_loop(0, n_pairs, add, _Sums(none - jnp.inf, each, each, none, none, none))
     total, gauss = jnp.sum(sums.w, 1), jnp.sum(sums.g, 1)
     ratio = total / gauss
-    value = sums.top + jnp.log(ratio) + log_det(at.scale)
+    value = sums.top + jnp.log(ratio) + jnp.sum(jnp.log(jnp.abs(jnp.diagonal(at.scale, axis1=1, axis2=2))), 1)
     # less three, of so few: the variance of z-scores is then 1 and not that of Student's t
     off = sums.w - ratio[:, None] * sums.g
     error = jnp.sqrt(jnp.sum(off**2, 1) * (copies / (copies - 3))) / total

@@ -51,6 +51,7 @@ from latentbits.models.noisy_or.sampling import rows_last, sampled_means, states
 __all__ = ["EXACT_LIKELIHOOD", "EXACT_MEANS", "Params", "Posterior", "Shared", "State", "Stats", "is_exact", "model"]
 
 EXACT_LEARNING = 2**16  # pairs of states up to which EM sums over all of them
+DRAWN = 2**10  # states of a single layer up to which it takes less time to draw one of all than to make a chain
 EXACT_MEANS = 2**16  # posterior means and completions of a fitted network
 EXACT_LIKELIHOOD = 2**22  # and log p(x), where an estimate costs more
 
@@ -233,6 +234,11 @@ class Settings(NamedTuple):
         return not self.paper and (self.exact_all or small)
 
     @property
+    def drawn(self) -> bool:
+        """Whether states to learn from are drawn from all states of a row rather than by chains."""
+        return self.exact_end and not self.exact_all and self.n_layers == 1 and 2 ** self.layer_sizes[0] <= DRAWN
+
+    @property
     def exact_means(self) -> bool:
         """Whether posterior means and completions are sums."""
         return is_exact(self.layer_sizes, EXACT_MEANS)
@@ -298,13 +304,26 @@ def _prepare(net: Settings, params: Params, state: State | None, progress: Progr
 def _sampled(net: Settings, params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
     on, off, observed = rows_last(batch)
     keys = batch.keys
+    single = net.n_layers == 1  # which is never frozen
     frozen = tuple(jnp.full((size, len(keys)), number > shared.depth) for number, size in enumerate(net.layer_sizes, 1))
 
     def chain(number: Array) -> Stats:
         own = folded(keys, number)
-        begin = tuple(jnp.where(f, 0, s) for f, s in zip(frozen, states_on(params, len(keys)), strict=True))
-        stop = SETTLED if net.paper else 0.0
-        chains = gibbs(params, on, off, begin, folded(own, 1), shared.n_sweeps, stop_below=stop, frozen=frozen)
+        if net.drawn:
+            uniform = jax.vmap(lambda key: jax.random.uniform(key, (), on.dtype))(folded(own, 2))
+            begin = (enumeration.drawn_states(params, shared.log_prior, batch.values, batch.observed, uniform),)
+        else:
+            begin = tuple(jnp.where(f, 0, s) for f, s in zip(frozen, states_on(params, len(keys)), strict=True))
+        chains = gibbs(
+            params,
+            on,
+            off,
+            begin,
+            folded(own, 1),
+            1 if net.drawn else shared.n_sweeps,  # the last sweep tells the chances of states
+            stop_below=SETTLED if net.paper else None,
+            frozen=None if single else frozen,
+        )
         weight = batch.weight / net.n_samples
         return state_statistics(
             params, on, observed, chains.states, chains.chances, weight, shared.pivots, shared.depth, shared.level

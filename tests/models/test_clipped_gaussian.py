@@ -16,8 +16,9 @@ from latentbits.core.batch import MISSING, make_batch
 from latentbits.core.errors import FitError
 from latentbits.core.nodes import log_integral
 from latentbits.engines.fit import seed_key
-from latentbits.models.clipped_gaussian import counting, spectrum, tetrachoric, wide
+from latentbits.models.clipped_gaussian import counting, likelihood, spectrum, tetrachoric, wide
 from latentbits.models.clipped_gaussian import expectation as ep
+from latentbits.models.clipped_gaussian import model as clipped_gaussian
 from latentbits.models.clipped_gaussian.gibbs import gibbs
 
 D, P = 5, 2
@@ -199,6 +200,70 @@ def test_likelihoods_are_orthant_probabilities(small):
     np.testing.assert_allclose(value, log_p, atol=1e-4)
     np.testing.assert_allclose(by_ep, log_p, atol=0.01)
     assert np.exp(by_ep[:32]).sum() == pytest.approx(1, abs=0.005)
+
+
+@pytest.mark.parametrize(("d", "high"), [(60, 0.8), (8, 0.97)])
+def test_few_points_tell_their_error(d, high):
+    """Against a dense grid: z-scores have a spread of 1, where few points do, and where most rows need more of them."""
+    weights, phi, psi = weights_of(d, 2, high=high)
+    _, signs = draw(weights, phi, psi, 64)
+    log_p = grid_posterior(weights, phi, psi, signs)[0]
+    with tree.double():
+        f, given = factors(weights, phi, psi), jnp.asarray(signs)
+        at = jax.jit(lambda f, s: ep.approximate(f, s, 0.01).posterior)(f, given)
+        estimate = jax.jit(lambda keys: likelihood.log_evidence(f, given, at, keys))
+        found = [estimate(jax.random.split(seed_key(seed), len(signs))) for seed in range(12)]
+    value, error = (np.array([part[k] for part in found]) for k in (0, 1))
+    z = (value - log_p) / error
+    assert 0.8 < np.sqrt(np.mean(z**2)) < 1.2
+    assert np.abs(np.mean(value - log_p)) < 0.002
+    assert np.median(error) < likelihood.GOAL
+
+
+def test_a_row_gets_the_points_that_it_needs():
+    """Rows without bits are known at once, and what a row gets does not depend on the rows beside it."""
+    weights, phi, psi = weights_of(8, 3, high=0.97)
+    _, signs = draw(weights, phi, psi, 96)
+    signs[::3] = 0
+    with tree.double():
+        f, keys = factors(weights, phi, psi), jax.random.split(seed_key(3), len(signs))
+
+        @jax.jit
+        def estimate(signs, keys):
+            return likelihood.log_evidence(f, signs, ep.approximate(f, signs).posterior, keys)
+
+        value, error = (np.asarray(x) for x in estimate(jnp.asarray(signs), keys))
+        alone = np.asarray(estimate(jnp.asarray(signs[32:64]), keys[32:64])[0])
+    np.testing.assert_allclose(value[::3], 0, atol=1e-9)
+    np.testing.assert_allclose(error[::3], 0, atol=1e-6)
+    np.testing.assert_allclose(alone, value[32:64], atol=1e-3)
+    assert np.all(error[1::3] > 0)
+
+
+def test_rows_that_are_chosen_come_first():
+    chosen = np.random.default_rng(0).random(77) < 0.4
+    found = np.asarray(likelihood._first(jnp.asarray(chosen), 80))
+    expected = np.flatnonzero(chosen)
+    np.testing.assert_array_equal(found[: len(expected)], expected)
+    assert np.all(found[len(expected) :] == 77)
+
+
+def test_shifts_are_even_and_independent():
+    keys = jax.random.split(seed_key(0), 4000)
+    u = np.asarray(likelihood._shifts(keys, 16), float)
+    assert np.abs(u.mean(0) - 0.5).max() < 5 * np.sqrt(1 / 12 / 4000)
+    assert np.abs((u**2).mean(0) - 1 / 3).max() < 5 * np.sqrt(4 / 45 / 4000)
+    assert np.abs(np.corrcoef(u.T) - np.eye(16)).max() < 5 / np.sqrt(4000)
+    assert np.abs(np.corrcoef(u[:-1, 0], u[1:, 0])[0, 1]) < 5 / np.sqrt(4000)
+
+
+def test_numbers_are_no_part_of_compiled_functions():
+    """Models that differ in numbers only hand the same functions to an engine."""
+    one, other = clipped_gaussian.model(2, correction=0.5), clipped_gaussian.model(2, correction=0.25)
+    for name in ("init", "prepare", "e_step", "objective", "log_likelihood", "infer", "decode", "complete", "sample"):
+        assert getattr(one, name) is getattr(other, name), name
+    for name in ("prepare", "update"):
+        assert getattr(one.stages[0], name) is getattr(other.stages[0], name), name
 
 
 @pytest.mark.slow

@@ -18,7 +18,6 @@ from latentbits.core import tree
 from latentbits.core.errors import ModelFileError
 from latentbits.core.limits import check_memory
 from latentbits.core.model import Measure, Model, Stop
-from latentbits.core.nodes import MOST_GRID
 from latentbits.engines.chunks import Layout
 from latentbits.engines.fit import FitResult
 from latentbits.engines.monitor import Record
@@ -32,6 +31,7 @@ from latentbits.models.clipped_gaussian import cell_probability, cells, spectrum
 from latentbits.models.clipped_gaussian import expectation as ep
 from latentbits.models.clipped_gaussian import model as clipped_gaussian
 from latentbits.models.clipped_gaussian.gibbs import gibbs
+from latentbits.models.clipped_gaussian.likelihood import is_sampled
 
 __all__ = ["ClippedGaussian", "Morph"]
 
@@ -93,8 +93,8 @@ class ClippedGaussian(LatentModel):
     repair : bool, default=False
         Replace the matrix of correlations by the nearest one without negative eigenvalues before taking components.
     likelihood : {"importance", "ep"}, default="importance"
-        How `score_samples` integrates over y: by points around the posterior that expectation propagation finds (a
-        product rule up to three components, importance sampling above), with an error; or by expectation propagation
+        How `score_samples` integrates over y: by points around the posterior that expectation propagation finds, with
+        an error; or by expectation propagation
         alone, which is faster and mostly right to 0.01 to 0.03 nats (0.1 to 0.5 without noise), but cannot tell (the
         error is NaN).
     random_state : int, RandomState or None
@@ -464,7 +464,7 @@ class ClippedGaussian(LatentModel):
 
     @property
     def _errors_average_out(self) -> bool:
-        return self.noise == "none" or self.n_components_ > MOST_GRID
+        return self.noise == "none" or is_sampled(self.n_components_, self.n_features_in_)
 
     def transform(self, X: Any) -> np.ndarray:
         """Posterior means of the hidden variables of each row.

@@ -35,7 +35,7 @@ def test_the_update_is_a_maximum_of_the_posterior(alpha):
         return jnp.sum(credit * jnp.log(-jnp.expm1(-w)) - (seen - credit + beta) * w + (alpha - 1) * jnp.log(w))
 
     with double():
-        w = learning.new_weight(jnp.asarray(seen), jnp.asarray(credit), alpha, beta)
+        w = learning.new_weight(jnp.asarray(seen), jnp.asarray(credit), None if alpha == 1 else alpha, beta)
         slope, bend = jax.grad(gain)(w), jnp.diagonal(jax.hessian(gain)(w))
         np.testing.assert_allclose(slope / seen, 0, atol=1e-9)
         assert (bend < 0).all()
@@ -45,8 +45,8 @@ def test_the_update_is_a_maximum_of_the_posterior(alpha):
 
 def test_weights_stay_in_their_range():
     seen, credit = jnp.asarray([5.0, 5.0]), jnp.asarray([0.0, 5.0])
-    assert learning.new_weight(seen, credit, 1.0, 0.0, 0.01).tolist() == pytest.approx([0.01, STRONGEST])
-    assert learning.new_weight(jnp.zeros(1), jnp.zeros(1), 1.0, 0.0).tolist() == [0]  # never on, and no prior
+    assert learning.new_weight(seen, credit, None, 0.0, 0.01).tolist() == pytest.approx([0.01, STRONGEST])
+    assert learning.new_weight(jnp.zeros(1), jnp.zeros(1), None, 0.0).tolist() == [0]  # never on, and no prior
 
 
 @pytest.mark.slow

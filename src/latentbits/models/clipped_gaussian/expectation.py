@@ -146,7 +146,10 @@ def approximate(factors: Factors, signs: Float[Array, "rows columns"], tolerance
     none = jnp.zeros_like(signs)
     rows = jnp.ones_like(signs[:, 0])
     start = _Sites(none, none, STEP * rows, jnp.inf * rows)
-    _, sites, at = jax.lax.while_loop(going, body, (jnp.zeros((), jnp.int32), start, _posterior(factors, none, none)))
+    q = factors.weights.shape[1]
+    eye = jnp.broadcast_to(jnp.eye(q, dtype=signs.dtype), (len(signs), q, q))
+    prior = Gaussian(jnp.zeros_like(eye[:, 0]), eye)
+    _, sites, at = jax.lax.while_loop(going, body, (jnp.zeros((), jnp.int32), start, prior))
     tilted = _tilt(factors, signs, at, sites.tau, sites.nu)
     mean, _ = _marginals(factors, at)
     # log of the product of prior and factors at the posterior mean, less that of the normalised posterior there: terms

@@ -24,7 +24,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -42,6 +42,7 @@ from latentbits.models.clipped_gaussian import expectation as ep
 from latentbits.models.clipped_gaussian.cell_probability import Integral, integrate
 from latentbits.models.clipped_gaussian.counting import Stats, count
 from latentbits.models.clipped_gaussian.expectation import Factors
+from latentbits.models.clipped_gaussian.likelihood import is_sampled, log_evidence
 from latentbits.models.clipped_gaussian.spectrum import (
     factor_weights,
     n_above_chance,
@@ -71,6 +72,7 @@ __all__ = [
 NOISES = ("unique", "none")
 LIKELIHOODS = ("importance", "ep")
 ROUGH = 0.1  # standard error of a log-probability from which on the points say less of a posterior than EP does
+ROUGHLY = 0.01  # standard deviations that a posterior may be off where it says no more than where points go
 EXTRACTIONS = ("auto", "components", "factors")
 FEW_COLUMNS = 10  # per component: with fewer, components are far too long
 # Of a column with noise.  Components reproduce the variances too.  Where the spectrum has a negative part, its positive
@@ -290,17 +292,19 @@ def _prepare(params: Params, state: Any, progress: Progress | None) -> Factors:
     return ep.factors_of(params.weights, params.phi, params.psi)
 
 
-def _e_step(params: Params, shared: Factors, batch: Batch, row_state: None) -> tuple[Stats, None]:
+def _prepare_counting(params: Params, state: Any, progress: Progress | None) -> None:
+    """Nothing: pairs are counted before there are any weights."""
+
+
+def _e_step(params: Params, shared: Factors | None, batch: Batch, row_state: None) -> tuple[Stats, None]:
     return count(batch), None
 
 
-def _keep_counts(
-    state: None, params: Params, shared: Factors, stats: Stats, progress: Progress
-) -> tuple[Stats, Params]:
+def _keep_counts(state: None, params: Params, shared: None, stats: Stats, progress: Progress) -> tuple[Stats, Params]:
     return stats, params
 
 
-def _objective(params: Params, shared: Factors, stats: Stats) -> Float[Array, ""]:
+def _objective(params: Params, shared: Factors | None, stats: Stats) -> Float[Array, ""]:
     """Minus the squared error of W W' as an approximation of C^xx, the diagonal left out; there is no likelihood."""
     if not params.correlation.size:  # nothing is known yet, or pairs are not kept
         return jnp.zeros(())
@@ -388,6 +392,7 @@ def _whole_stages(
         "counting pairs",
         measure=Measure.PROGRESS,
         comparable=False,
+        prepare=_prepare_counting,
         update=_keep_counts,
         row_floats=lambda n_columns: max(1, n_columns // 4),  # bytes, which are packed
     )
@@ -412,42 +417,21 @@ def _seen(
     return np.concatenate(parts)
 
 
-@cache
-def model(
-    n_components: int | str = 2,
-    noise: str = "unique",
-    bias: bool = True,
-    correction: float = 0.5,
-    repair: bool = False,
-    extraction: str = "auto",
-    likelihood: str = "importance",
-) -> Model:
-    """The clipped Gaussian model.
+class _Use(NamedTuple):
+    """What is asked of a fitted model: functions that depend on whether there is noise, and how it is integrated over.
 
-    Parameters
-    ----------
-    n_components
-        P; "positive" takes all positive eigenvalues, "parallel" those that are larger than chance would make them.
-    noise
-        "unique" or "none".
-    bias
-        False is the model of eq. 3, with phi = 0 and eq. 7.
-    correction
-        Rows that a zero cell of a pair's table is taken to hold; 0 takes it at its word.
-    repair
-        Whether C^xx is replaced by the nearest correlation matrix.
-    extraction
-        "components", "factors", or "auto": factors with noise and few columns per component, components otherwise.
-    likelihood
-        "importance" or "ep".
+    Models that differ in anything else have them in common, and so share what has been compiled.
     """
-    for name, value, known in (
-        ("noise", noise, NOISES),
-        ("extraction", extraction, EXTRACTIONS),
-        ("likelihood", likelihood, LIKELIHOODS),
-    ):
-        if value not in known:
-            raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+
+    log_likelihood: Callable[..., LogLikelihood]
+    infer: Callable[..., Posterior]
+    decode: Callable[..., Array]
+    complete: Callable[..., Array]
+    sample: Callable[..., Array]
+
+
+@cache
+def _use(noise: str, likelihood: str) -> _Use:
     noisy = noise == "unique"
 
     def within(params: Params, shared: Factors, batch: Batch, n_slides: int) -> tuple[Integral, Array, Array]:
@@ -474,14 +458,18 @@ def model(
             value = ep.approximate(shared, _after(y, signs)).log_likelihood
             possible = violated == 0
             return LogLikelihood(jnp.where(possible, value, -jnp.inf), jnp.where(possible, jnp.nan, 0.0), nothing)
-        found = ep.approximate(shared, signs)
         if likelihood == "ep":
-            return LogLikelihood(found.log_likelihood, jnp.full_like(found.log_likelihood, jnp.nan), nothing)
+            value = ep.approximate(shared, signs).log_likelihood
+            return LogLikelihood(value, jnp.full_like(value, jnp.nan), nothing)
+        if is_sampled(params.weights.shape[1], signs.shape[1]):
+            at = ep.approximate(shared, signs, ROUGHLY).posterior
+            return LogLikelihood(*log_evidence(shared, signs, at, batch.keys), nothing)
+        at = ep.approximate(shared, signs).posterior
 
         def density(points: Float[Array, "rows points latents"]) -> Float[Array, "rows points"]:
             return ep.log_density(shared, signs, points)
 
-        return LogLikelihood(*log_integral(density, found.posterior, batch.keys, signs.shape[1]), nothing)
+        return LogLikelihood(*log_integral(density, at, batch.keys, signs.shape[1]), nothing)
 
     def infer(params: Params, shared: Factors, batch: Batch) -> Posterior:
         signs = signs_of(batch)
@@ -523,6 +511,47 @@ def model(
 
         return jax.vmap(draw)(keys)
 
+    return _Use(log_likelihood, infer, decode, complete, sample)
+
+
+@cache
+def model(
+    n_components: int | str = 2,
+    noise: str = "unique",
+    bias: bool = True,
+    correction: float = 0.5,
+    repair: bool = False,
+    extraction: str = "auto",
+    likelihood: str = "importance",
+) -> Model:
+    """The clipped Gaussian model.
+
+    Parameters
+    ----------
+    n_components
+        P; "positive" takes all positive eigenvalues, "parallel" those that are larger than chance would make them.
+    noise
+        "unique" or "none".
+    bias
+        False is the model of eq. 3, with phi = 0 and eq. 7.
+    correction
+        Rows that a zero cell of a pair's table is taken to hold; 0 takes it at its word.
+    repair
+        Whether C^xx is replaced by the nearest correlation matrix.
+    extraction
+        "components", "factors", or "auto": factors with noise and few columns per component, components otherwise.
+    likelihood
+        "importance" or "ep".
+    """
+    for name, value, known in (
+        ("noise", noise, NOISES),
+        ("extraction", extraction, EXTRACTIONS),
+        ("likelihood", likelihood, LIKELIHOODS),
+    ):
+        if value not in known:
+            raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+    use = _use(noise, likelihood)
+
     def row_floats(n_columns: int) -> int:
         latents = n_components if isinstance(n_components, int) else min(16, n_columns)
         return 12 * n_columns + 4 * latents**2
@@ -533,11 +562,11 @@ def model(
         prepare=_prepare,
         e_step=_e_step,
         objective=_objective,
-        log_likelihood=log_likelihood,
-        infer=infer,
-        decode=decode,
-        complete=complete,
-        sample=sample,
+        log_likelihood=use.log_likelihood,
+        infer=use.infer,
+        decode=use.decode,
+        complete=use.complete,
+        sample=use.sample,
         row_floats=row_floats,
         stages=_whole_stages(n_components, noise, bias, correction, repair, extraction),
         needs_summary=False,

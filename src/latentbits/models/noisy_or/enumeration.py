@@ -22,7 +22,7 @@ from itertools import pairwise
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from latentbits.core.special import log1mexp
 from latentbits.core.states import state_block
@@ -31,6 +31,7 @@ from latentbits.models.noisy_or.network import Params
 __all__ = [
     "Statistics",
     "completion",
+    "drawn_states",
     "expected_statistics",
     "log_evidence",
     "log_prior",
@@ -135,6 +136,47 @@ def completion(
     """P(bit = 1 | observed bits) of every input, as if it were one more input beside those observed."""
     weights, bias = params.weights[0], params.biases[0]
     return _average(weights, bias, prior[0], x, observed, lambda states: -jnp.expm1(-(bias + states @ weights)))[1]
+
+
+def drawn_states(
+    params: Params,
+    prior: Priors,
+    x: Float[Array, "rows columns"],
+    observed: Float[Array, "rows columns"] | None,
+    uniform: Float[Array, " rows"],
+) -> Float[Array, "units rows"]:
+    """States of the lowest hidden layer, drawn given each row: all of them side by side, so they should be few.
+
+    Parameters
+    ----------
+    uniform
+        A number between 0 and 1 for each row.
+    """
+    weights = params.weights[0]
+    n_units, n = len(weights), len(x)
+    states = state_block(jnp.asarray(0), 2**n_units, n_units).astype(x.dtype)
+    joint = _log_joint(weights, params.biases[0], prior[0], states, x, observed)
+    share = jnp.exp(joint - jnp.max(joint, 1, keepdims=True))
+    # first one of many groups of states, then one within it: running sums are products with triangles
+    side = 2 ** (n_units // 2)
+    groups = share.reshape(n, -1, side)
+    group, left = _drawn(jnp.sum(groups, 2), uniform)
+    chosen = jnp.sum(jnp.where((jnp.arange(groups.shape[1]) == group[:, None])[:, :, None], groups, 0), 1)
+    place, _ = _drawn(chosen, left)
+    return states[group * side + place].T
+
+
+def _drawn(
+    share: Float[Array, "rows states"], uniform: Float[Array, " rows"]
+) -> tuple[Int[Array, " rows"], Float[Array, " rows"]]:
+    """A state of each row with a probability like its share, and what is left of the uniform number within it."""
+    n = share.shape[1]
+    below = share @ jnp.tri(n, dtype=share.dtype).T  # running sums
+    target = uniform * below[:, -1]
+    found = jnp.minimum(jnp.sum(target[:, None] >= below, 1), n - 1)
+    own = jnp.arange(n) == found[:, None]
+    size, top = (jnp.sum(jnp.where(own, x, 0), 1) for x in (share, below))
+    return found, jnp.clip(1 - (top - target) / jnp.maximum(size, 1e-30), 0, 1)
 
 
 def expected_statistics(
@@ -248,25 +290,37 @@ def _layer_sums(
     """Log evidence of the rows, the statistics of one layer of weights, and the weight that falls on each state."""
     n_units = len(weights)
     size = _block_size(len(on), len(prior))
-    value = _average(weights, bias, prior, on, observed)[0]
     on_seen = on if observed is None else on * observed
 
-    def step(sums: tuple[Array, Array, Array], first: Array) -> tuple[tuple[Array, Array, Array], Array]:
-        counts, credits, bias_credits = sums
-        states = state_block(first, size, n_units).astype(on.dtype)
-        own = jax.lax.dynamic_slice_in_dim(prior, first, size)
-        joint = _log_joint(weights, bias, own, states, on, observed)
-        share = weight[:, None] * jnp.exp(joint - value[:, None])
+    def counted(states: Array, share: Array) -> tuple[tuple[Array, Array, Array], Array]:
+        """Sums over rows of a block of states, where each row has a weight."""
         load = jnp.sum(share, 0)
         credit = (share.T @ on_seen) / -jnp.expm1(-(bias + states @ weights))
         seen = jnp.broadcast_to(load[:, None], credit.shape) if observed is None else share.T @ observed
-        return (counts + states.T @ seen, credits + states.T @ credit, bias_credits + jnp.sum(credit, 0)), load
+        return (states.T @ seen, states.T @ credit, jnp.sum(credit, 0)), load
+
+    bias_counts = jnp.full(bias.shape, jnp.sum(weight)) if observed is None else weight @ observed
+    if size == len(prior):  # one block: log p(row, S) is needed once
+        states = state_block(jnp.asarray(0), size, n_units).astype(on.dtype)
+        joint = _log_joint(weights, bias, prior, states, on, observed)
+        top = jnp.max(joint, 1)
+        share = jnp.exp(joint - top[:, None])
+        total = jnp.sum(share, 1)
+        (counts, credits, bias_credits), load = counted(states, (weight / total)[:, None] * share)
+        return top + jnp.log(total), (counts, credits, bias_counts, bias_credits), load
+    value = _average(weights, bias, prior, on, observed)[0]
+
+    def step(sums: tuple[Array, Array, Array], first: Array) -> tuple[tuple[Array, Array, Array], Array]:
+        states = state_block(first, size, n_units).astype(on.dtype)
+        own = jax.lax.dynamic_slice_in_dim(prior, first, size)
+        joint = _log_joint(weights, bias, own, states, on, observed)
+        new, load = counted(states, weight[:, None] * jnp.exp(joint - value[:, None]))
+        return jax.tree.map(jnp.add, sums, new), load
 
     zero = jnp.zeros_like(weights)
     (counts, credits, bias_credits), load = jax.lax.scan(
         step, (zero, zero, jnp.zeros_like(bias)), jnp.arange(0, len(prior), size)
     )
-    bias_counts = jnp.full(bias.shape, jnp.sum(weight)) if observed is None else weight @ observed
     return value, (counts, credits, bias_counts, bias_credits), load.reshape(-1)
 
 

@@ -146,18 +146,20 @@ def state_statistics(
 def new_weight(
     seen: Float[Array, "*shape"],
     credit: Float[Array, "*shape"],
-    alpha: float,
+    alpha: float | None,
     beta: float,
     least: Float[Array, "*shape"] | float = 0.0,
 ) -> Float[Array, "*shape"]:
     """The weight that maximises the posterior: the root of (9), between `least` and `STRONGEST`.
 
+    Without an alpha it is 1, and the root is a ratio.
+
     >>> import jax.numpy as jnp
-    >>> round(float(new_weight(jnp.asarray(8.5), jnp.asarray(5.0), 1.0, 1.5)), 4)
+    >>> round(float(new_weight(jnp.asarray(8.5), jnp.asarray(5.0), None, 1.5)), 4)
     0.6931
     """
     total = seen + beta
-    if alpha == 1:
+    if alpha is None:
         f = credit / jnp.maximum(total, 1e-30)  # without a prior, and of a cause that was never on, 0
     else:
 
@@ -171,10 +173,10 @@ def new_weight(
     return jnp.clip(-jnp.log1p(-jnp.minimum(f, 1 - 1e-9)), least, STRONGEST)
 
 
-def log_prior_density(params: Params, alpha: float, beta: float) -> Float[Array, ""]:
-    """log of the gamma prior of all weights and biases, up to a constant (8)."""
+def log_prior_density(params: Params, alpha: float | None, beta: float) -> Float[Array, ""]:
+    """log of the gamma prior of all weights and biases, up to a constant (8); without an alpha it is 1."""
     values = [*params.weights, *params.biases]
     total = -beta * jnp.asarray(sum(jnp.sum(w) for w in values))
-    if alpha != 1:
+    if alpha is not None:
         total = total + (alpha - 1) * sum(jnp.sum(jnp.log(jnp.maximum(w, 1e-30))) for w in values)
     return total

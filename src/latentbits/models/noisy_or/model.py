@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from latentbits.core.batch import Batch
@@ -51,6 +52,7 @@ from latentbits.models.noisy_or.sampling import rows_last, sampled_means, states
 __all__ = ["EXACT_LIKELIHOOD", "EXACT_MEANS", "Params", "Posterior", "Shared", "State", "Stats", "is_exact", "model"]
 
 EXACT_LEARNING = 2**16  # pairs of states up to which EM sums over all of them
+DRAWN = 2**10  # states of a single layer up to which it takes less time to draw one of all than to make a chain
 EXACT_MEANS = 2**16  # posterior means and completions of a fitted network
 EXACT_LIKELIHOOD = 2**22  # and log p(x), where an estimate costs more
 
@@ -139,18 +141,18 @@ def is_exact(sizes: Sequence[int], limit: int) -> bool:
 
 def keeping_layers(init: Any, learned: Params) -> Any:
     """An `init` whose lower layers have been learned already."""
-
-    def keep(key: Key[Array, ""], summary: Summary) -> Params:
-        params = init(key, summary)
-        n = len(learned.weights)
-        weights = (*map(jnp.asarray, learned.weights), *params.weights[n:])
-        return Params(weights, (*map(jnp.asarray, learned.biases), *params.biases[n + 1 :]))
-
-    return keep
+    return Partial(_keep, init, learned)
 
 
-class Settings(NamedTuple):
-    """What a network is, and how it is learned.
+def _keep(init: Any, learned: Params, key: Key[Array, ""], summary: Summary) -> Params:
+    params = init(key, summary)
+    n = len(learned.weights)
+    weights = (*map(jnp.asarray, learned.weights), *params.weights[n:])
+    return Params(weights, (*map(jnp.asarray, learned.biases), *params.biases[n + 1 :]))
+
+
+class Settings(eqx.Module):
+    """What a network is, and how it is learned: numbers are arguments of what is compiled, the rest is its structure.
 
     Attributes
     ----------
@@ -158,53 +160,43 @@ class Settings(NamedTuple):
         Units of each hidden layer, bottom first.
     bias
         Whether biases are learned; otherwise they are `leak`, but for those of the top layer.
-    leak
-        The least bias while layers are learned one by one; at the end biases may be as small as the table tells.
-    alpha, beta
-        Of the gamma prior of the weights.
     learner
         "robust", or as in the "paper".
     schedule
         Of the paper: "layers" one after the other, or by "stability", where weights to a unit are adapted once the
         unit itself rarely changes.
     inference
-        "gibbs" or "exact" sums over states; "auto" explores by Gibbs sampling, and sums at the end where it can.
+        "gibbs" or "exact" sums over states; "auto" explores by sampling, and sums at the end where it can.
+    n_chains
+        Of the estimate of log p(x).
+    leak
+        The least bias while layers are learned one by one; at the end biases may be as small as the table tells.
+    alpha, beta
+        Of the gamma prior of the weights; None is an alpha of 1, with which the update is a ratio.
     n_updates, n_joint
         Updates of each layer, and of all together, of the robust learner.
-    n_epochs
-        Passes for each layer in the paper's.
-    batch_size
-        Rows for an update.
     n_sweeps
         Most sweeps of a chain.
     n_samples
         Chains a row.
-    n_chains, n_steps
+    n_steps
         Of the estimate of log p(x).
-    ranked
-        Whether the last stage estimates log p(x) where it cannot be summed, to rank restarts.
-    first_layer
-        Layers below this one have been learned already.
     """
 
-    layer_sizes: tuple[int, ...]
-    bias: bool = True
-    leak: float = 1e-3
-    alpha: float = 1.0
-    beta: float = 1.5
-    learner: str = "robust"
-    schedule: str = "layers"
-    inference: str = "auto"
-    n_updates: int = 120
-    n_joint: int = JOINT
-    n_epochs: int = 10
-    batch_size: int = 2000
-    n_sweeps: int = 15
-    n_samples: int = 1
-    n_chains: int = 16
-    n_steps: int = 100
-    ranked: bool = False
-    first_layer: int = 1
+    layer_sizes: tuple[int, ...] = eqx.field(static=True)
+    bias: bool = eqx.field(static=True)
+    learner: str = eqx.field(static=True)
+    schedule: str = eqx.field(static=True)
+    inference: str = eqx.field(static=True)
+    n_chains: int = eqx.field(static=True)
+    leak: float
+    alpha: float | None
+    beta: float
+    n_updates: int
+    n_joint: int
+    n_sweeps: int
+    n_samples: int
+    n_steps: int
 
     @property
     def n_layers(self) -> int:
@@ -233,6 +225,11 @@ class Settings(NamedTuple):
         return not self.paper and (self.exact_all or small)
 
     @property
+    def drawn(self) -> bool:
+        """Whether states to learn from are drawn from all states of a row rather than by chains."""
+        return self.exact_end and not self.exact_all and self.n_layers == 1 and 2 ** self.layer_sizes[0] <= DRAWN
+
+    @property
     def exact_means(self) -> bool:
         """Whether posterior means and completions are sums."""
         return is_exact(self.layer_sizes, EXACT_MEANS)
@@ -241,7 +238,13 @@ class Settings(NamedTuple):
 # ---------------------------------------------------------------- the beginning
 
 
-def _with_new_layer(net: Settings, layer: int, key: Key[Array, ""], params: Params, state: State | None) -> Params:
+def _add_layer(net: Settings, layer: int, key: Key[Array, ""], params: Params, state: State | None) -> Params:
+    """Between two stages, on the host."""
+    return _with_new_layer(net, layer, key, params)
+
+
+@partial(jax.jit, static_argnums=1)
+def _with_new_layer(net: Settings, layer: int, key: Key[Array, ""], params: Params) -> Params:
     """The network with hidden layer `layer` (from 1) at its start."""
     weights, biases = list(params.weights), list(params.biases)
     shape = weights[layer - 1].shape
@@ -255,14 +258,14 @@ def _with_new_layer(net: Settings, layer: int, key: Key[Array, ""], params: Para
 def _init(net: Settings, key: Key[Array, ""], summary: Summary) -> Params:
     sizes = [len(summary.mean), *net.layer_sizes]
     weights = tuple(jnp.zeros((above, below)) for below, above in pairwise(sizes))
-    first = jnp.full(sizes[0], max(FIRST_BIAS, net.leak) if net.bias else net.leak)
+    first = jnp.full(sizes[0], jnp.maximum(FIRST_BIAS, net.leak) if net.bias else net.leak)
     params = Params(weights, (first, *(jnp.full(size, FIRST_PRIOR) for size in net.layer_sizes)))
     for layer in range(1, net.n_layers + 1 if net.by_stability else 2):
-        params = _with_new_layer(net, layer, jax.random.fold_in(key, layer), params, None)
+        params = _with_new_layer(net, layer, jax.random.fold_in(key, layer), params)
     return params
 
 
-def _start(net: Settings, layer: int, params: Params) -> State:
+def _start(net: Settings, layer: Int[Array, ""] | int, params: Params) -> State:
     weights, biases = (jax.tree.map(jnp.zeros_like, x) for x in (params.weights, params.biases))
     return State(
         layer=jnp.asarray(layer),
@@ -298,20 +301,36 @@ def _prepare(net: Settings, params: Params, state: State | None, progress: Progr
 def _sampled(net: Settings, params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
     on, off, observed = rows_last(batch)
     keys = batch.keys
+    single = net.n_layers == 1  # which is never frozen
     frozen = tuple(jnp.full((size, len(keys)), number > shared.depth) for number, size in enumerate(net.layer_sizes, 1))
 
     def chain(number: Array) -> Stats:
         own = folded(keys, number)
-        begin = tuple(jnp.where(f, 0, s) for f, s in zip(frozen, states_on(params, len(keys)), strict=True))
-        stop = SETTLED if net.paper else 0.0
-        chains = gibbs(params, on, off, begin, folded(own, 1), shared.n_sweeps, stop_below=stop, frozen=frozen)
+        if net.drawn:
+            uniform = jax.vmap(lambda key: jax.random.uniform(key, (), on.dtype))(folded(own, 2))
+            drawn = enumeration.drawn_states(params, shared.log_prior, batch.values, batch.observed, uniform)
+            begin: tuple[Array, ...] = (drawn,)
+        else:
+            begin = tuple(jnp.where(f, 0, s) for f, s in zip(frozen, states_on(params, len(keys)), strict=True))
+        chains = gibbs(
+            params,
+            on,
+            off,
+            begin,
+            folded(own, 1),
+            1 if net.drawn else shared.n_sweeps,  # the last sweep tells the chances of states
+            stop_below=SETTLED if net.paper else None,
+            frozen=None if single else frozen,
+        )
         weight = batch.weight / net.n_samples
         return state_statistics(
             params, on, observed, chains.states, chains.chances, weight, shared.pivots, shared.depth, shared.level
         )
 
-    stats = jax.lax.map(chain, jnp.arange(net.n_samples))
-    stats = jax.tree.map(lambda x: jnp.sum(x, 0), stats)
+    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(chain, jnp.asarray(0)))
+    stats = jax.lax.fori_loop(
+        0, net.n_samples, lambda number, total: jax.tree.map(jnp.add, total, chain(number)), nothing
+    )
     return eqx.tree_at(lambda s: s.n_rows, stats, batch.weight.sum()), None  # thirds need not add up to one
 
 
@@ -365,7 +384,7 @@ def _update(
     due = (state.since >= RENEW_EVERY - 1) & (state.step < net.n_updates - RENEW_EVERY) & (whole > 0.5)
     due = due & (state.layer <= net.n_layers)
     if not net.paper and not net.exact_all:
-        fitted = _renewed(net, progress.key, state, fitted, stats, due)
+        fitted = jax.lax.cond(due, partial(_renewed, net, progress.key, state, stats), lambda fitted: fitted, fitted)
         worth = [g / m for g, m in zip(gain, memory, strict=True)]  # in all the rows that are remembered
         fitted, average = _with_rare_causes(net, state, fitted, average, stats, worth, part)
     pivots = tuple(
@@ -457,15 +476,13 @@ def _fitted(
     return Params(tuple(weights), tuple(biases))
 
 
-def _renewed(
-    net: Settings, key: Key[Array, ""], state: State, params: Params, stats: Stats, due: Bool[Array, ""]
-) -> Params:
-    """Idle units of the layer that is learned are put to new use, where it is time."""
+def _renewed(net: Settings, key: Key[Array, ""], state: State, stats: Stats, params: Params) -> Params:
+    """Idle units of the layer that is learned are put to new use."""
     weights, biases = list(params.weights), list(params.biases)
     for layer in range(net.n_layers):
         own_key = jax.random.fold_in(key, layer)
         used = put_to_use(own_key, weights[layer], biases[layer + 1], stats, layer, state.pivots[layer], START)
-        now_due = due & (state.layer == layer + 1)
+        now_due = state.layer == layer + 1
         weights[layer] = jnp.where(now_due, used[0], weights[layer])
         biases[layer + 1] = jnp.where(now_due, used[1], biases[layer + 1])
     return Params(tuple(weights), tuple(biases))
@@ -519,28 +536,49 @@ def _done(net: Settings, state: State) -> Array:
     return state.step >= jnp.where(state.layer > net.n_layers, last, net.n_updates)
 
 
-def _stages(net: Settings) -> tuple[Stage, ...]:
+class Plan(NamedTuple):
+    """What stages there are, which no compiled function knows of.
+
+    Attributes
+    ----------
+    n_epochs
+        Passes for each layer in the paper's.
+    batch_size
+        Rows for an update.
+    ranked
+        Whether the last stage estimates log p(x) where it cannot be summed, to rank restarts.
+    first_layer
+        Layers below this one have been learned already.
+    """
+
+    n_epochs: int = 10
+    batch_size: int = 2000
+    ranked: bool = False
+    first_layer: int = 1
+
+
+def _stages(net: Settings, plan: Plan) -> tuple[Stage, ...]:
     stages: list[Stage] = []
     if net.by_stability:
-        stages.append(_learning(net, net.n_layers + 1, "all layers", net.n_epochs * net.n_layers))
-    for layer in () if net.by_stability else range(net.first_layer, net.n_layers + 1):
+        stages.append(_learning(net, plan, net.n_layers + 1, "all layers", plan.n_epochs * net.n_layers))
+    for layer in () if net.by_stability else range(plan.first_layer, net.n_layers + 1):
         if layer > 1:
-            stages.append(Transform(f"a new layer {layer}", partial(_with_new_layer, net, layer)))
-        stages.append(_learning(net, layer, f"layer {layer}", net.n_epochs if net.paper else net.n_updates))
-    start = partial(_start, net, net.n_layers + 1)
+            stages.append(Transform(f"a new layer {layer}", partial(_add_layer, net, layer)))
+        stages.append(_learning(net, plan, layer, f"layer {layer}", plan.n_epochs if net.paper else net.n_updates))
+    start = Partial(_start, net, net.n_layers + 1)
     if net.exact_end:
-        e_step = None if net.exact_all else partial(_summed, net)
+        e_step = None if net.exact_all else Partial(_summed, net)
         stages.append(Iterate("all layers, exactly", start=start, e_step=e_step))
     elif not net.paper:
-        stages.append(_learning(net, net.n_layers + 1, "all layers", net.n_joint))
-    if net.ranked and not net.exact_end:
-        stages.append(Evaluate("evaluation", start=start, e_step=partial(_estimated, net)))
+        stages.append(_learning(net, plan, net.n_layers + 1, "all layers", net.n_joint))
+    if plan.ranked and not net.exact_end:
+        stages.append(Evaluate("evaluation", start=start, e_step=Partial(_estimated, net)))
     return tuple(stages)
 
 
-def _learning(net: Settings, layer: int, name: str, max_iter: int) -> Iterate | Schedule:
+def _learning(net: Settings, plan: Plan, layer: int, name: str, max_iter: int) -> Iterate | Schedule:
     """The stage that learns one layer, or all of them (`layer` is one more than there are)."""
-    start = partial(_start, net, layer)
+    start = Partial(_start, net, layer)
     if net.exact_all and not net.paper:  # every stage is exact EM
         return Iterate(name, start=start, max_iter=max_iter)
     return Schedule(
@@ -548,7 +586,7 @@ def _learning(net: Settings, layer: int, name: str, max_iter: int) -> Iterate | 
         measure=Measure.LIKELIHOOD if net.exact_all else Measure.JOINT,
         start=start,
         max_iter=max_iter,
-        rows_per_update=net.batch_size,
+        rows_per_update=plan.batch_size,
         comparable=False,
     )
 
@@ -599,25 +637,57 @@ def _sample(params: Params, shared: Shared, keys: Key[Array, " rows"]) -> Float[
 
 
 @cache
-def model(layer_sizes: tuple[int, ...], **settings: Any) -> Model:
-    """A noisy-OR network; `Settings` says what can be set."""
-    net = Settings(layer_sizes, **settings)
+def model(
+    layer_sizes: tuple[int, ...],
+    *,
+    bias: bool = True,
+    leak: float = 1e-3,
+    alpha: float = 1.0,
+    beta: float = 1.5,
+    learner: str = "robust",
+    schedule: str = "layers",
+    inference: str = "auto",
+    n_updates: int = 120,
+    n_joint: int = JOINT,
+    n_sweeps: int = 15,
+    n_samples: int = 1,
+    n_chains: int = 16,
+    n_steps: int = 100,
+    **plan: Any,
+) -> Model:
+    """A noisy-OR network; `Settings` and `Plan` say what can be set."""
+    net = Settings(
+        layer_sizes,
+        bias,
+        learner,
+        schedule,
+        inference,
+        n_chains,
+        leak,
+        None if alpha == 1 else alpha,
+        beta,
+        n_updates,
+        n_joint,
+        n_sweeps,
+        n_samples,
+        n_steps,
+    )
     n_hidden = sum(net.layer_sizes)
     n_states = 2 ** net.layer_sizes[0] if net.exact_end or net.exact_all else 0
     return Model(
         name="noisy-OR network",
-        init=partial(_init, net),
-        prepare=partial(_prepare, net),
-        e_step=partial(_summed if net.exact_all else _sampled, net),
-        update=partial(_update, net),
-        objective=partial(_objective, net),
-        log_likelihood=partial(_log_likelihood, net),
-        infer=partial(_infer, net),
+        init=Partial(_init, net),
+        prepare=Partial(_prepare, net),
+        e_step=Partial(_summed if net.exact_all else _sampled, net),
+        update=Partial(_update, net),
+        objective=Partial(_objective, net),
+        log_likelihood=Partial(_log_likelihood, net),
+        infer=Partial(_infer, net),
         decode=_decode,
-        complete=partial(_complete, net),
+        complete=Partial(_complete, net),
         sample=_sample,
         row_floats=lambda n_columns: 6 * (n_columns + n_hidden) + min(2 * n_states, 2048),
-        start=partial(_start, net, net.n_layers + 1),
-        done=None if net.paper else partial(_done, net),
-        stages=_stages(net),
+        start=Partial(_start, net, net.n_layers + 1),
+        done=None if net.paper else Partial(_done, net),
+        stages=_stages(net, Plan(**plan)),
     )

@@ -1,0 +1,171 @@
+"""log p of a row with noise, by importance sampling around where expectation propagation puts its posterior.
+
+Posteriors are log-concave, and with many columns close to Gaussian: a few points a row are enough for most rows.  So
+all rows get few, and rows whose error is still above `GOAL` get more, level by level.  What a row gets depends on its
+own key and bits alone.
+
+A row has `REPLICATES` copies of one quasi-random net, each shifted at random: their spread is an honest error,
+independent from row to row.  Every point comes with its mirror image, so that the odd part of what the Gaussian leaves
+over cancels.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Key, UInt32
+from scipy.stats import qmc
+
+from latentbits.core.gaussians import Gaussian
+from latentbits.core.nodes import MANY_COLUMNS, MOST_GRID
+from latentbits.models.clipped_gaussian.expectation import Factors, log_density
+
+__all__ = ["is_sampled", "log_evidence"]
+
+REPLICATES = 16  # with fewer the error itself would be known too badly
+PAIRS = (1, 8, 32)  # points with their mirror images in each replicate, level by level
+GOAL = 0.03  # nats: rows are spread by several, and their errors average out
+WIDEST = 1.3  # times the Gaussian: where tails are heavier, weights would be unbounded and errors too small
+BLOCKS = 16  # of the rows of a chunk, of which those are taken that need more points
+
+
+def is_sampled(n_latents: int, n_columns: int) -> bool:
+    """Whether a few points do better than the product rules of `core/nodes.py`, which do not grow fewer."""
+    return n_latents > MOST_GRID or (n_latents > 1 and n_columns >= MANY_COLUMNS)
+
+
+class _Sums(NamedTuple):
+    """Sums over points of the weights w, relative to exp(top), and of g, the weights that the Gaussian itself has.
+
+    Those of each replicate, and those of squares and products over pairs of a point and its mirror image.
+    """
+
+    top: Float[Array, " rows"]
+    w: Float[Array, "rows copies"]
+    g: Float[Array, "rows copies"]
+    ww: Float[Array, " rows"]
+    wg: Float[Array, " rows"]
+    gg: Float[Array, " rows"]
+
+
+def log_evidence(
+    factors: Factors, signs: Float[Array, "rows columns"], at: Gaussian, keys: Key[Array, " rows"]
+) -> tuple[Float[Array, " rows"], Float[Array, " rows"]]:
+    """log p(s) of each row, and its standard error.
+
+    Rows go on by a bound of their error that does not know how evenly a net is spread.  It is steadier than the error
+    itself: rows that stop because their error came out small by chance would have errors that are too small.
+
+    Parameters
+    ----------
+    at
+        The posterior, about; with a triangular scale.
+    keys
+        One per row.
+    """
+    n, q = at.mean.shape
+    size = -(-n // BLOCKS)
+    net = jnp.asarray(qmc.Sobol(q, scramble=False).random(PAIRS[-1]), signs.dtype)
+    # one table, of which rows are taken: every gather and scatter is a loop to be compiled
+    parts = signs, at.mean, at.scale.reshape(n, -1), _shifts(keys, REPLICATES * q).astype(signs.dtype)
+    table = jnp.concatenate(parts, 1)
+    edges = np.cumsum([part.shape[1] for part in parts])[:-1]
+
+    def refine(level: Array, found: Float[Array, "rows 3"]) -> Float[Array, "rows 3"]:
+        rough = found[:, 2] > GOAL
+        order = _first(rough, BLOCKS * size)
+
+        def block(k: Array, found: Float[Array, "rows 3"]) -> Float[Array, "rows 3"]:
+            chosen = jax.lax.dynamic_slice_in_dim(order, k * size, size)
+            bits, mean, scale, shift = jnp.split(table.at[chosen].get(mode="clip"), edges, axis=1)
+            own = Gaussian(mean, scale.reshape(size, q, q))
+            new = _importance(factors, bits, own, shift.reshape(size, REPLICATES, q), net, jnp.asarray(PAIRS)[level])
+            return found.at[chosen].set(jnp.stack(new, 1), mode="drop")
+
+        return jax.lax.fori_loop(0, -(-jnp.sum(rough) // size), block, found)
+
+    found = jax.lax.fori_loop(0, len(PAIRS), refine, jnp.full((n, 3), jnp.inf, signs.dtype))
+    return found[:, 0], found[:, 1]
+
+
+def _first(chosen: Bool[Array, " rows"], size: int) -> Int[Array, " size"]:
+    """The numbers of the rows that are chosen, and of the row after the last.
+
+    Running counts by products with triangles: a running sum takes long to compile.
+    """
+    n = len(chosen)
+    side = int(np.ceil(np.sqrt(n)))
+    square = jnp.pad(chosen, (0, side * side - n)).reshape(side, side).astype(jnp.float32)
+    within = square @ jnp.tri(side).T
+    before = jnp.tri(side, k=-1) @ within[:, -1]
+    count = (within + before[:, None]).reshape(-1)[:n].astype(jnp.int32)
+    return jnp.full(size, n).at[jnp.where(chosen, count - 1, size)].set(jnp.arange(n), mode="drop")
+
+
+def _shifts(keys: Key[Array, " rows"], size: int) -> Float[Array, "rows size"]:
+    """Numbers between 0 and 1 from the bits of a row's key, which are random, by a hash (Wellons' lowbias32).
+
+    Threefry, by which the keys themselves are made, takes a second to compile once more.
+    """
+    low, high = jnp.moveaxis(jax.random.key_data(keys), 1, 0)
+
+    def mixed(x: UInt32[Array, "rows size"]) -> UInt32[Array, "rows size"]:
+        for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+            x = (x ^ (x >> shift)) * np.uint32(factor)
+        return x ^ (x >> 16)
+
+    place = jnp.arange(size, dtype=jnp.uint32) * np.uint32(0x9E3779B9)
+    bits = mixed(mixed(low[:, None] + place) ^ high[:, None])
+    return (bits >> 8).astype(jnp.float32) * np.float32(2**-24)
+
+
+def _importance(
+    factors: Factors,
+    signs: Float[Array, "rows columns"],
+    at: Gaussian,
+    shift: Float[Array, "rows copies latents"],
+    net: Float[Array, "points latents"],
+    n_pairs: Array,
+) -> tuple[Float[Array, " rows"], Float[Array, " rows"], Float[Array, " rows"]]:
+    """log p(s), its standard error, and a bound of that which is known better, by the first points of a net.
+
+    w / g varies far less than w: of points that the wider Gaussian puts far out, both weigh little.
+    """
+    n, copies, q = shift.shape
+    wider = 1 + (WIDEST - 1) / max(1, np.sqrt(q) / 2)  # in many dimensions a little is much
+
+    def add(k: Array, sums: _Sums) -> _Sums:
+        u = net[k] + shift
+        half = np.sqrt(2) * jax.scipy.special.erfinv(jnp.clip(2 * (u - jnp.floor(u)) - 1, -1 + 2e-6, 1 - 2e-6))
+        z = wider * jnp.stack([half, -half], 1).reshape(n, 2 * copies, q)
+        points = at.mean[:, None] + jnp.einsum("nki,nji->nkj", z, at.scale)
+        length = jnp.sum(z**2, -1)
+        joint = log_density(factors, signs, points) + 0.5 * (length / wider**2 - jnp.sum(points**2, -1))
+        top = jnp.maximum(sums.top, jnp.max(joint, 1))
+        w, g = (
+            jnp.sum(jnp.exp(x).reshape(n, 2, copies), 1)
+            for x in (joint - top[:, None], 0.5 * (1 / wider**2 - 1) * length)
+        )
+        before = jnp.exp(sums.top - top)
+        return _Sums(
+            top,
+            sums.w * before[:, None] + w,
+            sums.g + g,
+            sums.ww * before**2 + jnp.sum(w * w, 1),
+            sums.wg * before + jnp.sum(w * g, 1),
+            sums.gg + jnp.sum(g * g, 1),
+        )
+
+    each, none = jnp.zeros_like(shift[:, :, 0]), jnp.zeros_like(shift[:, 0, 0])
+    sums = jax.lax.fori_loop(0, n_pairs, add, _Sums(none - jnp.inf, each, each, none, none, none))
+    total, gauss = jnp.sum(sums.w, 1), jnp.sum(sums.g, 1)
+    ratio = total / gauss
+    value = sums.top + jnp.log(ratio) + jnp.sum(jnp.log(jnp.abs(jnp.diagonal(at.scale, axis1=1, axis2=2))), 1)
+    # less three, of so few: the variance of z-scores is then 1 and not that of Student's t
+    off = sums.w - ratio[:, None] * sums.g
+    error = jnp.sqrt(jnp.sum(off**2, 1) * (copies / (copies - 3))) / total
+    bound = jnp.sqrt(jnp.maximum(sums.ww - 2 * ratio * sums.wg + ratio**2 * sums.gg, 0)) / total
+    return value, error, bound

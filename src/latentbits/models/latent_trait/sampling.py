@@ -7,6 +7,7 @@ The M-step is a logistic regression for each bit, by iteratively re-weighted lea
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import equinox as eqx
@@ -43,6 +44,7 @@ class Stats(eqx.Module):
     observed: Float[Array, "samples columns"]
 
 
+@cache
 def prior_sample(n_samples: int, q: int, seed: int = 0) -> np.ndarray:
     """L draws of the latents, (L, q), the same at every pass and for every fit with this seed."""
     return np.random.default_rng(seed).standard_normal((n_samples, q))

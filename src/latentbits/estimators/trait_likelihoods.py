@@ -26,10 +26,10 @@ __all__ = ["ENOUGH", "refined"]
 
 ENOUGH = 0.1  # nats in all to which a likelihood is told, where that can be had
 ENOUGH_A_ROW = 1e-5  # or these, where rows are very many
-MOST_TERMS = 2**27  # rows x columns x nodes of finer rules: a fraction of a second
+MOST_TERMS = 10**8  # rows x columns x nodes of finer rules: a fraction of a second
 SHARE = 2  # or so many times the work of the first rule, where a table is large
 MOST_CELLS = 2**24  # of the rows that are gone through again
-ROWS = 64  # of a chunk; always as many, so that one program serves all
+ROWS = 16  # of a chunk; always as many, so that one program serves all
 
 
 def refined(
@@ -47,16 +47,21 @@ def refined(
     enough = max(ENOUGH, ENOUGH_A_ROW * n)
     if not _largest(own, enough, not on_grid).size:
         return rows
-    first = sum(len(rule.nodes) for rule in nodes.accurate_rules(q, d, False)) if on_grid else nodes.net_points()
+    complete = on_grid and d >= nodes.MANY_COLUMNS and not _holes(engine)
+    first = sum(len(rule.nodes) for rule in nodes.accurate_rules(q, d, complete)) if on_grid else nodes.net_points()
     budget = max(MOST_TERMS, SHARE * first * n * d)
     # the first of the finer rules is the one that rows of few columns have had
-    begin = 1 if on_grid and (d < nodes.MANY_COLUMNS or _holes(engine)) else 0
-    for level in range(begin, len(nodes.FINER[q]) if on_grid else len(nodes.FINER_NETS)):
+    levels = range(0 if complete or not on_grid else 1, len(nodes.FINER[q] if on_grid else nodes.FINER_NETS))
+    for level in levels:
         rule, n_points = nodes.finer(q, level) if on_grid else (None, nodes.REPLICATES * 2 ** nodes.FINER_NETS[level])
-        chosen = _largest(own, enough, not on_grid)[: min(budget // (n_points * d), MOST_CELLS // d)]
+        # a few rows may have most of the error: half of the work is left for finer rules
+        share = budget if level == levels[-1] else budget // 2
+        chosen = _largest(own, enough, not on_grid)
+        most = min(share // (n_points * d), MOST_CELLS // d)
+        chosen = chosen if len(chosen) <= most else chosen[: most // ROWS * ROWS]  # whole chunks
         if not chosen.size:
-            break
-        budget -= len(chosen) * n_points * d
+            continue
+        budget -= -(-len(chosen) // ROWS) * ROWS * n_points * d
         chosen = np.sort(chosen)
         again = MemoryEngine(_rows_at(engine, chosen))
         given = start_pass(model, dtype, params, seed_key(level + 1, "use"))

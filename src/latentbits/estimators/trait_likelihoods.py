@@ -82,7 +82,7 @@ def refined(
 
 def _largest(own: np.ndarray, enough: float, average_out: bool) -> np.ndarray:
     """The rows of largest error, as many as must have less for the sum to be known to `enough`; none if it is."""
-    size = np.nan_to_num(own, nan=0.0, posinf=np.finfo(np.float32).max)
+    size = np.nan_to_num(own, nan=0.0, posinf=float(np.finfo(np.float32).max))
     size, limit = (size**2, enough**2) if average_out else (size, enough)
     order = np.argsort(-size, kind="stable")
     rest = np.cumsum(size[order][::-1])[::-1]

@@ -24,7 +24,7 @@ Anderson's method extrapolates the sequence (`core/anderson.py`), and takes back
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
@@ -32,7 +32,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Bool, Float, Key
 
 from latentbits.core import anderson, nodes
 from latentbits.core.anderson import Anderson
@@ -55,6 +55,9 @@ FEW_POINTS_TOL = 1e-5  # nats a row: a few points are not right to more
 MEMORY = 5  # former steps that Anderson's method looks back on
 BY_FEW = "quadrature EM by few points"
 PATIENCE = 5  # passes without gain: a bold step, a cautious one and shorter ones, each taken back
+
+
+Number: TypeAlias = Float[Array, ""] | float  # traced where it is an argument of a program
 
 
 class Posterior(eqx.Module):
@@ -178,7 +181,7 @@ def _init(structure: Structure, key: Key[Array, ""], summary: Summary) -> Params
     return beginning.init_params(structure.q, structure.columns, structure.tied, key, summary)
 
 
-def _start(structure: Structure, exact: bool, params: Params) -> State:
+def _start(structure: Structure, exact: Bool[Array, ""] | bool, params: Params) -> State:
     """`exact` is a number: of stages whose updates are exact, and their objectives known to the last digit."""
     flat, _ = ravel_pytree(params)
     # with many columns few nodes are used, and posteriors are narrow, so that EM hardly crawls
@@ -246,7 +249,9 @@ def _e_step_quadrature(
     return stats, Gaussian(quadrature.mean_of(integral), at.scale)
 
 
-def _objective(precision: float | None, params: Params, shared: Any, stats: Stats | sampling.Stats) -> Float[Array, ""]:
+def _objective(
+    precision: Number | None, params: Params, shared: Any, stats: Stats | sampling.Stats
+) -> Float[Array, ""]:
     """log-likelihood or bound, less the penalty of a prior of this precision (None for none)."""
     total = stats.objective.sum()
     return total if precision is None else total - 0.5 * precision * jnp.sum(params.weights**2)
@@ -254,7 +259,7 @@ def _objective(precision: float | None, params: Params, shared: Any, stats: Stat
 
 def _update(
     structure: Structure,
-    precision: float | None,
+    precision: Number | None,
     state: State,
     params: Params,
     shared: Move,
@@ -281,7 +286,7 @@ def _update(
 def _update_sampling(
     structure: Structure,
     samples: Count,
-    precision: float | None,
+    precision: Number | None,
     state: State,
     params: Params,
     shared: sampling.Shared,
@@ -469,7 +474,12 @@ def model(
 
 
 def _stages(
-    structure: Structure, method: str, n_nodes: Count | None, samples: Count, precision: float | None, patience: int
+    structure: Structure,
+    method: str,
+    n_nodes: Count | None,
+    samples: Count,
+    precision: Number | None,
+    patience: int,
 ) -> tuple[Stage, ...]:
     if method == "monte_carlo":
         by_sample = Iterate(

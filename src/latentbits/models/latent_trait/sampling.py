@@ -80,7 +80,12 @@ def e_step(params: Params, shared: Shared, batch: Batch, row_state: None) -> tup
 
 
 def regress(
-    params: Params, stats: Stats, samples: np.ndarray, precision: float, tied: bool, longest: Float[Array, ""]
+    params: Params,
+    stats: Stats,
+    samples: np.ndarray,
+    precision: Float[Array, ""] | float,
+    tied: bool,
+    longest: Float[Array, ""],
 ) -> Params:
     """Logistic regression of every bit on the sample, by iteratively re-weighted least squares from where it stands."""
     extended = jnp.concatenate([jnp.asarray(samples), jnp.ones((len(samples), 1))], 1)

@@ -78,7 +78,7 @@ def traits(q: int, number: int, n_starts: int) -> Shortfall:
         given = start_pass(model(q), double, params, seed_key(0, "use"))
         given = given._replace(shared=rules.finer(q, level)[0]) if on_grid else given
         parts = map_rows(finer(q, ALL_BITS, level), engine, layout_for(2 * width * d, double), given)
-        return float(sum(np.sum(part if on_grid else part[0]) for part in parts))
+        return float(sum(np.sum(value) for value, _ in parts))
 
     began = time.process_time()
     with warnings.catch_warnings(record=True) as said:

@@ -7,8 +7,6 @@ is small or the work is no longer worth it.  What is left of the error is told.
 
 from __future__ import annotations
 
-from typing import Any
-
 import equinox as eqx
 import numpy as np
 
@@ -37,8 +35,9 @@ def refined(
 ) -> LogLikelihood:
     """Log-likelihoods by finer rules where their errors are largest.
 
-    Up to three dimensions a row's error is twice the difference to the rule before; above it is a standard error, and
-    such errors average out.
+    Up to three dimensions a row's error is twice the difference to a coarser rule; above it is a standard error, and
+    such errors average out.  As many rows are gone through again as the work allows, not only as many as seem to need
+    it: two rules may agree on a row by chance.
     """
     n, d, q = len(rows.value), engine.n_features, params.weights.shape[1]
     on_grid = q <= nodes.MOST_GRID
@@ -56,8 +55,8 @@ def refined(
         rule, n_points = nodes.finer(q, level) if on_grid else (None, nodes.REPLICATES * 2 ** nodes.FINER_NETS[level])
         # a few rows may have most of the error: half of the work is left for finer rules
         share = budget if level == levels[-1] else budget // 2
-        chosen = _largest(own, enough, not on_grid)
         most = min(share // (n_points * d), MOST_CELLS // d)
+        chosen = _largest(own, enough, not on_grid)
         chosen = chosen if len(chosen) <= most else chosen[: most // ROWS * ROWS]  # whole chunks
         if not chosen.size:
             continue
@@ -69,25 +68,22 @@ def refined(
             given = given._replace(shared=rule)
         width = 2 * (nodes.BLOCK if on_grid else n_points // nodes.REPLICATES) * columns.n_outputs(d)
         layout = Layout(min(ROWS, layout_for(width, dtype).rows_per_chunk), dtype)
-        found: list[Any] = list(map_rows(finer(q, columns, level), again, layout, given))
+        found = map_rows(finer(q, columns, level), again, layout, given)
+        new, error = (np.concatenate(parts) for parts in zip(*found))
         if on_grid:
-            new = np.concatenate(found)
-            error = 2 * np.abs(new.astype(np.float64) - value[chosen])
-        else:
-            new, error = (np.concatenate(parts) for parts in zip(*found))
+            # for steep bits errors fall as 1 / nodes: the same again, and a reserve
+            error = 2 * (error if nodes.FINER[q][level][1] else np.abs(new.astype(np.float64) - value[chosen]))
         kept = np.isfinite(new) & np.isfinite(error)
         value[chosen[kept]], own[chosen[kept]] = new[kept], error[kept]
     return eqx.tree_at(lambda r: (r.value, r.error), rows, (value, np.hypot(own, lost).astype(rows.error.dtype)))
 
 
 def _largest(own: np.ndarray, enough: float, average_out: bool) -> np.ndarray:
-    """The rows of largest error, as many as must have less for the sum to be known to `enough`; none if it is."""
+    """All rows, those of largest error first; none where the sum is known to `enough`."""
     size = np.nan_to_num(own, nan=0.0, posinf=float(np.finfo(np.float32).max))
-    size, limit = (size**2, enough**2) if average_out else (size, enough)
+    known = np.sqrt(np.sum(size**2)) if average_out else np.sum(size)
     order = np.argsort(-size, kind="stable")
-    rest = np.cumsum(size[order][::-1])[::-1]
-    # those that stay as they are may have half of it
-    return order[: np.count_nonzero(rest > limit / 2)] if rest[0] > limit else order[:0]
+    return order if known > enough else order[:0]
 
 
 def _holes(engine: Engine) -> bool:

@@ -327,7 +327,9 @@ def _density(columns: Columns, params: Params, rows: Rows) -> nodes.LogDensity:
     return lambda points: kinds.density(columns, params, rows, points)[0]
 
 
-def _finer_by_rule(structure: Structure, params: Params, shared: nodes.Finer, batch: Batch) -> Float[Array, " rows"]:
+def _finer_by_rule(
+    structure: Structure, params: Params, shared: nodes.Finer, batch: Batch
+) -> tuple[Float[Array, " rows"], Float[Array, " rows"]]:
     columns = structure.columns
     rows = kinds.rows_of(columns, params, batch)
     at = quadrature.accurately_placed(columns, params, rows, far=False)
@@ -346,8 +348,9 @@ def _finer_by_net(
 def finer(q: int, columns: Columns, level: int) -> Any:
     """log p(x) of each row by more nodes than `Model.log_likelihood` has, as a function of params, shared and rows.
 
-    Up to `nodes.MOST_GRID` dimensions the rule is `shared`, as `nodes.finer` makes it, and the function the same for
-    all levels.  Above, levels are those of `nodes.FINER_NETS`, and answers come with a standard error.
+    Up to `nodes.MOST_GRID` dimensions the rule is `shared`, as `nodes.finer` makes it, the function is the same for
+    all levels, and the second answer that of `nodes.finer_integral`.  Above, levels are those of `nodes.FINER_NETS`,
+    and the second answer is a standard error.
     """
     structure = Structure(q, columns, False, True)
     if structure.on_grid:

@@ -60,23 +60,25 @@ def trait_table(q: int, number: int) -> np.ndarray:
 def traits(q: int, number: int, n_starts: int) -> Shortfall:
     """The default fit of one table, and the best of many."""
     from latentbits import LatentTrait
-    from latentbits.core.nodes import MOST_GRID, n_levels
+    from latentbits.core import nodes as rules
     from latentbits.engines.chunks import layout_for
     from latentbits.engines.fit import fit, seed_key
     from latentbits.engines.memory import MemoryEngine
     from latentbits.engines.monitor import Limits
     from latentbits.engines.passes import map_rows, start_pass
-    from latentbits.models.latent_trait.kinds import Params
-    from latentbits.models.latent_trait.model import model
+    from latentbits.models.latent_trait.kinds import ALL_BITS, Params
+    from latentbits.models.latent_trait.model import finer, model
 
     X, double = trait_table(q, number), np.dtype(np.float64)
     engine, (n, d) = MemoryEngine(X), X.shape
-    finest = model(q, level=1 if q <= MOST_GRID else n_levels(q, d) - 1)
+    on_grid, level = q <= rules.MOST_GRID, {1: 1, 2: 2, 3: 2}.get(q, len(rules.FINER_NETS) - 1)
+    width = rules.BLOCK if on_grid else 2 ** rules.FINER_NETS[level]
 
     def score(params: Any) -> float:
-        given = start_pass(finest, double, params, seed_key(0, "use"))
-        parts = map_rows(finest.log_likelihood, engine, layout_for(finest.row_floats(d), double), given)
-        return float(sum(np.sum(part.value) for part in parts))
+        given = start_pass(model(q), double, params, seed_key(0, "use"))
+        given = given._replace(shared=rules.finer(q, level)[0]) if on_grid else given
+        parts = map_rows(finer(q, ALL_BITS, level), engine, layout_for(2 * width * d, double), given)
+        return float(sum(np.sum(value) for value, _ in parts))
 
     began = time.process_time()
     with warnings.catch_warnings(record=True) as said:

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from latentbits import LatentTrait, load, load_dataset
 from latentbits.data import toys
-from latentbits.estimators import psychometrics
+from latentbits.estimators import psychometrics, trait_likelihoods
 
 
 def sigmoid(a):
@@ -284,6 +284,29 @@ def test_the_error_of_a_likelihood_is_no_smaller_than_it_is():
     joint = -np.logaddexp(0, -a) @ X.T - np.logaddexp(0, a) @ (1 - X.T) - 0.5 * z[:, None] ** 2
     exact = np.sum(np.logaddexp.reduce(joint, axis=0) + np.log(z[1] - z[0]) - 0.5 * np.log(2 * np.pi))
     assert abs(total - exact) < error < 20
+
+
+@pytest.mark.slow
+def test_the_error_told_covers_the_true_one_however_much_work_there_may_be(monkeypatch):
+    """60 columns, six of them very steep: the less work is allowed, the larger the error that is told."""
+    rng = np.random.default_rng(5)
+    w, b = np.append([12.0, 15, 20, 25, 30, 40], 0.4 * rng.normal(size=54)), rng.normal(size=60)
+    X = (rng.random((200, 60)) < sigmoid(rng.normal(size=(200, 1)) * w + b)).astype(float)
+    m = LatentTrait(1, weight_prior=0.1, random_state=0).fit(X)
+    m.params_ = eqx.tree_at(lambda p: (p.weights, p.bias), m.params_, (w[:, None], b))
+    z = np.linspace(-8, 8, 40001)
+    a = z[:, None] * w + b
+    joint = -np.logaddexp(0, -a) @ X.T - np.logaddexp(0, a) @ (1 - X.T) - 0.5 * z[:, None] ** 2
+    exact = np.sum(np.logaddexp.reduce(joint, axis=0) + np.log(z[1] - z[0]) - 0.5 * np.log(2 * np.pi))
+    monkeypatch.setattr(trait_likelihoods, "SHARE", 0)
+    errors = []
+    for terms in (0, 2 * 10**6, 10**8):
+        monkeypatch.setattr(trait_likelihoods, "MOST_TERMS", terms)
+        total, error = m.log_likelihood(X, return_error=True)
+        assert abs(total - exact) < error
+        errors.append(error)
+    assert errors[0] > 2 * errors[1] > 4 * errors[2]
+    assert errors[2] < 0.1
 
 
 @pytest.mark.slow

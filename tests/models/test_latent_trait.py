@@ -11,6 +11,7 @@ import pytest
 
 from latentbits.core import nodes, tree
 from latentbits.core.batch import MISSING, make_batch
+from latentbits.core.model import Progress
 from latentbits.core.packed import inverse_factor, pairs, solve, unpack
 from latentbits.engines.chunks import Layout
 from latentbits.engines.fit import fit, seed_key
@@ -19,7 +20,7 @@ from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import map_rows, start_pass
 from latentbits.models.latent_trait import kinds, quadrature, sampling, variational
 from latentbits.models.latent_trait.kinds import ALL_BITS, Params
-from latentbits.models.latent_trait.model import model
+from latentbits.models.latent_trait.model import METHODS, finer, model
 
 FLOAT64 = np.dtype(np.float64)
 
@@ -367,9 +368,89 @@ def test_rows_with_few_observed_of_many_steep_columns():
     found = use(model(1).log_likelihood, model(1), w, b, table)
     away = np.abs(found.value - log_likelihoods(w, b, table))
     assert away.sum() < found.error.sum() + 1e-6
-    finer = use(model(1, level=1).log_likelihood, model(1, level=1), w, b, table)
-    np.testing.assert_allclose(finer.value, log_likelihoods(w, b, table), atol=1e-5)
-    assert finer.error.sum() < 0.01
+
+
+@pytest.mark.parametrize(("q", "scale", "step"), [(1, 20.0, 0.001), (2, 6.0, 0.01)])
+def test_finer_rules_are_numbers_of_one_program(q, scale, step):
+    """Steep bits against a dense grid: the finer rules are nearer, and none of them is compiled anew."""
+    table, w, b = simulate(20, 6, q, missing=0.3, scale=scale)
+    points, log_weight = grid(q, step=step)
+    a, seen = points @ w.T + b, table != MISSING
+    joint = (seen & (table == 1)) @ -np.logaddexp(0, -a).T + (seen & (table == 0)) @ -np.logaddexp(0, a).T
+    exact, away, compiled = np.logaddexp.reduce(joint + log_weight, axis=1), [], []
+    with tree.double():
+        given = start_pass(model(q), FLOAT64, as_params(w, b), seed_key(0))
+
+    def by_rule(params, shared, batch):
+        compiled.append(1)
+        return finer(q, ALL_BITS, 0)(params, shared, batch)
+
+    for level in range(3):
+        ours = given._replace(shared=nodes.finer(q, level)[0])
+        ((found, spread),) = map_rows(by_rule, MemoryEngine(table), Layout(64, FLOAT64), ours)
+        away.append(np.abs(found - exact).max())
+        if level:
+            assert np.all(np.abs(found - exact) < 2 * spread + 1e-6)
+    assert len(compiled) == 1
+    assert away[2] < 1e-4
+    assert 10 * away[2] < away[0] < 0.2
+
+
+def _functions(record):
+    """All that an engine may compile, by name."""
+    of_model = {name: f for name, f in record._asdict().items() if callable(f)}
+    of_stages = {
+        f"{stage.name}: {name}": f for stage in record.stages for name, f in vars(stage).items() if callable(f)
+    }
+    return of_model | of_stages
+
+
+@pytest.mark.parametrize("q", [1, 4])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_prior_is_a_number_and_no_constant(method, q):
+    """Functions and structure are the same for every prior; that there is one at all is in the structure of two."""
+    none, weak, strong = (_functions(model(q, method, weight_prior=prior)) for prior in (None, 3.0, 1.0))
+    assert set(none) == set(weak) == set(strong)
+    assert "update" in weak
+    for name, function in weak.items():
+        assert jax.tree.structure(function) == jax.tree.structure(strong[name]), name
+    differ = {name for name in weak if jax.tree.structure(none[name]) != jax.tree.structure(weak[name])}
+    assert {name.split(": ")[-1] for name in differ} == {"update", "objective"}
+    assert {name for name in weak if weak[name] is not strong[name]} == differ
+
+
+@pytest.mark.parametrize("method", ["quadrature", "monte_carlo"])
+def test_a_prior_can_be_an_argument(method):
+    """A step whose functions are arguments: traced once for two priors, which lead to different places."""
+    table, w, b = simulate(30, 5, 1)
+    traced = []
+
+    @jax.jit
+    def step(functions, params, batch, progress):
+        traced.append(1)
+        start, prepare, start_rows, e_step, update, objective = functions
+        state = start(params)
+        shared = prepare(params, state, None)
+        rows = None if start_rows is None else start_rows(params, shared, batch)
+        stats, _ = e_step(params, shared, batch, rows)
+        return update(state, params, shared, stats, progress)[1].weights, objective(params, shared, stats)
+
+    found = []
+    with tree.double():
+        params = as_params(w, b)
+        batch, _ = as_rows(params, table)
+        progress = Progress(*(jnp.asarray(n) for n in (0, 9, 0)), seed_key(0))
+        for prior in (3.0, 0.5):
+            record = model(1, method, weight_prior=prior)
+            acting = record.acting_in(record.stages[-1])
+            names = ("start", "prepare", "start_rows", "e_step", "update", "objective")
+            functions = [getattr(acting, name) for name in names]
+            functions[3] = functions[3] if method == "quadrature" else jax.tree_util.Partial(functions[3])
+            found.append(tree.to_numpy(step(tuple(functions), params, batch, progress)))
+    assert len(traced) == 1
+    (weak, higher), (strong, lower) = found
+    assert np.linalg.norm(strong) < np.linalg.norm(weak)
+    np.testing.assert_allclose(higher - lower, 0.5 * (4 - 1 / 9) * np.sum(w**2))
 
 
 def test_a_net_is_turned_by_the_number_of_the_row_and_keeps_its_shape():

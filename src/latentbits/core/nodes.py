@@ -12,27 +12,34 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key, UInt32
+from jaxtyping import Array, Float, Int, Key, UInt32
 from scipy.stats import chi, norm, qmc
 
 from latentbits.core.batch import row_keys
 from latentbits.core.gaussians import Gaussian
+from latentbits.core.packed import pairs, products, unpack
 
 __all__ = [
+    "BLOCK",
+    "FINER",
+    "FINER_NETS",
     "MANY_COLUMNS",
     "MOST_GAUSS",
     "MOST_GRID",
+    "Finer",
     "Rule",
     "accurate_rules",
+    "finer",
+    "finer_integral",
     "for_net",
     "gauss_hermite",
     "importance",
     "log_det",
     "log_integral",
-    "n_levels",
     "net_points",
     "points_of",
     "product_rule",
@@ -47,7 +54,6 @@ NET_WIDTH = 1.2  # of a net for all uses: tails heavier than a Gaussian's need p
 MANY_COLUMNS = 50  # from here on posteriors are so close to Gaussian that few nodes a dimension do
 MOST_GAUSS = 61  # nodes a dimension from which evenly spaced ones are closer to each other
 REACH = 8.0  # standard deviations on either side that evenly spaced nodes cover
-MOST_POINTS = 4_000_000  # points times columns of a row: beyond, a finer rule would fill the memory
 MOST_GRID = 3  # latent dimensions for which a product rule is cheaper than quasi-Monte Carlo
 
 
@@ -109,37 +115,33 @@ def _whitened(half: np.ndarray) -> np.ndarray:
     return half @ np.linalg.inv(np.linalg.cholesky(half.T @ half / len(half))).T
 
 
-# nodes a dimension of rule and check, coarse to fine; with few columns, or few observed, posteriors are less Gaussian
-_LEVELS = {
-    1: ((81, 41), (321, 161), (1281, 641)),
-    2: ((21, 11), (81, 41), (161, 81)),
-    3: ((11, 6), (33, 17)),
-}
+# nodes a dimension of rule and check; with few columns, or few observed, posteriors are less Gaussian
+_FEW_COLUMNS = {1: (81, 41), 2: (21, 11), 3: (11, 6)}
 _MANY_COLUMNS = {1: (31, 15), 2: (13, 7), 3: (7, 4)}
-_NETS = (7, 9, 11)  # two to these powers: points of each of the `REPLICATES` of `importance`
+NET = 7  # two to this power: points of each of the `REPLICATES` of `importance`
+FINER_NETS = (9, 11)
+# nodes a dimension for rows that need more, coarse to fine: of the Gauss-Hermite rule that finds the posterior, and of
+# the evenly spaced one that goes where it was found (0: none, and the first is the answer)
+FINER = {
+    1: ((81, 0), (81, 321), (81, 1281)),
+    2: ((21, 0), (21, 81), (21, 161)),
+    3: ((11, 0), (17, 0), (11, 33), (11, 65)),
+}
+BLOCK = 64  # nodes that are looked at together
 
 
-def n_levels(q: int, d: int) -> int:
-    """How many rules there are, each finer than the one before."""
-    if q > MOST_GRID:
-        return len(_NETS)
-    return sum(n**q * d <= MOST_POINTS or level == 0 for level, (n, _) in enumerate(_LEVELS[q]))
-
-
-def net_points(level: int) -> int:
+def net_points() -> int:
     """Points to tell a posterior with where dimensions are too many for a grid."""
-    return REPLICATES * 2 ** _NETS[level]
+    return REPLICATES * 2**NET
 
 
-def accurate_rules(q: int, d: int, complete: bool = True, level: int = 0) -> tuple[Rule, Rule]:
+def accurate_rules(q: int, d: int, complete: bool = True) -> tuple[Rule, Rule]:
     """Nodes to tell a likelihood or a posterior with, and fewer, to tell how accurate that is.
 
     `complete` says that rows have all their d columns; where they do not, they may have any number.
     """
-    many = level == 0 and complete and d >= MANY_COLUMNS
-    fine, coarse = _MANY_COLUMNS[q] if many else _LEVELS[q][level]
-    make = gauss_hermite if level == 0 else evenly_spaced
-    return make(fine, q), make(coarse, q)
+    fine, coarse = (_MANY_COLUMNS if complete and d >= MANY_COLUMNS else _FEW_COLUMNS)[q]
+    return gauss_hermite(fine, q), gauss_hermite(coarse, q)
 
 
 def for_net(at: Gaussian, rows: UInt32[Array, " rows"]) -> Gaussian:
@@ -181,19 +183,26 @@ def weigh(
 
 
 def recentred(log_density: LogDensity, at: Gaussian) -> Gaussian:
-    """Mean and covariance of the posterior itself, by a rule that reaches far, for one that does not.
+    """Mean and covariance of the posterior itself, by a rule that reaches far, for one that does not."""
+    q = at.mean.shape[1]
+    rule = gauss_hermite(_FEW_COLUMNS[q][0], q)
+    points = points_of(at, rule)
+    _, share = weigh(log_density(points), points, at, rule)
+    nodes = jnp.asarray(rule.nodes, at.mean.dtype)
+    return _moved(at, share @ nodes, share @ products(nodes))
+
+
+def _moved(at: Gaussian, mean: Float[Array, "rows latents"], squares: Float[Array, "rows pairs"]) -> Gaussian:
+    """The Gaussian of these moments, which are in the coordinates of `at`, with a part of its width.
 
     Evenly spaced nodes end at `REACH`: around a mean that is off, or by the curvature at a corner, they would miss a
     tail.  A part of the former width is kept, as a covariance over few nodes may collapse.
     """
     q = at.mean.shape[1]
-    rule = gauss_hermite(_LEVELS[q][0][0], q)
-    points = points_of(at, rule)
-    _, share = weigh(log_density(points), points, at, rule)
-    mean = jnp.einsum("nk,nkj->nj", share, points)
-    away = points - mean[:, None]
-    covariance = jnp.einsum("nk,nki,nkj->nij", share, away, away)
-    return Gaussian(mean, jnp.linalg.cholesky(covariance + 0.25 * at.covariance))
+    j, k = pairs(q)
+    spread = unpack(squares - mean[:, j] * mean[:, k] + jnp.asarray(0.25 * (j == k), mean.dtype), q)
+    centre = at.mean + jnp.einsum("nij,nj->ni", at.scale, mean)
+    return Gaussian(centre, jnp.einsum("nij,njk->nik", at.scale, jnp.linalg.cholesky(spread)))
 
 
 def log_det(scale: Float[Array, "rows latents latents"]) -> Float[Array, " rows"]:
@@ -209,28 +218,88 @@ def log_det(scale: Float[Array, "rows latents latents"]) -> Float[Array, " rows"
 
 
 def log_integral(
-    log_density: LogDensity,
-    at: Gaussian,
-    keys: Key[Array, " rows"],
-    n_columns: int,
-    complete: bool = True,
-    level: int = 0,
+    log_density: LogDensity, at: Gaussian, keys: Key[Array, " rows"], n_columns: int, complete: bool = True
 ) -> tuple[Float[Array, " rows"], Float[Array, " rows"]]:
-    """log of the integral of exp(log_density) over N(0, I) as accurately as is sensible, and its error.
+    """log of the integral of exp(log_density) over N(0, I) as accurately as is sensible for all rows, and its error.
 
     Up to `MOST_GRID` dimensions by a product rule, whose error is told by a coarser one and may have one sign for all
-    rows; above by importance sampling, with a standard error.  `complete` and `level` are those of `accurate_rules`.
+    rows; above by importance sampling, with a standard error.  `complete` is that of `accurate_rules`.
     """
     q = at.mean.shape[1]
     if q > MOST_GRID:
-        return importance(log_density, at, keys, 2 ** _NETS[level])
-    if level > 0:
-        at = recentred(log_density, at)
-    value, rough = (
-        weigh(log_density(points := points_of(at, rule)), points, at, rule)[0]
-        for rule in accurate_rules(q, n_columns, complete, level)
-    )
+        return importance(log_density, at, keys, 2**NET)
+    rules = accurate_rules(q, n_columns, complete)
+    # the nodes of both at once, so that the density is compiled once
+    points = points_of(at, Rule(np.concatenate([rule.nodes for rule in rules]), np.zeros(0)))
+    density, ends = log_density(points), np.cumsum([0, *(len(rule.nodes) for rule in rules)]).tolist()
+    value, rough = (weigh(density[:, a:b], points[:, a:b], at, rule)[0] for rule, a, b in zip(rules, ends, ends[1:]))
     return value, 2 * jnp.abs(value - rough)  # for steep bits errors fall as 1 / nodes: the same again, and a reserve
+
+
+class Finer(eqx.Module):
+    """A rule of `FINER`, as numbers: nodes and log-weights of a dimension, for each of its two rounds.
+
+    The program that takes it is the same for all of them, and for every number of nodes.
+    """
+
+    nodes: Float[Array | np.ndarray, "rounds longest"]
+    log_weights: Float[Array | np.ndarray, "rounds longest"]
+    n_nodes: Int[Array | np.ndarray, " rounds"]
+
+
+def finer(q: int, level: int) -> tuple[Finer, int]:
+    """The rule of a level of `FINER`, and the number of points that it has in all."""
+    sizes = FINER[q][level]
+    longest = max(n for both in FINER[q] for n in both)
+    nodes, logs = np.zeros((2, 2, longest))
+    for i, (n, make) in enumerate(zip(sizes, (gauss_hermite, evenly_spaced))):
+        if n:
+            nodes[i, :n], logs[i, :n] = make(n, 1).nodes[:, 0], make(n, 1).log_weights
+    return Finer(nodes, logs, np.array(sizes, np.int32)), sum(n**q for n in sizes)
+
+
+def finer_integral(
+    log_density: LogDensity, at: Gaussian, rule: Finer
+) -> tuple[Float[Array, " rows"], Float[Array, " rows"]]:
+    """log of the integral of exp(log_density) over N(0, I) by a rule of `FINER`, up to `MOST_GRID` dimensions.
+
+    Also the largest difference to rules of every other node, which there are two of for each dimension: around a jump
+    one of them is off by more than the rule itself, wherever the jump is.  (Of Gauss-Hermite nodes that means nothing.)
+    Nodes are gone through in blocks, so that their number is no shape: neither memory nor compilation depend on it.
+    """
+    n, q = at.mean.shape
+    dtype, axes, corners = at.mean.dtype, np.arange(q), 2**q
+
+    def by_blocks(number: Array, carry: tuple[Gaussian, Array, Array]) -> tuple[Gaussian, Array, Array]:
+        at, *before = carry
+        nodes, logs = rule.nodes[number].astype(dtype), rule.log_weights[number].astype(dtype)
+        size = rule.n_nodes[number]
+
+        def add(block: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
+            top, sums = carry
+            place = block * BLOCK + jnp.arange(BLOCK)
+            on_axes = (place[:, None] // size**axes) % size
+            x, log_weight = nodes[on_axes], logs[on_axes].sum(1)
+            points = at.mean[:, None] + jnp.einsum("ki,nji->nkj", x, at.scale)
+            joint = log_density(points) + log_weight + 0.5 * jnp.sum(x**2, 1) - 0.5 * jnp.sum(points**2, -1)
+            joint = jnp.where(place < size**q, joint, -jnp.inf)
+            new = jnp.maximum(top, joint.max(1))
+            corner = ((on_axes % 2) @ 2**axes)[:, None] == np.arange(corners)
+            columns = jnp.concatenate([jnp.ones((BLOCK, 1), dtype), corner.astype(dtype), x, products(x)], 1)
+            return new, sums * jnp.exp(top - new)[:, None] + jnp.exp(joint - new[:, None]) @ columns
+
+        lowest = jnp.full(n, jnp.finfo(dtype).min, dtype)
+        nothing = jnp.zeros((n, 1 + corners + q + len(pairs(q)[0])), dtype)
+        top, sums = jax.lax.fori_loop(0, (size**q + BLOCK - 1) // BLOCK, add, (lowest, nothing))
+        there = size > 0
+        total = jnp.where(there, sums[:, :1], 1)
+        value = top + jnp.log(total[:, 0]) + log_det(at.scale)
+        away = jnp.abs(jnp.log(corners * sums[:, 1 : corners + 1] / total)).max(1)
+        mean, squares = sums[:, corners + 1 : corners + 1 + q] / total, sums[:, corners + 1 + q :] / total
+        return _moved(at, mean, squares), jnp.where(there, value, before[0]), jnp.where(there, away, before[1])
+
+    unknown = jnp.full(n, jnp.nan, dtype)
+    return jax.lax.fori_loop(0, 2, by_blocks, (at, unknown, unknown))[1:]
 
 
 def importance(

@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from latentbits.core.errors import PrecisionWarning
 from latentbits.core.model import LogLikelihood, Model, Stop
-from latentbits.core.nodes import MANY_COLUMNS, MOST_GRID, n_levels
+from latentbits.core.nodes import MANY_COLUMNS, MOST_GRID
 from latentbits.engines.chunks import layout_for
 from latentbits.engines.fit import FitResult, fit, seed_key
 from latentbits.engines.monitor import Limits
@@ -26,6 +26,7 @@ from latentbits.estimators.base import LatentModel
 from latentbits.estimators.criteria import Seen, WithCriteria, look
 from latentbits.estimators.psychometrics import Rotation, Scores, StandardErrors
 from latentbits.estimators.tables.column_types import KINDS, Encoding, open_table
+from latentbits.estimators.trait_likelihoods import ENOUGH, refined
 from latentbits.models.latent_trait import information, kinds, quadrature, variational
 from latentbits.models.latent_trait import model as latent_trait
 from latentbits.models.latent_trait.kinds import ALL_BITS, Columns
@@ -35,8 +36,6 @@ __all__ = ["LatentTrait"]
 RUNAWAY = 10.0  # |w|: a bit whose log-odds change by that much over one standard deviation is no longer random
 FEW_COLUMNS = 10  # per latent dimension
 LARGEST_INFORMATION = 6000  # parameters; the square of it in float64 is 288 MB
-ENOUGH = 0.1  # nats in all to which a likelihood is told, where that can be had
-ENOUGH_A_ROW = 1e-5  # or these, where rows are very many
 MOST_TERMS = 2**25  # rows x columns x nodes to learn with, where slopes ask for more than the first
 FEW_NODES = 5  # a dimension, where rows have observed many columns
 MOST_CHECKED = 2**20  # rows x columns: the likelihood by finer rules takes seconds
@@ -87,8 +86,9 @@ class LatentTrait(WithCriteria):
     n_nodes : int or None, default=None
         Nodes a dimension to learn with by quadrature, and to tell standard errors with (above three dimensions: 2 to
         this power in all).  None chooses: first by the number of columns that rows have observed, then, where slopes
-        turn out to be steep, by these too, and learning goes on with more.  Likelihoods are told with ever more, until
-        their error is small; scores with a number that depends on the columns.
+        turn out to be steep, by these too, and learning goes on with more.  Likelihoods are told with ever more for
+        the rows that need them, until their error in all is small or more would take long; scores with a number that
+        depends on the columns.
     accelerate : bool, default=True
         Parameter expansion and Anderson acceleration.  Without, EM goes step by step as in the paper.
     random_state : int, RandomState or None
@@ -197,7 +197,6 @@ class LatentTrait(WithCriteria):
     _most_work: ClassVar[tuple[tuple[str, ...], int]] = (("n_samples",), 10**6)  # draws, made at every use
     _encoding: Encoding | None = None
     _seen: Seen | None = None  # of the table of the last fit
-    _level: int = 0  # of the rule that likelihoods are told with, while they are
 
     def __init__(
         self,
@@ -261,7 +260,6 @@ class LatentTrait(WithCriteria):
             n_samples=int(self.n_samples),
             n_nodes=n_nodes,
             accelerate=bool(self.accelerate),
-            level=self._level,
         )
 
     def _model_for(self, engine: Engine) -> Model:
@@ -544,21 +542,9 @@ class LatentTrait(WithCriteria):
         return self.n_components > MOST_GRID
 
     def _rounded(self, model: Model, engine: Engine, dtype: np.dtype) -> LogLikelihood:
-        """log p(x) of each row by rules that become finer until the error in all is small, or no rule is finer."""
+        """log p(x) of each row; where errors are largest by finer rules, until that in all is small."""
         rows = super()._rounded(model, engine, dtype)
-        for level in range(1, n_levels(int(self.n_components), self.n_features_in_)):
-            error = self._error_of_sum(rows)
-            if not error > max(ENOUGH, ENOUGH_A_ROW * len(rows.value)):
-                break
-            self._level = level
-            try:
-                finer = super()._rounded(self._model(), engine, dtype)
-            finally:
-                del self._level
-            if not self._error_of_sum(finer) < error:
-                break
-            rows = finer
-        return rows
+        return refined(rows, model, self.params_, engine, self._columns(), dtype)
 
     def scores(self, X: Any, method: str = "eap") -> Scores:
         """Latents of each row with their standard errors.

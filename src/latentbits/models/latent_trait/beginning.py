@@ -41,10 +41,9 @@ def init_params(n_components: int, columns: Columns, tied: bool, key: Key[Array,
         log_odds.append(jnp.log(share[1:]) - jnp.log(share[0]))
     table = jnp.concatenate(names, 1)
     n, d = table.shape
-    basis = jax.random.normal(key, (d, n_components), table.dtype)
-    for _ in range(6):
-        basis = jnp.linalg.qr(table.T @ (table @ basis))[0]
-    projected = table @ basis
+    basis = jax.random.normal(key, (d, min(n_components, d)), table.dtype)
+    step = lambda _, basis: jnp.linalg.qr(table.T @ (table @ basis))[0]  # noqa: E731
+    projected = table @ (basis := jax.lax.fori_loop(0, 6, step, basis))
     values, vectors = jnp.linalg.eigh(projected.T @ projected / n)
     # communalities as in a principal factor analysis, away from 1; 0.3 keeps every start a little off the saddle at 0
     loadings = (basis @ vectors) * jnp.sqrt(jnp.maximum(values - 1, 0.3))
@@ -78,6 +77,7 @@ def awake(key: Key[Array, ""], params: Params, state: Any) -> Params:
     Where bits are unbalanced or few, the optimum of the bound can be w = 0, which is a stationary point of the
     likelihood too: EM would stay there.  Their directions are kept.
     """
-    size = jnp.sqrt(jnp.mean(params.weights**2, 0))
-    longer = jnp.maximum(LEAST_WEIGHT / jnp.maximum(size, 1e-12), 1)
-    return eqx.tree_at(lambda p: p.weights, params, params.weights * longer)
+    weights = np.asarray(params.weights)
+    size = np.sqrt(np.mean(weights**2, 0))
+    longer = np.maximum(LEAST_WEIGHT / np.maximum(size, 1e-12), 1)
+    return eqx.tree_at(lambda p: p.weights, params, weights * longer)

@@ -179,7 +179,7 @@ def maximise(
     w: Float[Array, "columns latents"],
     b: Float[Array, " columns"],
     stats: Stats,
-    precision: float,
+    precision: Float[Array, ""] | float,
     tied: bool,
     longest: Float[Array, ""] | float,
 ) -> tuple[Float[Array, "columns latents"], Float[Array, " columns"]]:

@@ -115,7 +115,7 @@ def local(
 
 
 def maximise(
-    w: Float[Array, "classes latents"], b: Float[Array, " classes"], stats: Stats, precision: float
+    w: Float[Array, "classes latents"], b: Float[Array, " classes"], stats: Stats, precision: Float[Array, ""] | float
 ) -> tuple[Float[Array, "classes latents"], Float[Array, " classes"]]:
     """A^-1 gradient (sum <x^ x^'>)^-1: uphill whatever the probabilities are, as A bounds their curvature."""
     n, q = w.shape

@@ -243,7 +243,9 @@ def _prior_precision(q: int, dtype: Any) -> Array:
     return jnp.asarray(j == k, dtype)
 
 
-def maximise(columns: Columns, params: Params, stats: Stats, precision: float, tied: bool, longest: Any) -> Params:
+def maximise(
+    columns: Columns, params: Params, stats: Stats, precision: Float[Array, ""] | float, tied: bool, longest: Any
+) -> Params:
     """The M-step, column by column."""
     (w, b), _, *several = _parts(columns, params)
     w, b = bits.maximise(w, b, stats.bits, precision, tied, longest)

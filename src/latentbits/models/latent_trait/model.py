@@ -23,27 +23,28 @@ Anderson's method extrapolates the sequence (`core/anderson.py`), and takes back
 
 from __future__ import annotations
 
-from functools import cache, partial
-from typing import Any
+from functools import cache
+from typing import Any, TypeAlias
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, Key
+from jax.tree_util import Partial
+from jaxtyping import Array, Bool, Float, Key
 
 from latentbits.core import anderson, nodes
 from latentbits.core.anderson import Anderson
 from latentbits.core.batch import Batch
 from latentbits.core.gaussians import Gaussian
-from latentbits.core.model import Iterate, LogLikelihood, Measure, Model, Progress, Stage, Transform
+from latentbits.core.model import Iterate, LogLikelihood, Measure, Model, Progress, Stage, Summary, Transform
 from latentbits.core.packed import inverse_factor, pairs, unpack
 from latentbits.models.latent_trait import beginning, kinds, quadrature, sampling, variational
-from latentbits.models.latent_trait.kinds import ALL_BITS, Columns, Params, Stats
+from latentbits.models.latent_trait.kinds import ALL_BITS, Columns, Params, Rows, Stats
 from latentbits.models.latent_trait.reals import SMALLEST_VARIANCE
 
-__all__ = ["METHODS", "Posterior", "model"]
+__all__ = ["METHODS", "Posterior", "finer", "model"]
 
 METHODS = ("auto", "variational", "quadrature", "monte_carlo")
 LONGEST_STEP = 4.0  # of a column, in log-odds: where bits are separable, their curvature vanishes
@@ -52,7 +53,11 @@ NET_NOISE = 5e-5  # the same of nets, whose points move with the rows' posterior
 CAUTION_MANY, CAUTION_FEW = 1.0, 10.0  # see State; with few columns slow directions hide behind a small gain
 FEW_POINTS_TOL = 1e-5  # nats a row: a few points are not right to more
 MEMORY = 5  # former steps that Anderson's method looks back on
+BY_FEW = "quadrature EM by few points"
 PATIENCE = 5  # passes without gain: a bold step, a cautious one and shorter ones, each taken back
+
+
+Number: TypeAlias = Float[Array, ""] | float  # traced where it is an argument of a program
 
 
 class Posterior(eqx.Module):
@@ -124,6 +129,287 @@ def _back(move: Move, posterior: Gaussian) -> Gaussian:
     return posterior.moved(move.inverse, -move.shift @ move.matrix)
 
 
+class Structure(eqx.Module):
+    """What the programs of a model are compiled for.
+
+    Attributes
+    ----------
+    q
+        Number of latent dimensions.
+    columns
+        Which columns are of what kind.
+    tied
+        One weight for all columns.
+    accelerate
+        Whether parameters are expanded and steps extrapolated.
+    """
+
+    q: int = eqx.field(static=True)
+    columns: Columns = eqx.field(static=True)
+    tied: bool = eqx.field(static=True)
+    accelerate: bool = eqx.field(static=True)
+
+    @property
+    def on_grid(self) -> bool:
+        """Whether dimensions are few enough for a product rule."""
+        return self.q <= nodes.MOST_GRID
+
+
+class Count(eqx.Module):
+    """A number of nodes or samples, which shapes depend on."""
+
+    n: int = eqx.field(static=True)
+
+
+def _with(function: Any, *settings: Any) -> Any:
+    """A function with its settings: numbers among them are arguments of the program, the rest is its structure.
+
+    Compiled code is found by the identity of what this returns, so the same settings give the same object.
+    """
+    return _once(function, settings)
+
+
+@cache
+def _once(function: Any, settings: tuple[Any, ...]) -> Any:
+    return Partial(function, *settings)
+
+
+# ---------------------------------------------------------------- learning
+
+
+def _init(structure: Structure, key: Key[Array, ""], summary: Summary) -> Params:
+    return beginning.init_params(structure.q, structure.columns, structure.tied, key, summary)
+
+
+def _start(structure: Structure, exact: Bool[Array, ""] | bool, params: Params) -> State:
+    """`exact` is a number: of stages whose updates are exact, and their objectives known to the last digit."""
+    flat, _ = ravel_pytree(params)
+    # with many columns few nodes are used, and posteriors are narrow, so that EM hardly crawls
+    on_grid = structure.on_grid
+    many = on_grid and len(params.bias) >= nodes.MANY_COLUMNS
+    noise = NOISE if many else 0.0 if on_grid else NET_NOISE
+    caution = CAUTION_FEW if on_grid and not many else CAUTION_MANY
+    by_nodes, as_it_is = jnp.asarray([LONGEST_STEP, noise, caution]), jnp.asarray([jnp.inf, 0.0, jnp.nan])
+    longest, noise, caution = jnp.where(exact, as_it_is, by_nodes)
+    start = anderson.start(flat, 2, MEMORY)
+    return State(start, _no_move(structure.q), longest, noise, jnp.asarray(jnp.nan), caution)
+
+
+def _left(state: State) -> Float[Array, ""]:
+    return state.left
+
+
+def _prepare(structure: Structure, params: Params, state: State | None, progress: Progress | None) -> Move:
+    return _no_move(structure.q) if state is None else state.move
+
+
+def _prepare_sampling(
+    structure: Structure, samples: Count, params: Params, state: State | None, progress: Progress | None
+) -> sampling.Shared:
+    return sampling.prepare(params, sampling.prior_sample(samples.n, structure.q))
+
+
+def _start_variational(structure: Structure, params: Params, shared: Move, batch: Batch) -> Gaussian:
+    columns = structure.columns
+    return _back(shared, variational.converge(columns, params, kinds.rows_of(columns, params, batch)))
+
+
+def _start_quadrature(structure: Structure, params: Params, shared: Move, batch: Batch) -> Gaussian:
+    columns = structure.columns
+    return _back(shared, quadrature.start(columns, params, kinds.rows_of(columns, params, batch)))
+
+
+def _e_step_variational(
+    structure: Structure, params: Params, shared: Move, batch: Batch, row_state: Gaussian
+) -> tuple[Stats, Gaussian]:
+    columns = structure.columns
+    rows = kinds.rows_of(columns, params, batch)
+    posterior = row_state.moved(shared.matrix, shared.shift)
+    posterior, bound, contact = variational.improve(columns, params, rows, posterior)
+    return variational.stats_of(columns, params, rows, posterior, bound, contact, batch.weight), posterior
+
+
+def _nodes_by(structure: Structure, n_nodes: Count | None, n_columns: int) -> int:
+    """Nodes to learn with; None chooses by the number of columns."""
+    if n_nodes is not None:
+        return n_nodes.n
+    return quadrature.nodes_at_first(structure.q, n_columns) if structure.on_grid else quadrature.LAST_NET
+
+
+def _e_step_quadrature(
+    structure: Structure, n_nodes: Count | None, params: Params, shared: Move, batch: Batch, row_state: Gaussian
+) -> tuple[Stats, Gaussian]:
+    columns = structure.columns
+    rows = kinds.rows_of(columns, params, batch)
+    rule = quadrature.learning_rule(structure.q, _nodes_by(structure, n_nodes, batch.values.shape[1]))
+    at = quadrature.placed(columns, params, rows, row_state.moved(shared.matrix, shared.shift))
+    spread = at if structure.on_grid else nodes.for_net(at, batch.rows)
+    integral = quadrature.integrate(columns, params, rows, spread, rule)
+    stats = quadrature.stats_of(columns, params, rows, integral, batch.weight)
+    return stats, Gaussian(quadrature.mean_of(integral), at.scale)
+
+
+def _objective(
+    precision: Number | None, params: Params, shared: Any, stats: Stats | sampling.Stats
+) -> Float[Array, ""]:
+    """log-likelihood or bound, less the penalty of a prior of this precision (None for none)."""
+    total = stats.objective.sum()
+    return total if precision is None else total - 0.5 * precision * jnp.sum(params.weights**2)
+
+
+def _update(
+    structure: Structure,
+    precision: Number | None,
+    state: State,
+    params: Params,
+    shared: Move,
+    stats: Stats,
+    progress: Progress,
+) -> tuple[State, Params]:
+    columns, q = structure.columns, structure.q
+    penalty = 0.0 if precision is None else precision
+    plain = kinds.maximise(columns, params, stats, penalty, structure.tied, state.longest)
+    if not structure.accelerate:
+        return state, plain
+    move = expansion(stats) if precision is None else _no_move(q)
+    value = _objective(precision, params, shared, stats)
+    state, ahead = _accelerated(state, params, value, plain, move, state.noise * stats.n_rows)
+    if columns != ALL_BITS:
+        return state, ahead
+    step = jnp.concatenate([ahead.weights - params.weights, (ahead.bias - params.bias)[:, None]], 1)
+    gradient = stats.bits.gradient.at[:, :q].add(-penalty * params.weights)
+    gain = jnp.abs(jnp.sum(gradient * step)) / 2
+    refused = state.anderson.refused > 0
+    return eqx.tree_at(lambda s: s.left, state, jnp.where(refused, jnp.nan, state.caution * gain)), ahead
+
+
+def _update_sampling(
+    structure: Structure,
+    samples: Count,
+    precision: Number | None,
+    state: State,
+    params: Params,
+    shared: sampling.Shared,
+    stats: sampling.Stats,
+    progress: Progress,
+) -> tuple[State, Params]:
+    penalty, drawn = 0.0 if precision is None else precision, sampling.prior_sample(samples.n, structure.q)
+    plain = sampling.regress(params, stats, drawn, penalty, structure.tied, state.longest)
+    if not structure.accelerate:
+        return state, plain
+    value = _objective(precision, params, shared, stats)
+    return _accelerated(state, params, value, plain, _no_move(structure.q), 0.0)
+
+
+# ---------------------------------------------------------------- use
+
+
+def _accurate(structure: Structure, params: Params, rows: Rows, batch: Batch) -> quadrature.Integral:
+    columns, q = structure.columns, structure.q
+    at = quadrature.accurately_placed(columns, params, rows, far=False)
+    if not structure.on_grid:
+        net = nodes.quasi_monte_carlo(nodes.net_points(), q)
+        return quadrature.integrate(columns, params, rows, nodes.for_net(at, batch.rows), net)
+    rule, _ = nodes.accurate_rules(q, batch.values.shape[1], batch.observed is None)
+    return quadrature.integrate(columns, params, rows, at, rule)
+
+
+def _log_likelihood(structure: Structure, params: Params, shared: Any, batch: Batch) -> LogLikelihood:
+    columns = structure.columns
+    rows = kinds.rows_of(columns, params, batch)
+    at = quadrature.accurately_placed(columns, params, rows, far=False)
+    density = _density(columns, params, rows)
+    value, error = nodes.log_integral(density, at, batch.keys, batch.values.shape[1], batch.observed is None)
+    return LogLikelihood(value, error, jnp.zeros((), value.dtype))
+
+
+def _density(columns: Columns, params: Params, rows: Rows) -> nodes.LogDensity:
+    return lambda points: kinds.density(columns, params, rows, points)[0]
+
+
+def _finer_by_rule(
+    structure: Structure, params: Params, shared: nodes.Finer, batch: Batch
+) -> tuple[Float[Array, " rows"], Float[Array, " rows"]]:
+    columns = structure.columns
+    rows = kinds.rows_of(columns, params, batch)
+    at = quadrature.accurately_placed(columns, params, rows, far=False)
+    return nodes.finer_integral(_density(columns, params, rows), at, shared)
+
+
+def _finer_by_net(
+    structure: Structure, n_points: Count, params: Params, shared: Any, batch: Batch
+) -> tuple[Float[Array, " rows"], Float[Array, " rows"]]:
+    columns = structure.columns
+    rows = kinds.rows_of(columns, params, batch)
+    at = quadrature.accurately_placed(columns, params, rows, far=False)
+    return nodes.importance(_density(columns, params, rows), at, batch.keys, n_points.n)
+
+
+def finer(q: int, columns: Columns, level: int) -> Any:
+    """log p(x) of each row by more nodes than `Model.log_likelihood` has, as a function of params, shared and rows.
+
+    Up to `nodes.MOST_GRID` dimensions the rule is `shared`, as `nodes.finer` makes it, the function is the same for
+    all levels, and the second answer that of `nodes.finer_integral`.  Above, levels are those of `nodes.FINER_NETS`,
+    and the second answer is a standard error.
+    """
+    structure = Structure(q, columns, False, True)
+    if structure.on_grid:
+        return _with(_finer_by_rule, structure)
+    return _with(_finer_by_net, structure, Count(2 ** nodes.FINER_NETS[level]))
+
+
+def _infer(structure: Structure, params: Params, shared: Any, batch: Batch) -> Posterior:
+    columns = structure.columns
+    rows = kinds.rows_of(columns, params, batch)
+    mean, covariance = quadrature.covariance_of(_accurate(structure, params, rows, batch))
+    peak = quadrature.mode(columns, params, rows, mean)
+    return Posterior(mean, covariance, peak.mean, peak.covariance)
+
+
+def _decode(structure: Structure, params: Params, latents: Float[Array, "rows latents"]) -> Array:
+    return kinds.expected(structure.columns, params, latents)
+
+
+def _complete(structure: Structure, params: Params, shared: Any, batch: Batch) -> Float[Array, "rows columns"]:
+    columns = structure.columns
+    integral = _accurate(structure, params, kinds.rows_of(columns, params, batch), batch)
+    means = jnp.einsum("nk,nko->no", integral.share, kinds.expected(columns, params, integral.points))
+    return kinds.best_guess(columns, means)
+
+
+def _sample(structure: Structure, params: Params, shared: Any, keys: Key[Array, " rows"]) -> Array:
+    def one(key: Key[Array, ""]) -> Float[Array, " columns"]:
+        latent, rest = jax.random.split(key)
+        return kinds.draw(structure.columns, params, jax.random.normal(latent, (structure.q,), params.bias.dtype), rest)
+
+    return jax.vmap(one)(keys)
+
+
+# ---------------------------------------------------------------- numbers held per row
+
+
+def _floats_of_use(structure: Structure, n: int) -> int:
+    q, on_grid = structure.q, structure.on_grid
+    points = len(nodes.accurate_rules(q, n, False)[0].nodes) if on_grid else nodes.net_points()
+    return 2 * points * structure.columns.n_outputs(n) + 8 * (q + 1) ** 2
+
+
+def _floats_of_bound(structure: Structure, n: int) -> int:
+    return 8 * structure.columns.n_outputs(n) + 8 * (structure.q + 1) ** 2
+
+
+def _floats_of_nodes(structure: Structure, n_nodes: Count | None, n: int) -> int:
+    rule = quadrature.learning_rule(structure.q, _nodes_by(structure, n_nodes, n))
+    return 3 * structure.columns.n_outputs(n) * len(rule.nodes)
+
+
+def _floats_of_samples(samples: Count, n: int) -> int:
+    return 2 * n + 3 * samples.n
+
+
+# ---------------------------------------------------------------- the record
+
+
 @cache
 def model(
     n_components: int = 2,
@@ -134,7 +420,6 @@ def model(
     n_samples: int = 500,
     n_nodes: int | None = None,
     accelerate: bool = True,
-    level: int = 0,
 ) -> Model:
     """A latent trait model.
 
@@ -158,210 +443,90 @@ def model(
         columns.
     accelerate
         Parameter expansion and Anderson's method; without, EM is the paper's.
-    level
-        How fine a rule likelihoods and posteriors are told with, see `core/nodes.py`.
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {METHODS}, got {method!r}")
-    q = n_components
-    precision = 0.0 if weight_prior is None else 1 / weight_prior**2
-    samples = sampling.prior_sample(n_samples, q)
-    on_grid = q <= nodes.MOST_GRID
-
-    # ---------------------------------------------------------------- learning
-
-    def start(params: Params) -> State:
-        flat, _ = ravel_pytree(params)
-        # with many columns few nodes are used, and posteriors are narrow, so that EM hardly crawls
-        many = on_grid and len(params.bias) >= quadrature.MANY_COLUMNS
-        noise = jnp.asarray(NOISE if many else 0.0 if on_grid else NET_NOISE)
-        caution = jnp.asarray(CAUTION_FEW if on_grid and not many else CAUTION_MANY)
-        longest, unknown = jnp.asarray(LONGEST_STEP), jnp.asarray(jnp.nan)
-        return State(anderson.start(flat, 2, MEMORY), _no_move(q), longest, noise, unknown, caution)
-
-    def start_exact(params: Params) -> State:
-        nothing = jnp.asarray(0.0)
-        return eqx.tree_at(
-            lambda s: (s.longest, s.noise, s.caution), start(params), (nothing + jnp.inf, nothing, nothing + jnp.nan)
-        )
-
-    def left(state: State) -> Float[Array, ""]:
-        return state.left
-
-    def prepare(params: Params, state: State | None, progress: Progress | None) -> Move:
-        return _no_move(q) if state is None else state.move
-
-    def prepare_sampling(params: Params, state: State | None, progress: Progress | None) -> sampling.Shared:
-        return sampling.prepare(params, samples)
-
-    def start_variational(params: Params, shared: Move, batch: Batch) -> Gaussian:
-        return _back(shared, variational.converge(columns, params, kinds.rows_of(columns, params, batch)))
-
-    def start_quadrature(params: Params, shared: Move, batch: Batch) -> Gaussian:
-        return _back(shared, quadrature.start(columns, params, kinds.rows_of(columns, params, batch)))
-
-    def e_step_variational(params: Params, shared: Move, batch: Batch, row_state: Gaussian) -> tuple[Stats, Gaussian]:
-        rows = kinds.rows_of(columns, params, batch)
-        posterior = row_state.moved(shared.matrix, shared.shift)
-        posterior, bound, contact = variational.improve(columns, params, rows, posterior)
-        return variational.stats_of(columns, params, rows, posterior, bound, contact, batch.weight), posterior
-
-    def nodes_by(n_columns: int) -> int:
-        return n_nodes or (quadrature.nodes_at_first(q, n_columns) if on_grid else quadrature.LAST_NET)
-
-    def by_nodes(
-        params: Params, shared: Move, batch: Batch, row_state: Gaussian, n_nodes: int
-    ) -> tuple[Stats, Gaussian]:
-        rows = kinds.rows_of(columns, params, batch)
-        at = quadrature.placed(columns, params, rows, row_state.moved(shared.matrix, shared.shift))
-        spread = at if on_grid else nodes.for_net(at, batch.rows)
-        integral = quadrature.integrate(columns, params, rows, spread, quadrature.learning_rule(q, n_nodes))
-        stats = quadrature.stats_of(columns, params, rows, integral, batch.weight)
-        return stats, Gaussian(quadrature.mean_of(integral), at.scale)
-
-    def e_step_quadrature(params: Params, shared: Move, batch: Batch, row_state: Gaussian) -> tuple[Stats, Gaussian]:
-        return by_nodes(params, shared, batch, row_state, nodes_by(batch.values.shape[1]))
-
-    def e_step_few(params: Params, shared: Move, batch: Batch, row_state: Gaussian) -> tuple[Stats, Gaussian]:
-        return by_nodes(params, shared, batch, row_state, quadrature.FIRST_NET)
-
-    def objective(params: Params, shared: Any, stats: Stats | sampling.Stats) -> Float[Array, ""]:
-        return stats.objective.sum() - 0.5 * precision * jnp.sum(params.weights**2)
-
-    def update(state: State, params: Params, shared: Move, stats: Stats, progress: Progress) -> tuple[State, Params]:
-        plain = kinds.maximise(columns, params, stats, precision, equal_discrimination, state.longest)
-        if not accelerate:
-            return state, plain
-        move = expansion(stats) if precision == 0 else _no_move(q)
-        value = objective(params, shared, stats)
-        state, ahead = _accelerated(state, params, value, plain, move, state.noise * stats.n_rows)
-        if columns != ALL_BITS:
-            return state, ahead
-        step = jnp.concatenate([ahead.weights - params.weights, (ahead.bias - params.bias)[:, None]], 1)
-        gradient = stats.bits.gradient.at[:, :q].add(-precision * params.weights)
-        gain = jnp.abs(jnp.sum(gradient * step)) / 2
-        refused = state.anderson.refused > 0
-        return eqx.tree_at(lambda s: s.left, state, jnp.where(refused, jnp.nan, state.caution * gain)), ahead
-
-    def update_sampling(
-        state: State, params: Params, shared: sampling.Shared, stats: sampling.Stats, progress: Progress
-    ) -> tuple[State, Params]:
-        plain = sampling.regress(params, stats, samples, precision, equal_discrimination, state.longest)
-        if not accelerate:
-            return state, plain
-        return _accelerated(state, params, objective(params, shared, stats), plain, _no_move(q), 0.0)
-
-    # ---------------------------------------------------------------- use
-
-    def accurate(params: Params, batch: Batch) -> quadrature.Integral:
-        rows = kinds.rows_of(columns, params, batch)
-        at = quadrature.accurately_placed(columns, params, rows, far=on_grid and level > 0)
-        if not on_grid:
-            net = nodes.quasi_monte_carlo(nodes.net_points(level), q)
-            return quadrature.integrate(columns, params, rows, nodes.for_net(at, batch.rows), net)
-        rule, _ = nodes.accurate_rules(q, batch.values.shape[1], batch.observed is None, level)
-        return quadrature.integrate(columns, params, rows, at, rule)
-
-    def log_likelihood(params: Params, shared: Any, batch: Batch) -> LogLikelihood:
-        rows = kinds.rows_of(columns, params, batch)
-        at = quadrature.accurately_placed(columns, params, rows, far=False)
-
-        def density(points: Float[Array, "rows points latents"]) -> Float[Array, "rows points"]:
-            return kinds.density(columns, params, rows, points)[0]
-
-        value, error = nodes.log_integral(density, at, batch.keys, batch.values.shape[1], batch.observed is None, level)
-        return LogLikelihood(value, error, jnp.zeros((), value.dtype))
-
-    def infer(params: Params, shared: Any, batch: Batch) -> Posterior:
-        mean, covariance = quadrature.covariance_of(accurate(params, batch))
-        peak = quadrature.mode(columns, params, kinds.rows_of(columns, params, batch))
-        return Posterior(mean, covariance, peak.mean, peak.covariance)
-
-    def decode(params: Params, latents: Float[Array, "rows latents"]) -> Float[Array, "rows outputs"]:
-        return kinds.expected(columns, params, latents)
-
-    def complete(params: Params, shared: Any, batch: Batch) -> Float[Array, "rows columns"]:
-        integral = accurate(params, batch)
-        means = jnp.einsum("nk,nko->no", integral.share, kinds.expected(columns, params, integral.points))
-        return kinds.best_guess(columns, means)
-
-    def sample(params: Params, shared: Any, keys: Key[Array, " rows"]) -> Float[Array, "rows columns"]:
-        def one(key: Key[Array, ""]) -> Float[Array, " columns"]:
-            latent, rest = jax.random.split(key)
-            return kinds.draw(columns, params, jax.random.normal(latent, (q,), params.bias.dtype), rest)
-
-        return jax.vmap(one)(keys)
-
-    def row_floats(n: int) -> int:
-        points = len(nodes.accurate_rules(q, n, False, level)[0].nodes) if on_grid else nodes.net_points(level)
-        return 2 * points * columns.n_outputs(n) + 8 * (q + 1) ** 2
-
+    structure = Structure(n_components, columns, equal_discrimination, accelerate)
+    precision = None if weight_prior is None else 1 / weight_prior**2
+    count = None if n_nodes is None else Count(n_nodes)
+    e_step = _with(_e_step_quadrature, structure, count)
+    start_rows = _with(_start_quadrature, structure)
     patience = PATIENCE if accelerate else 1
-
-    def by_bound(tol: float | None = None) -> Iterate:
-        return Iterate(
-            "variational EM",
-            measure=Measure.BOUND,
-            e_step=e_step_variational,
-            start_rows=start_variational,
-            start=start_exact,  # (11) as it stands; only numbers differ, so the update is compiled once for both
-            row_floats=lambda n: 8 * columns.n_outputs(n) + 8 * (q + 1) ** 2,
-            tol=tol,
-            patience=patience,
-        )
-
-    by_quadrature = Iterate(
-        "quadrature EM",
-        row_floats=lambda n: 3 * columns.n_outputs(n) * len(quadrature.learning_rule(q, nodes_by(n)).nodes),
-        patience=patience,
-    )
-    # the objective of a net of few points is no match for that of many, and its optimum not the goal
-    by_few_nodes = Iterate(
-        "quadrature EM by few points",
-        measure=Measure.PROGRESS,
-        e_step=e_step_few,
-        start_rows=start_quadrature,
-        row_floats=lambda n: 3 * columns.n_outputs(n) * 2**quadrature.FIRST_NET,
-        tol=FEW_POINTS_TOL,
-        patience=patience,
-    )
-    by_nets = (by_quadrature,) if on_grid or n_nodes is not None else (by_few_nodes, by_quadrature)
-    by_sample = Iterate(
-        "sampling EM",
-        prepare=prepare_sampling,
-        e_step=sampling.e_step,
-        update=update_sampling,
-        start=start_exact,
-        row_floats=lambda n: 2 * n + 3 * n_samples,
-        patience=patience,
-    )
-    stages: dict[str, tuple[Stage, ...]] = {
-        # the optimum of the bound is not the goal: near it is near enough to go on
-        "auto": (by_bound(1e-4), Transform("waking idle columns", beginning.awake), *by_nets),
-        "variational": (by_bound(),),
-        "quadrature": by_nets,
-        "monte_carlo": (by_sample,),
-    }
+    stages = _stages(structure, method, count, Count(n_samples), precision, patience)
+    by_few = any(stage.name == BY_FEW for stage in stages)
     return Model(
         name="latent trait",
-        init=partial(beginning.init_params, q, columns, equal_discrimination),
-        prepare=prepare,
-        e_step=e_step_quadrature,
-        update=update,
-        objective=objective,
-        log_likelihood=log_likelihood,
-        infer=infer,
-        decode=decode,
-        complete=complete,
-        sample=sample,
-        row_floats=row_floats,
-        start=start,
-        left=left if accelerate and columns == ALL_BITS else None,
-        start_rows=start_quadrature,
-        stages=stages[method],
+        init=_with(_init, structure),
+        prepare=_with(_prepare, structure),
+        e_step=e_step,
+        update=_with(_update, structure, precision),
+        objective=_with(_objective, precision),
+        log_likelihood=_with(_log_likelihood, structure),
+        infer=_with(_infer, structure),
+        decode=_with(_decode, structure),
+        complete=_with(_complete, structure),
+        sample=_with(_sample, structure),
+        row_floats=_with(_floats_of_use, structure),
+        start=_with(_start, structure, False),
+        left=_left if accelerate and columns == ALL_BITS else None,
+        start_rows=start_rows,
+        stages=stages,
         # few points tell starts apart; with n_nodes given there is no stage that has fewer
-        heats=len(stages[method]) - 1 if by_few_nodes in stages[method] else 0,
+        heats=len(stages) - 1 if by_few else 0,
     )
+
+
+def _stages(
+    structure: Structure,
+    method: str,
+    n_nodes: Count | None,
+    samples: Count,
+    precision: Number | None,
+    patience: int,
+) -> tuple[Stage, ...]:
+    if method == "monte_carlo":
+        by_sample = Iterate(
+            "sampling EM",
+            prepare=_with(_prepare_sampling, structure, samples),
+            e_step=sampling.e_step,
+            update=_with(_update_sampling, structure, samples, precision),
+            start=_with(_start, structure, True),
+            row_floats=_with(_floats_of_samples, samples),
+            patience=patience,
+        )
+        return (by_sample,)
+    by_bound = Iterate(
+        "variational EM",
+        measure=Measure.BOUND,
+        e_step=_with(_e_step_variational, structure),
+        start_rows=_with(_start_variational, structure),
+        start=_with(_start, structure, True),  # (11) as it stands; only numbers differ, so the update is the same
+        row_floats=_with(_floats_of_bound, structure),
+        # where it is not the goal, near its optimum is near enough to go on
+        tol=1e-4 if method == "auto" else None,
+        patience=patience,
+    )
+    if method == "variational":
+        return (by_bound,)
+    by_quadrature: tuple[Stage, ...] = (
+        Iterate("quadrature EM", row_floats=_with(_floats_of_nodes, structure, n_nodes), patience=patience),
+    )
+    if not structure.on_grid and n_nodes is None:
+        # the objective of a net of few points is no match for that of many, and its optimum not the goal
+        few = Count(quadrature.FIRST_NET)
+        by_few = Iterate(
+            BY_FEW,
+            measure=Measure.PROGRESS,
+            e_step=_with(_e_step_quadrature, structure, few),
+            start_rows=_with(_start_quadrature, structure),
+            row_floats=_with(_floats_of_nodes, structure, few),
+            tol=FEW_POINTS_TOL,
+            patience=patience,
+        )
+        by_quadrature = (by_few, *by_quadrature)
+    if method == "quadrature":
+        return by_quadrature
+    return (by_bound, Transform("waking idle columns", beginning.awake), *by_quadrature)
 
 
 def _accelerated(

@@ -129,7 +129,7 @@ def placed(columns: Columns, params: Params, rows: Rows, at: Gaussian) -> Gaussi
 
 def accurately_placed(columns: Columns, params: Params, rows: Rows, far: bool) -> Gaussian:
     """Where a rule goes that has no former posterior to go by; `far` for nodes that end somewhere."""
-    at = placed(columns, params, rows, start(columns, params, rows))
+    at = _approached(columns, params, rows, 3)[0]
     return recentred(lambda points: kinds.density(columns, params, rows, points)[0], at) if far else at
 
 
@@ -138,15 +138,29 @@ def mean_of(integral: Integral) -> Float[Array, "rows latents"]:
     return jnp.einsum("nk,nkj->nj", integral.share, integral.points)
 
 
-def start(columns: Columns, params: Params, rows: Rows, refine: int = 2) -> Gaussian:
+def start(columns: Columns, params: Params, rows: Rows) -> Gaussian:
     """The posterior of a row that has no former one: the variational one, its mean corrected by small rules."""
+    at, mean = _approached(columns, params, rows, 2)
+    return Gaussian(mean, at.scale)
+
+
+def _approached(
+    columns: Columns, params: Params, rows: Rows, n_rounds: int
+) -> tuple[Gaussian, Float[Array, "rows latents"]]:
+    """Where a small rule goes in the last of some rounds, each around the mean of the one before; and its own mean.
+
+    The first is around the variational mean.  A loop, which is compiled once.
+    """
     q = params.weights.shape[1]
-    at = converge(columns, params, rows, most=30, tolerance=1e-2)
     small = gauss_hermite(3, q) if q <= MOST_GRID else quasi_monte_carlo(32 if q <= 6 else 128, q)
-    for _ in range(refine):
-        at = placed(columns, params, rows, at)
-        at = Gaussian(mean_of(integrate(columns, params, rows, at, small)), at.scale)
-    return at
+
+    def body(_: Any, carry: tuple[Gaussian, Array]) -> tuple[Gaussian, Array]:
+        at, mean = carry
+        at = placed(columns, params, rows, Gaussian(mean, at.scale))
+        return at, mean_of(integrate(columns, params, rows, at, small))
+
+    at = converge(columns, params, rows, most=30, tolerance=1e-2)
+    return jax.lax.fori_loop(0, n_rounds, body, (at, at.mean))
 
 
 def covariance_of(integral: Integral) -> tuple[Float[Array, "rows latents"], Float[Array, "rows latents latents"]]:
@@ -174,8 +188,8 @@ def stats_of(columns: Columns, params: Params, rows: Rows, integral: Integral, w
     )
 
 
-def mode(columns: Columns, params: Params, rows: Rows, n_steps: int = 30) -> Gaussian:
-    """The most probable latents of each row (MAP), and the inverse curvature there, by damped Newton steps."""
+def mode(columns: Columns, params: Params, rows: Rows, x: Float[Array, "rows latents"], n_steps: int = 30) -> Gaussian:
+    """The most probable latents of each row (MAP), and the inverse curvature there, by damped Newton steps from x."""
 
     def joint(x: Float[Array, "rows latents"]) -> Float[Array, " rows"]:
         return kinds.density(columns, params, rows, x[:, None])[0][:, 0] - 0.5 * jnp.sum(x**2, 1)
@@ -193,7 +207,6 @@ def mode(columns: Columns, params: Params, rows: Rows, n_steps: int = 30) -> Gau
             jnp.where(better, jnp.minimum(1, 2 * length), length / 4),
         )
 
-    x = converge(columns, params, rows, most=30, tolerance=1e-2).mean
     x, *_ = jax.lax.fori_loop(0, n_steps, body, (x, joint(x), jnp.ones_like(x[:, 0])))
     precision, _ = kinds.local(columns, params, rows, x)
     return Gaussian(x, from_precision(precision, x)[0].scale)

@@ -90,7 +90,7 @@ def local(
 
 
 def maximise(
-    stats: Stats, precision: float, log_variance: Float[Array, " columns"]
+    stats: Stats, precision: Float[Array, ""] | float, log_variance: Float[Array, " columns"]
 ) -> tuple[Float[Array, "columns latents"], Float[Array, " columns"], Float[Array, " columns"]]:
     """Regression of every column on the latents, and its residual variance; in closed form."""
     extended = stats.cross.shape[1]

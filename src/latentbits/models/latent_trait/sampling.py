@@ -7,6 +7,7 @@ The M-step is a logistic regression for each bit, by iteratively re-weighted lea
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import equinox as eqx
@@ -43,6 +44,7 @@ class Stats(eqx.Module):
     observed: Float[Array, "samples columns"]
 
 
+@cache
 def prior_sample(n_samples: int, q: int, seed: int = 0) -> np.ndarray:
     """L draws of the latents, (L, q), the same at every pass and for every fit with this seed."""
     return np.random.default_rng(seed).standard_normal((n_samples, q))
@@ -78,7 +80,12 @@ def e_step(params: Params, shared: Shared, batch: Batch, row_state: None) -> tup
 
 
 def regress(
-    params: Params, stats: Stats, samples: np.ndarray, precision: float, tied: bool, longest: Float[Array, ""]
+    params: Params,
+    stats: Stats,
+    samples: np.ndarray,
+    precision: Float[Array, ""] | float,
+    tied: bool,
+    longest: Float[Array, ""],
 ) -> Params:
     """Logistic regression of every bit on the sample, by iteratively re-weighted least squares from where it stands."""
     extended = jnp.concatenate([jnp.asarray(samples), jnp.ones((len(samples), 1))], 1)

@@ -1,0 +1,103 @@
+"""Likelihoods of a latent trait model by finer rules, for those rows that need them.
+
+A rule that does for most rows is far off for some, where bits are steep; a rule that does for these would cost far more
+than learning did.  So the rows of largest error are gone through again, by ever finer rules, until the error of the sum
+is small or the work is no longer worth it.  What is left of the error is told.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import numpy as np
+
+from latentbits.core import interrupts, nodes
+from latentbits.core.batch import MISSING
+from latentbits.core.model import LogLikelihood, Model
+from latentbits.engines.chunks import Layout, layout_for
+from latentbits.engines.fit import seed_key
+from latentbits.engines.memory import MemoryEngine
+from latentbits.engines.passes import Engine, map_rows, start_pass
+from latentbits.models.latent_trait.kinds import Columns, Params
+from latentbits.models.latent_trait.model import finer
+
+__all__ = ["ENOUGH", "refined"]
+
+ENOUGH = 0.1  # nats in all to which a likelihood is told, where that can be had
+ENOUGH_A_ROW = 1e-5  # or these, where rows are very many
+MOST_TERMS = 10**8  # rows x columns x nodes of finer rules: a fraction of a second
+SHARE = 2  # or so many times the work of the first rule, where a table is large
+MOST_CELLS = 2**24  # of the rows that are gone through again
+ROWS = 16  # of a chunk; always as many, so that one program serves all
+
+
+def refined(
+    rows: LogLikelihood, model: Model, params: Params, engine: Engine, columns: Columns, dtype: np.dtype
+) -> LogLikelihood:
+    """Log-likelihoods by finer rules where their errors are largest.
+
+    Up to three dimensions a row's error is twice the difference to a coarser rule; above it is a standard error, and
+    such errors average out.  As many rows are gone through again as the work allows, not only as many as seem to need
+    it: two rules may agree on a row by chance.
+    """
+    n, d, q = len(rows.value), engine.n_features, params.weights.shape[1]
+    on_grid = q <= nodes.MOST_GRID
+    lost = np.asarray(rows.rounding, np.float64)
+    value, own = np.array(rows.value), np.sqrt(np.maximum(np.asarray(rows.error, np.float64) ** 2 - lost**2, 0))
+    enough = max(ENOUGH, ENOUGH_A_ROW * n)
+    if not _largest(own, enough, not on_grid).size:
+        return rows
+    complete = on_grid and d >= nodes.MANY_COLUMNS and not _holes(engine)
+    first = sum(len(rule.nodes) for rule in nodes.accurate_rules(q, d, complete)) if on_grid else nodes.net_points()
+    budget = max(MOST_TERMS, SHARE * first * n * d)
+    # the first of the finer rules is the one that rows of few columns have had
+    levels = range(0 if complete or not on_grid else 1, len(nodes.FINER[q] if on_grid else nodes.FINER_NETS))
+    for level in levels:
+        rule, n_points = nodes.finer(q, level) if on_grid else (None, nodes.REPLICATES * 2 ** nodes.FINER_NETS[level])
+        # a few rows may have most of the error: half of the work is left for finer rules
+        share = budget if level == levels[-1] else budget // 2
+        most = min(share // (n_points * d), MOST_CELLS // d)
+        chosen = _largest(own, enough, not on_grid)
+        chosen = chosen if len(chosen) <= most else chosen[: most // ROWS * ROWS]  # whole chunks
+        if not chosen.size:
+            continue
+        budget -= -(-len(chosen) // ROWS) * ROWS * n_points * d
+        chosen = np.sort(chosen)
+        again = MemoryEngine(_rows_at(engine, chosen))
+        given = start_pass(model, dtype, params, seed_key(level + 1, "use"))
+        if on_grid:
+            given = given._replace(shared=rule)
+        width = 2 * (nodes.BLOCK if on_grid else n_points // nodes.REPLICATES) * columns.n_outputs(d)
+        layout = Layout(min(ROWS, layout_for(width, dtype).rows_per_chunk), dtype)
+        found = map_rows(finer(q, columns, level), again, layout, given)
+        new, error = (np.concatenate(parts) for parts in zip(*found))
+        if on_grid:
+            # for steep bits errors fall as 1 / nodes: the same again, and a reserve
+            error = 2 * (error if nodes.FINER[q][level][1] else np.abs(new.astype(np.float64) - value[chosen]))
+        kept = np.isfinite(new) & np.isfinite(error)
+        value[chosen[kept]], own[chosen[kept]] = new[kept], error[kept]
+    return eqx.tree_at(lambda r: (r.value, r.error), rows, (value, np.hypot(own, lost).astype(rows.error.dtype)))
+
+
+def _largest(own: np.ndarray, enough: float, average_out: bool) -> np.ndarray:
+    """All rows, those of largest error first; none where the sum is known to `enough`."""
+    size = np.nan_to_num(own, nan=0.0, posinf=float(np.finfo(np.float32).max))
+    known = np.sqrt(np.sum(size**2)) if average_out else np.sum(size)
+    order = np.argsort(-size, kind="stable")
+    return order if known > enough else order[:0]
+
+
+def _holes(engine: Engine) -> bool:
+    blocks = (np.asarray(block) for block in engine.blocks())
+    return any(((b == MISSING) if b.dtype == np.uint8 else np.isnan(b)).any() for b in blocks)
+
+
+def _rows_at(engine: Engine, chosen: np.ndarray) -> np.ndarray:
+    """These rows of a table, by their numbers, which ascend."""
+    parts, first = [], 0
+    for block in engine.blocks():
+        interrupts.check()
+        a, b = np.searchsorted(chosen, [first, first + len(block)])
+        if a < b:
+            parts.append(np.asarray(block)[chosen[a:b] - first])
+        first += len(block)
+    return np.concatenate(parts)

@@ -18,6 +18,7 @@ from concurrent.futures import Future
 from typing import Any, ClassVar, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
 
@@ -76,7 +77,7 @@ class Program:
         if setting("jax_disable_jit"):
             return self.function(*args, **static)
         leaves, structure = jax.tree.flatten(args)
-        key = structure, tuple(map(_kind, leaves)), tuple(static.items()), _context()
+        key = structure, tuple(map(_kind, leaves)), tuple(sorted(static.items())), _context()
         begun = self._begun.get(key)
         ready = begun.result() if begun is not None and begun.done() else self._wait(key, leaves, static)
         if ready.call is None:  # what was on disk is of no use here, and gone
@@ -92,7 +93,7 @@ class Program:
         Arguments may be arrays, or `jax.ShapeDtypeStruct`, as this gives them.
         """
         leaves, structure = jax.tree.flatten(args)
-        key = structure, tuple(map(_kind, leaves)), tuple(static.items()), _context()
+        key = structure, tuple(map(_kind, leaves)), tuple(sorted(static.items())), _context()
         if key not in self._begun:
             with _waiting:
                 self._begin(key, leaves, static, _elsewhere)
@@ -138,8 +139,8 @@ class Program:
 
         def flat(*leaves: Any) -> list[Any]:
             nonlocal returns
-            leaves_out, returns = jax.tree.flatten(self.function(*jax.tree.unflatten(structure, leaves), **static))
-            return leaves_out
+            values, returns = jax.tree.flatten(self.function(*jax.tree.unflatten(structure, leaves), **static))
+            return [_strong(x) for x in values]
 
         flat.__name__ = flat.__qualname__ = self.function.__name__
         lowered = jax.jit(flat).trace(*map(_shape, leaves)).lower()
@@ -191,6 +192,12 @@ def _shape(x: Any) -> Any:
     if isinstance(x, np.ndarray | np.generic):
         return jax.ShapeDtypeStruct(x.shape, x.dtype)
     return x
+
+
+def _strong(x: Any) -> Any:
+    """Without JAX's weak type, by which programs of equal shapes would differ."""
+    x = jnp.asarray(x)
+    return x if jnp.issubdtype(x.dtype, jax.dtypes.extended) else jax.lax.convert_element_type(x, x.dtype)
 
 
 def _context() -> tuple[Any, ...]:

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-__all__ = ["add", "cast", "double", "rounding", "rows_in", "strong", "sum_rows", "to_numpy", "widen"]
+__all__ = ["add", "cast", "double", "rounding", "rows_in", "strong", "strong_shapes", "sum_rows", "to_numpy", "widen"]
 
 T = TypeVar("T")
 
@@ -80,13 +80,27 @@ def strong(tree: T) -> T:
     """The same tree as plain device arrays, floats in float64: JAX's weak types would compile everything twice."""
 
     def leaf(x: Any) -> Array:
-        if isinstance(x, jax.Array) and jnp.issubdtype(x.dtype, jax.dtypes.prng_key):
+        if _is_key(x):
             return x
         values = np.asarray(x)
         # not jnp.asarray, which compiles a program for each shape
         return jax.device_put(values.astype(np.float64) if values.dtype.kind == "f" else values)
 
     return jax.tree.map(leaf, tree)
+
+
+def strong_shapes(tree: T) -> T:
+    """The shapes that `strong` would give."""
+
+    def leaf(x: Any) -> Any:
+        floating = jnp.issubdtype(x.dtype, jnp.floating)
+        return x if _is_key(x) else jax.ShapeDtypeStruct(x.shape, np.float64 if floating else x.dtype)
+
+    return jax.tree.map(leaf, tree)
+
+
+def _is_key(x: Any) -> bool:
+    return hasattr(x, "dtype") and jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
 
 
 def to_numpy(tree: T) -> T:

@@ -57,6 +57,7 @@ def using(
     if not isinstance(engine, MemoryEngine):
         return
     layout = layout_for(model.row_floats(engine.n_features), dtype)
+    params = tree.strong_shapes(params)
     with tree.double():
         _, in_rows, shared = passes.prepare.ahead(callable_tree(model.prepare), params, None, None, dtype=dtype)
     known = _Known(engine, layout)
@@ -74,7 +75,7 @@ class _Known:
         n, bits = len(engine.table), engine.table.dtype == np.uint8
         alone = n < layout.rows_per_chunk
         size, _ = layout.sizes(n if alone else None)
-        self.n_chunks = -(-n // size)
+        self.n_chunks = -(-min(n, layout.rows_per_update or n) // size)  # that are added up
         values = jax.ShapeDtypeStruct((size, engine.n_features), engine.table.dtype if bits else layout.dtype)
         self.rows = values, np.uint32(0), np.uint32(0)
         self.of_stats = {"complete": engine.complete, "dtype": layout.dtype}
@@ -93,7 +94,10 @@ def _stage(
     layout = layout_for(model.row_floats(engine.n_features), dtype, budget)
     known = _Known(engine, layout._replace(rows_per_update=one.rows_per_update if isinstance(one, Schedule) else None))
     with tree.double():
-        state = None if model.start is None else stage.call.ahead(callable_tree(model.start), params)
+        params = tree.strong_shapes(params)
+        state = None
+        if model.start is not None:
+            state = tree.strong_shapes(stage.call.ahead(callable_tree(model.start), params))
         prepare = callable_tree(model.prepare)
         shared, in_rows, shared_rows = passes.prepare.ahead(prepare, params, state, CLOCK, dtype=dtype)
     given = Pass(in_rows, shared_rows, KEY)

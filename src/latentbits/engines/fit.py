@@ -175,6 +175,8 @@ def fit(
         raise failure
     history = tuple(record for record in monitor.history if record.restart == winner)
     params, state = tree.to_numpy(best.params), tree.to_numpy(best.state)
+    if learned is None:
+        then(params)
     return FitResult(params, state, best.objective, history, best.n_iter, best.reason, seconds, best.left, dtype)
 
 

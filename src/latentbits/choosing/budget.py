@@ -16,6 +16,7 @@ from latentbits.choosing.compare import FAILURES, fit_copy, reason_of, score_row
 from latentbits.choosing.real_tables import units_of, varied
 from latentbits.core.errors import FitError
 from latentbits.core.limits import within
+from latentbits.core.programs import seconds_waited
 from latentbits.estimators.families import Family, Rows, family, name_of, size_of
 
 __all__ = ["Climb", "Clock", "Entrant", "Fit", "Split", "SplitRows", "new_entrant", "split_rows", "take_turns"]
@@ -190,7 +191,13 @@ class Clock:
 
     def __init__(self, budget: float | None, report: Callable[[str, float], None] | None) -> None:
         self.budget, self._report, self._began = budget, report, time.perf_counter()
+        self._waited = seconds_waited()
         self.interrupted = False
+
+    @property
+    def compiling(self) -> float:
+        """Seconds spent on programs rather than on running them."""
+        return seconds_waited() - self._waited
 
     @property
     def used(self) -> float:
@@ -221,6 +228,7 @@ def take_turns(
         try:
             if is_first and any_begun and clock.left <= 0 and not asked:
                 raise FitError("no time was left for it")
+            _foresee_next([other for other in pending if other is not entrant], splits[0])
             _step(entrant, splits, clock, clock.left / _sharers(entrant, pending), seed)
         except FAILURES as error:
             if is_first:
@@ -234,6 +242,20 @@ def take_turns(
             return left_out | _cut(entrants)
         entrant.seconds += clock.used - began
     return left_out
+
+
+def _foresee_next(waiting: Sequence[Entrant], rows: SplitRows) -> None:
+    """Begin to compile for the one whose turn is next, while the one whose turn it is runs."""
+    if not waiting:
+        return
+    following = min(waiting, key=lambda f: f.seconds)
+    size = following.climbs[0].next_size()
+    if size is None or following.family.foreign:
+        return
+    try:
+        following.new(size, rows.train.shape[1]).foresee(rows.train)
+    except FAILURES:
+        pass  # it will fail in its own turn, and be told there
 
 
 def _sharers(entrant: Entrant, pending: Sequence[Entrant]) -> int:

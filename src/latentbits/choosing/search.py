@@ -76,13 +76,16 @@ class Search:
         1 for a single split.
     unseen
         Numbers of the rows that the `fitted` models neither learned from nor were chosen on.
-    n_rows, n_used
-        Rows of the table, and how many of them the search took: fewer if the table is too large for the budget.
+    n_rows, used
+        Rows of the table, and the numbers of those that the search took: fewer if the table is too large for the
+        budget.
     units
         None for bits.  Of real numbers: what was subtracted from each column before the models saw it, and what it was
         divided by; "bits" are then -log2 of densities in the units of the table.
     seconds
         Time taken.
+    seconds_compiling
+        Of it: spent on compiling programs, while no fit went on.
     """
 
     comparison: Comparison
@@ -98,14 +101,20 @@ class Search:
     n_folds: int
     unseen: np.ndarray
     n_rows: int
-    n_used: int
+    used: np.ndarray
     units: tuple[np.ndarray, np.ndarray] | None
     seconds: float
+    seconds_compiling: float = 0.0
 
     @property
     def interrupted(self) -> bool:
         """Whether Ctrl-C ended the search; `left_out` and `cut_short` then tell what was not finished."""
         return self.comparison.interrupted
+
+    @property
+    def n_used(self) -> int:
+        """How many rows the search took."""
+        return len(self.used)
 
     @property
     def fitted(self) -> Mapping[str, Any]:
@@ -206,7 +215,7 @@ def search(
         warnings.warn("the search was interrupted: it tells of the fits that were finished", UserWarning, stacklevel=2)
     if not climbing:
         raise FitError("; ".join(f"{name}: {why}" for name, why in left_out.items()))
-    return _result(climbing, left_out, splits, rows, values.shape[0], len(used), clock)
+    return _result(climbing, left_out, splits, rows, values.shape[0], np.sort(used), clock)
 
 
 def check_families(asked: Collection[Any] | None, real: bool) -> dict[str, Any]:
@@ -260,7 +269,7 @@ def _result(
     splits: Sequence[Split],
     split_rows: Sequence[SplitRows],
     n_rows: int,
-    n_used: int,
+    used: np.ndarray,
     clock: Clock,
 ) -> Search:
     names = {entrant.title(entrant.size): entrant for entrant in entrants.values()}
@@ -288,9 +297,10 @@ def _result(
         n_folds=len(splits),
         unseen=splits[-1].test,
         n_rows=n_rows,
-        n_used=n_used,
+        used=used,
         units=split_rows[-1].units,
         seconds=clock.used,
+        seconds_compiling=clock.compiling,
     )
 
 

@@ -168,6 +168,8 @@ def explore(
     if kept < rows.shape[1]:
         say(f"of the {rows.shape[1]} columns the page and its models have the {kept} that vary most")
 
+    say(f"{searched.seconds_compiling:.0f} of {searched.seconds:.0f} s went into compiling programs, which are kept")
+
     def show() -> None:
         show_comparison(searched.comparison)
         for line in (*found.findings, f"Page: {path}", *(f"Figure: {figure}" for figure in drawn)):
@@ -180,6 +182,9 @@ def explore(
         "left_out": dict(searched.left_out),
         "cut_short": dict(searched.cut_short),
         "n_used": searched.n_used,
+        "trials": {name: [trial.size for trial in trials] for name, trials in searched.trials.items()},
+        "seconds": searched.seconds,
+        "seconds_compiling": searched.seconds_compiling,
         "page": str(path),
         "figures": [str(figure) for figure in drawn],
         "findings": list(found.findings),

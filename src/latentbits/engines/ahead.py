@@ -21,11 +21,17 @@ from latentbits.engines import passes, stage
 from latentbits.engines.chunks import Layout, layout_for
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Clock, Engine, Pass
+from latentbits.engines.summary import shapes_only
 
-__all__ = ["beginning", "learning", "using"]
+__all__ = ["beginning", "fitting", "learning", "using"]
 
 KEY = np.zeros(2, np.uint32)
 CLOCK = Clock(np.int32(0), np.int32(0), np.int32(0), KEY)
+
+
+def fitting(model: Model, engine: MemoryEngine, dtype: np.dtype) -> None:
+    """Of a fit that somebody will ask for."""
+    learning(model, model.stages, engine, dtype, None, beginning(model, shapes_only(engine)))
 
 
 def beginning(model: Model, summary: Summary) -> PyTree:

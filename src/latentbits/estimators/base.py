@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 import jax
 import numpy as np
 from jaxtyping import PyTree
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -203,7 +203,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             seed_key(seed),
             limits=Limits(self.max_iter, self.tol, max_time),
             n_init=self._n_restarts,
-            dtype=(lambda n: DOUBLE if n <= self._double_rows else dtype) if self._may_widen(dtype) else dtype,
+            dtype=self._dtype_of_rows(dtype),
             verbose=self.verbose,
             then=lambda shapes: ahead.using(
                 model, (self._likelihood(model), means_of(model.infer)), engine, self._dtype(), shapes
@@ -213,6 +213,28 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._adopt(result)
         self._finish(engine, result)
         return result.seconds
+
+    def _dtype_of_rows(self, dtype: np.dtype) -> Callable[[float], np.dtype]:
+        """The precision of so many rows in learning, where it would be `dtype` for very many."""
+        return lambda n: DOUBLE if self._may_widen(dtype) and n <= self._double_rows else dtype
+
+    def foresee(self, X: Any) -> None:
+        """Begin to compile, in other threads, what `fit` of X will need, while something else is done.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            As `fit` takes it, in memory.
+        """
+        copy = clone(self)
+        engine = copy._open(X, reset=True)
+        if isinstance(engine, MemoryEngine):
+            dtype = copy._dtype_of_rows(copy._dtype())(len(engine.table))
+            ahead.fitting(copy._first_model(engine, dtype), engine, dtype)
+
+    def _first_model(self, engine: Engine, dtype: np.dtype) -> Model:
+        """The record that learning begins with, where nothing is known yet."""
+        return self._model_for(engine)
 
     def _warn_of_rounding(self, engine: Engine, lost: float) -> None:
         """Say so where learning lost nats of a row to the precision of the rows."""

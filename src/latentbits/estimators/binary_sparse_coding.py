@@ -380,6 +380,11 @@ class BinarySparseCoding(LatentModel):
             settling=settling,
         )
 
+    def _first_model(self, engine: Engine, dtype: np.dtype) -> Model:
+        self.dtype_ = dtype.name
+        self.max_active_, self.n_candidates_ = self._first_size()
+        return self._model()
+
     def _learn(self, engine: Engine, seed: int, dtype: np.dtype, max_time: float | None) -> float:
         self.dtype_ = dtype.name
         self.max_active_, self.n_candidates_ = self._first_size()

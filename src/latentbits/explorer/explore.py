@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import webbrowser
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from latentbits.choosing.compare import fit_copy
+from latentbits.choosing.refit import Refitted, refit
 from latentbits.choosing.search import Search, check_families, search
 from latentbits.core import interrupts
 from latentbits.core.atomic import check_writable
@@ -31,6 +32,7 @@ __all__ = ["Explored", "explore"]
 MOST_FOR_MAP = 20_000  # rows that the map is learned from
 CELLS_FOR_MAP, FEWEST_FOR_MAP = 2**24, 200  # of very many columns fewer rows
 WIDE_CELLS_FOR_MAP = 2**20  # and of thousands, where a cell takes 3 us in each of some tens of passes, fewer still
+FOR_REFITS = 0.2  # of the time for models, to fit those that were chosen to all rows
 MOST_GUESSED = 500  # unseen rows of which a part is hidden
 
 
@@ -47,7 +49,9 @@ class Explored:
     content
         All that the page shows, as arrays: `latentbits.plot.exploration` draws them.
     search
-        The comparison of models, and the fitted models.
+        The comparison of models, and the models as they were compared.
+    models
+        By name: the models that are shown, fitted to all rows of the search where there was time.
     map
         The model that places the rows in the plane.
     """
@@ -56,6 +60,7 @@ class Explored:
     findings: tuple[str, ...]
     content: Content
     search: Search
+    models: Mapping[str, Any]
     map: Any
 
     def __str__(self) -> str:
@@ -157,24 +162,26 @@ def explore(
         # a line of one pixel says little
         n_lines = looks.N_LINES if shown.image_shape is None else 0
         where = looks.map_of("2 latent traits", mapped, shown.values, n_lines)
+        left = None if budget is None else max(budget / 2, budget - (time.perf_counter() - began))
         found = search(
             given.values,
             asked,
-            budget=None if budget is None else max(budget / 2, budget - (time.perf_counter() - began)),
+            budget=None if left is None else (1 - FOR_REFITS) * left,
             random_state=random_state,
             real=given.real,
             report=fitting,
         )
+        models = _models(found, given, left, lambda name: tell(f"fitting {name} to all rows"))
         with interrupts.shielded():  # what is finished gets its page
             tell("looking at what was found")
-            content = content_of(given, shown, n_close, where, found, random_state)
+            content = content_of(given, shown, n_close, where, found, models, random_state)
             path = None
             if out is not None:
                 tell(f"writing {out}")
                 path = write_page(content, out)
     if open_page and path is not None:
         webbrowser.open(path.resolve().as_uri())
-    return Explored(path, content.findings, content, found, mapped)
+    return Explored(path, content.findings, content, found, {name: one.model for name, one in models.items()}, mapped)
 
 
 def _fit_map(given: Given, limit: float | None, seed: int | None) -> Any:
@@ -195,38 +202,53 @@ def _rows_for_map(n_columns: int) -> int:
     return min(MOST_FOR_MAP, max(FEWEST_FOR_MAP, cells // n_columns))
 
 
-def content_of(given: Given, shown: Table, n_close: int, where: Map, found: Search, seed: int | None = 0) -> Content:
+def _models(found: Search, given: Given, budget: float | None, report: Callable[[str], None]) -> Mapping[str, Refitted]:
+    """The models to be shown; those of the search where it was interrupted."""
+    if found.interrupted:
+        return {name: Refitted(model, found.n_train) for name, model in found.fitted.items()}
+    return refit(found, given.values, budget=None if budget is None else budget - found.seconds, report=report)
+
+
+def content_of(
+    given: Given,
+    shown: Table,
+    n_close: int,
+    where: Map,
+    found: Search,
+    models: Mapping[str, Refitted],
+    seed: int | None = 0,
+) -> Content:
     """All that the page shows."""
     close = _in_units(shown.values[:n_close], found)
     shows = {
-        name: family(found.families[name]).teller.show(name, found.fitted[name], close, found.n_train)
+        name: family(found.families[name]).teller.show(name, models[name].model, close, models[name].n_rows)
         for name in (entry.name for entry in found.comparison.entries)
     }
     galleries = tuple(_in_columns(one.gallery, found) for one in shows.values() if one.gallery is not None)
-    models = tuple(_model_row(found, entry, shows[entry.name]) for entry in found.comparison.entries)
+    rows = tuple(_model_row(found, entry, shows[entry.name]) for entry in found.comparison.entries)
     wanted = not shown.labels or shown.image_shape is not None  # for a sentence, or for a figure
     guesses = _guesses(given, found, seed) if wanted else None
     return Content(
         title=f"{shown.source}: what is hidden in the {'numbers' if shown.real else 'bits'}",
-        findings=findings(shown, where, models, galleries, guesses),
+        findings=findings(shown, where, rows, galleries, guesses),
         table=shown,
         n_close=n_close,
         map=where,
-        models=models,
+        models=rows,
         unit="bits per row",
-        how_compared=how_compared(found) + columns_kept(given),
+        how_compared=how_compared(found) + how_shown(found, models) + columns_kept(given),
         galleries=galleries,
         morph=next((one.morph for one in shows.values() if one.morph is not None), None),
         spectra=next((one.spectra for one in shows.values() if one.spectra is not None), None),
-        courses=tuple(_course(name, found) for name in shows if _learned(found.fitted[name])),
+        courses=tuple(_course(name, found, models[name]) for name in shows if _learned(models[name].model)),
         guesses=guesses,
         left_out=tuple(found.left_out.items()),
     )
 
 
-def _course(name: str, found: Search) -> Course:
+def _course(name: str, found: Search, learned: Refitted) -> Course:
     """In the units of the table; with missing numbers this is off by the same for all."""
-    course = looks.course_of(name, found.fitted[name], found.n_train)
+    course = looks.course_of(name, learned.model, learned.n_rows)
     return course if found.units is None else replace(course, values=course.values + np.log2(found.units[1]).sum())
 
 
@@ -270,6 +292,15 @@ def how_compared(found: Search) -> str:
             f"over the rounds every row is scored once.{end}"
         )
     return f"The models {size}, and were scored on {found.n_test:,} rows that neither had seen.{end}"
+
+
+def how_shown(found: Search, models: Mapping[str, Refitted]) -> str:
+    """From which rows the models that are shown have learned, and what the time went to, in two sentences."""
+    own = [model for name, model in models.items() if name in found.fitted and hasattr(model.model, "foresee")]
+    again = sum(model.n_rows == found.n_used > found.n_train for model in own)
+    which = "The models shown here were" if again == len(own) else f"{again} of the models shown here were"
+    text = f" {which} fitted again, to all {found.n_used:,} rows." if again else ""
+    return f"{text} Of {found.seconds:.0f} seconds {found.seconds_compiling:.0f} went into compiling programs."
 
 
 def columns_kept(given: Given) -> str:

@@ -1,0 +1,82 @@
+"""The models that a search has chosen, fitted again to all rows that it used: those are the ones to look at."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+
+from latentbits.choosing.compare import FAILURES
+from latentbits.choosing.search import Search
+from latentbits.core import interrupts
+
+__all__ = ["Refitted", "refit"]
+
+LEAST_TIME = 1.0
+
+
+class Refitted(NamedTuple):
+    """A model, and the number of rows that it has learned from."""
+
+    model: Any
+    n_rows: int
+
+
+def refit(
+    found: Search,
+    X: Any,
+    *,
+    budget: float | None = None,
+    report: Callable[[str], None] | None = None,
+) -> Mapping[str, Refitted]:
+    """Fit the chosen model of every family to all rows of the search; best first, as long as there is time.
+
+    Their scores remain those of the search: there are no unseen rows left.  A model for which there was no time, or
+    that failed on more rows, is the one of the search.
+
+    Parameters
+    ----------
+    found : Search
+        What `search` gave.
+    X : array-like of shape (n_rows, n_columns)
+        The same table.
+    budget : float or None
+        Seconds.
+    report : function or None
+        Called before every fit with the name of the model.
+    """
+    rows = _safe_indexing(X, found.used)
+    if found.units is not None:
+        rows = (np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows) - found.units[0]) / found.units[1]
+    models = {name: Refitted(model, found.n_train) for name, model in found.fitted.items()}
+    until = time.perf_counter() + (np.inf if budget is None else budget)
+    names = [entry.name for entry in found.comparison.entries if hasattr(found.fitted[entry.name], "foresee")]
+    for place, name in enumerate(names):
+        left = (until - time.perf_counter()) / (len(names) - place)
+        if left < LEAST_TIME:
+            break
+        if report is not None:
+            report(name)
+        model = clone(found.fitted[name])
+        if np.isfinite(left):
+            model.set_params(max_time=left)
+        try:
+            if place + 1 < len(names):  # compiles while this one runs
+                clone(found.fitted[names[place + 1]]).foresee(rows)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # told of by the search
+                model.fit(rows)
+        except FAILURES:
+            continue
+        except KeyboardInterrupt:
+            break
+        if interrupts.take():
+            break
+        if model._finished:
+            models[name] = Refitted(model.set_params(max_time=None), len(found.used))
+    return models

@@ -41,7 +41,7 @@ def steady_covariance(
     tied
         All columns share one weight.
     """
-    weights, double = params.weights, np.dtype(np.float64)
+    weights, double = np.asarray(params.weights), np.dtype(np.float64)
     d, q = weights.shape
     seen = look(engine)
     bend = quadrature.bend_of(ALL_BITS, params, seen.few)

@@ -17,17 +17,17 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from latentbits.core.errors import PrecisionWarning
 from latentbits.core.model import LogLikelihood, Model, Stop
 from latentbits.core.nodes import MANY_COLUMNS, MOST_GRID
-from latentbits.engines.chunks import layout_for
 from latentbits.engines.fit import FitResult, fit, seed_key
 from latentbits.engines.monitor import Limits
-from latentbits.engines.passes import Engine, start_pass, sum_blocks
+from latentbits.engines.passes import Engine
 from latentbits.estimators import psychometrics
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.criteria import Seen, WithCriteria, look
 from latentbits.estimators.psychometrics import Rotation, Scores, StandardErrors
 from latentbits.estimators.tables.column_types import KINDS, Encoding, open_table
+from latentbits.estimators.trait_errors import steady_covariance
 from latentbits.estimators.trait_likelihoods import ENOUGH, refined
-from latentbits.models.latent_trait import information, kinds, quadrature, variational
+from latentbits.models.latent_trait import kinds, quadrature, variational
 from latentbits.models.latent_trait import model as latent_trait
 from latentbits.models.latent_trait.kinds import ALL_BITS, Columns
 
@@ -39,8 +39,6 @@ LARGEST_INFORMATION = 6000  # parameters; the square of it in float64 is 288 MB
 MOST_TERMS = 2**25  # rows x columns x nodes to learn with, where slopes ask for more than the first
 FEW_NODES = 5  # a dimension, where rows have observed many columns
 MOST_CHECKED = 2**20  # rows x columns: the likelihood by finer rules takes seconds
-STEADY = 0.02  # relative change of a standard error by a finer rule that is let pass
-SURELY_STEADY = 0.75  # of `quadrature.bend_of`: below, the nodes for it are known to do
 
 
 class Variational(NamedTuple):
@@ -608,7 +606,10 @@ class LatentTrait(WithCriteria):
                 UserWarning,
                 stacklevel=2,
             )
-        covariance, unsteady = self._covariance(model, engine, steep)
+        prior = None if self.weight_prior is None else float(self.weight_prior)
+        covariance, unsteady = steady_covariance(
+            model, engine, self.params_, steep, int(self.n_nodes or 0), bool(self.equal_discrimination), prior
+        )
         if covariance is None:
             warnings.warn(
                 "the observed information is not positive definite, so there are no standard errors (NaN): the fit has "
@@ -628,49 +629,6 @@ class LatentTrait(WithCriteria):
             gone = np.repeat(unsteady, q + 1)
             covariance[gone] = covariance[:, gone] = np.nan
         return psychometrics.item_errors(weights, bias, covariance)
-
-    def _covariance(self, model: Model, engine: Engine, steep: np.ndarray) -> tuple[np.ndarray | None, np.ndarray]:
-        """Covariance of the estimates, by finer and finer rules until it is steady; and which columns' is not.
-
-        None where the information is not positive definite.
-        """
-        weights, double = self.params_.weights, np.dtype(np.float64)
-        d, q = weights.shape
-        seen = look(engine)
-        bend = quadrature.bend_of(ALL_BITS, self.params_, seen.few)
-        needed = quadrature.nodes_for(q, bend, seen.n_rows)
-        n_nodes = max(needed, int(self.n_nodes or 0), quadrature.nodes_at_first(q, seen.few))
-        most = max(n_nodes, quadrature.MOST_NODES[min(q, MOST_GRID + 1)])
-        if bend > SURELY_STEADY and not steep.any():  # two rules at least are compared
-            n_nodes = min(n_nodes, most - 1 if q > MOST_GRID else (most + 1) // 2)
-        precision = 0.0 if self.weight_prior is None else 1 / float(self.weight_prior) ** 2
-        given = start_pass(model, double, self.params_, seed_key(0, "use"))
-
-        def by(n_nodes: int) -> np.ndarray | None:
-            summing = model._replace(e_step=information.e_step(q, n_nodes), start_rows=None)
-            layout = layout_for(information.row_floats(q, d, n_nodes), double)
-            (stats,) = sum_blocks(summing, engine, layout, lambda: given, {})
-            ones, observed = np.asarray(stats.ones), np.asarray(stats.observed)
-            free = (ones > 0) & (ones < observed) & ~steep
-            summed = np.asarray(stats.information)
-            try:
-                return information.covariance(summed, weights, free, bool(self.equal_discrimination), precision)
-            except np.linalg.LinAlgError:
-                return None
-
-        found, unsteady = by(n_nodes), np.zeros(d, bool)
-        if found is not None and bend <= SURELY_STEADY:
-            return found, unsteady
-        while n_nodes < most:
-            n_nodes = min(n_nodes + 1 if q > MOST_GRID else 2 * n_nodes - 1, most)
-            finer = by(n_nodes)
-            if finer is not None and found is not None:
-                before, after = (np.sqrt(np.diag(one)).reshape(d, q + 1) for one in (found, finer))
-                unsteady = np.nan_to_num(np.abs(before / after - 1)).max(1) > STEADY
-                if not unsteady.any():
-                    return finer, unsteady
-            found = finer
-        return found, unsteady
 
     def item_information(self, X: Any) -> np.ndarray:
         """Fisher information of each item at given points of the latent space: ``|w|^2 P (1 - P)``.

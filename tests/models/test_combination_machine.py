@@ -180,3 +180,35 @@ def test_lbfgs_climbs_a_crooked_hill():
         state, x = climb(state, x)
     np.testing.assert_allclose(state.point, 1.0, atol=1e-5)
     assert np.isclose(state.value, 0.0, atol=1e-9)
+
+
+def recursion(points, falls, gradient):
+    """Nocedal & Wright (2006), algorithm 7.4, for the pairs that there are."""
+    pairs = [(s, y) for s, y in zip(points, falls) if s @ y > 0]
+    q, shares = gradient.copy(), []
+    for s, y in reversed(pairs):
+        shares.append(s @ q / (s @ y))
+        q -= shares[-1] * y
+    s, y = pairs[-1]
+    q *= s @ y / (y @ y)
+    for (s, y), share in zip(pairs, reversed(shares)):
+        q += s * (share - y @ q / (s @ y))
+    return q
+
+
+@pytest.mark.parametrize("n_pairs", [1, 3, 5])
+def test_direction_is_that_of_the_recursion(n_pairs):
+    """In its compact form, also while the memory is not full."""
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(8, 8))
+    points = np.zeros((5, 8))
+    points[-n_pairs:] = rng.normal(size=(n_pairs, 8))
+    falls, gradient = points @ (root @ root.T + np.eye(8)), rng.normal(size=8)
+    found = lbfgs._direction(*map(jnp.asarray, (points, falls, gradient)))
+    np.testing.assert_allclose(found, recursion(points, falls, gradient), rtol=1e-9, atol=1e-12)
+
+
+def test_first_direction_is_the_gradient_and_no_longer_than_1():
+    nothing = jnp.zeros((3, 2))
+    np.testing.assert_allclose(lbfgs._direction(nothing, nothing, jnp.asarray([3.0, 4.0])), [0.6, 0.8], rtol=1e-12)
+    np.testing.assert_allclose(lbfgs._direction(nothing, nothing, jnp.asarray([0.3, 0.4])), [0.3, 0.4], rtol=1e-12)

@@ -173,3 +173,11 @@ def test_the_smaller_side_is_enumerated():
 def test_too_many_states():
     with pytest.raises(ValueError, match="60 units have more states than can be summed"):
         partition.exact_log_partition(BINARY, a_machine(60, 61))
+
+
+@pytest.mark.parametrize(("units", "m", "n"), [(BINARY, 3, 5), (BINARY, 5, 3), (REAL, 4, 3), (BINARY, 0, 3)])
+def test_log_z_on_the_host_is_that_of_the_program(units, m, n):
+    """With more hidden units than inputs the inputs' states are summed; a machine without units is a product."""
+    machine = a_machine(m, n, 2.0)
+    expected = brute_force(units, machine)[0]
+    assert np.isclose(partition.log_partition_on_host(units, tree.to_numpy(machine)), expected, rtol=1e-12)

@@ -418,7 +418,7 @@ class CombinationMachine(LatentModel):
         if np.isnan(params.log_partition):  # learning was cut short before its last stage
             with double():
                 params = machines.learned_machine(params, result.state)
-            params = machines.without_idle(params) if self._learner() == "pursuit" else params
+                params = machines.without_idle(params) if self._learner() == "pursuit" else params
             known = self._known(params.weights, params.hidden_bias, params.input_bias, self.random_state)
             result = result._replace(params=known)
         super()._adopt(result)

@@ -56,7 +56,7 @@ def pilot_base(
     key: Key[Array, ""],
     rows: Float[Array, "rows inputs"] | None = None,
     n_chains: int = N_CHAINS,
-    n_steps: int = N_STEPS // 3,
+    n_steps: int | Int[Array, ""] = N_STEPS // 3,
     n_components: int = N_COMPONENTS,
 ) -> Base:
     """A mixture that has the modes of the machine; `rows` are further ones that resemble its own, if there are any."""
@@ -73,7 +73,7 @@ def annealed_log_partition(
     key: Key[Array, ""],
     base: Base | None = None,
     n_chains: int = N_CHAINS,
-    n_steps: int = N_STEPS,
+    n_steps: int | Int[Array, ""] = N_STEPS,
     rows: Float[Array, "rows inputs"] | None = None,
 ) -> Annealed:
     """log Z (2.2, 2.7), in the precision of the machine.
@@ -227,7 +227,7 @@ def _anneal(
     base: Base,
     key: Key[Array, ""],
     n_chains: int,
-    n_steps: int,
+    n_steps: int | Int[Array, ""],
     x: Float[Array, " inputs"] | None = None,
     observed: Float[Array, " inputs"] | None = None,
 ) -> tuple[Float[Array, "chains inputs"], Float[Array, " chains"]]:

@@ -26,7 +26,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Int, Key
 
 from latentbits.core.annealing import Annealed
 from latentbits.core.batch import Batch
@@ -106,7 +106,7 @@ def _sparse_log_z(units: Units, max_active: int) -> Any:
 @cache
 def _annealed_log_z(units: Units, n_chains: int) -> Any:
     def estimate(
-        machine: Machine, key: Key[Array, ""], n_steps: int, rows: Float[Array, "rows inputs"] | None
+        machine: Machine, key: Key[Array, ""], n_steps: int | Int[Array, ""], rows: Float[Array, "rows inputs"] | None
     ) -> Annealed:
         return annealed_log_partition(units, machine, key, None, n_chains, n_steps, rows=rows)
 
@@ -170,7 +170,8 @@ def without_idle(params: Params) -> Params:
     """The machine without units that a pursuit has not found."""
     weights, hidden_bias = np.asarray(params.weights), np.asarray(params.hidden_bias)
     found = np.any(weights != 0, axis=1)
-    return eqx.tree_at(lambda p: (p.weights, p.hidden_bias), params, (weights[found], hidden_bias[found]))
+    left = jnp.asarray(weights[found]), jnp.asarray(hidden_bias[found])
+    return eqx.tree_at(lambda p: (p.weights, p.hidden_bias), params, left)
 
 
 # ---------------------------------------------------------------- use
@@ -317,7 +318,7 @@ def _wake_idle(key: Key[Array, ""], params: Params, state: Any) -> Params:
     if not idle.any():
         return params
     noise = np.asarray(_woken(key, weights.shape))
-    return eqx.tree_at(lambda p: p.weights, params, np.where(idle, noise, weights))
+    return eqx.tree_at(lambda p: p.weights, params, jnp.asarray(np.where(idle, noise, weights)))
 
 
 def _take_learned(key: Key[Array, ""], params: Params, state: Any) -> Params:

@@ -80,13 +80,13 @@ def exact_log_partition(units: Units, machine: Machine, dtype: np.dtype | None =
 
 def log_partition_on_host(units: Units, machine: Machine) -> float:
     """log Z of a machine of NumPy arrays, all states at once: where they are few, no program is worth compiling."""
+    weights, hidden_bias, input_bias, constant = machine.weights, machine.hidden_bias, machine.input_bias, 0.0
     if _sums_inputs(units, machine):
-        turned, constant = _turned(machine)
-        return float(constant) + log_partition_on_host(units, turned)
-    h = all_states(len(machine.hidden_bias)).astype(np.float64)
-    a = h @ machine.weights + machine.input_bias
+        weights, hidden_bias, input_bias, constant = _turned_parts(machine)
+    h = all_states(len(hidden_bias)).astype(np.float64)
+    a = h @ weights + input_bias
     log_sum = np.logaddexp(a, -a) if units.name == BINARY.name else 0.5 * (a**2 + np.log(2 * np.pi))
-    return float(np.logaddexp.reduce(h @ machine.hidden_bias + log_sum.sum(1)))
+    return float(constant + np.logaddexp.reduce(h @ hidden_bias + log_sum.sum(1)))
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 2))
@@ -119,9 +119,15 @@ def _turned(machine: Machine) -> tuple[Machine, Float[Array, ""]]:
 
     From log(1 + exp a) = a / 2 + log 2 cosh(a / 2) for the field a = theta + W x of the product form (2.4).
     """
+    weights, hidden_bias, input_bias, constant = _turned_parts(machine)
+    return Machine(weights, hidden_bias, input_bias), constant
+
+
+def _turned_parts(machine: Machine) -> tuple[Any, Any, Any, Any]:
+    """Weights, hidden biases, input biases and the constant of `_turned`; of NumPy arrays as of JAX's."""
     field = machine.hidden_bias - machine.weights.sum(1)  # at x = (-1, ..., -1)
-    turned = Machine(machine.weights.T, 2 * machine.input_bias + machine.weights.sum(0), field / 2)
-    return turned, field.sum() / 2 - machine.input_bias.sum()
+    constant = field.sum() / 2 - machine.input_bias.sum()
+    return machine.weights.T, 2 * machine.input_bias + machine.weights.sum(0), field / 2, constant
 
 
 def _turned_back(moments: Machine) -> Machine:

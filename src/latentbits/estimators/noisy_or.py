@@ -68,8 +68,9 @@ class NoisyOrNetwork(LatentModel):
         Of the paper's learner: one layer after the other, or all at once, where weights to a unit are adapted when the
         unit itself has settled, that is rarely changes in Gibbs sampling; for the comparison that the paper makes.
     inference : {"auto", "gibbs", "exact"}, default="auto"
-        Hidden states in learning: sampled, or summed over.  "auto" samples while it explores, and sums at the end
-        where pairs of states of neighbouring layers are at most 2^16.  "exact" always sums, and splits no units: for a
+        Hidden states in learning: sampled, or summed over.  "auto" samples while it explores (a single layer of at
+        most ten units without chains, from all its states), and sums at the end where pairs of states of neighbouring
+        layers are at most 2^16.  "exact" always sums, and splits no units: for a
         small network without the noise of samples.  "gibbs" never sums, where the exact end takes too long.
     n_updates : int, default=120
         Updates of each layer of the robust learner; more for many units, whose duplicates take time to find.

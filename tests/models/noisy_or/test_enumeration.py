@@ -83,3 +83,21 @@ def test_float32_keeps_its_digits_where_causes_are_strong_and_the_leak_is_small(
     expected = twin.expected_statistics(network, x, np.ones(5))
     for got, exact in zip(jax.tree.leaves(found[3][0]), jax.tree.leaves(tuple(expected)), strict=True):
         np.testing.assert_allclose(got, exact, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3])
+def test_states_are_drawn_from_all_of_them(missing):
+    """Uniform numbers that are evenly spaced give each state as often as it is probable; chances are conditionals."""
+    network = twin.some_network((6, 3))
+    x, _ = twin.draw(network, 3, missing=missing)
+    n = 20_000
+    exact = twin.posterior_means(network, x)[0]
+    seen = ~np.isnan(x)
+    with double():
+        params = twin.as_params(network)
+        draw, prior = jax.jit(enumeration.drawn_states), enumeration.log_prior(params)
+        for on, known, mean in zip(np.where(seen, x, 0), seen.astype(float), exact, strict=True):
+            rows = np.tile(on, (n, 1)), np.tile(known, (n, 1))
+            states, chances = draw(params, prior, *rows, (np.arange(n) + 0.5) / n)
+            np.testing.assert_allclose(states.mean(1), mean, atol=8 / n)  # each state is off by less than a draw
+            np.testing.assert_allclose(chances.mean(1), mean, atol=16 / n)

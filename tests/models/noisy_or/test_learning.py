@@ -360,3 +360,31 @@ def test_the_most_probable_states_are_found():
         np.testing.assert_allclose(
             twin.log_joint(network, row, np.split(np.asarray(found), [SIZES[1]])), log_p, rtol=1e-9
         )
+
+
+@pytest.mark.parametrize("sizes", [(5,), (9, 4)])
+def test_numbers_are_no_part_of_compiled_functions(sizes):
+    """Models that differ in numbers only hand the same functions to an engine, with the same structure of settings."""
+    one = networks.model(sizes, alpha=1.2, ranked=True)
+    other = networks.model(
+        sizes,
+        alpha=1.7,
+        beta=0.5,
+        leak=1e-4,
+        n_updates=40,
+        n_joint=9,
+        n_sweeps=4,
+        n_samples=2,
+        n_steps=30,
+        n_epochs=3,
+        batch_size=100,
+        ranked=True,
+    )
+    names = ("init", "prepare", "e_step", "update", "objective", "log_likelihood", "infer", "complete", "start", "done")
+    pairs = [(getattr(one, name), getattr(other, name)) for name in names]
+    for a, b in zip(one.stages, other.stages, strict=True):
+        pairs += [(getattr(a, name, None), getattr(b, name, None)) for name in ("start", "e_step")]
+    for a, b in pairs:
+        assert jax.tree.structure(a) == jax.tree.structure(b)
+    assert sum(len(jax.tree.leaves(a)) > 0 for a, _ in pairs) > len(names)
+    assert jax.tree.structure(networks.model(sizes).update) != jax.tree.structure(one.update)  # alpha = 1 is a ratio

@@ -26,7 +26,9 @@ from latentbits.models.clipped_gaussian.expectation import Factors, log_density
 __all__ = ["is_sampled", "log_evidence"]
 
 REPLICATES = 16  # with fewer the error itself would be known too badly
-PAIRS = (1, 8, 32)  # points with their mirror images in each replicate, level by level
+# Points with their mirror images in each replicate, level by level.  With few columns the first is left out: posteriors
+# with corners have tails that so few points may miss, and an error that does not know of them.
+PAIRS = (1, 8, 32)
 GOAL = 0.03  # nats: rows are spread by several, and their errors average out
 WIDEST = 1.3  # times the Gaussian: where tails are heavier, weights would be unbounded and errors too small
 BLOCKS = 16  # of the rows of a chunk, of which those are taken that need more points
@@ -68,7 +70,8 @@ def log_evidence(
     """
     n, q = at.mean.shape
     size = -(-n // BLOCKS)
-    net = jnp.asarray(qmc.Sobol(q, scramble=False).random(PAIRS[-1]), signs.dtype)
+    levels = PAIRS if signs.shape[1] >= MANY_COLUMNS else PAIRS[1:]
+    net = jnp.asarray(qmc.Sobol(q, scramble=False).random(levels[-1]), signs.dtype)
     # one table, of which rows are taken: every gather and scatter is a loop to be compiled
     parts = signs, at.mean, at.scale.reshape(n, -1), _shifts(keys, REPLICATES * q).astype(signs.dtype)
     table = jnp.concatenate(parts, 1)
@@ -82,12 +85,12 @@ def log_evidence(
             chosen = jax.lax.dynamic_slice_in_dim(order, k * size, size)
             bits, mean, scale, shift = jnp.split(table.at[chosen].get(mode="clip"), edges, axis=1)
             own = Gaussian(mean, scale.reshape(size, q, q))
-            new = _importance(factors, bits, own, shift.reshape(size, REPLICATES, q), net, jnp.asarray(PAIRS)[level])
+            new = _importance(factors, bits, own, shift.reshape(size, REPLICATES, q), net, jnp.asarray(levels)[level])
             return found.at[chosen].set(jnp.stack(new, 1), mode="drop")
 
         return jax.lax.fori_loop(0, -(-jnp.sum(rough) // size), block, found)
 
-    found = jax.lax.fori_loop(0, len(PAIRS), refine, jnp.full((n, 3), jnp.inf, signs.dtype))
+    found = jax.lax.fori_loop(0, len(levels), refine, jnp.full((n, 3), jnp.inf, signs.dtype))
     return found[:, 0], found[:, 1]
 
 

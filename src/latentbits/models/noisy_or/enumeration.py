@@ -144,8 +144,10 @@ def drawn_states(
     x: Float[Array, "rows columns"],
     observed: Float[Array, "rows columns"] | None,
     uniform: Float[Array, " rows"],
-) -> Float[Array, "units rows"]:
-    """States of the lowest hidden layer, drawn given each row: all of them side by side, so they should be few.
+) -> tuple[Float[Array, "units rows"], Float[Array, "units rows"]]:
+    """States of the lowest hidden layer, drawn given each row, and P(S_i = 1 | rest) of each unit in its state.
+
+    All states lie side by side, so they should be few.
 
     Parameters
     ----------
@@ -163,7 +165,11 @@ def drawn_states(
     group, left = _drawn(jnp.sum(groups, 2), uniform)
     chosen = jnp.sum(jnp.where((jnp.arange(groups.shape[1]) == group[:, None])[:, :, None], groups, 0), 1)
     place, _ = _drawn(chosen, left)
-    return states[group * side + place].T
+    number = group * side + place
+    bit = 2 ** jnp.arange(n_units)
+    on = number[:, None] | bit
+    log_odds = jnp.take_along_axis(joint, on, 1) - jnp.take_along_axis(joint, on - bit, 1)
+    return ((number[:, None] & bit) > 0).astype(x.dtype).T, jax.nn.sigmoid(log_odds).T
 
 
 def _drawn(

@@ -301,30 +301,24 @@ def _prepare(net: Settings, params: Params, state: State | None, progress: Progr
 def _sampled(net: Settings, params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
     on, off, observed = rows_last(batch)
     keys = batch.keys
-    single = net.n_layers == 1  # which is never frozen
     frozen = tuple(jnp.full((size, len(keys)), number > shared.depth) for number, size in enumerate(net.layer_sizes, 1))
 
-    def chain(number: Array) -> Stats:
-        own = folded(keys, number)
+    def drawn(own: Key[Array, " rows"]) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+        """States, and the chances that they were drawn from."""
         if net.drawn:
-            uniform = jax.vmap(lambda key: jax.random.uniform(key, (), on.dtype))(folded(own, 2))
-            drawn = enumeration.drawn_states(params, shared.log_prior, batch.values, batch.observed, uniform)
-            begin: tuple[Array, ...] = (drawn,)
-        else:
-            begin = tuple(jnp.where(f, 0, s) for f, s in zip(frozen, states_on(params, len(keys)), strict=True))
-        chains = gibbs(
-            params,
-            on,
-            off,
-            begin,
-            folded(own, 1),
-            1 if net.drawn else shared.n_sweeps,  # the last sweep tells the chances of states
-            stop_below=SETTLED if net.paper else None,
-            frozen=None if single else frozen,
-        )
+            uniform = jax.vmap(lambda key: jax.random.uniform(key, (), on.dtype))(own)
+            found = enumeration.drawn_states(params, shared.log_prior, batch.values, batch.observed, uniform)
+            return found[:1], found[1:]
+        begin = tuple(jnp.where(f, 0, s) for f, s in zip(frozen, states_on(params, len(keys)), strict=True))
+        stop = SETTLED if net.paper else 0.0
+        chains = gibbs(params, on, off, begin, folded(own, 1), shared.n_sweeps, stop_below=stop, frozen=frozen)
+        return chains.states, chains.chances
+
+    def chain(number: Array) -> Stats:
+        states, chances = drawn(folded(keys, number))
         weight = batch.weight / net.n_samples
         return state_statistics(
-            params, on, observed, chains.states, chains.chances, weight, shared.pivots, shared.depth, shared.level
+            params, on, observed, states, chances, weight, shared.pivots, shared.depth, shared.level
         )
 
     nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(chain, jnp.asarray(0)))

@@ -34,8 +34,9 @@ QUICKLY = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level
 WELL = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
 BEST: dict[str, Any] = {}
 # Up to how many bytes of memory traffic (before any fusion) each is good enough: for what a fit calls at every pass,
-# and for what is called a few times.
+# for what it calls for every chunk, where functions of each row are most of the work, and for what it calls a few times.
 OFTEN = ((1e6, QUICKLY), (1.5e7, WELL), (math.inf, BEST))
+CHUNKS = ((1e5, QUICKLY), (1.5e7, WELL), (math.inf, BEST))
 SELDOM = ((4e6, QUICKLY), (5e8, WELL), (math.inf, BEST))
 ONE_THREAD = {"xla_cpu_multi_thread_eigen": False}
 
@@ -57,7 +58,7 @@ class Program:
     seldom
         It is called a few times only; may be a function of the constants.
     one_thread
-        Others of its kind run beside it, so that it should not use several cores itself.
+        It is of a chunk: others run beside it, so that it should not use several cores itself.
     """
 
     _all: ClassVar[list[Program]] = []
@@ -150,7 +151,8 @@ class Program:
         seldom = self.seldom(**static) if callable(self.seldom) else self.seldom
         cost = lowered.cost_analysis()
         work = cost.get("bytes accessed", math.inf) if isinstance(cost, dict) else math.inf
-        effort = next(options for most, options in (SELDOM if seldom else OFTEN) if work <= most)
+        efforts = SELDOM if seldom else CHUNKS if self.one_thread else OFTEN
+        effort = next(options for most, options in efforts if work <= most)
         return effort | (ONE_THREAD if self.one_thread else {})
 
     def _name(self, key: Any, device: jax.Device) -> str | None:

@@ -16,7 +16,7 @@ from latentbits.core.batch import make_batch
 from latentbits.core.model import Model, Progress
 from latentbits.core.programs import Program, callable_tree
 from latentbits.engines.chunks import Chunk, Layout
-from latentbits.engines.threads import SideBySide
+from latentbits.engines.in_flight import InFlight
 
 __all__ = [
     "E_STEP",
@@ -191,13 +191,13 @@ def sum_blocks(
         with tree.double():
             return stats if total is None else add(total, stats)
 
-    total, side = None, SideBySide()
+    total, flying = None, InFlight()
     for chunk in engine.chunks(layout):
         interrupts.check()
-        for done in side.begin(stats_of, chunk, given(), row_states.get(chunk.number)):
+        for done in flying.add(stats_of(chunk, given(), row_states.get(chunk.number))):
             total = take(total, done)
         if chunk.ends_update:
-            for done in side.rest():
+            for done in flying.rest():
                 total = take(total, done)
             yield total
             total = None
@@ -208,19 +208,21 @@ def map_rows(function: Callable[..., Any], engine: Engine, layout: Layout, given
 
     Leaves without a row axis (scalars) are passed through.
     """
-    tree_of, side = callable_tree(function), SideBySide()
+    tree_of, flying = callable_tree(function), InFlight()
 
-    def rows_of(chunk: Chunk) -> PyTree:
+    def rows_of(chunk: Chunk) -> tuple[int, PyTree]:
         known = {"purpose": E_STEP, "complete": chunk.complete, "dtype": layout.dtype, "alone": chunk.alone}
         with tree.rows_in(layout.dtype):
-            out = chunk_rows(tree_of, given, *_rows_of(chunk), **known)
-        return jax.tree.map(lambda x: np.asarray(x)[: chunk.n_rows] if x.ndim else np.asarray(x), out)
+            return chunk.n_rows, chunk_rows(tree_of, given, *_rows_of(chunk), **known)
+
+    def on_host(n: int, out: PyTree) -> PyTree:
+        return jax.tree.map(lambda x: np.asarray(x)[:n] if x.ndim else np.asarray(x), out)
 
     for chunk in engine.chunks(layout):
         interrupts.check()
         limits.check_time()
-        yield from side.begin(rows_of, chunk)
-    yield from side.rest()
+        yield from (on_host(*done) for done in flying.add(rows_of(chunk)))
+    yield from (on_host(*done) for done in flying.rest())
 
 
 def _rows_of(chunk: Chunk) -> tuple[Any, np.uint32, np.uint32]:

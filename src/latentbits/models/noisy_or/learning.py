@@ -23,6 +23,7 @@ weight of a cause that is always on.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -146,8 +147,8 @@ def state_statistics(
 def new_weight(
     seen: Float[Array, "*shape"],
     credit: Float[Array, "*shape"],
-    alpha: float | None,
-    beta: float,
+    alpha: Any,
+    beta: Any,
     least: Float[Array, "*shape"] | float = 0.0,
 ) -> Float[Array, "*shape"]:
     """The weight that maximises the posterior: the root of (9), between `least` and `STRONGEST`.
@@ -173,7 +174,7 @@ def new_weight(
     return jnp.clip(-jnp.log1p(-jnp.minimum(f, 1 - 1e-9)), least, STRONGEST)
 
 
-def log_prior_density(params: Params, alpha: float | None, beta: float) -> Float[Array, ""]:
+def log_prior_density(params: Params, alpha: Any, beta: Any) -> Float[Array, ""]:
     """log of the gamma prior of all weights and biases, up to a constant (8); without an alpha it is 1."""
     values = [*params.weights, *params.biases]
     total = -beta * jnp.asarray(sum(jnp.sum(w) for w in values))

@@ -3,7 +3,8 @@
     python benchmarks/first_answer.py [--only mixture noisy-or] [--repeats 3]
 
 Each line is a process of its own, on the digits (1797 x 64): with an empty folder of compiled programs, and with the
-one that this has left behind.  `before` are the seconds on two idle cores when only the command line kept programs.  Of several repeats the fastest counts: others on the same machine can only make it slower.
+one that this has left behind.  `before` are the seconds on two idle cores when only the command line kept programs.  Of
+several repeats the fastest counts: others on the same machine can only make it slower.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ __all__ = ["Program", "callable_tree", "clear", "cores", "made", "seconds_waited
 QUICKLY = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 0}
 WELL = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
 BEST: dict[str, Any] = {}
-# Up to how many bytes of memory traffic (before any fusion) each is good enough: for what a fit calls at every pass,
-# for what it calls for every chunk, where functions of each row are most of the work, and for what it calls a few times.
+# Up to how many bytes of memory traffic (before any fusion) each is good enough: for what is called at every pass, for
+# what is called for every chunk, where functions of each row are most of the work, and for what is called seldom.
 OFTEN = ((1e6, QUICKLY), (1.5e7, WELL), (math.inf, BEST))
 CHUNKS = ((1e5, QUICKLY), (1.5e7, WELL), (math.inf, BEST))
 SELDOM = ((4e6, QUICKLY), (5e8, WELL), (math.inf, BEST))

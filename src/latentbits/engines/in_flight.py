@@ -2,8 +2,8 @@
 
 A call of a program returns before it is computed.  On a CPU programs of chunks are compiled for one thread
 (`core/programs.py`), and XLA runs as many of them at a time as there are cores: that takes less time than all threads
-for each chunk in turn, and no number depends on how many there are.  What is in flight is bounded, so that a stream is not
-read much faster than it is computed.
+for each chunk in turn, and no number depends on how many there are.  What is in flight is bounded, so that a stream is
+not read much faster than it is computed.
 """
 
 from __future__ import annotations

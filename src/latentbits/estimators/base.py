@@ -8,13 +8,13 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar, Self
 
 import jax
 import numpy as np
+from jax.tree_util import Partial
 from jaxtyping import PyTree
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from latentbits.core import interrupts
 from latentbits.core.errors import DataError, ModelFileError, PrecisionWarning
 from latentbits.core.model import LogLikelihood, Model, Stop
+from latentbits.core.programs import callable_tree
 from latentbits.core.tree import rounding
 from latentbits.engines import ahead
 from latentbits.engines.chunks import layout_for
@@ -336,7 +337,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         model = self._fitted()
         engine = open_values(self, X, self._n_features_out)
-        return self._in_place(_join(self._map_engine(_decode_rows(model.decode), engine)))
+        return self._in_place(_join(self._map_engine(Partial(_decode_rows, callable_tree(model.decode)), engine)))
 
     def score_samples(self, X: Any) -> np.ndarray:
         """log p(x) of each row, in nats; missing bits are marginalised.
@@ -402,7 +403,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """The function of each row that `log_likelihoods` asks for."""
         if model.rounding is None:
             return model.log_likelihood
-        return _with_rounding(model.log_likelihood, model.rounding)
+        return Partial(_with_rounding, callable_tree(model.log_likelihood), callable_tree(model.rounding))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean of `score_samples`: nats per row, the larger the better.
@@ -479,7 +480,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         -------
         ndarray or frame of shape (n_rows, n_columns)
         """
-        return like_input(X, self._in_place(self._map_rows(_fill_in(self._fitted().complete), X)))
+        return like_input(X, self._in_place(self._map_rows(Partial(_fill_in, callable_tree(self._fitted().complete)), X)))
 
     def sample(self, n: int = 1, random_state: Any = None) -> np.ndarray:
         """Draw rows from the model.
@@ -500,7 +501,8 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             raise ValueError(f"n must be at least 0, got {n}")
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
         nothing = np.zeros((n, 1), np.uint8)  # rows that are only numbers: each gets its key from its own
-        parts = list(self._map_engine(_sample_rows(model.sample), MemoryEngine(nothing), seed))
+        draw = Partial(_sample_rows, callable_tree(model.sample))
+        parts = list(self._map_engine(draw, MemoryEngine(nothing), seed))
         bits = np.concatenate(parts) if parts else np.zeros((0, self.n_features_in_))
         return self._in_place(bits).astype(self._sample_dtype)
 
@@ -607,35 +609,34 @@ def _join(parts: Iterator[PyTree]) -> Any:
     return jax.tree.map(leaf, *pieces)
 
 
-# Compiled code is found again by the identity of its function, so these wrappers are made once per model function.
+# Functions of each row made of a model's: as trees, so that the numbers that a model's function holds stay arguments.
 
 
-@cache
-def means_of(infer: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda params, shared, batch: infer(params, shared, batch).mean
+def means_of(infer: Callable[..., Any]) -> Partial:
+    """Posterior means."""
+    return Partial(_mean, callable_tree(infer))
 
 
-@cache
-def _with_rounding(log_likelihood: Callable[..., Any], rounding: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda params, shared, batch: (log_likelihood(params, shared, batch), rounding(params, shared, batch))
+def _mean(infer: Partial, params: PyTree, shared: PyTree, batch: Any) -> Any:
+    return infer(params, shared, batch).mean
 
 
-@cache
-def _decode_rows(decode: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda params, shared, batch: decode(params, batch.values)
+def _with_rounding(
+    log_likelihood: Partial, rounding: Partial, params: PyTree, shared: PyTree, batch: Any
+) -> tuple[Any, Any]:
+    return log_likelihood(params, shared, batch), rounding(params, shared, batch)
 
 
-@cache
-def _sample_rows(sample: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda params, shared, batch: sample(params, shared, batch.keys)
+def _decode_rows(decode: Partial, params: PyTree, shared: PyTree, batch: Any) -> Any:
+    return decode(params, batch.values)
 
 
-@cache
-def _fill_in(complete: Callable[..., Any]) -> Callable[..., Any]:
-    def filled(params: PyTree, shared: PyTree, batch: Any) -> Any:
-        if batch.observed is None:
-            return batch.values
-        guess = complete(params, shared, batch)
-        return batch.values * batch.observed + guess * (1 - batch.observed)
+def _sample_rows(sample: Partial, params: PyTree, shared: PyTree, batch: Any) -> Any:
+    return sample(params, shared, batch.keys)
 
-    return filled
+
+def _fill_in(complete: Partial, params: PyTree, shared: PyTree, batch: Any) -> Any:
+    if batch.observed is None:
+        return batch.values
+    guess = complete(params, shared, batch)
+    return batch.values * batch.observed + guess * (1 - batch.observed)

@@ -45,6 +45,17 @@ def compile_cache(tmp_path_factory):
     os.environ.setdefault("LATENTBITS_CACHE", "off")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def nothing_is_foreseen():
+    """Most tests do not ask for all that could follow a fit, and compiling it is what takes time."""
+    from latentbits.engines import ahead
+
+    patch = pytest.MonkeyPatch()
+    patch.setattr(ahead, "using", lambda *args: None)
+    yield ahead
+    patch.undo()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def compiled_code(request):
     """`make test` asks for code that is compiled fast and runs slowly; files marked ``optimised`` ask for better code.

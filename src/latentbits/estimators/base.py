@@ -480,7 +480,8 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         -------
         ndarray or frame of shape (n_rows, n_columns)
         """
-        return like_input(X, self._in_place(self._map_rows(Partial(_fill_in, callable_tree(self._fitted().complete)), X)))
+        filled = self._map_rows(Partial(_fill_in, callable_tree(self._fitted().complete)), X)
+        return like_input(X, self._in_place(filled))
 
     def sample(self, n: int = 1, random_state: Any = None) -> np.ndarray:
         """Draw rows from the model.

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
-import platform
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -25,6 +24,7 @@ from jax.experimental import serialize_executable
 from latentbits.core.atomic import write_atomically
 from latentbits.core.folders import cache_folder, keeps_programs, private_folder
 from latentbits.core.naming import digest, sources
+from latentbits.core.processor import cores, features
 
 __all__ = ["MOST_BYTES", "environment", "load", "read", "remove", "write"]
 
@@ -46,8 +46,8 @@ def environment(device: jax.Device) -> str:
         sources(),
         jax.__version__,
         jaxlib.__version__,
-        _processor(),
-        str(_cores()),
+        features(),
+        str(cores()),
         f"{device.platform} {device.device_kind} {device.client.platform_version} {device.id}",
         os.environ.get("XLA_FLAGS", ""),
         repr(settings),
@@ -147,19 +147,3 @@ def _make_room(folder: Path) -> None:
         with suppress(OSError):
             path.unlink()
         total -= size
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@cache
-def _processor() -> str:
-    """A home folder may be shared by machines, and code for one processor can crash another."""
-    features = ""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-            features = next((line for line in file if line.startswith(("flags", "Features"))), "")
-    except OSError:
-        pass  # not Linux: there a home folder is seldom shared
-    return "\n".join((platform.machine(), platform.processor(), features))

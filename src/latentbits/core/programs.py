@@ -9,7 +9,6 @@ disk (`core/kept.py`) without being traced.
 from __future__ import annotations
 
 import math
-import os
 import threading
 import time
 from collections import deque
@@ -24,8 +23,9 @@ from jax.tree_util import Partial
 
 from latentbits.core import kept
 from latentbits.core.naming import Nameless, digest, name_of
+from latentbits.core.processor import cores
 
-__all__ = ["Program", "callable_tree", "clear", "cores", "made", "seconds_waited", "setting"]
+__all__ = ["Program", "callable_tree", "clear", "made", "seconds_waited", "setting"]
 
 # How hard XLA's compiler for CPUs should try.  Measured on programs of all families: code that is compiled QUICKLY runs
 # 1 to 10 times slower and takes a fifth of the time to compile; code compiled WELL seldom differs from the best where
@@ -38,6 +38,7 @@ BEST: dict[str, Any] = {}
 OFTEN = ((1e6, QUICKLY), (1.5e7, WELL), (math.inf, BEST))
 CHUNKS = ((1e5, QUICKLY), (1.5e7, WELL), (math.inf, BEST))
 SELDOM = ((4e6, QUICKLY), (5e8, WELL), (math.inf, BEST))
+MOST_IN_MEMORY = 1000  # of each kind: whoever makes functions anew for each fit should not run out of memory
 ONE_THREAD = {"xla_cpu_multi_thread_eigen": False}
 
 
@@ -130,6 +131,9 @@ class Program:
                     return Ready(compiled, jax.tree.structure(returns))
 
             _made.append(Made(self.name, found is None))
+            while len(self._begun) >= MOST_IN_MEMORY:
+                oldest = next(iter(self._begun))
+                del self._begun[oldest], self._returns[oldest]
             self._returns[key] = returns
             self._begun[key] = run(make)
             return self._begun[key]
@@ -214,11 +218,6 @@ def setting(name: str) -> Any:
 
 
 # ---------------------------------------------------------------- threads
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Queue:

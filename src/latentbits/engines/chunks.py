@@ -17,9 +17,10 @@ from latentbits.core.batch import MISSING
 
 __all__ = ["Chunk", "Layout", "is_complete", "layout_for", "rechunk"]
 
-# Few shapes, few compilations: small tables are padded to a multiple of this, if the budget allows, and larger ones to
-# one of a 64th of the next power of two, which wastes little.
-SMALLEST = 256
+# Few shapes, few compilations.  If the budget allows, small tables are padded to a power of two from the first of these
+# numbers to the second, so that a part of a table has the programs of the whole; larger ones to a multiple of a 64th of
+# the next power of two, which wastes little.
+SMALLEST, SMALL = 256, 2048
 FEWEST, LARGEST = 8, 2**18  # rows of a chunk, whatever the budget
 CPU_BUDGET = 2**24  # bytes; on a CPU a chunk should stay in the cache
 SHARE = 16  # on other devices a chunk may take this part of the memory: few chunks, as each costs a launch
@@ -39,7 +40,8 @@ class Layout(NamedTuple):
         """Rows of a padded chunk and of an update block; `n_rows` where the whole table is known to be small."""
         rows = self.rows_per_chunk
         if n_rows is not None and n_rows < rows:
-            step = max(SMALLEST, (1 << (n_rows - 1).bit_length()) // 64)
+            power = max(SMALLEST, 1 << (n_rows - 1).bit_length())
+            step = power if power <= SMALL else max(SMALLEST, power // 64)
             rows = min(rows, -(-n_rows // step) * step)
         block = self.rows_per_update
         if block is not None:

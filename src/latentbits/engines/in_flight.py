@@ -14,7 +14,7 @@ from typing import Any
 
 import jax
 
-from latentbits.core.programs import cores
+from latentbits.core.processor import cores
 
 __all__ = ["InFlight"]
 

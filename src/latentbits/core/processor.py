@@ -1,0 +1,26 @@
+"""The processor that this process runs on: how many cores it may use, and a name for what they can do."""
+
+from __future__ import annotations
+
+import os
+import platform
+from functools import cache
+
+__all__ = ["cores", "features"]
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def features() -> str:
+    """What code may have been compiled for: a home folder may be shared by machines."""
+    found = ""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
+            found = next((line for line in file if line.startswith(("flags", "Features"))), "")
+    except OSError:
+        pass  # not Linux: there a home folder is seldom shared
+    return "\n".join((platform.machine(), platform.processor(), found))

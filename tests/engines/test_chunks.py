@@ -83,9 +83,15 @@ def test_a_stream_holds_no_more_than_a_chunk_and_a_block():
             yield block
             del block
 
-    rows = 0
-    for chunk in StreamEngine(blocks, 3).chunks(Layout(256, FLOAT32)):
+    rows, layout = 0, Layout(256, FLOAT32)
+    looked_at = layout.rows_of_few(3)  # at the beginning, whether it is a small table
+    for chunk in StreamEngine(blocks, 3).chunks(layout):
+        if rows == 0:
+            assert most < looked_at / 100 + 10
+        if rows == looked_at:
+            most = alive
         rows += chunk.n_rows
         del chunk
     assert rows == 20000
+    assert looked_at < 10000
     assert most < 10

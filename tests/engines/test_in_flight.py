@@ -29,13 +29,13 @@ def test_results_come_in_order_and_few_are_in_flight(monkeypatch, n):
 
 
 def test_a_stream_is_not_read_far_ahead(monkeypatch):
-    """Rows that were read and not yet answered: at most those in flight."""
+    """Rows that were read and not yet answered: those in flight, and those by which it is told whether they are few."""
     monkeypatch.setattr(in_flight, "cores", lambda: 2)
     read, model = [], mixture.model(2)
-    rows = (np.random.default_rng(0).random((2000, 6)) < 0.4).astype(np.uint8)
+    rows = (np.random.default_rng(0).random((9000, 6)) < 0.4).astype(np.uint8)
 
     def blocks():
-        for first in range(0, 2000, 50):
+        for first in range(0, 9000, 50):
             read.append(first)
             yield rows[first : first + 50]
 
@@ -47,8 +47,8 @@ def test_a_stream_is_not_read_far_ahead(monkeypatch):
     for part in map_rows(model.log_likelihood, StreamEngine(blocks, 6), layout, given):
         answered += len(part.value)
         ahead.append(read[-1] + 50 - answered)
-    assert answered == 2000
-    assert max(ahead) <= (4 + 2) * max(50, layout.rows_per_chunk)
+    assert answered == 9000
+    assert max(ahead) <= layout.rows_of_few(6) + (4 + 2) * max(50, layout.rows_per_chunk)
 
 
 def test_the_same_bits_on_any_number_of_cores(monkeypatch):

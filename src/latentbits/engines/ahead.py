@@ -79,13 +79,12 @@ class _Known:
 
     def __init__(self, engine: MemoryEngine, layout: Layout) -> None:
         n, bits = len(engine.table), engine.table.dtype == np.uint8
-        alone = n < layout.rows_per_chunk
-        size, _ = layout.sizes(n if alone else None)
+        size, _ = layout.sizes(n if n < layout.rows_per_chunk else None)
         self.n_chunks = -(-min(n, layout.rows_per_update or n) // size)  # that are added up
         values = jax.ShapeDtypeStruct((size, engine.n_features), engine.table.dtype if bits else layout.dtype)
         self.rows = values, np.uint32(0), np.uint32(0)
         self.of_stats = {"complete": engine.complete, "dtype": layout.dtype}
-        self.of_rows = self.of_stats | {"alone": alone}
+        self.of_rows = self.of_stats | {"few": n < layout.rows_of_few(engine.n_features)}
 
 
 def _stage(

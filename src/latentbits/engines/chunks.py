@@ -22,6 +22,7 @@ __all__ = ["Chunk", "Layout", "is_complete", "layout_for", "rechunk"]
 # the next power of two, which wastes little.
 SMALLEST, SMALL = 256, 2048
 FEWEST, LARGEST = 8, 2**18  # rows of a chunk, whatever the budget
+FEW, LOOKED_AT = 32, 2**22  # chunks; and cells that a stream is read ahead to find out
 CPU_BUDGET = 2**24  # bytes; on a CPU a chunk should stay in the cache
 SHARE = 16  # on other devices a chunk may take this part of the memory: few chunks, as each costs a launch
 
@@ -35,6 +36,11 @@ class Layout(NamedTuple):
     rows_per_chunk: int
     dtype: np.dtype
     rows_per_update: int | None = None
+
+    def rows_of_few(self, n_columns: int) -> int:
+        """Rows of a table of few chunks, of which each engine can tell that it is one before the first is cut."""
+        chunks = LOOKED_AT // (self.rows_per_chunk * max(n_columns, 1))
+        return self.rows_per_chunk * min(FEW, max(1, chunks))
 
     def sizes(self, n_rows: int | None) -> tuple[int, int | None]:
         """Rows of a padded chunk and of an update block; `n_rows` where the whole table is known to be small."""
@@ -58,7 +64,7 @@ class Chunk(NamedTuple):
     n_rows: int
     complete: bool
     ends_update: bool
-    alone: bool  # it is all of the table, and was known to be when it was cut
+    few: bool  # the table is known to have few chunks: what is called once for each is called seldom
 
 
 def layout_for(row_floats: int, dtype: np.dtype, budget: int | None = None) -> Layout:
@@ -83,10 +89,11 @@ def rechunk(blocks: Iterable[np.ndarray], layout: Layout) -> Iterator[Chunk]:
     Holds one chunk and one block at a time; whole chunks inside one block are views, not copies.
     """
     reader = _Reader(blocks)
-    head = reader.take(layout.rows_per_chunk)
+    most = layout.rows_of_few(reader.n_columns())
+    head = reader.take(most)
+    few = len(head) < most
     # a table that ends within the first chunk is small, and its size is known
-    small = len(head) < layout.rows_per_chunk
-    rows, block = layout.sizes(len(head) if small else None)
+    rows, block = layout.sizes(len(head) if len(head) < layout.rows_per_chunk else None)
     reader.put_back(head)
     number, first = 0, 0
     part = reader.take(_until(first, rows, block))
@@ -95,7 +102,7 @@ def rechunk(blocks: Iterable[np.ndarray], layout: Layout) -> Iterator[Chunk]:
         after = reader.take(_until(following, rows, block))
         ends = len(after) == 0 or (block is not None and following % block == 0)
         values = part if part.dtype == np.uint8 else part.astype(layout.dtype, copy=False)
-        yield Chunk(_pad(values, rows), number, first, len(part), is_complete(part), ends, small)
+        yield Chunk(_pad(values, rows), number, first, len(part), is_complete(part), ends, few)
         number, first, part = number + 1, following, after
 
 
@@ -126,6 +133,14 @@ class _Reader:
         self._blocks = iter(blocks)
         self._held: list[np.ndarray] = []
         self._empty: np.ndarray | None = None
+
+    def n_columns(self) -> int:
+        """Of the first block; 0 where there is none."""
+        block = next(self._blocks, None)
+        if block is None:
+            return 0
+        self._held.append(block)
+        return int(block.shape[1])
 
     def take(self, n: int) -> np.ndarray:
         """The next n rows, fewer at the end."""

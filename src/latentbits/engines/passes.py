@@ -109,7 +109,7 @@ def chunk_stats(
     return e_step(given.params, given.shared, batch, row_state)
 
 
-@partial(Program, one_thread=True, seldom=lambda alone, **_: alone)
+@partial(Program, one_thread=True, seldom=lambda few, **_: few)
 def chunk_rows(
     function: Callable[..., Any],
     given: Pass,
@@ -120,9 +120,9 @@ def chunk_rows(
     purpose: int,
     complete: bool,
     dtype: np.dtype,
-    alone: bool,
+    few: bool,
 ) -> PyTree:
-    """Of all rows of a chunk; `alone` says that it holds the whole table."""
+    """Of all rows of a chunk; `few` says that the table has few of them."""
     batch = make_batch(raw, first_row, n_rows, given.key_for(purpose), complete, dtype)
     return function(given.params, given.shared, batch)
 
@@ -180,7 +180,7 @@ def sum_blocks(
         rows, known = _rows_of(chunk), {"complete": chunk.complete, "dtype": layout.dtype}
         with tree.rows_in(layout.dtype):
             if state is None and start_rows is not None:
-                state = chunk_rows(start_rows, now, *rows, purpose=START_ROWS, alone=chunk.alone, **known)
+                state = chunk_rows(start_rows, now, *rows, purpose=START_ROWS, few=chunk.few, **known)
             stats, state = chunk_stats(e_step, now, *rows, state, **known)
         return chunk.number, stats, state
 
@@ -211,7 +211,7 @@ def map_rows(function: Callable[..., Any], engine: Engine, layout: Layout, given
     tree_of, flying = callable_tree(function), InFlight()
 
     def rows_of(chunk: Chunk) -> tuple[int, PyTree]:
-        known = {"purpose": E_STEP, "complete": chunk.complete, "dtype": layout.dtype, "alone": chunk.alone}
+        known = {"purpose": E_STEP, "complete": chunk.complete, "dtype": layout.dtype, "few": chunk.few}
         with tree.rows_in(layout.dtype):
             return chunk.n_rows, chunk_rows(tree_of, given, *_rows_of(chunk), **known)
 

@@ -122,7 +122,7 @@ def maximise(
     squares = unpack(stats.squares, q + 1) + 1e-9 * (1 + stats.observed) * jnp.eye(q + 1)
     prior = jnp.append(jnp.full(q, precision), 0.0)
     gradient = stats.gradient - prior * jnp.concatenate([w, jnp.zeros_like(b)[:, None]], 1)
-    if precision == 0:
+    if isinstance(precision, float) and precision == 0:  # no prior: not a number of the program
         step = 2 * (gradient + gradient.sum(0)) @ jnp.linalg.inv(squares)  # A^-1 = 2 (I + 11')
     else:
         whole = jnp.kron(jnp.asarray(curvature(n)), squares) + jnp.diag(jnp.tile(prior, n))

@@ -17,6 +17,7 @@ from latentbits.choosing.real_tables import units_of, varied
 from latentbits.core.errors import FitError
 from latentbits.core.limits import within
 from latentbits.core.programs import seconds_waited
+from latentbits.engines import ahead
 from latentbits.estimators.families import Family, Rows, family, name_of, size_of
 
 __all__ = ["Climb", "Clock", "Entrant", "Fit", "Split", "SplitRows", "new_entrant", "split_rows", "take_turns"]
@@ -253,7 +254,8 @@ def _foresee_next(waiting: Sequence[Entrant], rows: SplitRows) -> None:
     if size is None or following.family.foreign:
         return
     try:
-        following.new(size, rows.train.shape[1]).foresee(rows.train)
+        with ahead.asked(scored=rows.held_out.shape[0]):
+            following.new(size, rows.train.shape[1]).foresee(rows.train)
     except FAILURES:
         pass  # it will fail in its own turn, and be told there
 
@@ -321,7 +323,8 @@ def _fit(model: Any, rows: SplitRows, limit: float, seed: int | None) -> Fit:
         model.set_params(max_time=max(limit, LEAST_TIME))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of a model that may not be chosen; unseen rows tell
-        fitted = fit_copy(model, train)
+        with ahead.asked(scored=held_out.shape[0]):
+            fitted = fit_copy(model, train)
         with within(max(limit, LEAST_SCORING), f"scoring {held_out.shape[0]} rows"):
             bits, common = score_rows(fitted, held_out)
     if "max_time" in model.get_params():

@@ -14,6 +14,7 @@ from sklearn.utils import _safe_indexing
 from latentbits.choosing.compare import FAILURES
 from latentbits.choosing.search import Search
 from latentbits.core import interrupts
+from latentbits.engines import ahead
 
 __all__ = ["Refitted", "refit"]
 
@@ -66,11 +67,12 @@ def refit(
         if np.isfinite(left):
             model.set_params(max_time=left)
         try:
-            if place + 1 < len(names):  # compiles while this one runs
-                clone(found.fitted[names[place + 1]]).foresee(rows)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # told of by the search
-                model.fit(rows)
+                with ahead.asked():
+                    if place + 1 < len(names):  # compiles while this one runs
+                        clone(found.fitted[names[place + 1]]).foresee(rows)
+                    model.fit(rows)
         except FAILURES:
             continue
         except KeyboardInterrupt:

@@ -7,8 +7,10 @@ compiled when it comes, so nothing depends on this but time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -23,15 +25,15 @@ from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Clock, Engine, Pass
 from latentbits.engines.summary import shapes_only
 
-__all__ = ["beginning", "fitting", "learning", "using"]
+__all__ = ["asked", "beginning", "fitting", "learning", "using"]
 
 KEY = np.zeros(2, np.uint32)
 CLOCK = Clock(np.int32(0), np.int32(0), np.int32(0), KEY)
 
 
-def fitting(model: Model, engine: MemoryEngine, dtype: np.dtype) -> None:
-    """Of a fit that somebody will ask for."""
-    learning(model, model.stages, engine, dtype, None, beginning(model, shapes_only(engine)))
+def fitting(model: Model, engine: MemoryEngine, dtype: np.dtype) -> PyTree | None:
+    """Of a fit that somebody will ask for; see `learning`."""
+    return learning(model, model.stages, engine, dtype, None, beginning(model, shapes_only(engine)))
 
 
 def beginning(model: Model, summary: Summary) -> PyTree:
@@ -56,18 +58,47 @@ def learning(
     return params
 
 
+class Asked(NamedTuple):
+    """Of how many rows the likelihood, and the posterior means, will be asked for after a fit."""
+
+    scored: int
+    transformed: int
+
+
+_asked: ContextVar[Asked | None] = ContextVar("asked", default=None)
+
+
+@contextmanager
+def asked(scored: int = 0, transformed: int = 0) -> Iterator[None]:
+    """Context of fits by somebody who knows what follows them; else it is taken to be the table that was fitted."""
+    token = _asked.set(Asked(scored, transformed))
+    try:
+        yield
+    finally:
+        _asked.reset(token)
+
+
 def using(
-    model: Model, functions: Sequence[Callable[..., Any]], engine: Engine, dtype: np.dtype, params: PyTree
+    model: Model,
+    likelihood: Callable[..., Any],
+    means: Callable[..., Any],
+    engine: Engine,
+    dtype: np.dtype,
+    params: PyTree,
 ) -> None:
-    """Of functions of each row, under parameters of these shapes."""
+    """Of what follows a fit, under parameters of these shapes."""
     if not isinstance(engine, MemoryEngine):
         return
+    n = len(engine.table)
+    follows = _asked.get() or Asked(n, n)
     layout = layout_for(model.row_floats(engine.n_features), dtype)
     params = tree.strong_shapes(params)
-    with tree.double():
-        _, in_rows, shared = passes.prepare.ahead(callable_tree(model.prepare), params, None, None, dtype=dtype)
-    known = _Known(engine, layout)
-    for function in functions:
+    for function, n_rows in ((likelihood, follows.scored), (means, follows.transformed)):
+        if n_rows == 0:
+            continue
+        with tree.double():
+            _, in_rows, shared = passes.prepare.ahead(callable_tree(model.prepare), params, None, None, dtype=dtype)
+        known = _Known(engine, layout, n_rows)
         with tree.rows_in(dtype):
             passes.chunk_rows.ahead(
                 callable_tree(function), Pass(in_rows, shared, KEY), *known.rows, purpose=passes.E_STEP, **known.of_rows
@@ -75,10 +106,10 @@ def using(
 
 
 class _Known:
-    """What is known of the chunks of a table."""
+    """What is known of the chunks of a table, or of so many rows like those of a table."""
 
-    def __init__(self, engine: MemoryEngine, layout: Layout) -> None:
-        n, bits = len(engine.table), engine.table.dtype == np.uint8
+    def __init__(self, engine: MemoryEngine, layout: Layout, n_rows: int | None = None) -> None:
+        n, bits = len(engine.table) if n_rows is None else n_rows, engine.table.dtype == np.uint8
         size, _ = layout.sizes(n if n < layout.rows_per_chunk else None)
         self.n_chunks = -(-min(n, layout.rows_per_update or n) // size)  # that are added up
         values = jax.ShapeDtypeStruct((size, engine.n_features), engine.table.dtype if bits else layout.dtype)

@@ -206,9 +206,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             n_init=self._n_restarts,
             dtype=self._dtype_of_rows(dtype),
             verbose=self.verbose,
-            then=lambda shapes: ahead.using(
-                model, (self._likelihood(model), means_of(model.infer)), engine, self._dtype(), shapes
-            ),
+            then=lambda shapes: self._foresee_use(model, engine, shapes),
         )
         self.dtype_ = result.dtype.name
         self._adopt(result)
@@ -231,7 +229,14 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         engine = copy._open(X, reset=True)
         if isinstance(engine, MemoryEngine):
             dtype = copy._dtype_of_rows(copy._dtype())(len(engine.table))
-            ahead.fitting(copy._first_model(engine, dtype), engine, dtype)
+            model = copy._first_model(engine, dtype)
+            shapes = ahead.fitting(model, engine, dtype)
+            if shapes is not None:
+                copy._foresee_use(model, engine, shapes)
+
+    def _foresee_use(self, model: Model, engine: Engine, shapes: PyTree) -> None:
+        """Begin to compile what `score` and `transform` will need."""
+        ahead.using(model, self._likelihood(model), means_of(model.infer), engine, self._dtype(), shapes)
 
     def _first_model(self, engine: Engine, dtype: np.dtype) -> Model:
         """The record that learning begins with, where nothing is known yet."""

@@ -18,6 +18,7 @@ from latentbits.choosing.refit import Refitted, refit
 from latentbits.choosing.search import Search, check_families, search
 from latentbits.core import interrupts
 from latentbits.core.atomic import check_writable
+from latentbits.engines import ahead
 from latentbits.estimators.families import families, family
 from latentbits.explorer import looks
 from latentbits.explorer.content import Content, Course, Guesses, Map, ModelRow, Table, Trial
@@ -157,7 +158,8 @@ def explore(
     shown, n_close = shown_rows(given, random_state)
     with interrupts.held():
         tell("fitting the map")
-        mapped = _fit_map(given, None if budget is None else budget / 2, random_state)
+        with ahead.asked(transformed=len(shown.values)):
+            mapped = _fit_map(given, None if budget is None else budget / 2, random_state)
         tell("placing the rows on it")
         # a line of one pixel says little
         n_lines = looks.N_LINES if shown.image_shape is None else 0

@@ -94,7 +94,7 @@ class ClippedGaussian(LatentModel):
         Replace the matrix of correlations by the nearest one without negative eigenvalues before taking components.
     likelihood : {"importance", "ep"}, default="importance"
         How `score_samples` integrates over y: by points around the posterior that expectation propagation finds, with
-        an error (with noise, more points for rows where it would be above 0.03 nats); or by expectation propagation
+        an error (with noise, more points for rows where it would be above 0.05 nats); or by expectation propagation
         alone, which is mostly right to 0.01 to 0.03 nats (0.1 to 0.5 without noise), but cannot tell (the error is
         NaN).
     random_state : int, RandomState or None

@@ -29,7 +29,7 @@ REPLICATES = 16  # with fewer the error itself would be known too badly
 # Points with their mirror images in each replicate, level by level.  With few columns the first is left out: posteriors
 # with corners have tails that so few points may miss, and an error that does not know of them.
 PAIRS = (1, 8, 32)
-GOAL = 0.03  # nats: rows are spread by several, and their errors average out
+GOAL = 0.05  # nats: rows are spread by several, and their errors average out
 WIDEST = 1.3  # times the Gaussian: where tails are heavier, weights would be unbounded and errors too small
 BLOCKS = 16  # of the rows of a chunk, of which those are taken that need more points
 
@@ -167,6 +167,14 @@ def _importance(
     total, gauss = jnp.sum(sums.w, 1), jnp.sum(sums.g, 1)
     ratio = total / gauss
     value = sums.top + jnp.log(ratio) + jnp.sum(jnp.log(jnp.abs(jnp.diagonal(at.scale, axis1=1, axis2=2))), 1)
+
+    def variance(x: Float[Array, "rows copies"]) -> Float[Array, " rows"]:
+        """Of the sum over copies, as a part of its square."""
+        sums = jnp.sum(x, 1, keepdims=True)
+        return jnp.sum((x / sums - 1 / copies) ** 2, 1) * (copies / (copies - 1))
+
+    # the logarithm of a mean that varies is too low, and that of the one divided by, too
+    value = value + 0.5 * (variance(sums.w) - variance(sums.g))
     # less three, of so few: the variance of z-scores is then 1 and not that of Student's t
     off = sums.w - ratio[:, None] * sums.g
     error = jnp.sqrt(jnp.sum(off**2, 1) * (copies / (copies - 3))) / total

@@ -58,10 +58,10 @@ def test_second_run_finds_what_the_first_compiled(process, tmp_path):
     first = process(*arguments)
     folder = process.cache / "compiled"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    compiled = sorted(p.name for p in folder.glob("*/*-cache"))
+    compiled = sorted(p.name for p in folder.glob("*/*.program"))
     assert compiled
     second = process(*arguments)
-    assert sorted(p.name for p in folder.glob("*/*-cache")) == compiled
+    assert sorted(p.name for p in folder.glob("*/*.program")) == compiled
     for result in (first, second):
         assert result.returncode == 0
         assert json.loads(result.stdout)["model"] == "BernoulliMixture"

@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 import latentbits
 from latentbits import NoisyOrNetwork
+from latentbits.core import programs
 from latentbits.data import toys
 from latentbits.models.noisy_or import model as networks
 
@@ -257,10 +258,12 @@ def test_where_states_are_too_many_the_likelihood_knows_its_error(fitted, lines,
     exact = fitted.log_likelihood(rows)
     monkeypatch.setattr(networks, "EXACT_LIKELIHOOD", 0)
     networks.model.cache_clear()
+    programs.clear()
     try:
         value, error = fitted.log_likelihood(rows, return_error=True)
     finally:
         networks.model.cache_clear()
+        programs.clear()
     assert 0 < error < 5
     assert abs(value - exact) < 5 * error
 

@@ -6,6 +6,7 @@ imported: ``latentbits --help`` should answer at once.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -113,6 +114,9 @@ for command in (explore, compare, fit, score, transform, complete, sample, data,
 
 def main() -> None:
     """Run the tool with the arguments of the process."""
+    # XLA logs errors when it reads a program from disk, about tuning preferences that it mistakes for features of the
+    # processor, even on the machine that compiled it (jax issue 38445); it looks at this when JAX is imported
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     with ending():
         prepare_streams()
         sys.excepthook = show_traceback

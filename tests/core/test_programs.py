@@ -202,3 +202,11 @@ def test_another_process_compiles_nothing(cache):
     score, compiled, made = start().communicate()[0].split()
     assert {score} == {one[0] for one in told}
     assert (int(compiled), int(made) > 5) == (0, True)
+
+
+def test_an_option_that_this_compiler_does_not_have_is_left_out(cache, monkeypatch):
+    monkeypatch.setattr(programs, "_no_options", set())
+    monkeypatch.setattr(programs, "OFTEN", ((float("inf"), {"xla_cpu_option_of_yesterday": True}),))
+    program = Program(lambda x: x + 1)
+    assert float(program(1.5)) == 2.5
+    assert programs._no_options == {"xla_cpu_option_of_yesterday"}

@@ -9,6 +9,7 @@ disk (`core/kept.py`) without being traced.
 from __future__ import annotations
 
 import math
+import re
 import threading
 import time
 from collections import deque
@@ -40,6 +41,7 @@ CHUNKS = ((1e5, QUICKLY), (1.5e7, WELL), (math.inf, BEST))
 SELDOM = ((4e6, QUICKLY), (5e8, WELL), (math.inf, BEST))
 MOST_IN_MEMORY = 1000  # of each kind: whoever makes functions anew for each fit should not run out of memory
 ONE_THREAD = {"xla_cpu_multi_thread_eigen": False}
+_no_options: set[str] = set()  # options that this version of XLA has been found not to have
 
 
 class Ready(NamedTuple):
@@ -125,7 +127,7 @@ class Program:
                 options = self._options(lowered, static) if device.platform == "cpu" else {}
 
                 def make() -> Ready:
-                    compiled = lowered.compile(compiler_options=options)
+                    compiled = _compiled(lowered, options)
                     if name is not None:
                         kept.write(name, compiled, returns)
                     return Ready(compiled, jax.tree.structure(returns))
@@ -166,6 +168,19 @@ class Program:
         except Nameless:
             return None
         return digest(self.name, *parts, repr(kinds), repr(context), kept.environment(device))
+
+
+def _compiled(lowered: jax.stages.Lowered, options: dict[str, Any]) -> jax.stages.Compiled:
+    """Compile with those of the options that this XLA has: they come and go with its versions."""
+    options = {name: value for name, value in options.items() if name not in _no_options}
+    try:
+        return lowered.compile(compiler_options=options)
+    except jax.errors.JaxRuntimeError as error:
+        unknown = re.search(r"No such compile option: '(\w+)'", str(error))
+        if unknown is None or unknown[1] not in options:
+            raise
+        _no_options.add(unknown[1])
+        return _compiled(lowered, options)
 
 
 def callable_tree(function: Callable[..., Any] | None) -> Partial | None:

@@ -16,7 +16,6 @@ from latentbits.core import tree
 from latentbits.core.batch import make_batch
 from latentbits.core.model import Progress
 from latentbits.data import toys
-from latentbits.engines.chunks import layout_for
 from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.summary import summarise
@@ -230,7 +229,7 @@ def test_equal_components_part():
     toy = toys.linear_bars(1000, random_state=1)
     same = model(10, 3, 5, init="mean", init_scale=0.0, init_sparseness=5.0)
     with tree.double():
-        summary = summarise(MemoryEngine(toy.X), layout_for(100, np.dtype(np.float64)))
+        summary = summarise(MemoryEngine(toy.X))
         assert np.ptp(np.asarray(same.init(seed_key(0), summary).components), axis=0).max() == 0
     found = learn(same, toy)
     apart = np.linalg.norm(found.components[:, None] - found.components[None], axis=2) + 99 * np.eye(10)

@@ -40,7 +40,6 @@ OFTEN = ((1e6, QUICKLY), (1.5e7, WELL), (math.inf, BEST))
 CHUNKS = ((1e5, QUICKLY), (1.5e7, WELL), (math.inf, BEST))
 SELDOM = ((4e6, QUICKLY), (5e8, WELL), (math.inf, BEST))
 MOST_IN_MEMORY = 1000  # of each kind: whoever makes functions anew for each fit should not run out of memory
-ONE_THREAD = {"xla_cpu_multi_thread_eigen": False}
 _no_options: set[str] = set()  # options that this version of XLA has been found not to have
 
 
@@ -60,16 +59,16 @@ class Program:
         Positional arguments are trees of arrays and numbers (a `Partial` is one), keyword arguments are constants.
     seldom
         It is called a few times only; may be a function of the constants.
-    one_thread
-        It is of a chunk: others run beside it, so that it should not use several cores itself.
+    of_chunk
+        It is called for every chunk.
     """
 
     _all: ClassVar[list[Program]] = []
 
     def __init__(
-        self, function: Callable[..., Any], *, seldom: bool | Callable[..., bool] = False, one_thread: bool = False
+        self, function: Callable[..., Any], *, seldom: bool | Callable[..., bool] = False, of_chunk: bool = False
     ) -> None:
-        self.function, self.seldom, self.one_thread = function, seldom, one_thread
+        self.function, self.seldom, self.of_chunk = function, seldom, of_chunk
         self.name = f"{function.__module__}.{function.__qualname__}"
         self._begun: dict[Any, Future[Ready]] = {}
         self._returns: dict[Any, Any] = {}
@@ -157,9 +156,8 @@ class Program:
         seldom = self.seldom(**static) if callable(self.seldom) else self.seldom
         cost = lowered.cost_analysis()
         work = cost.get("bytes accessed", math.inf) if isinstance(cost, dict) else math.inf
-        efforts = SELDOM if seldom else CHUNKS if self.one_thread else OFTEN
-        effort = next(options for most, options in efforts if work <= most)
-        return effort | (ONE_THREAD if self.one_thread else {})
+        efforts = SELDOM if seldom else CHUNKS if self.of_chunk else OFTEN
+        return next(options for most, options in efforts if work <= most)
 
     def _name(self, key: Any, device: jax.Device) -> str | None:
         structure, kinds, static, context = key
@@ -176,7 +174,7 @@ def _compiled(lowered: jax.stages.Lowered, options: dict[str, Any]) -> jax.stage
     try:
         return lowered.compile(compiler_options=options)
     except jax.errors.JaxRuntimeError as error:
-        unknown = re.search(r"No such compile option: '(\w+)'", str(error))
+        unknown = re.search(r"(?:No such compile option: '|While setting option )(\w+)", str(error))
         if unknown is None or unknown[1] not in options:
             raise
         _no_options.add(unknown[1])

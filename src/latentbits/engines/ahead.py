@@ -145,9 +145,7 @@ def _stage(
         e_step = callable_tree(model.e_step)
         stats, _ = passes.chunk_stats.ahead(e_step, given, *known.rows, row_state, **known.of_stats)
     with tree.double():
-        total = stats
-        for _ in range(min(known.n_chunks - 1, 2)):  # the second sum is of two precisions
-            total = passes.add.ahead(total, stats)
+        total = stats if known.n_chunks == 1 else tree.added_shapes(stats)
         if isinstance(one, Evaluate):
             stage.call.ahead(callable_tree(model.objective), params, shared, total)
             return params

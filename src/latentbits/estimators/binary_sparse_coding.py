@@ -20,7 +20,6 @@ from latentbits.core import interrupts
 from latentbits.core.batch import Batch
 from latentbits.core.errors import FitError, ModelFileError, PrecisionWarning
 from latentbits.core.model import Model, Stop
-from latentbits.engines.chunks import layout_for
 from latentbits.engines.fit import FitResult, fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
@@ -565,7 +564,7 @@ class BinarySparseCoding(LatentModel):
     def _some_rows(self, engine: Engine) -> tuple[float, np.ndarray]:
         """The number of rows, and a random sample of them, the same on every engine."""
         with interrupts.shielded():  # what was learned before stands
-            summary = summarise(engine, layout_for(self._model().row_floats(engine.n_features), np.dtype(self.dtype_)))
+            summary = summarise(engine)
         n = min(int(summary.n_rows), len(summary.sample))
         rows = np.where(np.asarray(summary.sample_observed)[:n] > 0, np.asarray(summary.sample)[:n], np.nan)
         return float(summary.n_rows), rows

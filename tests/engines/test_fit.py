@@ -191,7 +191,7 @@ def test_ctrl_c_between_two_stages_keeps_the_first(where, ctrl_c):
     alone = fit(base, MemoryEngine(table), seed_key(0))
     by_transform = where == "transform"
     second = (Transform("second", impatient),) if by_transform else ()
-    pressed = 10**9 if by_transform else 1 + len(alone.history) + 1  # the summary, and the passes of the first stage
+    pressed = 10**9 if by_transform else len(alone.history) + 1  # after the passes of the first stage
     model = base._replace(stages=(Iterate("first"), *second, Iterate("third", tol=-np.inf)))
     result = fit(model, pressing(ctrl_c, pressed)(table), seed_key(0))
     assert result.reason == "interrupted"

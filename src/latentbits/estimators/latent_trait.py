@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from latentbits.core.errors import PrecisionWarning
 from latentbits.core.model import LogLikelihood, Model, Stop
 from latentbits.core.nodes import MANY_COLUMNS, MOST_GRID
+from latentbits.engines import ahead
 from latentbits.engines.fit import FitResult, fit, seed_key
 from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import Engine
@@ -457,6 +458,30 @@ class LatentTrait(WithCriteria):
 
     # ---------------------------------------------------------------- use
 
+    def transform(self, X: Any) -> np.ndarray:
+        """Posterior means of the latents of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_components)
+        """
+        # by the program of `score`, where that has looked at the posterior
+        return self._map_rows(self._fitted().log_likelihood, X).mean if self._on_grid else super().transform(X)
+
+    def _foresee_use(self, model: Model, engine: Engine, shapes: Any) -> None:
+        if not self._on_grid:
+            return super()._foresee_use(model, engine, shapes)
+        ahead.using(model, model.log_likelihood, model.log_likelihood, engine, self._dtype(), shapes)
+
+    @property
+    def _on_grid(self) -> bool:
+        return self.n_components <= MOST_GRID
+
     def complete(self, X: Any) -> Any:
         """Fill in what is missing from what was observed of the row; observed entries are kept as they are.
 
@@ -537,11 +562,12 @@ class LatentTrait(WithCriteria):
 
     @property
     def _errors_average_out(self) -> bool:
-        return self.n_components > MOST_GRID
+        return not self._on_grid
 
     def _rounded(self, model: Model, engine: Engine, dtype: np.dtype) -> LogLikelihood:
         """log p(x) of each row; where errors are largest by finer rules, until that in all is small."""
         rows = super()._rounded(model, engine, dtype)
+        rows = eqx.tree_at(lambda r: r.mean, rows, None, is_leaf=lambda leaf: leaf is None)
         return refined(rows, model, self.params_, engine, self._columns(), dtype)
 
     def scores(self, X: Any, method: str = "eap") -> Scores:

@@ -24,6 +24,7 @@ from latentbits.engines.passes import Engine
 from latentbits.estimators import psychometrics
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.criteria import Seen, WithCriteria, look
+from latentbits.estimators.precision import error_of_sum
 from latentbits.estimators.psychometrics import Rotation, Scores, StandardErrors
 from latentbits.estimators.tables.column_types import KINDS, Encoding, open_table
 from latentbits.estimators.trait_errors import steady_covariance
@@ -419,10 +420,16 @@ class LatentTrait(WithCriteria):
         return by_nodes and small and (needed > used or used == last)
 
     def _short_by(self, engine: Engine) -> float:
-        """By how many nats the nodes of learning tell the log-likelihood wrong, by a finer rule."""
-        rows = self._rounded(self._model(), engine, np.dtype(self.dtype_))
+        """By how many nats the nodes of learning tell the log-likelihood wrong, by finer rules."""
         precision = 0.0 if self.weight_prior is None else 1 / float(self.weight_prior) ** 2
         by_learning = self.objective_ + 0.5 * precision * float(np.sum(self.params_.weights**2))
+        model, dtype = self._model(), np.dtype(self.dtype_)
+        rows = super()._rounded(model, engine, dtype)
+        short = abs(by_learning - float(np.sum(rows.value, dtype=np.float64)))
+        # only where the first of them cannot tell whether that is much, those for rows that need them are asked too
+        if abs(short - ENOUGH) > error_of_sum(rows, self._errors_average_out):
+            return short
+        rows = self._rounded(model, engine, dtype)
         return abs(by_learning - float(np.sum(rows.value, dtype=np.float64)))
 
     def _nodes_needed(self, seen: Seen) -> int:

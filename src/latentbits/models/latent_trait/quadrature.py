@@ -29,7 +29,8 @@ from latentbits.models.latent_trait.kinds import Columns, Params, Rows, Stats
 from latentbits.models.latent_trait.variational import converge
 
 __all__ = ["MOST_NODES", "Integral", "accurately_placed", "bend_of", "checked", "covariance_of", "integrate",
-           "learning_rule", "mean_of", "mode", "nodes_at_first", "nodes_for", "placed", "start", "stats_of"]  # fmt: skip
+           "learning_rule", "mean_of", "mode", "nodes_at_first", "nodes_for", "placed", "start",
+           "stats_of"]  # fmt: skip
 
 FIRST_NET, LAST_NET = 7, 10  # powers of two: to get near a maximum, and to be there
 # the largest bend for which so many nodes a dimension are enough

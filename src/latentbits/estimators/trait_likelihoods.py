@@ -7,6 +7,8 @@ is small or the work is no longer worth it.  What is left of the error is told.
 
 from __future__ import annotations
 
+from itertools import chain
+
 import equinox as eqx
 import numpy as np
 
@@ -62,13 +64,16 @@ def refined(
             continue
         budget -= -(-len(chosen) // ROWS) * ROWS * n_points * d
         chosen = np.sort(chosen)
-        again = MemoryEngine(_rows_at(engine, chosen))
+        again = _rows_at(engine, chosen)
         given = start_pass(model, dtype, params, seed_key(level + 1, "use"))
         if on_grid:
             given = given._replace(shared=rule)
         width = 2 * (nodes.BLOCK if on_grid else n_points // nodes.REPLICATES) * columns.n_outputs(d)
         layout = Layout(min(ROWS, layout_for(width, dtype).rows_per_chunk), dtype)
-        found = map_rows(finer(q, columns, level), again, layout, given)
+        # in tables of few chunks each, so that the program is the same however many rows there are
+        size = layout.rows_of_few(d) - 1
+        tables = (MemoryEngine(again[first : first + size]) for first in range(0, len(again), size))
+        found = chain.from_iterable(map_rows(finer(q, columns, level), table, layout, given) for table in tables)
         new, error = (np.concatenate(parts) for parts in zip(*found))
         if on_grid:
             # for steep bits errors fall as 1 / nodes: the same again, and a reserve

@@ -18,6 +18,9 @@ __all__ = ["Stats", "bound", "bound_stats", "density", "local", "maximise", "poi
            "typical_curvature"]  # fmt: skip
 
 
+TOGETHER = 8  # factors whose product is far from the smallest number, and loses no digit
+
+
 class Stats(eqx.Module):
     """What the M-step of binary columns needs: gradient and curvature of the expected log-likelihood, by column."""
 
@@ -39,6 +42,17 @@ def _row_sums(x: Float[Array, "*rows columns"]) -> Float[Array, "*rows"]:
         return (x.reshape(n, x.shape[-1]) @ jnp.ones(x.shape[-1], x.dtype)).reshape(x.shape[:-1])
 
     return jax.lax.platform_dependent(x, cpu=as_product, default=lambda x: x.sum(-1))
+
+
+def _sum_of_logs(x: Float[Array, "*rows columns"]) -> Float[Array, "*rows"]:
+    """Sums over columns of log x, for x from 1/2 to 1.
+
+    A logarithm of a product for each `TOGETHER` of them, as most of the time of learning would be spent on logarithms.
+    """
+    *rows, d = x.shape
+    width = -(-d // TOGETHER)
+    filled = jnp.pad(x, [(0, 0)] * len(rows) + [(0, TOGETHER * width - d)], constant_values=1)
+    return _row_sums(jnp.log(jnp.prod(filled.reshape(*rows, TOGETHER, width), -2)))
 
 
 def bound(
@@ -104,10 +118,11 @@ def density(
     """
     a = _affine(points, w, b)
     tanh = jnp.tanh(a / 2)
-    terms = jnp.minimum((2 * values - 1)[:, None] * a, 0) + jnp.log((1 + jnp.abs(tanh)) / 2)
+    certainty, below = (1 + jnp.abs(tanh)) / 2, jnp.minimum((2 * values - 1)[:, None] * a, 0)
     if seen is not None:
-        tanh, terms = tanh * seen[:, None], terms * seen[:, None]
-    return _row_sums(terms), tanh
+        there = seen[:, None]
+        tanh, below, certainty = tanh * there, below * there, jnp.where(there > 0, certainty, 1)
+    return _row_sums(below) + _sum_of_logs(certainty), tanh
 
 
 def point_stats(

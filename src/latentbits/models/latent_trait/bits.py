@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 
 from latentbits.core.gaussians import Gaussian
 from latentbits.core.packed import pairs, products, solve, unpack
+from latentbits.core.products import over_rows
 
 __all__ = ["Stats", "bound", "bound_stats", "density", "local", "maximise", "point_stats",
            "typical_curvature"]  # fmt: skip
@@ -98,8 +99,8 @@ def bound_stats(
     _, k = pairs(q + 1)
     weighted = weight[:, None] * moments
     half = values - 0.5 if seen is None else (values - 0.5) * seen
-    curvature = (weighted.T @ lambda2).T  # this way round the long, narrow factor is read in order
-    right = (weighted[:, k == q].T @ half).T
+    curvature = over_rows(weighted, lambda2).T  # this way round the long, narrow factor is read in order
+    right = over_rows(weighted[:, k == q], half).T
     ours = jnp.einsum("dij,dj->di", unpack(curvature, q + 1), jnp.concatenate([w, b[:, None]], 1))
     return Stats(right - ours, curvature, *_counts(values, seen, weight))
 
@@ -148,11 +149,12 @@ def point_stats(
     n, m, q = points.shape
     _, k = pairs(q + 1)
     extended = jnp.concatenate([points, jnp.ones((n, m, 1), points.dtype)], -1)
-    shared = (share[..., None] * products(extended)).reshape(n * m, -1).T
+    shared = (share[..., None] * products(extended)).reshape(n * m, -1)
     spread = 1 - tanh**2 if seen is None else seen[:, None] - tanh**2  # 4 P (1 - P)
     sign = 2 * values - 1 if seen is None else (2 * values - 1) * seen
-    curvature = shared @ spread.reshape(n * m, -1)
-    gradient = (weight[:, None] * moments[:, k == q]).T @ sign - shared[k == q] @ tanh.reshape(n * m, -1)
+    curvature = over_rows(shared, spread.reshape(n * m, -1))
+    linear = over_rows(weight[:, None] * moments[:, k == q], sign)
+    gradient = linear - over_rows(shared[:, k == q], tanh.reshape(n * m, -1))
     return Stats(gradient.T / 2, curvature.T / 4, *_counts(values, seen, weight))
 
 

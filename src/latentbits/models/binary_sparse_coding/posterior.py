@@ -36,6 +36,7 @@ __all__ = [
     "States",
     "Way",
     "candidate_pairs",
+    "energies",
     "expectations",
     "pair_numbers",
     "state_table",
@@ -120,12 +121,26 @@ ON_CPU = Way()
 
 
 class Expectations(eqx.Module):
-    """Expectations (3) over the truncated posterior of each row, along the axis of a `Way`."""
+    """Expectations (3) over the truncated posterior of each row, along the axis of a `Way`.
+
+    Where all rows have the same pairs, these are left to `pair_sums`: a sum over rows for each state comes first, and
+    no row has 45 expectations to 10 causes.
+    """
 
     log_evidence: Float[Array, " rows"]
     means: Float[Array, "_ _"]
     candidates: Int[Array, "_ _"]
-    pairs: Float[Array, "_ _"]
+    pairs: Float[Array, "_ _"] | None
+    weights: Float[Array, "_ _"]  # of the states of a row, which add up to
+    total: Float[Array, "_ _"]
+
+    def pair_sums(self, states: States, use: Float[Array, " rows"], axis: int) -> Float[Array, " pairs"]:
+        """sum_n use <s_i s_j> of each pair."""
+        if self.pairs is not None:
+            return jnp.sum(self.pairs * jnp.expand_dims(use, axis), 1 - axis)
+        share = use / jnp.squeeze(self.total, axis)
+        by_state = share @ self.weights if axis else self.weights @ share
+        return by_state @ jnp.asarray(states.features[:, states.bits.shape[1] :], use.dtype)
 
 
 class Terms(eqx.Module):
@@ -138,7 +153,7 @@ class Terms(eqx.Module):
     linear: Float[Array, "_ _"]
     candidates: Int[Array, "_ _"]
     chosen: Float[Array, "_ _"]  # the linear terms of the candidates
-    pairs: Float[Array, "_ _"]
+    pairs: Float[Array, "_ _"]  # of one row, where all have the same
     top: Float[Array, "_ _"]
     total: Float[Array, "_ _"]
 
@@ -178,7 +193,6 @@ def terms(params: Params, shared: Shared, batch: Batch, states: States, way: Way
         chosen = jnp.take_along_axis(linear, candidates, axis)
     if batch.observed is None and n_candidates == n_causes:  # the same for all rows
         gram = jnp.expand_dims(shared.gram[states.first, states.second], 1 - axis)
-        gram = jnp.broadcast_to(gram, (len(states.first), len(rows))[:: -1 if axis else 1])
     elif batch.observed is None:
         gram = shared.gram.reshape(-1)[pair_numbers(candidates, n_causes, states, axis)]
     else:
@@ -192,37 +206,44 @@ def pair_numbers(candidates: Int[Array, "_ _"], n_causes: int, states: States, a
     return jnp.take(candidates, states.first, axis) * n_causes + jnp.take(candidates, states.second, axis)
 
 
+def energies(states: States, t: Terms, axis: int) -> Float[Array, "_ _"]:
+    """log p(s, y) - base(y) of the states over the candidates of each row."""
+    features = jnp.asarray(states.features, t.base.dtype)
+    if t.pairs.shape[1 - axis] == t.chosen.shape[1 - axis]:
+        return _times(features, jnp.concatenate([t.chosen, t.pairs], axis), Way(axis))
+    bits, together = jnp.split(features, [states.bits.shape[1]], 1)
+    return _times(bits, t.chosen, Way(axis)) + _times(together, t.pairs, Way(axis))
+
+
 def expectations(params: Params, shared: Shared, batch: Batch, states: States, way: Way = ON_CPU) -> Expectations:
     """Truncated expectations of s and of pairs of candidates, and log sum_{s in K_n} p(s, y)."""
     t, axis = terms(params, shared, batch, states, way), way.axis
-    form = jnp.concatenate([t.chosen, t.pairs], axis)
     n_candidates, n_features = states.bits.shape[1], states.features.shape[1]
+    alike = t.pairs.shape[1 - axis] != t.chosen.shape[1 - axis]
     if way.cuda and n_features < kernels.WIDEST:
-        top, sums = kernels.sum_states(states.features, form)
+        alike, each = False, (t.chosen.shape[0], n_features - n_candidates)
+        top, sums = kernels.sum_states(states.features, jnp.concatenate([t.chosen, jnp.broadcast_to(t.pairs, each)], 1))
+        weights = jnp.zeros((0, 0), sums.dtype)
     else:
-        top, sums = _sum_states(states.features, form, way)
+        energy = energies(states, t, axis)
+        top = jnp.max(energy, axis, keepdims=True)
+        weights = jnp.exp(energy - top)
+        counted = np.pad(states.bits if alike else states.features, ((0, 0), (0, 1)), constant_values=1)
+        sums = _times(jnp.asarray(counted.T, weights.dtype), weights, Way(axis))
     highest = jnp.maximum(top, t.top)
-    single, pairs, total = jnp.split(sums * jnp.exp(top - highest), [n_candidates, n_features], axis)
+    sums, n_summed = sums * jnp.exp(top - highest), n_candidates if alike else n_features
+    single, pairs, total = jnp.split(sums, [n_candidates, n_summed], axis)
     total = total + t.total * jnp.exp(t.top - highest)
     log_evidence = t.base + jnp.squeeze(highest + jnp.log(total), axis) / shared.coldness
     if n_candidates == len(params.components):
-        return Expectations(log_evidence, single / total, t.candidates, pairs / total)
-    means = jnp.exp(t.linear - highest) / total
-    number = jnp.expand_dims(jnp.arange(len(params.components)), 1 - axis)
-    for cause, mean in zip(*(jnp.split(x, n_candidates, axis) for x in (t.candidates, single / total)), strict=True):
-        means = jnp.where(number == cause, mean, means)
-    return Expectations(log_evidence, means, t.candidates, pairs / total)
-
-
-def _sum_states(
-    features: np.ndarray, form: Float[Array, "_ _"], way: Way
-) -> tuple[Float[Array, "_ _"], Float[Array, "_ _"]]:
-    """Highest energy, and sum of the features f and of 1 over states, with weights e^(energy - highest)."""
-    table = jnp.asarray(features, form.dtype)
-    energy = _times(table, form, Way(way.axis))
-    top = jnp.max(energy, way.axis, keepdims=True)
-    counted = jnp.concatenate([table, jnp.ones_like(table[:, :1])], 1)
-    return top, _times(counted.T, jnp.exp(energy - top), Way(way.axis))
+        means = single / total
+    else:
+        means = jnp.exp(t.linear - highest) / total
+        number = jnp.expand_dims(jnp.arange(len(params.components)), 1 - axis)
+        each_single = (jnp.split(x, n_candidates, axis) for x in (t.candidates, single / total))
+        for cause, mean in zip(*each_single, strict=True):
+            means = jnp.where(number == cause, mean, means)
+    return Expectations(log_evidence, means, t.candidates, None if alike else pairs / total, weights, total)
 
 
 def _times(table: Float[Array, "m k"], x: Float[Array, "_ _"], way: Way) -> Float[Array, "_ _"]:

@@ -73,8 +73,7 @@ def _sums(states: States, way: Way, params: Params, shared: Shared, batch: Batch
     seen = batch.values.shape[1] * jnp.ones_like(batch.weight) if batch.observed is None else batch.observed.sum(1)
     score = scores(found.log_evidence, seen, shared.column, shared.precision)
     use = batch.weight * (score >= shared.threshold) * (seen > 0)
-    each = jnp.expand_dims(use, axis)
-    means, pairs = found.means * each, found.pairs * each
+    means = found.means * jnp.expand_dims(use, axis)
     by_cause = means.T if axis else means
     if way.cuda:
         sy, s = _products(means, batch.values)
@@ -84,13 +83,17 @@ def _sums(states: States, way: Way, params: Params, shared: Shared, batch: Batch
     guessed = missing = jnp.zeros((), use.dtype)
     if batch.observed is not None:
         unseen = 1 - batch.observed
+        assert found.pairs is not None  # every row has its own
+        pairs = found.pairs * jnp.expand_dims(use, axis)
         by_row = (found.candidates, pairs) if axis else (found.candidates.T, pairs.T)
         products = _unseen_products(params.components, by_cause, *by_row, unseen, states)
         sy, guessed, missing = sy + products, jnp.sum(params.components * products), use @ unseen.sum(1)
     if states.bits.shape[1] == n_causes:  # every row has the same pairs
-        by_pair = pairs.sum(1 - axis)
+        by_pair = found.pair_sums(states, use, axis)
         ss = jnp.zeros((n_causes, n_causes), use.dtype).at[states.first, states.second].set(by_pair)
     else:
+        assert found.pairs is not None
+        pairs = found.pairs * jnp.expand_dims(use, axis)
         place = pair_numbers(found.candidates, n_causes, states, axis)
         ss = jnp.zeros(n_causes**2, use.dtype).at[place.reshape(-1)].add(pairs.reshape(-1)).reshape(n_causes, -1)
     # all sums of a number of each row in one: XLA makes several programs of each sum of a vector

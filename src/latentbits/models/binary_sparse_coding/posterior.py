@@ -30,6 +30,7 @@ from latentbits.models.binary_sparse_coding.candidates import linear_terms, sele
 
 __all__ = [
     "ON_CPU",
+    "AllStates",
     "Expectations",
     "Params",
     "Shared",
@@ -121,26 +122,26 @@ ON_CPU = Way()
 
 
 class Expectations(eqx.Module):
-    """Expectations (3) over the truncated posterior of each row, along the axis of a `Way`.
-
-    Where all rows have the same pairs, these are left to `pair_sums`: a sum over rows for each state comes first, and
-    no row has 45 expectations to 10 causes.
-    """
+    """Expectations (3) over the truncated posterior of each row, along the axis of a `Way`."""
 
     log_evidence: Float[Array, " rows"]
     means: Float[Array, "_ _"]
     candidates: Int[Array, "_ _"]
-    pairs: Float[Array, "_ _"] | None
-    weights: Float[Array, "_ _"]  # of the states of a row, which add up to
-    total: Float[Array, "_ _"]
+    pairs: Float[Array, "_ _"] | None  # None where all states were summed over at once:
+    posterior: AllStates | None = None
 
-    def pair_sums(self, states: States, use: Float[Array, " rows"], axis: int) -> Float[Array, " pairs"]:
-        """sum_n use <s_i s_j> of each pair."""
-        if self.pairs is not None:
-            return jnp.sum(self.pairs * jnp.expand_dims(use, axis), 1 - axis)
-        share = use / jnp.squeeze(self.total, axis)
-        by_state = share @ self.weights if axis else self.weights @ share
-        return by_state @ jnp.asarray(states.features[:, states.bits.shape[1] :], use.dtype)
+
+class AllStates(eqx.Module):
+    """p(s | y) of all states of each row: weights, and what they add up to."""
+
+    weights: Float[Array, "states rows"]
+    total: Float[Array, " rows"]
+
+    def pair_sums(self, use: Float[Array, " rows"]) -> Float[Array, "causes causes"]:
+        """sum_n use <s_i s_j> of i < j: rows are summed over first, so that none needs <s_i s_j> of its own."""
+        by_state = self.weights @ (use / self.total)
+        bits = jnp.asarray(all_states(len(by_state).bit_length() - 1), use.dtype)
+        return jnp.triu(bits.T @ (by_state[:, None] * bits), 1)
 
 
 class Terms(eqx.Module):
@@ -153,7 +154,7 @@ class Terms(eqx.Module):
     linear: Float[Array, "_ _"]
     candidates: Int[Array, "_ _"]
     chosen: Float[Array, "_ _"]  # the linear terms of the candidates
-    pairs: Float[Array, "_ _"]  # of one row, where all have the same
+    pairs: Float[Array, "_ _"]
     top: Float[Array, "_ _"]
     total: Float[Array, "_ _"]
 
@@ -164,6 +165,12 @@ def state_table(n_candidates: int, max_active: int) -> States:
     bits = sparse_states(n_candidates, max_active)
     first, second = (i.astype(np.int32) for i in np.triu_indices(n_candidates, 1))
     return States(bits, np.concatenate([bits, bits[:, first] & bits[:, second]], 1), first, second)
+
+
+@cache
+def all_states(n: int) -> np.ndarray:
+    """All states of n causes, in the order of binary numbers: the first causes change least."""
+    return np.arange(2**n)[:, None] >> np.arange(n)[::-1] & 1
 
 
 def terms(params: Params, shared: Shared, batch: Batch, states: States, way: Way = ON_CPU) -> Terms:
@@ -193,6 +200,7 @@ def terms(params: Params, shared: Shared, batch: Batch, states: States, way: Way
         chosen = jnp.take_along_axis(linear, candidates, axis)
     if batch.observed is None and n_candidates == n_causes:  # the same for all rows
         gram = jnp.expand_dims(shared.gram[states.first, states.second], 1 - axis)
+        gram = jnp.broadcast_to(gram, (len(states.first), len(rows))[:: -1 if axis else 1])
     elif batch.observed is None:
         gram = shared.gram.reshape(-1)[pair_numbers(candidates, n_causes, states, axis)]
     else:
@@ -206,44 +214,63 @@ def pair_numbers(candidates: Int[Array, "_ _"], n_causes: int, states: States, a
     return jnp.take(candidates, states.first, axis) * n_causes + jnp.take(candidates, states.second, axis)
 
 
-def energies(states: States, t: Terms, axis: int) -> Float[Array, "_ _"]:
+def energies(states: States, t: Terms, axis: int = 0) -> Float[Array, "_ _"]:
     """log p(s, y) - base(y) of the states over the candidates of each row."""
-    features = jnp.asarray(states.features, t.base.dtype)
-    if t.pairs.shape[1 - axis] == t.chosen.shape[1 - axis]:
-        return _times(features, jnp.concatenate([t.chosen, t.pairs], axis), Way(axis))
-    bits, together = jnp.split(features, [states.bits.shape[1]], 1)
-    return _times(bits, t.chosen, Way(axis)) + _times(together, t.pairs, Way(axis))
+    return _times(jnp.asarray(states.features, t.base.dtype), jnp.concatenate([t.chosen, t.pairs], axis), Way(axis))
 
 
 def expectations(params: Params, shared: Shared, batch: Batch, states: States, way: Way = ON_CPU) -> Expectations:
     """Truncated expectations of s and of pairs of candidates, and log sum_{s in K_n} p(s, y)."""
     t, axis = terms(params, shared, batch, states, way), way.axis
     n_candidates, n_features = states.bits.shape[1], states.features.shape[1]
-    alike = t.pairs.shape[1 - axis] != t.chosen.shape[1 - axis]
+    if axis == 0 and batch.observed is None and len(states.bits) == 2 ** len(params.components):
+        return _over_all_states(shared, t)
     if way.cuda and n_features < kernels.WIDEST:
-        alike, each = False, (t.chosen.shape[0], n_features - n_candidates)
-        top, sums = kernels.sum_states(states.features, jnp.concatenate([t.chosen, jnp.broadcast_to(t.pairs, each)], 1))
-        weights = jnp.zeros((0, 0), sums.dtype)
+        top, sums = kernels.sum_states(states.features, jnp.concatenate([t.chosen, t.pairs], 1))
     else:
-        energy = energies(states, t, axis)
-        top = jnp.max(energy, axis, keepdims=True)
-        weights = jnp.exp(energy - top)
-        counted = np.pad(states.bits if alike else states.features, ((0, 0), (0, 1)), constant_values=1)
-        sums = _times(jnp.asarray(counted.T, weights.dtype), weights, Way(axis))
+        top, sums = _sum_states(states, t, axis)
     highest = jnp.maximum(top, t.top)
-    sums, n_summed = sums * jnp.exp(top - highest), n_candidates if alike else n_features
-    single, pairs, total = jnp.split(sums, [n_candidates, n_summed], axis)
+    single, pairs, total = jnp.split(sums * jnp.exp(top - highest), [n_candidates, n_features], axis)
     total = total + t.total * jnp.exp(t.top - highest)
     log_evidence = t.base + jnp.squeeze(highest + jnp.log(total), axis) / shared.coldness
     if n_candidates == len(params.components):
-        means = single / total
-    else:
-        means = jnp.exp(t.linear - highest) / total
-        number = jnp.expand_dims(jnp.arange(len(params.components)), 1 - axis)
-        each_single = (jnp.split(x, n_candidates, axis) for x in (t.candidates, single / total))
-        for cause, mean in zip(*each_single, strict=True):
-            means = jnp.where(number == cause, mean, means)
-    return Expectations(log_evidence, means, t.candidates, None if alike else pairs / total, weights, total)
+        return Expectations(log_evidence, single / total, t.candidates, pairs / total)
+    means = jnp.exp(t.linear - highest) / total
+    number = jnp.expand_dims(jnp.arange(len(params.components)), 1 - axis)
+    for cause, mean in zip(*(jnp.split(x, n_candidates, axis) for x in (t.candidates, single / total)), strict=True):
+        means = jnp.where(number == cause, mean, means)
+    return Expectations(log_evidence, means, t.candidates, pairs / total)
+
+
+def _sum_states(states: States, t: Terms, axis: int) -> tuple[Float[Array, "_ _"], Float[Array, "_ _"]]:
+    """Highest energy, and sum of the features f and of 1 over states, with weights e^(energy - highest)."""
+    energy = energies(states, t, axis)
+    top = jnp.max(energy, axis, keepdims=True)
+    table = jnp.asarray(np.pad(states.features, ((0, 0), (0, 1)), constant_values=1), energy.dtype)
+    return top, _times(table.T, jnp.exp(energy - top), Way(axis))
+
+
+def _over_all_states(shared: Shared, t: Terms) -> Expectations:
+    """Expectations where all rows have the same pair terms.
+
+    A state is one of the first causes with one of the rest: its energy is that of both, which are few, and a term
+    of the two that is the same for all rows.  So energies are sums rather than products.
+    """
+    n = len(t.linear)
+    first, rest = (jnp.asarray(all_states(k), t.base.dtype) for k in (n // 2, n - n // 2))
+    q = jnp.triu(-shared.coldness * shared.precision * shared.gram, 1)
+    low, high = t.linear[: n // 2], t.linear[n // 2 :]
+    of_first = first @ low + jnp.sum(first @ q[: n // 2, : n // 2] * first, 1)[:, None]
+    of_rest = rest @ high + jnp.sum(rest @ q[n // 2 :, n // 2 :] * rest, 1)[:, None]
+    of_both = first @ q[: n // 2, n // 2 :] @ rest.T
+    energy = of_both[:, :, None] + of_first[:, None] + of_rest
+    top = jnp.max(energy, (0, 1))
+    weights = jnp.exp(energy - top).reshape(2**n, -1)
+    counted = jnp.asarray(np.pad(all_states(n), ((0, 0), (0, 1)), constant_values=1), weights.dtype)
+    sums = counted.T @ weights
+    total = sums[-1]
+    log_evidence = t.base + (top + jnp.log(total)) / shared.coldness
+    return Expectations(log_evidence, sums[:-1] / total, t.candidates, None, AllStates(weights, total))
 
 
 def _times(table: Float[Array, "m k"], x: Float[Array, "_ _"], way: Way) -> Float[Array, "_ _"]:

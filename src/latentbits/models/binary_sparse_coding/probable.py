@@ -23,7 +23,7 @@ class Probable(eqx.Module):
 def probable_states(params: Params, shared: Shared, batch: Batch, states: States, n: int) -> Probable:
     """The n most probable states of K_n (4) of each row; with fewer states than that, all."""
     t = terms(params, shared, batch, states)
-    energy = energies(states, t, 0)
+    energy = energies(states, t)
     lone = jnp.put_along_axis(t.linear, t.candidates, -jnp.inf, axis=0, inplace=False)
     everything = jnp.concatenate([energy, lone]).T
     n_states, n_causes = len(energy), len(t.linear)

@@ -81,19 +81,20 @@ def _sums(states: States, way: Way, params: Params, shared: Shared, batch: Batch
         sy, s = by_cause @ batch.values, by_cause.sum(1)
     squares = jnp.sum(jnp.square(batch.values), 1)
     guessed = missing = jnp.zeros((), use.dtype)
+    pairs = None if found.pairs is None else found.pairs * jnp.expand_dims(use, axis)
     if batch.observed is not None:
+        assert pairs is not None  # rows have pairs of their own
         unseen = 1 - batch.observed
-        assert found.pairs is not None  # every row has its own
-        pairs = found.pairs * jnp.expand_dims(use, axis)
         by_row = (found.candidates, pairs) if axis else (found.candidates.T, pairs.T)
         products = _unseen_products(params.components, by_cause, *by_row, unseen, states)
         sy, guessed, missing = sy + products, jnp.sum(params.components * products), use @ unseen.sum(1)
-    if states.bits.shape[1] == n_causes:  # every row has the same pairs
-        by_pair = found.pair_sums(states, use, axis)
+    if pairs is None:
+        assert found.posterior is not None
+        ss = found.posterior.pair_sums(use)
+    elif states.bits.shape[1] == n_causes:  # every row has the same pairs
+        by_pair = pairs.sum(1 - axis)
         ss = jnp.zeros((n_causes, n_causes), use.dtype).at[states.first, states.second].set(by_pair)
     else:
-        assert found.pairs is not None
-        pairs = found.pairs * jnp.expand_dims(use, axis)
         place = pair_numbers(found.candidates, n_causes, states, axis)
         ss = jnp.zeros(n_causes**2, use.dtype).at[place.reshape(-1)].add(pairs.reshape(-1)).reshape(n_causes, -1)
     # all sums of a number of each row in one: XLA makes several programs of each sum of a vector

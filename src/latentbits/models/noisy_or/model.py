@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, Int, Key
 
@@ -39,12 +40,13 @@ from latentbits.core.model import (
     Summary,
     Transform,
 )
+from latentbits.core.secants import Secants
 from latentbits.core.tree import sum_rows
-from latentbits.models.noisy_or import enumeration
+from latentbits.models.noisy_or import enumeration, settling
 from latentbits.models.noisy_or.annealing import annealed_evidence
 from latentbits.models.noisy_or.gibbs import folded, gibbs
 from latentbits.models.noisy_or.learning import Stats, log_prior_density, new_weight, state_statistics
-from latentbits.models.noisy_or.network import Params, sample_layers
+from latentbits.models.noisy_or.network import STRONGEST, Params, sample_layers
 from latentbits.models.noisy_or.probable import probable_states
 from latentbits.models.noisy_or.renewal import ODD_ROWS, choose_pivots, from_odd_rows, put_to_use
 from latentbits.models.noisy_or.sampling import rows_last, sampled_means, states_on
@@ -281,8 +283,8 @@ def _start(net: Settings, layer: Int[Array, ""] | int, params: Params) -> State:
     )
 
 
-def _prepare(net: Settings, params: Params, state: State | None, progress: Progress | None) -> Shared:
-    state = _start(net, net.n_layers + 1, params) if state is None else state
+def _prepare(net: Settings, params: Params, state: State | Secants | None, progress: Progress | None) -> Shared:
+    state = state if isinstance(state, State) else _start(net, net.n_layers + 1, params)
     together = (state.layer > net.n_layers) & (not net.paper)  # states of a whole network take longer to find
     summed = net.exact_means if progress is None else net.exact_end or net.exact_all
     return Shared(
@@ -455,7 +457,7 @@ def _fitted(
     for layer in range(net.n_layers + 1):
         last = layer == net.n_layers
         # chains of single layers move better with larger biases; in the end rare ones are as rare as they are
-        least = jnp.where(every, jnp.minimum(net.leak, RARELY / (n_rows[layer] + 1)), net.leak)
+        least = jnp.where(every, _least_bias(net, n_rows[layer]), net.leak)
         learned = every | (current == layer + 1) | (current == layer)
         if net.by_stability and layer > 0:
             learned = learned & (change[layer - 1] < STABLE)
@@ -468,6 +470,11 @@ def _fitted(
             fitted = new_weight(seen[layer], credit[layer], net.alpha, net.beta)
             weights[layer] = jnp.where(learned & (current != layer), fitted, weights[layer])
     return Params(tuple(weights), tuple(biases))
+
+
+def _least_bias(net: Settings, n_rows: Float[Array, " _"]) -> Float[Array, " _"]:
+    """When all layers are learned: of units that were observed in so many rows."""
+    return jnp.minimum(net.leak, RARELY / (n_rows + 1))
 
 
 def _renewed(net: Settings, key: Key[Array, ""], state: State, stats: Stats, params: Params) -> Params:
@@ -526,8 +533,38 @@ def _with_rare_causes(
 
 
 def _done(net: Settings, state: State) -> Array:
-    last = jnp.iinfo(jnp.int32).max if net.exact_end else net.n_joint  # exact EM ends when it has converged
-    return state.step >= jnp.where(state.layer > net.n_layers, last, net.n_updates)
+    return state.step >= jnp.where(state.layer > net.n_layers, net.n_joint, net.n_updates)
+
+
+def _start_settling(net: Settings, params: Params) -> Secants:
+    return settling.start(_learned(net, params.weights, params.biases)[0])
+
+
+def _settle(
+    net: Settings, state: Secants, params: Params, shared: Shared, stats: Stats, progress: Progress
+) -> tuple[Secants, Params]:
+    """The update of exact EM, all layers together."""
+    average = stats.seen, stats.credit, stats.bias_seen, stats.bias_credit
+    best = _fitted(net, jnp.asarray(net.n_layers + 1), params, average, (), stats.bias_seen)
+    w, back = _learned(net, params.weights, params.biases)
+    image, seen, credit, least = (
+        _learned(net, *parts)[0]
+        for parts in (
+            (best.weights, best.biases),
+            (stats.seen, stats.bias_seen),
+            (stats.credit, stats.bias_credit),
+            (jax.tree.map(jnp.zeros_like, params.weights), [_least_bias(net, n) for n in stats.bias_seen]),
+        )
+    )
+    value = _objective(net, params, shared, stats)
+    state, ahead = settling.advance(state, w, image, seen, credit, net.alpha, net.beta, value, stats.n_rows)
+    weights, biases = back(jnp.clip(ahead, least, STRONGEST))
+    return state, Params(weights, biases if net.bias else (*params.biases[:-1], *biases))
+
+
+def _learned(net: Settings, weights: Sequence[Array], biases: Sequence[Array]) -> tuple[Float[Array, " size"], Any]:
+    """What is learned, or something of each of it, in one vector; and the way back."""
+    return ravel_pytree((tuple(weights), tuple(biases) if net.bias else (biases[-1],)))
 
 
 class Plan(NamedTuple):
@@ -561,8 +598,8 @@ def _stages(net: Settings, plan: Plan) -> tuple[Stage, ...]:
         stages.append(_learning(net, plan, layer, f"layer {layer}", plan.n_epochs if net.paper else net.n_updates))
     start = Partial(_start, net, net.n_layers + 1)
     if net.exact_end:
-        e_step = None if net.exact_all else Partial(_summed, net)
-        stages.append(Iterate("all layers, exactly", start=start, e_step=e_step))
+        settle = {"start": Partial(_start_settling, net), "update": Partial(_settle, net), "left": settling.left}
+        stages.append(Iterate("all layers, exactly", e_step=Partial(_summed, net), **settle))
     elif not net.paper:
         stages.append(_learning(net, plan, net.n_layers + 1, "all layers", net.n_joint))
     if plan.ranked and not net.exact_end:
@@ -572,13 +609,14 @@ def _stages(net: Settings, plan: Plan) -> tuple[Stage, ...]:
 
 def _learning(net: Settings, plan: Plan, layer: int, name: str, max_iter: int) -> Iterate | Schedule:
     """The stage that learns one layer, or all of them (`layer` is one more than there are)."""
-    start = Partial(_start, net, layer)
+    start, done = Partial(_start, net, layer), None if net.paper else Partial(_done, net)
     if net.exact_all and not net.paper:  # every stage is exact EM
-        return Iterate(name, start=start, max_iter=max_iter)
+        return Iterate(name, start=start, done=done, max_iter=max_iter)
     return Schedule(
         name,
         measure=Measure.LIKELIHOOD if net.exact_all else Measure.JOINT,
         start=start,
+        done=done,
         max_iter=max_iter,
         rows_per_update=plan.batch_size,
         comparable=False,
@@ -682,6 +720,5 @@ def model(
         sample=_sample,
         row_floats=lambda n_columns: 6 * (n_columns + n_hidden) + min(2 * n_states, 2048),
         start=Partial(_start, net, net.n_layers + 1),
-        done=None if net.paper else Partial(_done, net),
         stages=_stages(net, Plan(**plan)),
     )

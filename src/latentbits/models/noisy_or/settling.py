@@ -25,6 +25,7 @@ from latentbits.core.special import TINY
 __all__ = ["advance", "left", "start"]
 
 ROUNDING = 1e-7  # of a row's log-likelihood and of its statistics, in float32
+LONGEST = 0.3  # change of an angle: longer steps leave what the quadratic model is good for, and are mostly taken back
 
 
 def _effect(w: Float[Array, " size"]) -> Float[Array, " size"]:
@@ -84,4 +85,6 @@ def advance(
         slack=ROUNDING * jnp.abs(value),
         floor=ROUNDING**2 * 1000 * n_rows * w.size,
     )
+    step = ahead - state.best
+    ahead = state.best + step * jnp.minimum(1, LONGEST / jnp.maximum(jnp.max(jnp.abs(step)), TINY))
     return state, -jnp.log1p(-jnp.minimum(jnp.sin(ahead / 2) ** 2, 1 - TINY))

@@ -102,7 +102,7 @@ def state_statistics(
     level
         Of each layer: nats that the least probable bits without a cause cost in the rows before.
     """
-    layers = [on, *states]
+    layers, n_rows = [on, *states], weight.sum()
     log_joint = jnp.zeros_like(weight)
     sums: list[list[Array]] = [[] for _ in range(10)]
     seen, credit, bias_seen, bias_credit, pivot_seen, pivot_credit, gain, change, odd, odd_weight = sums
@@ -117,22 +117,22 @@ def state_statistics(
         if layer > 0:
             p = chances[layer - 1]
             most = 1 - jnp.finfo(p.dtype).eps
-            gain.append((-jnp.log1p(-jnp.minimum(p, most)) - u) @ weight)
-            change.append((2 * p * (1 - p)) @ weight)
+            of_rows = -jnp.log1p(-jnp.minimum(p, most)) - u, 2 * p * (1 - p), x
+            gained, changed, were_on = jnp.split(jnp.concatenate(of_rows) @ weight, 3)
+            gain.append(gained)
+            change.append(changed)
+        if top:
+            bias_seen.append(jnp.full(len(x), n_rows))
+            bias_credit.append(were_on)  # its biases explain all
+            break
         by_bias = -jnp.expm1(-params.biases[layer])
-        explained = x / g  # a cause has turned on each child that is on with its f times this
         # one product for all causes, the bias and those in the rows where their pivot is on among them
-        s = jnp.zeros((0, len(weight)), weight.dtype) if top else states[layer]
-        with_pivot = s if top else s * x[pivots[layer]]
-        parents = jnp.concatenate([s, with_pivot, jnp.ones_like(weight)[None]]) * weight
+        s, explained = states[layer], x / g  # a cause has turned on a child that is on with its f times this
+        parents = jnp.concatenate([s, s * x[pivots[layer]], jnp.ones_like(weight)[None]]) * weight
         successes = parents @ explained.T
-        trials = (
-            jnp.broadcast_to(parents.sum(1)[:, None], successes.shape) if mask is None else parents @ mask.T
-        )
+        trials = jnp.broadcast_to(parents.sum(1)[:, None], successes.shape) if mask is None else parents @ mask.T
         bias_seen.append(trials[-1])
         bias_credit.append(by_bias * successes[-1])
-        if top:
-            break
         for at, (tried, succeeded) in enumerate(((seen, credit), (pivot_seen, pivot_credit))):
             own = slice(at * len(s), (at + 1) * len(s))
             tried.append(trials[own])
@@ -141,9 +141,9 @@ def state_statistics(
         surprise = (-jnp.log(by_bias) * by_bias) @ explained
         rare = weight * jnp.exp(jnp.minimum(surprise - level[layer], MOST_ODD))
         odd.append(by_bias * (explained @ rare))
-        odd_weight.append(rare.sum())
+        odd_weight.append(rare @ jnp.ones_like(rare))  # a sum of many in a row takes longer to compile
     return Stats(
-        weight.sum(),
+        n_rows,
         sum_rows(weight, log_joint),
         *(tuple(x) for x in sums),
     )

@@ -9,7 +9,7 @@ Layers are learned from the bottom up (section 4).  While layer l is learned, th
 the biases of layer l are the prior probabilities of its units; when the next layer comes, most of that is left to it.
 
 Beyond the paper: idle units are put to new use as learning goes on (`renewal.py`), and at the end all layers are
-adapted together, where there are few units by exact EM, otherwise with statistics averaged over the updates, so that
+adapted together, where there are few units by exact EM (`settling.py`), otherwise with averaged statistics, so that
 the noise of the samples goes away (Delyon, Lavielle & Moulines 1999).
 """
 
@@ -601,8 +601,15 @@ def _stages(net: Settings, plan: Plan) -> tuple[Stage, ...]:
         stages.append(_learning(net, plan, layer, f"layer {layer}", plan.n_epochs if net.paper else net.n_updates))
     start = Partial(_start, net, net.n_layers + 1)
     if net.exact_end:
-        settle = {"start": Partial(_start_settling, net), "update": Partial(_settle, net), "left": settling.left}
-        stages.append(Iterate("all layers, exactly", e_step=Partial(_summed, net), **settle))
+        stages.append(
+            Iterate(
+                "all layers, exactly",
+                e_step=Partial(_summed, net),
+                start=Partial(_start_settling, net),
+                update=Partial(_settle, net),
+                left=settling.left,
+            )
+        )
     elif not net.paper:
         stages.append(_learning(net, plan, net.n_layers + 1, "all layers", net.n_joint))
     if plan.ranked and not net.exact_end:

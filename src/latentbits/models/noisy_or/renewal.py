@@ -127,14 +127,7 @@ def from_odd_rows(
 
 
 def choose_pivots(uniform: Float[Array, "units children"], f: Float[Array, "units children"]) -> Int[Array, " units"]:
-    """A child of each unit at random, the likelier the less certain it is: the first of clocks that tick at such rates.
-
-    >>> import jax, jax.numpy as jnp
-    >>> uniform = jax.random.uniform(jax.random.key(0), (10_000, 3))
-    >>> chosen = choose_pivots(uniform, jnp.asarray([0.5, 0.0, 0.9]))  # rates of 0.25, next to nothing and 0.09
-    >>> round(float(jnp.mean(chosen == 0)), 2), int(jnp.max(chosen))
-    (0.73, 2)
-    """
+    """A child of each unit at random, the likelier the less certain it is: the first of such clocks to ring."""
     return jnp.argmin(-jnp.log(uniform) / jnp.maximum(f * (1 - f), 1e-9), axis=1).astype(jnp.int32)
 
 

@@ -728,7 +728,7 @@ def model(
         decode=_decode,
         complete=Partial(_complete, net),
         sample=_sample,
-        # several arrays of rows and states: as they should stay in a core's second cache, they count for more
+        # states count for more than they hold: a table of 2000 rows is then two chunks, for two cores side by side
         row_floats=lambda n_columns: 6 * (n_columns + n_hidden) + min(8 * n_states, 4096),
         start=Partial(_start, net, net.n_layers + 1),
         stages=_stages(net, Plan(**plan)),

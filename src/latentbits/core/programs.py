@@ -31,12 +31,13 @@ __all__ = ["Program", "callable_tree", "clear", "made", "seconds_waited", "setti
 # How hard XLA's compiler for CPUs should try.  Measured on programs of all families: code that is compiled QUICKLY runs
 # 1 to 10 times slower and takes a fifth of the time to compile; code compiled WELL seldom differs from the best where
 # arrays are small or functions of each row are simple, and takes half.
-QUICKLY = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 0}
-WELL = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
-BEST: dict[str, Any] = {}
+SPLIT = {"xla_cpu_parallel_codegen_split_count": 4}  # programs are compiled side by side already
+QUICKLY = SPLIT | {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 0}
+WELL = SPLIT | {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
+BEST: dict[str, Any] = SPLIT
 # Up to how many bytes of memory traffic (before any fusion) each is good enough: for what is called at every pass, for
 # what is called for every chunk, where functions of each row are most of the work, and for what is called seldom.
-OFTEN = ((1e6, QUICKLY), (1.5e7, WELL), (math.inf, BEST))
+OFTEN = ((4e6, QUICKLY), (1.5e7, WELL), (math.inf, BEST))
 CHUNKS = ((1e5, QUICKLY), (1.5e7, WELL), (math.inf, BEST))
 SELDOM = ((4e6, QUICKLY), (5e8, WELL), (math.inf, BEST))
 MOST_IN_MEMORY = 1000  # of each kind: whoever makes functions anew for each fit should not run out of memory

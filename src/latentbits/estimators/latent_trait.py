@@ -28,7 +28,7 @@ from latentbits.estimators.precision import error_of_sum
 from latentbits.estimators.psychometrics import Rotation, Scores, StandardErrors
 from latentbits.estimators.tables.column_types import KINDS, Encoding, open_table
 from latentbits.estimators.trait_errors import steady_covariance
-from latentbits.estimators.trait_likelihoods import ENOUGH, refined
+from latentbits.estimators.trait_likelihoods import ENOUGH, foresee, refined
 from latentbits.models.latent_trait import kinds, quadrature, variational
 from latentbits.models.latent_trait import model as latent_trait
 from latentbits.models.latent_trait.kinds import ALL_BITS, Columns
@@ -483,7 +483,9 @@ class LatentTrait(WithCriteria):
     def _foresee_use(self, model: Model, engine: Engine, shapes: Any) -> None:
         if not self._on_grid:
             return super()._foresee_use(model, engine, shapes)
-        ahead.using(model, model.log_likelihood, model.log_likelihood, engine, self._dtype(), shapes)
+        dtype = self._dtype()
+        ahead.using(model, model.log_likelihood, model.log_likelihood, engine, dtype, shapes)
+        foresee(model, shapes, engine, self._columns(), dtype)
 
     @property
     def _on_grid(self) -> bool:

@@ -187,7 +187,8 @@ def sum_blocks(
     total, flying = None, InFlight()
     for chunk in engine.chunks(layout):
         interrupts.check()
-        for done in flying.add(stats_of(chunk, given(), row_states.get(chunk.number))):
+        work = partial(stats_of, chunk, given(), row_states.get(chunk.number))
+        for done in flying.add(work, last=chunk.ends_update):
             total = take(total, done)
         if chunk.ends_update:
             for done in flying.rest():
@@ -214,7 +215,7 @@ def map_rows(function: Callable[..., Any], engine: Engine, layout: Layout, given
     for chunk in engine.chunks(layout):
         interrupts.check()
         limits.check_time()
-        yield from (on_host(*done) for done in flying.add(rows_of(chunk)))
+        yield from (on_host(*done) for done in flying.add(partial(rows_of, chunk), last=chunk.ends_update))
     yield from (on_host(*done) for done in flying.rest())
 
 

@@ -13,8 +13,10 @@ import re
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -26,7 +28,7 @@ from latentbits.core import kept
 from latentbits.core.naming import Nameless, digest, name_of
 from latentbits.core.processor import cores
 
-__all__ = ["Program", "callable_tree", "clear", "made", "seconds_waited", "setting"]
+__all__ = ["Program", "callable_tree", "clear", "later", "made", "seconds_waited", "setting"]
 
 # How hard XLA's compiler for CPUs should try.  Measured on programs of all families: code that is compiled QUICKLY runs
 # 1 to 10 times slower and takes a fifth of the time to compile; code compiled WELL seldom differs from the best where
@@ -101,11 +103,17 @@ class Program:
         if key not in self._begun:
             with _waiting:
                 self._begin(key, leaves, static, _elsewhere)
+        elif not _later.get():
+            _sooner(self._begun[key])
         return self._returns[key]
 
     def _wait(self, key: Any, leaves: list[Any], static: dict[str, Any]) -> Ready:
         with _waiting:
-            return self._begin(key, leaves, static, _here).result()
+            future = self._begin(key, leaves, static, _here)
+            work = None if future.done() else _taken(future)
+            if work is not None:  # nobody has begun it yet
+                _do(future, work)
+            return future.result()
 
     def _begin(self, key: Any, leaves: list[Any], static: dict[str, Any], run: Any) -> Future[Ready]:
         with self._lock:
@@ -235,11 +243,25 @@ def setting(name: str) -> Any:
 
 
 class _Queue:
-    """What is to be compiled, in the order in which it will be needed."""
+    """What is to be compiled, in the order in which it will be needed; and what only later, if at all."""
 
     lock = threading.Lock()
     waiting: ClassVar[deque[tuple[Future[Ready], Callable[[], Ready]]]] = deque()
+    later: ClassVar[deque[tuple[Future[Ready], Callable[[], Ready]]]] = deque()
     at_work = 0
+
+
+_later: ContextVar[bool] = ContextVar("later", default=False)
+
+
+@contextmanager
+def later() -> Iterator[None]:
+    """Context in which programs are begun that somebody will need after what is needed now."""
+    token = _later.set(True)
+    try:
+        yield
+    finally:
+        _later.reset(token)
 
 
 def _here(work: Callable[[], Ready]) -> Future[Ready]:
@@ -252,7 +274,7 @@ def _elsewhere(work: Callable[[], Ready]) -> Future[Ready]:
     """Do it in a thread; there are as many as cores, and none when there is nothing to do."""
     future: Future[Ready] = Future()
     with _Queue.lock:
-        _Queue.waiting.append((future, work))
+        (_Queue.later if _later.get() else _Queue.waiting).append((future, work))
         if _Queue.at_work < cores():
             _Queue.at_work += 1
             threading.Thread(target=_work, name="latentbits compiling").start()
@@ -263,11 +285,32 @@ def _work() -> None:
     while True:
         with _Queue.lock:
             # at the end of the process nobody waits for what has not been begun
-            if not _Queue.waiting or not threading.main_thread().is_alive():
+            queue = _Queue.waiting or _Queue.later
+            if not queue or not threading.main_thread().is_alive():
                 _Queue.at_work -= 1
                 return
-            future, work = _Queue.waiting.popleft()
+            future, work = queue.popleft()
         _do(future, work)
+
+
+def _sooner(future: Future[Ready]) -> None:
+    """What was for later is needed now."""
+    with _Queue.lock:
+        found = [one for one in _Queue.later if one[0] is future]
+        for one in found:
+            _Queue.later.remove(one)
+            _Queue.waiting.append(one)
+
+
+def _taken(future: Future[Ready]) -> Callable[[], Ready] | None:
+    """The work of a program that nobody has begun to compile, for whoever would wait for it."""
+    with _Queue.lock:
+        for queue in (_Queue.waiting, _Queue.later):
+            for one in queue:
+                if one[0] is future:
+                    queue.remove(one)
+                    return one[1]
+    return None
 
 
 def _do(future: Future[Ready], work: Callable[[], Ready]) -> None:

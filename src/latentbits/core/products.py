@@ -23,5 +23,6 @@ def over_rows(a: Float[Array, "rows left"], b: Float[Array, "rows right"]) -> Fl
     if block < SMALLEST or block == n or jax.default_backend() != "cpu":
         return a.T @ b
     rows, batch = ((1,), (1,)), ((0,), (0,))
-    parts = jax.lax.dot_general(a.reshape(-1, block, a.shape[1]), b.reshape(-1, block, b.shape[1]), (rows, batch))
+    blocks = (x.reshape(n // block, block, x.shape[1]) for x in (a, b))
+    parts = jax.lax.dot_general(*blocks, (rows, batch))
     return parts.sum(0)

@@ -17,9 +17,7 @@ is a matrix product of rows with states.  States come in blocks, with a running 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import equinox as eqx
 import jax
@@ -79,19 +77,18 @@ def n_pairs(sizes: Sequence[int]) -> int:
 
 def log_prior(params: Params) -> Priors:
     """log p(S) of all states of each hidden layer, in the order of `latentbits.core.states.all_states`."""
-    bias = params.biases[-1]
-    odds = log1mexp(bias) + bias
-    priors = [_map_states(lambda states, _: states @ odds, len(bias), bias.dtype).reshape(-1) - jnp.sum(bias)]
-    for layer in reversed(range(1, len(params.weights))):
-        weights, bias, above = params.weights[layer], params.biases[layer], priors[0]
+    states = state_block(jnp.asarray(0), 1, 0).astype(params.biases[-1].dtype)  # of a layer above the top: one, empty
+    priors = [jnp.zeros(1, states.dtype)]
+    for layer in reversed(range(1, len(params.biases))):
+        bias = params.biases[layer]
+        weights = params.weights[layer] if layer < len(params.weights) else jnp.zeros((0, len(bias)), bias.dtype)
+        above = priors[0]
 
-        def row_block(
-            states: Array, _: Any, weights: Array = weights, bias: Array = bias, above: Array = above
-        ) -> Array:
+        def row_block(states: Array, weights: Array = weights, bias: Array = bias, above: Array = above) -> Array:
             return _average(weights, bias, above, states, None)[0]
 
         priors.insert(0, _map_states(row_block, len(bias), bias.dtype).reshape(-1))
-    return tuple(priors)
+    return tuple(priors[:-1])
 
 
 def log_evidence(
@@ -168,13 +165,11 @@ def drawn_states(
     group, left = _drawn(jnp.sum(groups, 2), uniform)
     chosen = jnp.sum(jnp.where((jnp.arange(groups.shape[1]) == group[:, None])[:, :, None], groups, 0), 1)
     place, _ = _drawn(chosen, left)
-    number = (group * side + place)[:, None]
+    number = group * side + place
     bit = 2 ** jnp.arange(n_units)
-    # of the state itself, and with each unit changed
-    near = jnp.take_along_axis(joint, jnp.concatenate([number, number ^ bit], 1), 1, mode="promise_in_bounds")
-    is_on = (number & bit) > 0
-    gain = near[:, :1] - near[:, 1:]
-    return is_on.astype(x.dtype).T, jax.nn.sigmoid(jnp.where(is_on, gain, -gain)).T
+    on = number[:, None] | bit
+    log_odds = jnp.take_along_axis(joint, on, 1) - jnp.take_along_axis(joint, on - bit, 1)
+    return ((number[:, None] & bit) > 0).astype(x.dtype).T, jax.nn.sigmoid(log_odds).T
 
 
 def _drawn(
@@ -219,20 +214,19 @@ def expected_statistics(
         weights, bias, above = params.weights[layer], params.biases[layer], prior[layer]
         sums, load = _state_sums(weights, bias, above, load)
         layers.append(sums)
-    counts, credits, bias_counts, bias_credits = zip(*layers, strict=True)
     # the top layer has no parents: its own states are all that counts
     bias = params.biases[-1]
-    part = partial(jax.lax.dynamic_slice_in_dim, load)
-    on = jnp.sum(_map_states(lambda states, first: part(first, len(states)) @ states, len(bias), bias.dtype), 0)
-    top = jnp.full(bias.shape, jnp.sum(load)), on / -jnp.expm1(-bias)
-    return Statistics(counts, credits, (*bias_counts, top[0]), (*bias_credits, top[1])), value
+    top, _ = _state_sums(jnp.zeros((0, len(bias)), bias.dtype), bias, jnp.zeros(1, bias.dtype), load)
+    layers.append(top)
+    counts, credits, bias_counts, bias_credits = zip(*layers, strict=True)
+    return Statistics(counts[:-1], credits[:-1], bias_counts, bias_credits), value
 
 
-def _map_states(function: Callable[[Array, Array], Array], n_units: int, dtype: jnp.dtype) -> Array:
-    """A function of a block of states and of its first number, of all blocks of a layer, on a new first axis."""
+def _map_states(function: Callable[[Array], Array], n_units: int, dtype: jnp.dtype) -> Array:
+    """A function of a block of states, of all blocks of all states of a layer, on a new first axis."""
     size = min(2**n_units, ROWS)
     firsts = jnp.arange(0, 2**n_units, size)
-    return jax.lax.map(lambda first: function(state_block(first, size, n_units).astype(dtype), first), firsts)
+    return jax.lax.map(lambda first: function(state_block(first, size, n_units).astype(dtype)), firsts)
 
 
 def _block_size(n_rows: int, n_states: int) -> int:

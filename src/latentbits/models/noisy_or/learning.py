@@ -31,7 +31,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from latentbits.core.tree import sum_rows
-from latentbits.models.noisy_or.network import STRONGEST, Params
+from latentbits.models.noisy_or.network import STRONGEST, Params, log_noisy_or
 
 __all__ = ["Stats", "log_prior_density", "new_weight", "state_statistics"]
 
@@ -102,48 +102,43 @@ def state_statistics(
     level
         Of each layer: nats that the least probable bits without a cause cost in the rows before.
     """
-    layers, n_rows = [on, *states], weight.sum()
+    layers = [on, *states]
     log_joint = jnp.zeros_like(weight)
     sums: list[list[Array]] = [[] for _ in range(10)]
     seen, credit, bias_seen, bias_credit, pivot_seen, pivot_credit, gain, change, odd, odd_weight = sums
     for layer, x in enumerate(layers):
         top = layer == len(states)
         u = params.biases[layer][:, None]
-        u = u if top else u + params.weights[layer].T @ states[layer]
+        u = jnp.broadcast_to(u, x.shape) if top else u + params.weights[layer].T @ states[layer]
         mask = observed if layer == 0 else None
-        g = -jnp.expm1(-u)
-        terms = jnp.where(x > 0, jnp.log(g), -u)  # a g that is rounded to 1 is off by less than a logarithm shows
+        terms = log_noisy_or(u, x)
         log_joint = log_joint + (layer <= depth) * (terms if mask is None else terms * mask).sum(0)
-        if layer > 0:
-            p = chances[layer - 1]
-            most = 1 - jnp.finfo(p.dtype).eps
-            of_rows = -jnp.log1p(-jnp.minimum(p, most)) - u, 2 * p * (1 - p), x
-            gained, changed, were_on = jnp.split(jnp.concatenate(of_rows) @ weight, 3)
-            gain.append(gained)
-            change.append(changed)
-        if top:
-            bias_seen.append(jnp.full(len(x), n_rows))
-            bias_credit.append(were_on)  # its biases explain all
-            break
+        share = weight * x / -jnp.expm1(-u)  # of a unit success in each child that is on
+        bias_seen.append(jnp.full(len(x), weight.sum()) if mask is None else mask @ weight)
         by_bias = -jnp.expm1(-params.biases[layer])
-        # one product for all causes, the bias and those in the rows where their pivot is on among them
-        s, explained = states[layer], x / g  # a cause has turned on a child that is on with its f times this
-        parents = jnp.concatenate([s, s * x[pivots[layer]], jnp.ones_like(weight)[None]]) * weight
-        successes = parents @ explained.T
-        trials = jnp.broadcast_to(parents.sum(1)[:, None], successes.shape) if mask is None else parents @ mask.T
-        bias_seen.append(trials[-1])
-        bias_credit.append(by_bias * successes[-1])
-        for at, (tried, succeeded) in enumerate(((seen, credit), (pivot_seen, pivot_credit))):
-            own = slice(at * len(s), (at + 1) * len(s))
-            tried.append(trials[own])
-            succeeded.append(-jnp.expm1(-params.weights[layer]) * successes[own])
-        # P(the bias alone has succeeded at least) of each bit that is on is by_bias * explained
-        surprise = (-jnp.log(by_bias) * by_bias) @ explained
+        bias_credit.append(by_bias * share.sum(1))
+        if layer > 0:
+            p, s = chances[layer - 1], x
+            most = 1 - jnp.finfo(p.dtype).eps
+            gain.append((-jnp.log1p(-jnp.minimum(p, most)) - u) @ weight)
+            change.append((2 * p * (1 - p)) @ weight)
+        if top:
+            break
+        causeless = (
+            by_bias[:, None] * x / -jnp.expm1(-u)
+        )  # P(the bias alone has succeeded at least) of each bit that is on
+        surprise = -jnp.log(by_bias) @ causeless
         rare = weight * jnp.exp(jnp.minimum(surprise - level[layer], MOST_ODD))
-        odd.append(by_bias * (explained @ rare))
-        odd_weight.append(rare @ jnp.ones_like(rare))  # a sum of many in a row takes longer to compile
+        odd.append(causeless @ rare)
+        odd_weight.append(rare.sum())
+        s, f = states[layer], -jnp.expm1(-params.weights[layer])
+        with_pivot = s * x[pivots[layer]]
+        for parents, trials, successes in ((s, seen, credit), (with_pivot, pivot_seen, pivot_credit)):
+            weighted = parents * weight
+            trials.append(jnp.broadcast_to(weighted.sum(1)[:, None], f.shape) if mask is None else weighted @ mask.T)
+            successes.append(f * (parents @ share.T))
     return Stats(
-        n_rows,
+        weight.sum(),
         sum_rows(weight, log_joint),
         *(tuple(x) for x in sums),
     )

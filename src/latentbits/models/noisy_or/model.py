@@ -9,7 +9,7 @@ Layers are learned from the bottom up (section 4).  While layer l is learned, th
 the biases of layer l are the prior probabilities of its units; when the next layer comes, most of that is left to it.
 
 Beyond the paper: idle units are put to new use as learning goes on (`renewal.py`), and at the end all layers are
-adapted together, where there are few units by exact EM (`settling.py`), otherwise with averaged statistics, so that
+adapted together, where there are few units by exact EM, otherwise with statistics averaged over the updates, so that
 the noise of the samples goes away (Delyon, Lavielle & Moulines 1999).
 """
 
@@ -23,11 +23,10 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from latentbits.core.batch import Batch, row_keys
+from latentbits.core.batch import Batch
 from latentbits.core.model import (
     Evaluate,
     Iterate,
@@ -40,15 +39,14 @@ from latentbits.core.model import (
     Summary,
     Transform,
 )
-from latentbits.core.secants import Secants
 from latentbits.core.tree import sum_rows
-from latentbits.models.noisy_or import enumeration, settling
+from latentbits.models.noisy_or import enumeration
 from latentbits.models.noisy_or.annealing import annealed_evidence
 from latentbits.models.noisy_or.gibbs import folded, gibbs
 from latentbits.models.noisy_or.learning import Stats, log_prior_density, new_weight, state_statistics
-from latentbits.models.noisy_or.network import STRONGEST, Params, sample_layers
+from latentbits.models.noisy_or.network import Params, sample_layers
 from latentbits.models.noisy_or.probable import probable_states
-from latentbits.models.noisy_or.renewal import ODD_ROWS, choose_pivots, from_odd_rows, idle_units, put_to_use
+from latentbits.models.noisy_or.renewal import ODD_ROWS, choose_pivots, from_odd_rows, put_to_use
 from latentbits.models.noisy_or.sampling import rows_last, sampled_means, states_on
 
 __all__ = ["EXACT_LIKELIHOOD", "EXACT_MEANS", "Params", "Posterior", "Shared", "State", "Stats", "is_exact", "model"]
@@ -180,7 +178,7 @@ class Settings(eqx.Module):
     n_sweeps
         Most sweeps of a chain.
     n_samples
-        Chains a row; None is one, without a loop over them.
+        Chains a row.
     n_steps
         Of the estimate of log p(x).
     """
@@ -197,7 +195,7 @@ class Settings(eqx.Module):
     n_updates: int
     n_joint: int
     n_sweeps: int
-    n_samples: int | None
+    n_samples: int
     n_steps: int
 
     @property
@@ -283,8 +281,8 @@ def _start(net: Settings, layer: Int[Array, ""] | int, params: Params) -> State:
     )
 
 
-def _prepare(net: Settings, params: Params, state: State | Secants | None, progress: Progress | None) -> Shared:
-    state = state if isinstance(state, State) else _start(net, net.n_layers + 1, params)
+def _prepare(net: Settings, params: Params, state: State | None, progress: Progress | None) -> Shared:
+    state = _start(net, net.n_layers + 1, params) if state is None else state
     together = (state.layer > net.n_layers) & (not net.paper)  # states of a whole network take longer to find
     summed = net.exact_means if progress is None else net.exact_end or net.exact_all
     return Shared(
@@ -302,35 +300,30 @@ def _prepare(net: Settings, params: Params, state: State | Secants | None, progr
 
 def _sampled(net: Settings, params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
     on, off, observed = rows_last(batch)
+    keys = batch.keys
+    frozen = tuple(jnp.full((size, len(keys)), number > shared.depth) for number, size in enumerate(net.layer_sizes, 1))
 
-    def by_chains(number: Array) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-        n = on.shape[1]
-        frozen = tuple(jnp.full((size, n), layer > shared.depth) for layer, size in enumerate(net.layer_sizes, 1))
-        begin = tuple(jnp.where(f, 0, s) for f, s in zip(frozen, states_on(params, n), strict=True))
+    def drawn(own: Key[Array, " rows"]) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+        """States, and the chances that they were drawn from."""
+        if net.drawn:
+            uniform = jax.vmap(lambda key: jax.random.uniform(key, (), on.dtype))(own)
+            found = enumeration.drawn_states(params, shared.log_prior, batch.values, batch.observed, uniform)
+            return found[:1], found[1:]
+        begin = tuple(jnp.where(f, 0, s) for f, s in zip(frozen, states_on(params, len(keys)), strict=True))
         stop = SETTLED if net.paper else 0.0
-        keys = folded(folded(batch.keys, number), 1)
-        chains = gibbs(params, on, off, begin, keys, shared.n_sweeps, stop_below=stop, frozen=frozen)
+        chains = gibbs(params, on, off, begin, folded(own, 1), shared.n_sweeps, stop_below=stop, frozen=frozen)
         return chains.states, chains.chances
 
-    def from_all(number: Array) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-        keys = row_keys(jax.random.fold_in(batch.key, number), batch.rows)
-        bits = jax.random.key_data(keys)[:, 0] >> 8  # a row's key is random itself
-        uniform = bits.astype(on.dtype) * 2.0**-24
-        found = enumeration.drawn_states(params, shared.log_prior, batch.values, batch.observed, uniform)
-        return found[:1], found[1:]
-
-    def chain(number: Array, weight: Array) -> Stats:
-        states, chances = from_all(number) if net.drawn else by_chains(number)
+    def chain(number: Array) -> Stats:
+        states, chances = drawn(folded(keys, number))
+        weight = batch.weight / net.n_samples
         return state_statistics(
             params, on, observed, states, chances, weight, shared.pivots, shared.depth, shared.level
         )
 
-    if net.n_samples is None:
-        return chain(jnp.asarray(0), batch.weight), None
-    weight = batch.weight / net.n_samples
-    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(chain, jnp.asarray(0), weight))
+    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(chain, jnp.asarray(0)))
     stats = jax.lax.fori_loop(
-        0, net.n_samples, lambda number, total: jax.tree.map(jnp.add, total, chain(number, weight)), nothing
+        0, net.n_samples, lambda number, total: jax.tree.map(jnp.add, total, chain(number)), nothing
     )
     return eqx.tree_at(lambda s: s.n_rows, stats, batch.weight.sum()), None  # thirds need not add up to one
 
@@ -384,17 +377,14 @@ def _update(
     fitted = _fitted(net, state.layer, params, average, change, table)
     due = (state.since >= RENEW_EVERY - 1) & (state.step < net.n_updates - RENEW_EVERY) & (whole > 0.5)
     due = due & (state.layer <= net.n_layers)
-    # for the weights of units that start anew, and for pivots: one call, of numbers of 32 bits
-    keys = [jax.random.fold_in(progress.key, layer) for layer in range(net.n_layers)]
-    draws = [jax.random.uniform(k, (2, *w.shape), jnp.float32) for k, w in zip(keys, params.weights, strict=True)]
-    fresh, chosen = zip(*draws, strict=True)
     if not net.paper and not net.exact_all:
-        left = net.n_updates - state.step
-        rare = _is_late(net, state) & (left % ODD_EVERY == 0) & (left > ODD_EVERY) & (part < 1) & ~due
+        fitted = jax.lax.cond(due, partial(_renewed, net, progress.key, state, stats), lambda fitted: fitted, fitted)
         worth = [g / m for g, m in zip(gain, memory, strict=True)]  # in all the rows that are remembered
-        renewed = partial(_renewed, net, fresh, state, stats, worth, part, rare)
-        fitted, average = jax.lax.cond(due | rare, renewed, lambda *now: now, fitted, average)
-    pivots = tuple(choose_pivots(u, -jnp.expm1(-w)) for u, w in zip(chosen, fitted.weights, strict=True))
+        fitted, average = _with_rare_causes(net, state, fitted, average, stats, worth, part)
+    pivots = tuple(
+        choose_pivots(jax.random.fold_in(progress.key, net.n_layers + layer), -jnp.expm1(-w))
+        for layer, w in enumerate(fitted.weights)
+    )
     since = jnp.where(due, 0, state.since + 1)
     level = tuple(
         old + jnp.log(jnp.clip(total, 1e-9, 1e30)) for old, total in zip(state.level, stats.odd_weight, strict=True)
@@ -465,7 +455,7 @@ def _fitted(
     for layer in range(net.n_layers + 1):
         last = layer == net.n_layers
         # chains of single layers move better with larger biases; in the end rare ones are as rare as they are
-        least = jnp.where(every, _least_bias(net, n_rows[layer]), net.leak)
+        least = jnp.where(every, jnp.minimum(net.leak, RARELY / (n_rows[layer] + 1)), net.leak)
         learned = every | (current == layer + 1) | (current == layer)
         if net.by_stability and layer > 0:
             learned = learned & (change[layer - 1] < STABLE)
@@ -480,54 +470,16 @@ def _fitted(
     return Params(tuple(weights), tuple(biases))
 
 
-def _least_bias(net: Settings, n_rows: Float[Array, " _"]) -> Float[Array, " _"]:
-    """When all layers are learned: of units that were observed in so many rows."""
-    return jnp.minimum(net.leak, RARELY / (n_rows + 1))
-
-
-def _renewed(
-    net: Settings,
-    fresh: Sequence[Float[Array, "_ _"]],
-    state: State,
-    stats: Stats,
-    worth: Sequence[Float[Array, " _"]],
-    part: Float[Array, ""],
-    rare: Bool[Array, ""],
-    params: Params,
-    average: tuple[tuple[Array, ...], ...],
-) -> tuple[Params, tuple[tuple[Array, ...], ...]]:
-    """Idle units of the layer that is learned are put to new use, or one starts from the least probable rows.
-
-    What such a unit starts with stands for what it has seen, so that it is not forgotten in the next update.
-
-    Parameters
-    ----------
-    fresh
-        Random numbers between 0 and 1.
-    worth
-        Nats that each unit is good for, in all the rows that are remembered.
-    part
-        Share of the table in an update.
-    rare
-        Whether a unit starts from the least probable rows, late in the learning of a layer.  A table that is seen whole
-        has no rows to look for.
-    """
+def _renewed(net: Settings, key: Key[Array, ""], state: State, stats: Stats, params: Params) -> Params:
+    """Idle units of the layer that is learned are put to new use."""
     weights, biases = list(params.weights), list(params.biases)
-    seen, credit, bias_seen, bias_credit = (list(x) for x in average)
     for layer in range(net.n_layers):
-        w, b, now = weights[layer], biases[layer + 1], state.layer == layer + 1
-        idle, inside = idle_units(-jnp.expm1(-w), jnp.where(rare, worth[layer], stats.gain[layer]))
-        used = put_to_use(fresh[layer], w, b, stats, layer, state.pivots[layer], idle, inside, START)
-        odd = stats.odd[layer] / jnp.maximum(stats.odd_weight[layer], 1e-30)
-        *from_odd, chosen = from_odd_rows(w, b, idle, worth[layer], odd, stats.n_rows, stats.n_rows / part)
-        new = chosen & rare & now
-        weights[layer] = jnp.where(new[:, None], from_odd[0], jnp.where(now & ~rare, used[0], w))
-        biases[layer + 1] = jnp.where(new, from_odd[1], jnp.where(now & ~rare, used[1], b))
-        seen[layer] = jnp.where(new[:, None], ODD_ROWS, seen[layer])
-        credit[layer] = jnp.where(new[:, None], ODD_ROWS * -jnp.expm1(-from_odd[0]), credit[layer])
-        bias_seen[layer + 1] = jnp.where(new, stats.n_rows, bias_seen[layer + 1])
-        bias_credit[layer + 1] = jnp.where(new, ODD_ROWS, bias_credit[layer + 1])
-    return Params(tuple(weights), tuple(biases)), (tuple(seen), tuple(credit), tuple(bias_seen), tuple(bias_credit))
+        own_key = jax.random.fold_in(key, layer)
+        used = put_to_use(own_key, weights[layer], biases[layer + 1], stats, layer, state.pivots[layer], START)
+        now_due = state.layer == layer + 1
+        weights[layer] = jnp.where(now_due, used[0], weights[layer])
+        biases[layer + 1] = jnp.where(now_due, used[1], biases[layer + 1])
+    return Params(tuple(weights), tuple(biases))
 
 
 def _is_late(net: Settings, state: State) -> Bool[Array, ""]:
@@ -535,39 +487,47 @@ def _is_late(net: Settings, state: State) -> Bool[Array, ""]:
     return (state.layer <= net.n_layers) & (state.step >= net.n_updates - 2 * RENEW_EVERY)
 
 
+def _with_rare_causes(
+    net: Settings,
+    state: State,
+    params: Params,
+    average: tuple[tuple[Array, ...], ...],
+    stats: Stats,
+    worth: Sequence[Float[Array, " _"]],
+    part: Float[Array, ""],
+) -> tuple[Params, tuple[tuple[Array, ...], ...]]:
+    """Late in the learning of a layer, a unit with nothing to do starts from the least probable rows of an update.
+
+    What it starts with stands for what it has seen, so that it is not forgotten in the next update.
+
+    Parameters
+    ----------
+    worth
+        Nats that each unit is good for.
+    part
+        Share of the table in an update; a table that is seen whole has no rows to look for.
+    """
+    weights, biases = list(params.weights), list(params.biases)
+    seen, credit, bias_seen, bias_credit = (list(x) for x in average)
+    left = net.n_updates - state.step
+    due = _is_late(net, state) & (left % ODD_EVERY == 0) & (left > ODD_EVERY) & (part < 1)
+    for layer in range(net.n_layers):
+        odd = stats.odd[layer] / jnp.maximum(stats.odd_weight[layer], 1e-30)
+        n = stats.n_rows, stats.n_rows / part
+        w, b, chosen = from_odd_rows(weights[layer], biases[layer + 1], worth[layer], odd, *n)
+        new = chosen & due & (state.layer == layer + 1)
+        weights[layer] = jnp.where(new[:, None], w, weights[layer])
+        biases[layer + 1] = jnp.where(new, b, biases[layer + 1])
+        seen[layer] = jnp.where(new[:, None], ODD_ROWS, seen[layer])
+        credit[layer] = jnp.where(new[:, None], ODD_ROWS * -jnp.expm1(-w), credit[layer])
+        bias_seen[layer + 1] = jnp.where(new, stats.n_rows, bias_seen[layer + 1])
+        bias_credit[layer + 1] = jnp.where(new, ODD_ROWS, bias_credit[layer + 1])
+    return Params(tuple(weights), tuple(biases)), (tuple(seen), tuple(credit), tuple(bias_seen), tuple(bias_credit))
+
+
 def _done(net: Settings, state: State) -> Array:
-    return state.step >= jnp.where(state.layer > net.n_layers, net.n_joint, net.n_updates)
-
-
-def _start_settling(net: Settings, params: Params) -> Secants:
-    return settling.start(_learned(net, params.weights, params.biases)[0])
-
-
-def _settle(
-    net: Settings, state: Secants, params: Params, shared: Shared, stats: Stats, progress: Progress
-) -> tuple[Secants, Params]:
-    """The update of exact EM, all layers together."""
-    average = stats.seen, stats.credit, stats.bias_seen, stats.bias_credit
-    best = _fitted(net, jnp.asarray(net.n_layers + 1), params, average, (), stats.bias_seen)
-    w, back = _learned(net, params.weights, params.biases)
-    image, seen, credit, least = (
-        _learned(net, *parts)[0]
-        for parts in (
-            (best.weights, best.biases),
-            (stats.seen, stats.bias_seen),
-            (stats.credit, stats.bias_credit),
-            (jax.tree.map(jnp.zeros_like, params.weights), [_least_bias(net, n) for n in stats.bias_seen]),
-        )
-    )
-    value = _objective(net, params, shared, stats)
-    state, ahead = settling.advance(state, w, image, seen, credit, net.alpha, net.beta, value, stats.n_rows)
-    weights, biases = back(jnp.clip(ahead, least, STRONGEST))
-    return state, Params(weights, biases if net.bias else (*params.biases[:-1], *biases))
-
-
-def _learned(net: Settings, weights: Sequence[Array], biases: Sequence[Array]) -> tuple[Float[Array, " size"], Any]:
-    """What is learned, or something of each of it, in one vector; and the way back."""
-    return ravel_pytree((tuple(weights), tuple(biases) if net.bias else (biases[-1],)))
+    last = jnp.iinfo(jnp.int32).max if net.exact_end else net.n_joint  # exact EM ends when it has converged
+    return state.step >= jnp.where(state.layer > net.n_layers, last, net.n_updates)
 
 
 class Plan(NamedTuple):
@@ -601,15 +561,8 @@ def _stages(net: Settings, plan: Plan) -> tuple[Stage, ...]:
         stages.append(_learning(net, plan, layer, f"layer {layer}", plan.n_epochs if net.paper else net.n_updates))
     start = Partial(_start, net, net.n_layers + 1)
     if net.exact_end:
-        stages.append(
-            Iterate(
-                "all layers, exactly",
-                e_step=Partial(_summed, net),
-                start=Partial(_start_settling, net),
-                update=Partial(_settle, net),
-                left=settling.left,
-            )
-        )
+        e_step = None if net.exact_all else Partial(_summed, net)
+        stages.append(Iterate("all layers, exactly", start=start, e_step=e_step))
     elif not net.paper:
         stages.append(_learning(net, plan, net.n_layers + 1, "all layers", net.n_joint))
     if plan.ranked and not net.exact_end:
@@ -619,14 +572,13 @@ def _stages(net: Settings, plan: Plan) -> tuple[Stage, ...]:
 
 def _learning(net: Settings, plan: Plan, layer: int, name: str, max_iter: int) -> Iterate | Schedule:
     """The stage that learns one layer, or all of them (`layer` is one more than there are)."""
-    start, done = Partial(_start, net, layer), None if net.paper else Partial(_done, net)
+    start = Partial(_start, net, layer)
     if net.exact_all and not net.paper:  # every stage is exact EM
-        return Iterate(name, start=start, done=done, max_iter=max_iter)
+        return Iterate(name, start=start, max_iter=max_iter)
     return Schedule(
         name,
         measure=Measure.LIKELIHOOD if net.exact_all else Measure.JOINT,
         start=start,
-        done=done,
         max_iter=max_iter,
         rows_per_update=plan.batch_size,
         comparable=False,
@@ -711,7 +663,7 @@ def model(
         n_updates,
         n_joint,
         n_sweeps,
-        None if n_samples == 1 else n_samples,
+        n_samples,
         n_steps,
     )
     n_hidden = sum(net.layer_sizes)
@@ -728,8 +680,8 @@ def model(
         decode=_decode,
         complete=Partial(_complete, net),
         sample=_sample,
-        # states count for more than they hold: a table of 2000 rows is then two chunks, for two cores side by side
-        row_floats=lambda n_columns: 6 * (n_columns + n_hidden) + min(8 * n_states, 4096),
+        row_floats=lambda n_columns: 6 * (n_columns + n_hidden) + min(2 * n_states, 2048),
         start=Partial(_start, net, net.n_layers + 1),
+        done=None if net.paper else Partial(_done, net),
         stages=_stages(net, Plan(**plan)),
     )

@@ -20,10 +20,11 @@ a weight of one over their probability (`from_odd_rows`).
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jax.scipy.special import entr
+from jaxtyping import Array, Bool, Float, Int, Key
 
-from latentbits.core.special import TINY
 from latentbits.models.noisy_or.learning import Stats
 
 __all__ = [
@@ -50,34 +51,28 @@ SPLIT_GAIN = 0.05  # nats, per row in which the unit is on, that a split must be
 
 
 def _entropy(f: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    return -(f * jnp.log(jnp.maximum(f, TINY)) + (1 - f) * jnp.log(jnp.maximum(1 - f, TINY)))
+    return entr(f) + entr(1 - f)
 
 
 def put_to_use(
-    uniform: Float[Array, "units children"],
+    key: Key[Array, ""],
     weights: Float[Array, "units children"],
     bias: Float[Array, " units"],
     stats: Stats,
     layer: int,
     pivots: Int[Array, " units"],
-    idle: Bool[Array, " units"],
-    inside: Bool[Array, "units units"],
     start: tuple[float, float],
 ) -> tuple[Float[Array, "units children"], Float[Array, " units"]]:
     """Weights and biases of a hidden layer whose idle units have found something to do.
 
     Parameters
     ----------
-    uniform
-        Random numbers between 0 and 1.
     weights, bias
         From the units to the layer below, and of the units, as the update (9) has left them.
     stats, layer
         The statistics of that update, and the number of the layer below.
     pivots
         A child of each unit.
-    idle, inside
-        From `idle_units`.
     start
         Range of the weights of a unit that starts anew.
     """
@@ -85,17 +80,17 @@ def put_to_use(
     splitting, first, second = split_gain(
         stats.seen[layer], stats.credit[layer], stats.pivot_seen[layer], stats.pivot_credit[layer], pivots
     )
+    idle, inside = idle_units(f, stats.gain[layer])
     # of all successes at a child, which are at least one for each of its bits
     unexplained = stats.bias_credit[layer] / jnp.maximum(stats.bias_credit[layer] + stats.credit[layer].sum(0), 1)
     rest, called_for = without_parts(f, inside, unexplained)
     weights = jnp.where(called_for[:, None], -jnp.log1p(-jnp.minimum(rest, SUREST)), weights)
-    return renew(uniform, weights, bias, idle, splitting, (first, second), unexplained, start)
+    return renew(key, weights, bias, idle, splitting, (first, second), unexplained, start)
 
 
 def from_odd_rows(
     weights: Float[Array, "units children"],
     bias: Float[Array, " units"],
-    idle: Bool[Array, " units"],
     gain: Float[Array, " units"],
     odd: Float[Array, " children"],
     n_rows: Float[Array, ""],
@@ -105,8 +100,6 @@ def from_odd_rows(
 
     Parameters
     ----------
-    idle
-        From `idle_units`.
     gain
         Nats that each unit is good for, in all rows that it has been learned from.
     odd
@@ -118,17 +111,16 @@ def from_odd_rows(
     effect = -jnp.expm1(-weights)
     alone = jnp.max(effect, axis=1) > ONE_CHILD * jnp.sum(effect, axis=1)
     cost = 0.5 * jnp.log(n_all) * (1 + jnp.sum(effect > CHILD, axis=1))
-    free = idle | alone | (gain < cost)
+    free = idle_units(effect, gain)[0] | alone | (gain < cost)
     f = jnp.clip(odd, CHILD, SUREST)  # a weight of 0 would stay so
-    first = jnp.arange(len(free)) == jnp.argmax(free)
-    chosen = free & first & (jnp.sum(odd > 0.5) >= ODD_BITS)
+    chosen = free & (jnp.cumsum(free) == 1) & (jnp.sum(odd > 0.5) >= ODD_BITS)
     weights = jnp.where(chosen[:, None], -jnp.log1p(-f), weights)
     return weights, jnp.where(chosen, -jnp.log1p(-jnp.minimum(ODD_ROWS / n_rows, FRESH_PRIOR)), bias), chosen
 
 
-def choose_pivots(uniform: Float[Array, "units children"], f: Float[Array, "units children"]) -> Int[Array, " units"]:
-    """A child of each unit at random, the likelier the less certain it is: the first of such clocks to ring."""
-    return jnp.argmin(-jnp.log(uniform) / jnp.maximum(f * (1 - f), 1e-9), axis=1).astype(jnp.int32)
+def choose_pivots(key: Key[Array, ""], f: Float[Array, "units children"]) -> Int[Array, " units"]:
+    """A child of each unit at random, the likelier the less certain it is."""
+    return jax.random.categorical(key, jnp.log(jnp.maximum(f * (1 - f), 1e-9)), axis=1).astype(jnp.int32)
 
 
 def idle_units(
@@ -145,7 +137,7 @@ def idle_units(
     rank = _rank(gain)
     weak = weak | jnp.any((cosine > ALIKE) & (rank < rank[:, None]) & ~weak, axis=1)
     size = jnp.sum(f, axis=1)
-    common = jnp.sum(jnp.minimum(f[:, None], f), axis=2)
+    common = jax.lax.map(lambda part: jnp.sum(jnp.minimum(part, f), axis=1), f)
     inside = (common > ALIKE * size[:, None]) & (size[:, None] < ALIKE * size) & ~weak[:, None] & ~weak
     parts = -jnp.expm1(inside.T.astype(f.dtype) @ jnp.log1p(-jnp.minimum(f, 1 - 1e-6)))  # all parts of a unit together
     idle = weak | (jnp.sum(jnp.minimum(f, parts), axis=1) > ALIKE * jnp.maximum(size, 1e-6))
@@ -199,7 +191,7 @@ def split_gain(
 
 
 def renew(
-    uniform: Float[Array, "units children"],
+    key: Key[Array, ""],
     weights: Float[Array, "units children"],
     bias: Float[Array, " units"],
     idle: Bool[Array, " units"],
@@ -212,8 +204,6 @@ def renew(
 
     Parameters
     ----------
-    uniform
-        Random numbers between 0 and 1, for units that start anew.
     gain
         Of splitting each unit, nats per row in which it is on.
     halves
@@ -226,13 +216,12 @@ def renew(
     # the k-th idle unit takes a half of the k-th best unit to split; ranks by comparison, as sorts take long to compile
     worth = jnp.where(idle, -jnp.inf, gain)
     giving = ~idle & (gain > SPLIT_GAIN)
-    order = jnp.arange(len(idle))
-    turn = jnp.sum(idle & (order < order[:, None]), axis=1)
+    turn = jnp.cumsum(idle) - 1
     takes = idle[:, None] & giving & (turn[:, None] == _rank(worth))  # (idle unit, unit that is split)
     taken, given = takes.any(1), takes.any(0)
     first, second = (-jnp.log1p(-jnp.clip(half, 0.0, SUREST)) for half in halves)
     halved = -jnp.log((1 + jnp.exp(-bias)) / 2)  # each half is on in half of the rows
-    fresh = (start[0] + (start[1] - start[0]) * uniform) * unexplained
+    fresh = jax.random.uniform(key, weights.shape, weights.dtype, *start) * unexplained
     anew = jnp.where(idle[:, None], fresh, weights)
     weights = jnp.where(taken[:, None], takes @ first, jnp.where(given[:, None], second, anew))
     bias = jnp.where(taken, takes @ halved, jnp.where(given, halved, jnp.where(idle, FRESH_PRIOR, bias)))

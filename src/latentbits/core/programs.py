@@ -39,7 +39,7 @@ WELL = SPLIT | {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_
 BEST: dict[str, Any] = SPLIT
 # Up to how many bytes of memory traffic (before any fusion) each is good enough: for what is called at every pass, for
 # what is called for every chunk, where functions of each row are most of the work, and for what is called seldom.
-OFTEN = ((4e6, QUICKLY), (1.5e7, WELL), (math.inf, BEST))
+OFTEN = ((1e6, QUICKLY), (1.5e7, WELL), (math.inf, BEST))
 CHUNKS = ((1e5, QUICKLY), (1.5e7, WELL), (math.inf, BEST))
 SELDOM = ((4e6, QUICKLY), (5e8, WELL), (math.inf, BEST))
 MOST_IN_MEMORY = 1000  # of each kind: whoever makes functions anew for each fit should not run out of memory

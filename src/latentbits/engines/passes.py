@@ -164,7 +164,7 @@ def sum_blocks(
     """Sum the statistics of one pass; yields the total of every update block, one where there are none.
 
     Totals are float64, but for a block of a single chunk, whose statistics come as they are.  Chunks are computed side
-    by side, and added in their order: the sum has the same bits on any number of cores.
+    by side, and added in their order: the sum does not depend on how many are in flight.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ def task(name: str) -> tuple[Any, np.ndarray]:
         causes = rng.random((n, k)) < 2 / k
         return (rng.random((n, d)) < 0.1 + 0.8 * (causes @ (rng.random((k, d)) < 0.2) > 0)).astype(np.uint8)
 
-    limits: dict[str, Any] = {"random_state": 0, "max_iter": 10, "tol": -1e30}
+    limits: dict[str, Any] = {"random_state": 0, "max_iter": 5 if name == "latent-trait" else 30, "tol": -1e30}
     if name == "mixture":
         return lb.BernoulliMixture(20, n_init=1, **limits), bits(100_000, 200, 20)
     if name == "latent-trait":

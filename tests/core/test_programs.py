@@ -210,3 +210,35 @@ def test_an_option_that_this_compiler_does_not_have_is_left_out(cache, monkeypat
     program = Program(lambda x: x + 1)
     assert float(program(1.5)) == 2.5
     assert programs._no_options == {"xla_cpu_option_of_yesterday"}
+
+
+@pytest.fixture
+def nobody_compiles(monkeypatch):
+    """All threads that compile are busy with something else."""
+    monkeypatch.setattr(programs._Queue, "at_work", 10**6)
+    yield programs._Queue
+    programs._Queue.waiting.clear()
+    programs._Queue.later.clear()
+
+
+def test_who_waits_for_what_nobody_has_begun_compiles_it(nobody_compiles):
+    program = Program(lambda x: x + 1)
+    program.ahead(1.5)
+    assert len(nobody_compiles.waiting) == 1
+    assert float(program(1.5)) == 2.5
+    assert not nobody_compiles.waiting
+
+
+def test_what_is_for_later_comes_after_what_is_needed_now(nobody_compiles):
+    first, second, third = (Program(lambda x, n=n: x + n) for n in range(3))
+    with programs.later():
+        first.ahead(1.5)
+        third.ahead(1.5)
+    second.ahead(1.5)
+    assert (len(nobody_compiles.waiting), len(nobody_compiles.later)) == (1, 2)
+    third.ahead(1.5)  # now it is needed, after the second
+    assert (len(nobody_compiles.waiting), len(nobody_compiles.later)) == (2, 1)
+    programs._work()
+    assert not nobody_compiles.waiting
+    assert not nobody_compiles.later
+    assert [float(program(1.5)) for program in (first, second, third)] == [1.5, 2.5, 3.5]

@@ -180,15 +180,27 @@ def test_restarts_are_ranked_by_the_likelihood_not_by_what_few_states_are_worth(
         return result._replace(params=params, objective=objective)
 
     monkeypatch.setattr(module, "fit", found)
+    monkeypatch.setattr(module, "SIDE_BY_SIDE", 1)
     m = BinarySparseCoding(10, max_active=3, n_candidates=5, max_iter=1, n_init=3, random_state=0).fit(toy.X)
     np.testing.assert_array_equal(m.components_, good.components)
 
 
-def test_starts_end_when_the_best_was_found_twice():
-    assert not module._found_twice([])
-    assert not module._found_twice([-3.0, -2.0])
-    assert module._found_twice([-3.0, -2.0, -2.001])
-    assert not module._found_twice([-3.0, -3.0, -2.0])
+def test_starts_end_when_the_best_was_found_often_enough():
+    assert not module._found_often([], 2)
+    assert not module._found_often([-3.0, -2.0], 2)
+    assert module._found_often([-3.0, -2.0, -2.001], 2)
+    assert not module._found_often([-3.0, -3.0, -2.0], 2)
+    assert not module._found_often([-3.0, -2.0, -2.001, -2.0], 4)
+
+
+def test_starts_come_in_rounds_of_one_size():
+    sizes = {}
+    for n_init in (None, 1, 3, 10, 11):
+        m = BinarySparseCoding(10, n_init=n_init)
+        m.n_features_in_ = 64
+        sizes[n_init] = m._side_by_side(1797)
+    assert sizes == {None: 8, 1: 1, 3: 3, 10: 5, 11: 1}
+    assert m._side_by_side(10_000) == 1
 
 
 @pytest.mark.slow

@@ -56,7 +56,9 @@ def test_all_lines_are_found(fitted, lines):
     assert set(table["measure"][:240]) == {"joint"}
     assert fitted.objective_ == exact_end.max()
     assert len(exact_end) > 3
-    assert np.diff(exact_end).min() >= -2e-6 * abs(exact_end[0])
+    slack = 2e-6 * abs(exact_end[0])
+    fell = np.flatnonzero(np.diff(exact_end) < -slack)  # a step that goes too far is taken back at the next pass
+    assert (exact_end[fell + 2] >= exact_end[fell] - slack).all()
 
 
 @pytest.mark.slow

@@ -16,13 +16,13 @@ from latentbits.core import tree
 from latentbits.core.batch import make_batch
 from latentbits.core.model import Progress
 from latentbits.data import toys
-from latentbits.engines.chunks import layout_for
 from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.summary import summarise
 from latentbits.models.binary_sparse_coding import posterior, selection
 from latentbits.models.binary_sparse_coding.model import Params, model
 from latentbits.models.binary_sparse_coding.probable import probable_states
+from latentbits.models.binary_sparse_coding.starts import Starts, evaluation, side_by_side
 
 CASES = [(6, 3, 4, 0.0), (6, 3, 4, 0.3), (5, 5, 5, 0.0), (5, 5, 5, 0.3), (7, 1, 3, 0.2), (5, 2, 2, 0.0)]
 
@@ -230,7 +230,7 @@ def test_equal_components_part():
     toy = toys.linear_bars(1000, random_state=1)
     same = model(10, 3, 5, init="mean", init_scale=0.0, init_sparseness=5.0)
     with tree.double():
-        summary = summarise(MemoryEngine(toy.X), layout_for(100, np.dtype(np.float64)))
+        summary = summarise(MemoryEngine(toy.X))
         assert np.ptp(np.asarray(same.init(seed_key(0), summary).components), axis=0).max() == 0
     found = learn(same, toy)
     apart = np.linalg.norm(found.components[:, None] - found.components[None], axis=2) + 99 * np.eye(10)
@@ -296,3 +296,24 @@ def test_fewer_rows_than_causes_are_learned_without_a_nan():
     result = fit(BARS, MemoryEngine(toy.X), seed_key(2))
     assert np.isfinite(result.objective)
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(result.params))
+
+
+def test_starts_side_by_side_learn_what_each_learns_alone():
+    """Without random numbers in the updates, and with one start that has failed."""
+    X = twin.draw(twin.some_theta(4, 6, seed=1, active=1.5), 60, seed=2)[0]
+    one, engine, n = model(4, 2, 3, n_iter=5, parameter_noise=0.0), MemoryEngine(X), 3
+    with tree.double():
+        begun = [params_of(twin.some_theta(4, 6, seed=i, noise_std=2.0)) for i in range(n)]
+        begun[1] = eqx.tree_at(lambda p: p.noise_std, begun[1], jnp.asarray(jnp.nan))
+        starts = Starts(jax.tree.map(lambda *x: jnp.stack(x), *begun), jnp.zeros(n))
+    several = side_by_side(one, n, 7)
+    found = fit(several, engine, seed_key(0), params=starts, dtype=np.float64)
+    for i in (0, 2):
+        alone = fit(one, engine, seed_key(1), params=begun[i], dtype=np.float64)
+        for ours, theirs in zip(jax.tree.leaves(found.params.one(i)), jax.tree.leaves(alone.params), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-8)
+        last = fit(evaluation(several, i), engine, seed_key(0), params=found.params, dtype=np.float64)
+        assert last.objective == pytest.approx(alone.objective)
+        told = [record.watched["values"][i] for record in found.history[1:]]
+        assert told == pytest.approx([record.objective for record in alone.history[:4]])
+    assert np.isnan(found.params.values[1])

@@ -13,8 +13,10 @@ import re
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -26,21 +28,21 @@ from latentbits.core import kept
 from latentbits.core.naming import Nameless, digest, name_of
 from latentbits.core.processor import cores
 
-__all__ = ["Program", "callable_tree", "clear", "made", "seconds_waited", "setting"]
+__all__ = ["Program", "callable_tree", "clear", "later", "made", "seconds_waited", "setting"]
 
 # How hard XLA's compiler for CPUs should try.  Measured on programs of all families: code that is compiled QUICKLY runs
 # 1 to 10 times slower and takes a fifth of the time to compile; code compiled WELL seldom differs from the best where
 # arrays are small or functions of each row are simple, and takes half.
-QUICKLY = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 0}
-WELL = {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
-BEST: dict[str, Any] = {}
+SPLIT = {"xla_cpu_parallel_codegen_split_count": 4}  # programs are compiled side by side already
+QUICKLY = SPLIT | {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 0}
+WELL = SPLIT | {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
+BEST: dict[str, Any] = SPLIT
 # Up to how many bytes of memory traffic (before any fusion) each is good enough: for what is called at every pass, for
 # what is called for every chunk, where functions of each row are most of the work, and for what is called seldom.
 OFTEN = ((1e6, QUICKLY), (1.5e7, WELL), (math.inf, BEST))
 CHUNKS = ((1e5, QUICKLY), (1.5e7, WELL), (math.inf, BEST))
 SELDOM = ((4e6, QUICKLY), (5e8, WELL), (math.inf, BEST))
 MOST_IN_MEMORY = 1000  # of each kind: whoever makes functions anew for each fit should not run out of memory
-ONE_THREAD = {"xla_cpu_multi_thread_eigen": False}
 _no_options: set[str] = set()  # options that this version of XLA has been found not to have
 
 
@@ -60,16 +62,16 @@ class Program:
         Positional arguments are trees of arrays and numbers (a `Partial` is one), keyword arguments are constants.
     seldom
         It is called a few times only; may be a function of the constants.
-    one_thread
-        It is of a chunk: others run beside it, so that it should not use several cores itself.
+    of_chunk
+        It is called for every chunk.
     """
 
     _all: ClassVar[list[Program]] = []
 
     def __init__(
-        self, function: Callable[..., Any], *, seldom: bool | Callable[..., bool] = False, one_thread: bool = False
+        self, function: Callable[..., Any], *, seldom: bool | Callable[..., bool] = False, of_chunk: bool = False
     ) -> None:
-        self.function, self.seldom, self.one_thread = function, seldom, one_thread
+        self.function, self.seldom, self.of_chunk = function, seldom, of_chunk
         self.name = f"{function.__module__}.{function.__qualname__}"
         self._begun: dict[Any, Future[Ready]] = {}
         self._returns: dict[Any, Any] = {}
@@ -101,11 +103,17 @@ class Program:
         if key not in self._begun:
             with _waiting:
                 self._begin(key, leaves, static, _elsewhere)
+        elif not _later.get():
+            _sooner(self._begun[key])
         return self._returns[key]
 
     def _wait(self, key: Any, leaves: list[Any], static: dict[str, Any]) -> Ready:
         with _waiting:
-            return self._begin(key, leaves, static, _here).result()
+            future = self._begin(key, leaves, static, _here)
+            work = None if future.done() else _taken(future)
+            if work is not None:  # nobody has begun it yet
+                _do(future, work)
+            return future.result()
 
     def _begin(self, key: Any, leaves: list[Any], static: dict[str, Any], run: Any) -> Future[Ready]:
         with self._lock:
@@ -157,9 +165,8 @@ class Program:
         seldom = self.seldom(**static) if callable(self.seldom) else self.seldom
         cost = lowered.cost_analysis()
         work = cost.get("bytes accessed", math.inf) if isinstance(cost, dict) else math.inf
-        efforts = SELDOM if seldom else CHUNKS if self.one_thread else OFTEN
-        effort = next(options for most, options in efforts if work <= most)
-        return effort | (ONE_THREAD if self.one_thread else {})
+        efforts = SELDOM if seldom else CHUNKS if self.of_chunk else OFTEN
+        return next(options for most, options in efforts if work <= most)
 
     def _name(self, key: Any, device: jax.Device) -> str | None:
         structure, kinds, static, context = key
@@ -176,7 +183,7 @@ def _compiled(lowered: jax.stages.Lowered, options: dict[str, Any]) -> jax.stage
     try:
         return lowered.compile(compiler_options=options)
     except jax.errors.JaxRuntimeError as error:
-        unknown = re.search(r"No such compile option: '(\w+)'", str(error))
+        unknown = re.search(r"(?:No such compile option: '|While setting option )(\w+)", str(error))
         if unknown is None or unknown[1] not in options:
             raise
         _no_options.add(unknown[1])
@@ -236,11 +243,25 @@ def setting(name: str) -> Any:
 
 
 class _Queue:
-    """What is to be compiled, in the order in which it will be needed."""
+    """What is to be compiled, in the order in which it will be needed; and what only later, if at all."""
 
     lock = threading.Lock()
     waiting: ClassVar[deque[tuple[Future[Ready], Callable[[], Ready]]]] = deque()
+    later: ClassVar[deque[tuple[Future[Ready], Callable[[], Ready]]]] = deque()
     at_work = 0
+
+
+_later: ContextVar[bool] = ContextVar("later", default=False)
+
+
+@contextmanager
+def later() -> Iterator[None]:
+    """Context in which programs are begun that somebody will need after what is needed now."""
+    token = _later.set(True)
+    try:
+        yield
+    finally:
+        _later.reset(token)
 
 
 def _here(work: Callable[[], Ready]) -> Future[Ready]:
@@ -253,7 +274,7 @@ def _elsewhere(work: Callable[[], Ready]) -> Future[Ready]:
     """Do it in a thread; there are as many as cores, and none when there is nothing to do."""
     future: Future[Ready] = Future()
     with _Queue.lock:
-        _Queue.waiting.append((future, work))
+        (_Queue.later if _later.get() else _Queue.waiting).append((future, work))
         if _Queue.at_work < cores():
             _Queue.at_work += 1
             threading.Thread(target=_work, name="latentbits compiling").start()
@@ -264,11 +285,32 @@ def _work() -> None:
     while True:
         with _Queue.lock:
             # at the end of the process nobody waits for what has not been begun
-            if not _Queue.waiting or not threading.main_thread().is_alive():
+            queue = _Queue.waiting or _Queue.later
+            if not queue or not threading.main_thread().is_alive():
                 _Queue.at_work -= 1
                 return
-            future, work = _Queue.waiting.popleft()
+            future, work = queue.popleft()
         _do(future, work)
+
+
+def _sooner(future: Future[Ready]) -> None:
+    """What was for later is needed now."""
+    with _Queue.lock:
+        found = [one for one in _Queue.later if one[0] is future]
+        for one in found:
+            _Queue.later.remove(one)
+            _Queue.waiting.append(one)
+
+
+def _taken(future: Future[Ready]) -> Callable[[], Ready] | None:
+    """The work of a program that nobody has begun to compile, for whoever would wait for it."""
+    with _Queue.lock:
+        for queue in (_Queue.waiting, _Queue.later):
+            for one in queue:
+                if one[0] is future:
+                    queue.remove(one)
+                    return one[1]
+    return None
 
 
 def _do(future: Future[Ready], work: Callable[[], Ready]) -> None:

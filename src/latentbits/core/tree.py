@@ -17,7 +17,20 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-__all__ = ["add", "cast", "double", "rounding", "rows_in", "strong", "strong_shapes", "sum_rows", "to_numpy", "widen"]
+__all__ = [
+    "add",
+    "added",
+    "added_shapes",
+    "cast",
+    "double",
+    "rounding",
+    "rows_in",
+    "strong",
+    "strong_shapes",
+    "sum_rows",
+    "to_numpy",
+    "widen",
+]
 
 T = TypeVar("T")
 
@@ -61,19 +74,41 @@ def cast(tree: T, dtype: np.dtype) -> T:
 def widen(tree: T) -> T:
     """Leaves as totals can hold them: float64, and int64 for counts."""
 
-    def leaf(x: Array) -> Array:
-        if jnp.issubdtype(x.dtype, jnp.floating):
-            return x.astype(jnp.float64)
-        if jnp.issubdtype(x.dtype, jnp.integer):
-            return x.astype(jnp.int64)
-        raise TypeError(f"Stats must hold numbers that add; found a leaf of dtype {x.dtype}")
+    return jax.tree.map(lambda x: x.astype(_wide(x.dtype)), tree)
 
-    return jax.tree.map(leaf, tree)
+
+def _wide(dtype: Any) -> np.dtype:
+    if jnp.issubdtype(dtype, jnp.floating):
+        return np.dtype(np.float64)
+    if jnp.issubdtype(dtype, jnp.integer):
+        return np.dtype(np.int64)
+    raise TypeError(f"Stats must hold numbers that add; found a leaf of dtype {dtype}")
 
 
 def add(total: T, part: T) -> T:
     """Leafwise ``total + part`` in the precision of the total."""
     return jax.tree.map(lambda a, b: a + b.astype(a.dtype), total, part)
+
+
+def added(total: T, part: T) -> T:
+    """Their sum on the host, as `widen` would have it; a total that this has made before is added to in place.
+
+    A program on the device would cost more to call than statistics take to add.
+    """
+
+    def leaf(a: Any, b: Any) -> np.ndarray:
+        b = np.asarray(b)
+        if not isinstance(a, np.ndarray):
+            a = np.array(a, _wide(b.dtype))
+        np.add(a, b, out=a)
+        return a
+
+    return jax.tree.map(leaf, total, part)
+
+
+def added_shapes(tree: T) -> T:
+    """The shapes that `added` would give."""
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, _wide(x.dtype)), tree)
 
 
 def strong(tree: T) -> T:

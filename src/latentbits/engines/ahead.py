@@ -25,7 +25,7 @@ from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Clock, Engine, Pass
 from latentbits.engines.summary import shapes_only
 
-__all__ = ["asked", "beginning", "fitting", "learning", "using"]
+__all__ = ["asked", "beginning", "fitting", "learning", "mapping", "using"]
 
 KEY = np.zeros(2, np.uint32)
 CLOCK = Clock(np.int32(0), np.int32(0), np.int32(0), KEY)
@@ -53,7 +53,9 @@ def learning(
         return None
     for one in stages:
         if isinstance(one, Transform):
-            return None
+            if not one.keeps_shapes:
+                return None
+            continue
         params = _stage(model.acting_in(one), one, engine, dtype, budget, params)
     return params
 
@@ -92,17 +94,27 @@ def using(
     n = len(engine.table)
     follows = _asked.get() or Asked(n, n)
     layout = layout_for(model.row_floats(engine.n_features), dtype)
-    params = tree.strong_shapes(params)
     for function, n_rows in ((likelihood, follows.scored), (means, follows.transformed)):
-        if n_rows == 0:
-            continue
-        with tree.double():
-            _, in_rows, shared = passes.prepare.ahead(callable_tree(model.prepare), params, None, None, dtype=dtype)
-        known = _Known(engine, layout, n_rows)
-        with tree.rows_in(dtype):
-            passes.chunk_rows.ahead(
-                callable_tree(function), Pass(in_rows, shared, KEY), *known.rows, purpose=passes.E_STEP, **known.of_rows
-            )
+        if n_rows > 0:
+            mapping(model, function, engine, layout, params, n_rows)
+
+
+def mapping(
+    model: Model,
+    function: Callable[..., Any],
+    engine: MemoryEngine,
+    layout: Layout,
+    params: PyTree,
+    n_rows: int,
+    shared: PyTree = None,
+) -> None:
+    """Of a function of each of so many rows like those of the engine; `shared` where it is not the model's own."""
+    with tree.double():
+        prepare, params = callable_tree(model.prepare), tree.strong_shapes(params)
+        _, in_rows, own = passes.prepare.ahead(prepare, params, None, None, dtype=layout.dtype)
+    known, given = _Known(engine, layout, n_rows), Pass(in_rows, own if shared is None else shared, KEY)
+    with tree.rows_in(layout.dtype):
+        passes.chunk_rows.ahead(callable_tree(function), given, *known.rows, purpose=passes.E_STEP, **known.of_rows)
 
 
 class _Known:
@@ -145,9 +157,7 @@ def _stage(
         e_step = callable_tree(model.e_step)
         stats, _ = passes.chunk_stats.ahead(e_step, given, *known.rows, row_state, **known.of_stats)
     with tree.double():
-        total = stats
-        for _ in range(min(known.n_chunks - 1, 2)):  # the second sum is of two precisions
-            total = passes.add.ahead(total, stats)
+        total = stats if known.n_chunks == 1 else tree.added_shapes(stats)
         if isinstance(one, Evaluate):
             stage.call.ahead(callable_tree(model.objective), params, shared, total)
             return params

@@ -17,7 +17,6 @@ from latentbits.core.errors import FitError
 from latentbits.core.model import Model, Over, Stage, Stop, Transform
 from latentbits.core.programs import callable_tree
 from latentbits.engines import ahead
-from latentbits.engines.chunks import layout_for
 from latentbits.engines.monitor import Limits, Monitor, Record
 from latentbits.engines.passes import Engine
 from latentbits.engines.stage import Outcome, Run, StageRun, begin
@@ -115,9 +114,7 @@ def fit(
     best, failure, root = None, None, keys.raw(key)
     with interrupts.held(), Monitor(limits, verbose, model.name) as monitor:
         if model.needs_summary:
-            widest = np.dtype(np.float64) if _by_rows(dtype) else np.dtype(dtype)
-            layout = layout_for(model.row_floats(engine.n_features), widest, memory_budget)
-            summary = summarise(engine, layout)
+            summary = summarise(engine)
             monitor.check_rows(float(summary.n_rows))
         else:
             summary = shapes_only(engine)

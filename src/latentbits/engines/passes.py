@@ -26,7 +26,6 @@ __all__ = [
     "Clock",
     "Engine",
     "Pass",
-    "add",
     "chunk_rows",
     "chunk_stats",
     "map_rows",
@@ -93,7 +92,7 @@ class Pass(NamedTuple):
 # are cached, so that two fits with the same hyper-parameters share their compiled code.
 
 
-@partial(Program, one_thread=True)
+@partial(Program, of_chunk=True)
 def chunk_stats(
     e_step: Callable[..., Any],
     given: Pass,
@@ -109,7 +108,7 @@ def chunk_stats(
     return e_step(given.params, given.shared, batch, row_state)
 
 
-@partial(Program, one_thread=True, seldom=lambda few, **_: few)
+@partial(Program, of_chunk=True, seldom=lambda few, **_: few)
 def chunk_rows(
     function: Callable[..., Any],
     given: Pass,
@@ -135,11 +134,6 @@ def prepare(
     return shared, tree.cast(params, dtype), tree.cast(shared, dtype)
 
 
-@Program
-def add(total: PyTree, part: PyTree) -> PyTree:
-    return tree.add(tree.widen(total), part)
-
-
 def prepared(
     model: Model, dtype: np.dtype, params: PyTree, state: PyTree = None, clock: Clock | None = None
 ) -> tuple[PyTree, PyTree, PyTree]:
@@ -163,8 +157,8 @@ def sum_blocks(
 ) -> Iterator[PyTree]:
     """Sum the statistics of one pass; yields the total of every update block, one where there are none.
 
-    Totals are float64, but for a block of a single chunk, whose statistics come as they are.  Chunks are computed side
-    by side, and added in their order: the sum does not depend on how many are in flight.
+    Totals are float64 and on the host, but for a block of a single chunk, whose statistics come as they are.  Chunks
+    are computed side by side, and added in their order: the sum does not depend on how many there are at a time.
 
     Parameters
     ----------
@@ -188,13 +182,13 @@ def sum_blocks(
         number, stats, state = done
         if keeps:
             row_states[number] = state
-        with tree.double():
-            return stats if total is None else add(total, stats)
+        return stats if total is None else tree.added(total, stats)
 
     total, flying = None, InFlight()
     for chunk in engine.chunks(layout):
         interrupts.check()
-        for done in flying.add(stats_of(chunk, given(), row_states.get(chunk.number))):
+        work = partial(stats_of, chunk, given(), row_states.get(chunk.number))
+        for done in flying.add(work, last=chunk.ends_update):
             total = take(total, done)
         if chunk.ends_update:
             for done in flying.rest():
@@ -221,7 +215,7 @@ def map_rows(function: Callable[..., Any], engine: Engine, layout: Layout, given
     for chunk in engine.chunks(layout):
         interrupts.check()
         limits.check_time()
-        yield from (on_host(*done) for done in flying.add(rows_of(chunk)))
+        yield from (on_host(*done) for done in flying.add(partial(rows_of, chunk), last=chunk.ends_update))
     yield from (on_host(*done) for done in flying.rest())
 
 

@@ -12,7 +12,7 @@ from latentbits.core import interrupts, tree
 from latentbits.core.batch import MISSING
 from latentbits.core.errors import DataError
 from latentbits.core.model import Summary
-from latentbits.engines.chunks import Chunk, Layout, layout_for, rechunk
+from latentbits.engines.chunks import Chunk, layout_for, rechunk
 from latentbits.engines.passes import Engine
 
 __all__ = ["Moments", "Powers", "column_moments", "row_powers", "shapes_only", "summarise"]
@@ -42,33 +42,19 @@ def sampled_rows(n_columns: int) -> int:
     return int(np.clip(SAMPLED_BYTES // (8 * n_columns), 16, SAMPLED_ROWS))
 
 
-def summarise(engine: Engine, layout: Layout) -> Summary:
-    """One pass over the rows; the same answer on every engine, since the chunks are the same."""
-    d = engine.n_features
-    size = sampled_rows(d)
-    n, sums = 0, _Sums(d)
-    sample, ranks = np.zeros((0, d)), np.zeros(0, np.uint64)
-    for chunk in engine.chunks(layout):
+def summarise(engine: Engine) -> Summary:
+    """One pass over the rows, on the host; the same answer on every engine, since the chunks are the same."""
+    n, sums, sample = 0, _Sums(engine.n_features), _Sample(engine.n_features)
+    for chunk in _in_full(engine):
         interrupts.check()
         rows = np.asarray(chunk.values)[: chunk.n_rows]
-        bits = rows.dtype == np.uint8
         sums.add(rows, chunk.complete)
+        sample.add(rows, chunk.first_row)
         n += len(rows)
-
-        rank = _hash(np.arange(chunk.first_row, chunk.first_row + len(rows), dtype=np.uint64))
-        lowest = np.argsort(rank, kind="stable")[:size]
-        drawn = rows[lowest].astype(float)
-        if bits:
-            drawn[drawn == MISSING] = np.nan
-        sample, ranks = np.concatenate([sample, drawn]), np.concatenate([ranks, rank[lowest]])
-        lowest = np.argsort(ranks, kind="stable")[:size]
-        sample, ranks = sample[lowest], ranks[lowest]
     if n == 0:
         raise DataError("X has no rows: at least one is needed to learn from.")
     seen, mean, variance = sums.moments()
-    # a fixed number of rows means one shape, hence one compilation of `init`, for tables of any length
-    sample = np.resize(sample, (size, d))
-    return _summary(n, mean, variance, seen, sample)
+    return _summary(n, mean, variance, seen, sample.rows())
 
 
 def column_moments(engine: Engine) -> Moments:
@@ -94,6 +80,33 @@ def _in_full(engine: Engine) -> Iterator[Chunk]:
     return rechunk(engine.blocks(), layout_for(engine.n_features, np.dtype(np.float64)))
 
 
+class _Sample:
+    """Those rows whose numbers have the lowest ranks: a random sample that does not depend on how rows arrive."""
+
+    def __init__(self, n_columns: int) -> None:
+        self.size = sampled_rows(n_columns)
+        self.kept, self.ranks = np.zeros((0, n_columns)), np.zeros(0, np.uint64)
+        self.highest = np.uint64(2**64 - 1)  # that a row may have to be looked at
+
+    def add(self, rows: np.ndarray, first_row: int) -> None:
+        rank = _hash(np.arange(first_row, first_row + len(rows), dtype=np.uint64))
+        low = np.flatnonzero(rank <= self.highest)
+        if not len(low):
+            return
+        drawn = rows[low].astype(float)
+        if rows.dtype == np.uint8:
+            drawn[drawn == MISSING] = np.nan
+        kept, ranks = np.concatenate([self.kept, drawn]), np.concatenate([self.ranks, rank[low]])
+        lowest = np.argsort(ranks)[: self.size]
+        self.kept, self.ranks = kept[lowest], ranks[lowest]
+        if len(lowest) == self.size:
+            self.highest = self.ranks[-1]
+
+    def rows(self) -> np.ndarray:
+        # a fixed number of rows means one shape, hence one compilation of `init`, for tables of any length
+        return np.resize(self.kept, (self.size, self.kept.shape[1]))
+
+
 class _Sums:
     """Sums over rows that give the moments of columns.
 
@@ -111,7 +124,7 @@ class _Sums:
         hole = None if complete else (rows == MISSING) if bits else np.isnan(rows)
         self.seen += len(rows) if hole is None else (~hole).sum(0)
         clean = rows if hole is None else np.where(hole, 0, rows)
-        column_sums = clean.sum(0, dtype=np.int64 if bits else np.float64)
+        column_sums = _ones(clean) if bits else clean.sum(0, dtype=np.float64)
         self.total += column_sums
         self.squares += column_sums if bits else np.einsum("ij,ij->j", clean, clean, dtype=np.float64)
         if bits:
@@ -136,6 +149,13 @@ class _Sums:
             mean = np.where(far, self.about + self.total_about / n, mean)
             variance = np.where(far, near, variance)
         return Moments(self.seen, mean, np.maximum(variance, 0))
+
+
+def _ones(bits: np.ndarray) -> np.ndarray:
+    """Ones of each column, of 255 rows at a time in bytes, which is ten times as fast as in larger numbers."""
+    whole = len(bits) // 255 * 255
+    parts = bits[:whole].reshape(-1, 255, bits.shape[1]).sum(1, dtype=np.uint8)
+    return parts.sum(0, dtype=np.int64) + bits[whole:].sum(0, dtype=np.uint8)
 
 
 def _away(rows: np.ndarray, hole: np.ndarray | None, about: np.ndarray) -> np.ndarray:

@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from latentbits.core import interrupts
 from latentbits.core.errors import DataError, ModelFileError, PrecisionWarning
 from latentbits.core.model import LogLikelihood, Model, Stop
-from latentbits.core.programs import callable_tree
+from latentbits.core.programs import callable_tree, later
 from latentbits.core.tree import rounding
 from latentbits.engines import ahead
 from latentbits.engines.chunks import layout_for
@@ -218,7 +218,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return lambda n: DOUBLE if self._may_widen(dtype) and n <= self._double_rows else dtype
 
     def foresee(self, X: Any) -> None:
-        """Begin to compile, in other threads, what `fit` of X will need, while something else is done.
+        """Begin to compile, in other threads, what `fit` of X will need, while something else is done, and after it.
 
         Parameters
         ----------
@@ -230,9 +230,10 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         if isinstance(engine, MemoryEngine):
             dtype = copy._dtype_of_rows(copy._dtype())(len(engine.table))
             model = copy._first_model(engine, dtype)
-            shapes = ahead.fitting(model, engine, dtype)
-            if shapes is not None:
-                copy._foresee_use(model, engine, shapes)
+            with later():
+                shapes = ahead.fitting(model, engine, dtype)
+                if shapes is not None:
+                    copy._foresee_use(model, engine, shapes)
 
     def _foresee_use(self, model: Model, engine: Engine, shapes: PyTree) -> None:
         """Begin to compile what `score` and `transform` will need."""

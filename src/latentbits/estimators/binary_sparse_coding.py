@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Key, PyTree
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -20,10 +20,10 @@ from latentbits.core import interrupts
 from latentbits.core.batch import Batch
 from latentbits.core.errors import FitError, ModelFileError, PrecisionWarning
 from latentbits.core.model import Model, Stop
-from latentbits.engines.chunks import layout_for
+from latentbits.engines import ahead
 from latentbits.engines.fit import FitResult, fit, seed_key
 from latentbits.engines.memory import MemoryEngine
-from latentbits.engines.monitor import Limits
+from latentbits.engines.monitor import Limits, Record
 from latentbits.engines.passes import Engine
 from latentbits.engines.summary import Powers, column_moments, row_powers, summarise
 from latentbits.estimators.base import LatentModel
@@ -31,6 +31,8 @@ from latentbits.estimators.precision import DOUBLE, SINGLE, TOLD
 from latentbits.models.binary_sparse_coding import model as sparse_coding
 from latentbits.models.binary_sparse_coding.posterior import Params, Shared, expectations, state_table
 from latentbits.models.binary_sparse_coding.probable import probable_states
+from latentbits.models.binary_sparse_coding.settling import at_rest
+from latentbits.models.binary_sparse_coding.starts import Starts, evaluation, side_by_side
 
 __all__ = ["BinarySparseCoding", "SparsePosterior"]
 
@@ -41,6 +43,7 @@ EXACT_WORK = 2**24  # states of all rows, up to which "auto" ends with exact EM
 SETTLING, LEAST_SETTLING = 10, 300  # times `max_iter`, and in any case: the most passes of that
 FEWEST_STARTS, MOST_STARTS = 2, 16
 SMALL_TABLE = 2**23  # rows x columns x causes up to which there may be more starts than the fewest
+SIDE_BY_SIDE, SMALLER_TABLE = 8, 2**21  # starts learned from at a time, and rows x columns x causes up to which
 SAME = 0.01  # nats per row by which two fits differ that have found the same
 MOST_LOADED = 20  # bits: states of a row that a model file may ask for
 
@@ -118,7 +121,8 @@ class BinarySparseCoding(LatentModel):
     n_init : int or None, default=None
         Number of random starts, of which the one with the highest likelihood is kept: exact with at most 12 causes,
         beyond from more states than were learned with.  None makes two, and with small tables (rows x columns x causes
-        up to 2^23) as many as it takes to find the best one twice, but at most 16.
+        up to 2^23) as many as it takes to find the best one twice, but at most 16; up to 2^21 eight are learned at a
+        time, until four have found the best.
     random_state, max_time, verbose, dtype, binarize
         As everywhere.
     max_iter : int, default=60
@@ -358,14 +362,27 @@ class BinarySparseCoding(LatentModel):
         return int(self.cut[0]), int(self.cut[1])
 
     def _model(self) -> Model:
-        n_iter = int(self.max_iter)
-        return self._learner(n_iter, self._cut(n_iter), float(self.temperature))
+        return self._model_of((self.max_active_, self.n_candidates_))
 
-    def _learner(self, n_iter: int, cut: tuple[int, int] | None, temperature: float, settling: bool = False) -> Model:
+    def _model_of(self, size: tuple[int, int]) -> Model:
+        n_iter = int(self.max_iter)
+        return self._learner(size, n_iter, self._cut(n_iter), float(self.temperature))
+
+    def _settler(self) -> Model:
+        """The record of exact EM."""
+        return self._learner((int(self.n_causes),) * 2, 0, None, 1.0, settling=True)
+
+    def _learner(
+        self,
+        size: tuple[int, int],
+        n_iter: int,
+        cut: tuple[int, int] | None,
+        temperature: float,
+        settling: bool = False,
+    ) -> Model:
         return sparse_coding.model(
             int(self.n_causes),
-            self.max_active_,
-            self.n_candidates_,
+            *size,
             init=self.init,
             init_scale=None if self.init_scale is None else float(self.init_scale),
             init_sparseness=None if self.init_sparseness is None else float(self.init_sparseness),
@@ -383,17 +400,19 @@ class BinarySparseCoding(LatentModel):
     def _first_model(self, engine: Engine, dtype: np.dtype) -> Model:
         self.dtype_ = dtype.name
         self.max_active_, self.n_candidates_ = self._first_size()
-        return self._model()
+        n = self._side_by_side(len(engine.table)) if isinstance(engine, MemoryEngine) else 1  # a stream is not foreseen
+        return self._from_starts(n)
 
     def _learn(self, engine: Engine, seed: int, dtype: np.dtype, max_time: float | None) -> float:
         self.dtype_ = dtype.name
         self.max_active_, self.n_candidates_ = self._first_size()
-        result = self._best_start(engine, seed_key(seed), max_time)
+        n_rows, rows = self._some_rows(engine)
+        result = self._best_start(engine, seed_key(seed), n_rows, max_time)
         self._adopt(result)
-        self._finish(engine, result)
+        self._end(engine, result, n_rows, rows)
         return result.seconds
 
-    def _best_start(self, engine: Engine, key: Key[Array, ""], max_time: float | None) -> FitResult:
+    def _best_start(self, engine: Engine, key: Key[Array, ""], n_rows: float, max_time: float | None) -> FitResult:
         """The best of several random starts.
 
         They are ranked by one evaluation for all that leaves out as little as it can: by the states that were learned
@@ -402,46 +421,108 @@ class BinarySparseCoding(LatentModel):
         best: FitResult | None = None
         failure: FitError | None = None
         values: list[float] = []
-        most, spent = MOST_STARTS if self.n_init is None else int(self.n_init), 0.0
-        while len(values) < most and not (self.n_init is None and _found_twice(values)):
+        n, most, spent = self._side_by_side(n_rows), self._most_starts(n_rows), 0.0
+        often = max(2, n // 2)  # of eight starts two may well agree on a poor optimum
+        while len(values) < most and not (self.n_init is None and _found_often(values, often)):
             left = None if max_time is None else max(max_time - spent, 1e-3)
             try:
-                one = self._fitted_from(engine, jax.random.fold_in(key, len(values)) if values else key, left)
+                found = self._fitted_from(engine, n, jax.random.fold_in(key, len(values)) if values else key, left)
             except FitError as error:
                 failure = error
-                values.append(-np.inf)
+                values += [-np.inf] * n
                 continue
             except KeyboardInterrupt:
                 if best is None:
                     raise
                 best = best._replace(reason=Stop.INTERRUPTED)
                 break
-            spent += one.seconds
-            if one.reason.cut_short:
-                best = one if best is None else best._replace(reason=one.reason)
+            spent += found.seconds
+            if found.reason.cut_short:
+                best = self._best_so_far(found) if best is None else best._replace(reason=found.reason)
                 break
-            evidence = self._evidence_of(engine, one)
-            value = float(np.mean(evidence))
-            if best is None or value > max(values):
-                best = one
-            values.append(value)
-            if self.n_init is None and len(evidence) * engine.n_features * int(self.n_causes) > SMALL_TABLE:
-                most = FEWEST_STARTS
+            each = [self._value_of(engine, n_rows, params) for params in _separate(found.params)]
+            first = int(np.argmax(each))
+            if best is None or each[first] > max(values):
+                best = self._one_of(engine, found, first)
+            values += each
         if best is None:
             assert failure is not None
             raise failure
         return best._replace(seconds=spent)
 
-    def _fitted_from(self, engine: Engine, key: Key[Array, ""], max_time: float | None) -> FitResult:
-        limits = Limits(self.max_iter, self.tol, max_time)
-        return fit(self._model(), engine, key, limits=limits, dtype=np.dtype(self.dtype_), verbose=self.verbose)
+    def _is_small(self, n_rows: float, most: int) -> bool:
+        return n_rows * self.n_features_in_ * int(self.n_causes) <= most
 
-    def _evidence_of(self, engine: Engine, result: FitResult) -> np.ndarray:
-        """What restarts are ranked by, of each row."""
-        self.params_ = result.params
+    def _most_starts(self, n_rows: float) -> int:
+        if self.n_init is not None:
+            return int(self.n_init)
+        return MOST_STARTS if self._is_small(n_rows, SMALL_TABLE) else FEWEST_STARTS
+
+    def _side_by_side(self, n_rows: float) -> int:
+        """How many starts are learned from at a time: with few rows several take little longer than one."""
+        if not self._is_small(n_rows, SMALLER_TABLE) or jax.default_backend() != "cpu":
+            return 1
+        most = self._most_starts(n_rows)
+        return max(n for n in range(1, SIDE_BY_SIDE + 1) if most % n == 0)  # rounds of one size, and one compilation
+
+    def _from_starts(self, n: int) -> Model:
+        one, size = self._model(), (self.max_active_, self.n_candidates_)
+        return one if n == 1 else side_by_side(one, n, _n_states(size))
+
+    def _fitted_from(self, engine: Engine, n: int, key: Key[Array, ""], max_time: float | None) -> FitResult:
+        return fit(
+            self._from_starts(n),
+            engine,
+            key,
+            limits=Limits(self.max_iter, self.tol, max_time),
+            dtype=np.dtype(self.dtype_),
+            verbose=self.verbose,
+            then=lambda shapes: self._foresee_rest(engine, shapes),
+        )
+
+    def _evaluated(self, model: Model, engine: Engine, params: PyTree) -> FitResult:
+        with interrupts.shielded():
+            return fit(model, engine, seed_key(0), params=params, dtype=np.dtype(self.dtype_))
+
+    def _value_of(self, engine: Engine, n_rows: float, params: Params) -> float:
+        """What starts are ranked by: nats of a row, -inf of one that has failed."""
+        if self._settles(n_rows):  # by the program of exact EM, which is there anyway
+            try:
+                return self._evaluated(at_rest(self._settler()), engine, params).objective / n_rows
+            except FitError:
+                return -np.inf
+        self.params_ = params
         size = self._size_in_use()
         size = self._larger_size() if size == (self.max_active_, self.n_candidates_) else size
-        return self._evidence(engine, size)
+        value = float(np.mean(self._evidence(engine, size)))
+        return value if np.isfinite(value) else -np.inf
+
+    def _one_of(self, engine: Engine, found: FitResult, number: int) -> FitResult:
+        """One of the starts that were learned from side by side."""
+        if not isinstance(found.params, Starts):
+            return found
+        last = self._evaluated(evaluation(self._from_starts(len(found.params.values)), number), engine, found.params)
+        history = _course((*found.history, *last.history), number)
+        return found._replace(params=found.params.one(number), objective=last.objective, history=history, state=None)
+
+    def _best_so_far(self, found: FitResult) -> FitResult:
+        """The best of the starts that were cut short, as far as is known."""
+        if not isinstance(found.params, Starts):
+            return found
+        number = int(np.argmax(np.nan_to_num(found.params.values, nan=-np.inf)))
+        return found._replace(params=found.params.one(number), history=_course(found.history, number), state=None)
+
+    def _foresee_rest(self, engine: Engine, shapes: PyTree) -> None:
+        """Begin to compile what follows the schedule: likelihoods, by which starts are ranked, and exact EM."""
+        if not isinstance(engine, MemoryEngine):
+            return
+        if isinstance(shapes, Starts):
+            shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), shapes.each)
+        h, settles = int(self.n_causes), self._settles(len(engine.table))
+        self._foresee_use(self._model_of((h, h)) if settles else self._model(), engine, shapes)
+        if settles:
+            settler = self._settler()
+            ahead.learning(settler, settler.stages, engine, np.dtype(self.dtype_), None, shapes)
 
     def _rounding_foreseen(self, engine: Engine, dtype: np.dtype) -> float:
         """With the most noise that there can be: all that columns vary."""
@@ -486,8 +567,8 @@ class BinarySparseCoding(LatentModel):
         if self.keep_components:
             self.components_history_ = np.array([w["components"] for w in kept])
 
-    def _finish(self, engine: Engine, result: FitResult) -> None:
-        n_rows, rows = self._some_rows(engine)
+    def _end(self, engine: Engine, result: FitResult, n_rows: float, rows: np.ndarray) -> None:
+        """The end of learning, with more states or with all."""
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         everything = int(self.n_causes), int(self.n_causes)
         settles = self._settles(n_rows)
@@ -540,13 +621,14 @@ class BinarySparseCoding(LatentModel):
     def _grown(self, engine: Engine, result: FitResult, key: Key[Array, ""]) -> FitResult:
         """A third of the iterations again, from where learning stands, with more states and with N_cut rows."""
         n_iter = -(-int(self.max_iter) // 3)
-        model = self._learner(n_iter, None if self.cut is None else (0, 0), 1.0)
+        size = self.max_active_, self.n_candidates_
+        model = self._learner(size, n_iter, None if self.cut is None else (0, 0), 1.0)
         return self._fitted_on(model, engine, result, key, n_iter)
 
     def _settled(self, engine: Engine, result: FitResult, key: Key[Array, ""]) -> FitResult:
         """Exact EM from where learning stands, until nothing is left to gain."""
-        model = self._learner(0, None, 1.0, settling=True)
-        return self._fitted_on(model, engine, result, key, max(SETTLING * int(self.max_iter), LEAST_SETTLING))
+        most = max(SETTLING * int(self.max_iter), LEAST_SETTLING)
+        return self._fitted_on(self._settler(), engine, result, key, most)
 
     def _fitted_on(
         self, model: Model, engine: Engine, result: FitResult, key: Key[Array, ""], max_iter: int
@@ -565,7 +647,7 @@ class BinarySparseCoding(LatentModel):
     def _some_rows(self, engine: Engine) -> tuple[float, np.ndarray]:
         """The number of rows, and a random sample of them, the same on every engine."""
         with interrupts.shielded():  # what was learned before stands
-            summary = summarise(engine, layout_for(self._model().row_floats(engine.n_features), np.dtype(self.dtype_)))
+            summary = summarise(engine)
         n = min(int(summary.n_rows), len(summary.sample))
         rows = np.where(np.asarray(summary.sample_observed)[:n] > 0, np.asarray(summary.sample)[:n], np.nan)
         return float(summary.n_rows), rows
@@ -589,9 +671,12 @@ class BinarySparseCoding(LatentModel):
         return float(np.mean(self._evidence(engine, size) - self._evidence(engine, now)))
 
     def _evidence(self, engine: Engine, size: tuple[int, int]) -> np.ndarray:
+        # all states: as `score` has it, so that it is compiled once
+        exact = size == (self.n_causes,) * 2 and self._size_in_use() == size
+        function = self._likelihood(self._model()) if exact else _log_evidence(*size)
         with interrupts.shielded():
-            parts = list(self._map_engine(_log_evidence(*size), engine, dtype=np.dtype(self.dtype_)))
-        return np.concatenate(parts).astype(np.float64)
+            parts = list(self._map_engine(function, engine, dtype=np.dtype(self.dtype_)))
+        return np.concatenate([part[0].value if exact else part for part in parts]).astype(np.float64)
 
     def _expose(self) -> None:
         p = self.params_
@@ -636,9 +721,30 @@ class BinarySparseCoding(LatentModel):
         return False  # a bound is below for every row
 
 
-def _found_twice(values: list[float]) -> bool:
-    """Whether the best of some fits was found again."""
-    return sum(value > max(values) - SAME for value in values) > 1
+def _separate(params: PyTree) -> list[Params]:
+    return [params.one(i) for i in range(len(params.values))] if isinstance(params, Starts) else [params]
+
+
+def _course(history: tuple[Record, ...], number: int) -> tuple[Record, ...]:
+    """The records of one of several starts: what it had reached is told by the next; the last is its own."""
+    told = [record.watched["values"][number] for record in history[1:]]
+    values = [*told, history[-1].objective]
+    return tuple(
+        record._replace(
+            objective=float(value),
+            watched={name: _plain(x[number]) for name, x in record.watched.items() if name != "values"},
+        )
+        for record, value in zip(history, values, strict=True)
+    )
+
+
+def _plain(x: Any) -> Any:
+    return float(x) if np.ndim(x) == 0 else x
+
+
+def _found_often(values: list[float], often: int) -> bool:
+    """Whether the best was found by so many fits."""
+    return bool(values) and sum(value > max(values) - SAME for value in values) >= often
 
 
 def _n_states(size: tuple[int, int]) -> int:

@@ -17,7 +17,6 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from latentbits.core.errors import ModelFileError
 from latentbits.core.model import Model, Stop, Summary
 from latentbits.core.tree import double, to_numpy
-from latentbits.engines.chunks import layout_for
 from latentbits.engines.fit import FitResult, seed_key
 from latentbits.engines.order import in_random_order
 from latentbits.engines.passes import Engine
@@ -432,7 +431,7 @@ class CombinationMachine(LatentModel):
         """Learn; and again in shorter steps, if chains could not follow and the machine ran away from them."""
         if self._learner() != "stochastic" or not self.input_bias:
             return super()._learn(engine, seed, dtype, max_time)
-        summary = summarise(engine, layout_for(64, dtype))
+        summary = summarise(engine)
         bias, independent = self._independent(summary)
         seconds, found = 0.0, []
         try:

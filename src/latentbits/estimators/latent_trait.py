@@ -17,16 +17,18 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from latentbits.core.errors import PrecisionWarning
 from latentbits.core.model import LogLikelihood, Model, Stop
 from latentbits.core.nodes import MANY_COLUMNS, MOST_GRID
+from latentbits.engines import ahead
 from latentbits.engines.fit import FitResult, fit, seed_key
 from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import Engine
 from latentbits.estimators import psychometrics
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.criteria import Seen, WithCriteria, look
+from latentbits.estimators.precision import error_of_sum
 from latentbits.estimators.psychometrics import Rotation, Scores, StandardErrors
 from latentbits.estimators.tables.column_types import KINDS, Encoding, open_table
 from latentbits.estimators.trait_errors import steady_covariance
-from latentbits.estimators.trait_likelihoods import ENOUGH, refined
+from latentbits.estimators.trait_likelihoods import ENOUGH, foresee, refined
 from latentbits.models.latent_trait import kinds, quadrature, variational
 from latentbits.models.latent_trait import model as latent_trait
 from latentbits.models.latent_trait.kinds import ALL_BITS, Columns
@@ -418,10 +420,16 @@ class LatentTrait(WithCriteria):
         return by_nodes and small and (needed > used or used == last)
 
     def _short_by(self, engine: Engine) -> float:
-        """By how many nats the nodes of learning tell the log-likelihood wrong, by a finer rule."""
-        rows = self._rounded(self._model(), engine, np.dtype(self.dtype_))
+        """By how many nats the nodes of learning tell the log-likelihood wrong, by finer rules."""
         precision = 0.0 if self.weight_prior is None else 1 / float(self.weight_prior) ** 2
         by_learning = self.objective_ + 0.5 * precision * float(np.sum(self.params_.weights**2))
+        model, dtype = self._model(), np.dtype(self.dtype_)
+        rows = super()._rounded(model, engine, dtype)
+        short = abs(by_learning - float(np.sum(rows.value, dtype=np.float64)))
+        # only where the first of them cannot tell whether that is much, those for rows that need them are asked too
+        if abs(short - ENOUGH) > error_of_sum(rows, self._errors_average_out):
+            return short
+        rows = self._rounded(model, engine, dtype)
         return abs(by_learning - float(np.sum(rows.value, dtype=np.float64)))
 
     def _nodes_needed(self, seen: Seen) -> int:
@@ -456,6 +464,32 @@ class LatentTrait(WithCriteria):
             )
 
     # ---------------------------------------------------------------- use
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Posterior means of the latents of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_components)
+        """
+        # by the program of `score`, where that has looked at the posterior
+        return self._map_rows(self._fitted().log_likelihood, X).mean if self._on_grid else super().transform(X)
+
+    def _foresee_use(self, model: Model, engine: Engine, shapes: Any) -> None:
+        if not self._on_grid:
+            return super()._foresee_use(model, engine, shapes)
+        dtype = self._dtype()
+        ahead.using(model, model.log_likelihood, model.log_likelihood, engine, dtype, shapes)
+        foresee(model, shapes, engine, self._columns(), dtype)
+
+    @property
+    def _on_grid(self) -> bool:
+        return self.n_components <= MOST_GRID
 
     def complete(self, X: Any) -> Any:
         """Fill in what is missing from what was observed of the row; observed entries are kept as they are.
@@ -537,11 +571,12 @@ class LatentTrait(WithCriteria):
 
     @property
     def _errors_average_out(self) -> bool:
-        return self.n_components > MOST_GRID
+        return not self._on_grid
 
     def _rounded(self, model: Model, engine: Engine, dtype: np.dtype) -> LogLikelihood:
         """log p(x) of each row; where errors are largest by finer rules, until that in all is small."""
         rows = super()._rounded(model, engine, dtype)
+        rows = eqx.tree_at(lambda r: r.mean, rows, None, is_leaf=lambda leaf: leaf is None)
         return refined(rows, model, self.params_, engine, self._columns(), dtype)
 
     def scores(self, X: Any, method: str = "eap") -> Scores:

@@ -277,7 +277,7 @@ class NoisyOrNetwork(LatentModel):
         self._n_features_out = sum(len(w) for w in self.weights_)
 
     def _finish(self, engine: Engine, result: FitResult) -> None:
-        summary = summarise(engine, layout_for(64, np.dtype(np.float32)))
+        summary = summarise(engine)
         self.cost_history_ = -self.history_table_["objective"] / (float(summary.n_rows) * np.log(2))
         self._warn_of_leak(np.asarray(summary.mean), np.asarray(summary.observed))
 

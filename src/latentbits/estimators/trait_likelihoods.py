@@ -7,12 +7,16 @@ is small or the work is no longer worth it.  What is left of the error is told.
 
 from __future__ import annotations
 
+from itertools import chain
+from typing import Any
+
 import equinox as eqx
 import numpy as np
 
 from latentbits.core import interrupts, nodes
 from latentbits.core.batch import MISSING
 from latentbits.core.model import LogLikelihood, Model
+from latentbits.engines import ahead
 from latentbits.engines.chunks import Layout, layout_for
 from latentbits.engines.fit import seed_key
 from latentbits.engines.memory import MemoryEngine
@@ -20,7 +24,7 @@ from latentbits.engines.passes import Engine, map_rows, start_pass
 from latentbits.models.latent_trait.kinds import Columns, Params
 from latentbits.models.latent_trait.model import finer
 
-__all__ = ["ENOUGH", "refined"]
+__all__ = ["ENOUGH", "foresee", "refined"]
 
 ENOUGH = 0.1  # nats in all to which a likelihood is told, where that can be had
 ENOUGH_A_ROW = 1e-5  # or these, where rows are very many
@@ -62,13 +66,15 @@ def refined(
             continue
         budget -= -(-len(chosen) // ROWS) * ROWS * n_points * d
         chosen = np.sort(chosen)
-        again = MemoryEngine(_rows_at(engine, chosen))
+        again = _rows_at(engine, chosen)
         given = start_pass(model, dtype, params, seed_key(level + 1, "use"))
         if on_grid:
             given = given._replace(shared=rule)
-        width = 2 * (nodes.BLOCK if on_grid else n_points // nodes.REPLICATES) * columns.n_outputs(d)
-        layout = Layout(min(ROWS, layout_for(width, dtype).rows_per_chunk), dtype)
-        found = map_rows(finer(q, columns, level), again, layout, given)
+        layout = _layout(nodes.BLOCK if on_grid else n_points // nodes.REPLICATES, columns, d, dtype)
+        # in tables of few chunks each, so that the program is the same however many rows there are
+        size = layout.rows_of_few(d) - 1
+        tables = (MemoryEngine(again[first : first + size]) for first in range(0, len(again), size))
+        found = chain.from_iterable(map_rows(finer(q, columns, level), table, layout, given) for table in tables)
         new, error = (np.concatenate(parts) for parts in zip(*found))
         if on_grid:
             # for steep bits errors fall as 1 / nodes: the same again, and a reserve
@@ -76,6 +82,20 @@ def refined(
         kept = np.isfinite(new) & np.isfinite(error)
         value[chosen[kept]], own[chosen[kept]] = new[kept], error[kept]
     return eqx.tree_at(lambda r: (r.value, r.error), rows, (value, np.hypot(own, lost).astype(rows.error.dtype)))
+
+
+def foresee(model: Model, params: Any, engine: Engine, columns: Columns, dtype: np.dtype) -> None:
+    """Begin to compile what `refined` will need, for parameters of these shapes."""
+    q = params.weights.shape[1]
+    if q <= nodes.MOST_GRID and isinstance(engine, MemoryEngine):
+        layout = _layout(nodes.BLOCK, columns, engine.n_features, dtype)
+        rule, _ = nodes.finer(q, 0)  # all have the same shapes
+        ahead.mapping(model, finer(q, columns, 0), engine, layout, params, layout.rows_per_chunk, rule)
+
+
+def _layout(n_points: int, columns: Columns, n_columns: int, dtype: np.dtype) -> Layout:
+    width = 2 * n_points * columns.n_outputs(n_columns)
+    return Layout(min(ROWS, layout_for(width, dtype).rows_per_chunk), dtype)
 
 
 def _largest(own: np.ndarray, enough: float, average_out: bool) -> np.ndarray:

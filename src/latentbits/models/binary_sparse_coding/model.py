@@ -185,7 +185,8 @@ def _begin(n_causes: int, init: str) -> Callable[..., Params]:
     def begin(settings: Beginning, key: Key[Array, ""], summary: Summary) -> Params:
         power = jnp.average(summary.variance + jnp.square(summary.mean), weights=summary.observed)
         rms = jnp.where(power > 0, jnp.sqrt(power), 1.0)  # sigma to start with, section 3
-        noise = (settings.share * rms + settings.scale) * jax.random.normal(key, (n_causes, len(summary.mean)))
+        shape = n_causes, len(summary.mean)
+        noise = (settings.share * rms + settings.scale) * jax.random.normal(key, shape, jnp.float32)
         if init == "random":
             W = noise
         elif init == "mean":
@@ -236,7 +237,8 @@ def _learning(n_causes: int, max_active: int, n_candidates: int, exact_ranking: 
         scale = jnp.where(late, 0, course.share * sigma) + course.noise
         used = used | late  # too late for a new start
         scale = jnp.where(used, scale, jnp.maximum(scale, 0.1 * sigma))
-        W = renewed(W, used, stats.residuals) + scale[:, None] * jax.random.normal(progress.key, W.shape)
+        noise = jax.random.normal(progress.key, W.shape, jnp.float32)  # which separates what is equal: no more digits
+        W = renewed(W, used, stats.residuals) + scale[:, None] * noise
         return Params(W, sigma, prior, params.reseeded + jnp.sum(~used), params.truncation_loss)
 
     def update(
@@ -270,23 +272,22 @@ class _Uses(NamedTuple):
 
 @cache
 def _uses(n_causes: int, max_active: int, n_candidates: int) -> _Uses:
-    """The functions of a model that is known: over all states of a row, where these are few."""
+    """The functions of a model that is known."""
     states = state_table(n_candidates, max_active)
-    in_use = state_table(n_causes, n_causes) if n_causes <= MOST_EXACT else states
 
     def log_likelihood(params: Params, shared: Shared, batch: Batch) -> LogLikelihood:
-        value = expectations(params, shared, batch, in_use).log_evidence
+        value = expectations(params, shared, batch, states).log_evidence
         return LogLikelihood(value, jnp.zeros_like(value), params.truncation_loss)
 
     def infer(params: Params, shared: Shared, batch: Batch) -> Posterior:
-        found = expectations(params, shared, batch, in_use)
-        return Posterior(found.means.T, probable_states(params, shared, batch, in_use, 1).states[:, 0])
+        found = expectations(params, shared, batch, states)
+        return Posterior(found.means.T, probable_states(params, shared, batch, states, 1).states[:, 0])
 
     def complete(params: Params, shared: Shared, batch: Batch) -> Float[Array, "rows columns"]:
-        return expectations(params, shared, batch, in_use).means.T @ params.components
+        return expectations(params, shared, batch, states).means.T @ params.components
 
     def row_floats(n_columns: int) -> int:
-        return n_columns + 4 * n_causes + 2 * max(len(states.bits), len(in_use.bits))
+        return n_columns + 4 * n_causes + 2 * len(states.bits)
 
     return _Uses(log_likelihood, infer, complete, row_floats)
 
@@ -356,7 +357,8 @@ def model(
     """
     exact_ranking = ranking == "exact"
     learning = _learning(n_causes, max_active, n_candidates, exact_ranking, precision)
-    uses = _uses(n_causes, max_active, n_candidates)
+    # over all states of a row, where these are few: the same functions, however it was learned
+    uses = _uses(*(n_causes,) * 3) if n_causes <= MOST_EXACT else _uses(n_causes, max_active, n_candidates)
     beginning = Beginning(
         share=(1 / 3 if init == "random" else 1 / 20) if init_scale is None else 0.0,
         scale=0.0 if init_scale is None else float(init_scale),

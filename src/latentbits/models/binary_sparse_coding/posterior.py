@@ -30,12 +30,14 @@ from latentbits.models.binary_sparse_coding.candidates import linear_terms, sele
 
 __all__ = [
     "ON_CPU",
+    "AllStates",
     "Expectations",
     "Params",
     "Shared",
     "States",
     "Way",
     "candidate_pairs",
+    "energies",
     "expectations",
     "pair_numbers",
     "state_table",
@@ -125,7 +127,21 @@ class Expectations(eqx.Module):
     log_evidence: Float[Array, " rows"]
     means: Float[Array, "_ _"]
     candidates: Int[Array, "_ _"]
-    pairs: Float[Array, "_ _"]
+    pairs: Float[Array, "_ _"] | None  # None where all states were summed over at once:
+    posterior: AllStates | None = None
+
+
+class AllStates(eqx.Module):
+    """p(s | y) of all states of each row: weights, and what they add up to."""
+
+    weights: Float[Array, "states rows"]
+    total: Float[Array, " rows"]
+
+    def pair_sums(self, use: Float[Array, " rows"]) -> Float[Array, "causes causes"]:
+        """sum_n use <s_i s_j> of i < j: rows are summed over first, so that none needs <s_i s_j> of its own."""
+        by_state = self.weights @ (use / self.total)
+        bits = jnp.asarray(all_states(len(by_state).bit_length() - 1), use.dtype)
+        return jnp.triu(bits.T @ (by_state[:, None] * bits), 1)
 
 
 class Terms(eqx.Module):
@@ -149,6 +165,12 @@ def state_table(n_candidates: int, max_active: int) -> States:
     bits = sparse_states(n_candidates, max_active)
     first, second = (i.astype(np.int32) for i in np.triu_indices(n_candidates, 1))
     return States(bits, np.concatenate([bits, bits[:, first] & bits[:, second]], 1), first, second)
+
+
+@cache
+def all_states(n: int) -> np.ndarray:
+    """All states of n causes, in the order of binary numbers: the first causes change least."""
+    return np.arange(2**n)[:, None] >> np.arange(n)[::-1] & 1
 
 
 def terms(params: Params, shared: Shared, batch: Batch, states: States, way: Way = ON_CPU) -> Terms:
@@ -192,15 +214,21 @@ def pair_numbers(candidates: Int[Array, "_ _"], n_causes: int, states: States, a
     return jnp.take(candidates, states.first, axis) * n_causes + jnp.take(candidates, states.second, axis)
 
 
+def energies(states: States, t: Terms, axis: int = 0) -> Float[Array, "_ _"]:
+    """log p(s, y) - base(y) of the states over the candidates of each row."""
+    return _times(jnp.asarray(states.features, t.base.dtype), jnp.concatenate([t.chosen, t.pairs], axis), Way(axis))
+
+
 def expectations(params: Params, shared: Shared, batch: Batch, states: States, way: Way = ON_CPU) -> Expectations:
     """Truncated expectations of s and of pairs of candidates, and log sum_{s in K_n} p(s, y)."""
     t, axis = terms(params, shared, batch, states, way), way.axis
-    form = jnp.concatenate([t.chosen, t.pairs], axis)
     n_candidates, n_features = states.bits.shape[1], states.features.shape[1]
+    if axis == 0 and batch.observed is None and len(states.bits) == 2 ** len(params.components):
+        return _over_all_states(shared, t)
     if way.cuda and n_features < kernels.WIDEST:
-        top, sums = kernels.sum_states(states.features, form)
+        top, sums = kernels.sum_states(states.features, jnp.concatenate([t.chosen, t.pairs], 1))
     else:
-        top, sums = _sum_states(states.features, form, way)
+        top, sums = _sum_states(states, t, axis)
     highest = jnp.maximum(top, t.top)
     single, pairs, total = jnp.split(sums * jnp.exp(top - highest), [n_candidates, n_features], axis)
     total = total + t.total * jnp.exp(t.top - highest)
@@ -214,15 +242,35 @@ def expectations(params: Params, shared: Shared, batch: Batch, states: States, w
     return Expectations(log_evidence, means, t.candidates, pairs / total)
 
 
-def _sum_states(
-    features: np.ndarray, form: Float[Array, "_ _"], way: Way
-) -> tuple[Float[Array, "_ _"], Float[Array, "_ _"]]:
+def _sum_states(states: States, t: Terms, axis: int) -> tuple[Float[Array, "_ _"], Float[Array, "_ _"]]:
     """Highest energy, and sum of the features f and of 1 over states, with weights e^(energy - highest)."""
-    table = jnp.asarray(features, form.dtype)
-    energy = _times(table, form, Way(way.axis))
-    top = jnp.max(energy, way.axis, keepdims=True)
-    counted = jnp.concatenate([table, jnp.ones_like(table[:, :1])], 1)
-    return top, _times(counted.T, jnp.exp(energy - top), Way(way.axis))
+    energy = energies(states, t, axis)
+    top = jnp.max(energy, axis, keepdims=True)
+    table = jnp.asarray(np.pad(states.features, ((0, 0), (0, 1)), constant_values=1), energy.dtype)
+    return top, _times(table.T, jnp.exp(energy - top), Way(axis))
+
+
+def _over_all_states(shared: Shared, t: Terms) -> Expectations:
+    """Expectations where all rows have the same pair terms.
+
+    A state is one of the first causes with one of the rest: its energy is that of both, which are few, and a term
+    of the two that is the same for all rows.  So energies are sums rather than products.
+    """
+    n = len(t.linear)
+    first, rest = (jnp.asarray(all_states(k), t.base.dtype) for k in (n // 2, n - n // 2))
+    q = jnp.triu(-shared.coldness * shared.precision * shared.gram, 1)
+    low, high = t.linear[: n // 2], t.linear[n // 2 :]
+    of_first = first @ low + jnp.sum(first @ q[: n // 2, : n // 2] * first, 1)[:, None]
+    of_rest = rest @ high + jnp.sum(rest @ q[n // 2 :, n // 2 :] * rest, 1)[:, None]
+    of_both = first @ q[: n // 2, n // 2 :] @ rest.T
+    energy = of_both[:, :, None] + of_first[:, None] + of_rest
+    top = jnp.max(energy, (0, 1))
+    weights = jnp.exp(energy - top).reshape(2**n, -1)
+    counted = jnp.asarray(np.pad(all_states(n), ((0, 0), (0, 1)), constant_values=1), weights.dtype)
+    sums = counted.T @ weights
+    total = sums[-1]
+    log_evidence = t.base + (top + jnp.log(total)) / shared.coldness
+    return Expectations(log_evidence, sums[:-1] / total, t.candidates, None, AllStates(weights, total))
 
 
 def _times(table: Float[Array, "m k"], x: Float[Array, "_ _"], way: Way) -> Float[Array, "_ _"]:

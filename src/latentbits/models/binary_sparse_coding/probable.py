@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from latentbits.core.batch import Batch
-from latentbits.models.binary_sparse_coding.posterior import Params, Shared, States, terms
+from latentbits.models.binary_sparse_coding.posterior import Params, Shared, States, energies, terms
 
 __all__ = ["Probable", "probable_states"]
 
@@ -23,11 +23,10 @@ class Probable(eqx.Module):
 def probable_states(params: Params, shared: Shared, batch: Batch, states: States, n: int) -> Probable:
     """The n most probable states of K_n (4) of each row; with fewer states than that, all."""
     t = terms(params, shared, batch, states)
-    features = jnp.asarray(states.features, t.base.dtype)
-    energy = features @ jnp.concatenate([t.chosen, t.pairs])
+    energy = energies(states, t)
     lone = jnp.put_along_axis(t.linear, t.candidates, -jnp.inf, axis=0, inplace=False)
     everything = jnp.concatenate([energy, lone]).T
-    n_states, n_causes = len(features), len(t.linear)
+    n_states, n_causes = len(energy), len(t.linear)
     # candidates are in both parts, with -inf in the second: there are so many states in all
     n = min(n, n_states + n_causes - states.bits.shape[1])
     best, place = jax.lax.top_k(everything, n)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from latentbits.core.batch import Batch
@@ -19,7 +20,8 @@ N_DRAWN = 16
 
 def draw_rows(key: Key[Array, ""], n_rows: Float[Array, ""]) -> Int[Array, " drawn"]:
     """Numbers of the rows to look at in the next pass."""
-    return jnp.floor(jax.random.uniform(key, (N_DRAWN,)) * n_rows).astype(jnp.int32)
+    part = jax.random.bits(key, (N_DRAWN,), jnp.uint32).astype(n_rows.dtype) / 2**32
+    return jnp.floor(part * n_rows).astype(jnp.int32)
 
 
 def residuals(
@@ -42,6 +44,9 @@ def renewed(
     components: Float[Array, "causes columns"], used: Bool[Array, " causes"], left: Float[Array, "drawn columns"]
 ) -> Float[Array, "causes columns"]:
     """The components, with one of the largest residuals in the place of each that is not used."""
-    order = jnp.argsort(-jnp.sum(jnp.square(left), 1))
-    turn = (jnp.cumsum(~used) - 1) % len(order)
-    return jnp.where(used[:, None], components, left[order[turn]])
+    size = jnp.sum(jnp.square(left), 1)
+    number = np.arange(len(left))
+    ahead = (size > size[:, None]) | ((size == size[:, None]) & (number < number[:, None]))
+    turn = np.tri(len(used)) @ ~used - 1
+    chosen = jnp.sum(ahead, 1) == turn[:, None] % len(left)  # comparisons: a sort takes long to compile
+    return jnp.where(used[:, None], components, chosen.astype(left.dtype) @ left)

@@ -14,12 +14,12 @@ from jaxtyping import Array, Float
 
 from latentbits.core import anderson
 from latentbits.core.anderson import Anderson
-from latentbits.core.model import Iterate, Prepare, Progress
+from latentbits.core.model import Evaluate, Iterate, Model, Prepare, Progress
 from latentbits.models.binary_sparse_coding.maximisation import RAREST, maximum
 from latentbits.models.binary_sparse_coding.posterior import Params, Shared
 from latentbits.models.binary_sparse_coding.statistics import Stats
 
-__all__ = ["Settling", "settle"]
+__all__ = ["Settling", "at_rest", "settle"]
 
 MEMORY = 5  # former steps that the extrapolation looks back on
 PATIENCE = 4  # passes without a gain: an extrapolation, and shorter steps, that are taken back
@@ -68,3 +68,12 @@ def settle(quietest: float, prepare: Prepare) -> Iterate:
     """Exact EM of all rows; `prepare` makes what a pass at temperature 1 shares."""
     update = Partial(_update, float(quietest))
     return Iterate("exact EM", prepare=prepare, start=_start, update=update, patience=PATIENCE)
+
+
+def at_rest(settler: Model) -> Model:
+    """The log-likelihood of parameters, by the programs of exact EM."""
+    (stage,) = settler.stages
+    assert isinstance(stage, Iterate)
+    return settler._replace(
+        stages=(Evaluate("evaluation", prepare=stage.prepare, start=stage.start),), needs_summary=False
+    )

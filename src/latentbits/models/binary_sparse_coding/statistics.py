@@ -73,8 +73,7 @@ def _sums(states: States, way: Way, params: Params, shared: Shared, batch: Batch
     seen = batch.values.shape[1] * jnp.ones_like(batch.weight) if batch.observed is None else batch.observed.sum(1)
     score = scores(found.log_evidence, seen, shared.column, shared.precision)
     use = batch.weight * (score >= shared.threshold) * (seen > 0)
-    each = jnp.expand_dims(use, axis)
-    means, pairs = found.means * each, found.pairs * each
+    means = found.means * jnp.expand_dims(use, axis)
     by_cause = means.T if axis else means
     if way.cuda:
         sy, s = _products(means, batch.values)
@@ -82,12 +81,17 @@ def _sums(states: States, way: Way, params: Params, shared: Shared, batch: Batch
         sy, s = by_cause @ batch.values, by_cause.sum(1)
     squares = jnp.sum(jnp.square(batch.values), 1)
     guessed = missing = jnp.zeros((), use.dtype)
+    pairs = None if found.pairs is None else found.pairs * jnp.expand_dims(use, axis)
     if batch.observed is not None:
+        assert pairs is not None  # rows have pairs of their own
         unseen = 1 - batch.observed
         by_row = (found.candidates, pairs) if axis else (found.candidates.T, pairs.T)
         products = _unseen_products(params.components, by_cause, *by_row, unseen, states)
         sy, guessed, missing = sy + products, jnp.sum(params.components * products), use @ unseen.sum(1)
-    if states.bits.shape[1] == n_causes:  # every row has the same pairs
+    if pairs is None:
+        assert found.posterior is not None
+        ss = found.posterior.pair_sums(use)
+    elif states.bits.shape[1] == n_causes:  # every row has the same pairs
         by_pair = pairs.sum(1 - axis)
         ss = jnp.zeros((n_causes, n_causes), use.dtype).at[states.first, states.second].set(by_pair)
     else:

@@ -405,7 +405,7 @@ def model(
         significance = 0.0 if faithful else SIGNIFICANCE
         stages.append(pursuit.stage(n_hidden, units, input_bias, faithful=faithful, significance=significance))
         if learner != "pursuit":
-            stages.append(Transform("waking idle units", _wake_idle))
+            stages.append(Transform("waking idle units", _wake_idle, keeps_shapes=True))
         elif refit_biases:
             biases = Learned(weights=False, input_bias=input_bias)
             stages.append(ascent.climb(units, biases, 0.0, max_active, name="biases"))
@@ -418,11 +418,13 @@ def model(
     elif explored:
         stages.append(ascent.adam(units, learned, learning_rate, n_epochs, n_updates, BATCH, held_out, max_active))
     if explored:
-        stages.append(Transform("best of the batches", _take_learned))
+        stages.append(Transform("best of the batches", _take_learned, keeps_shapes=True))
         stages.append(ascent.climb(units, learned, held_out, max_active, weight_prior))
     elif "gradient" in learner:
         stages.append(ascent.momentum(units, learned, learning_rate, max_active))
-    stages += [Transform("log Z", find_log_partition), Evaluate("log-likelihood", prepare=_evaluated)]
+    # a pursuit alone leaves out the units that it did not find
+    log_z = Transform("log Z", find_log_partition, keeps_shapes=learner != "pursuit")
+    stages += [log_z, Evaluate("log-likelihood", prepare=_evaluated)]
     if ranked and explored and held_out > 0:
         stages.append(Evaluate(RANKING, prepare=_evaluated, e_step=ascent.e_step(units, held_out, max_active)))
 

@@ -13,9 +13,13 @@ from jaxtyping import Array, Float
 
 from latentbits.core.gaussians import Gaussian
 from latentbits.core.packed import pairs, products, solve, unpack
+from latentbits.core.products import over_rows
 
 __all__ = ["Stats", "bound", "bound_stats", "density", "local", "maximise", "point_stats",
            "typical_curvature"]  # fmt: skip
+
+
+TOGETHER = 8  # factors whose product is far from the smallest number, and loses no digit
 
 
 class Stats(eqx.Module):
@@ -39,6 +43,17 @@ def _row_sums(x: Float[Array, "*rows columns"]) -> Float[Array, "*rows"]:
         return (x.reshape(n, x.shape[-1]) @ jnp.ones(x.shape[-1], x.dtype)).reshape(x.shape[:-1])
 
     return jax.lax.platform_dependent(x, cpu=as_product, default=lambda x: x.sum(-1))
+
+
+def _sum_of_logs(x: Float[Array, "*rows columns"]) -> Float[Array, "*rows"]:
+    """Sums over columns of log x, for x from 1/2 to 1.
+
+    A logarithm of a product for each `TOGETHER` of them, as most of the time of learning would be spent on logarithms.
+    """
+    *rows, d = x.shape
+    width = -(-d // TOGETHER)
+    filled = jnp.pad(x, [(0, 0)] * len(rows) + [(0, TOGETHER * width - d)], constant_values=1)
+    return _row_sums(jnp.log(jnp.prod(filled.reshape(*rows, TOGETHER, width), -2)))
 
 
 def bound(
@@ -84,8 +99,8 @@ def bound_stats(
     _, k = pairs(q + 1)
     weighted = weight[:, None] * moments
     half = values - 0.5 if seen is None else (values - 0.5) * seen
-    curvature = (weighted.T @ lambda2).T  # this way round the long, narrow factor is read in order
-    right = (weighted[:, k == q].T @ half).T
+    curvature = over_rows(weighted, lambda2).T  # this way round the long, narrow factor is read in order
+    right = over_rows(weighted[:, k == q], half).T
     ours = jnp.einsum("dij,dj->di", unpack(curvature, q + 1), jnp.concatenate([w, b[:, None]], 1))
     return Stats(right - ours, curvature, *_counts(values, seen, weight))
 
@@ -104,10 +119,11 @@ def density(
     """
     a = _affine(points, w, b)
     tanh = jnp.tanh(a / 2)
-    terms = jnp.minimum((2 * values - 1)[:, None] * a, 0) + jnp.log((1 + jnp.abs(tanh)) / 2)
+    certainty, below = (1 + jnp.abs(tanh)) / 2, jnp.minimum((2 * values - 1)[:, None] * a, 0)
     if seen is not None:
-        tanh, terms = tanh * seen[:, None], terms * seen[:, None]
-    return _row_sums(terms), tanh
+        there = seen[:, None]
+        tanh, below, certainty = tanh * there, below * there, jnp.where(there > 0, certainty, 1)
+    return _row_sums(below) + _sum_of_logs(certainty), tanh
 
 
 def point_stats(
@@ -133,11 +149,12 @@ def point_stats(
     n, m, q = points.shape
     _, k = pairs(q + 1)
     extended = jnp.concatenate([points, jnp.ones((n, m, 1), points.dtype)], -1)
-    shared = (share[..., None] * products(extended)).reshape(n * m, -1).T
+    shared = (share[..., None] * products(extended)).reshape(n * m, -1)
     spread = 1 - tanh**2 if seen is None else seen[:, None] - tanh**2  # 4 P (1 - P)
     sign = 2 * values - 1 if seen is None else (2 * values - 1) * seen
-    curvature = shared @ spread.reshape(n * m, -1)
-    gradient = (weight[:, None] * moments[:, k == q]).T @ sign - shared[k == q] @ tanh.reshape(n * m, -1)
+    curvature = over_rows(shared, spread.reshape(n * m, -1))
+    linear = over_rows(weight[:, None] * moments[:, k == q], sign)
+    gradient = linear - over_rows(shared[:, k == q], tanh.reshape(n * m, -1))
     return Stats(gradient.T / 2, curvature.T / 4, *_counts(values, seen, weight))
 
 

@@ -44,7 +44,7 @@ from latentbits.models.latent_trait import beginning, kinds, quadrature, samplin
 from latentbits.models.latent_trait.kinds import ALL_BITS, Columns, Params, Rows, Stats
 from latentbits.models.latent_trait.reals import SMALLEST_VARIANCE
 
-__all__ = ["METHODS", "Posterior", "finer", "model"]
+__all__ = ["METHODS", "Posterior", "Scored", "finer", "model"]
 
 METHODS = ("auto", "variational", "quadrature", "monte_carlo")
 LONGEST_STEP = 4.0  # of a column, in log-odds: where bits are separable, their curvature vanishes
@@ -54,6 +54,7 @@ CAUTION_MANY, CAUTION_FEW = 1.0, 10.0  # see State; with few columns slow direct
 FEW_POINTS_TOL = 1e-5  # nats a row: a few points are not right to more
 MEMORY = 5  # former steps that Anderson's method looks back on
 BY_FEW = "quadrature EM by few points"
+FEWEST_POINTS = 25  # that chunks are made for: with fewer, a small table would be one chunk, and use one core
 PATIENCE = 5  # passes without gain: a bold step, a cautious one and shorter ones, each taken back
 
 
@@ -75,6 +76,19 @@ class Posterior(eqx.Module):
     covariance: Float[Array, "rows latents latents"]
     mode: Float[Array, "rows latents"]
     mode_covariance: Float[Array, "rows latents latents"]
+
+
+class Scored(LogLikelihood):
+    """log p(x) of each row, and the mean of its latents: one program tells both.
+
+    Attributes
+    ----------
+    mean
+        Of the exact posterior; above `nodes.MOST_GRID` dimensions, where points are drawn for the likelihood alone,
+        None.
+    """
+
+    mean: Float[Array, "rows latents"] | None = None
 
 
 class Move(eqx.Module):
@@ -314,13 +328,17 @@ def _accurate(structure: Structure, params: Params, rows: Rows, batch: Batch) ->
     return quadrature.integrate(columns, params, rows, at, rule)
 
 
-def _log_likelihood(structure: Structure, params: Params, shared: Any, batch: Batch) -> LogLikelihood:
-    columns = structure.columns
+def _log_likelihood(structure: Structure, params: Params, shared: Any, batch: Batch) -> Scored:
+    columns, q = structure.columns, structure.q
     rows = kinds.rows_of(columns, params, batch)
     at = quadrature.accurately_placed(columns, params, rows, far=False)
-    density = _density(columns, params, rows)
-    value, error = nodes.log_integral(density, at, batch.keys, batch.values.shape[1], batch.observed is None)
-    return LogLikelihood(value, error, jnp.zeros((), value.dtype))
+    if structure.on_grid:
+        rules = nodes.accurate_rules(q, batch.values.shape[1], batch.observed is None)
+        value, error, mean = quadrature.checked(columns, params, rows, at, *rules)
+    else:
+        value, error = nodes.log_integral(_density(columns, params, rows), at, batch.keys, batch.values.shape[1])
+        mean = None
+    return Scored(value, error, jnp.zeros((), value.dtype), mean=mean)
 
 
 def _density(columns: Columns, params: Params, rows: Rows) -> nodes.LogDensity:
@@ -400,7 +418,7 @@ def _floats_of_bound(structure: Structure, n: int) -> int:
 
 def _floats_of_nodes(structure: Structure, n_nodes: Count | None, n: int) -> int:
     rule = quadrature.learning_rule(structure.q, _nodes_by(structure, n_nodes, n))
-    return 3 * structure.columns.n_outputs(n) * len(rule.nodes)
+    return 3 * structure.columns.n_outputs(n) * max(len(rule.nodes), FEWEST_POINTS)
 
 
 def _floats_of_samples(samples: Count, n: int) -> int:
@@ -495,13 +513,17 @@ def _stages(
             patience=patience,
         )
         return (by_sample,)
+    # on the way to quadrature rows start, and are cut, as they are there, so that both stages have the same programs
+    # but for the E-step: any posterior is a place to improve the bound from
+    same = method == "auto" and structure.on_grid
+    start_rows, floats = _with(_start_variational, structure), _with(_floats_of_bound, structure)
     by_bound = Iterate(
         "variational EM",
         measure=Measure.BOUND,
         e_step=_with(_e_step_variational, structure),
-        start_rows=_with(_start_variational, structure),
+        start_rows=_with(_start_quadrature, structure) if same else start_rows,
         start=_with(_start, structure, True),  # (11) as it stands; only numbers differ, so the update is the same
-        row_floats=_with(_floats_of_bound, structure),
+        row_floats=_with(_floats_of_nodes, structure, n_nodes) if same else floats,
         # where it is not the goal, near its optimum is near enough to go on
         tol=1e-4 if method == "auto" else None,
         patience=patience,
@@ -526,7 +548,7 @@ def _stages(
         by_quadrature = (by_few, *by_quadrature)
     if method == "quadrature":
         return by_quadrature
-    return (by_bound, Transform("waking idle columns", beginning.awake), *by_quadrature)
+    return (by_bound, Transform("waking idle columns", beginning.awake, keeps_shapes=True), *by_quadrature)
 
 
 def _accelerated(

@@ -28,8 +28,9 @@ from latentbits.models.latent_trait import kinds
 from latentbits.models.latent_trait.kinds import Columns, Params, Rows, Stats
 from latentbits.models.latent_trait.variational import converge
 
-__all__ = ["MOST_NODES", "Integral", "accurately_placed", "bend_of", "covariance_of", "integrate", "learning_rule",
-           "mean_of", "mode", "nodes_at_first", "nodes_for", "placed", "start", "stats_of"]  # fmt: skip
+__all__ = ["MOST_NODES", "Integral", "accurately_placed", "bend_of", "checked", "covariance_of", "integrate",
+           "learning_rule", "mean_of", "mode", "nodes_at_first", "nodes_for", "placed", "start",
+           "stats_of"]  # fmt: skip
 
 FIRST_NET, LAST_NET = 7, 10  # powers of two: to get near a maximum, and to be there
 # the largest bend for which so many nodes a dimension are enough
@@ -131,6 +132,22 @@ def accurately_placed(columns: Columns, params: Params, rows: Rows, far: bool) -
     """Where a rule goes that has no former posterior to go by; `far` for nodes that end somewhere."""
     at = _approached(columns, params, rows, 3)[0]
     return recentred(lambda points: kinds.density(columns, params, rows, points)[0], at) if far else at
+
+
+def checked(
+    columns: Columns, params: Params, rows: Rows, at: Gaussian, fine: Rule, coarse: Rule
+) -> tuple[Float[Array, " rows"], Float[Array, " rows"], Float[Array, "rows latents"]]:
+    """log p(t) by a fine rule, its error, told by a coarse one, and the posterior mean.
+
+    The nodes of both are gone through at once, so that the density is compiled once.
+    """
+    n = len(fine.nodes)
+    points = points_of(at, Rule(np.concatenate([fine.nodes, coarse.nodes]), np.zeros(0)))
+    density, _ = kinds.density(columns, params, rows, points)
+    value, share = weigh(density[:, :n], points[:, :n], at, fine)
+    rough, _ = weigh(density[:, n:], points[:, n:], at, coarse)
+    mean = jnp.einsum("nk,nkj->nj", share, points[:, :n])
+    return value, 2 * jnp.abs(value - rough), mean  # for steep bits errors fall as 1 / nodes: the same, and a reserve
 
 
 def mean_of(integral: Integral) -> Float[Array, "rows latents"]:

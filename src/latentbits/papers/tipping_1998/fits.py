@@ -13,7 +13,6 @@ from scipy.special import log_expit
 
 from latentbits.core import tree
 from latentbits.core.model import Iterate, Model, Stage
-from latentbits.engines.chunks import layout_for
 from latentbits.engines.fit import FitResult, fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
@@ -94,7 +93,7 @@ def _model(name: str) -> Model:
 def start(X: np.ndarray, seed: int) -> Params:
     """The parameters that every algorithm starts from."""
     model = _model("variational")
-    summary = summarise(MemoryEngine(X), layout_for(model.row_floats(X.shape[1]), np.dtype(np.float32)))
+    summary = summarise(MemoryEngine(X))
     with tree.double():
         return tree.to_numpy(model.init(seed_key(seed), summary))
 

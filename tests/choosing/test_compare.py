@@ -78,6 +78,7 @@ def test_the_default_models_fit_the_size():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(2700)  # 150 s on idle cores, five times that on busy ones
 def test_the_simplest_that_is_good_enough():
     """Two classes: larger mixtures gain nothing that could be told from noise."""
     models = default_models(400, only=["product", "mixture"])

@@ -23,6 +23,5 @@ def over_rows(a: Float[Array, "rows left"], b: Float[Array, "rows right"]) -> Fl
     if block < SMALLEST or block == n or jax.default_backend() != "cpu":
         return a.T @ b
     rows, batch = ((1,), (1,)), ((0,), (0,))
-    blocks = (x.reshape(n // block, block, x.shape[1]) for x in (a, b))
-    parts = jax.lax.dot_general(*blocks, (rows, batch))
-    return parts.sum(0)
+    left, right = (x.reshape(n // block, block, x.shape[1]) for x in (a, b))
+    return jax.lax.dot_general(left, right, (rows, batch)).sum(0)

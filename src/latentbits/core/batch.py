@@ -28,7 +28,7 @@ class Batch(eqx.Module):
         1 where an entry was seen, 0 where it is missing; None when the chunk has no holes at all, which saves a
         model products with the mask.
     weight
-        1 for a row, 0 for padding.  Every sum over rows must carry it.
+        How often a row counts: 1 where the user gave no weights, 0 for padding.  Every sum over rows must carry it.
     rows
         The global number of each row in the table.
     key
@@ -60,7 +60,7 @@ def row_keys(key: Key[Array, ""], rows: UInt32[Array, " rows"]) -> Key[Array, " 
 def make_batch(
     raw: Num[Array, "rows columns"],
     first_row: UInt32[Array, ""],
-    n_rows: UInt32[Array, ""],
+    n_rows: UInt32[Array, ""] | Float[Array, " rows"],
     key: Key[Array, ""],
     complete: bool,
     dtype: np.dtype,
@@ -72,7 +72,8 @@ def make_batch(
     raw
         uint8 bits with 255 for missing, or floats with NaN.
     first_row, n_rows
-        Global number of the first row; how many rows are real (the rest is padding).
+        Global number of the first row; how many rows are real (the rest is padding), or the weight of each (0 for
+        padding).
     complete
         Static: the caller looked, and no real row has a hole.
     """
@@ -85,5 +86,5 @@ def make_batch(
         seen = (raw != MISSING) if bits else ~jnp.isnan(raw)
         observed = seen.astype(dtype)
         values = jnp.where(seen, raw, 0).astype(dtype)
-    weight = (position < n_rows).astype(dtype)
+    weight = n_rows.astype(dtype) if n_rows.ndim else (position < n_rows).astype(dtype)
     return Batch(values, observed, weight, first_row + position, key)

@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 from latentbits.core.batch import MISSING
+from latentbits.core.errors import DataError
 
 __all__ = ["Chunk", "Layout", "is_complete", "layout_for", "rechunk"]
 
@@ -64,6 +65,7 @@ class Chunk(NamedTuple):
     n_rows: int
     complete: bool
     ends_update: bool
+    weights: np.ndarray | jax.Array | None  # of the padded rows, 0 for padding; None where each counts once
     few: bool  # the table is known to have few chunks: what is called once for each is called seldom
 
 
@@ -83,10 +85,11 @@ def _device_budget() -> int:
     return max(CPU_BUDGET, stats.get("bytes_limit", 2**33) // SHARE)
 
 
-def rechunk(blocks: Iterable[np.ndarray], layout: Layout) -> Iterator[Chunk]:
+def rechunk(blocks: Iterable[np.ndarray], layout: Layout, weights: np.ndarray | None = None) -> Iterator[Chunk]:
     """Cut a sequence of encoded row blocks, of any sizes, into canonical chunks.
 
-    Holds one chunk and one block at a time; whole chunks inside one block are views, not copies.
+    Holds one chunk and one block at a time; whole chunks inside one block are views, not copies.  `weights` are those
+    of all rows, by number.
     """
     reader = _Reader(blocks)
     most = layout.rows_of_few(reader.n_columns())
@@ -102,8 +105,11 @@ def rechunk(blocks: Iterable[np.ndarray], layout: Layout) -> Iterator[Chunk]:
         after = reader.take(_until(following, rows, block))
         ends = len(after) == 0 or (block is not None and following % block == 0)
         values = part if part.dtype == np.uint8 else part.astype(layout.dtype, copy=False)
-        yield Chunk(_pad(values, rows), number, first, len(part), is_complete(part), ends, few)
+        own = None if weights is None else _pad(weights[first:following].astype(layout.dtype, copy=False), rows)
+        yield Chunk(_pad(values, rows), number, first, len(part), is_complete(part), ends, own, few)
         number, first, part = number + 1, following, after
+    if weights is not None and first != len(weights):
+        raise DataError(f"X has {first} rows and sample_weight {len(weights)}: there must be one for each row")
 
 
 def _until(first: int, rows: int, block: int | None) -> int:
@@ -114,7 +120,7 @@ def _until(first: int, rows: int, block: int | None) -> int:
 def _pad(part: np.ndarray, rows: int) -> np.ndarray:
     if len(part) == rows:
         return part
-    padded = np.zeros((rows, part.shape[1]), part.dtype)
+    padded = np.zeros((rows, *part.shape[1:]), part.dtype)
     padded[: len(part)] = part
     return padded
 

@@ -115,7 +115,8 @@ def fit(
     with interrupts.held(), Monitor(limits, verbose, model.name) as monitor:
         if model.needs_summary:
             summary = summarise(engine)
-            monitor.check_rows(float(summary.n_rows))
+            if engine.weights is None:  # those are counted against the rows
+                monitor.check_rows(float(summary.n_rows))
         else:
             summary = shapes_only(engine)
         n_rows = float(summary.n_rows)

@@ -42,6 +42,7 @@ class Engine(Protocol):
 
     n_features: int
     keeps_rows: bool  # a small state per row can be kept beside the rows
+    weights: np.ndarray | None  # how often each row counts, float64; None for once
 
     def chunks(self, layout: Layout) -> Iterator[Chunk]:
         """The canonical chunks of the table, in order, from the first row."""
@@ -172,10 +173,11 @@ def sum_blocks(
 
     def stats_of(chunk: Chunk, now: Pass, state: PyTree) -> tuple[int, PyTree, PyTree]:
         rows, known = _rows_of(chunk), {"complete": chunk.complete, "dtype": layout.dtype}
+        values, first, counted = rows if chunk.weights is None else (*rows[:2], chunk.weights)
         with tree.rows_in(layout.dtype):
             if state is None and start_rows is not None:
                 state = chunk_rows(start_rows, now, *rows, purpose=START_ROWS, few=chunk.few, **known)
-            stats, state = chunk_stats(e_step, now, *rows, state, **known)
+            stats, state = chunk_stats(e_step, now, values, first, counted, state, **known)
         return chunk.number, stats, state
 
     def take(total: PyTree, done: tuple[int, PyTree, PyTree]) -> PyTree:

@@ -182,7 +182,8 @@ class StageRun:
                 if self.run.monitor.out_of_time:
                     break
         else:
-            self.run.monitor.check_rows(n_rows)
+            if self.run.engine.weights is None:
+                self.run.monitor.check_rows(n_rows)
         if passed is None:
             raise DataError("X has no rows: at least one is needed to learn from.")
         self._record(objective, watched)

@@ -26,6 +26,8 @@ class StreamEngine:
     numbered
         Of a table whose rows can be asked for by number: how many there are, and a function from row numbers to
         encoded rows; None for a stream.
+    weights
+        How often each row counts, float64, by row number; None for once.
     """
 
     keeps_rows = False
@@ -35,14 +37,16 @@ class StreamEngine:
         factory: Callable[[], Iterable[np.ndarray]],
         n_features: int,
         numbered: tuple[int, Callable[[np.ndarray], np.ndarray]] | None = None,
+        weights: np.ndarray | None = None,
     ) -> None:
         self.factory = factory
         self.n_features = n_features
         self.numbered = numbered
+        self.weights = weights
 
     def chunks(self, layout: Layout) -> Iterator[Chunk]:
         """The stream's chunks, in order; one chunk and one block are in memory at a time."""
-        yield from rechunk(self.factory(), layout)
+        yield from rechunk(self.factory(), layout, self.weights)
 
     def blocks(self) -> Iterable[np.ndarray]:
         """The blocks of one more reading."""
@@ -52,5 +56,6 @@ class StreamEngine:
 def moved(engine: Engine, by: np.ndarray) -> Engine:
     """The rows of real numbers with a number added to each column, in full precision, on an engine of the same kind."""
     if isinstance(engine, MemoryEngine):
-        return MemoryEngine(engine.table + by)
-    return StreamEngine(lambda: (block + by for block in engine.blocks()), engine.n_features)
+        return MemoryEngine(engine.table + by, engine.weights)
+    blocks = lambda: (block + by for block in engine.blocks())  # noqa: E731
+    return StreamEngine(blocks, engine.n_features, weights=engine.weights)

@@ -19,6 +19,7 @@ __all__ = ["Moments", "Powers", "column_moments", "row_powers", "shapes_only", "
 
 SAMPLED_ROWS = 1024
 SAMPLED_BYTES = 2**25  # a table of very many columns gives fewer rows
+WRITTEN_OUT = 2.0**24  # rows up to which the sample of a table with counts is that of the table written out
 FAR = 2.0**16  # (mean / standard deviation)^2 from which a variance is taken about a point of the column's own
 
 
@@ -44,13 +45,14 @@ def sampled_rows(n_columns: int) -> int:
 
 def summarise(engine: Engine) -> Summary:
     """One pass over the rows, on the host; the same answer on every engine, since the chunks are the same."""
-    n, sums, sample = 0, _Sums(engine.n_features), _Sample(engine.n_features)
+    n, sums = 0.0, _Sums(engine.n_features)
+    sample = _Sample(engine.n_features) if engine.weights is None else _Drawn(engine.n_features, engine.weights)
     for chunk in _in_full(engine):
         interrupts.check()
-        rows = np.asarray(chunk.values)[: chunk.n_rows]
-        sums.add(rows, chunk.complete)
+        rows, weights = _on_host(chunk)
+        sums.add(rows, chunk.complete, weights)
         sample.add(rows, chunk.first_row)
-        n += len(rows)
+        n += len(rows) if weights is None else float(weights.sum())
     if n == 0:
         raise DataError("X has no rows: at least one is needed to learn from.")
     seen, mean, variance = sums.moments()
@@ -61,23 +63,33 @@ def column_moments(engine: Engine) -> Moments:
     """Mean and variance of each column in full precision, whatever the precision of the rows will be."""
     sums = _Sums(engine.n_features)
     for chunk in _in_full(engine):
-        sums.add(np.asarray(chunk.values)[: chunk.n_rows], chunk.complete)
+        rows, weights = _on_host(chunk)
+        sums.add(rows, chunk.complete, weights)
     return sums.moments()
 
 
 def row_powers(engine: Engine) -> Powers:
     """How long the rows are, in full precision."""
-    n, total, largest = 0, 0.0, 0.0
+    n, total, largest = 0.0, 0.0, 0.0
     for chunk in _in_full(engine):
-        rows = np.nan_to_num(np.asarray(chunk.values, np.float64)[: chunk.n_rows])
+        rows, weights = _on_host(chunk)
+        rows = np.nan_to_num(np.asarray(rows, np.float64))
         powers = np.einsum("ij,ij->i", rows, rows)
-        n, total, largest = n + len(rows), total + float(powers.sum()), max(largest, float(powers.max(initial=0)))
-    return Powers(total / max(n, 1), largest)
+        weights = np.ones(len(rows)) if weights is None else weights
+        n, total = n + float(weights.sum()), total + float(weights @ powers)
+        largest = max(largest, float(powers[weights > 0].max(initial=0)))
+    return Powers(total / n if n else 0.0, largest)
 
 
 def _in_full(engine: Engine) -> Iterator[Chunk]:
     """Canonical chunks on the host: sums over them are the same on every engine."""
-    return rechunk(engine.blocks(), layout_for(engine.n_features, np.dtype(np.float64)))
+    return rechunk(engine.blocks(), layout_for(engine.n_features, np.dtype(np.float64)), engine.weights)
+
+
+def _on_host(chunk: Chunk) -> tuple[np.ndarray, np.ndarray | None]:
+    """The rows of a chunk without padding, and their weights."""
+    weights = None if chunk.weights is None else np.asarray(chunk.weights)[: chunk.n_rows]
+    return np.asarray(chunk.values)[: chunk.n_rows], weights
 
 
 class _Sample:
@@ -93,9 +105,7 @@ class _Sample:
         low = np.flatnonzero(rank <= self.highest)
         if not len(low):
             return
-        drawn = rows[low].astype(float)
-        if rows.dtype == np.uint8:
-            drawn[drawn == MISSING] = np.nan
+        drawn = _decoded(rows[low])
         kept, ranks = np.concatenate([self.kept, drawn]), np.concatenate([self.ranks, rank[low]])
         lowest = np.argsort(ranks)[: self.size]
         self.kept, self.ranks = kept[lowest], ranks[lowest]
@@ -105,6 +115,41 @@ class _Sample:
     def rows(self) -> np.ndarray:
         # a fixed number of rows means one shape, hence one compilation of `init`, for tables of any length
         return np.resize(self.kept, (self.size, self.kept.shape[1]))
+
+
+class _Drawn:
+    """A random sample of the rows of a table in which each counts as often as its weight says.
+
+    Where weights are counts it is the sample of the table written out, each row as often as it counts; else rows are
+    drawn systematically, in proportion to their weights.
+    """
+
+    def __init__(self, n_columns: int, weights: np.ndarray) -> None:
+        size, total, ends = sampled_rows(n_columns), float(weights.sum()), np.cumsum(weights)
+        if total <= WRITTEN_OUT and np.array_equal(weights, np.rint(weights)):
+            places = np.argsort(_hash(np.arange(int(total), dtype=np.uint64)))[:size]
+            numbers = np.resize(np.searchsorted(ends, places, side="right"), size)
+        else:
+            numbers = np.searchsorted(ends, (np.arange(size) + 0.5) / size * total, side="right")
+            numbers = np.minimum(numbers, np.flatnonzero(weights)[-1])[
+                np.argsort(_hash(np.arange(size, dtype=np.uint64)))
+            ]
+        self.numbers, self.kept = numbers, np.zeros((size, n_columns))
+
+    def add(self, rows: np.ndarray, first_row: int) -> None:
+        here = (self.numbers >= first_row) & (self.numbers < first_row + len(rows))
+        self.kept[here] = _decoded(rows[self.numbers[here] - first_row])
+
+    def rows(self) -> np.ndarray:
+        return self.kept
+
+
+def _decoded(rows: np.ndarray) -> np.ndarray:
+    """Encoded rows as numbers, NaN where missing."""
+    numbers = rows.astype(float)
+    if rows.dtype == np.uint8:
+        numbers[rows == MISSING] = np.nan
+    return numbers
 
 
 class _Sums:
@@ -119,28 +164,34 @@ class _Sums:
         self.about: np.ndarray | None = None
         self.total_about, self.squares_about = np.zeros(n_columns), np.zeros(n_columns)
 
-    def add(self, rows: np.ndarray, complete: bool) -> None:
+    def add(self, rows: np.ndarray, complete: bool, weights: np.ndarray | None = None) -> None:
         first, bits = not self.seen.any(), rows.dtype == np.uint8
         hole = None if complete else (rows == MISSING) if bits else np.isnan(rows)
-        self.seen += len(rows) if hole is None else (~hole).sum(0)
+        if weights is None:
+            self.seen += len(rows) if hole is None else (~hole).sum(0)
+        else:
+            self.seen += weights.sum() if hole is None else weights @ ~hole
         clean = rows if hole is None else np.where(hole, 0, rows)
-        column_sums = _ones(clean) if bits else clean.sum(0, dtype=np.float64)
+        if weights is not None:
+            column_sums = weights @ clean
+        else:
+            column_sums = _ones(clean) if bits else clean.sum(0, dtype=np.float64)
         self.total += column_sums
-        self.squares += column_sums if bits else np.einsum("ij,ij->j", clean, clean, dtype=np.float64)
+        self.squares += column_sums if bits else _squares(clean, weights)
         if bits:
             return
         if first:
-            middle = np.where(self.seen > 0, self.total / np.maximum(self.seen, 1), 0)
+            middle = np.where(self.seen > 0, self.total / np.where(self.seen > 0, self.seen, 1), 0)
             away = _away(rows, hole, middle)
             if (middle**2 > FAR * np.mean(away**2, axis=0)).any():
                 self.about = middle
         if self.about is not None:
             away = _away(rows, hole, self.about)
-            self.total_about += away.sum(0)
-            self.squares_about += np.einsum("ij,ij->j", away, away)
+            self.total_about += away.sum(0) if weights is None else weights @ away
+            self.squares_about += _squares(away, weights)
 
     def moments(self) -> Moments:
-        n = np.maximum(self.seen, 1)
+        n = np.where(self.seen > 0, self.seen, 1)
         mean = np.where(self.seen > 0, self.total / n, 0.5)
         variance = np.where(self.seen > 0, self.squares / n - mean**2, 0.25)
         if self.about is not None:
@@ -156,6 +207,13 @@ def _ones(bits: np.ndarray) -> np.ndarray:
     whole = len(bits) // 255 * 255
     parts = bits[:whole].reshape(-1, 255, bits.shape[1]).sum(1, dtype=np.uint8)
     return parts.sum(0, dtype=np.int64) + bits[whole:].sum(0, dtype=np.uint8)
+
+
+def _squares(rows: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Sums of squares of each column."""
+    if weights is None:
+        return np.einsum("ij,ij->j", rows, rows, dtype=np.float64)
+    return np.einsum("i,ij,ij->j", weights, rows, rows, dtype=np.float64)
 
 
 def _away(rows: np.ndarray, hole: np.ndarray | None, about: np.ndarray) -> np.ndarray:

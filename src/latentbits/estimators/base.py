@@ -47,7 +47,7 @@ from latentbits.estimators.precision import (
     with_rounding,
 )
 from latentbits.estimators.tables.frames import like_input
-from latentbits.estimators.tables.validate import open_rows, open_values
+from latentbits.estimators.tables.validate import open_rows, open_values, open_weights
 
 __all__ = ["LatentModel", "means_of"]
 
@@ -151,7 +151,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     # ---------------------------------------------------------------- learning
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the model from bits.
 
         Parameters
@@ -161,6 +161,9 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             a function that gives an iterable of batches each time it is called (for tables larger than memory).
         y : Ignored
             Present for scikit-learn's pipelines.
+        sample_weight : array-like of shape (n_rows,) or None
+            How often each row counts: counts of patterns, survey weights, a bootstrap's draws.  A table of distinct
+            rows with their counts gives the model of the table written out.  None counts each row once.
 
         Returns
         -------
@@ -171,7 +174,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.__dict__.pop(
             "params_", None
         )  # if this fit fails, the estimator is not fitted, rather than half of another
-        engine = self._open(X, reset=True)
+        engine = self._open(X, reset=True, sample_weight=sample_weight)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         dtype = self._dtype()
         with interrupts.held():
@@ -566,8 +569,10 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Rows of the model as rows of the user; a family that moves its rows moves them back."""
         return rows
 
-    def _open(self, X: Any, *, reset: bool) -> Engine:
-        return open_rows(self, X, reset=reset, binarize=self.binarize, real=self.takes_reals)
+    def _open(self, X: Any, *, reset: bool, sample_weight: Any = None) -> Engine:
+        engine = open_rows(self, X, reset=reset, binarize=self.binarize, real=self.takes_reals)
+        engine.weights = open_weights(sample_weight, engine)
+        return engine
 
     def _fitted(self) -> Model:
         check_is_fitted(self, "params_")

@@ -249,7 +249,7 @@ class BinarySparseCoding(LatentModel):
         self.keep_components = keep_components
         super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn components, noise and sparseness.
 
         Parameters
@@ -258,6 +258,8 @@ class BinarySparseCoding(LatentModel):
             Real numbers, NaN for missing; a frame, memory map, Dask array, or a function that gives batches.
         y : Ignored
             Present for scikit-learn's pipelines.
+        sample_weight : array-like of shape (n_rows,) or None
+            How often each row counts; None counts each once.
 
         Returns
         -------
@@ -265,7 +267,7 @@ class BinarySparseCoding(LatentModel):
         """
         self._validate_params()
         self._first_size()  # complains of sizes that do not fit together
-        return super().fit(X, y)
+        return super().fit(X, y, sample_weight)
 
     # ---------------------------------------------------------------- use
 

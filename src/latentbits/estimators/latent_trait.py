@@ -27,6 +27,7 @@ from latentbits.estimators.criteria import Seen, WithCriteria, look
 from latentbits.estimators.precision import error_of_sum
 from latentbits.estimators.psychometrics import Rotation, Scores, StandardErrors
 from latentbits.estimators.tables.column_types import KINDS, Encoding, open_table
+from latentbits.estimators.tables.validate import open_weights
 from latentbits.estimators.trait_errors import steady_covariance
 from latentbits.estimators.trait_likelihoods import ENOUGH, foresee, refined
 from latentbits.models.latent_trait import kinds, quadrature, variational
@@ -279,10 +280,10 @@ class LatentTrait(WithCriteria):
     def _columns(self) -> Columns:
         return ALL_BITS if self._encoding is None else self._encoding.columns
 
-    def _open(self, X: Any, *, reset: bool) -> Engine:
+    def _open(self, X: Any, *, reset: bool, sample_weight: Any = None) -> Engine:
         if self.column_types is None:
             self._encoding = None
-            return super()._open(X, reset=reset)
+            return super()._open(X, reset=reset, sample_weight=sample_weight)
         self._encoding, engine = open_table(
             self,
             X,
@@ -290,6 +291,7 @@ class LatentTrait(WithCriteria):
             encoding=None if reset else self._encoding,
             binarize=self.binarize,
         )
+        engine.weights = open_weights(sample_weight, engine)
         return engine
 
     def _bits_only(self, what: str, advice: str = "fit the binary columns alone") -> None:

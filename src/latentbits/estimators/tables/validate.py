@@ -34,6 +34,7 @@ __all__ = [
     "in_memory",
     "open_rows",
     "open_values",
+    "open_weights",
     "with_nan",
 ]
 
@@ -114,6 +115,27 @@ def open_values(estimator: Any, Z: Any, n_columns: int) -> Engine:
             "transform gives them"
         )
     return MemoryEngine(Z)
+
+
+def open_weights(sample_weight: Any, engine: Engine) -> np.ndarray | None:
+    """How often each row of an engine counts, as float64; None for once each."""
+    if sample_weight is None:
+        return None
+    weights = check_array(
+        sample_weight, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="sample_weight"
+    )
+    if weights.ndim != 1:
+        raise DataError(f"sample_weight must be 1-dimensional, one for each row; found {weights.ndim} dimensions")
+    if isinstance(engine, MemoryEngine) and len(weights) != len(engine.table):  # a stream is counted as it is read
+        raise DataError(
+            f"X has {len(engine.table)} rows and sample_weight {len(weights)}: there must be one for each row"
+        )
+    if (weights < 0).any():
+        row = int(np.argmax(weights < 0))
+        raise DataError(f"sample_weight must not be negative; that of row {row} is {weights[row]:g}")
+    if not weights.any():
+        raise DataError("sample_weight is 0 for all rows: at least one must count")
+    return weights
 
 
 def encode_bits(

@@ -12,6 +12,7 @@ import sys
 from types import ModuleType
 
 __all__ = [
+    "CheckpointError",
     "DataError",
     "DownloadError",
     "FitError",
@@ -43,6 +44,10 @@ class TooLargeError(LatentBitsError, MemoryError):
 
 class ModelFileError(LatentBitsError, ValueError):
     """A model file is truncated, tampered with, foreign or from a newer version."""
+
+
+class CheckpointError(LatentBitsError, ValueError):
+    """A folder holds a checkpoint of another fit, or none that could be read."""
 
 
 class DownloadError(LatentBitsError, OSError):

@@ -27,14 +27,16 @@ from latentbits.core.errors import DataError, ModelFileError, PrecisionWarning
 from latentbits.core.model import LogLikelihood, Model, Stop
 from latentbits.core.programs import callable_tree, later
 from latentbits.core.tree import rounding
+from latentbits.core.version import __version__
 from latentbits.engines import ahead
+from latentbits.engines.checkpoint import Checkpoint, Journal, fingerprint, keeping
 from latentbits.engines.chunks import layout_for
 from latentbits.engines.fit import FitResult, fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import Engine, map_rows, start_pass
 from latentbits.engines.summary import Powers
-from latentbits.estimators.files import save
+from latentbits.estimators.files import plain, save
 from latentbits.estimators.history import comparable_end, history_table
 from latentbits.estimators.precision import (
     DOUBLE,
@@ -151,7 +153,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     # ---------------------------------------------------------------- learning
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, checkpoint: Any = None) -> Self:
         """Learn the model from bits.
 
         Parameters
@@ -164,6 +166,9 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         sample_weight : array-like of shape (n_rows,) or None
             How often each row counts: counts of patterns, survey weights, a bootstrap's draws.  A table of distinct
             rows with their counts gives the model of the table written out.  None counts each row once.
+        checkpoint : str, path, latentbits.Checkpoint or None
+            A folder in which learning is kept every half a minute: after a crash the same call goes on from there, and
+            ends with the bits that it would have had.
 
         Returns
         -------
@@ -177,7 +182,10 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         engine = self._open(X, reset=True, sample_weight=sample_weight)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         dtype = self._dtype()
-        with interrupts.held():
+        journal = self._journal(checkpoint, engine, seed)
+        if journal is not None:
+            seed = journal.seed
+        with interrupts.held(), keeping(journal):
             if self._may_widen(dtype) and self.takes_reals and self._rounding_foreseen(engine, dtype) > TOLERANCE:
                 dtype = DOUBLE
             seconds = self._learn(engine, seed, dtype, self.max_time)
@@ -197,6 +205,24 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             )
         self._warn_of_rounding(engine, lost)
         return self
+
+    def _journal(self, checkpoint: Any, engine: Engine, seed: int) -> Journal | None:
+        """What is kept of this fit; None where nothing is."""
+        if checkpoint is None:
+            return None
+        given = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
+        names = getattr(self, "feature_names_in_", None)
+        options = {name: plain(name, value) for name, value in self.get_params(deep=False).items()}
+        identity = {
+            "model": type(self).__name__,
+            **{name: value for name, value in options.items() if name not in ("verbose", "max_time")},
+            "columns": engine.n_features if names is None else [str(name) for name in names],
+            "data": fingerprint(engine),
+            "latentbits": __version__,
+            "jax": jax.__version__,
+            "device": jax.default_backend(),
+        }
+        return Journal(given, identity, seed)
 
     def _learn(self, engine: Engine, seed: int, dtype: np.dtype, max_time: float | None) -> float:
         """Learn with rows of this precision; the seconds it took."""

@@ -249,7 +249,7 @@ class BinarySparseCoding(LatentModel):
         self.keep_components = keep_components
         super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, checkpoint: Any = None) -> Self:
         """Learn components, noise and sparseness.
 
         Parameters
@@ -260,6 +260,8 @@ class BinarySparseCoding(LatentModel):
             Present for scikit-learn's pipelines.
         sample_weight : array-like of shape (n_rows,) or None
             How often each row counts; None counts each once.
+        checkpoint : str, path, latentbits.Checkpoint or None
+            A folder in which learning is kept, and from which it goes on; see `LatentTrait.fit`.
 
         Returns
         -------
@@ -267,7 +269,7 @@ class BinarySparseCoding(LatentModel):
         """
         self._validate_params()
         self._first_size()  # complains of sizes that do not fit together
-        return super().fit(X, y, sample_weight)
+        return super().fit(X, y, sample_weight, checkpoint)
 
     # ---------------------------------------------------------------- use
 

@@ -194,7 +194,7 @@ class NoisyOrNetwork(LatentModel):
 
     # ---------------------------------------------------------------- learning
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, checkpoint: Any = None) -> Self:
         """Learn the network from bits, or go on (`warm_start`).
 
         Parameters
@@ -205,6 +205,8 @@ class NoisyOrNetwork(LatentModel):
             Present for scikit-learn's pipelines.
         sample_weight : array-like of shape (n_rows,) or None
             How often each row counts; None counts each once.
+        checkpoint : str, path, latentbits.Checkpoint or None
+            A folder in which learning is kept, and from which it goes on; see `LatentTrait.fit`.
 
         Returns
         -------
@@ -222,7 +224,7 @@ class NoisyOrNetwork(LatentModel):
                 )
         self._begun = begun
         try:
-            return super().fit(X, y, sample_weight)
+            return super().fit(X, y, sample_weight, checkpoint)
         finally:
             del self._begun
 

@@ -17,6 +17,7 @@ from sklearn.utils import _safe_indexing, check_array
 
 from latentbits.core import interrupts
 from latentbits.core.errors import FitError, TooLargeError, is_out_of_memory
+from latentbits.engines.checkpoint import under
 from latentbits.estimators.families import families
 from latentbits.estimators.tables.validate import check_bits, with_nan
 
@@ -150,6 +151,7 @@ def compare(
     n_folds: int | None = None,
     random_state: int | None = 0,
     verbose: int = 0,
+    checkpoint: Any = None,
 ) -> Comparison:
     """Fit several models to a part of the rows and score them on the rest.
 
@@ -167,6 +169,8 @@ def compare(
         Seed of the split, and of the default models.
     verbose : int, default=0
         Passed on to the estimators that are given here by default.
+    checkpoint : str, path, latentbits.Checkpoint or None
+        A folder in which fits are kept: after a crash the same call goes on, and makes none of them again.
 
     Returns
     -------
@@ -210,7 +214,7 @@ def compare(
     row_bits, common, seconds, converged = {}, {}, {}, {}
     last: dict[str, Any] = {}
     left_out: dict[str, str] = {}
-    with interrupts.held():
+    with interrupts.held(), under(checkpoint):
         for name, estimator in named.items():
             began = time.perf_counter()
             try:

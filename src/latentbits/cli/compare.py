@@ -6,7 +6,15 @@ from typing import Any
 
 import click
 
-from latentbits.cli.console import common_options, give, print_table, say, told_warnings
+from latentbits.cli.console import (
+    check_checkpoint,
+    checkpoint_options,
+    common_options,
+    give,
+    print_table,
+    say,
+    told_warnings,
+)
 from latentbits.cli.inputs import Reading, check_bits, load_rows, reading_options
 from latentbits.cli.options import size_from
 from latentbits.cli.signals import keeping
@@ -38,6 +46,7 @@ def _words() -> list[str]:
     default=0.25,
     help="Share of rows that is held out.",
 )
+@checkpoint_options
 @reading_options
 @common_options
 def compare(
@@ -49,6 +58,8 @@ def compare(
     binarize: float | None,
     folds: int | None,
     test_size: float,
+    checkpoint: str | None,
+    resume: bool,
     as_json: bool,
 ) -> None:
     """Fit several models to a part of DATA and score them on the rest, in bits per row.
@@ -58,6 +69,7 @@ def compare(
     Ctrl-C ends it, prints the table of the models that are finished, and exits with 130.
     """
 
+    check_checkpoint(checkpoint, resume)
     rows = load_rows(source, reading)
     check_bits(rows, binarize)
     from latentbits.choosing.compare import compare as run_comparison
@@ -67,7 +79,9 @@ def compare(
     say(f"fitting {', '.join(named)} ({held_out})")
     with keeping("no model was finished"):
         with told_warnings(rows.names):
-            found = run_comparison(rows.values, named, test_size=test_size, n_folds=folds, random_state=seed)
+            found = run_comparison(
+                rows.values, named, test_size=test_size, n_folds=folds, random_state=seed, checkpoint=checkpoint
+            )
         give({"source": source, **as_dict(found)}, as_json, lambda: show_comparison(found))
     if found.interrupted:
         raise KeyboardInterrupt  # the table is told; whoever pressed the key also stops the script around us

@@ -200,13 +200,13 @@ def check_bits(rows: Rows, binarize: float | None) -> None:
         encode_bits(rows.values, binarize=binarize, names=rows.names)
 
 
-def fit_named(estimator: Any, rows: Rows) -> Any:
+def fit_named(estimator: Any, rows: Rows, checkpoint: Any = None) -> Any:
     """Fit, with the names of the columns kept as if they had come in a frame."""
     import numpy as np
 
     if not estimator.takes_reals:
         check_bits(rows, estimator.binarize)
-    estimator.fit(rows.values)
+    estimator.fit(rows.values, checkpoint=checkpoint)
     if rows.names is not None:
         estimator.feature_names_in_ = np.array(rows.names, dtype=object)
     return estimator

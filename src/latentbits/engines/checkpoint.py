@@ -34,7 +34,7 @@ from latentbits.core.packing import digest, pack, unpack
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
 
-__all__ = ["Checkpoint", "Journal", "current", "fingerprint", "holds_one", "keeping"]
+__all__ = ["Checkpoint", "Journal", "current", "fingerprint", "holds_one", "keeping", "of_fit", "under"]
 
 FORMAT = "latentbits-checkpoint"
 NAME = re.compile(r"checkpoint-(\d+)\.safetensors")
@@ -153,6 +153,36 @@ class _Damaged(Exception):
 _current: ContextVar[Journal | None] = ContextVar("journal", default=None)
 
 
+_under: ContextVar[Checkpoint | None] = ContextVar("checkpoints of many fits", default=None)
+
+
+@contextmanager
+def under(checkpoint: str | PathLike[str] | Checkpoint | None) -> Iterator[None]:
+    """Context of many fits: each is kept in a folder of its own in this one, found again by what is fitted to what."""
+    token = _under.set(None if checkpoint is None else _given(checkpoint))
+    try:
+        yield
+    finally:
+        _under.reset(token)
+
+
+def of_fit(checkpoint: Any, engine: Engine, identity: dict[str, Any], seed: int) -> Journal | None:
+    """The journal of a fit for which a checkpoint was asked, or that is one of many; None where nothing is kept."""
+    many = _under.get()
+    if checkpoint is None and many is None:
+        return None
+    identity = {**identity, "data": fingerprint(engine)}
+    if checkpoint is not None:
+        return Journal(_given(checkpoint), identity, seed)
+    assert many is not None
+    name = hashlib.blake2b(json.dumps([identity, seed], sort_keys=True).encode(), digest_size=8).hexdigest()
+    return Journal(many._replace(folder=Path(many.folder) / f"{identity['model']}-{name}"), identity, seed)
+
+
+def _given(checkpoint: Any) -> Checkpoint:
+    return checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
+
+
 def current() -> Journal | None:
     """The journal of the estimator that learns now."""
     return _current.get()
@@ -201,8 +231,8 @@ def _terminable(journal: Journal) -> Iterator[None]:
 
 
 def holds_one(folder: str | PathLike[str]) -> bool:
-    """Whether a folder holds a checkpoint."""
-    return bool(_numbers(Path(folder)))
+    """Whether a folder holds a checkpoint, of one fit or of many."""
+    return any(NAME.fullmatch(path.name) for path in Path(folder).rglob("checkpoint-*"))
 
 
 def fingerprint(engine: Engine) -> str:

@@ -29,7 +29,7 @@ from latentbits.core.programs import callable_tree, later
 from latentbits.core.tree import rounding
 from latentbits.core.version import __version__
 from latentbits.engines import ahead
-from latentbits.engines.checkpoint import Checkpoint, Journal, fingerprint, keeping
+from latentbits.engines.checkpoint import Journal, keeping, of_fit
 from latentbits.engines.chunks import layout_for
 from latentbits.engines.fit import FitResult, fit, seed_key
 from latentbits.engines.memory import MemoryEngine
@@ -208,21 +208,17 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _journal(self, checkpoint: Any, engine: Engine, seed: int) -> Journal | None:
         """What is kept of this fit; None where nothing is."""
-        if checkpoint is None:
-            return None
-        given = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
         names = getattr(self, "feature_names_in_", None)
         options = {name: plain(name, value) for name, value in self.get_params(deep=False).items()}
         identity = {
             "model": type(self).__name__,
             **{name: value for name, value in options.items() if name not in ("verbose", "max_time")},
             "columns": engine.n_features if names is None else [str(name) for name in names],
-            "data": fingerprint(engine),
             "latentbits": __version__,
             "jax": jax.__version__,
             "device": jax.default_backend(),
         }
-        return Journal(given, identity, seed)
+        return of_fit(checkpoint, engine, identity, seed)
 
     def _learn(self, engine: Engine, seed: int, dtype: np.dtype, max_time: float | None) -> float:
         """Learn with rows of this precision; the seconds it took."""

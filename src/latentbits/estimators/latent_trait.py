@@ -24,10 +24,10 @@ from latentbits.engines.passes import Engine
 from latentbits.estimators import psychometrics
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.criteria import Seen, WithCriteria, look
-from latentbits.estimators.precision import error_of_sum
+from latentbits.estimators.precision import error_of_sum, sum_of
 from latentbits.estimators.psychometrics import Rotation, Scores, StandardErrors
 from latentbits.estimators.tables.column_types import KINDS, Encoding, open_table
-from latentbits.estimators.tables.validate import open_weights
+from latentbits.estimators.tables.validate import weighted
 from latentbits.estimators.trait_errors import steady_covariance
 from latentbits.estimators.trait_likelihoods import ENOUGH, foresee, refined
 from latentbits.models.latent_trait import kinds, quadrature, variational
@@ -291,8 +291,7 @@ class LatentTrait(WithCriteria):
             encoding=None if reset else self._encoding,
             binarize=self.binarize,
         )
-        engine.weights = open_weights(sample_weight, engine)
-        return engine
+        return weighted(engine, sample_weight)
 
     def _bits_only(self, what: str, advice: str = "fit the binary columns alone") -> None:
         if self._columns() != ALL_BITS:
@@ -427,12 +426,12 @@ class LatentTrait(WithCriteria):
         by_learning = self.objective_ + 0.5 * precision * float(np.sum(self.params_.weights**2))
         model, dtype = self._model(), np.dtype(self.dtype_)
         rows = super()._rounded(model, engine, dtype)
-        short = abs(by_learning - float(np.sum(rows.value, dtype=np.float64)))
+        short = abs(by_learning - sum_of(rows, engine.weights))
         # only where the first of them cannot tell whether that is much, those for rows that need them are asked too
-        if abs(short - ENOUGH) > error_of_sum(rows, self._errors_average_out):
+        if abs(short - ENOUGH) > error_of_sum(rows, self._errors_average_out, engine.weights):
             return short
         rows = self._rounded(model, engine, dtype)
-        return abs(by_learning - float(np.sum(rows.value, dtype=np.float64)))
+        return abs(by_learning - sum_of(rows, engine.weights))
 
     def _nodes_needed(self, seen: Seen) -> int:
         bend = quadrature.bend_of(self._columns(), self.params_, seen.few)

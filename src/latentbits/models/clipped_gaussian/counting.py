@@ -81,7 +81,7 @@ def _each_once(batch: Batch) -> Stats:
     return _as_floats(batch, n_ones, n_seen, _pairs(ones, ones), _pairs(ones, seen), _pairs(seen, seen))
 
 
-def _as_floats(batch: Batch, *counts: Int[Array, "*shape"]) -> Stats:
+def _as_floats(batch: Batch, *counts: Int[Array, "..."]) -> Stats:
     return Stats(batch.weight.sum(), *(x.astype(batch.weight.dtype) for x in counts))
 
 

@@ -1,4 +1,4 @@
-"""The contract of weights: a table of rows with counts is the table written out, in what is summed and what is learned."""
+"""The contract of weights: a table with counts is the table written out, in what is summed and what is learned."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from latentbits.cli.console import common_options, give, print_table, say, told_warnings
-from latentbits.cli.inputs import Reading, fit_named, load_rows, reading_options, without_names
+from latentbits.cli.inputs import Reading, fit_named, load_rows, reading_options, weights_option, without_names
 from latentbits.cli.options import FamilyName, options_of, settings_of
 from latentbits.cli.outputs import Outputs
 from latentbits.cli.signals import keeping
@@ -86,6 +86,7 @@ def _foreign(error: click.NoSuchOption, asked: Family) -> click.UsageError:
     help="Where the model goes.",
 )
 @reading_options
+@weights_option
 @common_options
 def fit(source: str, reading: Reading, model: str, output: str, as_json: bool, **own: Any) -> None:
     """Learn a model from DATA (a file, or the name of a public data set) and write it to a file.
@@ -108,7 +109,7 @@ def fit(source: str, reading: Reading, model: str, output: str, as_json: bool, *
         fit_named(estimator, rows)
         seconds = time.perf_counter() - began
         objective = _objective(estimator)
-        for line in _how_it_ended(estimator, objective, rows.shape[0], seconds):
+        for line in _how_it_ended(estimator, objective, rows.n_counted, seconds):
             say(line)
         written = outputs.write(output, lambda path: _save(estimator, path))
     with told_warnings(rows.names), without_names(estimator):
@@ -148,7 +149,7 @@ def _objective(estimator: Any) -> float | None:
     return estimator.objective_ if in_nats and math.isfinite(estimator.objective_) else None
 
 
-def _how_it_ended(estimator: Any, objective: float | None, n_rows: int, seconds: float) -> Iterator[str]:
+def _how_it_ended(estimator: Any, objective: float | None, n_rows: float, seconds: float) -> Iterator[str]:
     state = {"converged": "converged", "completed": "done"}.get(estimator.stop_reason_, "stopped")
     n = estimator.n_iter_
     left = estimator.left_to_gain_

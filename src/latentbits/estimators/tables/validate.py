@@ -145,7 +145,7 @@ def open_weights(sample_weight: Any, n_rows: int | None) -> np.ndarray | None:
         row = int(np.argmax(weights < 0))
         raise DataError(f"sample_weight must not be negative; that of row {row} is {weights[row]:g}")
     if not weights.any():
-        raise DataError("sample_weight is 0 for all rows: at least one must count")
+        raise DataError("sample_weight is zero for all rows: at least one must count")
     return weights
 
 

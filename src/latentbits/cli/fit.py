@@ -113,7 +113,7 @@ def fit(source: str, reading: Reading, model: str, output: str, as_json: bool, *
             say(line)
         written = outputs.write(output, lambda path: _save(estimator, path))
     with told_warnings(rows.names), without_names(estimator):
-        told = record.teller.tell(estimator, Table(rows.values, rows.all_names, own.get("errors", False)))
+        told = record.teller.tell(estimator, Table(rows.values, rows.all_names, own.get("errors", False), rows.weights))
     for name, make in told.files.items():
         if own[name] is not None:
             outputs.write(own[name], partial(_write_values, make()))

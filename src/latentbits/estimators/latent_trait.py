@@ -603,7 +603,7 @@ class LatentTrait(WithCriteria):
         error = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
         return Scores(posterior.mean if eap else posterior.mode, error)
 
-    def standard_errors(self, X: Any) -> StandardErrors:
+    def standard_errors(self, X: Any, sample_weight: Any = None, weights_are: str = "counts") -> StandardErrors:
         """Standard errors of weights, biases, difficulties and discriminations.
 
         From the observed information of the rows (Louis's identity, by quadrature, in float64).  In several dimensions
@@ -614,6 +614,12 @@ class LatentTrait(WithCriteria):
         ----------
         X : array-like of shape (n_rows, n_columns)
             The rows that the model was fitted to.
+        sample_weight : array-like of shape (n_rows,) or None
+            The weights that it was fitted with.
+        weights_are : {"counts", "sampling"}, default="counts"
+            How often a row was met, or the inverse of the chance that it had to come into the sample (in any unit).
+            Then errors are those of the sandwich form, and rows must not have been put together: two that are alike
+            are two draws.  Without weights it is the form that holds for a model that is not quite right.
 
         Returns
         -------
@@ -631,7 +637,9 @@ class LatentTrait(WithCriteria):
                 f"standard errors need a matrix of {d * (q + 1)} x {d * (q + 1)} numbers, and this stops at "
                 f"{LARGEST_INFORMATION}: fit fewer columns"
             )
-        engine = self._open(X, reset=False)
+        if weights_are not in ("counts", "sampling"):
+            raise ValueError(f"weights_are must be 'counts' or 'sampling', got {weights_are!r}")
+        engine = self._open(X, reset=False, sample_weight=sample_weight)
         # under a prior a steep weight is an estimate like any other
         steep = (np.linalg.norm(weights, axis=1) > RUNAWAY) & (self.weight_prior is None)
         if steep.any():
@@ -644,7 +652,14 @@ class LatentTrait(WithCriteria):
             )
         prior = None if self.weight_prior is None else float(self.weight_prior)
         covariance, unsteady = steady_covariance(
-            model, engine, self.params_, steep, int(self.n_nodes or 0), bool(self.equal_discrimination), prior
+            model,
+            engine,
+            self.params_,
+            steep,
+            int(self.n_nodes or 0),
+            bool(self.equal_discrimination),
+            prior,
+            sandwich=weights_are == "sampling",
         )
         if covariance is None:
             warnings.warn(

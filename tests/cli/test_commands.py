@@ -365,7 +365,7 @@ def test_compare_with_weights(tool):
         ("n", "-1", "a weight must be a number from 0, but row 0 of column 'n' (--weights) holds '-1'"),
         ("n", "", "a weight must be a number from 0, but row 0 of column 'n' (--weights) holds"),
         ("n", "many", "holds 'many'"),
-        ("a", "10", "cannot be a bit"),
+        ("a", "10", "X must hold bits"),
     ],
 )
 def test_what_is_no_weight_is_told(tool, column, cell, told):

@@ -53,8 +53,8 @@ OF_THE_BASE = {
     "check_readonly_memmap_input",
     "check_transformer_data_not_an_array",
 }
-# These compare a table with weights to its rows written out, in another order, to seven digits.  The contract of weights
-# (tests/contract/test_weights.py) compares them in the same order.
+# These compare a table with weights to its rows written out, in another order, to seven digits.  The contract of
+# weights (tests/contract/test_weights.py) compares them in the same order.
 EQUIVALENCE = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
 NOT_EQUIVALENT = {
     "BernoulliMixture": "starts are drawn from the rows in their order, and another start ends at another optimum",

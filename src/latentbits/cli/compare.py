@@ -15,7 +15,7 @@ from latentbits.cli.console import (
     say,
     told_warnings,
 )
-from latentbits.cli.inputs import Reading, check_bits, load_rows, reading_options
+from latentbits.cli.inputs import Reading, check_bits, load_rows, reading_options, weights_option
 from latentbits.cli.options import size_from
 from latentbits.cli.signals import keeping
 from latentbits.estimators.families import Family, families, family_of
@@ -48,6 +48,7 @@ def _words() -> list[str]:
 )
 @checkpoint_options
 @reading_options
+@weights_option
 @common_options
 def compare(
     source: str,
@@ -74,13 +75,19 @@ def compare(
     check_bits(rows, binarize)
     from latentbits.choosing.compare import compare as run_comparison
 
-    named = named_models(models, rows.shape[0], seed, restarts, binarize)
+    named = named_models(models, round(rows.n_counted), seed, restarts, binarize)
     held_out = f"{folds} folds" if folds else f"{test_size:.0%} of the rows held out"
     say(f"fitting {', '.join(named)} ({held_out})")
     with keeping("no model was finished"):
         with told_warnings(rows.names):
             found = run_comparison(
-                rows.values, named, test_size=test_size, n_folds=folds, random_state=seed, checkpoint=checkpoint
+                rows.values,
+                named,
+                sample_weight=rows.weights,
+                test_size=test_size,
+                n_folds=folds,
+                random_state=seed,
+                checkpoint=checkpoint,
             )
         give({"source": source, **as_dict(found)}, as_json, lambda: show_comparison(found))
     if found.interrupted:

@@ -19,7 +19,7 @@ from latentbits.cli.console import (
     say,
     told_warnings,
 )
-from latentbits.cli.inputs import Reading, fit_named, load_rows, reading_options, without_names
+from latentbits.cli.inputs import Reading, fit_named, load_rows, reading_options, weights_option, without_names
 from latentbits.cli.options import FamilyName, options_of, settings_of
 from latentbits.cli.outputs import Outputs
 from latentbits.cli.signals import keeping
@@ -95,6 +95,7 @@ def _foreign(error: click.NoSuchOption, asked: Family) -> click.UsageError:
 )
 @checkpoint_options
 @reading_options
+@weights_option
 @common_options
 def fit(
     source: str,
@@ -128,11 +129,11 @@ def fit(
         fit_named(estimator, rows, checkpoint)
         seconds = time.perf_counter() - began
         objective = _objective(estimator)
-        for line in _how_it_ended(estimator, objective, rows.shape[0], seconds):
+        for line in _how_it_ended(estimator, objective, rows.n_counted, seconds):
             say(line)
         written = outputs.write(output, lambda path: _save(estimator, path))
     with told_warnings(rows.names), without_names(estimator):
-        told = record.teller.tell(estimator, Table(rows.values, rows.all_names, own.get("errors", False)))
+        told = record.teller.tell(estimator, Table(rows.values, rows.all_names, own.get("errors", False), rows.weights))
     for name, make in told.files.items():
         if own[name] is not None:
             outputs.write(own[name], partial(_write_values, make()))
@@ -168,7 +169,7 @@ def _objective(estimator: Any) -> float | None:
     return estimator.objective_ if in_nats and math.isfinite(estimator.objective_) else None
 
 
-def _how_it_ended(estimator: Any, objective: float | None, n_rows: int, seconds: float) -> Iterator[str]:
+def _how_it_ended(estimator: Any, objective: float | None, n_rows: float, seconds: float) -> Iterator[str]:
     state = {"converged": "converged", "completed": "done"}.get(estimator.stop_reason_, "stopped")
     n = estimator.n_iter_
     left = estimator.left_to_gain_

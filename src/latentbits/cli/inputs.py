@@ -26,6 +26,7 @@ __all__ = [
     "model_argument",
     "reading_options",
     "to_apply",
+    "weights_option",
     "without_names",
 ]
 
@@ -39,6 +40,7 @@ class Reading:
     labels: tuple[str, ...] = ()
     key: str | None = None
     split: str | None = None
+    weights: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +52,12 @@ class Rows:
     names: tuple[str, ...] | None = None
     image_shape: tuple[int, int] | None = None
     labels: Mapping[str, Any] = field(default_factory=dict)  # what goes with the rows: ids, groups, names
+    weights: Any = None  # how often each row counts; None for once
+
+    @property
+    def n_counted(self) -> float:
+        """Rows, each as often as it counts."""
+        return float(self.shape[0] if self.weights is None else self.weights.sum())
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -109,6 +117,21 @@ def reading_options(
     return wrapped
 
 
+def weights_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The option --weights, which goes into `reading`."""
+
+    @click.option(
+        "--weights",
+        metavar="COLUMN",
+        help="A column that holds no bits, but how often each row counts, by name or by number from 0.",
+    )
+    @functools.wraps(command)
+    def wrapped(*args: Any, reading: Reading, weights: str | None, **others: Any) -> Any:
+        return command(*args, reading=replace(reading, weights=weights), **others)
+
+    return wrapped
+
+
 def load_rows(source: str, reading: Reading) -> Rows:
     """The table that DATA names: a file if there is one of that name, else a public set."""
     from latentbits.core.errors import DataError
@@ -127,7 +150,8 @@ def load_rows(source: str, reading: Reading) -> Rows:
             "(`latentbits data` lists the sets)"
         )
     n, d = rows.shape
-    say(f"reading {source}: {n} rows x {d} columns, {_missing(rows.values)}")
+    counted = "" if rows.weights is None else f", which count as {rows.n_counted:g}"
+    say(f"reading {source}: {n} rows x {d} columns, {_missing(rows.values)}{counted}")
     return rows
 
 
@@ -137,19 +161,47 @@ def _load_file(source: str, reading: Reading) -> Rows:
 
     if reading.split is not None:
         raise DataError(f"--split is for public data sets, but {source} is a file")
+    own = () if reading.weights is None else (reading.weights,)
     with told_warnings():
         table = read(
             source,
             header="auto" if reading.header is None else reading.header,
             missing=(*MISSING, *reading.missing),
             key=reading.key,
-            labels=reading.labels,
+            labels=(*reading.labels, *own),
         )
     if reading.header is None:
         _tell_of_a_first_row(source, table)
     # a column without a name is how csv files hold the names of rows
     labels_of_rows = {} if table.row_names is None else {"": table.row_names}
-    return Rows(source, table.values, table.feature_names, labels={**labels_of_rows, **table.labels})
+    labels, weights = dict(table.labels), None
+    if reading.weights is not None:
+        if not labels:  # arrays have bits alone
+            raise DataError(f"{source}: --weights names a column of text or parquet files")
+        if len(labels) <= len(set(reading.labels)):
+            raise DataError(f"{source}: --weights and --labels both name column {reading.weights!r}")
+        weights = _weights(source, reading.weights, labels.pop(list(labels)[-1]))
+    return Rows(source, table.values, table.feature_names, labels={**labels_of_rows, **labels}, weights=weights)
+
+
+def _weights(source: str, column: str, cells: Any) -> Any:
+    """How often each row counts, from the cells of a column."""
+    import numpy as np
+
+    from latentbits.core.errors import DataError
+
+    weights = np.full(len(cells), np.nan)
+    for row, cell in enumerate(cells):
+        try:
+            weights[row] = float(cell)
+        except (TypeError, ValueError):
+            pass
+        if not (np.isfinite(weights[row]) and weights[row] >= 0):
+            raise DataError(
+                f"{source}: a weight must be a number from 0, but row {row} of column {column!r} (--weights) holds "
+                f"{str(cell)!r}"
+            )
+    return weights
 
 
 def _tell_of_a_first_row(source: str, table: Any) -> None:
@@ -166,6 +218,8 @@ def _load_set(name: str, reading: Reading) -> Rows:
     from latentbits.core.errors import DataError
     from latentbits.data.fetch import load_dataset
 
+    if reading.weights is not None:
+        raise DataError(f"--weights is for files, and {name} is a public data set without such a column")
     found = load_dataset(name, split=reading.split)
     if found.X.ndim != 2:
         raise DataError(f"{name} holds whole images of shape {found.X.shape[1:]}, not a table of bits")
@@ -206,7 +260,7 @@ def fit_named(estimator: Any, rows: Rows, checkpoint: Any = None) -> Any:
 
     if not estimator.takes_reals:
         check_bits(rows, estimator.binarize)
-    estimator.fit(rows.values, checkpoint=checkpoint)
+    estimator.fit(rows.values, sample_weight=rows.weights, checkpoint=checkpoint)
     if rows.names is not None:
         estimator.feature_names_in_ = np.array(rows.names, dtype=object)
     return estimator

@@ -46,10 +46,11 @@ from latentbits.estimators.precision import (
     TOLERANCE,
     error_of_sum,
     imprecise,
+    sum_of,
     with_rounding,
 )
 from latentbits.estimators.tables.frames import like_input
-from latentbits.estimators.tables.validate import open_rows, open_values, open_weights
+from latentbits.estimators.tables.validate import open_rows, open_values, open_weights, weighted
 
 __all__ = ["LatentModel", "means_of"]
 
@@ -436,7 +437,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             return model.log_likelihood
         return Partial(_with_rounding, callable_tree(model.log_likelihood), callable_tree(model.rounding))
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean of `score_samples`: nats per row, the larger the better.
 
         Parameters
@@ -445,6 +446,8 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             Bits, NaN for missing.
         y : Ignored
             Present for scikit-learn's pipelines.
+        sample_weight : array-like of shape (n_rows,) or None
+            How often each row counts; None for once.
 
         Warns
         -----
@@ -452,10 +455,13 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             Where the error that `log_likelihood` states is too large to be left out.
         """
         rows = self.log_likelihoods(X)
+        weights = open_weights(sample_weight, len(rows.value))
         self._warn_of_error(rows)
-        return float(np.mean(np.asarray(rows.value, np.float64)))
+        return sum_of(rows, weights) / float(len(rows.value) if weights is None else weights.sum())
 
-    def log_likelihood(self, X: Any, return_error: bool = False) -> float | tuple[float, float]:
+    def log_likelihood(
+        self, X: Any, return_error: bool = False, sample_weight: Any = None
+    ) -> float | tuple[float, float]:
         """Log-likelihood of a table: the sum over its rows, in nats.
 
         Parameters
@@ -464,23 +470,29 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             Bits, NaN for missing.
         return_error : bool, default=False
             Also return the standard error with which the number is known; 0 where it is exact.
+        sample_weight : array-like of shape (n_rows,) or None
+            How often each row counts; None for once.
         """
         rows = self.log_likelihoods(X)
-        total = float(np.sum(rows.value, dtype=np.float64))
-        return (total, self._error_of_sum(rows)) if return_error else total
+        weights = open_weights(sample_weight, len(rows.value))
+        total = sum_of(rows, weights)
+        return (total, self._error_of_sum(rows, weights)) if return_error else total
 
-    def _error_of_sum(self, rows: LogLikelihood) -> float:
-        return error_of_sum(rows, self._errors_average_out)
+    def _error_of_sum(self, rows: LogLikelihood, weights: np.ndarray | None = None) -> float:
+        return error_of_sum(rows, self._errors_average_out, weights)
 
-    def error_of_mean(self, rows: LogLikelihood) -> float:
+    def error_of_mean(self, rows: LogLikelihood, sample_weight: Any = None) -> float:
         """Standard error with which the mean of these log-likelihoods is known, in nats per row; 0 where it is exact.
 
         Parameters
         ----------
         rows : latentbits.core.model.LogLikelihood
             As `log_likelihoods` gives them.
+        sample_weight : array-like of shape (n_rows,) or None
+            How often each row counts; None for once.
         """
-        return self._error_of_sum(rows) / len(rows.value)
+        weights = open_weights(sample_weight, len(rows.value))
+        return self._error_of_sum(rows, weights) / float(len(rows.value) if weights is None else weights.sum())
 
     def _warn_of_error(self, rows: LogLikelihood) -> None:
         values, error = np.asarray(rows.value, np.float64), self.error_of_mean(rows)
@@ -593,8 +605,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _open(self, X: Any, *, reset: bool, sample_weight: Any = None) -> Engine:
         engine = open_rows(self, X, reset=reset, binarize=self.binarize, real=self.takes_reals)
-        engine.weights = open_weights(sample_weight, engine)
-        return engine
+        return weighted(engine, sample_weight)
 
     def _fitted(self) -> Model:
         check_is_fitted(self, "params_")

@@ -498,7 +498,7 @@ class BinarySparseCoding(LatentModel):
         self.params_ = params
         size = self._size_in_use()
         size = self._larger_size() if size == (self.max_active_, self.n_candidates_) else size
-        value = float(np.mean(self._evidence(engine, size)))
+        value = float(np.average(self._evidence(engine, size), weights=engine.weights))
         return value if np.isfinite(value) else -np.inf
 
     def _one_of(self, engine: Engine, found: FitResult, number: int) -> FitResult:
@@ -522,7 +522,8 @@ class BinarySparseCoding(LatentModel):
             return
         if isinstance(shapes, Starts):
             shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), shapes.each)
-        h, settles = int(self.n_causes), self._settles(len(engine.table))
+        n_rows = float(len(engine.table) if engine.weights is None else engine.weights.sum())
+        h, settles = int(self.n_causes), self._settles(n_rows)
         self._foresee_use(self._model_of((h, h)) if settles else self._model(), engine, shapes)
         if settles:
             settler = self._settler()

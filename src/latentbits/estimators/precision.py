@@ -30,7 +30,13 @@ def with_rounding(rows: LogLikelihood, lost: np.ndarray) -> LogLikelihood:
     return eqx.tree_at(lambda r: (r.error, r.rounding), rows, (error, told), is_leaf=lambda leaf: leaf is None)
 
 
-def error_of_sum(rows: LogLikelihood, average_out: bool) -> float:
+def sum_of(rows: LogLikelihood, weights: np.ndarray | None = None) -> float:
+    """Log-likelihood of all rows, each as often as it counts; a row that does not count may have any."""
+    value = np.asarray(rows.value, np.float64)
+    return float(np.sum(value) if weights is None else np.sum(weights * np.where(weights > 0, value, 0)))
+
+
+def error_of_sum(rows: LogLikelihood, average_out: bool, weights: np.ndarray | None = None) -> float:
     """Standard error of the sum over rows.
 
     Parameters
@@ -39,13 +45,17 @@ def error_of_sum(rows: LogLikelihood, average_out: bool) -> float:
         As `with_rounding` gives them.
     average_out
         Whether errors of rows are chance, but for the rounding; if not, they may all have one sign.
+    weights
+        How often each row counts; None for once.
     """
     error, lost = np.asarray(rows.error, np.float64), np.asarray(rows.rounding, np.float64)
     own = np.sqrt(np.maximum(error**2 - lost**2, 0))
-    common = len(own) * float(np.max(rows.common_error))
+    if weights is not None:
+        own, lost = weights * own, weights * lost
+    common = float(len(own) if weights is None else weights.sum()) * float(np.max(rows.common_error))
     if average_out:
         return float(np.sqrt(np.sum(own**2) + common**2)) + float(np.sum(lost))
-    digits = float(np.finfo(rows.value.dtype).eps) * abs(float(np.sum(rows.value, dtype=np.float64)))
+    digits = float(np.finfo(rows.value.dtype).eps) * abs(sum_of(rows, weights))
     return float(np.sum(own) + np.sum(lost)) + digits + common
 
 

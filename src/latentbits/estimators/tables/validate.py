@@ -35,6 +35,7 @@ __all__ = [
     "open_rows",
     "open_values",
     "open_weights",
+    "weighted",
     "with_nan",
 ]
 
@@ -117,8 +118,20 @@ def open_values(estimator: Any, Z: Any, n_columns: int) -> Engine:
     return MemoryEngine(Z)
 
 
-def open_weights(sample_weight: Any, engine: Engine) -> np.ndarray | None:
-    """How often each row of an engine counts, as float64; None for once each."""
+def weighted(engine: Engine, sample_weight: Any) -> Engine:
+    """The rows of an engine with their weights; those that do not count are left out where they are in memory."""
+    weights = open_weights(sample_weight, len(engine.table) if isinstance(engine, MemoryEngine) else None)
+    if weights is not None and isinstance(engine, MemoryEngine) and not weights.all():
+        return MemoryEngine(engine.table[weights > 0], weights[weights > 0])
+    engine.weights = weights
+    return engine
+
+
+def open_weights(sample_weight: Any, n_rows: int | None) -> np.ndarray | None:
+    """How often each of so many rows counts, as float64; None for once each.
+
+    The rows of a stream, None, are counted when they are read.
+    """
     if sample_weight is None:
         return None
     weights = check_array(
@@ -126,15 +139,13 @@ def open_weights(sample_weight: Any, engine: Engine) -> np.ndarray | None:
     )
     if weights.ndim != 1:
         raise DataError(f"sample_weight must be 1-dimensional, one for each row; found {weights.ndim} dimensions")
-    if isinstance(engine, MemoryEngine) and len(weights) != len(engine.table):  # a stream is counted as it is read
-        raise DataError(
-            f"X has {len(engine.table)} rows and sample_weight {len(weights)}: there must be one for each row"
-        )
+    if n_rows is not None and len(weights) != n_rows:
+        raise DataError(f"X has {n_rows} rows and sample_weight {len(weights)}: there must be one for each row")
     if (weights < 0).any():
         row = int(np.argmax(weights < 0))
         raise DataError(f"sample_weight must not be negative; that of row {row} is {weights[row]:g}")
     if not weights.any():
-        raise DataError("sample_weight is 0 for all rows: at least one must count")
+        raise DataError("sample_weight is zero for all rows: at least one must count")
     return weights
 
 

@@ -37,7 +37,7 @@ def residuals(
     left = batch.values[place] - means[:, place].T @ components
     if batch.observed is not None:
         left = left * batch.observed[place]
-    return left * (here * batch.weight[place])[:, None]
+    return left * (here & (batch.weight[place] > 0))[:, None]
 
 
 def renewed(

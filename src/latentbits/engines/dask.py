@@ -18,9 +18,10 @@ import pickle
 import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -203,7 +204,10 @@ class DaskEngine:
         return None if self.weights is None else self.weights[run.first : run.first + run.n_rows]
 
 
-class _Moved(NamedTuple):
+@dataclass(frozen=True)
+class _Moved:
+    """Encodes blocks, and adds to them."""
+
     encode: Callable[[Any, int], np.ndarray]
     by: np.ndarray
 
@@ -261,7 +265,7 @@ def _computed(parts: list[Any]) -> list[Any]:
     """By the scheduler that Dask has been given."""
     import dask
 
-    with dask.config.set({LARGE_GRAPH: math.inf}):  # what it warns of, scattering instead, does not outlive a worker
+    with dask.config.set({LARGE_GRAPH: 2**63}):  # what it warns of, scattering instead, does not outlive a worker
         return list(dask.compute(*parts))
 
 

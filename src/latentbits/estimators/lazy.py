@@ -25,9 +25,9 @@ __all__ = ["lazy_rows", "lazy_scores"]
 def lazy_rows(function: Callable[..., Any], engine: DaskEngine, layout: Layout, given: Pass) -> Any:
     """A function of each row, as `latentbits.engines.passes.map_rows` has them, as Dask arrays."""
     _refuse_empty(engine)
-    function = callable_tree(function)
-    parts = engine.delayed_runs(rows_of_run, (function, given), layout)
-    return engine.lazy_rows(parts, _shapes(function, given, layout, engine), layout)
+    tree_of = callable_tree(function)
+    parts = engine.delayed_runs(rows_of_run, (tree_of, given), layout)
+    return engine.lazy_rows(parts, _shapes(tree_of, given, layout, engine), layout)
 
 
 def lazy_scores(

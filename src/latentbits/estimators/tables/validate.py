@@ -9,9 +9,10 @@ from __future__ import annotations
 import datetime
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
@@ -361,7 +362,8 @@ def _open_dask(estimator: Any, X: Any, reset: bool, encode: Encode, bits: bool) 
     return DaskEngine(blocks, lengths, estimator.n_features_in_, _DaskBlock(encode, names), bits)
 
 
-class _DaskBlock(NamedTuple):
+@dataclass(frozen=True)
+class _DaskBlock:
     """From a block of a Dask collection to encoded rows, in whatever process it is."""
 
     encode: Encode

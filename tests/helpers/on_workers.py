@@ -102,20 +102,21 @@ def killed(times):
 
         def kill():
             while not done.is_set() and len(kills) < times:
-                time.sleep(1.0)
+                client.wait_for_workers(2)
+                time.sleep(2.0)  # they are at work again
                 pids = list(client.run(os.getpid, on_error="ignore").values())
-                if pids and not done.is_set():
+                if not done.is_set():
                     os.kill(pids[len(kills) % len(pids)], signal.SIGKILL)
                     kills.append(time.perf_counter())
+                    time.sleep(1.0)  # until it is missed
 
-        killer = threading.Thread(target=kill)
+        killer = threading.Thread(target=kill, daemon=True)
         killer.start()
         fits = 0
-        while not done.is_set():
+        while len(kills) < times:
             assert same_bits(learned(case, on_dask(case.table, (110,), slowly), 400), expected), f"fit {fits}"
             fits += 1
-            if len(kills) >= times:
-                done.set()
+        done.set()
         killer.join()
     print(f"{len(kills)} workers were killed during {fits} fits, which have the same bits", flush=True)
 

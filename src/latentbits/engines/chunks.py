@@ -16,7 +16,7 @@ import numpy as np
 from latentbits.core.batch import MISSING
 from latentbits.core.errors import DataError
 
-__all__ = ["Chunk", "Layout", "is_complete", "layout_for", "rechunk"]
+__all__ = ["Chunk", "Layout", "Run", "is_complete", "layout_for", "rechunk", "run_chunks"]
 
 # Few shapes, few compilations.  If the budget allows, small tables are padded to a power of two from the first of these
 # numbers to the second, so that a part of a table has the programs of the whole; larger ones to a multiple of a 64th of
@@ -104,12 +104,45 @@ def rechunk(blocks: Iterable[np.ndarray], layout: Layout, weights: np.ndarray | 
         following = first + len(part)
         after = reader.take(_until(following, rows, block))
         ends = len(after) == 0 or (block is not None and following % block == 0)
-        values = part if part.dtype == np.uint8 else part.astype(layout.dtype, copy=False)
-        own = None if weights is None else _pad(weights[first:following].astype(layout.dtype, copy=False), rows)
-        yield Chunk(_pad(values, rows), number, first, len(part), is_complete(part), ends, own, few)
+        own = None if weights is None else weights[first:following]
+        yield _chunk(part, number, first, rows, ends, own, few, layout.dtype)
         number, first, part = number + 1, following, after
     if weights is not None and first != len(weights):
         raise DataError(f"X has {first} rows and sample_weight {len(weights)}: there must be one for each row")
+
+
+class Run(NamedTuple):
+    """Neighbouring whole chunks of a table of which the number of rows is known, and no update within it."""
+
+    first: int  # row
+    n_rows: int
+    of_rows: int  # of the whole table
+
+
+def run_chunks(rows: np.ndarray, run: Run, layout: Layout, weights: np.ndarray | None = None) -> Iterator[Chunk]:
+    """The chunks that `rechunk` would give of the whole table, of the encoded rows of a run and their weights."""
+    size, _ = layout.sizes(run.of_rows)
+    few = run.of_rows < layout.rows_of_few(rows.shape[1])
+    for start in range(0, run.n_rows, size):
+        part, own = rows[start : start + size], None if weights is None else weights[start : start + size]
+        first = run.first + start
+        ends = first + len(part) == run.of_rows
+        yield _chunk(part, first // size, first, size, ends, own, few, layout.dtype)
+
+
+def _chunk(
+    part: np.ndarray,
+    number: int,
+    first: int,
+    size: int,
+    ends: bool,
+    weights: np.ndarray | None,
+    few: bool,
+    dtype: np.dtype,
+) -> Chunk:
+    values = part if part.dtype == np.uint8 else part.astype(dtype, copy=False)
+    own = None if weights is None else _pad(weights.astype(dtype, copy=False), size)
+    return Chunk(_pad(values, size), number, first, len(part), is_complete(part), ends, own, few)
 
 
 def _until(first: int, rows: int, block: int | None) -> int:

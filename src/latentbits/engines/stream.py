@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 
 from latentbits.engines.chunks import Chunk, Layout, rechunk
+from latentbits.engines.dask import DaskEngine
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
 
@@ -57,5 +58,7 @@ def moved(engine: Engine, by: np.ndarray) -> Engine:
     """The rows of real numbers with a number added to each column, in full precision, on an engine of the same kind."""
     if isinstance(engine, MemoryEngine):
         return MemoryEngine(engine.table + by, engine.weights)
+    if isinstance(engine, DaskEngine):
+        return engine.moved(by)
     blocks = lambda: (block + by for block in engine.blocks())  # noqa: E731
     return StreamEngine(blocks, engine.n_features, weights=engine.weights)

@@ -12,8 +12,8 @@ from latentbits.core import interrupts, tree
 from latentbits.core.batch import MISSING
 from latentbits.core.errors import DataError
 from latentbits.core.model import Summary
-from latentbits.engines.chunks import Chunk, layout_for, rechunk
-from latentbits.engines.passes import Engine
+from latentbits.engines.chunks import Chunk, is_complete, layout_for, rechunk
+from latentbits.engines.passes import Elsewhere, Engine
 
 __all__ = ["Moments", "Powers", "column_moments", "row_powers", "shapes_only", "summarise"]
 
@@ -45,6 +45,14 @@ def sampled_rows(n_columns: int) -> int:
 
 def summarise(engine: Engine) -> Summary:
     """One pass over the rows, on the host; the same answer on every engine, since the chunks are the same."""
+    n, sums, sample = _far_away(engine) or _looked_at(engine)
+    if n == 0:
+        raise DataError("X has no rows: at least one is needed to learn from.")
+    seen, mean, variance = sums.moments()
+    return _summary(n, mean, variance, seen, sample.rows())
+
+
+def _looked_at(engine: Engine) -> tuple[float, _Sums, _Sample | _Drawn]:
     n, sums = 0.0, _Sums(engine.n_features)
     sample = _Sample(engine.n_features) if engine.weights is None else _Drawn(engine.n_features, engine.weights)
     for chunk in _in_full(engine):
@@ -53,10 +61,28 @@ def summarise(engine: Engine) -> Summary:
         sums.add(rows, chunk.complete, weights)
         sample.add(rows, chunk.first_row)
         n += len(rows) if weights is None else float(weights.sum())
-    if n == 0:
-        raise DataError("X has no rows: at least one is needed to learn from.")
-    seen, mean, variance = sums.moments()
-    return _summary(n, mean, variance, seen, sample.rows())
+    return n, sums, sample
+
+
+def _far_away(engine: Engine) -> tuple[float, _Sums, _Sample] | None:
+    """Where the rows are, if they are bits that count once: those are whole numbers, whose sums have no order."""
+    parts = engine.on_blocks(_block_sums) if isinstance(engine, Elsewhere) and engine.weights is None else None
+    if parts is None:
+        return None
+    n, sums, sample = 0.0, _Sums(engine.n_features), _Sample(engine.n_features)
+    for n_rows, of_block, drawn in parts:
+        n += n_rows
+        sums.add_bits(*of_block)
+        sample.merge(*drawn)
+    return n, sums, sample
+
+
+def _block_sums(rows: np.ndarray, first_row: int) -> tuple[int, tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+    """Of one block of bits: rows, what was seen of each column and how many ones, and the rows of lowest rank."""
+    sums, sample = _Sums(rows.shape[1]), _Sample(rows.shape[1])
+    sums.add(rows, is_complete(rows))
+    sample.add(rows, first_row)
+    return len(rows), (sums.seen, sums.total), (sample.kept, sample.ranks)
 
 
 def column_moments(engine: Engine) -> Moments:
@@ -105,8 +131,10 @@ class _Sample:
         low = np.flatnonzero(rank <= self.highest)
         if not len(low):
             return
-        drawn = _decoded(rows[low])
-        kept, ranks = np.concatenate([self.kept, drawn]), np.concatenate([self.ranks, rank[low]])
+        self.merge(_decoded(rows[low]), rank[low])
+
+    def merge(self, drawn: np.ndarray, rank: np.ndarray) -> None:
+        kept, ranks = np.concatenate([self.kept, drawn]), np.concatenate([self.ranks, rank])
         lowest = np.argsort(ranks)[: self.size]
         self.kept, self.ranks = kept[lowest], ranks[lowest]
         if len(lowest) == self.size:
@@ -189,6 +217,11 @@ class _Sums:
             away = _away(rows, hole, self.about)
             self.total_about += away.sum(0) if weights is None else weights @ away
             self.squares_about += _squares(away, weights)
+
+    def add_bits(self, seen: np.ndarray, ones: np.ndarray) -> None:
+        self.seen += seen
+        self.total += ones
+        self.squares += ones
 
     def moments(self) -> Moments:
         n = np.where(self.seen > 0, self.seen, 1)

@@ -26,18 +26,19 @@ from latentbits.core import interrupts
 from latentbits.core.errors import DataError, ModelFileError, PrecisionWarning
 from latentbits.core.model import LogLikelihood, Model, Stop
 from latentbits.core.programs import callable_tree, later
-from latentbits.core.tree import rounding
 from latentbits.core.version import __version__
 from latentbits.engines import ahead
 from latentbits.engines.checkpoint import Journal, keeping, of_fit
-from latentbits.engines.chunks import layout_for
+from latentbits.engines.chunks import Layout, layout_for
+from latentbits.engines.dask import DaskEngine
 from latentbits.engines.fit import FitResult, fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
-from latentbits.engines.passes import Engine, map_rows, start_pass
+from latentbits.engines.passes import Engine, Pass, map_rows, start_pass
 from latentbits.engines.summary import Powers
 from latentbits.estimators.files import plain, save
 from latentbits.estimators.history import comparable_end, history_table
+from latentbits.estimators.lazy import lazy_rows, lazy_scores
 from latentbits.estimators.precision import (
     DOUBLE,
     MOST_COLUMNS,
@@ -46,11 +47,11 @@ from latentbits.estimators.precision import (
     TOLERANCE,
     error_of_sum,
     imprecise,
+    rounded,
     sum_of,
-    with_rounding,
 )
 from latentbits.estimators.tables.frames import like_input
-from latentbits.estimators.tables.validate import open_rows, open_values, open_weights, weighted
+from latentbits.estimators.tables.validate import is_dask, open_rows, open_values, open_weights, weighted
 
 __all__ = ["LatentModel", "means_of"]
 
@@ -388,9 +389,20 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         PrecisionWarning
             Where the error that `log_likelihoods` states is too large to be left out.
         """
+        if is_dask(X) and type(self)._rounded is LatentModel._rounded:  # which may look at all rows at a time
+            engine = self._open(X, reset=False)
+            if isinstance(engine, DaskEngine):
+                return self._lazy_scores(engine)
         rows = self.log_likelihoods(X)
         self._warn_of_error(rows)
         return np.asarray(rows.value, np.float64)
+
+    def _lazy_scores(self, engine: DaskEngine) -> Any:
+        """log p(x) of each row as a Dask array; in float64 where float32 turns out to be too little for some."""
+        model, dtype = self._fitted(), self._dtype_for(engine)
+        dtypes = (dtype, DOUBLE) if self._may_widen(dtype) else (dtype,)
+        passes = [(self._layout(one), self._given(one)) for one in dtypes]
+        return lazy_scores(self._likelihood(model), model.rounding is not None, engine, passes)
 
     def log_likelihoods(self, X: Any) -> LogLikelihood:
         """log p(x) of each row with its standard error, and the error that all rows share.
@@ -423,12 +435,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _rounded(self, model: Model, engine: Engine, dtype: np.dtype) -> LogLikelihood:
         """log p(x) of each row computed in this precision, with what that costs."""
         found = _join(self._map_engine(self._likelihood(model), engine, dtype=dtype))
-        if model.rounding is None:
-            rows = found
-            lost = rounding(self.n_features_in_, dtype) * np.abs(np.asarray(rows.value, np.float64))
-        else:
-            rows, lost = found
-        return with_rounding(rows, lost)
+        return rounded(found, self.n_features_in_, dtype, told=model.rounding is not None)
 
     @staticmethod
     def _likelihood(model: Model) -> Callable[..., Any]:
@@ -613,15 +620,23 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _map_rows(self, function: Callable[..., Any], X: Any) -> Any:
         engine = self._open(X, reset=False)
-        return _join(self._map_engine(function, engine, dtype=self._dtype_for(engine)))
+        dtype = self._dtype_for(engine)
+        if isinstance(engine, DaskEngine):
+            return lazy_rows(function, engine, self._layout(dtype), self._given(dtype))
+        return _join(self._map_engine(function, engine, dtype=dtype))
 
     def _map_engine(
         self, function: Callable[..., Any], engine: Engine, seed: int = 0, dtype: np.dtype | None = None
     ) -> Iterator[PyTree]:
-        model, dtype = self._model(), self._dtype() if dtype is None else dtype
-        layout = layout_for(model.row_floats(self.n_features_in_), dtype)
-        given = start_pass(model, dtype, self.params_, seed_key(seed, "use"))
-        return map_rows(function, engine, layout, given)
+        dtype = self._dtype() if dtype is None else dtype
+        return map_rows(function, engine, self._layout(dtype), self._given(dtype, seed))
+
+    def _layout(self, dtype: np.dtype) -> Layout:
+        return layout_for(self._model().row_floats(self.n_features_in_), dtype)
+
+    def _given(self, dtype: np.dtype, seed: int = 0) -> Pass:
+        """What functions of rows are given where the fitted model is used."""
+        return start_pass(self._model(), dtype, self.params_, seed_key(seed, "use"))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -6,12 +6,25 @@ With ``dtype="auto"`` rows are float32, unless that would put the log-likelihood
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import numpy as np
 
 from latentbits.core.model import LogLikelihood
+from latentbits.core.tree import rounding
 
-__all__ = ["DOUBLE", "MOST_COLUMNS", "SINGLE", "TOLD", "TOLERANCE", "error_of_sum", "imprecise", "with_rounding"]
+__all__ = [
+    "DOUBLE",
+    "MOST_COLUMNS",
+    "SINGLE",
+    "TOLD",
+    "TOLERANCE",
+    "error_of_sum",
+    "imprecise",
+    "rounded",
+    "with_rounding",
+]
 
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 TOLERANCE = 1e-3  # nats of a row; rounding below it is what float32 means, and is not told
@@ -21,6 +34,12 @@ TOLERANCE = 1e-3  # nats of a row; rounding below it is what float32 means, and 
 # more.
 MOST_COLUMNS = 2000
 TOLD = 1e-2  # nats per row: an error of a mean that is worth a warning, unless rows differ far more
+
+
+def rounded(found: Any, n_columns: int, dtype: np.dtype, *, told: bool) -> LogLikelihood:
+    """Log-likelihoods with what rounding has cost each: as the model tells beside them, or for so many columns."""
+    rows, lost = found if told else (found, rounding(n_columns, dtype) * np.abs(np.asarray(found.value, np.float64)))
+    return with_rounding(rows, lost)
 
 
 def with_rounding(rows: LogLikelihood, lost: np.ndarray) -> LogLikelihood:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 from typing import Any
@@ -21,6 +22,7 @@ from sklearn.utils.validation import validate_data
 from latentbits.core.batch import MISSING
 from latentbits.core.errors import DataError
 from latentbits.data.headers import first_doubled
+from latentbits.engines.dask import DaskEngine
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
 from latentbits.engines.stream import StreamEngine
@@ -32,6 +34,7 @@ __all__ = [
     "encode_bits",
     "encode_reals",
     "in_memory",
+    "is_dask",
     "open_rows",
     "open_values",
     "open_weights",
@@ -64,8 +67,8 @@ def open_rows(estimator: Any, X: Any, *, reset: bool, binarize: float | None = N
         Whether the rows are real numbers, and are taken as they are.
     """
     encode: Encode = encode_reals if real else partial(encode_bits, binarize=binarize)
-    if _is_dask(X):
-        return _open_dask(estimator, X, reset, encode)
+    if is_dask(X):
+        return _open_dask(estimator, X, reset, encode, bits=not real)
     if callable(X) and not hasattr(X, "shape"):
         return _open_factory(estimator, X, reset, encode)
     if isinstance(X, Iterator):
@@ -98,7 +101,7 @@ def in_memory(X: Any) -> None:
     """Refuse what is not a table in memory, where only that will do."""
     _refuse_wrapped(X)
     _refuse_columns(X)
-    what = "a sparse matrix" if _is_sparse(X) else "a Dask collection" if _is_dask(X) else None
+    what = "a sparse matrix" if _is_sparse(X) else "a Dask collection" if is_dask(X) else None
     if what is None and (isinstance(X, Iterator) or (callable(X) and not hasattr(X, "shape"))):
         what = "a stream of batches"
     if what is not None:
@@ -120,7 +123,9 @@ def open_values(estimator: Any, Z: Any, n_columns: int) -> Engine:
 
 def weighted(engine: Engine, sample_weight: Any) -> Engine:
     """The rows of an engine with their weights; those that do not count are left out where they are in memory."""
-    weights = open_weights(sample_weight, len(engine.table) if isinstance(engine, MemoryEngine) else None)
+    weights = open_weights(
+        sample_weight, len(engine.table) if isinstance(engine, MemoryEngine) else getattr(engine, "n_rows", None)
+    )
     if weights is not None and isinstance(engine, MemoryEngine) and not weights.all():
         return MemoryEngine(engine.table[weights > 0], weights[weights > 0])
     engine.weights = weights
@@ -347,20 +352,52 @@ def _is_sparse(X: Any) -> bool:
     return bool(issparse(X))  # typed so that X stays Any: SciPy's own narrowing forgets shape and data
 
 
-def _is_dask(X: Any) -> bool:
+def is_dask(X: Any) -> bool:
+    """Whether X is a collection of Dask's."""
     return type(X).__module__.startswith("dask.")
 
 
-def _open_dask(estimator: Any, X: Any, reset: bool, encode: Encode) -> StreamEngine:
-    """A Dask array or frame, one block of rows after the other; scikit-learn would load the whole of it."""
-    columns = getattr(X, "columns", None)
-    if columns is not None:
+def _open_dask(estimator: Any, X: Any, reset: bool, encode: Encode, bits: bool) -> DaskEngine:
+    """A Dask array or frame, whose blocks stay where they are; scikit-learn would load the whole of it."""
+    if hasattr(X, "columns"):
+        like = X.dtypes.to_frame().T.iloc[:0]  # no row, the names of the columns
+        _refuse_columns(like)
+        lengths = [int(n) for n in X.map_partitions(len).compute()]
         blocks = X.to_delayed()
-        return _open_factory(estimator, lambda: (block.compute() for block in blocks), reset, encode)
-    if X.ndim != 2:
-        raise DataError(f"X must be 2-dimensional, found a Dask array of {X.ndim} dimensions")
-    X = X.rechunk({1: -1})
-    return _open_factory(estimator, lambda: (X.blocks[i].compute() for i in range(X.numblocks[0])), reset, encode)
+    else:
+        if X.ndim != 2:
+            raise DataError(f"X must be 2-dimensional, found a Dask array of {X.ndim} dimensions")
+        if any(np.isnan(n) for sizes in X.chunks for n in sizes):
+            X = X.compute_chunk_sizes()
+        like, lengths = np.empty((0, X.shape[1])), [int(n) for n in X.chunks[0]]
+        blocks = X.rechunk({1: -1}).to_delayed().ravel().tolist()
+    validate_data(estimator, like, reset=reset, skip_check_array=True)
+    names = getattr(estimator, "feature_names_in_", None)
+    return DaskEngine(blocks, lengths, estimator.n_features_in_, _DaskBlock(encode, names), bits)
+
+
+@dataclass(frozen=True)
+class _DaskBlock:
+    """From a block of a Dask collection to encoded rows, in whatever process it is."""
+
+    encode: Encode
+    names: Any
+
+    def __call__(self, block: Any, first_row: int) -> np.ndarray:
+        try:
+            numbers = check_array(
+                with_nan(block),
+                accept_sparse="csr",
+                dtype="numeric",
+                ensure_all_finite="allow-nan",
+                ensure_min_samples=0,
+                input_name="X",
+            )
+            return self.encode(numbers, names=self.names, first_row=first_row)
+        except DataError:
+            raise
+        except ValueError as error:
+            raise DataError(f"rows {first_row} to {first_row + len(block) - 1} of X: {error}") from error
 
 
 def _refuse_wrapped(X: Any) -> None:

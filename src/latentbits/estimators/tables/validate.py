@@ -352,7 +352,7 @@ def _open_factory(estimator: Any, factory: Callable[[], Iterable[Any]], reset: b
 
     def checked() -> Iterator[np.ndarray]:
         first_row = 0
-        for block in _iterate(factory):
+        for block in _with_place(factory):
             numbers = check_array(
                 with_nan(block),
                 accept_sparse="csr",
@@ -366,6 +366,22 @@ def _open_factory(estimator: Any, factory: Callable[[], Iterable[Any]], reset: b
             first_row += numbers.shape[0]
 
     return StreamEngine(checked, estimator.n_features_in_)
+
+
+def _with_place(factory: Callable[[], Iterable[Any]]) -> Iterator[Any]:
+    """The batches; a note tells after which an error of their function came."""
+    batches, number = _iterate(factory), 0
+    while True:
+        try:
+            batch = next(batches, None)
+        except Exception as error:
+            error.add_note(f"raised by the function that gives X, in the place of batch {number} (from 0)")
+            raise
+        if batch is None:
+            return
+        yield batch
+        del batch
+        number += 1
 
 
 def _iterate(factory: Callable[[], Iterable[Any]]) -> Iterator[Any]:

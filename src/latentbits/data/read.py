@@ -24,11 +24,13 @@ from latentbits.data.headers import first_doubled
 from latentbits.data.text import TEXT_SUFFIXES, find_labels, parse_text
 
 __all__ = [
+    "PACKED",
     "Table",
     "check_array",
     "check_shape",
     "choose_array",
     "column_numbers",
+    "packed_columns",
     "parquet_columns",
     "read",
     "reading",
@@ -37,6 +39,7 @@ __all__ = [
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "?", ".")
 MMAP_BYTES = 64 * 2**20  # plain .npy files above this stay on the disk unless told otherwise
+PACKED = "packed_bits"  # attribute of a zarr array of packed bits: how many columns were packed
 SLICE = 2**20  # numbers that are looked at together
 
 
@@ -415,7 +418,26 @@ def _read_zarr(path: Path, missing: Sequence[str], key: str | None) -> Table:
     for shape, what in ((node.shape, "numbers"), (node.chunks, "numbers in a chunk"), (node.shards, "in a shard")):
         if shape is not None:
             check_claim(path, prod(shape) * node.dtype.itemsize, f"{tuple(shape)} {what}")
+    columns = packed_columns(path, node)
+    if columns is not None:
+        check_claim(path, node.shape[0] * columns, f"{node.shape[0]} rows of {columns} packed bits")
+        return Table(np.unpackbits(np.asarray(node[:]), axis=1, count=columns))
     return Table(_narrow(path, np.asarray(node[:]), _numeric_missing(missing)))
+
+
+def packed_columns(path: Path, node: Any) -> int | None:
+    """The number of columns that were packed into a zarr array, by what it says; None where it says nothing."""
+    packed = node.attrs.get(PACKED)
+    if packed is None:
+        return None
+    if type(packed) is not int or node.dtype != np.uint8 or packed < 1 or -(-packed // 8) != node.shape[1]:
+        raise DataError(
+            f"{path}: it says {PACKED}={packed!r}, but an array of {node.dtype} {tuple(node.shape)} cannot hold so "
+            "many packed bits in a row"
+        )
+    if node.nchunks_initialized != node.nchunks:  # zarr would take what it lacks for zeros
+        raise DataError(f"{path}: it lacks {node.nchunks - node.nchunks_initialized} of {node.nchunks} chunks")
+    return packed
 
 
 def _read_h5ad(path: Path, missing: Sequence[str]) -> Table:

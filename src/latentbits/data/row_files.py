@@ -20,12 +20,20 @@ import numpy as np
 
 from latentbits.core.errors import DataError, LatentBitsError, import_extra
 from latentbits.data.bounds import check_claim
-from latentbits.data.read import check_array, check_shape, choose_array, column_numbers, parquet_columns, reading, told
+from latentbits.data.read import (
+    check_array,
+    check_shape,
+    choose_array,
+    column_numbers,
+    packed_columns,
+    parquet_columns,
+    reading,
+    told,
+)
 
-__all__ = ["PACKED", "RowFile", "RowFiles", "are_paths", "open_files"]
+__all__ = ["RowFile", "RowFiles", "are_paths", "open_files"]
 
 BLOCK_CELLS = 2**22  # cells of a block, about: some megabytes once they are bytes
-PACKED = "packed_bits"  # attribute of a zarr array of packed bits: how many columns were packed
 
 
 class RowFile(NamedTuple):
@@ -206,10 +214,8 @@ def _open_zarr(path: Path) -> RowFile:
     check_array(path, node)
     stored = node.shards or node.chunks  # what is read and decoded at a time
     check_claim(path, prod(stored) * node.dtype.itemsize, f"{tuple(stored)} numbers in a chunk")
-    (n, width), packed = node.shape, node.attrs.get(PACKED)
-    d = width if packed is None else _packed_columns(path, packed, node)
-    if packed is not None and node.nchunks_initialized != node.nchunks:  # zarr would take what it lacks for zeros
-        raise DataError(f"{path}: it lacks {node.nchunks - node.nchunks_initialized} of {node.nchunks} chunks")
+    packed = packed_columns(path, node)
+    n, d = node.shape if packed is None else (node.shape[0], packed)
 
     def unpacked(rows: np.ndarray) -> np.ndarray:
         return rows if packed is None else np.unpackbits(rows, axis=1, count=d)
@@ -224,15 +230,6 @@ def _open_zarr(path: Path) -> RowFile:
         return unpacked(np.asarray(node.oindex[numbers]))
 
     return RowFile(path, (n, d), None, blocks, take)
-
-
-def _packed_columns(path: Path, packed: Any, node: Any) -> int:
-    if type(packed) is not int or node.dtype != np.uint8 or -(-packed // 8) != node.shape[1]:
-        raise DataError(
-            f"{path}: it says {PACKED}={packed!r}, but an array of {node.dtype} {tuple(node.shape)} cannot hold so "
-            "many packed bits in a row"
-        )
-    return packed
 
 
 def _open_parquet(path: Path) -> RowFile:

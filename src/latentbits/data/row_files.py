@@ -81,6 +81,14 @@ class RowFiles:
         self.shape = (self._ends[-1], first.shape[1])
         self.numbered = all(part.take is not None for part in parts)
 
+    def unnamed(self) -> RowFiles:
+        """The same rows, whose columns have no names."""
+        return RowFiles([part._replace(names=None) for part in self.parts])
+
+    def columns(self, order: Sequence[int]) -> RowFiles:
+        """The same rows, with their columns in another order."""
+        return RowFiles([_ordered(part, list(order)) for part in self.parts])
+
     def blocks(self) -> Iterator[tuple[Path, int, np.ndarray]]:
         """Blocks of rows: the file of each, the number of its first row there, and the rows."""
         for part in self.parts:
@@ -107,6 +115,15 @@ class RowFiles:
                     found.append(part.take(here))
             start = end
         return found[0] if len(found) == 1 else np.concatenate(found)
+
+
+def _ordered(part: RowFile, order: list[int]) -> RowFile:
+    take = part.take
+    return part._replace(
+        names=None if part.names is None else tuple(part.names[j] for j in order),
+        blocks=lambda: (block[:, order] for block in part.blocks()),
+        take=None if take is None else lambda numbers: take(numbers)[:, order],
+    )
 
 
 @contextmanager

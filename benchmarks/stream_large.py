@@ -83,7 +83,7 @@ def main() -> None:
         ended = time.perf_counter()
         first, rows = begun[0][0], sum(rows for _, rows in begun)
         learning = ended - first
-        print(f"summary: {first - began:.1f} s")
+        print(f"summary and start: {first - began:.1f} s")
         print(f"{rows / n:.0f} passes: {learning:.1f} s, {rows / learning / 1e6:.2f} million rows a second")
         print(f"device busy: {busy.seconds / learning:.0%} of the passes")
         print(f"peak memory: {resident('VmHWM'):.0f} MB")

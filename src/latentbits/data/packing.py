@@ -42,11 +42,10 @@ def write_packed(path: str | os.PathLike[str], source: Any) -> Path:
     Examples
     --------
     >>> import tempfile
-    >>> from latentbits import BernoulliProduct
+    >>> from latentbits.data import read
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = write_packed(folder + "/bits.zarr", [[0, 1, 1], [0, 0, 1]])
-    ...     BernoulliProduct(smoothing=0).fit(path).probabilities_.tolist()
-    [0.0, 0.5, 1.0]
+    ...     read(write_packed(folder + "/bits.zarr", [[0, 1, 1], [0, 0, 1]])).values.tolist()
+    [[0, 1, 1], [0, 0, 1]]
     """
     target = Path(path)
     zarr = import_extra("zarr", extra="tables", purpose="writing zarr")

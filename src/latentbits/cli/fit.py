@@ -120,7 +120,7 @@ def fit(
     record = family(model)
     files = {f"--{name}": own[name] for name in record.files}
     outputs = Outputs({"--output": output, **files}, tables=tuple(files))  # before minutes of fitting
-    rows = load_rows(source, reading)
+    rows = load_rows(source, reading, streams=True)
     estimator = record.cls(**settings_of(record, own), verbose=1)
     title = record.title(getattr(estimator, record.size, 1))
     say(f"fitting {title}" + (f", best of {estimator.n_init} restarts" if (estimator.n_init or 1) > 1 else ""))

@@ -132,8 +132,11 @@ def weights_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def load_rows(source: str, reading: Reading) -> Rows:
-    """The table that DATA names: a file if there is one of that name, else a public set."""
+def load_rows(source: str, reading: Reading, *, streams: bool = False) -> Rows:
+    """The table that DATA names: a file if there is one of that name, else a public set.
+
+    `streams` says that the command reads rows by passes alone: large files, and several, then stay on the disk.
+    """
     from latentbits.core.errors import DataError
     from latentbits.data.fetch import datasets
 
@@ -141,7 +144,7 @@ def load_rows(source: str, reading: Reading) -> Rows:
     if not Path(source).exists() and source in known:
         rows = _load_set(source, reading)
     elif Path(source).exists() or Path(source).suffix:
-        rows = _load_file(source, reading)
+        rows = (_left_on_disk(source, reading) if streams else None) or _load_file(source, reading)
     else:
         close = difflib.get_close_matches(source, known, n=1)
         hint = f"; did you mean {close[0]}?" if close else ""
@@ -153,6 +156,21 @@ def load_rows(source: str, reading: Reading) -> Rows:
     counted = "" if rows.weights is None else f", which count as {rows.n_counted:g}"
     say(f"reading {source}: {n} rows x {d} columns, {_missing(rows.values)}{counted}")
     return rows
+
+
+def _left_on_disk(source: str, reading: Reading) -> Rows | None:
+    """Files that a pattern finds, or one that is large; None where the options are those of a reading in memory."""
+    from latentbits.data.read import MMAP_BYTES
+    from latentbits.data.row_files import open_files
+
+    pattern = not Path(source).exists() and any(mark in source for mark in "*?[")
+    options = reading.missing or reading.labels or reading.key or reading.split or reading.header is not None
+    if options or not (pattern or Path(source).suffix.lower() in (".parquet", ".zarr")):
+        return None
+    files = open_files(source)
+    if not pattern and files.shape[0] * files.shape[1] <= MMAP_BYTES:
+        return None
+    return Rows(source, files.unnamed(), files.names)
 
 
 def _load_file(source: str, reading: Reading) -> Rows:
@@ -230,7 +248,9 @@ def _missing(values: Any) -> str:
     """How many cells are missing, in words; a file that stays on the disk is not read for it."""
     import numpy as np
 
-    if isinstance(values, np.memmap):
+    from latentbits.data.row_files import RowFiles
+
+    if isinstance(values, np.memmap | RowFiles):
         return "left on the disk"
     stored = values.data if hasattr(values, "tocsr") else values
     return f"{int(np.isnan(stored).sum()) if stored.dtype.kind == 'f' else 0} missing"
@@ -288,6 +308,7 @@ def align(rows: Rows, n_columns: int, names: Sequence[str] | None) -> Rows:
         Of the table that the model was fitted to; names may be None.
     """
     from latentbits.core.errors import DataError
+    from latentbits.data.row_files import RowFiles
 
     if names is not None and rows.names is not None:
         absent = [name for name in names if name not in set(rows.names)]
@@ -300,7 +321,8 @@ def align(rows: Rows, n_columns: int, names: Sequence[str] | None) -> Rows:
         if list(names) != list(rows.names):
             say(f"the columns of {rows.source} are in another order than the model's: reordered by name")
             order = [rows.names.index(name) for name in names]
-            return replace(rows, values=rows.values[:, order], names=tuple(names))
+            values = rows.values.columns(order) if isinstance(rows.values, RowFiles) else rows.values[:, order]
+            return replace(rows, values=values, names=tuple(names))
         return rows
     if rows.shape[1] != n_columns:
         raise DataError(f"{rows.source} has {rows.shape[1]} columns, but the model was fitted to {n_columns}")
@@ -331,10 +353,10 @@ def load_model(path: str) -> tuple[Any, tuple[str, ...] | None]:
     return model, tuple(str(name) for name in found)
 
 
-def to_apply(model_path: str, source: str, reading: Reading) -> tuple[Any, Rows]:
-    """A model, and the table that it is to be applied to, checked against it."""
+def to_apply(model_path: str, source: str, reading: Reading, *, streams: bool = False) -> tuple[Any, Rows]:
+    """A model, and the table that it is to be applied to, checked against it; `streams` as of `load_rows`."""
     model, names = load_model(model_path)
-    rows = align(load_rows(source, reading), model.n_features_in_, names)
+    rows = align(load_rows(source, reading, streams=streams), model.n_features_in_, names)
     if not model.takes_reals:
         check_bits(rows, model.binarize)
     return model, rows

@@ -38,7 +38,7 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
     from latentbits.telling.numbers import to_error
 
     outputs = Outputs({"--per-row": per_row}, tables=("--per-row",))
-    model, rows = to_apply(model_path, source, reading)
+    model, rows = to_apply(model_path, source, reading, streams=True)
     with told_warnings(rows.names):
         known = model.log_likelihoods(rows.values)
     nats, loss = np.asarray(known.value, np.float64), float(getattr(model, "truncation_loss_", 0.0))

@@ -10,19 +10,22 @@ stream is not read much faster than it is computed.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 import jax
 
 from latentbits.core.processor import cores
 from latentbits.core.programs import setting
 
-__all__ = ["InFlight"]
+__all__ = ["InFlight", "in_order"]
 
 FOR_EACH_CORE = 2  # one in work, one waiting
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class InFlight:
@@ -56,6 +59,21 @@ class InFlight:
         """Those that are still to come."""
         while self._begun:
             yield _result(self._begun.popleft())
+
+
+def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """What is made of each item on the host, by as many threads as there are cores; results come in order.
+
+    >>> list(in_order(abs, [-3, 2, -1]))
+    [3, 2, 1]
+    """
+    begun: deque[Future[Result]] = deque()
+    for item in items:
+        begun.append(_threads().submit(work, item))
+        if len(begun) >= FOR_EACH_CORE * cores():
+            yield begun.popleft().result()
+    while begun:
+        yield begun.popleft().result()
 
 
 @cache

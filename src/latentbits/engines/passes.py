@@ -82,6 +82,8 @@ class Elsewhere(Protocol):
 # What a key is used for is folded into it, so that no two uses share one.
 PREPARE, UPDATE, E_STEP, START_ROWS = range(4)
 
+WORD = 2**32  # rows that a word of 32 bits can number
+
 
 class Clock(NamedTuple):
     """A `Progress` before its key is made, which is done inside the compiled functions."""
@@ -285,5 +287,8 @@ def _on_host(n: int, out: PyTree) -> PyTree:
     return jax.tree.map(lambda x: np.asarray(x)[:n] if x.ndim else np.asarray(x), out)
 
 
-def _rows_of(chunk: Chunk) -> tuple[Any, np.uint32, np.uint32]:
-    return chunk.values, np.uint32(chunk.first_row), np.uint32(chunk.n_rows)
+def _rows_of(chunk: Chunk) -> tuple[Any, np.uint32 | UInt32[np.ndarray, "2"], np.uint32]:
+    high, low = divmod(chunk.first_row, WORD)
+    within = chunk.first_row + len(chunk.values) <= WORD  # all but the largest tables: one word, one program
+    first = np.uint32(low) if within else np.array([low, high], np.uint32)
+    return chunk.values, first, np.uint32(chunk.n_rows)

@@ -13,6 +13,7 @@ from latentbits.core.batch import MISSING
 from latentbits.core.errors import DataError
 from latentbits.core.model import Summary
 from latentbits.engines.chunks import Chunk, is_complete, layout_for, rechunk
+from latentbits.engines.in_flight import in_order
 from latentbits.engines.passes import Elsewhere, Engine
 
 __all__ = ["Moments", "Powers", "column_moments", "row_powers", "shapes_only", "summarise"]
@@ -55,10 +56,10 @@ def summarise(engine: Engine) -> Summary:
 def _looked_at(engine: Engine) -> tuple[float, _Sums, _Sample | _Drawn]:
     n, sums = 0.0, _Sums(engine.n_features)
     sample = _Sample(engine.n_features) if engine.weights is None else _Drawn(engine.n_features, engine.weights)
-    for chunk in _in_full(engine):
+    for chunk, counts in _counted(engine):
         interrupts.check()
         rows, weights = _on_host(chunk)
-        sums.add(rows, chunk.complete, weights)
+        sums.add(rows, chunk.complete, weights, counts)
         sample.add(rows, chunk.first_row)
         n += len(rows) if weights is None else float(weights.sum())
     return n, sums, sample
@@ -82,15 +83,15 @@ def _block_sums(rows: np.ndarray, first_row: int) -> tuple[int, tuple[np.ndarray
     sums, sample = _Sums(rows.shape[1]), _Sample(rows.shape[1])
     sums.add(rows, is_complete(rows))
     sample.add(rows, first_row)
-    return len(rows), (sums.seen, sums.total), (sample.kept, sample.ranks)
+    return len(rows), (sums.seen, sums.total), sample.lowest()
 
 
 def column_moments(engine: Engine) -> Moments:
     """Mean and variance of each column in full precision, whatever the precision of the rows will be."""
     sums = _Sums(engine.n_features)
-    for chunk in _in_full(engine):
+    for chunk, counts in _counted(engine):
         rows, weights = _on_host(chunk)
-        sums.add(rows, chunk.complete, weights)
+        sums.add(rows, chunk.complete, weights, counts)
     return sums.moments()
 
 
@@ -112,6 +113,32 @@ def _in_full(engine: Engine) -> Iterator[Chunk]:
     return rechunk(engine.blocks(), layout_for(engine.n_features, np.dtype(np.float64)), engine.weights)
 
 
+class _Counts(NamedTuple):
+    """Of the columns of a chunk of bits: how often each was observed, and was 1."""
+
+    seen: np.ndarray | float
+    ones: np.ndarray
+
+
+def _counted(engine: Engine) -> Iterator[tuple[Chunk, _Counts | None]]:
+    """Chunks as of `_in_full`, bits with their counts, which all cores take: most of the work of a summary."""
+    return in_order(lambda chunk: (chunk, _counts(chunk)), _in_full(engine))
+
+
+def _counts(chunk: Chunk) -> _Counts | None:
+    """None for chunks of real numbers, whose sums depend on those before."""
+    rows, weights = _on_host(chunk)
+    if rows.dtype != np.uint8:
+        return None
+    if weights is not None:
+        hole = None if chunk.complete else rows == MISSING
+        seen = weights.sum() if hole is None else weights @ ~hole
+        return _Counts(seen, weights @ (rows if hole is None else np.where(hole, 0, rows)))
+    if chunk.complete:
+        return _Counts(len(rows), _ones(rows))
+    return _Counts(len(rows) - _ones((rows == MISSING).view(np.uint8)), _ones((rows == 1).view(np.uint8)))
+
+
 def _on_host(chunk: Chunk) -> tuple[np.ndarray, np.ndarray | None]:
     """The rows of a chunk without padding, and their weights."""
     weights = None if chunk.weights is None else np.asarray(chunk.weights)[: chunk.n_rows]
@@ -123,7 +150,8 @@ class _Sample:
 
     def __init__(self, n_columns: int) -> None:
         self.size = sampled_rows(n_columns)
-        self.kept, self.ranks = np.zeros((0, n_columns)), np.zeros(0, np.uint64)
+        self.kept, self.ranks = [np.zeros((0, n_columns))], [np.zeros(0, np.uint64)]
+        self.waiting = 0  # rows that are kept though they may not be of the lowest
         self.highest = np.uint64(2**64 - 1)  # that a row may have to be looked at
 
     def add(self, rows: np.ndarray, first_row: int) -> None:
@@ -131,18 +159,35 @@ class _Sample:
         low = np.flatnonzero(rank <= self.highest)
         if not len(low):
             return
+        if len(low) > self.size:
+            low = low[np.argpartition(rank[low], self.size)[: self.size]]
         self.merge(_decoded(rows[low]), rank[low])
 
     def merge(self, drawn: np.ndarray, rank: np.ndarray) -> None:
-        kept, ranks = np.concatenate([self.kept, drawn]), np.concatenate([self.ranks, rank])
+        """Take rows with their ranks."""
+        self.kept.append(drawn)
+        self.ranks.append(rank)
+        self.waiting += len(drawn)
+        if self.waiting >= self.size:
+            self._choose()
+
+    def lowest(self) -> tuple[np.ndarray, np.ndarray]:
+        """The rows of lowest rank, and these."""
+        self._choose()
+        return self.kept[0], self.ranks[0]
+
+    def _choose(self) -> None:
+        """Keep the lowest; seldom, since this copies the sample."""
+        kept, ranks = np.concatenate(self.kept), np.concatenate(self.ranks)
         lowest = np.argsort(ranks)[: self.size]
-        self.kept, self.ranks = kept[lowest], ranks[lowest]
+        self.kept, self.ranks, self.waiting = [kept[lowest]], [ranks[lowest]], 0
         if len(lowest) == self.size:
-            self.highest = self.ranks[-1]
+            self.highest = self.ranks[0][-1]
 
     def rows(self) -> np.ndarray:
+        kept, _ = self.lowest()
         # a fixed number of rows means one shape, hence one compilation of `init`, for tables of any length
-        return np.resize(self.kept, (self.size, self.kept.shape[1]))
+        return np.resize(kept, (self.size, kept.shape[1]))
 
 
 class _Drawn:
@@ -192,22 +237,24 @@ class _Sums:
         self.about: np.ndarray | None = None
         self.total_about, self.squares_about = np.zeros(n_columns), np.zeros(n_columns)
 
-    def add(self, rows: np.ndarray, complete: bool, weights: np.ndarray | None = None) -> None:
-        first, bits = not self.seen.any(), rows.dtype == np.uint8
-        hole = None if complete else (rows == MISSING) if bits else np.isnan(rows)
+    def add(
+        self, rows: np.ndarray, complete: bool, weights: np.ndarray | None = None, counts: _Counts | None = None
+    ) -> None:
+        """Rows of real numbers, or of bits, which come with their counts."""
+        if counts is not None:
+            self.seen += counts.seen
+            self.total += counts.ones
+            self.squares += counts.ones
+            return
+        first = not self.seen.any()
+        hole = None if complete else np.isnan(rows)
         if weights is None:
             self.seen += len(rows) if hole is None else (~hole).sum(0)
         else:
             self.seen += weights.sum() if hole is None else weights @ ~hole
         clean = rows if hole is None else np.where(hole, 0, rows)
-        if weights is not None:
-            column_sums = weights @ clean
-        else:
-            column_sums = _ones(clean) if bits else clean.sum(0, dtype=np.float64)
-        self.total += column_sums
-        self.squares += column_sums if bits else _squares(clean, weights)
-        if bits:
-            return
+        self.total += clean.sum(0, dtype=np.float64) if weights is None else weights @ clean
+        self.squares += _squares(clean, weights)
         if first:
             middle = np.where(self.seen > 0, self.total / np.where(self.seen > 0, self.seen, 1), 0)
             away = _away(rows, hole, middle)

@@ -255,7 +255,7 @@ class BinarySparseCoding(LatentModel):
         Parameters
         ----------
         X : array-like of shape (n_rows, n_columns)
-            Real numbers, NaN for missing; a frame, memory map, Dask array, or a function that gives batches.
+            Real numbers, NaN for missing; a frame, memory map, Dask array, path, or a function that gives batches.
         y : Ignored
             Present for scikit-learn's pipelines.
         sample_weight : array-like of shape (n_rows,) or None

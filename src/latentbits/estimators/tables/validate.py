@@ -20,8 +20,9 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from latentbits.core.batch import MISSING
-from latentbits.core.errors import DataError
+from latentbits.core.errors import DataError, import_extra
 from latentbits.data.headers import first_doubled
+from latentbits.data.row_files import RowFiles, are_paths, open_files
 from latentbits.engines.dask import DaskEngine
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
@@ -59,14 +60,19 @@ def open_rows(estimator: Any, X: Any, *, reset: bool, binarize: float | None = N
     estimator
         Gets `n_features_in_` and `feature_names_in_` where `reset` is true, and is checked against them otherwise.
     X
-        Array-like, pandas or polars frame, SciPy sparse matrix, memory map, Dask array, or a function that gives an
-        iterable of such blocks each time it is called.
+        Array-like, pandas or polars frame, SciPy sparse matrix, memory map, Dask array, path of a file of rows
+        (parquet, zarr, npy; a pattern, or a list), or a function that gives an iterable of blocks each time it is
+        called.
     binarize
         Where to cut: values above it are 1.  None takes nothing but bits.
     real
         Whether the rows are real numbers, and are taken as they are.
     """
     encode: Encode = encode_reals if real else partial(encode_bits, binarize=binarize)
+    if are_paths(X):
+        X = open_files(X)
+    if isinstance(X, RowFiles):
+        return _open_files(estimator, X, reset, encode)
     if is_dask(X):
         return _open_dask(estimator, X, reset, encode, bits=not real)
     if callable(X) and not hasattr(X, "shape"):
@@ -279,9 +285,49 @@ def _open_slices(table: Any, names: Any, encode: Encode) -> StreamEngine:
             _refuse_infinite(part, start)
             yield encode(part, names=names, first_row=start)
 
+    return _numbered(blocks, table.shape, lambda numbers: table[numbers], names, encode)
+
+
+def _open_files(estimator: Any, files: RowFiles, reset: bool, encode: Encode) -> StreamEngine:
+    """Files of rows, read anew at every pass."""
+    validate_data(estimator, _header_of(files), reset=reset, skip_check_array=True)
+    names = getattr(estimator, "feature_names_in_", None)
+
+    def blocks() -> Iterator[np.ndarray]:
+        for path, start, block in files.blocks():
+            try:
+                _refuse_infinite(block, start)
+                encoded = encode(block, names=names, first_row=start)
+            except DataError as error:
+                raise DataError(f"{path}: {error}") from error
+            del block
+            yield encoded
+
+    if not files.numbered:
+        return StreamEngine(blocks, files.shape[1])
+    return _numbered(blocks, files.shape, files.take, names, encode)
+
+
+def _header_of(files: RowFiles) -> Any:
+    """A table of no rows with the columns of these files, of which scikit-learn takes number and names."""
+    if files.names is None:
+        return np.empty((0, files.shape[1]))
+    pa = import_extra("pyarrow", extra="tables", purpose="reading parquet")
+    return pa.table({name: pa.array([], pa.uint8()) for name in files.names})
+
+
+def _numbered(
+    blocks: Callable[[], Iterator[np.ndarray]],
+    shape: tuple[int, int],
+    ascending: Callable[[np.ndarray], Any],
+    names: Any,
+    encode: Encode,
+) -> StreamEngine:
+    """A stream of encoded blocks whose rows can also be asked for by number; `ascending` gives them as they are."""
+
     def take(numbers: np.ndarray) -> np.ndarray:
         place = np.argsort(numbers, kind="stable")
-        rows = table[numbers[place]]  # in the order of the file, which a disk reads faster
+        rows = ascending(numbers[place])  # in the order of the file, which a disk reads faster
         try:
             _refuse_infinite(rows, 0)
             encoded = encode(rows, names=names)
@@ -293,7 +339,7 @@ def _open_slices(table: Any, names: Any, encode: Encode) -> StreamEngine:
         shuffled[place] = encoded
         return shuffled
 
-    return StreamEngine(blocks, table.shape[1], (table.shape[0], take))
+    return StreamEngine(blocks, shape[1], (shape[0], take))
 
 
 def _refuse_infinite(part: Any, first_row: int) -> None:
@@ -322,7 +368,7 @@ def _open_factory(estimator: Any, factory: Callable[[], Iterable[Any]], reset: b
 
     def checked() -> Iterator[np.ndarray]:
         first_row = 0
-        for block in _iterate(factory):
+        for block in _with_place(factory):
             numbers = check_array(
                 with_nan(block),
                 accept_sparse="csr",
@@ -336,6 +382,22 @@ def _open_factory(estimator: Any, factory: Callable[[], Iterable[Any]], reset: b
             first_row += numbers.shape[0]
 
     return StreamEngine(checked, estimator.n_features_in_)
+
+
+def _with_place(factory: Callable[[], Iterable[Any]]) -> Iterator[Any]:
+    """The batches; a note tells after which an error of their function came."""
+    batches, number = _iterate(factory), 0
+    while True:
+        try:
+            batch = next(batches, None)
+        except Exception as error:
+            error.add_note(f"raised by the function that gives X, in the place of batch {number} (from 0)")
+            raise
+        if batch is None:
+            return
+        yield batch
+        del batch
+        number += 1
 
 
 def _iterate(factory: Callable[[], Iterable[Any]]) -> Iterator[Any]:

@@ -165,13 +165,18 @@ class Stats(eqx.Module):
 # ---------------------------------------------------------------- rows
 
 
-def _uniform(key: UInt32[Array, "2"], rows: UInt32[Array, " rows"], unit: Int[Array, ""]) -> Float[Array, " rows"]:
+def _uniform(
+    key: UInt32[Array, "2"],
+    rows: UInt32[Array, " rows"],
+    unit: Int[Array, ""],
+    high: UInt32[Array, " rows"] | None = None,
+) -> Float[Array, " rows"]:
     """The same for a row and a unit whenever it is asked for: a stream flips its coins anew at every pass."""
 
     def draw(key: Key[Array, ""]) -> Float[Array, ""]:
         return jax.random.uniform(jax.random.fold_in(key, unit), (), jnp.float32)
 
-    return jax.vmap(draw)(row_keys(jax.random.wrap_key_data(key, impl="threefry2x32"), rows))
+    return jax.vmap(draw)(row_keys(jax.random.wrap_key_data(key, impl="threefry2x32"), rows, high))
 
 
 def _start_rows(params: Params, shared: Pursuit, batch: Batch) -> RowState:
@@ -192,7 +197,7 @@ def _left(
     def remove(number: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         x, coins = carry
         pair = pair_at(pairs, number)
-        heads = flipped(pair, _uniform(shared.key, batch.rows, number), x, mask)
+        heads = flipped(pair, _uniform(shared.key, batch.rows, number, batch.high), x, mask)
         coins = jax.lax.dynamic_update_slice_in_dim(coins, heads.astype(jnp.uint8), number, 1)
         return without(pair, heads, x, mask), coins
 
@@ -206,6 +211,8 @@ def _e_step(units: Units, shared: Pursuit, batch: Batch, row_state: RowState) ->
     mask, weight, pairs = batch.observed, batch.weight, shared.candidates
     log_odds = field(pairs, x, mask)
     chosen = ((shared.rows[:, None] == batch.rows) & (weight > 0)).astype(x.dtype)
+    if batch.high is not None:  # rows are drawn among the first 2^32
+        chosen = chosen * (batch.high == 0)
     of = sums(log_odds, x, mask, weight)
     every = jnp.concatenate([gains(pairs, log_odds, x, mask), jnp.sum(x**2, 1, keepdims=True)], 1)
     stats = Stats(
@@ -322,7 +329,7 @@ def _functions(n_hidden: int, units: Units, input_bias: bool, n_candidates: int,
         candidates = jnp.where(climbs, climbed.table, _starts(input_bias, rows, variance).table)
 
         draws = counts | (climbs & (state.step + 1 == search.em_steps))
-        n = stats.n_places.astype(jnp.uint32)
+        n = jnp.minimum(stats.n_places, 2.0**32 - 1).astype(jnp.uint32)
         drawn = jax.random.randint(progress.key, (n_candidates,), 0, n, jnp.uint32)
         key = jax.random.key_data(jax.random.fold_in(progress.key, 1))
         after = Pursuit(

@@ -164,7 +164,8 @@ def _left_on_disk(source: str, reading: Reading) -> Rows | None:
     from latentbits.data.row_files import open_files
 
     pattern = not Path(source).exists() and any(mark in source for mark in "*?[")
-    options = reading.missing or reading.labels or reading.key or reading.split or reading.header is not None
+    options = reading.missing or reading.labels or reading.key or reading.split or reading.weights
+    options = options or reading.header is not None
     if options or not (pattern or Path(source).suffix.lower() in (".parquet", ".zarr")):
         return None
     files = open_files(source)

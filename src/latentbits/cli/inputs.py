@@ -164,9 +164,8 @@ def _left_on_disk(source: str, reading: Reading) -> Rows | None:
     from latentbits.data.row_files import open_files
 
     pattern = not Path(source).exists() and any(mark in source for mark in "*?[")
-    options = reading.missing or reading.labels or reading.key or reading.split or reading.weights
-    options = options or reading.header is not None
-    if options or not (pattern or Path(source).suffix.lower() in (".parquet", ".zarr")):
+    named = reading.missing or reading.labels or reading.key or reading.split or reading.weights
+    if named or reading.header is not None or not (pattern or Path(source).suffix.lower() in (".parquet", ".zarr")):
         return None
     files = open_files(source)
     if not pattern and files.shape[0] * files.shape[1] <= MMAP_BYTES:

@@ -238,6 +238,8 @@ def test_spawned_workers_find_the_same_bits(n_workers):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif("LATENTBITS_KILLS" not in os.environ, reason="it often waits for ever in distributed's gather")
 def test_a_fit_outlives_its_workers():
+    """On demand: what is found has the same bits, but after some kills the client often gets no answer."""
     pytest.importorskip("distributed")
     assert on_spawned("killed", 10).startswith("10 workers were killed")

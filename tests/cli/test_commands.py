@@ -301,7 +301,7 @@ def test_a_first_line_that_could_be_either_is_told(tool):
 
 def test_labels_are_digits_of_ours_or_names(tool, csv):
     refused = tool("fit", csv, "--labels", "²", "-m", "product", "-o", "m.safetensors", code=1)
-    assert "there is no column '²'; the columns are hair" in refused.stderr
+    assert "there is no column '²' of labels or weights; the columns are hair" in refused.stderr
     Path("x.csv").write_text("²,a\np,1\nq,0\n")
     assert "2 rows x 1 columns" in tool("fit", "x.csv", "--labels", "²", "-m", "product", "-o", "m.safetensors").stderr
     Path("y.csv").write_text(",0,1,2\n0,1,p,0\n1,0,q,1\n2,1,p,1\n")
@@ -361,7 +361,7 @@ def test_compare_with_weights(tool):
 @pytest.mark.parametrize(
     ("column", "cell", "told"),
     [
-        ("k", "10", "there is no column 'k'; the columns are a, b, c, n"),
+        ("k", "10", "there is no column 'k' of labels or weights; the columns are a, b, c, n"),
         ("n", "-1", "a weight must be a number from 0, but row 0 of column 'n' (--weights) holds '-1'"),
         ("n", "", "a weight must be a number from 0, but row 0 of column 'n' (--weights) holds"),
         ("n", "many", "holds 'many'"),

@@ -34,6 +34,7 @@ __all__ = ["DaskEngine"]
 
 FAN_IN = 16  # results of runs that are made one, so that the client gets few
 KEPT_SHARE = 0.5  # of the memory of all workers that the rows may take
+PATIENCE, MOST_PATIENCE = 10.0, 600.0  # seconds after which a client asks again, at first and in the end
 LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 
 
@@ -265,8 +266,28 @@ def _computed(parts: list[Any]) -> list[Any]:
     """By the scheduler that Dask has been given."""
     import dask
 
-    with dask.config.set({LARGE_GRAPH: 2**63}):  # what it warns of, scattering instead, does not outlive a worker
+    client = _client()
+    if client is None or dask.config.get("scheduler", None) is not None:
         return list(dask.compute(*parts))
+    with dask.config.set({LARGE_GRAPH: 2**63}):  # what it warns of, scattering instead, does not outlive a worker
+        return _gathered(client, parts)
+
+
+def _gathered(client: Any, parts: list[Any]) -> list[Any]:
+    """From the workers of a client.
+
+    When a worker dies while its answer is fetched, the client may miss the word that the answer is there again, and
+    wait for ever.  To ask for the same keys once more has the scheduler repeat what it knows of them, and computes
+    nothing that is there or under way.
+    """
+    found: list[Any] = []
+    futures, patience = client.compute(parts), PATIENCE
+    while len(found) < len(futures):
+        try:
+            found.append(futures[len(found)].result(timeout=patience))
+        except TimeoutError:
+            futures, patience = client.compute(parts), min(2 * patience, MOST_PATIENCE)
+    return found
 
 
 def _client() -> Any:

@@ -71,19 +71,18 @@ def _far_away(engine: Engine) -> tuple[float, _Sums, _Sample] | None:
     if parts is None:
         return None
     n, sums, sample = 0.0, _Sums(engine.n_features), _Sample(engine.n_features)
-    for n_rows, of_block, drawn in parts:
+    for n_rows, counts, drawn in parts:
         n += n_rows
-        sums.add_bits(*of_block)
+        sums.add_bits(counts)
         sample.merge(*drawn)
     return n, sums, sample
 
 
-def _block_sums(rows: np.ndarray, first_row: int) -> tuple[int, tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
-    """Of one block of bits: rows, what was seen of each column and how many ones, and the rows of lowest rank."""
-    sums, sample = _Sums(rows.shape[1]), _Sample(rows.shape[1])
-    sums.add(rows, is_complete(rows))
+def _block_sums(rows: np.ndarray, first_row: int) -> tuple[int, _Counts, tuple[np.ndarray, np.ndarray]]:
+    """Of one block of bits: how many rows, the counts of the columns, and the rows of lowest rank."""
+    sample = _Sample(rows.shape[1])
     sample.add(rows, first_row)
-    return len(rows), (sums.seen, sums.total), sample.lowest()
+    return len(rows), _counts(rows, is_complete(rows), None), sample.lowest()
 
 
 def column_moments(engine: Engine) -> Moments:
@@ -121,20 +120,24 @@ class _Counts(NamedTuple):
 
 
 def _counted(engine: Engine) -> Iterator[tuple[Chunk, _Counts | None]]:
-    """Chunks as of `_in_full`, bits with their counts, which all cores take: most of the work of a summary."""
-    return in_order(lambda chunk: (chunk, _counts(chunk)), _in_full(engine))
+    """Chunks as of `_in_full`, bits with their counts, which all cores take: most of the work of a summary.
+
+    Sums of real numbers depend on those before.
+    """
+
+    def counted(chunk: Chunk) -> tuple[Chunk, _Counts | None]:
+        rows, weights = _on_host(chunk)
+        return chunk, _counts(rows, chunk.complete, weights) if rows.dtype == np.uint8 else None
+
+    return in_order(counted, _in_full(engine))
 
 
-def _counts(chunk: Chunk) -> _Counts | None:
-    """None for chunks of real numbers, whose sums depend on those before."""
-    rows, weights = _on_host(chunk)
-    if rows.dtype != np.uint8:
-        return None
+def _counts(rows: np.ndarray, complete: bool, weights: np.ndarray | None) -> _Counts:
     if weights is not None:
-        hole = None if chunk.complete else rows == MISSING
+        hole = None if complete else rows == MISSING
         seen = weights.sum() if hole is None else weights @ ~hole
         return _Counts(seen, weights @ (rows if hole is None else np.where(hole, 0, rows)))
-    if chunk.complete:
+    if complete:
         return _Counts(len(rows), _ones(rows))
     return _Counts(len(rows) - _ones((rows == MISSING).view(np.uint8)), _ones((rows == 1).view(np.uint8)))
 
@@ -242,9 +245,7 @@ class _Sums:
     ) -> None:
         """Rows of real numbers, or of bits, which come with their counts."""
         if counts is not None:
-            self.seen += counts.seen
-            self.total += counts.ones
-            self.squares += counts.ones
+            self.add_bits(counts)
             return
         first = not self.seen.any()
         hole = None if complete else np.isnan(rows)
@@ -265,10 +266,10 @@ class _Sums:
             self.total_about += away.sum(0) if weights is None else weights @ away
             self.squares_about += _squares(away, weights)
 
-    def add_bits(self, seen: np.ndarray, ones: np.ndarray) -> None:
-        self.seen += seen
-        self.total += ones
-        self.squares += ones
+    def add_bits(self, counts: _Counts) -> None:
+        self.seen += counts.seen
+        self.total += counts.ones
+        self.squares += counts.ones
 
     def moments(self) -> Moments:
         n = np.where(self.seen > 0, self.seen, 1)

@@ -111,7 +111,7 @@ def test_a_seed_that_nobody_gave_is_kept(table, tmp_path, monkeypatch):
     estimator = BernoulliMixture(3, n_init=2)
     killed_at(monkeypatch, estimator, table, tmp_path, 3)
     first, second = (clone(estimator).fit(table, checkpoint=tmp_path) for _ in range(2))
-    np.testing.assert_array_equal(first.params_.logits, second.params_.logits)
+    np.testing.assert_array_equal(first.means_, second.means_)
 
 
 def test_two_are_kept(table, tmp_path):
@@ -202,9 +202,9 @@ def test_streams_and_arrays_have_one_fingerprint(table):
     assert checkpoint.fingerprint(parts) != checkpoint.fingerprint(MemoryEngine(table[::-1]))
 
 
-def test_trees_are_packed_and_unpacked():
-    mixed = LatentTrait(1, random_state=0).fit(np.eye(6, dtype=int).repeat(5, 0)).params_
-    tree = {"params": mixed, 3: (None, [1.5, "x"], np.float32(2)), "key": jax.random.key(3), "dtype": np.dtype("f4")}
+def test_trees_are_packed_and_unpacked(table):
+    params = BernoulliMixture(2, random_state=0).fit(table).params_
+    tree = {"params": params, 3: (None, [1.5, "x"], np.float32(2)), "key": jax.random.key(3), "dtype": np.dtype("f4")}
     packed, arrays = pack(tree)
     again = unpack(json.loads(json.dumps(packed)), arrays)
     assert jax.tree.structure(again) == jax.tree.structure(tree)

@@ -238,22 +238,30 @@ m.fit(X, checkpoint=latentbits.Checkpoint(folder, 0.2) if folder else None).save
 """
 
 
+def command(model, folder, out):
+    return [sys.executable, "-W", "ignore", "-c", SCRIPT, model, str(folder), str(out)]
+
+
 def run(model, folder, out):
-    command = [sys.executable, "-W", "ignore", "-c", SCRIPT, model, str(folder), str(out)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    """To the end."""
+    subprocess.run(command(model, folder, out), stdout=subprocess.DEVNULL, check=True)
+
+
+def begun(model, folder, out):
+    return subprocess.Popen(command(model, folder, out), stdout=subprocess.PIPE, text=True)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGTERM as batch queues send it")
 def test_sigterm_writes_a_checkpoint_and_has_a_code_of_its_own(tmp_path):
-    assert run("restarts", "", tmp_path / "whole").wait() == 0
-    killed = run("restarts", tmp_path / "run", tmp_path / "m")
-    while not (tmp_path / "run").exists() or not list((tmp_path / "run").iterdir()):
-        assert killed.poll() is None
-        time.sleep(0.05)
-    killed.send_signal(signal.SIGTERM)
-    assert killed.wait() == 143
-    assert run("restarts", tmp_path / "run", tmp_path / "m").wait() == 0
+    run("restarts", "", tmp_path / "whole")
+    with begun("restarts", tmp_path / "run", tmp_path / "m") as killed:
+        while not (tmp_path / "run").exists() or not list((tmp_path / "run").iterdir()):
+            assert killed.poll() is None
+            time.sleep(0.05)
+        killed.send_signal(signal.SIGTERM)
+    assert killed.returncode == 143
+    run("restarts", tmp_path / "run", tmp_path / "m")
     assert (tmp_path / "m").read_bytes() == (tmp_path / "whole").read_bytes()
     assert load(tmp_path / "m").converged_
 
@@ -264,15 +272,14 @@ def test_sigterm_writes_a_checkpoint_and_has_a_code_of_its_own(tmp_path):
 @pytest.mark.parametrize("model", ["restarts", "minibatches", "chains"])
 def test_killed_at_random_moments(model, tmp_path):
     """As often as LATENTBITS_KILLS says; then on to the end, with the bits of the run that was not killed."""
-    assert run(model, "", tmp_path / "whole").wait() == 0
+    run(model, "", tmp_path / "whole")
     rng = np.random.default_rng(list(model.encode()))
     for _ in range(int(os.environ.get("LATENTBITS_KILLS", "2"))):
-        killed = run(model, tmp_path / "run", tmp_path / "m")
-        killed.stdout.readline()
-        time.sleep(rng.uniform(0, 6))
-        killed.kill()
-        killed.wait()
-    assert run(model, tmp_path / "run", tmp_path / "m").wait() == 0
+        with begun(model, tmp_path / "run", tmp_path / "m") as killed:
+            killed.stdout.readline()
+            time.sleep(rng.uniform(0, 6))
+            killed.kill()
+    run(model, tmp_path / "run", tmp_path / "m")
     with safe_open(tmp_path / "whole", "numpy") as a, safe_open(tmp_path / "m", "numpy") as b:
         for name in a.keys():  # noqa: SIM118
             np.testing.assert_array_equal(a.get_tensor(name), b.get_tensor(name))

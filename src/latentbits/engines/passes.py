@@ -157,8 +157,8 @@ def sum_blocks(
 ) -> Iterator[PyTree]:
     """Sum the statistics of one pass; yields the total of every update block, one where there are none.
 
-    Totals are float64 and on the host, but for a block of a single chunk, whose statistics come as they are.  Chunks
-    are computed side by side, and added in their order: the sum does not depend on how many there are at a time.
+    Totals are float64 and on the host, but for a block of a single chunk, whose statistics come as they are.  Several
+    chunks are in flight, and added in their order: the sum does not depend on how many there are at a time.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ def sum_blocks(
     for chunk in engine.chunks(layout):
         interrupts.check()
         work = partial(stats_of, chunk, given(), row_states.get(chunk.number))
-        for done in flying.add(work, last=chunk.ends_update):
+        for done in flying.add(work):
             total = take(total, done)
         if chunk.ends_update:
             for done in flying.rest():
@@ -215,7 +215,7 @@ def map_rows(function: Callable[..., Any], engine: Engine, layout: Layout, given
     for chunk in engine.chunks(layout):
         interrupts.check()
         limits.check_time()
-        yield from (on_host(*done) for done in flying.add(partial(rows_of, chunk), last=chunk.ends_update))
+        yield from (on_host(*done) for done in flying.add(partial(rows_of, chunk)))
     yield from (on_host(*done) for done in flying.rest())
 
 

@@ -1,9 +1,7 @@
-"""Chunks side by side: results in order, a bound on what is in flight, the same bits whatever the number of cores."""
+"""Chunks in flight: results in order, a bound on what is in flight, the same bits whatever the number of cores."""
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import jax
@@ -30,24 +28,6 @@ def test_results_come_in_order_and_few_are_in_flight(monkeypatch, n):
         assert number + 1 - len(seen) < in_flight.FOR_EACH_CORE * n
     seen += flying.rest()
     assert seen == list(range(20))
-
-
-def test_several_are_in_work_at_a_time(monkeypatch):
-    """Each waits for the other, which would be for ever if they came in turn."""
-    monkeypatch.setattr(in_flight, "cores", lambda: 2)
-    monkeypatch.setattr(in_flight, "_threads", lambda: ThreadPoolExecutor(2))
-    meeting = threading.Barrier(2, timeout=60)
-    flying = in_flight.InFlight()
-    places = [*flying.add(meeting.wait), *flying.add(meeting.wait), *flying.rest()]
-    assert sorted(places) == [0, 1]
-
-
-def test_an_error_is_raised_where_results_are_taken(monkeypatch):
-    monkeypatch.setattr(in_flight, "cores", lambda: 2)
-    flying = in_flight.InFlight()
-    list(flying.add(partial(int, "no number")))
-    with pytest.raises(ValueError, match="no number"):
-        list(flying.rest())
 
 
 def test_a_stream_is_not_read_far_ahead(monkeypatch):

@@ -1,10 +1,13 @@
-"""Chunks side by side: several are in work at a time, and their results come in order.
+"""Chunks in flight: several are under way at a time, and their results come in order.
 
-On a CPU JAX runs the programs of a device one after the other, in whatever order they are called; programs called by
-different threads run at the same time.  So chunks are handed to as many threads as there are cores, which takes less
-time than all cores for each chunk in turn.  Totals do not depend on how many are in flight (XLA's own sums within a
-chunk may, in their last digits, depend on how many cores the process has).  What is in flight is bounded, so that a
-stream is not read much faster than it is computed.
+A call of a program returns before it is computed, so that reading and preparing a chunk overlaps with computing
+others.  On a CPU JAX runs the programs that one thread calls one after the other, each on as many cores as it can use.
+A pool of threads would run them at the same time, up to five times as fast on eight cores, but XLA's programs can then
+wait for each other for ever (those of a latent trait of 20 dimensions did, on two cores).  Totals do not depend on how
+many are in flight; XLA's own sums within a chunk may, in their last digits, depend on how many cores the process has.
+What is in flight is bounded, so that a stream is not read much faster than it is computed.
+
+Work of NumPy on the host is done by threads (`in_order`).
 """
 
 from __future__ import annotations
@@ -15,50 +18,32 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import Any, TypeVar
 
-import jax
-
 from latentbits.core.processor import cores
-from latentbits.core.programs import setting
 
 __all__ = ["InFlight", "in_order"]
 
 FOR_EACH_CORE = 2  # one in work, one waiting
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+Item, Result = TypeVar("Item"), TypeVar("Result")
 
 
 class InFlight:
     """Work that may not be done yet."""
 
     def __init__(self) -> None:
-        on_cpu = jax.default_backend() == "cpu" and setting("jax_default_device") is None
-        # settings of JAX are of a thread: who has changed some gets all done in their own
-        self._pool = _threads() if on_cpu and cores() > 1 and not setting("jax_disable_jit") else None
-        self._most = FOR_EACH_CORE * (cores() if self._pool else 1)
+        self._most = FOR_EACH_CORE * cores()
         self._begun: deque[Any] = deque()
 
-    def add(self, work: Callable[[], Any], *, last: bool = False) -> Iterator[Any]:
-        """One more; gives the results for which no room is left, once they are there.
-
-        Parameters
-        ----------
-        work
-            Calls programs, and gives trees of arrays.
-        last
-            Nothing comes after it: where nothing came before it, no other thread is needed.
-        """
-        if self._pool is None or (last and not self._begun):
-            self._begun.append(work())
-        else:
-            self._begun.append(self._pool.submit(_done, work))
+    def add(self, work: Callable[[], Any]) -> Iterator[Any]:
+        """Begin one more, which calls programs and gives trees of arrays; gives the results no room is left for."""
+        self._begun.append(work())
         while len(self._begun) >= self._most:
-            yield _result(self._begun.popleft())
+            yield self._begun.popleft()
 
     def rest(self) -> Iterator[Any]:
         """Those that are still to come."""
         while self._begun:
-            yield _result(self._begun.popleft())
+            yield self._begun.popleft()
 
 
 def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
@@ -79,11 +64,3 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[
 @cache
 def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(cores(), "latentbits rows")
-
-
-def _done(work: Callable[[], Any]) -> Any:
-    return jax.block_until_ready(work())
-
-
-def _result(begun: Any) -> Any:
-    return begun.result() if isinstance(begun, Future) else begun

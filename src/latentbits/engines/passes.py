@@ -216,7 +216,7 @@ def sum_blocks(
     for chunk in engine.chunks(layout):
         interrupts.check()
         work = partial(_stats_of, functions, chunk, layout, given(), row_states.get(chunk.number))
-        for done in flying.add(work, last=chunk.ends_update):
+        for done in flying.add(work):
             take(total, done)
         if chunk.ends_update:
             for done in flying.rest():
@@ -267,7 +267,7 @@ def map_rows(function: Callable[..., Any], engine: Engine, layout: Layout, given
         interrupts.check()
         limits.check_time()
         work = partial(_rows_of_chunk, tree_of, given, chunk, layout)
-        yield from (_on_host(*done) for done in flying.add(work, last=chunk.ends_update))
+        yield from (_on_host(*done) for done in flying.add(work))
     yield from (_on_host(*done) for done in flying.rest())
 
 

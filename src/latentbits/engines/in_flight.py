@@ -24,7 +24,8 @@ __all__ = ["InFlight", "in_order"]
 
 FOR_EACH_CORE = 2  # one in work, one waiting
 
-Item, Result = TypeVar("Item"), TypeVar("Result")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class InFlight:

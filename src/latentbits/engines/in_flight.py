@@ -14,6 +14,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import jax
+
 from latentbits.core.processor import cores
 
 __all__ = ["InFlight"]
@@ -25,14 +27,15 @@ class InFlight:
     """Work that may not be done yet."""
 
     def __init__(self) -> None:
-        self._most = FOR_EACH_CORE * cores()
+        # elsewhere than on a CPU a chunk may take a good part of the memory
+        self._most = FOR_EACH_CORE * (cores() if jax.default_backend() == "cpu" else 1)
         self._begun: deque[Any] = deque()
 
     def add(self, work: Callable[[], Any]) -> Iterator[Any]:
         """Begin one more, which calls programs and gives trees of arrays; gives the results no room is left for."""
         self._begun.append(work())
         while len(self._begun) >= self._most:
-            yield self._begun.popleft()
+            yield jax.block_until_ready(self._begun.popleft())
 
     def rest(self) -> Iterator[Any]:
         """Those that are still to come."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from latentbits.choosing.compare import compare as compare
     from latentbits.data.fetch import load_dataset as load_dataset
     from latentbits.data.read import read as read
+    from latentbits.engines.checkpoint import Checkpoint as Checkpoint
     from latentbits.estimators.binary_sparse_coding import BinarySparseCoding as BinarySparseCoding
     from latentbits.estimators.clipped_gaussian import ClippedGaussian as ClippedGaussian
     from latentbits.estimators.combination_machine import CombinationMachine as CombinationMachine
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from latentbits.explorer.explore import explore as explore
 
 _FUNCTIONS = {
+    "Checkpoint": "latentbits.engines.checkpoint",
     "compare": "latentbits.choosing.compare",
     "explore": "latentbits.explorer.explore",
     "load": "latentbits.estimators.files",

@@ -174,3 +174,33 @@ def test_a_sparse_table_is_not_made_dense(monkeypatch):
     monkeypatch.setattr(sparse.csr_matrix, "toarray", None)  # nothing may call it
     with pytest.raises(DataError, match="row 17, column 119 holds 3"):
         compare(bad, {"a": BernoulliProduct()})
+
+
+def test_weights_count_in_learning_and_scoring():
+    """Of one split: the fit, the mean and its standard error are those of the rows written out."""
+    rng = np.random.default_rng(0)
+    counts = rng.integers(0, 4, len(TABLE))
+    result = compare(TABLE, {"a": BernoulliProduct(), "b": BernoulliMixture(2, random_state=0)}, sample_weight=counts)
+    there = np.flatnonzero(counts)
+    train, test = (there[part] for part in next(ShuffleSplit(1, test_size=0.25, random_state=0).split(there)))
+    np.testing.assert_array_equal(result.rows, test)
+    np.testing.assert_array_equal(result.weights, counts[test])
+    learned, held_out = (np.repeat(TABLE[part], counts[part], axis=0) for part in (train, test))
+    expected = -BernoulliProduct().fit(learned).score_samples(held_out) / np.log(2)
+    entry = {e.name: e for e in result.entries}["a"]
+    assert entry.bits_per_row == pytest.approx(expected.mean())
+    assert entry.error == pytest.approx(expected.std(ddof=1) / np.sqrt(len(expected)))
+    other = -BernoulliMixture(2, random_state=0).fit(learned).score_samples(held_out) / np.log(2)
+    assert entry.behind == pytest.approx((expected - other).mean(), rel=1e-3)
+    assert entry.behind_error == pytest.approx((expected - other).std(ddof=1) / np.sqrt(len(expected)), rel=1e-3)
+
+
+def test_a_model_that_takes_no_weights_is_left_out():
+    class Plain(BaseEstimator):
+        def fit(self, X):
+            return self
+
+    result = compare(TABLE, {"a": BernoulliProduct(), "b": Plain()}, sample_weight=np.ones(len(TABLE)))
+    assert result.left_out == {"b": "Plain takes no sample_weight"}
+    with pytest.raises(DataError, match="X has 400 rows and sample_weight 3"):
+        compare(TABLE, sample_weight=[1, 2, 3])

@@ -98,7 +98,7 @@ def test_a_truncated_score_says_by_how_much_it_is_too_low(tool, csv):
 
 def test_options_reach_the_estimator(tool, csv, monkeypatch):
     made = []
-    monkeypatch.setattr("latentbits.cli.fit.fit_named", lambda estimator, rows: made.append(estimator) or 1 / 0)
+    monkeypatch.setattr("latentbits.cli.fit.fit_named", lambda estimator, *_: made.append(estimator) or 1 / 0)
     tool("fit", csv, "-m", "binary-sparse-coding", code=1)
     tool("fit", csv, *FIT, "--init", "mean", "--init-sparseness", 1.5, "--restarts", 3, code=1)
     plain, other = (estimator.get_params() for estimator in made)

@@ -92,7 +92,7 @@ def test_what_was_found_as_json(tool, csv):
 
 def test_options_reach_the_estimator(tool, csv, monkeypatch):
     made = []
-    monkeypatch.setattr("latentbits.cli.fit.fit_named", lambda estimator, rows: made.append(estimator) or 1 / 0)
+    monkeypatch.setattr("latentbits.cli.fit.fit_named", lambda estimator, *_: made.append(estimator) or 1 / 0)
     tool("fit", csv, "-m", "clipped-gaussian", code=1)
     tool("fit", csv, "-m", "clipped-gaussian", "-k", "positive", "--noise", "none", "--no-bias", "--correction", 0,
          "--extraction", "factors", "--repair", "--likelihood", "ep", code=1)  # fmt: skip

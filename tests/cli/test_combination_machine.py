@@ -66,7 +66,7 @@ def test_what_a_pursuit_gained_is_no_objective(tool, full):
 
 def test_options_reach_the_estimator(tool, csv, monkeypatch):
     made = []
-    monkeypatch.setattr("latentbits.cli.fit.fit_named", lambda estimator, rows: made.append(estimator) or 1 / 0)
+    monkeypatch.setattr("latentbits.cli.fit.fit_named", lambda estimator, *_: made.append(estimator) or 1 / 0)
     tool("fit", csv, "-m", "combination-machine", code=1)
     tool("fit", csv, "-m", "combination-machine", "-k", 3, "--kind", "real", "--learner", "pursuit", "--epochs", 7,
          "--no-input-bias", code=1)  # fmt: skip

@@ -301,7 +301,7 @@ def test_a_first_line_that_could_be_either_is_told(tool):
 
 def test_labels_are_digits_of_ours_or_names(tool, csv):
     refused = tool("fit", csv, "--labels", "²", "-m", "product", "-o", "m.safetensors", code=1)
-    assert "labels names column '²', but the columns are hair" in refused.stderr
+    assert "there is no column '²' of labels or weights; the columns are hair" in refused.stderr
     Path("x.csv").write_text("²,a\np,1\nq,0\n")
     assert "2 rows x 1 columns" in tool("fit", "x.csv", "--labels", "²", "-m", "product", "-o", "m.safetensors").stderr
     Path("y.csv").write_text(",0,1,2\n0,1,p,0\n1,0,q,1\n2,1,p,1\n")
@@ -321,3 +321,65 @@ def test_written_csv_guards_formulas(tool):
     assert again.labels["who"].tolist() == ["=cmd()", "@me", "-4"]
     tool("score", "m.safetensors", "full.csv", "--labels", "who", code=1)  # its completed bit is a probability
     tool("score", "m.safetensors", "x.csv", "--labels", "who")
+
+
+# --- weights ---
+
+COUNTED = "a,b,c,n\n0,1,1,10\n1,1,0,20\n0,0,0,30\n1,1,1,25\n0,1,0,0\n1,0,1,15\n"
+
+
+def written_out():
+    lines = COUNTED.splitlines()
+    rows = [line.rpartition(",") for line in lines[1:]]
+    return "\n".join(["a,b,c", *(bits for bits, _, n in rows for _ in range(int(n)))]) + "\n"
+
+
+@pytest.mark.parametrize("column", ["n", "3"])
+def test_a_column_of_weights_is_the_table_written_out(tool, column):
+    Path("counted.csv").write_text(COUNTED)
+    Path("written.csv").write_text(written_out())
+    fitted = tool("fit", "counted.csv", "-k", 2, "--weights", column, "-o", "counted.safetensors")
+    assert "6 rows x 3 columns, 0 missing, which count as 100" in fitted.stderr
+    tool("fit", "written.csv", "-k", 2, "-o", "written.safetensors")
+    a, b = (latentbits.load(f"{name}.safetensors") for name in ("counted", "written"))
+    np.testing.assert_allclose(a.means_, b.means_, rtol=1e-5)
+    assert tuple(a.feature_names_in_) == ("a", "b", "c")
+    mine = tool.json("score", "written.safetensors", "counted.csv", "--weights", column)
+    theirs = tool.json("score", "written.safetensors", "written.csv")
+    for name in ("log_likelihood", "nats_per_row", "nats_per_row_error", "bits_per_row", "bits_per_row_error"):
+        assert mine[name] == pytest.approx(theirs[name], rel=1e-6), name
+    assert (mine["n_rows"], mine["weight"]) == (6, 100)
+
+
+def test_compare_with_weights(tool):
+    Path("counted.csv").write_text(COUNTED)
+    found = tool.json("compare", "counted.csv", "--weights", "n", "--models", "product,mixture:1", "--folds", 5)
+    assert found["n_held_out"] == 5  # the row that does not count is not among them
+    assert found["models"][0]["bits_per_row"] == pytest.approx(found["models"][1]["bits_per_row"], rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "told"),
+    [
+        ("k", "10", "there is no column 'k' of labels or weights; the columns are a, b, c, n"),
+        ("n", "-1", "a weight must be a number from 0, but row 0 of column 'n' (--weights) holds '-1'"),
+        ("n", "", "a weight must be a number from 0, but row 0 of column 'n' (--weights) holds"),
+        ("n", "many", "holds 'many'"),
+        ("a", "10", "X must hold bits"),
+    ],
+)
+def test_what_is_no_weight_is_told(tool, column, cell, told):
+    Path("counted.csv").write_text(COUNTED.replace("0,1,1,10", f"0,1,1,{cell}"))
+    assert (
+        told in tool("fit", "counted.csv", "-m", "product", "--weights", column, "-o", "m.safetensors", code=1).stderr
+    )
+
+
+def test_weights_are_no_labels_and_come_in_files_with_columns(tool):
+    Path("counted.csv").write_text(COUNTED)
+    refused = tool("fit", "counted.csv", "--weights", "n", "--labels", "3", "-o", "m.safetensors", code=1)
+    assert "--weights and --labels both name column 'n'" in refused.stderr
+    np.save("x.npy", np.eye(3, dtype=np.uint8))
+    refused = tool("fit", "x.npy", "--weights", "0", "-o", "m.safetensors", code=1)
+    assert "--weights names a column of text or parquet files" in refused.stderr
+    assert "--weights is for files" in tool("fit", "digits", "--weights", "0", "-o", "m.safetensors", code=1).stderr

@@ -51,7 +51,7 @@ def asked(tool, csv, monkeypatch):
 
     def ask(*options):
         made = []
-        monkeypatch.setattr("latentbits.cli.fit.fit_named", lambda estimator, rows: made.append(estimator) or 1 / 0)
+        monkeypatch.setattr("latentbits.cli.fit.fit_named", lambda estimator, *_: made.append(estimator) or 1 / 0)
         tool("fit", csv, "-m", "latent-trait", *options, code=1)
         return made[0].get_params()
 

@@ -26,7 +26,9 @@ def rows():
 @pytest.fixture
 def csv(tool, rows, monkeypatch):
     """A table, and `fit` that takes no time."""
-    monkeypatch.setattr("latentbits.cli.fit.fit_named", lambda model, rows: adopt(model, WEIGHTS, BIASES, rows.names))
+    monkeypatch.setattr(
+        "latentbits.cli.fit.fit_named", lambda model, rows, *_: adopt(model, WEIGHTS, BIASES, rows.names)
+    )
     lines = [",".join(NAMES), *(",".join(map(str, row)) for row in rows)]
     (tool.folder / "x.csv").write_text("\n".join(lines) + "\n")
     return tool.folder / "x.csv"
@@ -61,7 +63,7 @@ def test_numbers_are_those_of_the_estimator(csv, rows):
 
 def test_options_reach_the_estimator(tool, csv, monkeypatch):
     made = []
-    monkeypatch.setattr("latentbits.cli.fit.fit_named", lambda estimator, rows: made.append(estimator) or 1 / 0)
+    monkeypatch.setattr("latentbits.cli.fit.fit_named", lambda estimator, *_: made.append(estimator) or 1 / 0)
     tool("fit", csv, "-m", "noisy-or", code=1)
     tool("fit", csv, "-m", "noisy-or", "--layers", "7, 3,2", "--learner", "paper", "--no-bias", "--tol", 0.01, code=1)
     plain, other = (estimator.get_params() for estimator in made)

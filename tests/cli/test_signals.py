@@ -102,6 +102,26 @@ def test_a_signal_where_nothing_is_kept_ends_all_of_it(signalled, tmp_path):
     assert not list((tmp_path / "out").glob("results.*"))
 
 
+@pytest.mark.slow
+def test_sigterm_keeps_a_checkpoint_and_resume_ends_with_the_same_model(signalled, process, csv, tmp_path):
+    asked = ("fit", csv, "--model", "mixture", "--components", 3, "--restarts", 4, "--seed", 0)
+    run, whole, resumed = tmp_path / "run", tmp_path / "whole.safetensors", tmp_path / "resumed.safetensors"
+    assert process(*asked, "-o", whole).returncode == 0
+    signalled(("record", 5), *asked, "-o", resumed, "--checkpoint", run)
+    again = process(*asked, "-o", resumed, "--checkpoint", run)
+    assert again.returncode == 2
+    assert "--resume goes on from it" in again.stderr
+    assert process(*asked, "-o", resumed, "--checkpoint", run, "--resume").returncode == 0
+    assert resumed.read_bytes() == whole.read_bytes()
+
+
+@pytest.mark.slow
+def test_resume_needs_a_folder(process, csv):
+    refused = process("fit", csv, "--resume")
+    assert refused.returncode == 2
+    assert "--resume needs --checkpoint FOLDER" in refused.stderr
+
+
 # --- inside this process ---
 
 

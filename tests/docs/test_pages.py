@@ -8,7 +8,7 @@ from printed import same_but_for_the_last_digit
 pytestmark = pytest.mark.optimised
 
 
-QUICK = ["docs/index.md", "docs/data.md"]
+QUICK = ["docs/index.md", "docs/data.md", "docs/scale.md"]
 LONG = [
     "README.md",
     "docs/quickstart.md",

@@ -514,3 +514,38 @@ def test_time_is_heeded(monkeypatch):
     X = np.random.default_rng(0).integers(0, 2, (12, 1100)).astype(np.uint8)
     with pytest.raises(FitError, match=r"raise max_time, or take fewer columns"):
         ClippedGaussian(2, max_time=1.0).fit(X)
+
+
+# ---------------------------------------------------------------- weights
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+@pytest.mark.parametrize("settings", [{}, {"keep_pairs": False}, {"n_components": "parallel"}])
+def test_counts_are_the_table_written_out(table, missing, settings):
+    rng = np.random.default_rng(0)
+    rows = np.where(rng.random((300, 12)) < missing, np.nan, table[:300])
+    counts = rng.integers(0, 5, len(rows))
+    settings = {"n_components": 2, **settings}
+    a = ClippedGaussian(**settings, random_state=0).fit(rows, sample_weight=counts)
+    b = ClippedGaussian(**settings, random_state=0).fit(np.repeat(rows, counts, axis=0))
+    for name in ("components_", "thresholds_", "noise_variance_", "means_"):
+        np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("keep_pairs", [True, False])
+def test_an_empty_cell_is_empty_whatever_the_weights(table, keep_pairs):
+    """Weights in tenths are those in whole numbers, but for rows being fewer: cells, constant columns and pairs too."""
+    rows = table[:400].copy()
+    rows[:, 1] &= rows[:, 0]  # never the second alone
+    rows[:, 2] = 1
+    weight = np.random.default_rng(1).integers(1, 5, len(rows))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        settings = {"n_components": 1, "correction": 0.0, "keep_pairs": keep_pairs}
+        a, b = (ClippedGaussian(**settings).fit(rows, sample_weight=w) for w in (weight, 0.1 * weight))
+    np.testing.assert_allclose(a.components_, b.components_, atol=1e-6)
+    np.testing.assert_allclose(np.delete(a.thresholds_, 2), np.delete(b.thresholds_, 2), atol=1e-6)
+    if keep_pairs:
+        np.testing.assert_allclose(a.correlation_, b.correlation_, atol=1e-9)
+        assert a.correlation_[0, 1] == b.correlation_[0, 1] == 1
+        assert a.correlation_[2, 2] == b.correlation_[2, 2] == 0

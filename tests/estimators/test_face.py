@@ -224,12 +224,11 @@ def test_a_mark_for_missing_is_recognised():
 @pytest.mark.parametrize(
     ("X", "step"),
     [
-        ("bits.csv", "read it first"),
         (load_dataset("lsat6"), "pass its .X"),
         (Table(np.eye(2)), "pass its .values"),
         (pl.DataFrame({"a": [1]}).lazy(), r"pass X.collect\(\)"),
     ],
-    ids=["path", "Dataset", "Table", "LazyFrame"],
+    ids=["Dataset", "Table", "LazyFrame"],
 )
 def test_what_is_one_step_from_a_table(X, step):
     with pytest.raises(TypeError, match=step):

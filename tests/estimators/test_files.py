@@ -29,6 +29,7 @@ from latentbits import (
 )
 from latentbits.core.errors import LatentBitsError, ModelFileError
 from latentbits.core.model import Stop
+from latentbits.core.packing import digest
 from latentbits.estimators import files
 from latentbits.estimators.families import families
 
@@ -194,7 +195,7 @@ def rewrite(path, change):
     header, tensors = files._read(path)
     header.pop("sha256")
     change(header, tensors)
-    header["sha256"] = files._digest(header, tensors)
+    header["sha256"] = digest(header, tensors)
     path.write_bytes(to_safetensors(tensors, metadata={"latentbits": json.dumps(header)}))
 
 

@@ -486,3 +486,70 @@ def test_messages():
     m = LatentTrait(1, random_state=0).fit(X)
     with pytest.raises(ValueError, match="varimax, promax, oblimin"):
         m.rotate("quartimax")
+
+
+# ---------------------------------------------------------------- weights
+
+
+def test_standard_errors_take_weights_for_counts():
+    X, *_ = answers()
+    rows, counts = np.unique(X, axis=0, return_counts=True)
+    m = LatentTrait(1, random_state=0).fit(X)
+    np.testing.assert_allclose(
+        m.standard_errors(rows, counts).covariance, m.standard_errors(X).covariance, rtol=1e-6, atol=1e-9
+    )
+    np.testing.assert_allclose(m.criteria(rows, counts)[2:], m.criteria(X)[2:], rtol=1e-6)
+    with pytest.raises(ValueError, match="weights_are must be"):
+        m.standard_errors(X, weights_are="sums")
+
+
+def test_the_sandwich_is_that_of_numerical_scores():
+    """A^-1 B A^-1 with B from derivatives of each row's log-likelihood; the unit of the weights does not matter."""
+    X, *_ = answers()
+    weight = np.random.default_rng(1).uniform(0.2, 3, len(X))
+    m = LatentTrait(1, random_state=0, tol=1e-9, dtype="float64").fit(X, sample_weight=weight)
+    found = m.standard_errors(X, weight, "sampling").covariance
+    np.testing.assert_allclose(m.standard_errors(X, 10 * weight, "sampling").covariance, found, rtol=1e-3, atol=1e-7)
+    bread = m.standard_errors(X, weight).covariance
+    scores, step, params = [], 1e-4, m.params_
+    for column in range(X.shape[1]):
+        for of in ("weights", "bias"):
+            values = []
+            for sign in (1, -1):
+                moved = np.array(getattr(params, of))
+                moved[column] += sign * step
+                m.params_ = eqx.tree_at(lambda p, of=of: getattr(p, of), params, moved)
+                values.append(m.score_samples(X))
+            scores.append((values[0] - values[1]) / (2 * step))
+    weighted = weight[:, None] * np.stack(scores, 1)
+    np.testing.assert_allclose(found, bread @ (weighted.T @ weighted) @ bread, rtol=5e-3, atol=1e-5)
+
+
+@pytest.mark.slow
+def test_sandwich_errors_are_those_of_unequal_chances():
+    """150 samples in which answers with a high latent have nine times the chance: spread of estimates by error told.
+
+    A ratio of standard deviations is known to 1 / sqrt(2 * 150) = 0.06 for each of 10 parameters; their root mean
+    square to less.  Weights as counts, in units in which they add up to the rows, tell too little.
+    """
+    rng, told, counted, found = np.random.default_rng(0), [], [], []
+    w, b, n = np.array([1.0, 1.5, 0.8, 1.2, 1.0]), np.array([0.5, -0.5, 0.0, 1.0, -1.0]), 1000
+    m = LatentTrait(1, random_state=0)
+    for _ in range(150):
+        z = rng.normal(size=20 * n)
+        z = z[rng.random(len(z)) < np.where(z > 0.5, 0.9, 0.1)][:n]
+        X = (rng.random((n, 5)) < sigmoid(z[:, None] * w + b)).astype(float)
+        weight = np.where(z > 0.5, 1.0, 9.0)
+        weight *= n / weight.sum()
+        m.fit(X, sample_weight=weight)
+        found.append(np.concatenate([m.components_[0], m.intercept_]))
+        for errors, how in ((told, "sampling"), (counted, "counts")):
+            each = m.standard_errors(X, weight, how)
+            errors.append(np.concatenate([each.components[0], each.intercept]))
+    found = np.array(found)
+    spread = found.std(0, ddof=1)
+    assert np.all(np.abs(found.mean(0) - np.concatenate([w, b])) < 5 * spread / np.sqrt(150) + 0.05)
+    ratio, naive = (spread / np.sqrt(np.mean(np.square(errors), 0)) for errors in (told, counted))
+    assert 0.88 < np.sqrt(np.mean(ratio**2)) < 1.12
+    assert np.all((ratio > 0.8) & (ratio < 1.25))
+    assert np.sqrt(np.mean(naive**2)) > 1.2

@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from latentbits import LatentTrait, load
 from latentbits.core.errors import DataError, ModelFileError
+from latentbits.core.packing import digest
 from latentbits.estimators import files
 from latentbits.estimators.tables import column_types as mixed
 from latentbits.models.latent_trait.kinds import ALL_BITS
@@ -507,7 +508,7 @@ def test_a_file_that_claims_nonsense(model, tmp_path, change, message):
     header, tensors = files._read(path)
     header.pop("sha256")
     change(header)
-    header["sha256"] = files._digest(header, tensors)
+    header["sha256"] = digest(header, tensors)
     path.write_bytes(files.to_bytes(tensors, metadata={"latentbits": json.dumps(header)}))
     with pytest.raises(ModelFileError, match=message):
         load(path)

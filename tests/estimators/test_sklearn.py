@@ -53,6 +53,15 @@ OF_THE_BASE = {
     "check_readonly_memmap_input",
     "check_transformer_data_not_an_array",
 }
+# These compare a table with weights to its rows written out, in another order, to seven digits.  The contract of
+# weights (tests/contract/test_weights.py) compares them in the same order.
+EQUIVALENCE = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
+NOT_EQUIVALENT = {
+    "BernoulliMixture": "starts are drawn from the rows in their order, and another start ends at another optimum",
+    "LatentTrait": "where learning ends is told to a tolerance that has fewer digits",
+    "CombinationMachine": "rows are in float32, whose digits are as many as are compared",
+    "BinarySparseCoding": "starts are drawn from the rows in their order, and learning ends after a few iterations",
+}
 
 
 def checks_of(estimator):
@@ -60,7 +69,10 @@ def checks_of(estimator):
     for instance, check in estimator_checks_generator(estimator):
         inherited = check.func.__name__ in OF_THE_BASE and not isinstance(estimator, WHOLE)
         name = "-".join([type(estimator).__name__, check.func.__name__, *map(str, check.keywords.values())])
-        yield pytest.param(instance, check, id=name, marks=[pytest.mark.slow] if inherited else [])
+        marks = [pytest.mark.slow] if inherited else []
+        if check.func.__name__ in EQUIVALENCE and (reason := NOT_EQUIVALENT.get(type(estimator).__name__)):
+            marks.append(pytest.mark.xfail(reason=reason, raises=AssertionError, strict=False))
+        yield pytest.param(instance, check, id=name, marks=marks)
 
 
 @pytest.mark.parametrize(("estimator", "check"), [pair for estimator in ESTIMATORS for pair in checks_of(estimator)])

@@ -100,7 +100,7 @@ def forge(path: Path, change: Any) -> None:
     from safetensors.numpy import load_file
     from safetensors.numpy import save as to_bytes
 
-    from latentbits.estimators import files
+    from latentbits.core.packing import digest
 
     raw = path.read_bytes()
     size = int.from_bytes(raw[:8], "little")
@@ -108,7 +108,7 @@ def forge(path: Path, change: Any) -> None:
     tensors = {name: np.array(array) for name, array in load_file(path).items()}
     header.pop("sha256", None)
     change(header, tensors)
-    header["sha256"] = files._digest(header, tensors)
+    header["sha256"] = digest(header, tensors)
     path.write_bytes(to_bytes(tensors, metadata={"latentbits": json.dumps(header)}))
 
 

@@ -14,11 +14,13 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.utils import _safe_indexing, check_array
+from sklearn.utils.validation import has_fit_parameter
 
 from latentbits.core import interrupts
 from latentbits.core.errors import FitError, TooLargeError, is_out_of_memory
+from latentbits.engines.checkpoint import under
 from latentbits.estimators.families import families
-from latentbits.estimators.tables.validate import check_bits, with_nan
+from latentbits.estimators.tables.validate import check_bits, open_weights, with_nan
 
 __all__ = [
     "FAILURES",
@@ -49,6 +51,7 @@ class Entry:
         As the model was named.
     bits_per_row, error
         Mean of -log2 p(x) over the held-out rows, and its standard error: over rows, and of what is estimated in p(x).
+        With weights, each row counts as often as its weight says, in both.
     behind, behind_error
         How many bits per row more than the best model, and the standard error of that difference, row by row.
     seconds
@@ -80,6 +83,8 @@ class Comparison:
         -log2 p(x) of every held-out row under every model.
     rows
         Numbers of the held-out rows in X, in the order of `row_bits`.
+    weights
+        How often each of them counts; None for once.
     fitted
         The fitted models; with folds, those of the last fold.
     left_out
@@ -98,6 +103,7 @@ class Comparison:
     left_out: Mapping[str, str] = field(default_factory=dict)
     interrupted: bool = False
     unfinished: tuple[str, ...] = ()
+    weights: np.ndarray | None = None
 
     @property
     def simplest(self) -> str:
@@ -146,10 +152,12 @@ def compare(
     X: Any,
     models: Mapping[str, Any] | Sequence[Any] | None = None,
     *,
+    sample_weight: Any = None,
     test_size: float = 0.25,
     n_folds: int | None = None,
     random_state: int | None = 0,
     verbose: int = 0,
+    checkpoint: Any = None,
 ) -> Comparison:
     """Fit several models to a part of the rows and score them on the rest.
 
@@ -159,6 +167,8 @@ def compare(
         Bits, NaN for missing.  In memory: rows are drawn from it, so no function of batches.  A sparse table stays one.
     models : mapping of names to estimators, sequence of estimators, or None
         What to compare; None takes every family of models of bits, some in several sizes.
+    sample_weight : array-like of shape (n_rows,) or None
+        How often each row counts, in learning and in scoring; None for once.  A row is held out with all its weight.
     test_size : float, default=0.25
         Share of rows that is held out.
     n_folds : int or None
@@ -167,6 +177,8 @@ def compare(
         Seed of the split, and of the default models.
     verbose : int, default=0
         Passed on to the estimators that are given here by default.
+    checkpoint : str, path, latentbits.Checkpoint or None
+        A folder in which fits are kept: after a crash the same call goes on, and makes none of them again.
 
     Returns
     -------
@@ -190,7 +202,10 @@ def compare(
     """
     X = with_nan(X)
     values = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite="allow-nan", ensure_min_samples=2)
-    named = _named(models, values.shape[0], random_state, verbose)
+    weights = open_weights(sample_weight, values.shape[0])
+    counting = np.arange(values.shape[0]) if weights is None else np.flatnonzero(weights)
+    n_counted = len(counting) if weights is None else round(weights.sum())
+    named = _named(models, n_counted, random_state, verbose)
     for name, m in named.items():
         if getattr(m, "real_valued", False):
             raise ValueError(
@@ -201,21 +216,24 @@ def compare(
     for threshold in {getattr(m, "binarize", None) for m in named.values()}:
         check_bits(values, binarize=threshold)  # what is no bit is named by its row in X, not in a split of it
     X = X if hasattr(X, "columns") else values  # frames keep their names
-    if n_folds is not None and not 2 <= n_folds <= values.shape[0]:
-        raise ValueError(f"n_folds must be between 2 and the number of rows, {values.shape[0]}; got {n_folds}")
+    if n_folds is not None and not 2 <= n_folds <= len(counting):
+        raise ValueError(f"n_folds must be between 2 and the number of rows, {len(counting)}; got {n_folds}")
     if n_folds is None:
-        splits = list(ShuffleSplit(1, test_size=test_size, random_state=random_state).split(values))
+        splitter = ShuffleSplit(1, test_size=test_size, random_state=random_state)
     else:
-        splits = list(KFold(n_folds, shuffle=True, random_state=random_state).split(values))
+        splitter = KFold(n_folds, shuffle=True, random_state=random_state)
+    splits = [(counting[train], counting[test]) for train, test in splitter.split(counting)]
     row_bits, common, seconds, converged = {}, {}, {}, {}
     last: dict[str, Any] = {}
     left_out: dict[str, str] = {}
-    with interrupts.held():
+    with interrupts.held(), under(checkpoint):
         for name, estimator in named.items():
             began = time.perf_counter()
             try:
-                fits = [fit_copy(estimator, _safe_indexing(X, train)) for train, _ in splits]
-                held_out = [score_rows(m, _safe_indexing(X, test)) for m, (_, test) in zip(fits, splits)]
+                fits = [fit_copy(estimator, _safe_indexing(X, train), _of(weights, train)) for train, _ in splits]
+                held_out = [
+                    score_rows(m, _safe_indexing(X, test), _of(weights, test)) for m, (_, test) in zip(fits, splits)
+                ]
             except FAILURES as error:
                 if len(named) == 1:
                     raise
@@ -237,8 +255,12 @@ def compare(
     rows = np.concatenate([test for _, test in splits])
     if unfinished:
         warnings.warn(f"interrupted before {', '.join(unfinished)} could be compared", UserWarning, stacklevel=2)
-    entries = ranked(row_bits, common, seconds, converged)
-    return Comparison(entries, len(rows), row_bits, rows, last, left_out, interrupted, unfinished)
+    entries = ranked(row_bits, common, seconds, converged, _of(weights, rows))
+    return Comparison(entries, len(rows), row_bits, rows, last, left_out, interrupted, unfinished, _of(weights, rows))
+
+
+def _of(weights: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
+    return None if weights is None else weights[rows]
 
 
 def _check_size(shape: tuple[int, ...]) -> None:
@@ -272,6 +294,7 @@ def ranked(
     common: Mapping[str, float],
     seconds: Mapping[str, float],
     converged: Mapping[str, bool],
+    weights: np.ndarray | None = None,
 ) -> tuple[Entry, ...]:
     """The entries of a comparison, best first.
 
@@ -284,8 +307,10 @@ def ranked(
         log Z, of integrals, of rounding; 0 where all is exact.
     seconds, converged
         By name, as in `Entry`.
+    weights
+        How often each row counts; None for once.
     """
-    best = min(row_bits, key=lambda name: row_bits[name].mean())
+    best = min(row_bits, key=lambda name: np.average(row_bits[name], weights=weights))
     entries = []
     for name, bits in row_bits.items():
         with np.errstate(invalid="ignore"):  # rows that both models hold impossible
@@ -293,12 +318,12 @@ def ranked(
         entries.append(
             Entry(
                 name=name,
-                bits_per_row=float(bits.mean()),
-                error=float(np.hypot(standard_error(bits), common[name])),
-                behind=float(difference.mean()),
+                bits_per_row=float(np.average(bits, weights=weights)),
+                error=float(np.hypot(standard_error(bits, weights), common[name])),
+                behind=float(np.average(difference, weights=weights)),
                 behind_error=0.0
                 if name == best
-                else float(np.hypot(standard_error(difference), np.hypot(common[name], common[best]))),
+                else float(np.hypot(standard_error(difference, weights), np.hypot(common[name], common[best]))),
                 seconds=seconds[name],
                 converged=converged[name],
             )
@@ -311,23 +336,26 @@ def shared_error(errors: Sequence[float]) -> float:
     return float(np.sqrt(np.mean(np.square(errors)) / len(errors)))
 
 
-def score_rows(fitted: Any, X: Any) -> tuple[np.ndarray, float]:
+def score_rows(fitted: Any, X: Any, weights: np.ndarray | None = None) -> tuple[np.ndarray, float]:
     """-log2 p(x) of each row, and the standard error of their mean as a sum of estimates; any density model will do."""
     if not hasattr(fitted, "log_likelihoods"):
         return -np.asarray(fitted.score_samples(X), float) / np.log(2), 0.0
     rows = fitted.log_likelihoods(X)
-    error = fitted.error_of_mean(rows)
+    error = fitted.error_of_mean(rows, weights)
     error = error if np.isfinite(error) else 0.0  # not known ("ep"), or of rows that the model holds impossible
     return -np.asarray(rows.value, float) / np.log(2), error / np.log(2)
 
 
-def fit_copy(estimator: Any, X: Any) -> Any:
+def fit_copy(estimator: Any, X: Any, weights: np.ndarray | None = None) -> Any:
     """The estimator fitted anew, without the warnings that unseen rows or the table make needless."""
+    given = {} if weights is None else {"sample_weight": weights}
+    if given and not has_fit_parameter(estimator, "sample_weight"):
+        raise ValueError(f"{type(estimator).__name__} takes no sample_weight")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # told in the table
         for told in ("no Gaussian has these correlations", "a Heywood case", ".* pairs of columns cannot be told"):
             warnings.filterwarnings("ignore", message=told)  # unseen rows tell
-        fitted = clone(estimator).fit(X)
+        fitted = clone(estimator).fit(X, **given)
     interrupts.check()  # models of others do not look
     if getattr(fitted, "stop_reason_", None) == "interrupted":
         raise KeyboardInterrupt  # a fit that is cut short says nothing of its model
@@ -345,6 +373,14 @@ def _named(models: Any, n_rows: int, random_state: Any, verbose: int) -> dict[st
     return dict(models)
 
 
-def standard_error(x: np.ndarray) -> float:
-    """Of the mean of x; NaN for a single number, and where numbers are infinite: rows that a model holds impossible."""
-    return float(np.std(x, ddof=1) / np.sqrt(len(x))) if len(x) > 1 and np.isfinite(x).all() else float("nan")
+def standard_error(x: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """Of the mean of x; NaN for a single number, and where numbers are infinite: rows that a model holds impossible.
+
+    >>> standard_error(np.array([0.0, 1.0]), np.array([2.0, 2.0])) == standard_error(np.array([0.0, 0.0, 1.0, 1.0]))
+    True
+    """
+    n = float(len(x) if weights is None else weights.sum())
+    if n <= 1 or not np.isfinite(x).all():
+        return float("nan")
+    squares = np.square(x - np.average(x, weights=weights))
+    return float(np.sqrt(np.average(squares, weights=weights) / (n - 1)))

@@ -15,6 +15,7 @@ from latentbits.choosing.compare import Comparison, ranked, shared_error, standa
 from latentbits.choosing.real_tables import holds_reals
 from latentbits.core import interrupts
 from latentbits.core.errors import FitError
+from latentbits.engines.checkpoint import under
 from latentbits.estimators.families import families as all_families
 from latentbits.estimators.families import family, family_of
 from latentbits.estimators.tables.validate import check_bits, with_nan
@@ -139,6 +140,7 @@ def search(
     random_state: int | None = 0,
     real: bool | None = None,
     report: Callable[[str, float], None] | None = None,
+    checkpoint: Any = None,
 ) -> Search:
     """Fit every family that suits the data, each with the number of causes that describes unseen rows best.
 
@@ -170,6 +172,8 @@ def search(
         are constant.
     report : function or None
         Called before every fit with the name of the model and the seconds used.
+    checkpoint : str, path, latentbits.Checkpoint or None
+        A folder in which fits are kept: after a crash the same call goes on, and makes none of them again.
 
     Returns
     -------
@@ -208,7 +212,7 @@ def search(
         for name, given in asked.items()
         if name not in left_out
     }
-    with interrupts.held():
+    with interrupts.held(), under(checkpoint):
         left_out |= take_turns(climbing, rows, clock, random_state, asked=families is not None)
         clock.interrupted |= interrupts.take()
     if clock.interrupted:

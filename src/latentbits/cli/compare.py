@@ -6,8 +6,16 @@ from typing import Any
 
 import click
 
-from latentbits.cli.console import common_options, give, print_table, say, told_warnings
-from latentbits.cli.inputs import Reading, check_bits, load_rows, reading_options
+from latentbits.cli.console import (
+    check_checkpoint,
+    checkpoint_options,
+    common_options,
+    give,
+    print_table,
+    say,
+    told_warnings,
+)
+from latentbits.cli.inputs import Reading, check_bits, load_rows, reading_options, weights_option
 from latentbits.cli.options import size_from
 from latentbits.cli.signals import keeping
 from latentbits.estimators.families import Family, families, family_of
@@ -38,7 +46,9 @@ def _words() -> list[str]:
     default=0.25,
     help="Share of rows that is held out.",
 )
+@checkpoint_options
 @reading_options
+@weights_option
 @common_options
 def compare(
     source: str,
@@ -49,6 +59,8 @@ def compare(
     binarize: float | None,
     folds: int | None,
     test_size: float,
+    checkpoint: str | None,
+    resume: bool,
     as_json: bool,
 ) -> None:
     """Fit several models to a part of DATA and score them on the rest, in bits per row.
@@ -58,16 +70,25 @@ def compare(
     Ctrl-C ends it, prints the table of the models that are finished, and exits with 130.
     """
 
+    check_checkpoint(checkpoint, resume)
     rows = load_rows(source, reading)
     check_bits(rows, binarize)
     from latentbits.choosing.compare import compare as run_comparison
 
-    named = named_models(models, rows.shape[0], seed, restarts, binarize)
+    named = named_models(models, round(rows.n_counted), seed, restarts, binarize)
     held_out = f"{folds} folds" if folds else f"{test_size:.0%} of the rows held out"
     say(f"fitting {', '.join(named)} ({held_out})")
     with keeping("no model was finished"):
         with told_warnings(rows.names):
-            found = run_comparison(rows.values, named, test_size=test_size, n_folds=folds, random_state=seed)
+            found = run_comparison(
+                rows.values,
+                named,
+                sample_weight=rows.weights,
+                test_size=test_size,
+                n_folds=folds,
+                random_state=seed,
+                checkpoint=checkpoint,
+            )
         give({"source": source, **as_dict(found)}, as_json, lambda: show_comparison(found))
     if found.interrupted:
         raise KeyboardInterrupt  # the table is told; whoever pressed the key also stops the script around us

@@ -20,6 +20,8 @@ from latentbits.core.printable import printable
 
 __all__ = [
     "as_options",
+    "check_checkpoint",
+    "checkpoint_options",
     "common_options",
     "give",
     "in_one_line",
@@ -173,6 +175,32 @@ def common_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option(
         "--json", "as_json", is_flag=True, help="Print one JSON object on stdout and nothing else there."
     )(command)
+
+
+def checkpoint_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """--checkpoint and --resume."""
+    command = click.option("--resume", is_flag=True, help="Go on from what is in the folder of --checkpoint.")(command)
+    return click.option(
+        "--checkpoint",
+        type=click.Path(file_okay=False),
+        metavar="FOLDER",
+        help="Keep learning here every half a minute, and at SIGTERM, so that it can --resume.",
+    )(command)
+
+
+def check_checkpoint(folder: str | None, resume: bool) -> None:
+    """Refuse to write over another run's checkpoints, or to go on from nowhere."""
+    if folder is None:
+        if resume:
+            raise click.UsageError("--resume needs --checkpoint FOLDER, to go on from.")
+        return
+    from latentbits.engines.checkpoint import holds_one
+
+    there = holds_one(folder)
+    if there and not resume:
+        raise click.UsageError(f"--checkpoint {folder} holds a checkpoint: --resume goes on from it, or name another.")
+    if resume and not there:
+        say(f"{folder} holds no checkpoint yet: starting from the beginning")
 
 
 def _set_debug(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:

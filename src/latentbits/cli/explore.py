@@ -14,7 +14,16 @@ from typing import Any
 import click
 
 from latentbits.cli.compare import as_dict, show_comparison
-from latentbits.cli.console import common_options, give, in_one_line, say, show_line, told_warnings
+from latentbits.cli.console import (
+    check_checkpoint,
+    checkpoint_options,
+    common_options,
+    give,
+    in_one_line,
+    say,
+    show_line,
+    told_warnings,
+)
 from latentbits.cli.inputs import Reading, Rows, load_rows, reading_options
 from latentbits.cli.options import FamilyName, Numbers
 from latentbits.cli.outputs import Outputs
@@ -83,6 +92,7 @@ class Seconds(click.ParamType):
 @click.option("--binarize", type=float, metavar="T", help="Values above T are 1, others 0.")
 @click.option("--real", is_flag=True, help="Take whole numbers, too, as real numbers; fractions always are.")
 @click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the splits and of the fits.")
+@checkpoint_options
 @functools.partial(
     reading_options,
     labels_help="A column that tells what rows are: it colours the map, and no model sees it",
@@ -102,6 +112,8 @@ def explore(
     binarize: float | None,
     real: bool,
     seed: int,
+    checkpoint: str | None,
+    resume: bool,
     as_json: bool,
 ) -> None:
     """Find out what is hidden in DATA, and write one page that shows it.
@@ -125,6 +137,7 @@ def explore(
         Path(figures).mkdir(parents=True, exist_ok=True)
         for name in FIGURES:
             Outputs({"--figures": Path(figures) / f"{name}.{figure_format}"})
+    check_checkpoint(checkpoint, resume)
     rows = load_rows(source, reading)
     labels = _labels(rows, reading)
     from latentbits.explorer.explore import explore as run
@@ -153,6 +166,7 @@ def explore(
                 real=real or None,
                 random_state=seed,
                 report=report,
+                checkpoint=checkpoint,
             )
         path = Path(outputs.write(str(path), save))
     if open_page:

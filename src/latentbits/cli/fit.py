@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from latentbits.cli.console import common_options, give, print_table, say, told_warnings
-from latentbits.cli.inputs import Reading, fit_named, load_rows, reading_options, without_names
+from latentbits.cli.console import (
+    check_checkpoint,
+    checkpoint_options,
+    common_options,
+    give,
+    print_table,
+    say,
+    told_warnings,
+)
+from latentbits.cli.inputs import Reading, fit_named, load_rows, reading_options, weights_option, without_names
 from latentbits.cli.options import FamilyName, options_of, settings_of
 from latentbits.cli.outputs import Outputs
 from latentbits.cli.signals import keeping
@@ -85,34 +93,47 @@ def _foreign(error: click.NoSuchOption, asked: Family) -> click.UsageError:
     default="model.safetensors",
     help="Where the model goes.",
 )
+@checkpoint_options
 @reading_options
+@weights_option
 @common_options
-def fit(source: str, reading: Reading, model: str, output: str, as_json: bool, **own: Any) -> None:
+def fit(
+    source: str,
+    reading: Reading,
+    model: str,
+    output: str,
+    checkpoint: str | None,
+    resume: bool,
+    as_json: bool,
+    **own: Any,
+) -> None:
     """Learn a model from DATA (a file, or the name of a public data set) and write it to a file.
 
     What the model has found is printed, or given as --json.
 
     Ctrl-C or SIGTERM ends the fit, keeps the best model so far, and exits with 130 or 143; a second one ends at once.
+    With --checkpoint, it is also kept where learning stands, and --resume goes on to the model that it would have been.
     """
     from latentbits.telling.records import Table
 
+    check_checkpoint(checkpoint, resume)
     record = family(model)
     files = {f"--{name}": own[name] for name in record.files}
     outputs = Outputs({"--output": output, **files}, tables=tuple(files))  # before minutes of fitting
-    rows = load_rows(source, reading)
+    rows = load_rows(source, reading, streams=True)
     estimator = record.cls(**settings_of(record, own), verbose=1)
     title = record.title(getattr(estimator, record.size, 1))
     say(f"fitting {title}" + (f", best of {estimator.n_init} restarts" if (estimator.n_init or 1) > 1 else ""))
     began = time.perf_counter()
     with told_warnings(rows.names), keeping(f"nothing was learned yet: {output} is not written"):
-        fit_named(estimator, rows)
+        fit_named(estimator, rows, checkpoint)
         seconds = time.perf_counter() - began
         objective = _objective(estimator)
-        for line in _how_it_ended(estimator, objective, rows.shape[0], seconds):
+        for line in _how_it_ended(estimator, objective, rows.n_counted, seconds):
             say(line)
         written = outputs.write(output, lambda path: _save(estimator, path))
     with told_warnings(rows.names), without_names(estimator):
-        told = record.teller.tell(estimator, Table(rows.values, rows.all_names, own.get("errors", False)))
+        told = record.teller.tell(estimator, Table(rows.values, rows.all_names, own.get("errors", False), rows.weights))
     for name, make in told.files.items():
         if own[name] is not None:
             outputs.write(own[name], partial(_write_values, make()))
@@ -148,7 +169,7 @@ def _objective(estimator: Any) -> float | None:
     return estimator.objective_ if in_nats and math.isfinite(estimator.objective_) else None
 
 
-def _how_it_ended(estimator: Any, objective: float | None, n_rows: int, seconds: float) -> Iterator[str]:
+def _how_it_ended(estimator: Any, objective: float | None, n_rows: float, seconds: float) -> Iterator[str]:
     state = {"converged": "converged", "completed": "done"}.get(estimator.stop_reason_, "stopped")
     n = estimator.n_iter_
     left = estimator.left_to_gain_

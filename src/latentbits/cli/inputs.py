@@ -26,6 +26,7 @@ __all__ = [
     "model_argument",
     "reading_options",
     "to_apply",
+    "weights_option",
     "without_names",
 ]
 
@@ -39,6 +40,7 @@ class Reading:
     labels: tuple[str, ...] = ()
     key: str | None = None
     split: str | None = None
+    weights: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +52,12 @@ class Rows:
     names: tuple[str, ...] | None = None
     image_shape: tuple[int, int] | None = None
     labels: Mapping[str, Any] = field(default_factory=dict)  # what goes with the rows: ids, groups, names
+    weights: Any = None  # how often each row counts; None for once
+
+    @property
+    def n_counted(self) -> float:
+        """Rows, each as often as it counts."""
+        return float(self.shape[0] if self.weights is None else self.weights.sum())
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -109,8 +117,26 @@ def reading_options(
     return wrapped
 
 
-def load_rows(source: str, reading: Reading) -> Rows:
-    """The table that DATA names: a file if there is one of that name, else a public set."""
+def weights_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The option --weights, which goes into `reading`."""
+
+    @click.option(
+        "--weights",
+        metavar="COLUMN",
+        help="A column that holds no bits, but how often each row counts, by name or by number from 0.",
+    )
+    @functools.wraps(command)
+    def wrapped(*args: Any, reading: Reading, weights: str | None, **others: Any) -> Any:
+        return command(*args, reading=replace(reading, weights=weights), **others)
+
+    return wrapped
+
+
+def load_rows(source: str, reading: Reading, *, streams: bool = False) -> Rows:
+    """The table that DATA names: a file if there is one of that name, else a public set.
+
+    `streams` says that the command reads rows by passes alone: large files, and several, then stay on the disk.
+    """
     from latentbits.core.errors import DataError
     from latentbits.data.fetch import datasets
 
@@ -118,7 +144,7 @@ def load_rows(source: str, reading: Reading) -> Rows:
     if not Path(source).exists() and source in known:
         rows = _load_set(source, reading)
     elif Path(source).exists() or Path(source).suffix:
-        rows = _load_file(source, reading)
+        rows = (_left_on_disk(source, reading) if streams else None) or _load_file(source, reading)
     else:
         close = difflib.get_close_matches(source, known, n=1)
         hint = f"; did you mean {close[0]}?" if close else ""
@@ -127,8 +153,24 @@ def load_rows(source: str, reading: Reading) -> Rows:
             "(`latentbits data` lists the sets)"
         )
     n, d = rows.shape
-    say(f"reading {source}: {n} rows x {d} columns, {_missing(rows.values)}")
+    counted = "" if rows.weights is None else f", which count as {rows.n_counted:g}"
+    say(f"reading {source}: {n} rows x {d} columns, {_missing(rows.values)}{counted}")
     return rows
+
+
+def _left_on_disk(source: str, reading: Reading) -> Rows | None:
+    """Files that a pattern finds, or one that is large; None where the options are those of a reading in memory."""
+    from latentbits.data.read import MMAP_BYTES
+    from latentbits.data.row_files import open_files
+
+    pattern = not Path(source).exists() and any(mark in source for mark in "*?[")
+    named = reading.missing or reading.labels or reading.key or reading.split or reading.weights
+    if named or reading.header is not None or not (pattern or Path(source).suffix.lower() in (".parquet", ".zarr")):
+        return None
+    files = open_files(source)
+    if not pattern and files.shape[0] * files.shape[1] <= MMAP_BYTES:
+        return None
+    return Rows(source, files.unnamed(), files.names)
 
 
 def _load_file(source: str, reading: Reading) -> Rows:
@@ -137,19 +179,47 @@ def _load_file(source: str, reading: Reading) -> Rows:
 
     if reading.split is not None:
         raise DataError(f"--split is for public data sets, but {source} is a file")
+    own = () if reading.weights is None else (reading.weights,)
     with told_warnings():
         table = read(
             source,
             header="auto" if reading.header is None else reading.header,
             missing=(*MISSING, *reading.missing),
             key=reading.key,
-            labels=reading.labels,
+            labels=(*reading.labels, *own),
         )
     if reading.header is None:
         _tell_of_a_first_row(source, table)
     # a column without a name is how csv files hold the names of rows
     labels_of_rows = {} if table.row_names is None else {"": table.row_names}
-    return Rows(source, table.values, table.feature_names, labels={**labels_of_rows, **table.labels})
+    labels, weights = dict(table.labels), None
+    if reading.weights is not None:
+        if not labels:  # arrays have bits alone
+            raise DataError(f"{source}: --weights names a column of text or parquet files")
+        if len(labels) <= len(set(reading.labels)):
+            raise DataError(f"{source}: --weights and --labels both name column {reading.weights!r}")
+        weights = _weights(source, reading.weights, labels.pop(list(labels)[-1]))
+    return Rows(source, table.values, table.feature_names, labels={**labels_of_rows, **labels}, weights=weights)
+
+
+def _weights(source: str, column: str, cells: Any) -> Any:
+    """How often each row counts, from the cells of a column."""
+    import numpy as np
+
+    from latentbits.core.errors import DataError
+
+    weights = np.full(len(cells), np.nan)
+    for row, cell in enumerate(cells):
+        try:
+            weights[row] = float(cell)
+        except (TypeError, ValueError):
+            pass
+        if not (np.isfinite(weights[row]) and weights[row] >= 0):
+            raise DataError(
+                f"{source}: a weight must be a number from 0, but row {row} of column {column!r} (--weights) holds "
+                f"{str(cell)!r}"
+            )
+    return weights
 
 
 def _tell_of_a_first_row(source: str, table: Any) -> None:
@@ -166,6 +236,8 @@ def _load_set(name: str, reading: Reading) -> Rows:
     from latentbits.core.errors import DataError
     from latentbits.data.fetch import load_dataset
 
+    if reading.weights is not None:
+        raise DataError(f"--weights is for files, and {name} is a public data set without such a column")
     found = load_dataset(name, split=reading.split)
     if found.X.ndim != 2:
         raise DataError(f"{name} holds whole images of shape {found.X.shape[1:]}, not a table of bits")
@@ -176,7 +248,9 @@ def _missing(values: Any) -> str:
     """How many cells are missing, in words; a file that stays on the disk is not read for it."""
     import numpy as np
 
-    if isinstance(values, np.memmap):
+    from latentbits.data.row_files import RowFiles
+
+    if isinstance(values, np.memmap | RowFiles):
         return "left on the disk"
     stored = values.data if hasattr(values, "tocsr") else values
     return f"{int(np.isnan(stored).sum()) if stored.dtype.kind == 'f' else 0} missing"
@@ -200,13 +274,13 @@ def check_bits(rows: Rows, binarize: float | None) -> None:
         encode_bits(rows.values, binarize=binarize, names=rows.names)
 
 
-def fit_named(estimator: Any, rows: Rows) -> Any:
+def fit_named(estimator: Any, rows: Rows, checkpoint: Any = None) -> Any:
     """Fit, with the names of the columns kept as if they had come in a frame."""
     import numpy as np
 
     if not estimator.takes_reals:
         check_bits(rows, estimator.binarize)
-    estimator.fit(rows.values)
+    estimator.fit(rows.values, sample_weight=rows.weights, checkpoint=checkpoint)
     if rows.names is not None:
         estimator.feature_names_in_ = np.array(rows.names, dtype=object)
     return estimator
@@ -234,6 +308,7 @@ def align(rows: Rows, n_columns: int, names: Sequence[str] | None) -> Rows:
         Of the table that the model was fitted to; names may be None.
     """
     from latentbits.core.errors import DataError
+    from latentbits.data.row_files import RowFiles
 
     if names is not None and rows.names is not None:
         absent = [name for name in names if name not in set(rows.names)]
@@ -246,7 +321,8 @@ def align(rows: Rows, n_columns: int, names: Sequence[str] | None) -> Rows:
         if list(names) != list(rows.names):
             say(f"the columns of {rows.source} are in another order than the model's: reordered by name")
             order = [rows.names.index(name) for name in names]
-            return replace(rows, values=rows.values[:, order], names=tuple(names))
+            values = rows.values.columns(order) if isinstance(rows.values, RowFiles) else rows.values[:, order]
+            return replace(rows, values=values, names=tuple(names))
         return rows
     if rows.shape[1] != n_columns:
         raise DataError(f"{rows.source} has {rows.shape[1]} columns, but the model was fitted to {n_columns}")
@@ -277,10 +353,10 @@ def load_model(path: str) -> tuple[Any, tuple[str, ...] | None]:
     return model, tuple(str(name) for name in found)
 
 
-def to_apply(model_path: str, source: str, reading: Reading) -> tuple[Any, Rows]:
-    """A model, and the table that it is to be applied to, checked against it."""
+def to_apply(model_path: str, source: str, reading: Reading, *, streams: bool = False) -> tuple[Any, Rows]:
+    """A model, and the table that it is to be applied to, checked against it; `streams` as of `load_rows`."""
     model, names = load_model(model_path)
-    rows = align(load_rows(source, reading), model.n_features_in_, names)
+    rows = align(load_rows(source, reading, streams=streams), model.n_features_in_, names)
     if not model.takes_reals:
         check_bits(rows, model.binarize)
     return model, rows

@@ -7,7 +7,7 @@ import math
 import click
 
 from latentbits.cli.console import common_options, give, print_table, told_warnings
-from latentbits.cli.inputs import Reading, data_argument, model_argument, reading_options, to_apply
+from latentbits.cli.inputs import Reading, data_argument, model_argument, reading_options, to_apply, weights_option
 from latentbits.cli.outputs import FORMATS, Outputs, write_table
 
 __all__ = ["score"]
@@ -20,6 +20,7 @@ __all__ = ["score"]
     "--per-row", type=click.Path(dir_okay=False), help=f"Also write log p(x), in nats, of each row ({FORMATS})."
 )
 @reading_options
+@weights_option
 @common_options
 def score(model_path: str, source: str, reading: Reading, per_row: str | None, as_json: bool) -> None:
     """How well the model in file MODEL describes DATA (a file, or the name of a public data set).
@@ -32,28 +33,31 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
     """
     import numpy as np
 
+    from latentbits.choosing.compare import standard_error
+    from latentbits.estimators.precision import sum_of
     from latentbits.telling.numbers import to_error
 
     outputs = Outputs({"--per-row": per_row}, tables=("--per-row",))
-    model, rows = to_apply(model_path, source, reading)
+    model, rows = to_apply(model_path, source, reading, streams=True)
     with told_warnings(rows.names):
         known = model.log_likelihoods(rows.values)
     nats, loss = np.asarray(known.value, np.float64), float(getattr(model, "truncation_loss_", 0.0))
     common = 0.0 if loss else float(np.max(known.common_error))  # a loss has a sign, and is no standard error
-    lost = float(np.mean(known.rounding))  # it may have one sign in all rows
-    estimated = lost if hasattr(model, "truncation_loss_") else model.error_of_mean(known)
+    weights, n_rows = rows.weights, rows.n_counted
+    lost = float(np.average(np.asarray(known.rounding), weights=weights))  # it may have one sign in all rows
+    estimated = lost if hasattr(model, "truncation_loss_") else model.error_of_mean(known, weights)
     estimated = estimated if math.isfinite(estimated) else 0.0  # unknown, or of rows that are impossible
     if per_row is not None:
         per_row = write_table(outputs, per_row, nats[:, None], ["log_likelihood"], rows.labels)
     n_impossible = int(np.sum(np.isneginf(nats)))  # under a clipped Gaussian without noise
-    several = len(nats) > 1 and not n_impossible
-    over_rows = float(np.std(nats, ddof=1) / math.sqrt(len(nats))) if several else math.nan
-    error = math.hypot(over_rows, estimated)
-    mean = float(np.mean(nats))
+    error = math.hypot(standard_error(nats, weights), estimated)
+    total = sum_of(known, weights)
+    mean = total / n_rows
     result = {
         "n_rows": len(nats),
+        "weight": n_rows,
         "n_impossible": n_impossible,
-        "log_likelihood": float(np.sum(nats)),
+        "log_likelihood": total,
         "nats_per_row": mean,
         "nats_per_row_error": error,
         "bits_per_row": -mean / math.log(2),
@@ -67,7 +71,7 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
 
     def show() -> None:
         lines = [
-            ["log-likelihood, nats", *to_error(float(np.sum(nats)), len(nats) * estimated)],
+            ["log-likelihood, nats", *to_error(total, n_rows * estimated)],
             ["nats per row", f"{mean:.4f}", "" if n_impossible else f"{error:.4f}"],
         ]
         if common:

@@ -41,7 +41,7 @@ def transform(
     from latentbits.core.errors import DataError
 
     outputs = Outputs({"--output": output}, tables=("--output",))
-    model, rows = to_apply(model_path, source, reading)
+    model, rows = to_apply(model_path, source, reading, streams=True)
     names = [str(name) for name in model.get_feature_names_out()]
     if not names:
         raise DataError(f"{model_path} is a {type(model).__name__}, which has no hidden causes to write")

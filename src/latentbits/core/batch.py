@@ -15,6 +15,9 @@ from jaxtyping import Array, Float, Key, Num, UInt32
 __all__ = ["MISSING", "Batch", "make_batch", "row_keys"]
 
 MISSING = 255  # the mark of a hole among uint8 bits
+# What is folded into the keys of rows from 2^32 on, beside the upper word of their number: models fold small numbers
+# into the keys of rows, and what they get of row 1 would be the keys of rows 2^32, 2^32 + 1, ...
+BEYOND = 0x9E3779B9
 
 
 class Batch(eqx.Module):
@@ -28,9 +31,11 @@ class Batch(eqx.Module):
         1 where an entry was seen, 0 where it is missing; None when the chunk has no holes at all, which saves a
         model products with the mask.
     weight
-        1 for a row, 0 for padding.  Every sum over rows must carry it.
+        How often a row counts: 1 where the user gave no weights, 0 for padding.  Every sum over rows must carry it.
     rows
-        The global number of each row in the table.
+        The global number of each row in the table, modulo 2^32.
+    high
+        How often 2^32 goes into it; None in the chunks of the first 2^32 rows.
     key
         The key of this pass: restart, stage and iteration are folded in already.
     """
@@ -40,11 +45,12 @@ class Batch(eqx.Module):
     weight: Float[Array, " rows"]
     rows: UInt32[Array, " rows"]
     key: Key[Array, ""]
+    high: UInt32[Array, " rows"] | None = None
 
     @property
     def keys(self) -> Key[Array, " rows"]:
         """A key per row: the same whatever the chunking or the engine, fresh at every pass."""
-        return row_keys(self.key, self.rows)
+        return row_keys(self.key, self.rows, self.high)
 
     @property
     def mask(self) -> Float[Array, "rows columns"]:
@@ -52,15 +58,25 @@ class Batch(eqx.Module):
         return jnp.ones_like(self.values) if self.observed is None else self.observed
 
 
-def row_keys(key: Key[Array, ""], rows: UInt32[Array, " rows"]) -> Key[Array, " rows"]:
-    """One key per global row number."""
-    return jax.vmap(jax.random.fold_in, in_axes=(None, 0))(key, rows)
+def row_keys(
+    key: Key[Array, ""], rows: UInt32[Array, " rows"], high: UInt32[Array, " rows"] | None = None
+) -> Key[Array, " rows"]:
+    """One key per global row number, of which `high` is the upper word."""
+    fold = jax.random.fold_in
+    if high is None:
+        return jax.vmap(fold, in_axes=(None, 0))(key, rows)
+
+    def one(row: UInt32[Array, ""], high: UInt32[Array, ""]) -> Key[Array, ""]:
+        beyond = fold(fold(key, high), BEYOND)
+        return fold(jnp.where(high == 0, key, beyond), row)
+
+    return jax.vmap(one)(rows, high)
 
 
 def make_batch(
     raw: Num[Array, "rows columns"],
-    first_row: UInt32[Array, ""],
-    n_rows: UInt32[Array, ""],
+    first_row: UInt32[Array, ""] | UInt32[Array, "2"],
+    n_rows: UInt32[Array, ""] | Float[Array, " rows"],
     key: Key[Array, ""],
     complete: bool,
     dtype: np.dtype,
@@ -72,7 +88,8 @@ def make_batch(
     raw
         uint8 bits with 255 for missing, or floats with NaN.
     first_row, n_rows
-        Global number of the first row; how many rows are real (the rest is padding).
+        Global number of the first row, as two words (the lower first) where rows reach beyond 2^32; how many rows are
+        real (the rest is padding), or the weight of each (0 for padding).
     complete
         Static: the caller looked, and no real row has a hole.
     """
@@ -85,5 +102,8 @@ def make_batch(
         seen = (raw != MISSING) if bits else ~jnp.isnan(raw)
         observed = seen.astype(dtype)
         values = jnp.where(seen, raw, 0).astype(dtype)
-    weight = (position < n_rows).astype(dtype)
-    return Batch(values, observed, weight, first_row + position, key)
+    weight = n_rows.astype(dtype) if n_rows.ndim else (position < n_rows).astype(dtype)
+    if not first_row.ndim:
+        return Batch(values, observed, weight, first_row + position, key)
+    rows = first_row[0] + position
+    return Batch(values, observed, weight, rows, key, first_row[1] + (rows < first_row[0]))

@@ -12,6 +12,7 @@ import sys
 from types import ModuleType
 
 __all__ = [
+    "CheckpointError",
     "DataError",
     "DownloadError",
     "FitError",
@@ -40,9 +41,17 @@ class FitError(LatentBitsError, ArithmeticError):
 class TooLargeError(LatentBitsError, MemoryError):
     """Work that would need more memory than there is, refused before it begins."""
 
+    def __reduce__(self) -> tuple[type[TooLargeError], tuple[object, ...]]:
+        # Dask's workers send their errors without calling __init__, which a MemoryError does not bear.
+        return type(self), self.args
+
 
 class ModelFileError(LatentBitsError, ValueError):
     """A model file is truncated, tampered with, foreign or from a newer version."""
+
+
+class CheckpointError(LatentBitsError, ValueError):
+    """A folder holds a checkpoint of another fit, or none that could be read."""
 
 
 class DownloadError(LatentBitsError, OSError):

@@ -98,8 +98,9 @@ def added(total: T, part: T) -> T:
 
     def leaf(a: Any, b: Any) -> np.ndarray:
         b = np.asarray(b)
-        if not isinstance(a, np.ndarray):
-            a = np.array(a, _wide(b.dtype))
+        wide = _wide(b.dtype)
+        if not (isinstance(a, np.ndarray) and a.dtype == wide and a.flags.writeable):
+            a = np.array(a, wide)
         np.add(a, b, out=a)
         return a
 

@@ -2,7 +2,19 @@
 
 from latentbits.data import patches, toys
 from latentbits.data.fetch import Dataset, DatasetInfo, datasets, load_dataset
+from latentbits.data.packing import write_packed
 from latentbits.data.read import Table, read
 from latentbits.data.write import write
 
-__all__ = ["Dataset", "DatasetInfo", "Table", "datasets", "load_dataset", "patches", "read", "toys", "write"]
+__all__ = [
+    "Dataset",
+    "DatasetInfo",
+    "Table",
+    "datasets",
+    "load_dataset",
+    "patches",
+    "read",
+    "toys",
+    "write",
+    "write_packed",
+]

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,10 +23,23 @@ from latentbits.data.bounds import check_claim
 from latentbits.data.headers import first_doubled
 from latentbits.data.text import TEXT_SUFFIXES, find_labels, parse_text
 
-__all__ = ["Table", "read"]
+__all__ = [
+    "PACKED",
+    "Table",
+    "check_array",
+    "check_shape",
+    "choose_array",
+    "column_numbers",
+    "packed_columns",
+    "parquet_columns",
+    "read",
+    "reading",
+    "told",
+]
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "?", ".")
 MMAP_BYTES = 64 * 2**20  # plain .npy files above this stay on the disk unless told otherwise
+PACKED = "packed_bits"  # attribute of a zarr array of packed bits: how many columns were packed
 SLICE = 2**20  # numbers that are looked at together
 
 
@@ -131,29 +145,44 @@ def read(
         raise DataError(f"{path}: cannot tell the format from the extension {suffix!r}; known are {known}")
     if not path.exists():
         raise DataError(f"{path}: there is no such file")
+    with reading(path, suffix), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what readers warn about is either harmless or fails below
+        if suffix in TEXT_SUFFIXES:
+            cells = parse_text(path, suffix, header, missing, delimiter, labels, doubts)
+            table = Table(_narrow(path, cells.values), *cells[1:])
+        else:
+            table = arrays[suffix]()
+    for doubt in doubts:
+        warnings.warn(f"{path}: {doubt}", stacklevel=2)
+    check_shape(path, table.shape)
+    return table
+
+
+@contextmanager
+def reading(path: Path, suffix: str) -> Iterator[None]:
+    """Errors of a broken file, of which each library has its own (and some say little), as one that names the file."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what readers warn about is either harmless or fails below
-            if suffix in TEXT_SUFFIXES:
-                cells = parse_text(path, suffix, header, missing, delimiter, labels, doubts)
-                table = Table(_narrow(path, cells.values), *cells[1:])
-            else:
-                table = arrays[suffix]()
+        yield
     except LatentBitsError:
         raise
     except Exception as error:
-        # Each library has its own errors for a broken file, and some (zlib.error, KeyError) say little.
-        detail = str(error).strip().partition("\n")[0] or "no further detail"
         raise DataError(
-            f"{path}: cannot be read as {suffix} ({type(error).__name__}: {detail}); is the file complete, "
+            f"{path}: cannot be read as {suffix} ({told(error)}); is the file complete, "
             "and does its extension match its contents?"
         ) from error
-    for doubt in doubts:
-        warnings.warn(f"{path}: {doubt}", stacklevel=2)
-    n, d = table.shape
+
+
+def told(error: Exception) -> str:
+    """The kind of an error and the first line of what it says."""
+    detail = str(error).strip().partition("\n")[0] or "no further detail"
+    return f"{type(error).__name__}: {detail}"
+
+
+def check_shape(path: Path, shape: tuple[int, int]) -> None:
+    """Refuse a table of nothing."""
+    n, d = shape
     if n == 0 or d == 0:
         raise DataError(f"{path}: the table has {n} rows and {d} columns; at least one of each is needed")
-    return table
 
 
 # --- from anything to the types of Table.values ---
@@ -172,7 +201,7 @@ def _numeric_missing(missing: Sequence[str]) -> list[float]:
     return found
 
 
-def _check_array(path: Path, values: Any) -> None:
+def check_array(path: Path, values: Any) -> None:
     """Refuse what is not a real two-dimensional array, or could not be held in memory."""
     if len(values.shape) != 2:
         raise DataError(f"{path}: the array has shape {tuple(values.shape)}; a table has two dimensions")
@@ -189,7 +218,7 @@ def _slices(values: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
 
 def _narrow(path: Path, values: np.ndarray, missing: Sequence[float] = ()) -> np.ndarray:
     """The array as uint8 if it is all 0 and 1, else as float32 or float64, which may not change any number in it."""
-    _check_array(path, values)
+    check_array(path, values)
     marks = list(missing)
     if all(((part == 0) | (part == 1)).all() and not np.isin(part, marks).any() for _, part in _slices(values)):
         return values.astype(np.uint8, copy=False)
@@ -237,51 +266,72 @@ def _names(values: Any, length: int) -> tuple[str, ...] | None:
 
 
 def _read_parquet(path: Path, missing: Sequence[str], labels: Sequence[str | int]) -> Table:
-    pa = import_extra("pyarrow", extra="tables", purpose="reading parquet")
+    import_extra("pyarrow", extra="tables", purpose="reading parquet")
     pq = import_extra("pyarrow.parquet", extra="tables", purpose="reading parquet")
     with pq.ParquetFile(path) as file:
         n, schema = file.metadata.num_rows, file.schema_arrow
-        names = tuple(map(str, schema.names))
-        if doubled := first_doubled(names):
-            raise DataError(f"{path}: two columns are named {doubled!r}; names must differ")
-        kept = find_labels(path, labels, names, len(names))
-        index = [name for name in names if name.startswith("__index_level_")]  # pandas' row names
-        numeric = [name for name in names if name not in kept and name not in index]
-        for name in numeric:
-            kind = schema.field(name).type
-            if not any(test(kind) for test in (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating,
-                                               pa.types.is_decimal, pa.types.is_null)):  # fmt: skip
-                raise DataError(f"{path}: column {name!r} holds {kind}, not numbers; name it in labels=")
+        kept, index, numeric = parquet_columns(path, schema, labels)
         wanted = [*numeric, *kept, *index[:1]]
         check_claim(path, 8 * n * max(1, len(wanted)), f"{n} rows of {len(wanted)} columns")
         frame = file.read(columns=wanted)
     values = np.empty((n, len(numeric)), dtype=np.float64)
     for place, name in enumerate(numeric):
-        column = frame.column(name)
-        if pa.types.is_integer(column.type):
-            whole = column.drop_null().to_numpy()
-            if (lost := _rounded(whole, np.float64)).any():
-                raise DataError(
-                    f"{path}: column {name!r} holds {whole[lost][0]}, which float64 cannot hold; subtract a constant "
-                    "first, or name it in labels="
-                )
-        values[:, place] = column.cast(pa.float64(), safe=False).to_numpy()
+        values[:, place] = column_numbers(path, name, frame.column(name))
 
     def text(name: str) -> list[str]:
         return [str(cell) for cell in frame.column(name).to_pylist()]
 
     return Table(
         _narrow(path, values, _numeric_missing(missing)),
-        tuple(numeric),
+        numeric,
         tuple(text(index[0])) if index else None,
         {name: np.array(text(name)) for name in kept},
     )
 
 
+class ParquetColumns(NamedTuple):
+    """The columns of a parquet file by what they are for: text to keep, pandas' row names, numbers."""
+
+    kept: Sequence[str]
+    row_names: Sequence[str]
+    numeric: tuple[str, ...]
+
+
+def parquet_columns(path: Path, schema: Any, labels: Sequence[str | int]) -> ParquetColumns:
+    """Which columns hold the table; complains of those that hold no numbers."""
+    pa = import_extra("pyarrow", extra="tables", purpose="reading parquet")
+    names = tuple(map(str, schema.names))
+    if doubled := first_doubled(names):
+        raise DataError(f"{path}: two columns are named {doubled!r}; names must differ")
+    kept = find_labels(path, labels, names, len(names))
+    index = [name for name in names if name.startswith("__index_level_")]  # pandas' row names
+    numeric = tuple(name for name in names if name not in kept and name not in index)
+    for name in numeric:
+        kind = schema.field(name).type
+        if not any(test(kind) for test in (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating,
+                                           pa.types.is_decimal, pa.types.is_null)):  # fmt: skip
+            raise DataError(f"{path}: column {name!r} holds {kind}, not numbers; name it in labels=")
+    return ParquetColumns(tuple(kept), index, numeric)
+
+
+def column_numbers(path: Path, name: str, column: Any) -> np.ndarray:
+    """A column of a parquet file as float64, NaN for null; refused where that would change a number."""
+    pa = import_extra("pyarrow", extra="tables", purpose="reading parquet")
+    if pa.types.is_integer(column.type):
+        whole = column.drop_null().to_numpy()
+        if (lost := _rounded(whole, np.float64)).any():
+            raise DataError(
+                f"{path}: column {name!r} holds {whole[lost][0]}, which float64 cannot hold; subtract a constant "
+                "first, or name it in labels="
+            )
+    cast = column.cast(pa.float64(), safe=False)
+    return cast.to_numpy() if isinstance(cast, pa.ChunkedArray) else cast.to_numpy(zero_copy_only=False)
+
+
 def _read_npy(path: Path, missing: Sequence[str], mmap: bool | str) -> Table:
     # Through a memory map even when it is copied: the map first compares the header with the file size.
     values = np.lib.format.open_memmap(path, mode="r")
-    _check_array(path, values)
+    check_array(path, values)
     if mmap is True or (mmap == "auto" and values.nbytes > MMAP_BYTES):
         return Table(values)
     check_claim(path, values.nbytes, f"{values.shape} numbers")
@@ -292,12 +342,12 @@ def _read_npz(path: Path, missing: Sequence[str], key: str | None, doubts: list[
     known = members(path)
     if {"format", "shape", "data"} <= known.keys():
         return Table(_read_sparse(path, known))
-    name = _choose(path, key, {name: member.shape for name, member in known.items()})
+    name = choose_array(path, key, {name: member.shape for name, member in known.items()})
     beside = load_members(path, (*NOTES, "feature_names", "items", "row_names"), known)
     width = packed_width(known[name], beside)
     if width is not None:
         check_claim(path, known[name].shape[0] * width, f"{known[name].shape[0]} rows of {width} packed bits")
-    _check_array(path, known[name])
+    check_array(path, known[name])
     values = load_members(path, (name,), known)[name]
     if width is not None:
         values = np.unpackbits(values, axis=1, count=width)
@@ -319,7 +369,7 @@ def _read_npz(path: Path, missing: Sequence[str], key: str | None, doubts: list[
     )
 
 
-def _choose(path: Path, key: str | None, shapes: Mapping[str, tuple[int, ...]]) -> str:
+def choose_array(path: Path, key: str | None, shapes: Mapping[str, tuple[int, ...]]) -> str:
     """The array of an archive that holds the table."""
     there = ", ".join(f"{name} {shape}" for name, shape in shapes.items()) or "nothing"
     if key is not None:
@@ -352,7 +402,7 @@ def _check_sparse_claim(path: Path, shape: Sequence[int]) -> None:
 
 def _sparse_rows(path: Path, values: Any) -> Any:
     """A sparse array by rows, its indices checked: SciPy trusts them, and compiled code would follow them."""
-    _check_array(path, values)
+    check_array(path, values)
     if hasattr(values, "check_format"):
         values.check_format(full_check=True)
     return values.tocsr()
@@ -363,12 +413,31 @@ def _read_zarr(path: Path, missing: Sequence[str], key: str | None) -> Table:
     node = zarr.open(str(path), mode="r")
     if isinstance(node, zarr.Group):
         members_of = dict(node.arrays())
-        node = members_of[_choose(path, key, {name: tuple(array.shape) for name, array in members_of.items()})]
-    _check_array(path, node)
+        node = members_of[choose_array(path, key, {name: tuple(array.shape) for name, array in members_of.items()})]
+    check_array(path, node)
     for shape, what in ((node.shape, "numbers"), (node.chunks, "numbers in a chunk"), (node.shards, "in a shard")):
         if shape is not None:
             check_claim(path, prod(shape) * node.dtype.itemsize, f"{tuple(shape)} {what}")
+    columns = packed_columns(path, node)
+    if columns is not None:
+        check_claim(path, node.shape[0] * columns, f"{node.shape[0]} rows of {columns} packed bits")
+        return Table(np.unpackbits(np.asarray(node[:]), axis=1, count=columns))
     return Table(_narrow(path, np.asarray(node[:]), _numeric_missing(missing)))
+
+
+def packed_columns(path: Path, node: Any) -> int | None:
+    """The number of columns that were packed into a zarr array, by what it says; None where it says nothing."""
+    packed = node.attrs.get(PACKED)
+    if packed is None:
+        return None
+    if type(packed) is not int or node.dtype != np.uint8 or packed < 1 or -(-packed // 8) != node.shape[1]:
+        raise DataError(
+            f"{path}: it says {PACKED}={packed!r}, but an array of {node.dtype} {tuple(node.shape)} cannot hold so "
+            "many packed bits in a row"
+        )
+    if node.nchunks_initialized != node.nchunks:  # zarr would take what it lacks for zeros
+        raise DataError(f"{path}: it lacks {node.nchunks - node.nchunks_initialized} of {node.nchunks} chunks")
+    return packed
 
 
 def _read_h5ad(path: Path, missing: Sequence[str]) -> Table:

@@ -231,7 +231,7 @@ def find_labels(path: Path, labels: Sequence[str | int], names: Sequence[str] | 
             found[names[place] if names else str(place)] = place
         else:
             there = f"the columns are {', '.join(names[:20])}" if names else f"there are {width} columns without names"
-            raise DataError(f"{path}: labels names column {label!r}, but {there}")
+            raise DataError(f"{path}: there is no column {label!r} of labels or weights; {there}")
     return found
 
 

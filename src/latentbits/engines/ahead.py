@@ -126,6 +126,8 @@ class _Known:
         self.n_chunks = -(-min(n, layout.rows_per_update or n) // size)  # that are added up
         values = jax.ShapeDtypeStruct((size, engine.n_features), engine.table.dtype if bits else layout.dtype)
         self.rows = values, np.uint32(0), np.uint32(0)
+        weights = np.uint32(0) if engine.weights is None else jax.ShapeDtypeStruct((size,), layout.dtype)
+        self.counted = values, np.uint32(0), weights
         self.of_stats = {"complete": engine.complete, "dtype": layout.dtype}
         self.of_rows = self.of_stats | {"few": n < layout.rows_of_few(engine.n_features)}
 
@@ -155,7 +157,7 @@ def _stage(
             start = callable_tree(model.start_rows)
             row_state = passes.chunk_rows.ahead(start, given, *known.rows, purpose=passes.START_ROWS, **known.of_rows)
         e_step = callable_tree(model.e_step)
-        stats, _ = passes.chunk_stats.ahead(e_step, given, *known.rows, row_state, **known.of_stats)
+        stats, _ = passes.chunk_stats.ahead(e_step, given, *known.counted, row_state, **known.of_stats)
     with tree.double():
         total = stats if known.n_chunks == 1 else tree.added_shapes(stats)
         if isinstance(one, Evaluate):

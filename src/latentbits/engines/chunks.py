@@ -14,8 +14,9 @@ import jax
 import numpy as np
 
 from latentbits.core.batch import MISSING
+from latentbits.core.errors import DataError
 
-__all__ = ["Chunk", "Layout", "is_complete", "layout_for", "rechunk"]
+__all__ = ["Chunk", "Layout", "Run", "is_complete", "layout_for", "rechunk", "run_chunks"]
 
 # Few shapes, few compilations.  If the budget allows, small tables are padded to a power of two from the first of these
 # numbers to the second, so that a part of a table has the programs of the whole; larger ones to a multiple of a 64th of
@@ -64,6 +65,7 @@ class Chunk(NamedTuple):
     n_rows: int
     complete: bool
     ends_update: bool
+    weights: np.ndarray | jax.Array | None  # of the padded rows, 0 for padding; None where each counts once
     few: bool  # the table is known to have few chunks: what is called once for each is called seldom
 
 
@@ -83,10 +85,11 @@ def _device_budget() -> int:
     return max(CPU_BUDGET, stats.get("bytes_limit", 2**33) // SHARE)
 
 
-def rechunk(blocks: Iterable[np.ndarray], layout: Layout) -> Iterator[Chunk]:
+def rechunk(blocks: Iterable[np.ndarray], layout: Layout, weights: np.ndarray | None = None) -> Iterator[Chunk]:
     """Cut a sequence of encoded row blocks, of any sizes, into canonical chunks.
 
-    Holds one chunk and one block at a time; whole chunks inside one block are views, not copies.
+    Holds one chunk and one block at a time; whole chunks inside one block are views, not copies.  `weights` are those
+    of all rows, by number.
     """
     reader = _Reader(blocks)
     most = layout.rows_of_few(reader.n_columns())
@@ -101,9 +104,45 @@ def rechunk(blocks: Iterable[np.ndarray], layout: Layout) -> Iterator[Chunk]:
         following = first + len(part)
         after = reader.take(_until(following, rows, block))
         ends = len(after) == 0 or (block is not None and following % block == 0)
-        values = part if part.dtype == np.uint8 else part.astype(layout.dtype, copy=False)
-        yield Chunk(_pad(values, rows), number, first, len(part), is_complete(part), ends, few)
+        own = None if weights is None else weights[first:following]
+        yield _chunk(part, number, first, rows, ends, own, few, layout.dtype)
         number, first, part = number + 1, following, after
+    if weights is not None and first != len(weights):
+        raise DataError(f"X has {first} rows and sample_weight {len(weights)}: there must be one for each row")
+
+
+class Run(NamedTuple):
+    """Neighbouring whole chunks of a table of which the number of rows is known, and no update within it."""
+
+    first: int  # row
+    n_rows: int
+    of_rows: int  # of the whole table
+
+
+def run_chunks(rows: np.ndarray, run: Run, layout: Layout, weights: np.ndarray | None = None) -> Iterator[Chunk]:
+    """The chunks that `rechunk` would give of the whole table, of the encoded rows of a run and their weights."""
+    size, _ = layout.sizes(run.of_rows)
+    few = run.of_rows < layout.rows_of_few(rows.shape[1])
+    for start in range(0, run.n_rows, size):
+        part, own = rows[start : start + size], None if weights is None else weights[start : start + size]
+        first = run.first + start
+        ends = first + len(part) == run.of_rows
+        yield _chunk(part, first // size, first, size, ends, own, few, layout.dtype)
+
+
+def _chunk(
+    part: np.ndarray,
+    number: int,
+    first: int,
+    size: int,
+    ends: bool,
+    weights: np.ndarray | None,
+    few: bool,
+    dtype: np.dtype,
+) -> Chunk:
+    values = part if part.dtype == np.uint8 else part.astype(dtype, copy=False)
+    own = None if weights is None else _pad(weights.astype(dtype, copy=False), size)
+    return Chunk(_pad(values, size), number, first, len(part), is_complete(part), ends, own, few)
 
 
 def _until(first: int, rows: int, block: int | None) -> int:
@@ -114,7 +153,7 @@ def _until(first: int, rows: int, block: int | None) -> int:
 def _pad(part: np.ndarray, rows: int) -> np.ndarray:
     if len(part) == rows:
         return part
-    padded = np.zeros((rows, part.shape[1]), part.dtype)
+    padded = np.zeros((rows, *part.shape[1:]), part.dtype)
     padded[: len(part)] = part
     return padded
 
@@ -122,7 +161,7 @@ def _pad(part: np.ndarray, rows: int) -> np.ndarray:
 def is_complete(part: np.ndarray) -> bool:
     """Whether encoded rows have no hole."""
     if part.dtype == np.uint8:
-        return not (part == MISSING).any()
+        return bool(part.max(initial=0) != MISSING)  # of bits nothing is larger, and a maximum needs no room
     return not np.isnan(part).any()
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,10 +17,10 @@ from latentbits.core import interrupts, keys, tree
 from latentbits.core.errors import FitError
 from latentbits.core.model import Model, Over, Stage, Stop, Transform
 from latentbits.core.programs import callable_tree
-from latentbits.engines import ahead
+from latentbits.engines import ahead, checkpoint
 from latentbits.engines.monitor import Limits, Monitor, Record
 from latentbits.engines.passes import Engine
-from latentbits.engines.stage import Outcome, Run, StageRun, begin
+from latentbits.engines.stage import Outcome, Run, StageRun, Standing, begin
 from latentbits.engines.summary import shapes_only, summarise
 
 __all__ = ["FitResult", "fit", "seed_key"]
@@ -61,6 +62,38 @@ class FitResult(NamedTuple):
     seconds: float
     left: float = np.nan
     dtype: np.dtype = np.dtype(np.float32)
+
+
+class Place(NamedTuple):
+    """Where a fit stands between two passes: what a checkpoint keeps of it.
+
+    Attributes
+    ----------
+    ended
+        How restarts ended, with their numbers.
+    failure
+        What the last of those said that failed.
+    restart, final
+        The restart in work; and whether it is the best of them, which goes on alone.
+    stage, before, passed
+        Number of the stage in its part of learning, how the one before it ended, and all that have passed over the
+        rows.
+    standing
+        Where the stage stands.
+    history, seconds
+        Of all restarts.
+    """
+
+    ended: list[tuple[Outcome, int]]
+    failure: str | None
+    restart: int
+    final: bool
+    stage: int
+    before: Outcome
+    passed: list[Outcome]
+    standing: Standing
+    history: list[Record]
+    seconds: float
 
 
 def seed_key(seed: int, purpose: str = "fit") -> Key[Array, ""]:
@@ -109,13 +142,20 @@ def fit(
     -----
     On Ctrl-C, which takes effect at the end of the chunk of rows in work, or when the time is over, the best parameters
     so far are returned and `reason` says so; Ctrl-C before anything was learned is passed on.  A restart that fails
-    numerically is dropped, unless all do.
+    numerically is dropped, unless all do.  Under a journal (`engines/checkpoint.py`) what was learned before is taken
+    up.
     """
-    best, failure, root = None, None, keys.raw(key)
+    journal, root = checkpoint.current(), keys.raw(key)
+    number, known, place = (0, None, None) if journal is None else journal.begin()
+    if known is not None:
+        then(known.params)
+        return known
+    failure = None if place is None or place.failure is None else FitError(place.failure)
     with interrupts.held(), Monitor(limits, verbose, model.name) as monitor:
         if model.needs_summary:
             summary = summarise(engine)
-            monitor.check_rows(float(summary.n_rows))
+            if engine.weights is None:  # those are counted against the rows
+                monitor.check_rows(float(summary.n_rows))
         else:
             summary = shapes_only(engine)
         n_rows = float(summary.n_rows)
@@ -133,36 +173,54 @@ def fit(
         if learned is not None:
             then(learned)
         ended: list[tuple[Outcome, int]] = []
-        for restart in range(n_init):
+        first = 0
+        if place is not None:
+            monitor.take_up(place.history, place.seconds)
+            ended, first = place.ended, n_init if place.final else place.restart
+
+        def keep(restart: int, final: bool, stage: int, before: Outcome, passed: list[Outcome], at: Standing) -> None:
+            assert journal is not None
+            said = None if failure is None else str(failure)
+            course = [*monitor.history], monitor.seconds
+            journal.stand(number, Place([*ended], said, restart, final, stage, before, passed, at, *course))
+
+        def ends(stages: tuple[Stage, ...], before: Outcome, restart: int, final: bool) -> Outcome:
             run = Run(engine, dtype, memory_budget, monitor, restart)
-            run_key = keys.fold(root, restart)
+            kept = None if journal is None else partial(keep, restart, final)
+            at = place if place is not None and (place.restart, place.final) == (restart, final) else None
+            return _run_stages(model, stages, run, before, keys.fold(root, restart), 1 if final else n_init, kept, at)
+
+        cut = None
+        for restart in range(first, n_init):
             try:
                 with tree.double():
                     start = params
                     if params is None:
-                        start = begin(callable_tree(model.init), keys.fold(run_key, 0), summary)
-                begun = Outcome(start, None, -np.inf, 0, Stop.MAX_ITER)
-                outcome = _run_stages(model, heats, run, begun, run_key, n_init)
+                        start = begin(callable_tree(model.init), keys.fold(keys.fold(root, restart), 0), summary)
+                outcome = ends(heats, Outcome(start, None, -np.inf, 0, Stop.MAX_ITER), restart, False)
             except FitError as error:
                 failure = error
                 continue
             except KeyboardInterrupt:
-                if best is None:
+                if not ended:
                     raise
-                best = best._replace(reason=Stop.INTERRUPTED)
+                cut = Stop.INTERRUPTED
                 break
             ended.append((outcome, restart))
-            if best is None or _rank(outcome) > _rank(best):
-                best, winner = outcome, restart
             if outcome.reason.cut_short:
-                best = best._replace(reason=outcome.reason)
+                cut = outcome.reason
                 break
-        if best is not None and finals and not best.reason.cut_short:
+        best, winner = max(ended, key=lambda one: _rank(one[0])) if ended else (None, 0)
+        if best is not None and cut is not None:
+            best = best._replace(reason=cut)
+        elif best is not None and finals:
             best = None
-            for outcome, winner in sorted(ended, key=lambda one: -_rank(one[0])):
-                run = Run(engine, dtype, memory_budget, monitor, winner)
+            order = sorted(ended, key=lambda one: -_rank(one[0]))
+            if place is not None and place.final:
+                order = order[[restart for _, restart in order].index(place.restart) :]
+            for outcome, winner in order:
                 try:
-                    best = _run_stages(model, finals, run, outcome, keys.fold(root, winner), 1)
+                    best = ends(finals, outcome, winner, True)
                     break
                 except FitError as error:
                     failure = error
@@ -174,7 +232,10 @@ def fit(
     params, state = tree.to_numpy(best.params), tree.to_numpy(best.state)
     if learned is None:
         then(params)
-    return FitResult(params, state, best.objective, history, best.n_iter, best.reason, seconds, best.left, dtype)
+    result = FitResult(params, state, best.objective, history, best.n_iter, best.reason, seconds, best.left, dtype)
+    if journal is not None:
+        journal.finish(number, result, cut_short=best.reason.cut_short)
+    return result
 
 
 def _by_rows(setting: Any) -> bool:
@@ -188,13 +249,23 @@ def _rank(outcome: Outcome) -> float:
 
 
 def _run_stages(
-    model: Model, stages: tuple[Stage, ...], run: Run, before: Outcome, key: keys.Raw, n_restarts: int
+    model: Model,
+    stages: tuple[Stage, ...],
+    run: Run,
+    before: Outcome,
+    key: keys.Raw,
+    n_restarts: int,
+    keep: Callable[..., None] | None,
+    place: Place | None,
 ) -> Outcome:
-    """How some stages of a model end that begin where others have ended."""
+    """How some stages of a model end that begin where others have ended, or go on from where they stood."""
     outcome, begun = before, model.stages.index(stages[0])
     earlier = sum(not isinstance(stage, Transform) for stage in model.stages[:begun])
     passed: list[Outcome] = [before] if begun else []  # of the stages that have passed over the rows
-    for stage in stages:
+    standing, first = None, 0
+    if place is not None:
+        outcome, passed, standing, first = place.before, place.passed, place.standing, place.stage
+    for number, stage in enumerate(stages[first:], first):
         stage_key = keys.fold(key, earlier + len(passed) + (0 if begun else 1))
         max_iter = run.monitor.limits.max_iter if stage.max_iter is None else stage.max_iter
         run.monitor.begin_stage(run.restart, n_restarts, stage.name, max_iter)
@@ -206,10 +277,11 @@ def _run_stages(
                     outcome = outcome._replace(in_last_stage=True)
                     break
                 outcome = outcome._replace(params=found, state=None, objective=-np.inf)
-                following = stages[stages.index(stage) + 1 :]
-                ahead.learning(model, following, run.engine, run.dtype, run.budget, outcome.params)
+                ahead.learning(model, stages[number + 1 :], run.engine, run.dtype, run.budget, outcome.params)
                 continue
-            outcome = StageRun(model, stage, run, max_iter, stage_key).after(outcome)
+            kept = None if keep is None else partial(keep, number, outcome, [*passed])
+            outcome = StageRun(model, stage, run._replace(keep=kept), max_iter, stage_key).after(outcome, standing)
+            standing = None
         except KeyboardInterrupt:  # before this stage had learned anything
             if not passed:
                 raise

@@ -21,12 +21,14 @@ class MemoryEngine:
     ----------
     table
         Encoded rows, (n, d).
+    weights
+        How often each row counts, float64; None for once.
     """
 
     keeps_rows = True
 
-    def __init__(self, table: np.ndarray) -> None:
-        self.table = table
+    def __init__(self, table: np.ndarray, weights: np.ndarray | None = None) -> None:
+        self.table, self.weights = table, weights
         self.n_features = table.shape[1]
         self._layout: Layout | None = None
         self._chunks: list[Chunk] = []
@@ -36,7 +38,7 @@ class MemoryEngine:
         if layout != self._layout:
             self._chunks = []  # the old ones go before the new ones come
             with rows_in(layout.dtype):
-                self._chunks = [c._replace(values=jax.device_put(c.values)) for c in rechunk([self.table], layout)]
+                self._chunks = [_on_device(chunk) for chunk in rechunk([self.table], layout, self.weights)]
             self._layout = layout
         yield from self._chunks
 
@@ -48,3 +50,8 @@ class MemoryEngine:
     def blocks(self) -> Iterable[np.ndarray]:
         """The table, as one block."""
         return [self.table]
+
+
+def _on_device(chunk: Chunk) -> Chunk:
+    values, weights = jax.device_put((chunk.values, chunk.weights))
+    return chunk._replace(values=values, weights=weights)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -76,6 +76,11 @@ class Monitor:
         if self._bar is not None:
             self._bar.stop()
 
+    def take_up(self, history: Iterable[Record], seconds: float) -> None:
+        """Go on where another process has ended: its passes, and the time it took."""
+        self.history = list(history)
+        self._began = time.perf_counter() - seconds
+
     @property
     def seconds(self) -> float:
         return time.perf_counter() - self._began
@@ -132,34 +137,36 @@ class Remaining:
         Nats per row; -inf never stops.
     patience, share
         w: at least `patience`, and this share of the passes made.  The longer the way, the longer its plateaus.
+    best
+        The best objective after each of the passes made so far.
     """
 
-    def __init__(self, tol: float, patience: int = 1, share: float = 0.0) -> None:
+    def __init__(self, tol: float, patience: int = 1, share: float = 0.0, best: Iterable[float] = ()) -> None:
         self.tol, self.patience, self.share = tol, patience, share
         self.left = math.inf  # nats in all, after the last pass
-        self._best: list[float] = []
+        self.best = list(best)
 
     def ends(self, objective: float, n_rows: float, told: float = math.nan) -> Stop | None:
         """Take note of one more pass, and of what the model told; why to stop, or None."""
-        self._best.append(max(objective, self._best[-1]) if self._best else objective)
+        self.best.append(max(objective, self.best[-1]) if self.best else objective)
         self.left = self._guess() if math.isnan(told) else told
-        if len(self._best) > 1 and self.left <= self.tol * n_rows:  # one step at least is tried
+        if len(self.best) > 1 and self.left <= self.tol * n_rows:  # one step at least is tried
             return Stop.CONVERGED
         wait = max(STALLED, self._window())
-        stands = len(self._best) > wait and self._best[-1] - self._best[-1 - wait] <= 0
+        stands = len(self.best) > wait and self.best[-1] - self.best[-1 - wait] <= 0
         if not stands or self.tol == -math.inf:
             return None
         return Stop.CONVERGED if self.left <= ENOUGH else Stop.STALLED
 
     def _window(self) -> int:
-        return max(FEWEST, self.patience, math.ceil(self.share * len(self._best)))
+        return max(FEWEST, self.patience, math.ceil(self.share * len(self.best)))
 
     def _guess(self) -> float:
-        last, window = len(self._best) - 1, self._window()
+        last, window = len(self.best) - 1, self._window()
         if last < window:
             return math.inf
         middle = last - window
-        gain, before = self._best[-1] - self._best[middle], self._best[middle] - self._best[max(middle - window, 0)]
+        gain, before = self.best[-1] - self.best[middle], self.best[middle] - self.best[max(middle - window, 0)]
         ratio = gain / before if before > 0 else 1.0
         return gain * float(np.clip(ratio / max(1 - ratio, 1e-9), 1, 100))
 

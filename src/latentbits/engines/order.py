@@ -31,11 +31,16 @@ MUCH = 1.5  # and how many times as much, on average over the columns
 def in_random_order(engine: Engine) -> Engine:
     """The same rows in an order that depends on the shape of the table alone; of a mere stream as they come."""
     if isinstance(engine, MemoryEngine):
-        return MemoryEngine(engine.table[np.concatenate(list(random_order(*engine.table.shape)))])
+        order = np.concatenate(list(random_order(*engine.table.shape)))
+        return MemoryEngine(engine.table[order], None if engine.weights is None else engine.weights[order])
     if isinstance(engine, StreamEngine) and engine.numbered is not None:
         n_rows, take = engine.numbered
         n_columns = engine.n_features
-        return StreamEngine(lambda: (take(numbers) for numbers in random_order(n_rows, n_columns)), n_columns)
+        weights = engine.weights
+        if weights is not None:
+            weights = weights[np.concatenate(list(random_order(n_rows, n_columns)))]
+        shuffled = lambda: (take(numbers) for numbers in random_order(n_rows, n_columns))  # noqa: E731
+        return StreamEngine(shuffled, n_columns, weights=weights)
     if is_sorted(engine):
         warnings.warn(
             "the rows of this stream are in an order: those that come together are more alike than others.  Learning "

@@ -17,6 +17,7 @@ from latentbits.core.model import Model, Progress
 from latentbits.core.programs import Program, callable_tree
 from latentbits.engines.chunks import Chunk, Layout
 from latentbits.engines.in_flight import InFlight
+from latentbits.engines.sums import Branch, TreeSum
 
 __all__ = [
     "E_STEP",
@@ -24,13 +25,16 @@ __all__ = [
     "START_ROWS",
     "UPDATE",
     "Clock",
+    "Elsewhere",
     "Engine",
     "Pass",
+    "Work",
     "chunk_rows",
     "chunk_stats",
     "map_rows",
     "prepare",
     "prepared",
+    "rows_of_run",
     "start_pass",
     "sum_blocks",
 ]
@@ -42,6 +46,7 @@ class Engine(Protocol):
 
     n_features: int
     keeps_rows: bool  # a small state per row can be kept beside the rows
+    weights: np.ndarray | None  # how often each row counts, float64; None for once
 
     def chunks(self, layout: Layout) -> Iterator[Chunk]:
         """The canonical chunks of the table, in order, from the first row."""
@@ -52,8 +57,32 @@ class Engine(Protocol):
         ...
 
 
+Work = Callable[[Any, Iterable[Chunk], Layout], Any]  # on some chunks, given a tree of functions and numbers
+
+
+@runtime_checkable
+class Elsewhere(Protocol):
+    """An engine whose rows are in other processes, and are best worked on there."""
+
+    def on_runs(
+        self, work: Work, given: PyTree, layout: Layout, merge: Callable[[list[Any]], Any] | None = None
+    ) -> list[Any]:
+        """What work gives on runs of neighbouring chunks, which together are the table, in their order.
+
+        With `merge` results of neighbours are made one, again and again, until there are few; it must not change what
+        it is given.
+        """
+        ...
+
+    def on_blocks(self, work: Callable[[np.ndarray, int], Any]) -> list[Any] | None:
+        """What work gives on blocks of encoded rows and the number of their first; None where rows are no bits."""
+        ...
+
+
 # What a key is used for is folded into it, so that no two uses share one.
 PREPARE, UPDATE, E_STEP, START_ROWS = range(4)
+
+WORD = 2**32  # rows that a word of 32 bits can number
 
 
 class Clock(NamedTuple):
@@ -157,8 +186,9 @@ def sum_blocks(
 ) -> Iterator[PyTree]:
     """Sum the statistics of one pass; yields the total of every update block, one where there are none.
 
-    Totals are float64 and on the host, but for a block of a single chunk, whose statistics come as they are.  Several
-    chunks are in flight, and added in their order: the sum does not depend on how many there are at a time.
+    Totals are float64 and on the host, but for a block of a single chunk, whose statistics come as they are.  Chunks
+    are computed side by side, or in other processes, and added in a fixed tree (`engines/sums.py`): the sum does not
+    depend on how many there are at a time, or where.
 
     Parameters
     ----------
@@ -167,34 +197,59 @@ def sum_blocks(
     row_states
         States of the rows by chunk, kept from pass to pass where the engine keeps rows.
     """
-    start_rows, e_step = callable_tree(model.start_rows), callable_tree(model.e_step)
+    functions = callable_tree(model.start_rows), callable_tree(model.e_step)
+    if isinstance(engine, Elsewhere) and layout.rows_per_update is None:
+        interrupts.check()
+        parts = engine.on_runs(_sum_run, (functions, given()), layout, _merged)
+        if parts:
+            yield TreeSum(branch for part in parts for branch in part).total()
+        return
     keeps = engine.keeps_rows and model.start_rows is not None
 
-    def stats_of(chunk: Chunk, now: Pass, state: PyTree) -> tuple[int, PyTree, PyTree]:
-        rows, known = _rows_of(chunk), {"complete": chunk.complete, "dtype": layout.dtype}
-        with tree.rows_in(layout.dtype):
-            if state is None and start_rows is not None:
-                state = chunk_rows(start_rows, now, *rows, purpose=START_ROWS, few=chunk.few, **known)
-            stats, state = chunk_stats(e_step, now, *rows, state, **known)
-        return chunk.number, stats, state
-
-    def take(total: PyTree, done: tuple[int, PyTree, PyTree]) -> PyTree:
+    def take(total: TreeSum, done: tuple[int, PyTree, PyTree]) -> None:
         number, stats, state = done
         if keeps:
             row_states[number] = state
-        return stats if total is None else tree.added(total, stats)
+        total.add(Branch(number - first, 1, stats))
 
-    total, flying = None, InFlight()
+    total, first, flying = TreeSum(), 0, InFlight()
     for chunk in engine.chunks(layout):
         interrupts.check()
-        work = partial(stats_of, chunk, given(), row_states.get(chunk.number))
+        work = partial(_stats_of, functions, chunk, layout, given(), row_states.get(chunk.number))
         for done in flying.add(work):
-            total = take(total, done)
+            take(total, done)
         if chunk.ends_update:
             for done in flying.rest():
-                total = take(total, done)
-            yield total
-            total = None
+                take(total, done)
+            yield total.total()
+            total, first = TreeSum(), chunk.number + 1
+
+
+def _stats_of(
+    functions: tuple[Any, Any], chunk: Chunk, layout: Layout, now: Pass, state: PyTree
+) -> tuple[int, PyTree, PyTree]:
+    """The number of a chunk, its statistics and the states of its rows."""
+    start_rows, e_step = functions
+    rows, known = _rows_of(chunk), {"complete": chunk.complete, "dtype": layout.dtype}
+    values, first, counted = rows if chunk.weights is None else (*rows[:2], chunk.weights)
+    with tree.rows_in(layout.dtype):
+        if state is None and start_rows is not None:
+            state = chunk_rows(start_rows, now, *rows, purpose=START_ROWS, few=chunk.few, **known)
+        stats, state = chunk_stats(e_step, now, values, first, counted, state, **known)
+    return chunk.number, stats, state
+
+
+def _sum_run(given: tuple[tuple[Any, Any], Pass], chunks: Iterable[Chunk], layout: Layout) -> list[Branch]:
+    """Branches of the sum over a run of chunks, one after the other: whoever has many runs has some at a time."""
+    total, (functions, now) = TreeSum(), given
+    for chunk in chunks:
+        number, stats, _ = _stats_of(functions, chunk, layout, now, None)
+        total.add(Branch(number, 1, stats))
+    return [branch.copied() for branch in total.branches]
+
+
+def _merged(parts: list[list[Branch]]) -> list[Branch]:
+    return TreeSum(branch.copied() for part in parts for branch in part).branches
 
 
 def map_rows(function: Callable[..., Any], engine: Engine, layout: Layout, given: Pass) -> Iterator[PyTree]:
@@ -203,21 +258,37 @@ def map_rows(function: Callable[..., Any], engine: Engine, layout: Layout, given
     Leaves without a row axis (scalars) are passed through.
     """
     tree_of, flying = callable_tree(function), InFlight()
-
-    def rows_of(chunk: Chunk) -> tuple[int, PyTree]:
-        known = {"purpose": E_STEP, "complete": chunk.complete, "dtype": layout.dtype, "few": chunk.few}
-        with tree.rows_in(layout.dtype):
-            return chunk.n_rows, chunk_rows(tree_of, given, *_rows_of(chunk), **known)
-
-    def on_host(n: int, out: PyTree) -> PyTree:
-        return jax.tree.map(lambda x: np.asarray(x)[:n] if x.ndim else np.asarray(x), out)
+    if isinstance(engine, Elsewhere):
+        interrupts.check()
+        yield from engine.on_runs(rows_of_run, (tree_of, given), layout)
+        return
 
     for chunk in engine.chunks(layout):
         interrupts.check()
         limits.check_time()
-        yield from (on_host(*done) for done in flying.add(partial(rows_of, chunk)))
-    yield from (on_host(*done) for done in flying.rest())
+        work = partial(_rows_of_chunk, tree_of, given, chunk, layout)
+        yield from (_on_host(*done) for done in flying.add(work))
+    yield from (_on_host(*done) for done in flying.rest())
 
 
-def _rows_of(chunk: Chunk) -> tuple[Any, np.uint32, np.uint32]:
-    return chunk.values, np.uint32(chunk.first_row), np.uint32(chunk.n_rows)
+def rows_of_run(given: tuple[Any, Pass], chunks: Iterable[Chunk], layout: Layout) -> PyTree:
+    """A function of each row of a run, as NumPy; leaves without a row axis, the same in every chunk, as they are."""
+    parts = [_on_host(*_rows_of_chunk(*given, chunk, layout)) for chunk in chunks]
+    return jax.tree.map(lambda *pieces: np.concatenate(pieces) if pieces[0].ndim else pieces[0], *parts)
+
+
+def _rows_of_chunk(function: Any, given: Pass, chunk: Chunk, layout: Layout) -> tuple[int, PyTree]:
+    known = {"purpose": E_STEP, "complete": chunk.complete, "dtype": layout.dtype, "few": chunk.few}
+    with tree.rows_in(layout.dtype):
+        return chunk.n_rows, chunk_rows(function, given, *_rows_of(chunk), **known)
+
+
+def _on_host(n: int, out: PyTree) -> PyTree:
+    return jax.tree.map(lambda x: np.asarray(x)[:n] if x.ndim else np.asarray(x), out)
+
+
+def _rows_of(chunk: Chunk) -> tuple[Any, np.uint32 | UInt32[np.ndarray, "2"], np.uint32]:
+    high, low = divmod(chunk.first_row, WORD)
+    within = chunk.first_row + len(chunk.values) <= WORD  # all but the largest tables: one word, one program
+    first = np.uint32(low) if within else np.array([low, high], np.uint32)
+    return chunk.values, first, np.uint32(chunk.n_rows)

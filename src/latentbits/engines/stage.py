@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from latentbits.engines.chunks import layout_for
 from latentbits.engines.monitor import Monitor, Record, Remaining
 from latentbits.engines.passes import PREPARE, UPDATE, Clock, Engine, Pass, prepared, sum_blocks
 
-__all__ = ["Functions", "Outcome", "Run", "StageRun", "advance", "begin", "call"]
+__all__ = ["Functions", "Outcome", "Run", "StageRun", "Standing", "advance", "begin", "call"]
 
 
 class Run(NamedTuple):
@@ -30,6 +31,7 @@ class Run(NamedTuple):
     budget: int | None
     monitor: Monitor
     restart: int
+    keep: Callable[[Any], None] | None = None  # takes where a stage stands, after every pass
 
 
 class Outcome(NamedTuple):
@@ -52,6 +54,19 @@ class _Position(NamedTuple):
     shared: PyTree
     params_rows: PyTree
     shared_rows: PyTree
+
+
+class Standing(NamedTuple):
+    """Where a stage stands between two passes: all that the following ones depend on."""
+
+    here: _Position
+    best: Outcome
+    state: PyTree
+    row_states: dict[int, PyTree]
+    n_iter: int
+    step: int
+    left: float
+    objectives: list[float]
 
 
 class _Passed(NamedTuple):
@@ -91,8 +106,10 @@ class StageRun:
         self.state: PyTree = None  # of the optimiser, after the last update
         self.step = self.n_iter = 0
 
-    def after(self, before: Outcome) -> Outcome:
-        """How the stage ends that begins where another has ended."""
+    def after(self, before: Outcome, standing: Standing | None = None) -> Outcome:
+        """How the stage ends that begins where another has ended, or goes on from where it stood."""
+        if standing is not None:
+            return self._learn(before, standing)
         with tree.double():
             params = tree.strong(before.params)
         self.here = self._start(params)
@@ -107,25 +124,29 @@ class StageRun:
         self._record(objective, {})
         return Outcome(passed.ahead.params, passed.ahead.state, objective, 1, Stop.CONVERGED, left=0.0)
 
-    def _learn(self, before: Outcome) -> Outcome:
+    def _learn(self, before: Outcome, standing: Standing | None = None) -> Outcome:
         """Passes and updates until the stage is over, or the time, or the user's patience."""
-        begun = self.here.params
-        self.best = before._replace(params=begun, objective=-np.inf)
-        self.left = np.nan
+        begun, objectives = None, None
+        if standing is None:
+            begun = self.here.params
+            self.best = before._replace(params=begun, objective=-np.inf)
+            self.left = np.nan
+        else:
+            self.here, self.best, self.state, self.row_states, self.n_iter, self.step, self.left, objectives = standing
         try:
-            reason = self._passes(before.reason)
+            reason = self._passes(before.reason, objectives)
         except KeyboardInterrupt:
             if self._found().params is begun:
                 raise  # where it started is the best we know: nothing has been learned yet
             reason = Stop.INTERRUPTED
         return self._found()._replace(state=self.state, n_iter=self.n_iter, reason=reason, left=self.left)
 
-    def _passes(self, before: Stop) -> Stop:
+    def _passes(self, before: Stop, objectives: list[float] | None) -> Stop:
         stage, monitor = self.stage, self.run.monitor
         evaluates = stage.comparable and not self.minibatch  # each pass tells the objective of one point
         if isinstance(stage, Iterate):
             tol = monitor.limits.tol if stage.tol is None else stage.tol
-            remaining = Remaining(tol, stage.patience, stage.patience_share)
+            remaining = Remaining(tol, stage.patience, stage.patience_share, objectives or ())
             end = Stop.MAX_ITER if self.max_iter > 0 else before  # without an update it only evaluates
         else:
             remaining, end = None, Stop.COMPLETED
@@ -148,9 +169,17 @@ class StageRun:
             if passed.done:  # a schedule has no estimate of what is left
                 end = Stop.COMPLETED if remaining is None else Stop.CONVERGED
                 break
+            if self.run.keep is not None:
+                self.run.keep(self._standing(remaining))
         if stage.comparable:  # the point we stand on has not been evaluated yet
             self._keep_if_best(self._evaluate())
         return end
+
+    def _standing(self, remaining: Remaining | None) -> Standing:
+        row_states, objectives = dict(self.row_states), [] if remaining is None else [*remaining.best]
+        return Standing(
+            self.here, self.best, self.state, row_states, self.n_iter, self.step, float(self.left), objectives
+        )
 
     def _keep_if_best(self, objective: float) -> None:
         if objective >= self.best.objective:
@@ -182,7 +211,8 @@ class StageRun:
                 if self.run.monitor.out_of_time:
                     break
         else:
-            self.run.monitor.check_rows(n_rows)
+            if self.run.engine.weights is None:
+                self.run.monitor.check_rows(n_rows)
         if passed is None:
             raise DataError("X has no rows: at least one is needed to learn from.")
         self._record(objective, watched)

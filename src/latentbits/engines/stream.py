@@ -1,14 +1,22 @@
-"""The engine for tables larger than memory: rows are read anew at every pass and never held."""
+"""The engine for tables larger than memory: rows are read anew at every pass and never held.
+
+They are read, encoded and cut by a thread of their own while the chunks before them are computed.
+"""
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
+from latentbits.core.errors import DataError
 from latentbits.engines.chunks import Chunk, Layout, rechunk
+from latentbits.engines.dask import DaskEngine
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
+from latentbits.engines.read_ahead import read_ahead
 
 __all__ = ["StreamEngine", "moved"]
 
@@ -19,13 +27,15 @@ class StreamEngine:
     Parameters
     ----------
     factory
-        Called at the start of every pass; gives an iterator of encoded blocks (uint8 bits or floats), of any sizes,
-        and must give the same rows every time.
+        Called at the start of every pass, by a thread of its own; gives an iterator of encoded blocks (uint8 bits or
+        floats), of any sizes, and must give the same rows every time: others are refused, by their checksum.
     n_features
         Number of columns.
     numbered
         Of a table whose rows can be asked for by number: how many there are, and a function from row numbers to
         encoded rows; None for a stream.
+    weights
+        How often each row counts, float64, by row number; None for once.
     """
 
     keeps_rows = False
@@ -35,22 +45,54 @@ class StreamEngine:
         factory: Callable[[], Iterable[np.ndarray]],
         n_features: int,
         numbered: tuple[int, Callable[[np.ndarray], np.ndarray]] | None = None,
+        weights: np.ndarray | None = None,
     ) -> None:
         self.factory = factory
         self.n_features = n_features
         self.numbered = numbered
+        self.weights = weights
+        self._seen: _Seen | None = None
 
     def chunks(self, layout: Layout) -> Iterator[Chunk]:
-        """The stream's chunks, in order; one chunk and one block are in memory at a time."""
-        yield from rechunk(self.factory(), layout)
+        """The stream's chunks, in order; a few chunks and one block are in memory at a time."""
+        return read_ahead(lambda: rechunk(self._same_rows(), layout, self.weights))
 
     def blocks(self) -> Iterable[np.ndarray]:
         """The blocks of one more reading."""
-        return self.factory()
+        return read_ahead(self._same_rows)
+
+    def _same_rows(self) -> Iterator[np.ndarray]:
+        """The blocks, and at their end an error if they were not those of the first complete reading.
+
+        The checksum is of all bytes in a row: it does not depend on how they are cut into blocks.
+        """
+        n_rows, checksum = 0, 0
+        for block in self.factory():
+            n_rows, checksum = n_rows + len(block), zlib.crc32(np.ascontiguousarray(block).data, checksum)
+            yield block
+            del block
+        found = _Seen(n_rows, checksum)
+        if self._seen is None:
+            self._seen = found
+        if self._seen != found:
+            how = "other rows in one pass than in another"
+            if n_rows != self._seen.n_rows:
+                how = f"{self._seen.n_rows} rows in one pass and {n_rows} in another"
+            raise DataError(f"X gives {how}: learning reads it many times, and it must give the same rows each time")
+
+
+class _Seen(NamedTuple):
+    """What one complete reading has seen."""
+
+    n_rows: int
+    checksum: int
 
 
 def moved(engine: Engine, by: np.ndarray) -> Engine:
     """The rows of real numbers with a number added to each column, in full precision, on an engine of the same kind."""
     if isinstance(engine, MemoryEngine):
-        return MemoryEngine(engine.table + by)
-    return StreamEngine(lambda: (block + by for block in engine.blocks()), engine.n_features)
+        return MemoryEngine(engine.table + by, engine.weights)
+    if isinstance(engine, DaskEngine):
+        return engine.moved(by)
+    blocks = lambda: (block + by for block in engine.blocks())  # noqa: E731
+    return StreamEngine(blocks, engine.n_features, weights=engine.weights)

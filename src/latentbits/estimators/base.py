@@ -26,16 +26,19 @@ from latentbits.core import interrupts
 from latentbits.core.errors import DataError, ModelFileError, PrecisionWarning
 from latentbits.core.model import LogLikelihood, Model, Stop
 from latentbits.core.programs import callable_tree, later
-from latentbits.core.tree import rounding
+from latentbits.core.version import __version__
 from latentbits.engines import ahead
-from latentbits.engines.chunks import layout_for
+from latentbits.engines.checkpoint import Journal, keeping, of_fit
+from latentbits.engines.chunks import Layout, layout_for
+from latentbits.engines.dask import DaskEngine
 from latentbits.engines.fit import FitResult, fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
-from latentbits.engines.passes import Engine, map_rows, start_pass
+from latentbits.engines.passes import Engine, Pass, map_rows, start_pass
 from latentbits.engines.summary import Powers
-from latentbits.estimators.files import save
+from latentbits.estimators.files import plain, save
 from latentbits.estimators.history import comparable_end, history_table
+from latentbits.estimators.lazy import lazy_rows, lazy_scores
 from latentbits.estimators.precision import (
     DOUBLE,
     MOST_COLUMNS,
@@ -44,10 +47,11 @@ from latentbits.estimators.precision import (
     TOLERANCE,
     error_of_sum,
     imprecise,
-    with_rounding,
+    rounded,
+    sum_of,
 )
 from latentbits.estimators.tables.frames import like_input
-from latentbits.estimators.tables.validate import open_rows, open_values
+from latentbits.estimators.tables.validate import is_dask, open_rows, open_values, open_weights, weighted
 
 __all__ = ["LatentModel", "means_of"]
 
@@ -151,16 +155,23 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     # ---------------------------------------------------------------- learning
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, checkpoint: Any = None) -> Self:
         """Learn the model from bits.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_columns)
-            0, 1 or bool, NaN for missing; a pandas or polars frame, SciPy sparse matrix, memory map, Dask array, or
-            a function that gives an iterable of batches each time it is called (for tables larger than memory).
+            0, 1 or bool, NaN for missing; a pandas or polars frame, SciPy sparse matrix, memory map, Dask array, a
+            path (.parquet, .zarr or .npy, a pattern such as "rows-*.npy", or a list of them), or a function that gives
+            an iterable of batches each time it is called (for tables larger than memory).
         y : Ignored
             Present for scikit-learn's pipelines.
+        sample_weight : array-like of shape (n_rows,) or None
+            How often each row counts: counts of patterns, survey weights, a bootstrap's draws.  A table of distinct
+            rows with their counts gives the model of the table written out.  None counts each row once.
+        checkpoint : str, path, latentbits.Checkpoint or None
+            A folder in which learning is kept every half a minute: after a crash the same call goes on from there, and
+            ends with the bits that it would have had.
 
         Returns
         -------
@@ -171,10 +182,13 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.__dict__.pop(
             "params_", None
         )  # if this fit fails, the estimator is not fitted, rather than half of another
-        engine = self._open(X, reset=True)
+        engine = self._open(X, reset=True, sample_weight=sample_weight)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         dtype = self._dtype()
-        with interrupts.held():
+        journal = self._journal(checkpoint, engine, seed)
+        if journal is not None:
+            seed = journal.seed
+        with interrupts.held(), keeping(journal):
             if self._may_widen(dtype) and self.takes_reals and self._rounding_foreseen(engine, dtype) > TOLERANCE:
                 dtype = DOUBLE
             seconds = self._learn(engine, seed, dtype, self.max_time)
@@ -194,6 +208,20 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             )
         self._warn_of_rounding(engine, lost)
         return self
+
+    def _journal(self, checkpoint: Any, engine: Engine, seed: int) -> Journal | None:
+        """What is kept of this fit; None where nothing is."""
+        names = getattr(self, "feature_names_in_", None)
+        options = {name: plain(name, value) for name, value in self.get_params(deep=False).items()}
+        identity = {
+            "model": type(self).__name__,
+            **{name: value for name, value in options.items() if name not in ("verbose", "max_time")},
+            "columns": engine.n_features if names is None else [str(name) for name in names],
+            "latentbits": __version__,
+            "jax": jax.__version__,
+            "device": jax.default_backend(),
+        }
+        return of_fit(checkpoint, engine, identity, seed)
 
     def _learn(self, engine: Engine, seed: int, dtype: np.dtype, max_time: float | None) -> float:
         """Learn with rows of this precision; the seconds it took."""
@@ -362,9 +390,20 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         PrecisionWarning
             Where the error that `log_likelihoods` states is too large to be left out.
         """
+        if is_dask(X) and type(self)._rounded is LatentModel._rounded:  # which may look at all rows at a time
+            engine = self._open(X, reset=False)
+            if isinstance(engine, DaskEngine):
+                return self._lazy_scores(engine)
         rows = self.log_likelihoods(X)
         self._warn_of_error(rows)
         return np.asarray(rows.value, np.float64)
+
+    def _lazy_scores(self, engine: DaskEngine) -> Any:
+        """log p(x) of each row as a Dask array; in float64 where float32 turns out to be too little for some."""
+        model, dtype = self._fitted(), self._dtype_for(engine)
+        dtypes = (dtype, DOUBLE) if self._may_widen(dtype) else (dtype,)
+        passes = [(self._layout(one), self._given(one)) for one in dtypes]
+        return lazy_scores(self._likelihood(model), model.rounding is not None, engine, passes)
 
     def log_likelihoods(self, X: Any) -> LogLikelihood:
         """log p(x) of each row with its standard error, and the error that all rows share.
@@ -397,12 +436,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _rounded(self, model: Model, engine: Engine, dtype: np.dtype) -> LogLikelihood:
         """log p(x) of each row computed in this precision, with what that costs."""
         found = _join(self._map_engine(self._likelihood(model), engine, dtype=dtype))
-        if model.rounding is None:
-            rows = found
-            lost = rounding(self.n_features_in_, dtype) * np.abs(np.asarray(rows.value, np.float64))
-        else:
-            rows, lost = found
-        return with_rounding(rows, lost)
+        return rounded(found, self.n_features_in_, dtype, told=model.rounding is not None)
 
     @staticmethod
     def _likelihood(model: Model) -> Callable[..., Any]:
@@ -411,7 +445,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             return model.log_likelihood
         return Partial(_with_rounding, callable_tree(model.log_likelihood), callable_tree(model.rounding))
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean of `score_samples`: nats per row, the larger the better.
 
         Parameters
@@ -420,6 +454,8 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             Bits, NaN for missing.
         y : Ignored
             Present for scikit-learn's pipelines.
+        sample_weight : array-like of shape (n_rows,) or None
+            How often each row counts; None for once.
 
         Warns
         -----
@@ -427,10 +463,13 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             Where the error that `log_likelihood` states is too large to be left out.
         """
         rows = self.log_likelihoods(X)
+        weights = open_weights(sample_weight, len(rows.value))
         self._warn_of_error(rows)
-        return float(np.mean(np.asarray(rows.value, np.float64)))
+        return sum_of(rows, weights) / float(len(rows.value) if weights is None else weights.sum())
 
-    def log_likelihood(self, X: Any, return_error: bool = False) -> float | tuple[float, float]:
+    def log_likelihood(
+        self, X: Any, return_error: bool = False, sample_weight: Any = None
+    ) -> float | tuple[float, float]:
         """Log-likelihood of a table: the sum over its rows, in nats.
 
         Parameters
@@ -439,23 +478,29 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             Bits, NaN for missing.
         return_error : bool, default=False
             Also return the standard error with which the number is known; 0 where it is exact.
+        sample_weight : array-like of shape (n_rows,) or None
+            How often each row counts; None for once.
         """
         rows = self.log_likelihoods(X)
-        total = float(np.sum(rows.value, dtype=np.float64))
-        return (total, self._error_of_sum(rows)) if return_error else total
+        weights = open_weights(sample_weight, len(rows.value))
+        total = sum_of(rows, weights)
+        return (total, self._error_of_sum(rows, weights)) if return_error else total
 
-    def _error_of_sum(self, rows: LogLikelihood) -> float:
-        return error_of_sum(rows, self._errors_average_out)
+    def _error_of_sum(self, rows: LogLikelihood, weights: np.ndarray | None = None) -> float:
+        return error_of_sum(rows, self._errors_average_out, weights)
 
-    def error_of_mean(self, rows: LogLikelihood) -> float:
+    def error_of_mean(self, rows: LogLikelihood, sample_weight: Any = None) -> float:
         """Standard error with which the mean of these log-likelihoods is known, in nats per row; 0 where it is exact.
 
         Parameters
         ----------
         rows : latentbits.core.model.LogLikelihood
             As `log_likelihoods` gives them.
+        sample_weight : array-like of shape (n_rows,) or None
+            How often each row counts; None for once.
         """
-        return self._error_of_sum(rows) / len(rows.value)
+        weights = open_weights(sample_weight, len(rows.value))
+        return self._error_of_sum(rows, weights) / float(len(rows.value) if weights is None else weights.sum())
 
     def _warn_of_error(self, rows: LogLikelihood) -> None:
         values, error = np.asarray(rows.value, np.float64), self.error_of_mean(rows)
@@ -566,8 +611,9 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Rows of the model as rows of the user; a family that moves its rows moves them back."""
         return rows
 
-    def _open(self, X: Any, *, reset: bool) -> Engine:
-        return open_rows(self, X, reset=reset, binarize=self.binarize, real=self.takes_reals)
+    def _open(self, X: Any, *, reset: bool, sample_weight: Any = None) -> Engine:
+        engine = open_rows(self, X, reset=reset, binarize=self.binarize, real=self.takes_reals)
+        return weighted(engine, sample_weight)
 
     def _fitted(self) -> Model:
         check_is_fitted(self, "params_")
@@ -575,15 +621,23 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _map_rows(self, function: Callable[..., Any], X: Any) -> Any:
         engine = self._open(X, reset=False)
-        return _join(self._map_engine(function, engine, dtype=self._dtype_for(engine)))
+        dtype = self._dtype_for(engine)
+        if isinstance(engine, DaskEngine):
+            return lazy_rows(function, engine, self._layout(dtype), self._given(dtype))
+        return _join(self._map_engine(function, engine, dtype=dtype))
 
     def _map_engine(
         self, function: Callable[..., Any], engine: Engine, seed: int = 0, dtype: np.dtype | None = None
     ) -> Iterator[PyTree]:
-        model, dtype = self._model(), self._dtype() if dtype is None else dtype
-        layout = layout_for(model.row_floats(self.n_features_in_), dtype)
-        given = start_pass(model, dtype, self.params_, seed_key(seed, "use"))
-        return map_rows(function, engine, layout, given)
+        dtype = self._dtype() if dtype is None else dtype
+        return map_rows(function, engine, self._layout(dtype), self._given(dtype, seed))
+
+    def _layout(self, dtype: np.dtype) -> Layout:
+        return layout_for(self._model().row_floats(self.n_features_in_), dtype)
+
+    def _given(self, dtype: np.dtype, seed: int = 0) -> Pass:
+        """What functions of rows are given where the fitted model is used."""
+        return start_pass(self._model(), dtype, self.params_, seed_key(seed, "use"))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -249,15 +249,19 @@ class BinarySparseCoding(LatentModel):
         self.keep_components = keep_components
         super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, checkpoint: Any = None) -> Self:
         """Learn components, noise and sparseness.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_columns)
-            Real numbers, NaN for missing; a frame, memory map, Dask array, or a function that gives batches.
+            Real numbers, NaN for missing; a frame, memory map, Dask array, path, or a function that gives batches.
         y : Ignored
             Present for scikit-learn's pipelines.
+        sample_weight : array-like of shape (n_rows,) or None
+            How often each row counts; None counts each once.
+        checkpoint : str, path, latentbits.Checkpoint or None
+            A folder in which learning is kept, and from which it goes on; see `LatentTrait.fit`.
 
         Returns
         -------
@@ -265,7 +269,7 @@ class BinarySparseCoding(LatentModel):
         """
         self._validate_params()
         self._first_size()  # complains of sizes that do not fit together
-        return super().fit(X, y)
+        return super().fit(X, y, sample_weight, checkpoint)
 
     # ---------------------------------------------------------------- use
 
@@ -494,7 +498,7 @@ class BinarySparseCoding(LatentModel):
         self.params_ = params
         size = self._size_in_use()
         size = self._larger_size() if size == (self.max_active_, self.n_candidates_) else size
-        value = float(np.mean(self._evidence(engine, size)))
+        value = float(np.average(self._evidence(engine, size), weights=engine.weights))
         return value if np.isfinite(value) else -np.inf
 
     def _one_of(self, engine: Engine, found: FitResult, number: int) -> FitResult:
@@ -518,7 +522,8 @@ class BinarySparseCoding(LatentModel):
             return
         if isinstance(shapes, Starts):
             shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), shapes.each)
-        h, settles = int(self.n_causes), self._settles(len(engine.table))
+        n_rows = float(len(engine.table) if engine.weights is None else engine.weights.sum())
+        h, settles = int(self.n_causes), self._settles(n_rows)
         self._foresee_use(self._model_of((h, h)) if settles else self._model(), engine, shapes)
         if settles:
             settler = self._settler()

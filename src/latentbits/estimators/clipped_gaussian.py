@@ -25,6 +25,7 @@ from latentbits.engines.passes import Engine
 from latentbits.estimators import psychometrics
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.moments import checked_moments
+from latentbits.estimators.precision import DOUBLE
 from latentbits.estimators.psychometrics import Rotation
 from latentbits.estimators.tables.validate import at_column
 from latentbits.models.clipped_gaussian import cell_probability, cells, spectrum, tetrachoric, wide
@@ -329,6 +330,7 @@ class ClippedGaussian(LatentModel):
                     float(self.correction),
                     bool(self.repair),
                     self.extraction,
+                    engine.weights,
                 )
             )
         check_memory(wide.bytes_needed(d), f"learning a clipped Gaussian of {d} columns", wide.FEWER_COLUMNS)
@@ -339,8 +341,15 @@ class ClippedGaussian(LatentModel):
             bool(self.bias),
             float(self.correction),
             self.extraction,
+            engine.weights,
         )
         return self._model()._replace(stages=stages)
+
+    def _learn(self, engine: Engine, seed: int, dtype: np.dtype, max_time: float | None) -> float:
+        weights = engine.weights
+        if weights is not None and not np.array_equal(weights, np.rint(weights)):
+            dtype = DOUBLE  # an empty cell is a difference of sums, which float32 does not tell from a small one
+        return super()._learn(engine, seed, dtype, max_time)
 
     def _keeps(self, n_columns: int) -> bool:
         """Whether matrices of pairs are kept."""

@@ -375,8 +375,8 @@ class CombinationMachine(LatentModel):
     def _sample_dtype(self) -> Any:
         return np.float64 if self.real_valued else np.uint8
 
-    def _open(self, X: Any, *, reset: bool) -> Engine:
-        engine = super()._open(X, reset=reset)
+    def _open(self, X: Any, *, reset: bool, sample_weight: Any = None) -> Engine:
+        engine = super()._open(X, reset=reset, sample_weight=sample_weight)
         if reset:
             engine = in_random_order(engine)  # updates are made from blocks of rows
             self._offset = None

@@ -24,7 +24,7 @@ class Seen(NamedTuple):
     Attributes
     ----------
     n_rows
-        Rows with at least one observed entry.
+        Rows with at least one observed entry, each as often as it counts.
     few
         Observed columns of nearly every one of them: a tenth may have fewer.
     idle
@@ -60,20 +60,24 @@ class Criteria(NamedTuple):
 def look(engine: Engine) -> Seen:
     """One reading of the rows, on the host."""
     d = engine.n_features
-    lengths = np.zeros(d + 1, np.int64)  # rows by how much of them is observed
+    lengths = np.zeros(d + 1)  # rows by how much of them is observed
     low, high = np.full(d, np.inf), np.full(d, -np.inf)
+    first = 0
     for block in engine.blocks():
         interrupts.check()
         if not len(block):
             continue
+        weights = None if engine.weights is None else engine.weights[first : first + len(block)]
+        first += len(block)
         bits = block.dtype == np.uint8
         seen = block != MISSING if bits else ~np.isnan(block)
-        lengths += np.bincount(np.count_nonzero(seen, axis=1), minlength=d + 1)
+        lengths += np.bincount(np.count_nonzero(seen, axis=1), weights, minlength=d + 1)
+        seen = seen if weights is None else seen & (weights > 0)[:, None]
         low = np.minimum(low, np.min(block, axis=0, initial=MISSING if bits else np.inf, where=seen))
         high = np.maximum(high, np.max(block, axis=0, initial=0 if bits else -np.inf, where=seen))
     answered = lengths[1:]
     few = 1 + int(np.searchsorted(np.cumsum(answered), FEW_SEEN * answered.sum(), side="right"))
-    return Seen(int(answered.sum()), min(few, d), low >= high)
+    return Seen(round(answered.sum()), min(few, d), low >= high)
 
 
 def criteria(total: float, error: float, n_parameters: int, n_rows: int) -> Criteria:
@@ -98,35 +102,38 @@ class WithCriteria(LatentModel):
         self._idle = tuple(sorted(set(idle)))
         super()._take_extra(extra)
 
-    def criteria(self, X: Any) -> Criteria:
+    def criteria(self, X: Any, sample_weight: Any = None) -> Criteria:
         """Log-likelihood with its error, parameters and rows that count, and the information criteria made of them.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_columns)
             Bits, NaN for missing.
+        sample_weight : array-like of shape (n_rows,) or None
+            How often each row counts; None for once.
 
         Returns
         -------
         Criteria
             `log_likelihood`, `error`, `n_parameters`, `n_rows` (those with an answer), `aic` and `bic`.
         """
-        rows = self.log_likelihoods(X)
-        total, error = float(np.sum(rows.value, dtype=np.float64)), self._error_of_sum(rows)
-        n_rows = look(self._open(X, reset=False)).n_rows
+        total, error = self.log_likelihood(X, return_error=True, sample_weight=sample_weight)  # type: ignore[misc]
+        n_rows = look(self._open(X, reset=False, sample_weight=sample_weight)).n_rows
         return criteria(total, error, self.n_parameters_, n_rows)
 
-    def aic(self, X: Any) -> float:
+    def aic(self, X: Any, sample_weight: Any = None) -> float:
         """Akaike's information criterion: 2 parameters - 2 log-likelihood; the lower the better.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_columns)
             Bits, NaN for missing.
+        sample_weight : array-like of shape (n_rows,) or None
+            How often each row counts; None for once.
         """
-        return self.criteria(X).aic
+        return self.criteria(X, sample_weight).aic
 
-    def bic(self, X: Any) -> float:
+    def bic(self, X: Any, sample_weight: Any = None) -> float:
         """Schwarz's information criterion: parameters log(n_rows) - 2 log-likelihood; the lower the better.
 
         Rows without any answer do not count.
@@ -135,5 +142,7 @@ class WithCriteria(LatentModel):
         ----------
         X : array-like of shape (n_rows, n_columns)
             Bits, NaN for missing.
+        sample_weight : array-like of shape (n_rows,) or None
+            How often each row counts; None for once.
         """
-        return self.criteria(X).bic
+        return self.criteria(X, sample_weight).bic

@@ -8,7 +8,6 @@ damaged or edited file, but anybody can make one, so that nothing rests on it.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import math
 import reprlib
@@ -24,6 +23,7 @@ from safetensors.numpy import save as to_bytes
 from latentbits.core.atomic import write_atomically
 from latentbits.core.errors import ModelFileError
 from latentbits.core.model import Measure, Stop
+from latentbits.core.packing import digest
 from latentbits.core.version import __version__
 from latentbits.estimators.families import Family, families
 from latentbits.estimators.history import history_table, stages_of
@@ -31,7 +31,7 @@ from latentbits.estimators.history import history_table, stages_of
 if TYPE_CHECKING:
     from latentbits.estimators.base import LatentModel
 
-__all__ = ["load", "save"]
+__all__ = ["load", "plain", "save"]
 
 FORMAT = "latentbits-model"
 FORMAT_VERSION = 2  # 1 had no stages and no objective
@@ -53,7 +53,7 @@ def save(estimator: LatentModel, path: str | PathLike[str]) -> None:
         "format_version": FORMAT_VERSION,
         "library_version": __version__,
         "class": type(estimator).__name__,
-        "hyperparameters": {k: _plain(k, v) for k, v in estimator.get_params(deep=False).items()},
+        "hyperparameters": {k: plain(k, v) for k, v in estimator.get_params(deep=False).items()},
         "n_features": int(estimator.n_features_in_),
         "feature_names": None if names is None else [str(name) for name in names],
         "n_iter": int(estimator.n_iter_),
@@ -65,7 +65,7 @@ def save(estimator: LatentModel, path: str | PathLike[str]) -> None:
     }
     _check_header(header)  # what could not be loaded is not written
     _check_work(estimator)
-    header["sha256"] = _digest(header, tensors)
+    header["sha256"] = digest(header, tensors)
     with write_atomically(path) as file:
         file.write(to_bytes(tensors, metadata={"latentbits": json.dumps(header)}))
 
@@ -135,7 +135,7 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentMo
             f"this latentbits {__version__} reads versions up to {FORMAT_VERSION}"
         )
     claimed = header.pop("sha256", None)
-    if claimed != _digest(header, tensors):
+    if claimed != digest(header, tensors):
         raise ModelFileError("the checksum does not match: the file was changed after it was written")
     history = _history(tensors)
     if version == 1:
@@ -299,7 +299,7 @@ def _unflatten(cls: type, arrays: dict[str, np.ndarray]) -> Any:
     return template
 
 
-def _plain(name: str, value: Any) -> Any:
+def plain(name: str, value: Any) -> Any:
     """A hyper-parameter as JSON can hold it."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -308,9 +308,9 @@ def _plain(name: str, value: Any) -> Any:
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, list | tuple):
-        return [_plain(name, v) for v in value]
+        return [plain(name, v) for v in value]
     if isinstance(value, Mapping):
-        return {"items": [[_plain(name, k), _plain(name, v)] for k, v in value.items()]}  # keys need not be text
+        return {"items": [[plain(name, k), plain(name, v)] for k, v in value.items()]}  # keys need not be text
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if name == "random_state":
@@ -319,16 +319,7 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def _unplain(value: Any) -> Any:
-    """The inverse of `_plain`; a list comes back as a tuple."""
+    """The inverse of `plain`; a list comes back as a tuple."""
     if isinstance(value, list):
         return tuple(value)
     return dict(value["items"]) if isinstance(value, dict) else value
-
-
-def _digest(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> str:
-    sha = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-    for name in sorted(tensors):
-        array = tensors[name]
-        sha.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        sha.update(array.tobytes())
-    return sha.hexdigest()

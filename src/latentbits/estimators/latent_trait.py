@@ -24,9 +24,10 @@ from latentbits.engines.passes import Engine
 from latentbits.estimators import psychometrics
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.criteria import Seen, WithCriteria, look
-from latentbits.estimators.precision import error_of_sum
+from latentbits.estimators.precision import error_of_sum, sum_of
 from latentbits.estimators.psychometrics import Rotation, Scores, StandardErrors
 from latentbits.estimators.tables.column_types import KINDS, Encoding, open_table
+from latentbits.estimators.tables.validate import weighted
 from latentbits.estimators.trait_errors import steady_covariance
 from latentbits.estimators.trait_likelihoods import ENOUGH, foresee, refined
 from latentbits.models.latent_trait import kinds, quadrature, variational
@@ -279,10 +280,10 @@ class LatentTrait(WithCriteria):
     def _columns(self) -> Columns:
         return ALL_BITS if self._encoding is None else self._encoding.columns
 
-    def _open(self, X: Any, *, reset: bool) -> Engine:
+    def _open(self, X: Any, *, reset: bool, sample_weight: Any = None) -> Engine:
         if self.column_types is None:
             self._encoding = None
-            return super()._open(X, reset=reset)
+            return super()._open(X, reset=reset, sample_weight=sample_weight)
         self._encoding, engine = open_table(
             self,
             X,
@@ -290,7 +291,7 @@ class LatentTrait(WithCriteria):
             encoding=None if reset else self._encoding,
             binarize=self.binarize,
         )
-        return engine
+        return weighted(engine, sample_weight)
 
     def _bits_only(self, what: str, advice: str = "fit the binary columns alone") -> None:
         if self._columns() != ALL_BITS:
@@ -425,12 +426,12 @@ class LatentTrait(WithCriteria):
         by_learning = self.objective_ + 0.5 * precision * float(np.sum(self.params_.weights**2))
         model, dtype = self._model(), np.dtype(self.dtype_)
         rows = super()._rounded(model, engine, dtype)
-        short = abs(by_learning - float(np.sum(rows.value, dtype=np.float64)))
+        short = abs(by_learning - sum_of(rows, engine.weights))
         # only where the first of them cannot tell whether that is much, those for rows that need them are asked too
-        if abs(short - ENOUGH) > error_of_sum(rows, self._errors_average_out):
+        if abs(short - ENOUGH) > error_of_sum(rows, self._errors_average_out, engine.weights):
             return short
         rows = self._rounded(model, engine, dtype)
-        return abs(by_learning - float(np.sum(rows.value, dtype=np.float64)))
+        return abs(by_learning - sum_of(rows, engine.weights))
 
     def _nodes_needed(self, seen: Seen) -> int:
         bend = quadrature.bend_of(self._columns(), self.params_, seen.few)
@@ -602,7 +603,7 @@ class LatentTrait(WithCriteria):
         error = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
         return Scores(posterior.mean if eap else posterior.mode, error)
 
-    def standard_errors(self, X: Any) -> StandardErrors:
+    def standard_errors(self, X: Any, sample_weight: Any = None, weights_are: str = "counts") -> StandardErrors:
         """Standard errors of weights, biases, difficulties and discriminations.
 
         From the observed information of the rows (Louis's identity, by quadrature, in float64).  In several dimensions
@@ -613,6 +614,12 @@ class LatentTrait(WithCriteria):
         ----------
         X : array-like of shape (n_rows, n_columns)
             The rows that the model was fitted to.
+        sample_weight : array-like of shape (n_rows,) or None
+            The weights that it was fitted with.
+        weights_are : {"counts", "sampling"}, default="counts"
+            How often a row was met, or the inverse of the chance that it had to come into the sample (in any unit).
+            Then errors are those of the sandwich form, and rows must not have been put together: two that are alike
+            are two draws.  Without weights it is the form that holds for a model that is not quite right.
 
         Returns
         -------
@@ -630,7 +637,9 @@ class LatentTrait(WithCriteria):
                 f"standard errors need a matrix of {d * (q + 1)} x {d * (q + 1)} numbers, and this stops at "
                 f"{LARGEST_INFORMATION}: fit fewer columns"
             )
-        engine = self._open(X, reset=False)
+        if weights_are not in ("counts", "sampling"):
+            raise ValueError(f"weights_are must be 'counts' or 'sampling', got {weights_are!r}")
+        engine = self._open(X, reset=False, sample_weight=sample_weight)
         # under a prior a steep weight is an estimate like any other
         steep = (np.linalg.norm(weights, axis=1) > RUNAWAY) & (self.weight_prior is None)
         if steep.any():
@@ -643,7 +652,14 @@ class LatentTrait(WithCriteria):
             )
         prior = None if self.weight_prior is None else float(self.weight_prior)
         covariance, unsteady = steady_covariance(
-            model, engine, self.params_, steep, int(self.n_nodes or 0), bool(self.equal_discrimination), prior
+            model,
+            engine,
+            self.params_,
+            steep,
+            int(self.n_nodes or 0),
+            bool(self.equal_discrimination),
+            prior,
+            sandwich=weights_are == "sampling",
         )
         if covariance is None:
             warnings.warn(

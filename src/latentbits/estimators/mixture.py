@@ -170,7 +170,7 @@ class BernoulliMixture(WithCriteria):
         self._idle = tuple(np.flatnonzero(look(engine).idle).tolist())
         return self._model()
 
-    def criteria(self, X: Any) -> Criteria:
+    def criteria(self, X: Any, sample_weight: Any = None) -> Criteria:
         """Log-likelihood, parameters and rows that count, and the information criteria made of them.
 
         They are defined where the likelihood has its maximum, so only for a fit with ``smoothing=0``.
@@ -179,13 +179,15 @@ class BernoulliMixture(WithCriteria):
         ----------
         X : array-like of shape (n_rows, n_columns)
             Bits, NaN for missing.
+        sample_weight : array-like of shape (n_rows,) or None
+            How often each row counts; None for once.
         """
         if self.smoothing > 0:
             raise ValueError(
                 f"information criteria are of a maximum of the likelihood, and smoothing={self.smoothing:g} keeps this "
                 "mixture away from it: fit it with smoothing=0"
             )
-        return super().criteria(X)
+        return super().criteria(X, sample_weight)
 
     def _expose(self) -> None:
         self.weights_, self.means_ = self.params_.weights, self.params_.means

@@ -194,7 +194,7 @@ class NoisyOrNetwork(LatentModel):
 
     # ---------------------------------------------------------------- learning
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, checkpoint: Any = None) -> Self:
         """Learn the network from bits, or go on (`warm_start`).
 
         Parameters
@@ -203,6 +203,10 @@ class NoisyOrNetwork(LatentModel):
             0, 1 or bool, NaN for missing; whatever other estimators take.
         y : Ignored
             Present for scikit-learn's pipelines.
+        sample_weight : array-like of shape (n_rows,) or None
+            How often each row counts; None counts each once.
+        checkpoint : str, path, latentbits.Checkpoint or None
+            A folder in which learning is kept, and from which it goes on; see `LatentTrait.fit`.
 
         Returns
         -------
@@ -220,7 +224,7 @@ class NoisyOrNetwork(LatentModel):
                 )
         self._begun = begun
         try:
-            return super().fit(X, y)
+            return super().fit(X, y, sample_weight, checkpoint)
         finally:
             del self._begun
 
@@ -263,8 +267,8 @@ class NoisyOrNetwork(LatentModel):
         )
         return model if begun is None else model._replace(init=networks.keeping_layers(model.init, begun))
 
-    def _open(self, X: Any, *, reset: bool) -> Engine:
-        engine = super()._open(X, reset=reset)
+    def _open(self, X: Any, *, reset: bool, sample_weight: Any = None) -> Engine:
+        engine = super()._open(X, reset=reset, sample_weight=sample_weight)
         if self._begun is not None and engine.n_features != self._begun.weights[0].shape[1]:
             raise ValueError(
                 f"warm_start goes on from {self._begun.weights[0].shape[1]} columns, X has {engine.n_features}"

@@ -6,12 +6,25 @@ With ``dtype="auto"`` rows are float32, unless that would put the log-likelihood
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import numpy as np
 
 from latentbits.core.model import LogLikelihood
+from latentbits.core.tree import rounding
 
-__all__ = ["DOUBLE", "MOST_COLUMNS", "SINGLE", "TOLD", "TOLERANCE", "error_of_sum", "imprecise", "with_rounding"]
+__all__ = [
+    "DOUBLE",
+    "MOST_COLUMNS",
+    "SINGLE",
+    "TOLD",
+    "TOLERANCE",
+    "error_of_sum",
+    "imprecise",
+    "rounded",
+    "with_rounding",
+]
 
 SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 TOLERANCE = 1e-3  # nats of a row; rounding below it is what float32 means, and is not told
@@ -23,6 +36,12 @@ MOST_COLUMNS = 2000
 TOLD = 1e-2  # nats per row: an error of a mean that is worth a warning, unless rows differ far more
 
 
+def rounded(found: Any, n_columns: int, dtype: np.dtype, *, told: bool) -> LogLikelihood:
+    """Log-likelihoods with what rounding has cost each: as the model tells beside them, or for so many columns."""
+    rows, lost = found if told else (found, rounding(n_columns, dtype) * np.abs(np.asarray(found.value, np.float64)))
+    return with_rounding(rows, lost)
+
+
 def with_rounding(rows: LogLikelihood, lost: np.ndarray) -> LogLikelihood:
     """Log-likelihoods whose error includes what rounding has cost each, in nats."""
     told = np.where(np.isfinite(lost) & (lost > TOLERANCE), lost, 0).astype(np.float64)
@@ -30,7 +49,13 @@ def with_rounding(rows: LogLikelihood, lost: np.ndarray) -> LogLikelihood:
     return eqx.tree_at(lambda r: (r.error, r.rounding), rows, (error, told), is_leaf=lambda leaf: leaf is None)
 
 
-def error_of_sum(rows: LogLikelihood, average_out: bool) -> float:
+def sum_of(rows: LogLikelihood, weights: np.ndarray | None = None) -> float:
+    """Log-likelihood of all rows, each as often as it counts; a row that does not count may have any."""
+    value = np.asarray(rows.value, np.float64)
+    return float(np.sum(value) if weights is None else np.sum(weights * np.where(weights > 0, value, 0)))
+
+
+def error_of_sum(rows: LogLikelihood, average_out: bool, weights: np.ndarray | None = None) -> float:
     """Standard error of the sum over rows.
 
     Parameters
@@ -39,13 +64,17 @@ def error_of_sum(rows: LogLikelihood, average_out: bool) -> float:
         As `with_rounding` gives them.
     average_out
         Whether errors of rows are chance, but for the rounding; if not, they may all have one sign.
+    weights
+        How often each row counts; None for once.
     """
     error, lost = np.asarray(rows.error, np.float64), np.asarray(rows.rounding, np.float64)
     own = np.sqrt(np.maximum(error**2 - lost**2, 0))
-    common = len(own) * float(np.max(rows.common_error))
+    if weights is not None:
+        own, lost = weights * own, weights * lost
+    common = float(len(own) if weights is None else weights.sum()) * float(np.max(rows.common_error))
     if average_out:
         return float(np.sqrt(np.sum(own**2) + common**2)) + float(np.sum(lost))
-    digits = float(np.finfo(rows.value.dtype).eps) * abs(float(np.sum(rows.value, dtype=np.float64)))
+    digits = float(np.finfo(rows.value.dtype).eps) * abs(sum_of(rows, weights))
     return float(np.sum(own) + np.sum(lost)) + digits + common
 
 

@@ -16,6 +16,7 @@ from latentbits.models.latent_trait.kinds import ALL_BITS, Params
 __all__ = ["steady_covariance"]
 
 STEADY = 0.02  # relative change of a standard error by a finer rule that is let pass
+NOTHING = 1e-12  # of the rows: sums of weights that are no whole numbers differ by so much
 SURELY_STEADY = 0.75  # of `quadrature.bend_of`: below, the nodes for it are known to do
 
 
@@ -27,6 +28,7 @@ def steady_covariance(
     n_nodes: int,
     tied: bool,
     weight_prior: float | None,
+    sandwich: bool = False,
 ) -> tuple[np.ndarray | None, np.ndarray]:
     """Covariance of the estimates, by finer and finer rules until it is steady; and which columns' is not.
 
@@ -40,6 +42,8 @@ def steady_covariance(
         The fewest nodes to begin with.
     tied
         All columns share one weight.
+    sandwich
+        Whether the weights of rows are those of a sample, and not counts.
     """
     weights, double = np.asarray(params.weights), np.dtype(np.float64)
     d, q = weights.shape
@@ -58,9 +62,10 @@ def steady_covariance(
         layout = layout_for(information.row_floats(q, d, n_nodes), double)
         (stats,) = sum_blocks(summing, engine, layout, lambda: given, {})
         ones, observed = np.asarray(stats.ones), np.asarray(stats.observed)
-        free = (ones > 0) & (ones < observed) & ~steep
+        free = (ones > 0) & (observed - ones > NOTHING * observed) & ~steep
+        spread = np.asarray(stats.spread) if sandwich else None
         try:
-            return information.covariance(np.asarray(stats.information), weights, free, tied, precision)
+            return information.covariance(np.asarray(stats.information), weights, free, tied, precision, spread)
         except np.linalg.LinAlgError:
             return None
 

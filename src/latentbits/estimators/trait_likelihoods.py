@@ -41,14 +41,15 @@ def refined(
 
     Up to three dimensions a row's error is twice the difference to a coarser rule; above it is a standard error, and
     such errors average out.  As many rows are gone through again as the work allows, not only as many as seem to need
-    it: two rules may agree on a row by chance.
+    it: two rules may agree on a row by chance.  Errors count as often as their rows do.
     """
+    weights = np.ones(len(rows.value)) if engine.weights is None else engine.weights
     n, d, q = len(rows.value), engine.n_features, params.weights.shape[1]
     on_grid = q <= nodes.MOST_GRID
     lost = np.asarray(rows.rounding, np.float64)
     value, own = np.array(rows.value), np.sqrt(np.maximum(np.asarray(rows.error, np.float64) ** 2 - lost**2, 0))
-    enough = max(ENOUGH, ENOUGH_A_ROW * n)
-    if not _largest(own, enough, not on_grid).size:
+    enough = max(ENOUGH, ENOUGH_A_ROW * weights.sum())
+    if not _largest(own * weights, enough, not on_grid).size:
         return rows
     complete = on_grid and d >= nodes.MANY_COLUMNS and not _holes(engine)
     first = sum(len(rule.nodes) for rule in nodes.accurate_rules(q, d, complete)) if on_grid else nodes.net_points()
@@ -60,7 +61,7 @@ def refined(
         # a few rows may have most of the error: half of the work is left for finer rules
         share = budget if level == levels[-1] else budget // 2
         most = min(share // (n_points * d), MOST_CELLS // d)
-        chosen = _largest(own, enough, not on_grid)
+        chosen = _largest(own * weights, enough, not on_grid)
         chosen = chosen if len(chosen) <= most else chosen[: most // ROWS * ROWS]  # whole chunks
         if not chosen.size:
             continue

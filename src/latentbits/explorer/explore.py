@@ -19,6 +19,7 @@ from latentbits.choosing.search import Search, check_families, search
 from latentbits.core import interrupts
 from latentbits.core.atomic import check_writable
 from latentbits.engines import ahead
+from latentbits.engines.checkpoint import under
 from latentbits.estimators.families import families, family
 from latentbits.explorer import looks
 from latentbits.explorer.content import Content, Course, Guesses, Map, ModelRow, Table, Trial
@@ -84,6 +85,7 @@ def explore(
     open_page: bool = False,
     random_state: int | None = 0,
     report: Callable[[str, float], None] | None = None,
+    checkpoint: Any = None,
 ) -> Explored:
     """Find out what is hidden in a table, and write a page that shows it.
 
@@ -121,6 +123,9 @@ def explore(
         Seed of all fits, splits and samples.
     report : function or None
         Called with what is being done and the seconds used.
+    checkpoint : str, path, latentbits.Checkpoint or None
+        A folder in which fits are kept: after a crash the same call goes on, and makes none of them again.  What it
+        finds is what it would have found where the budget is no bound.
 
     Returns
     -------
@@ -156,7 +161,7 @@ def explore(
         asked = [*(one.name for one in families("reals" if given.real else "bits") if one.alone), model]
         check_families(asked, given.real)  # before the map is fitted
     shown, n_close = shown_rows(given, random_state)
-    with interrupts.held():
+    with interrupts.held(), under(checkpoint):
         tell("fitting the map")
         with ahead.asked(transformed=len(shown.values)):
             mapped = _fit_map(given, None if budget is None else budget / 2, random_state)
@@ -172,6 +177,7 @@ def explore(
             random_state=random_state,
             real=given.real,
             report=fitting,
+            checkpoint=checkpoint,
         )
         models = _models(found, given, left, lambda name: tell(f"fitting {name} to all rows"))
         with interrupts.shielded():  # what is finished gets its page

@@ -17,9 +17,11 @@ def tell(model: Any, table: Table) -> Told:
 
     With the density is told by how much it is estimated to be too low, and how far rounding may have put it wrong.
     """
-    shares = tuple(model.transform(table.values).mean(axis=0).tolist())
+    shares = tuple(np.average(model.transform(table.values), axis=0, weights=table.weights).tolist())
     known = model.log_likelihoods(table.values)
-    nats, rounded = float(np.mean(np.asarray(known.value, np.float64))), float(np.mean(known.rounding))
+    nats, rounded = (
+        float(np.average(np.asarray(x, np.float64), weights=table.weights)) for x in (known.value, known.rounding)
+    )
     facts = {
         "n_causes": len(shares),
         "max_active": model.max_active_,

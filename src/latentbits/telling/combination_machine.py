@@ -18,8 +18,8 @@ def tell(model: Any, table: Table) -> Told:
     The error of nats per row is that of log Z, of missing inputs and of rounding; shares tell in which part of the rows
     each unit is on.
     """
-    shares = tuple(model.transform(table.values).mean(axis=0).tolist())
-    total, error = model.log_likelihood(table.values, return_error=True)
+    shares = tuple(np.average(model.transform(table.values), axis=0, weights=table.weights).tolist())
+    total, error = model.log_likelihood(table.values, return_error=True, sample_weight=table.weights)
     nats, nats_error = total / table.n_rows, error / table.n_rows
     facts = {
         "n_hidden": len(shares),

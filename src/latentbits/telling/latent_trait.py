@@ -21,7 +21,7 @@ def tell(model: Any, table: Table) -> Told:
 
     In one dimension an item has a discrimination and a difficulty; in several also its slopes and intercept.
     """
-    found = model.criteria(table.values)
+    found = model.criteria(table.values, table.weights)
     items = _items(model, table)
     return Told(
         criteria_facts(found) | {"items": items.lines()},
@@ -37,7 +37,7 @@ def show(name: str, model: Any, values: np.ndarray, n_rows: int) -> Shown:
 
 def _items(model: Any, table: Table) -> Values:
     """One line an item, one column a quantity; with errors, each has its own after it."""
-    q, spread = model.n_components, model.standard_errors(table.values) if table.errors else None
+    q, spread = model.n_components, model.standard_errors(table.values, table.weights) if table.errors else None
     slopes = [] if q == 1 else [f"slope_{k + 1}" for k in range(q)]
     parts = {
         "discrimination": (model.discrimination_, spread and spread.discrimination),

@@ -18,9 +18,9 @@ def tell(model: Any, table: Table) -> Told:
     shares = Printed(["kind", "share"], [[str(i + 1), f"{model.weights_[k]:.4f}"] for i, k in enumerate(order)])
     facts: dict[str, Any] = {"shares": [float(model.weights_[k]) for k in order], "smoothing": float(model.smoothing)}
     if model.smoothing == 0:
-        found = model.criteria(table.values)
+        found = model.criteria(table.values, table.weights)
         return Told(facts | criteria_facts(found), (shares, Printed(["", "value"], criteria_lines(found))))
-    total, error = model.log_likelihood(table.values, return_error=True)
+    total, error = model.log_likelihood(table.values, return_error=True, sample_weight=table.weights)
     lines = [
         ["log-likelihood, nats", with_error(total, error)],
         ["", f"with smoothing {model.smoothing:g}, so below its maximum;"],

@@ -18,8 +18,8 @@ LEAST = 0.1  # f from which a child is worth a name
 
 def tell(model: Any, table: Table) -> Told:
     """Mean log-likelihood with its error as an estimate, 0 where it was summed; and how often each unit is on."""
-    on = model.transform(table.values).mean(axis=0)
-    total, error = model.log_likelihood(table.values, return_error=True)
+    on = np.average(model.transform(table.values), axis=0, weights=table.weights)
+    total, error = model.log_likelihood(table.values, return_error=True, sample_weight=table.weights)
     nats, nats_error = total / table.n_rows, error / table.n_rows
     sizes = tuple(len(weight) for weight in model.weights_)
     shares = tuple(tuple(part.tolist()) for part in np.split(on, np.cumsum(sizes)[:-1]))

@@ -20,16 +20,18 @@ N_EXAMPLES = 12  # rows that show a cause
 class Table:
     """The rows that a model was fitted to, as it takes them, and the names of their columns.
 
-    `errors` asks for standard errors, where a family has them.
+    `errors` asks for standard errors, where a family has them; `weights` are how often each row counts, None for once.
     """
 
     values: Any
     names: tuple[str, ...]
     errors: bool = False
+    weights: np.ndarray | None = None
 
     @property
-    def n_rows(self) -> int:
-        return self.values.shape[0]
+    def n_rows(self) -> float:
+        """Rows, each as often as it counts."""
+        return float(self.values.shape[0] if self.weights is None else self.weights.sum())
 
 
 class Printed(NamedTuple):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from os import PathLike
 from typing import Any
@@ -19,8 +20,10 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from latentbits.core.batch import MISSING
-from latentbits.core.errors import DataError
+from latentbits.core.errors import DataError, import_extra
 from latentbits.data.headers import first_doubled
+from latentbits.data.row_files import RowFiles, are_paths, open_files
+from latentbits.engines.dask import DaskEngine
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
 from latentbits.engines.stream import StreamEngine
@@ -32,8 +35,11 @@ __all__ = [
     "encode_bits",
     "encode_reals",
     "in_memory",
+    "is_dask",
     "open_rows",
     "open_values",
+    "open_weights",
+    "weighted",
     "with_nan",
 ]
 
@@ -54,16 +60,21 @@ def open_rows(estimator: Any, X: Any, *, reset: bool, binarize: float | None = N
     estimator
         Gets `n_features_in_` and `feature_names_in_` where `reset` is true, and is checked against them otherwise.
     X
-        Array-like, pandas or polars frame, SciPy sparse matrix, memory map, Dask array, or a function that gives an
-        iterable of such blocks each time it is called.
+        Array-like, pandas or polars frame, SciPy sparse matrix, memory map, Dask array, path of a file of rows
+        (parquet, zarr, npy; a pattern, or a list), or a function that gives an iterable of blocks each time it is
+        called.
     binarize
         Where to cut: values above it are 1.  None takes nothing but bits.
     real
         Whether the rows are real numbers, and are taken as they are.
     """
     encode: Encode = encode_reals if real else partial(encode_bits, binarize=binarize)
-    if _is_dask(X):
-        return _open_dask(estimator, X, reset, encode)
+    if are_paths(X):
+        X = open_files(X)
+    if isinstance(X, RowFiles):
+        return _open_files(estimator, X, reset, encode)
+    if is_dask(X):
+        return _open_dask(estimator, X, reset, encode, bits=not real)
     if callable(X) and not hasattr(X, "shape"):
         return _open_factory(estimator, X, reset, encode)
     if isinstance(X, Iterator):
@@ -96,7 +107,7 @@ def in_memory(X: Any) -> None:
     """Refuse what is not a table in memory, where only that will do."""
     _refuse_wrapped(X)
     _refuse_columns(X)
-    what = "a sparse matrix" if _is_sparse(X) else "a Dask collection" if _is_dask(X) else None
+    what = "a sparse matrix" if _is_sparse(X) else "a Dask collection" if is_dask(X) else None
     if what is None and (isinstance(X, Iterator) or (callable(X) and not hasattr(X, "shape"))):
         what = "a stream of batches"
     if what is not None:
@@ -114,6 +125,39 @@ def open_values(estimator: Any, Z: Any, n_columns: int) -> Engine:
             "transform gives them"
         )
     return MemoryEngine(Z)
+
+
+def weighted(engine: Engine, sample_weight: Any) -> Engine:
+    """The rows of an engine with their weights; those that do not count are left out where they are in memory."""
+    weights = open_weights(
+        sample_weight, len(engine.table) if isinstance(engine, MemoryEngine) else getattr(engine, "n_rows", None)
+    )
+    if weights is not None and isinstance(engine, MemoryEngine) and not weights.all():
+        return MemoryEngine(engine.table[weights > 0], weights[weights > 0])
+    engine.weights = weights
+    return engine
+
+
+def open_weights(sample_weight: Any, n_rows: int | None) -> np.ndarray | None:
+    """How often each of so many rows counts, as float64; None for once each.
+
+    The rows of a stream, None, are counted when they are read.
+    """
+    if sample_weight is None:
+        return None
+    weights = check_array(
+        sample_weight, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="sample_weight"
+    )
+    if weights.ndim != 1:
+        raise DataError(f"sample_weight must be 1-dimensional, one for each row; found {weights.ndim} dimensions")
+    if n_rows is not None and len(weights) != n_rows:
+        raise DataError(f"X has {n_rows} rows and sample_weight {len(weights)}: there must be one for each row")
+    if (weights < 0).any():
+        row = int(np.argmax(weights < 0))
+        raise DataError(f"sample_weight must not be negative; that of row {row} is {weights[row]:g}")
+    if not weights.any():
+        raise DataError("sample_weight is zero for all rows: at least one must count")
+    return weights
 
 
 def encode_bits(
@@ -241,9 +285,49 @@ def _open_slices(table: Any, names: Any, encode: Encode) -> StreamEngine:
             _refuse_infinite(part, start)
             yield encode(part, names=names, first_row=start)
 
+    return _numbered(blocks, table.shape, lambda numbers: table[numbers], names, encode)
+
+
+def _open_files(estimator: Any, files: RowFiles, reset: bool, encode: Encode) -> StreamEngine:
+    """Files of rows, read anew at every pass."""
+    validate_data(estimator, _header_of(files), reset=reset, skip_check_array=True)
+    names = getattr(estimator, "feature_names_in_", None)
+
+    def blocks() -> Iterator[np.ndarray]:
+        for path, start, block in files.blocks():
+            try:
+                _refuse_infinite(block, start)
+                encoded = encode(block, names=names, first_row=start)
+            except DataError as error:
+                raise DataError(f"{path}: {error}") from error
+            del block
+            yield encoded
+
+    if not files.numbered:
+        return StreamEngine(blocks, files.shape[1])
+    return _numbered(blocks, files.shape, files.take, names, encode)
+
+
+def _header_of(files: RowFiles) -> Any:
+    """A table of no rows with the columns of these files, of which scikit-learn takes number and names."""
+    if files.names is None:
+        return np.empty((0, files.shape[1]))
+    pa = import_extra("pyarrow", extra="tables", purpose="reading parquet")
+    return pa.table({name: pa.array([], pa.uint8()) for name in files.names})
+
+
+def _numbered(
+    blocks: Callable[[], Iterator[np.ndarray]],
+    shape: tuple[int, int],
+    ascending: Callable[[np.ndarray], Any],
+    names: Any,
+    encode: Encode,
+) -> StreamEngine:
+    """A stream of encoded blocks whose rows can also be asked for by number; `ascending` gives them as they are."""
+
     def take(numbers: np.ndarray) -> np.ndarray:
         place = np.argsort(numbers, kind="stable")
-        rows = table[numbers[place]]  # in the order of the file, which a disk reads faster
+        rows = ascending(numbers[place])  # in the order of the file, which a disk reads faster
         try:
             _refuse_infinite(rows, 0)
             encoded = encode(rows, names=names)
@@ -255,7 +339,7 @@ def _open_slices(table: Any, names: Any, encode: Encode) -> StreamEngine:
         shuffled[place] = encoded
         return shuffled
 
-    return StreamEngine(blocks, table.shape[1], (table.shape[0], take))
+    return StreamEngine(blocks, shape[1], (shape[0], take))
 
 
 def _refuse_infinite(part: Any, first_row: int) -> None:
@@ -284,7 +368,7 @@ def _open_factory(estimator: Any, factory: Callable[[], Iterable[Any]], reset: b
 
     def checked() -> Iterator[np.ndarray]:
         first_row = 0
-        for block in _iterate(factory):
+        for block in _with_place(factory):
             numbers = check_array(
                 with_nan(block),
                 accept_sparse="csr",
@@ -298,6 +382,22 @@ def _open_factory(estimator: Any, factory: Callable[[], Iterable[Any]], reset: b
             first_row += numbers.shape[0]
 
     return StreamEngine(checked, estimator.n_features_in_)
+
+
+def _with_place(factory: Callable[[], Iterable[Any]]) -> Iterator[Any]:
+    """The batches; a note tells after which an error of their function came."""
+    batches, number = _iterate(factory), 0
+    while True:
+        try:
+            batch = next(batches, None)
+        except Exception as error:
+            error.add_note(f"raised by the function that gives X, in the place of batch {number} (from 0)")
+            raise
+        if batch is None:
+            return
+        yield batch
+        del batch
+        number += 1
 
 
 def _iterate(factory: Callable[[], Iterable[Any]]) -> Iterator[Any]:
@@ -314,20 +414,52 @@ def _is_sparse(X: Any) -> bool:
     return bool(issparse(X))  # typed so that X stays Any: SciPy's own narrowing forgets shape and data
 
 
-def _is_dask(X: Any) -> bool:
+def is_dask(X: Any) -> bool:
+    """Whether X is a collection of Dask's."""
     return type(X).__module__.startswith("dask.")
 
 
-def _open_dask(estimator: Any, X: Any, reset: bool, encode: Encode) -> StreamEngine:
-    """A Dask array or frame, one block of rows after the other; scikit-learn would load the whole of it."""
-    columns = getattr(X, "columns", None)
-    if columns is not None:
+def _open_dask(estimator: Any, X: Any, reset: bool, encode: Encode, bits: bool) -> DaskEngine:
+    """A Dask array or frame, whose blocks stay where they are; scikit-learn would load the whole of it."""
+    if hasattr(X, "columns"):
+        like = X.dtypes.to_frame().T.iloc[:0]  # no row, the names of the columns
+        _refuse_columns(like)
+        lengths = [int(n) for n in X.map_partitions(len).compute()]
         blocks = X.to_delayed()
-        return _open_factory(estimator, lambda: (block.compute() for block in blocks), reset, encode)
-    if X.ndim != 2:
-        raise DataError(f"X must be 2-dimensional, found a Dask array of {X.ndim} dimensions")
-    X = X.rechunk({1: -1})
-    return _open_factory(estimator, lambda: (X.blocks[i].compute() for i in range(X.numblocks[0])), reset, encode)
+    else:
+        if X.ndim != 2:
+            raise DataError(f"X must be 2-dimensional, found a Dask array of {X.ndim} dimensions")
+        if any(np.isnan(n) for sizes in X.chunks for n in sizes):
+            X = X.compute_chunk_sizes()
+        like, lengths = np.empty((0, X.shape[1])), [int(n) for n in X.chunks[0]]
+        blocks = X.rechunk({1: -1}).to_delayed().ravel().tolist()
+    validate_data(estimator, like, reset=reset, skip_check_array=True)
+    names = getattr(estimator, "feature_names_in_", None)
+    return DaskEngine(blocks, lengths, estimator.n_features_in_, _DaskBlock(encode, names), bits)
+
+
+@dataclass(frozen=True)
+class _DaskBlock:
+    """From a block of a Dask collection to encoded rows, in whatever process it is."""
+
+    encode: Encode
+    names: Any
+
+    def __call__(self, block: Any, first_row: int) -> np.ndarray:
+        try:
+            numbers = check_array(
+                with_nan(block),
+                accept_sparse="csr",
+                dtype="numeric",
+                ensure_all_finite="allow-nan",
+                ensure_min_samples=0,
+                input_name="X",
+            )
+            return self.encode(numbers, names=self.names, first_row=first_row)
+        except DataError:
+            raise
+        except ValueError as error:
+            raise DataError(f"rows {first_row} to {first_row + len(block) - 1} of X: {error}") from error
 
 
 def _refuse_wrapped(X: Any) -> None:

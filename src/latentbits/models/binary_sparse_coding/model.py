@@ -257,7 +257,7 @@ def _learning(n_causes: int, max_active: int, n_candidates: int, exact_ranking: 
         variance = stats.spread.sum() / stats.n_rows - jnp.square(mean - state.centre)
         spread = jnp.sqrt(jnp.maximum(variance, 0))
         threshold, centre, width = look_ahead(stats.counts, state.centre, state.width, mean, spread, share)
-        drawn = draw_rows(jax.random.fold_in(progress.key, 1), stats.n_rows)
+        drawn = draw_rows(jax.random.fold_in(progress.key, 1), stats.n_places)
         return State(threshold, centre, width, drawn, ~state.ranked), learned
 
     return _Learning(prepare, e_step, update)

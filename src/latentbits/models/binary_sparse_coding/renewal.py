@@ -16,12 +16,13 @@ from latentbits.core.batch import Batch
 __all__ = ["N_DRAWN", "draw_rows", "renewed", "residuals"]
 
 N_DRAWN = 16
+MOST = 2.0**31 - 128  # rows that can be drawn, as numbers of 32 bits; a float32, too
 
 
 def draw_rows(key: Key[Array, ""], n_rows: Float[Array, ""]) -> Int[Array, " drawn"]:
-    """Numbers of the rows to look at in the next pass."""
+    """Numbers of the rows to look at in the next pass, among the first 2^31."""
     part = jax.random.bits(key, (N_DRAWN,), jnp.uint32).astype(n_rows.dtype) / 2**32
-    return jnp.floor(part * n_rows).astype(jnp.int32)
+    return jnp.floor(part * jnp.minimum(n_rows, MOST)).astype(jnp.int32)
 
 
 def residuals(
@@ -31,13 +32,15 @@ def residuals(
     batch: Batch,
 ) -> Float[Array, "drawn columns"]:
     """y - <s> W of the drawn rows, 0 of those that are in another chunk and where nothing was observed."""
-    place = drawn - batch.rows[0].astype(jnp.int32)
-    here = (place >= 0) & (place < len(batch.rows))
-    place = jnp.clip(place, 0, len(batch.rows) - 1)
+    place = drawn.astype(jnp.uint32) - batch.rows[0]  # very large where it is before the chunk
+    here = place < len(batch.rows)
+    place = jnp.minimum(place, len(batch.rows) - 1)
+    if batch.high is not None:
+        here = here & (batch.high[place] == 0)
     left = batch.values[place] - means[:, place].T @ components
     if batch.observed is not None:
         left = left * batch.observed[place]
-    return left * (here * batch.weight[place])[:, None]
+    return left * (here & (batch.weight[place] > 0))[:, None]
 
 
 def renewed(

@@ -228,6 +228,7 @@ def wide_stages(
     bias: bool,
     correction: float | int,
     extraction: str,
+    weights: np.ndarray | None = None,
 ) -> tuple[Stage, ...]:
     """Learning without matrices of pairs that outlive it (`wide.py`), for very many columns.
 
@@ -237,11 +238,14 @@ def wide_stages(
         Gives the encoded rows (uint8, 255 for missing), in blocks.
     n_components, noise, bias, correction, extraction
         As in `model`.
+    weights
+        How often each row counts; None for once.
     """
+    weighing = weights
 
     def learn(key: Key[Array, ""], params: Params, state: None, left: TimeLeft) -> Params:
         d = params.phi.shape[0]
-        found = wide.correlate(wide.pack(rows(), d), bias, correction, left)
+        found = wide.correlate(wide.pack(rows(), d, weighing), bias, correction, left)
         if found.n_undetermined:
             warnings.warn(untold(found.n_undetermined, found.n_pairs), UserWarning, stacklevel=2)
         latent, binary = found.spectra(n_components, left)
@@ -338,6 +342,7 @@ def parallel_stages(
     correction: float | int,
     repair: bool,
     extraction: str,
+    weights: np.ndarray | None = None,
 ) -> tuple[Stage, ...]:
     """Learning with `n_components="parallel"` from a table that may have holes: `rows` says once more where they are.
 
@@ -347,8 +352,10 @@ def parallel_stages(
         Gives the encoded rows (uint8, 255 for missing), in blocks.
     noise, bias, correction, repair, extraction
         As in `model`.
+    weights
+        How often each row counts; None for once.
     """
-    return _whole_stages("parallel", noise, bias, correction, repair, extraction, rows)
+    return _whole_stages("parallel", noise, bias, correction, repair, extraction, rows, weights)
 
 
 def _whole_stages(
@@ -359,6 +366,7 @@ def _whole_stages(
     repair: bool,
     extraction: str,
     rows: Callable[[], Iterable[np.ndarray]] | None = None,
+    weights: np.ndarray | None = None,
 ) -> tuple[Stage, ...]:
     """Learning with all matrices of pairs: they are counted, then inverted and diagonalised."""
 
@@ -372,7 +380,7 @@ def _whole_stages(
         elif size == "parallel":
             rng = np.random.default_rng(np.asarray(jax.random.bits(key, (4,))))
             values = np.linalg.eigvalsh(found.latent)[::-1]
-            size = n_above_chance(values, moments, _seen(moments, rows, rng), rng, bias, correction)
+            size = n_above_chance(values, moments, _seen(moments, rows, weights, rng), rng, bias, correction)
             if size == 0:
                 warnings.warn(
                     "no eigenvalue of the correlations is larger than chance would make it: one component is kept "
@@ -400,7 +408,10 @@ def _whole_stages(
 
 
 def _seen(
-    moments: Moments, rows: Callable[[], Iterable[np.ndarray]] | None, rng: np.random.Generator
+    moments: Moments,
+    rows: Callable[[], Iterable[np.ndarray]] | None,
+    weights: np.ndarray | None,
+    rng: np.random.Generator,
 ) -> np.ndarray | None:
     """Where a table has bits, (rows, columns) of some of its rows, or all; None if it has no holes."""
     if np.all(moments.observed == moments.n_rows):
@@ -409,6 +420,8 @@ def _seen(
         raise ValueError("n_components='parallel' must know where a table has its holes: see parallel_stages")
     size = simulated_rows(moments)
     chosen = np.sort(rng.choice(int(moments.n_rows), size, replace=False))
+    if weights is not None:  # a row is as many of them as it counts
+        chosen = np.searchsorted(np.cumsum(weights), chosen, side="right")
     parts, first = [], 0
     for block in rows():
         here = chosen[(chosen >= first) & (chosen < first + len(block))] - first

@@ -176,7 +176,7 @@ def n_above_chance(
     ones = np.round(moments.ones / np.maximum(moments.observed, 1) * observed)
     ordered = (np.arange(rows)[:, None] < ones).astype(np.uint8)
     # with fewer rows than there are, rare bits would meet too seldom, and the correction would pull them to 0
-    whole = rows >= moments.n_rows
+    whole = rows >= int(moments.n_rows)
     drawn = []
     for _ in range(20 * max(1, min(MOST_TWENTIES, 10_000 // (20 * d), 2**27 // (20 * ordered.size))) - 1):
         interrupts.check()

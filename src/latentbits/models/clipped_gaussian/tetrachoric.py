@@ -48,6 +48,9 @@ BLOCK = 16_384  # of them together in the solver: its twenty or so arrays stay i
 FLAT = 1e-5  # of dC/drho: below, a rounding error of C, let alone a sampling error, is a large one of rho
 ROWS = 65_536  # at a time in `count`; float32 holds whole numbers up to 2^24
 EPS = float(np.finfo(float).eps)
+# Of the rows of a table: sums of weights that are no whole numbers differ by so much from what they should be, and a
+# cell with no more is empty.  One row of as many as there may be is more.
+NOTHING = 1e-12
 # Gauss-Legendre on [0, 1], for a first correction of the guess.
 NODES = ((0.11270166537925831, 5 / 18), (0.5, 4 / 9), (0.8872983346207417, 5 / 18))
 
@@ -208,16 +211,16 @@ def correlations(
     n_rows, ones, observed, *_ = moments
     d = len(ones)
     means = np.divide(ones, observed, out=np.full(d, 0.5), where=observed > 0)
-    varies = (ones > 0) & (ones < observed)
+    varies = (ones > 0) & (observed - ones > NOTHING * observed)
     complete = bool(np.all(observed == n_rows))
-    seen = np.maximum(moments.pair_observed, 1)
+    seen = _some(moments.pair_observed)
     binary = _binary(moments, seen, bias)
     binary[~varies] = binary[:, ~varies] = 0
     latent, error = np.zeros((2, d, d))
     undetermined, corrected = np.zeros((2, d, d), bool)
     pace = Pace(f"inverting {d * (d - 1) // 2:,} pairs of columns", max(1, d * (d - 1) // 2), left)
     with np.errstate(all="ignore"):
-        rare = np.minimum(ones, observed - ones) / np.maximum(observed, 1)
+        rare = np.minimum(ones, observed - ones) / _some(observed)
         columns = np.stack([-np.abs(ndtri(rare)), rare])  # used if no bit is missing: otherwise each pair has its own
         for i, j in _blocks(d):
             interrupts.check()
@@ -299,6 +302,16 @@ def _blocks(d: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         first = last
 
 
+def _some(rows: np.ndarray) -> np.ndarray:
+    """Numbers of rows to divide by, 1 where there are none."""
+    return np.where(rows > 0, rows, 1)
+
+
+def _cell(rows: np.ndarray, of: np.ndarray) -> np.ndarray:
+    """A number of rows that is a difference of others."""
+    return np.where(rows > NOTHING * of, rows, 0.0)
+
+
 class _Table(NamedTuple):
     """2 x 2 tables of some pairs after both bits were turned so that they are the rarer state: counts of rows."""
 
@@ -327,10 +340,11 @@ def _pairs(
     table: _Table, column_i: np.ndarray, column_j: np.ndarray, complete: bool, bias: bool, correction: float | int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Latent correlation, its standard error, whether it is undetermined and whether corrected, of some pairs."""
-    both, left, right, rows, sign = table
+    *cells, rows, sign = table
+    rows = _some(rows)
+    both, left, right = (_cell(x, rows) for x in cells)
     nothing = (left == 0) | (right == 0)  # includes pairs without a common row
-    rows = np.maximum(rows, 1)
-    only_left, only_right, neither = left - both, right - both, rows - left - right + both
+    only_left, only_right, neither = (_cell(x, rows) for x in (left - both, right - both, rows - left - right + both))
     # Rows to move onto the diagonal of agreement; a negative number moves the other way.
     agree, differ = np.minimum(both, neither), np.minimum(only_left, only_right)
     if bias:

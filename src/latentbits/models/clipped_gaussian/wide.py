@@ -29,6 +29,7 @@ from latentbits.models.clipped_gaussian.spectrum import Spectrum, leading, withi
 __all__ = ["Found", "Packed", "bytes_needed", "correlate", "factor_weights", "pack"]
 
 WORD = 64  # rows in an integer
+WORDS = 16  # at a time, of rows with weights
 PAIRS = 2**19  # at a time
 MORE = 3  # eigenvalues beyond those that were asked for, to see where they fall off
 FEWEST = 8  # eigenvalues
@@ -45,11 +46,14 @@ class Packed(NamedTuple):
         Without the padding.
     ones, seen : (words, d) uint64
         Bits that are 1; entries that are not missing, None where none is.
+    weights : (words, 64)
+        How often each row counts, 0 for padding; None for once.
     """
 
-    n_rows: int
+    n_rows: float
     ones: np.ndarray
     seen: np.ndarray | None
+    weights: np.ndarray | None = None
 
 
 class Found(NamedTuple):
@@ -96,8 +100,8 @@ def bytes_needed(n_columns: int) -> int:
     return 8 * n_columns**2 + threads * 160 * PAIRS
 
 
-def pack(blocks: Iterable[np.ndarray], n_columns: int) -> Packed:
-    """Encoded rows (uint8, 255 for missing), in blocks of any size, as packed bits."""
+def pack(blocks: Iterable[np.ndarray], n_columns: int, weights: np.ndarray | None = None) -> Packed:
+    """Encoded rows (uint8, 255 for missing), in blocks of any size, as packed bits; and how often each counts."""
     ones, seen, n_rows, n_bytes = [], [], 0, 0
     for rows in _whole_words(blocks):
         n_rows += len(rows)
@@ -111,8 +115,12 @@ def pack(blocks: Iterable[np.ndarray], n_columns: int) -> Packed:
                 "learn from a sample of the rows; with keep_pairs=True memory does not grow with the rows",
             )
     both = [np.concatenate(parts) if parts else np.zeros((0, n_columns), np.uint64) for parts in (ones, seen)]
-    complete = bool(np.all(_count_bits(both[1]) == n_rows))
-    return Packed(n_rows, both[0], None if complete else both[1])
+    complete = bool(np.all(_count_bits(both[1], None) == n_rows))
+    packed = Packed(n_rows, both[0], None if complete else both[1])
+    if weights is None:
+        return packed
+    padded = np.pad(weights, (0, -n_rows % WORD)).reshape(-1, WORD)
+    return packed._replace(n_rows=float(weights.sum()), weights=padded)
 
 
 def correlate(packed: Packed, bias: bool, correction: float | int, left: TimeLeft) -> Found:
@@ -128,14 +136,15 @@ def correlate(packed: Packed, bias: bool, correction: float | int, left: TimeLef
         Seconds left: where they will not do, `FitError` says so after the first block.
     """
     n, d = packed.n_rows, packed.ones.shape[1]
-    ones = _count_bits(packed.ones)
-    observed = np.full(d, n) if packed.seen is None else _count_bits(packed.seen)
+    ones = _count_bits(packed.ones, packed.weights)
+    observed = np.full(d, n) if packed.seen is None else _count_bits(packed.seen, packed.weights)
     means = np.divide(ones, observed, out=np.full(d, 0.5), where=observed > 0)
-    varying = np.flatnonzero((ones > 0) & (ones < observed))
+    varying = np.flatnonzero((ones > 0) & (observed - ones > tetrachoric.NOTHING * observed))
     columns = varying[np.argsort(np.minimum(ones, observed - ones)[varying], kind="stable")]
     v = len(columns)
     binary, latent = np.empty((2, v, v), np.float32)
-    rows = Packed(n, packed.ones[:, columns], None if packed.seen is None else packed.seen[:, columns])
+    seen = None if packed.seen is None else packed.seen[:, columns]
+    rows = packed._replace(ones=packed.ones[:, columns], seen=seen)
     counts = ones[columns]
 
     def fill(part: slice) -> tuple[int, int, int]:
@@ -206,19 +215,19 @@ def _parts(v: int) -> Iterator[slice]:
 
 
 def _block(rows: Packed, ones: np.ndarray, part: slice, bias: bool, correction: float | int) -> _Block:
-    both = _both(rows.ones, rows.ones, part)
+    both = _both(rows.ones, rows.ones, part, rows.weights)
     if rows.seen is None:
-        left, right = np.broadcast_arrays(*(x.astype(np.int32) for x in (ones[part, None], ones[None, part.start :])))
+        left, right = np.broadcast_arrays(*(x.astype(both.dtype) for x in (ones[part, None], ones[None, part.start :])))
         seen = np.full_like(both, rows.n_rows)
     else:
-        left, right = _both(rows.ones, rows.seen, part), _both(rows.seen, rows.ones, part)
-        seen = _both(rows.seen, rows.seen, part)
+        left, right = (_both(*x, part, rows.weights) for x in ((rows.ones, rows.seen), (rows.seen, rows.ones)))
+        seen = _both(rows.seen, rows.seen, part, rows.weights)
     shape = both.shape
     # a table and its mirror image are one
     tables = [x.reshape(-1) for x in (both, np.minimum(left, right), np.maximum(left, right), seen)]
     distinct, place = _distinct(tables)
     rho, undetermined, corrected = tetrachoric.of_tables(*distinct, bias=bias, correction=correction)
-    share = np.maximum(seen, 1)
+    share = np.where(seen > 0, seen, 1)
     p, q = left / share, right / share
     if bias:
         binary = 4 * (both / share - p * q)
@@ -229,6 +238,8 @@ def _block(rows: Packed, ones: np.ndarray, part: slice, bias: bool, correction: 
 
 def _distinct(tables: list[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray]:
     """The different ones of some tables, each given by counts in four arrays, and which of them each table is."""
+    if tables[0].dtype.kind == "f":  # sums of weights, of which hardly two are alike
+        return tables, np.arange(len(tables[0]))
     lows = [int(x.min()) for x in tables]
     widths = [int(x.max()) - low + 1 for x, low in zip(tables, lows)]
     size, m = math.prod(widths), len(tables[0])
@@ -255,8 +266,15 @@ def _distinct(tables: list[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray]:
     return found[::-1], place.reshape(-1)
 
 
-def _both(left: np.ndarray, right: np.ndarray, part: slice) -> np.ndarray:
+def _both(left: np.ndarray, right: np.ndarray, part: slice, weights: np.ndarray | None) -> np.ndarray:
     """In how many rows both are set: columns `part` against all from its first on."""
+    if weights is not None:
+        sums = np.zeros((part.stop - part.start, left.shape[1] - part.start))
+        for first in range(0, len(left), WORDS):
+            some = slice(first, first + WORDS)
+            weighed = weights[some].reshape(-1, 1) * _bits(left[some, part])
+            sums += weighed.T @ _bits(right[some, part.start :])
+        return sums
     total = np.zeros((part.stop - part.start, left.shape[1] - part.start), np.int32)
     for a, b in zip(left, right):
         total += np.bitwise_count(a[part, None] & b[None, part.start :])
@@ -292,8 +310,18 @@ def _words(bits: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(eights.swapaxes(1, 2)).view(np.uint64).reshape(-1, d)
 
 
-def _count_bits(words: np.ndarray) -> np.ndarray:
-    """Set bits of each column."""
+def _bits(words: np.ndarray) -> np.ndarray:
+    """(words, d) as (rows, d) of 0 and 1 in float64: `_words` undone."""
+    n, d = words.shape
+    eights = np.ascontiguousarray(words).view(np.uint8).reshape(n, d, WORD // 8).swapaxes(1, 2)
+    return np.unpackbits(eights.reshape(-1, d), axis=0).astype(np.float64)
+
+
+def _count_bits(words: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Set bits of each column, each as often as its row counts."""
+    if weights is not None:
+        parts = (slice(first, first + WORDS) for first in range(0, len(words), WORDS))
+        return sum((weights[some].ravel() @ _bits(words[some]) for some in parts), np.zeros(words.shape[1]))
     total = np.zeros(words.shape[1], np.int64)
     for row in words:
         total += np.bitwise_count(row)

@@ -40,7 +40,7 @@ from latentbits.models.combination_machine.centring import (
     followed,
     uncentred,
 )
-from latentbits.models.combination_machine.machine import Machine, Params, Units, softplus
+from latentbits.models.combination_machine.machine import Machine, Params, Units, softplus, some
 from latentbits.models.combination_machine.partition import exact_moments, n_enumerated
 from latentbits.models.combination_machine.truncation import few_active, sparse_moments
 
@@ -86,6 +86,8 @@ class Stats(eqx.Module):
 
     Attributes
     ----------
+    n_places
+        Rows that count, each once.
     log_weights
         Sums of log p(x) + log Z (see `sum_rows`) over the rows that are learned from, and over the others.
     sums
@@ -94,6 +96,7 @@ class Stats(eqx.Module):
     """
 
     n_rows: Float[Array, ""]
+    n_places: Float[Array, ""]
     log_weights: Float[Array, "2 2"]
     sums: Float[Array, "rows_of_sums more_inputs"]
 
@@ -131,6 +134,18 @@ def _is_held_out(rows: UInt32[Array, " rows"], below: Bound) -> Array:
     return (rows + np.uint32(14)) * np.uint32(2654435769) < below
 
 
+def _held_out(batch: Batch, below: Bound) -> Float[Array, " rows"]:
+    """How much of each row's weight is held out.
+
+    A row that counts n times is so many rows, of which a share is held out, as it would be of them.
+    """
+    once = batch.weight * _is_held_out(batch.rows, below)
+    copies = jnp.maximum(jnp.round(batch.weight), 1)
+    uniform = (batch.rows + np.uint32(14)) * np.uint32(2654435769) / jnp.asarray(2**32, batch.weight.dtype)
+    many = jnp.clip(jnp.ceil(copies * (below / jnp.asarray(2**32, batch.weight.dtype)) - uniform), 0, copies)
+    return jnp.where(copies == 1, once, many * batch.weight / copies)
+
+
 def _all_states(field: Float[Array, "rows hidden"]) -> tuple[Float[Array, " rows"], Float[Array, "rows hidden"]]:
     """Log of the sum over all hidden states of exp(h . field), and E[h]: the product form (2.4)."""
     return jnp.sum(softplus(field), 1), jax.nn.sigmoid(field)
@@ -154,7 +169,7 @@ def _e_step(units: Units, max_active: int | None) -> Callable[..., tuple[Stats, 
 
     def step(below: Bound, params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
         x = inputs_of(units, batch)
-        out = batch.weight * _is_held_out(batch.rows, below)
+        out = _held_out(batch, below)
         # sums over rows are rows of one product: XLA makes several programs of each that is a sum of a vector
         counted = jnp.stack([batch.weight - out, out], 1)
         ones = jnp.ones_like(x[:, :1])
@@ -174,7 +189,8 @@ def _e_step(units: Units, max_active: int | None) -> Callable[..., tuple[Stats, 
             others = counted.T @ jnp.concatenate([x, ones], 1)
             sums = jnp.concatenate([bordered(clamped, others[0, -1]), others[1:]])
         log_weights = jax.vmap(sum_rows, in_axes=(1, None))(counted, log_weight)
-        return Stats(sums[-2, -1] + sums[-1, -1], log_weights, sums), None
+        places = jnp.sum((batch.weight > 0).astype(x.dtype))
+        return Stats(sums[-2, -1] + sums[-1, -1], places, log_weights, sums), None
 
     return step
 
@@ -198,7 +214,7 @@ def _sums(units: Units, max_active: int | None) -> Callable[..., Shared]:
 def objective(params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
     """Log-likelihood of the held-out rows, as if they were all; of the others where too few are held out to tell."""
     learned, held_out = stats.log_weights.sum(1) - stats.sums[-2:, -1] * shared.log_z
-    scaled = held_out * stats.n_rows / jnp.maximum(stats.n_held_out, 1)
+    scaled = held_out * stats.n_rows / some(stats.n_held_out)
     return jnp.where(stats.n_held_out >= FEW_HELD_OUT, scaled, learned)
 
 
@@ -214,7 +230,7 @@ def gradient(shared: Shared, stats: Stats, learned: Learned) -> Bordered:
     assert shared.expected is not None
     movable = np.ones(shared.expected.shape)
     movable[:-1, :-1], movable[-1, :-1], movable[-1, -1] = learned.weights, learned.input_bias, 0
-    return (stats.clamped / jnp.maximum(stats.n_learned, 1) - shared.expected) * movable
+    return (stats.clamped / some(stats.n_learned) - shared.expected) * movable
 
 
 def machine_of(params: Params) -> Machine:
@@ -277,7 +293,8 @@ class Pace(eqx.Module):
 
     def step(self, stats: Stats, progress: Progress) -> Float[Array, ""]:
         """The step size; the last batch may be a short one, which Adam would not see."""
-        share = jnp.minimum(1, stats.n_rows / self.batch_size) * (stats.n_learned > 0)
+        n_rows = jnp.maximum(stats.n_rows, stats.n_places)  # weights may be small numbers
+        share = jnp.minimum(1, n_rows / self.batch_size) * (stats.n_learned > 0)
         return falling(self.rate, self.n_updates, progress) * share
 
     def over(self, n_updates: Int[Array, ""]) -> Array:
@@ -336,7 +353,7 @@ def _adam(learned: Learned) -> Callable[..., tuple[Epochs, Params]]:
         told = jnp.where(over, 0, state.told) + jnp.stack([now, stats.n_held_out])
 
         share = jnp.maximum(FOLLOWING, 1 / (1 + progress.step)) * (stats.n_learned > 0)
-        means = stats.clamped / jnp.maximum(stats.n_learned, 1)
+        means = stats.clamped / some(stats.n_learned)
         centre = followed(state.centre, centre_of(means, learned.input_bias), share)
         optimiser, change = direction(state.optimiser, centred(gradient(shared, stats, learned), centre))
         ahead = here + pace.step(stats, progress) * uncentred(change, centre)
@@ -398,7 +415,7 @@ def _climb(units: Units, learned: Learned) -> Callable[..., tuple[Climb, Params]
         precision: Number, state: Climb, params: Params, shared: Shared, stats: Stats, progress: Progress
     ) -> tuple[Climb, Params]:
         assert shared.expected is not None
-        n = jnp.maximum(stats.n_learned, 1)
+        n = some(stats.n_learned)
         prior = 0.5 * precision * jnp.sum(jnp.square(params.weights))
         value = (stats.log_weights[0].sum() - prior) / n - shared.log_z
         here = bordered(params)

@@ -44,6 +44,7 @@ __all__ = [
     "input_field",
     "log_weight",
     "softplus",
+    "some",
 ]
 
 
@@ -115,6 +116,11 @@ UNITS = {"binary": BINARY, "real": REAL}
 def softplus(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """log(1 + exp x), of which XLA makes a far smaller program than of `jax.nn.softplus`."""
     return jnp.maximum(x, 0) + jnp.log1p(jnp.exp(-jnp.abs(x)))
+
+
+def some(rows: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """Numbers of rows to divide by, 1 where there are none."""
+    return jnp.where(rows > 0, rows, 1)
 
 
 def hidden_field(machine: Machine, x: Float[Array, "*rows inputs"]) -> Float[Array, "*rows hidden"]:

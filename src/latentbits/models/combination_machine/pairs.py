@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from latentbits.models.combination_machine.machine import Units, softplus
+from latentbits.models.combination_machine.machine import Units, softplus, some
 
 __all__ = [
     "EXTREME",
@@ -203,7 +203,7 @@ def variance_left(pair: Pairs, of: Sums, number: Int[Array, ""], squares: Float[
     c, w = pair.centre[0], pair.shift[0]
     change = c**2 * of.observed - 2 * c * of.totals - 2 * w * of.products[number]
     change = change + w * (2 * c + w) * of.seen[number]
-    return (squares + change.sum()) / jnp.maximum(of.observed.sum(), 1)
+    return (squares + change.sum()) / some(of.observed.sum())
 
 
 def as_unit(

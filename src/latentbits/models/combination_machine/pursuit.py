@@ -59,7 +59,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, UInt8, UInt32
 from latentbits.core.batch import Batch, row_keys
 from latentbits.core.model import Measure, Progress, Schedule
 from latentbits.core.tree import sum_rows
-from latentbits.models.combination_machine.machine import Params, Units
+from latentbits.models.combination_machine.machine import Params, Units, some
 from latentbits.models.combination_machine.pairs import (
     EXTREME,
     Pairs,
@@ -138,6 +138,8 @@ class Stats(eqx.Module):
         `sum_rows`.
     pairs
         What EM wants to know.
+    n_places
+        Rows that count, each once.
     drawn, drawn_seen
         The rows that will be the next starts, and where they are observed.
     """
@@ -145,6 +147,7 @@ class Stats(eqx.Module):
     n_rows: Float[Array, ""]
     gains: Float[Array, "more_starts 2"]
     pairs: Sums
+    n_places: Float[Array, ""]
     drawn: Float[Array, "starts inputs"]
     drawn_seen: Float[Array, "starts inputs"]
 
@@ -162,13 +165,18 @@ class Stats(eqx.Module):
 # ---------------------------------------------------------------- rows
 
 
-def _uniform(key: UInt32[Array, "2"], rows: UInt32[Array, " rows"], unit: Int[Array, ""]) -> Float[Array, " rows"]:
+def _uniform(
+    key: UInt32[Array, "2"],
+    rows: UInt32[Array, " rows"],
+    unit: Int[Array, ""],
+    high: UInt32[Array, " rows"] | None = None,
+) -> Float[Array, " rows"]:
     """The same for a row and a unit whenever it is asked for: a stream flips its coins anew at every pass."""
 
     def draw(key: Key[Array, ""]) -> Float[Array, ""]:
         return jax.random.uniform(jax.random.fold_in(key, unit), (), jnp.float32)
 
-    return jax.vmap(draw)(row_keys(jax.random.wrap_key_data(key, impl="threefry2x32"), rows))
+    return jax.vmap(draw)(row_keys(jax.random.wrap_key_data(key, impl="threefry2x32"), rows, high))
 
 
 def _start_rows(params: Params, shared: Pursuit, batch: Batch) -> RowState:
@@ -189,7 +197,7 @@ def _left(
     def remove(number: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         x, coins = carry
         pair = pair_at(pairs, number)
-        heads = flipped(pair, _uniform(shared.key, batch.rows, number), x, mask)
+        heads = flipped(pair, _uniform(shared.key, batch.rows, number, batch.high), x, mask)
         coins = jax.lax.dynamic_update_slice_in_dim(coins, heads.astype(jnp.uint8), number, 1)
         return without(pair, heads, x, mask), coins
 
@@ -202,13 +210,16 @@ def _e_step(units: Units, shared: Pursuit, batch: Batch, row_state: RowState) ->
     x, row_state = _left(units, shared, batch, row_state)
     mask, weight, pairs = batch.observed, batch.weight, shared.candidates
     log_odds = field(pairs, x, mask)
-    chosen = (shared.rows[:, None] == batch.rows).astype(x.dtype) * weight
+    chosen = ((shared.rows[:, None] == batch.rows) & (weight > 0)).astype(x.dtype)
+    if batch.high is not None:  # rows are drawn among the first 2^32
+        chosen = chosen * (batch.high == 0)
     of = sums(log_odds, x, mask, weight)
     every = jnp.concatenate([gains(pairs, log_odds, x, mask), jnp.sum(x**2, 1, keepdims=True)], 1)
     stats = Stats(
         n_rows=of.n_rows,
         gains=jax.vmap(sum_rows, in_axes=(None, 1))(weight, every),
         pairs=of,
+        n_places=jnp.sum((weight > 0).astype(x.dtype)),
         drawn=chosen @ x,
         drawn_seen=chosen @ batch.mask,
     )
@@ -311,14 +322,14 @@ def _functions(n_hidden: int, units: Units, input_bias: bool, n_candidates: int,
         # the rows of the next starts were drawn before this unit is removed
         heads = flipped(pair, _uniform(state.key, state.rows, number), stats.drawn, stats.drawn_seen)
         rows = jnp.where(chooses, without(pair, heads, stats.drawn, stats.drawn_seen), stats.drawn)
-        square = stats.squares / jnp.maximum(of.observed.sum(), 1)
+        square = stats.squares / some(of.observed.sum())
         left = jnp.where(chooses, variance_left(pair, of, best, stats.squares), square)
         variance = jnp.where(counts | chooses, spread(left), state.variance)
         climbed = m_step(input_bias, state.candidates, of)
         candidates = jnp.where(climbs, climbed.table, _starts(input_bias, rows, variance).table)
 
         draws = counts | (climbs & (state.step + 1 == search.em_steps))
-        n = stats.n_rows.astype(jnp.uint32)
+        n = jnp.minimum(stats.n_places, 2.0**32 - 1).astype(jnp.uint32)
         drawn = jax.random.randint(progress.key, (n_candidates,), 0, n, jnp.uint32)
         key = jax.random.key_data(jax.random.fold_in(progress.key, 1))
         after = Pursuit(

@@ -7,6 +7,11 @@ With the score g(x) of a row if its latents were known, and the curvature H(x),
 all expectations over the row's posterior.  From two latent dimensions on, a rotation of the latents changes no
 likelihood, so the information is singular in q (q - 1) / 2 directions, and standard errors have a meaning only once it
 is said which rotation is meant: here the one with orthogonal components, `components @ components.T` diagonal.
+
+A row that counts w times is w rows in this.  Where weights are those of a sample in which rows had unequal chances, the
+covariance of the estimates is the sandwich
+
+    information^-1  [sum over rows of  w^2 <g><g>']  information^-1          (Binder 1983; Huber 1967 with weights of 1)
 """
 
 from __future__ import annotations
@@ -30,12 +35,13 @@ __all__ = ["Stats", "covariance", "e_step", "row_floats"]
 
 
 class Stats(eqx.Module):
-    """The information, over (w_1, b_1, w_2, b_2, ...), and how often each bit is set and seen."""
+    """The information, over (w_1, b_1, w_2, ...), the spread of the scores, and how often each bit is set and seen."""
 
     n_rows: Float[Array, ""]
     ones: Float[Array, " columns"]
     observed: Float[Array, " columns"]
     information: Float[Array, "params params"]
+    spread: Float[Array, "params params"]
 
 
 @cache
@@ -60,8 +66,10 @@ def e_step(q: int, n_nodes: int) -> Callable[..., tuple[Stats, None]]:
         scores = (jnp.sqrt(share)[..., None, None] * scores).reshape(-1, d * (q + 1))
         blocks = unpack(stats.bits.curvature, q + 1)
         complete = jnp.einsum("dij,de->diej", blocks, jnp.eye(d, dtype=blocks.dtype)).reshape(d * (q + 1), -1)
-        missing = scores.T @ scores - (batch.weight[:, None] * mean).T @ mean
-        return Stats(batch.weight.sum(), stats.bits.ones, stats.bits.observed, complete - missing), None
+        weighted = batch.weight[:, None] * mean
+        missing = scores.T @ scores - weighted.T @ mean
+        spread = weighted.T @ weighted
+        return Stats(batch.weight.sum(), stats.bits.ones, stats.bits.observed, complete - missing, spread), None
 
     return summed
 
@@ -72,7 +80,12 @@ def row_floats(q: int, d: int, n_nodes: int) -> int:
 
 
 def covariance(
-    information: np.ndarray, weights: np.ndarray, free: np.ndarray, tied: bool, precision: float
+    information: np.ndarray,
+    weights: np.ndarray,
+    free: np.ndarray,
+    tied: bool,
+    precision: float,
+    spread: np.ndarray | None = None,
 ) -> np.ndarray:
     """Covariance of the estimates of (w_1, b_1, w_2, b_2, ...), NaN where a column has no finite estimate.
 
@@ -88,6 +101,8 @@ def covariance(
         All columns share one weight.
     precision
         Of the prior on the weights: the information of the data and of the prior add.
+    spread
+        Of `Stats`, for the sandwich; None takes the inverse of the information.
 
     Raises
     ------
@@ -103,9 +118,10 @@ def covariance(
     basis = _tangents(weights, tied, kept)
     inner = basis.T @ total @ basis
     half = np.linalg.solve(np.linalg.cholesky((inner + inner.T) / 2), basis.T)
-    spread = half.T @ half
-    spread[~kept] = spread[:, ~kept] = np.nan
-    return spread
+    inverse = half.T @ half
+    found = inverse if spread is None else inverse @ spread @ inverse
+    found[~kept] = found[:, ~kept] = np.nan
+    return found
 
 
 def _tangents(weights: np.ndarray, tied: bool, kept: np.ndarray) -> np.ndarray:

@@ -366,14 +366,14 @@ def _update(
 ) -> tuple[State, Params]:
     # the rest of a table may be a few rows: the statistics before make up for those that it lacks
     rows = jnp.maximum(state.rows, stats.n_rows)
-    whole = stats.n_rows / jnp.maximum(rows, 1)
+    whole = stats.n_rows / jnp.where(rows > 0, rows, 1)
     met = jax.tree.map(jnp.add, state.met, stats.bias_seen)
     table = [m / (progress.iteration + 1.0) for m in met]  # rows of it that have been met
     part = rows / jnp.maximum(jnp.max(table[0]), rows)
     memory = _memory(net, state, part)
     average = _averaged(state, stats, whole, memory)
     gain = tuple(old + m * (new - old * whole) for old, new, m in zip(state.gain, stats.gain, memory, strict=True))
-    change = tuple(c / jnp.maximum(stats.n_rows, 1) for c in stats.change)
+    change = tuple(c / jnp.where(stats.n_rows > 0, stats.n_rows, 1) for c in stats.change)
     fitted = _fitted(net, state.layer, params, average, change, table)
     due = (state.since >= RENEW_EVERY - 1) & (state.step < net.n_updates - RENEW_EVERY) & (whole > 0.5)
     due = due & (state.layer <= net.n_layers)

@@ -1,0 +1,134 @@
+"""Trees as JSON and arrays, and back: what a file can hold without any code in it.
+
+Records (NamedTuples, dataclasses, enumerations) are named by their place in this library, and nothing else can be
+named: to read a file imports nothing from elsewhere, and calls nothing but the classes' own constructors.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import importlib
+import json
+from enum import Enum
+from typing import Any
+
+import jax
+import numpy as np
+
+from latentbits.core import tree
+
+__all__ = ["digest", "pack", "unpack"]
+
+LIBRARY = __name__.partition(".")[0]
+
+
+def pack(value: Any) -> tuple[Any, list[np.ndarray]]:
+    """What JSON can hold of a tree, and its arrays in order.
+
+    >>> pack({"a": np.arange(2), "b": (1, None)})
+    ({'dict': [['a', {'array': 0}], ['b', {'tuple': [1, None]}]]}, [array([0, 1])])
+    """
+    arrays: list[np.ndarray] = []
+    return _pack(value, arrays), arrays
+
+
+def unpack(packed: Any, arrays: list[np.ndarray]) -> Any:
+    """The inverse of `pack`; arrays that were on a device are put there again."""
+    with tree.double():
+        return _unpack(packed, arrays)
+
+
+def digest(header: Any, tensors: dict[str, np.ndarray]) -> str:
+    """A checksum of JSON and named arrays: it tells a damaged or edited file, but anybody can make one."""
+    sha = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for name in sorted(tensors):
+        array = tensors[name]
+        sha.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        sha.update(array.tobytes())
+    return sha.hexdigest()
+
+
+def _pack(value: Any, arrays: list[np.ndarray]) -> Any:
+    if isinstance(value, Enum):
+        return {"enum": _name(type(value)), "value": value.value}
+    if value is None or type(value) in (bool, int, float, str):
+        return value
+    if isinstance(value, np.dtype):
+        return {"dtype": value.name}
+    if isinstance(value, jax.Array) and jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
+        return {"key": _kept(jax.random.key_data(value), arrays)}
+    if isinstance(value, jax.Array):
+        return {"device": _kept(value, arrays)}
+    if isinstance(value, np.ndarray):
+        return {"array": _kept(value, arrays)}
+    if isinstance(value, np.generic):
+        return {"number": _kept(value, arrays)}
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return {"record": _name(type(value)), "fields": [_pack(part, arrays) for part in value]}
+    if isinstance(value, tuple | list):
+        return {type(value).__name__: [_pack(part, arrays) for part in value]}
+    if isinstance(value, dict):
+        return {"dict": [[_pack(key, arrays), _pack(part, arrays)] for key, part in value.items()]}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        parts = {field.name: _pack(getattr(value, field.name), arrays) for field in dataclasses.fields(value)}
+        return {"module": _name(type(value)), "fields": parts}
+    raise TypeError(f"a {type(value).__name__} cannot be packed")
+
+
+def _kept(array: Any, arrays: list[np.ndarray]) -> int:
+    arrays.append(np.asarray(array, order="C"))
+    return len(arrays) - 1
+
+
+def _name(cls: type) -> str:
+    name = f"{cls.__module__}:{cls.__qualname__}"
+    if _class(name) is not cls:
+        raise TypeError(f"{name} cannot be found by its name")
+    return name
+
+
+def _class(name: str) -> type:
+    module, _, place = name.partition(":")
+    if module.partition(".")[0] != LIBRARY:
+        raise ValueError(f"{name!r} is no part of this library")
+    found: Any = importlib.import_module(module)
+    for part in place.split("."):
+        found = getattr(found, part)
+    if not isinstance(found, type):
+        raise ValueError(f"{name!r} is no class")
+    return found
+
+
+def _unpack(packed: Any, arrays: list[np.ndarray]) -> Any:
+    if not isinstance(packed, dict):
+        return packed
+    kind = next(iter(packed))
+    inside = packed[kind]
+    match kind:
+        case "enum":
+            return _class(inside)(packed["value"])
+        case "dtype":
+            return np.dtype(inside)
+        case "key":
+            return jax.random.wrap_key_data(jax.device_put(arrays[inside]))
+        case "device":
+            return jax.device_put(arrays[inside])
+        case "array":
+            return arrays[inside]
+        case "number":
+            return arrays[inside][()]
+        case "record":
+            return _class(inside)(*(_unpack(part, arrays) for part in packed["fields"]))
+        case "tuple":
+            return tuple(_unpack(part, arrays) for part in inside)
+        case "list":
+            return [_unpack(part, arrays) for part in inside]
+        case "dict":
+            return {_unpack(key, arrays): _unpack(part, arrays) for key, part in inside}
+        case "module":
+            made: Any = object.__new__(_class(inside))
+            for name, part in packed["fields"].items():
+                object.__setattr__(made, name, _unpack(part, arrays))
+            return made
+    raise ValueError(f"{kind!r} is nothing that could be unpacked")

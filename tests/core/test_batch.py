@@ -1,0 +1,50 @@
+"""Numbers of rows beyond 2^32, and their keys."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+from latentbits.core.batch import make_batch
+from latentbits.engines.chunks import Chunk
+from latentbits.engines.passes import _rows_of
+
+FLOAT32 = np.dtype(np.float32)
+WORD = 2**32
+
+
+def batch_at(first_row, n=16):
+    chunk = Chunk(np.ones((n, 3), np.uint8), 0, first_row, n, True, True, None, True)
+    key = jax.random.key(0, impl="threefry2x32")
+    return jax.jit(lambda *rows: make_batch(*rows, key, True, FLOAT32))(*_rows_of(chunk))
+
+
+def words(batch):
+    return np.asarray(jax.random.key_data(batch.keys))
+
+
+def numbers(batch):
+    high = 0 if batch.high is None else np.asarray(batch.high, np.int64)
+    return (high * WORD + np.asarray(batch.rows, np.int64)).tolist()
+
+
+@pytest.mark.parametrize("first", [0, 5, WORD - 16, WORD - 3, WORD, WORD + 5, 3 * WORD - 1, 2**40 + 7])
+def test_numbers_of_rows(first):
+    assert numbers(batch_at(first)) == list(range(first, first + 16))
+
+
+def test_keys_beyond_the_first_word():
+    low, beyond, further = (words(batch_at(first)) for first in (5, WORD + 5, 2 * WORD + 5))
+    assert len(np.unique(np.concatenate([low, beyond, further]), axis=0)) == 48
+    # nor are they those that a model folds from the keys of row 1
+    of_row_1 = jax.vmap(jax.random.fold_in, (None, 0))(batch_at(1).keys[0], np.arange(64))
+    both = np.concatenate([np.asarray(jax.random.key_data(of_row_1)), words(batch_at(WORD, 64))])
+    assert len(np.unique(both, axis=0)) == 128
+
+
+def test_a_chunk_that_reaches_over_the_word():
+    """Its rows have the keys that they have in chunks cut elsewhere."""
+    over = words(batch_at(WORD - 7))
+    np.testing.assert_array_equal(over[:7], words(batch_at(WORD - 16))[-7:])
+    np.testing.assert_array_equal(over[7:], words(batch_at(WORD))[:9])

@@ -1,0 +1,125 @@
+"""Fits on spawned Dask workers against fits in one process, bit for bit; run as a script, since workers import it.
+
+python on_workers.py bits 2      every family of the contract, on two workers
+python on_workers.py killed 10   one fit, in which a worker is killed ten times
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+
+import numpy as np
+
+NAMES = (
+    "product with holes",
+    "mixture with holes",
+    "sparse coding",
+    "noisy-OR network",
+    "combination machine",
+    "adaptive quadrature",
+    "latent trait",
+    "clipped Gaussian",
+)
+BUDGET = 2**14  # so small that there are several chunks
+
+
+def as_it_is(block, first_row):
+    return block
+
+
+def slowly(block, first_row):
+    """Blocks that take a while to make again when their worker has died."""
+    time.sleep(0.05)
+    return block
+
+
+def on_dask(table, sizes, encode=as_it_is):
+    """The table as delayed blocks of the given sizes, in rotation."""
+    import dask
+
+    from latentbits.engines.dask import DaskEngine
+
+    starts, number = [0], 0
+    while starts[-1] < len(table):
+        starts.append(min(len(table), starts[-1] + sizes[number % len(sizes)]))
+        number += 1
+    blocks = [dask.delayed(np.array)(table[a:b]) for a, b in zip(starts, starts[1:])]  # noqa: RUF007
+    return DaskEngine(blocks, np.diff(starts).tolist(), table.shape[1], encode, table.dtype == np.uint8)
+
+
+def learned(case, engine, max_iter=6):
+    from latentbits.engines.fit import fit, seed_key
+    from latentbits.engines.monitor import Limits
+
+    return fit(case.model, engine, seed_key(3), limits=Limits(max_iter, -np.inf), memory_budget=BUDGET)
+
+
+def same_bits(one, other):
+    import jax
+
+    a, b = (jax.tree.leaves((r.params, r.state, r.objective)) for r in (one, other))
+    return len(a) == len(b) and all(np.array_equal(x, y, equal_nan=True) for x, y in zip(a, b))
+
+
+def alone(case, max_iter=6):
+    from latentbits.engines.stream import StreamEngine
+
+    return learned(case, StreamEngine(lambda: iter([case.table]), case.table.shape[1]), max_iter)
+
+
+def cluster(n_workers):
+    from distributed import LocalCluster
+
+    return LocalCluster(
+        n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit="2GiB"
+    )
+
+
+def bits(n_workers):
+    from cases import CASES
+    from distributed import Client
+
+    with cluster(n_workers) as workers, Client(workers):
+        for case in CASES:
+            if case.name in NAMES:
+                assert same_bits(learned(case, on_dask(case.table, (110, 1, 203))), alone(case)), case.name
+                print(case.name, "has the same bits", flush=True)
+
+
+def killed(times):
+    from cases import CASES
+    from distributed import Client
+
+    (case,) = (case for case in CASES if case.name == "mixture with holes")
+    expected = alone(case, 400)
+    done, kills = threading.Event(), []
+    with cluster(2) as workers, Client(workers) as client:
+        learned(case, on_dask(case.table, (110,), slowly), 1)  # compiles
+
+        def kill():
+            while not done.is_set() and len(kills) < times:
+                client.wait_for_workers(2)
+                time.sleep(2.0)  # they are at work again
+                pids = list(client.run(os.getpid, on_error="ignore").values())
+                if not done.is_set():
+                    os.kill(pids[len(kills) % len(pids)], signal.SIGKILL)
+                    kills.append(time.perf_counter())
+                    time.sleep(1.0)  # until it is missed
+
+        killer = threading.Thread(target=kill, daemon=True)
+        killer.start()
+        fits = 0
+        while len(kills) < times:
+            assert same_bits(learned(case, on_dask(case.table, (110,), slowly), 400), expected), f"fit {fits}"
+            fits += 1
+        done.set()
+        killer.join()
+    print(f"{len(kills)} workers were killed during {fits} fits, which have the same bits", flush=True)
+
+
+if __name__ == "__main__":
+    {"bits": bits, "killed": killed}[sys.argv[1]](int(sys.argv[2]))

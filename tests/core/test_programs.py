@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import equinox as eqx
@@ -242,3 +243,28 @@ def test_what_is_for_later_comes_after_what_is_needed_now(nobody_compiles):
     assert not nobody_compiles.waiting
     assert not nobody_compiles.later
     assert [float(program(1.5)) for program in (first, second, third)] == [1.5, 2.5, 3.5]
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="elsewhere LAPACK is not called")
+def test_programs_with_calls_that_wait_for_threads_run_one_at_a_time(cache):
+    """A batched LAPACK call may wait, in a thread of XLA's, for other such threads: see `programs._alone`."""
+
+    def factors(x):
+        for _ in range(3):  # one after the other, in a loop, as where it was found
+            x = jnp.linalg.cholesky(x @ x.transpose(0, 2, 1) + jnp.eye(x.shape[1]))
+        return x
+
+    x = np.random.default_rng(0).normal(size=(500, 20, 20)).astype(np.float32)
+    plain, chunk = Program(factors), Program(factors, of_chunk=True)
+
+    def alone(program):
+        return program._ready(*jax.tree.flatten((x,)), {}).alone
+
+    assert not alone(Program(jnp.sin, of_chunk=True))
+    assert not alone(plain)
+    assert alone(chunk)
+    programs.clear()
+    assert alone(chunk)  # read from disk, if not compiled again
+    with ThreadPoolExecutor(8) as pool:
+        for found in pool.map(chunk, [x] * 40):
+            np.testing.assert_array_equal(found, plain(x))

@@ -48,14 +48,14 @@ def environment(device: jax.Device) -> str:
         jaxlib.__version__,
         features(),
         str(cores()),
-        f"{device.platform} {device.device_kind} {device.client.platform_version} {device.id}",
+        f"{device.platform} {device.device_kind} {device.client.platform_version}",
         os.environ.get("XLA_FLAGS", ""),
         repr(settings),
     )
 
 
-def read(name: str) -> tuple[bytes, Any] | None:
-    """A program as it was written and what it returns (a tree of shapes), if it is there and whole."""
+def read(name: str) -> tuple[bytes, Any, bool] | None:
+    """A program as it was written, shapes of what it returns, and whether it runs alone; if it is there and whole."""
     path = _path(name)
     if path is None:
         return None
@@ -66,13 +66,13 @@ def read(name: str) -> tuple[bytes, Any] | None:
     try:
         if hashlib.sha256(held[32:]).digest() != held[:32]:
             raise ValueError("damaged")
-        program, returns = pickle.loads(held[32:])
+        program, returns, alone = pickle.loads(held[32:])
     except Exception:  # whatever a damaged file leads to
         remove(name)
         return None
     with suppress(OSError):
         os.utime(path)  # used: the last to go
-    return program, returns
+    return program, returns, alone
 
 
 def load(program: bytes, returns: Any, n_arguments: int, device: jax.Device) -> jax.stages.Compiled | None:
@@ -102,7 +102,7 @@ def remove(name: str) -> None:
             path.unlink()
 
 
-def write(name: str, compiled: jax.stages.Compiled, returns: Any) -> None:
+def write(name: str, compiled: jax.stages.Compiled, returns: Any, alone: bool) -> None:
     """Keep a program; where that cannot be done, nothing is kept.
 
     Nor is it where the user has a cache of JAX's own: what JAX has read from there is not whole when it is written
@@ -114,7 +114,7 @@ def write(name: str, compiled: jax.stages.Compiled, returns: Any) -> None:
         return
     try:
         program, _, _ = serialize_executable.serialize(compiled)
-        held = pickle.dumps((program, returns))
+        held = pickle.dumps((program, returns, alone))
     except Exception:  # a backend, or a program with constants, that cannot be written
         return
     with suppress(OSError):

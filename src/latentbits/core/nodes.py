@@ -21,7 +21,7 @@ from scipy.stats import chi, norm, qmc
 
 from latentbits.core.batch import row_keys
 from latentbits.core.gaussians import Gaussian
-from latentbits.core.packed import pairs, products, unpack
+from latentbits.core.packed import cholesky, log_abs_det, pairs, products
 
 __all__ = [
     "BLOCK",
@@ -200,9 +200,9 @@ def _moved(at: Gaussian, mean: Float[Array, "rows latents"], squares: Float[Arra
     """
     q = at.mean.shape[1]
     j, k = pairs(q)
-    spread = unpack(squares - mean[:, j] * mean[:, k] + jnp.asarray(0.25 * (j == k), mean.dtype), q)
+    spread = squares - mean[:, j] * mean[:, k] + jnp.asarray(0.25 * (j == k), mean.dtype)
     centre = at.mean + jnp.einsum("nij,nj->ni", at.scale, mean)
-    return Gaussian(centre, jnp.einsum("nij,njk->nik", at.scale, jnp.linalg.cholesky(spread)))
+    return Gaussian(centre, jnp.einsum("nij,njk->nik", at.scale, cholesky(spread)))
 
 
 def log_det(scale: Float[Array, "rows latents latents"]) -> Float[Array, " rows"]:
@@ -214,7 +214,7 @@ def log_det(scale: Float[Array, "rows latents latents"]) -> Float[Array, " rows"
         return jnp.log(jnp.abs(scale[:, 0, 0] * scale[:, 1, 1] - scale[:, 0, 1] * scale[:, 1, 0]))
     if q == 3:
         return jnp.log(jnp.abs(jnp.sum(scale[:, 0] * jnp.cross(scale[:, 1], scale[:, 2]), 1)))
-    return jnp.linalg.slogdet(scale)[1]
+    return log_abs_det(scale)
 
 
 def log_integral(

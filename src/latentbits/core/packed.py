@@ -1,8 +1,9 @@
-"""Small symmetric matrices, many at a time, packed and unrolled.
+"""Small matrices, many at a time; symmetric ones packed, and factorised by operations over all of them.
 
 A symmetric matrix is kept as its entries j <= k.  Sums over columns of ``w w'`` are then plain matrix products with a
 (columns, pairs) table.  The matrices are no larger than a handful, so their factorisations are unrolled: one vector
-operation over all of them per scalar operation, which no batched LAPACK call can match, least of all on a GPU.
+operation over all of them per scalar operation, which no batched LAPACK call can match, least of all on a GPU.  Nor may
+programs with such calls run side by side on a CPU (`core/programs.py`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-__all__ = ["inverse_factor", "pairs", "products", "solve", "unpack"]
+__all__ = ["cholesky", "inverse_factor", "log_abs_det", "pairs", "products", "solve", "unpack"]
 
 UNROLLED = 8  # rows; above, unrolled code takes long to compile
 
@@ -41,36 +42,96 @@ def unpack(packed: Float[Array, "*rows pairs"], size: int) -> Float[Array, "*row
     return packed[..., where]
 
 
+def cholesky(packed: Float[Array, "rows pairs"]) -> Float[Array, "rows size size"]:
+    """The lower triangular R of M = R R', nan where M is not positive definite.
+
+    >>> cholesky(jnp.array([[4.0, 2.0, 2.0]]))[0].tolist()
+    [[2.0, 0.0], [1.0, 1.0]]
+    """
+    return _factors(packed)[0]
+
+
 def inverse_factor(
     precision: Float[Array, "rows pairs"],
 ) -> tuple[Float[Array, "rows size size"], Float[Array, " rows"]]:
     """R^-1 of P = R R', lower triangular, and log det R^-1."""
-    q = (int(np.sqrt(8 * precision.shape[1] + 1)) - 1) // 2
-    if q > UNROLLED:
-        factor = jnp.linalg.cholesky(unpack(precision, q))
-        eye = jnp.broadcast_to(jnp.eye(q, dtype=precision.dtype), factor.shape)
-        inverse = jax.scipy.linalg.solve_triangular(factor, eye, lower=True)
-        return inverse, jnp.sum(jnp.log(jnp.diagonal(inverse, axis1=1, axis2=2)), 1)
-    entry = {(int(j), int(k)): precision[:, i] for i, (j, k) in enumerate(zip(*pairs(q)))}
-    factor_of: dict[tuple[int, int], Array] = {}
-    inverse_diagonal = []
-    for j in range(q):
-        square = entry[j, j] - sum(factor_of[j, m] ** 2 for m in range(j))
-        inverse_diagonal.append(jax.lax.rsqrt(square))
-        for k in range(j + 1, q):
-            rest = entry[j, k] - sum(factor_of[j, m] * factor_of[k, m] for m in range(j))
-            factor_of[k, j] = rest * inverse_diagonal[j]
-    zero = jnp.zeros_like(precision[:, 0])
-    lower = {(j, k): zero for j in range(q) for k in range(q)}
-    for k in range(q):
-        lower[k, k] = inverse_diagonal[k]
-        for j in range(k + 1, q):
-            lower[j, k] = -inverse_diagonal[j] * sum(factor_of[j, m] * lower[m, k] for m in range(k, j))
-    inverse = jnp.stack([jnp.stack([lower[j, k] for k in range(q)], 1) for j in range(q)], 1)
-    product = inverse_diagonal[0]
-    for factor in inverse_diagonal[1:]:
-        product = product * factor
+    _, inverse = _factors(precision)
+    diagonal = jnp.diagonal(inverse, axis1=1, axis2=2)
+    if diagonal.shape[1] > UNROLLED:
+        return inverse, jnp.sum(jnp.log(diagonal), 1)
+    product = diagonal[:, 0]
+    for k in range(1, diagonal.shape[1]):
+        product = product * diagonal[:, k]
     return inverse, jnp.log(product)
+
+
+def _factors(
+    packed: Float[Array, "rows pairs"],
+) -> tuple[Float[Array, "rows size size"], Float[Array, "rows size size"]]:
+    """R of M = R R', and R^-1."""
+    q = (int(np.sqrt(8 * packed.shape[1] + 1)) - 1) // 2
+    if q > UNROLLED:
+        return _factors_by_columns(unpack(packed, q))
+    entry = {(int(j), int(k)): packed[:, i] for i, (j, k) in enumerate(zip(*pairs(q)))}
+    zero = jnp.zeros_like(packed[:, 0])
+    upper = {(j, k): zero for k in range(q) for j in range(k)}
+    factor, inverse = dict(upper), dict(upper)
+    for j in range(q):
+        square = entry[j, j] - sum(factor[j, m] ** 2 for m in range(j))
+        inverse[j, j] = jax.lax.rsqrt(square)
+        factor[j, j] = square * inverse[j, j]
+        for k in range(j + 1, q):
+            factor[k, j] = (entry[j, k] - sum(factor[j, m] * factor[k, m] for m in range(j))) * inverse[j, j]
+    for k in range(q):
+        for j in range(k + 1, q):
+            inverse[j, k] = -inverse[j, j] * sum(factor[j, m] * inverse[m, k] for m in range(k, j))
+
+    def whole(entries: dict[tuple[int, int], Array]) -> Array:
+        return jnp.stack([jnp.stack([entries[j, k] for k in range(q)], 1) for j in range(q)], 1)
+
+    return whole(factor), whole(inverse)
+
+
+def _factors_by_columns(
+    matrix: Float[Array, "rows size size"],
+) -> tuple[Float[Array, "rows size size"], Float[Array, "rows size size"]]:
+    """The same in a loop, for larger ones: a column of R and a row of R^-1 at a time, for all matrices at once."""
+    q = matrix.shape[1]
+    numbers = jnp.arange(q)
+
+    def step(k: Array, so_far: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        rest, factor, inverse = so_far
+        scale = jax.lax.rsqrt(rest[:, k, k])[:, None]
+        column = jnp.where(numbers >= k, rest[:, :, k] * scale, 0)
+        row = inverse[:, k] * scale
+        below = jnp.where(numbers > k, column, 0)
+        rest = rest - column[:, :, None] * column[:, None]
+        return rest, factor.at[:, :, k].set(column), (inverse - below[:, :, None] * row[:, None]).at[:, k].set(row)
+
+    eye = jnp.broadcast_to(jnp.eye(q, dtype=matrix.dtype), matrix.shape)
+    return jax.lax.fori_loop(0, q, step, (matrix, jnp.zeros_like(matrix), eye))[1:]
+
+
+def log_abs_det(matrix: Float[Array, "rows size size"]) -> Float[Array, " rows"]:
+    """log |det M| of any matrices, by elimination with pivots.
+
+    >>> jnp.exp(log_abs_det(jnp.array([[[0.0, 2.0], [-4.0, 1.0]]]))).round(4).tolist()
+    [8.0]
+    """
+    n, q, _ = matrix.shape
+
+    def step(k: Array, so_far: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        rest, free, total = so_far
+        column = rest[:, :, k]
+        pivot = jax.nn.one_hot(jnp.argmax(jnp.where(free, jnp.abs(column), -1), 1), q, dtype=bool)
+        value = jnp.sum(jnp.where(pivot, column, 0), 1)
+        row = jnp.sum(jnp.where(pivot[:, :, None], rest, 0), 1)
+        free = free & ~pivot
+        share = jnp.where(free & (column != 0), column / value[:, None], 0)
+        return rest - share[:, :, None] * row[:, None], free, total + jnp.log(jnp.abs(value))
+
+    begin = matrix, jnp.ones((n, q), bool), jnp.zeros(n, matrix.dtype)
+    return jax.lax.fori_loop(0, q, step, begin)[2]
 
 
 def solve(packed: Float[Array, "rows pairs"], right: Float[Array, "rows size"]) -> Float[Array, "rows size"]:

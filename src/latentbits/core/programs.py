@@ -43,14 +43,18 @@ OFTEN = ((1e6, QUICKLY), (1.5e7, WELL), (math.inf, BEST))
 CHUNKS = ((1e5, QUICKLY), (1.5e7, WELL), (math.inf, BEST))
 SELDOM = ((4e6, QUICKLY), (5e8, WELL), (math.inf, BEST))
 MOST_IN_MEMORY = 1000  # of each kind: whoever makes functions anew for each fit should not run out of memory
+# Programs of chunks are called by several threads.  A batched call of LAPACK, which XLA may make in one of its own few
+# threads, waits there for others of them: as many such programs as XLA has threads wait for each other for ever.
+_alone = threading.Lock()
 _no_options: set[str] = set()  # options that this version of XLA has been found not to have
 
 
 class Ready(NamedTuple):
-    """A compiled program, and the structure of what it returns."""
+    """A compiled program, the structure of what it returns, and whether no other of its kind may run beside it."""
 
     call: Callable[..., Any] | None
     returns: Any
+    alone: bool = False
 
 
 class Program:
@@ -83,6 +87,14 @@ class Program:
         if setting("jax_disable_jit"):
             return self.function(*args, **static)
         leaves, structure = jax.tree.flatten(args)
+        ready = self._ready(leaves, structure, static)
+        assert ready.call is not None
+        if ready.alone:
+            with _alone:
+                return jax.tree.unflatten(ready.returns, jax.block_until_ready(ready.call(*leaves)))
+        return jax.tree.unflatten(ready.returns, ready.call(*leaves))
+
+    def _ready(self, leaves: list[Any], structure: Any, static: dict[str, Any]) -> Ready:
         key = structure, tuple(map(_kind, leaves)), tuple(sorted(static.items())), _context()
         begun = self._begun.get(key)
         ready = begun.result() if begun is not None and begun.done() else self._wait(key, leaves, static)
@@ -90,8 +102,7 @@ class Program:
             with self._lock:
                 self._begun.pop(key, None)
             ready = self._wait(key, leaves, static)
-        assert ready.call is not None
-        return jax.tree.unflatten(ready.returns, ready.call(*leaves))
+        return ready
 
     def ahead(self, *args: Any, **static: Any) -> Any:
         """Begin to compile for arguments of these shapes; the shapes of what it will return.
@@ -123,22 +134,24 @@ class Program:
             name = self._name(key, device)
             found = None if name is None else kept.read(name)
             if found is not None:
-                program, returns = found
+                program, returns, alone = found
 
                 def make() -> Ready:
                     compiled = kept.load(program, returns, len(leaves), device)
                     if compiled is None:
                         kept.remove(str(name))
-                    return Ready(compiled, jax.tree.structure(returns))
+                    return Ready(compiled, jax.tree.structure(returns), alone)
             else:
                 lowered, returns = self._lowered(key[0], leaves, static)
-                options = self._options(lowered, static) if device.platform == "cpu" else {}
+                on_cpu = device.platform == "cpu"
+                options = self._options(lowered, static) if on_cpu else {}
+                alone = on_cpu and self.of_chunk and "lapack" in lowered.as_text()
 
                 def make() -> Ready:
                     compiled = _compiled(lowered, options)
                     if name is not None:
-                        kept.write(name, compiled, returns)
-                    return Ready(compiled, jax.tree.structure(returns))
+                        kept.write(name, compiled, returns, alone)
+                    return Ready(compiled, jax.tree.structure(returns), alone)
 
             _made.append(Made(self.name, found is None))
             while len(self._begun) >= MOST_IN_MEMORY:
@@ -174,7 +187,7 @@ class Program:
             parts = name_of(structure), name_of(static)
         except Nameless:
             return None
-        return digest(self.name, *parts, repr(kinds), repr(context), kept.environment(device))
+        return digest(self.name, str(self.of_chunk), *parts, repr(kinds), repr(context), kept.environment(device))
 
 
 def _compiled(lowered: jax.stages.Lowered, options: dict[str, Any]) -> jax.stages.Compiled:

@@ -18,9 +18,10 @@ from jaxtyping import PyTree
 
 from latentbits.core import tree
 from latentbits.core.model import Evaluate, Iterate, Model, OnePass, Schedule, Stage, Summary, Transform
-from latentbits.core.programs import callable_tree
+from latentbits.core.programs import Program, callable_tree
 from latentbits.engines import passes, stage
 from latentbits.engines.chunks import Layout, layout_for
+from latentbits.engines.devices import device_of, devices, on
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Clock, Engine, Pass
 from latentbits.engines.summary import shapes_only
@@ -114,7 +115,15 @@ def mapping(
         _, in_rows, own = passes.prepare.ahead(prepare, params, None, None, dtype=layout.dtype)
     known, given = _Known(engine, layout, n_rows), Pass(in_rows, own if shared is None else shared, KEY)
     with tree.rows_in(layout.dtype):
-        passes.chunk_rows.ahead(callable_tree(function), given, *known.rows, purpose=passes.E_STEP, **known.of_rows)
+        _of_chunks(
+            known,
+            passes.chunk_rows,
+            callable_tree(function),
+            given,
+            *known.rows,
+            purpose=passes.E_STEP,
+            **known.of_rows,
+        )
 
 
 class _Known:
@@ -125,11 +134,21 @@ class _Known:
         size, _ = layout.sizes(n if n < layout.rows_per_chunk else None)
         self.n_chunks = -(-min(n, layout.rows_per_update or n) // size)  # that are added up
         values = jax.ShapeDtypeStruct((size, engine.n_features), engine.table.dtype if bits else layout.dtype)
+        self.devices = {device_of(number, layout) for number in range(min(self.n_chunks, len(devices())))}
         self.rows = values, np.uint32(0), np.uint32(0)
         weights = np.uint32(0) if engine.weights is None else jax.ShapeDtypeStruct((size,), layout.dtype)
         self.counted = values, np.uint32(0), weights
         self.of_stats = {"complete": engine.complete, "dtype": layout.dtype}
         self.of_rows = self.of_stats | {"few": n < layout.rows_of_few(engine.n_features)}
+
+
+def _of_chunks(known: _Known, program: Program, *args: Any, **static: Any) -> PyTree:
+    """Of a program of chunks, for each device that will have some; the shapes of what it returns."""
+    returns = program.ahead(*args, **static)
+    for device in known.devices - {None}:
+        with on(device):
+            program.ahead(*args, **static)
+    return returns
 
 
 def _stage(
@@ -155,9 +174,11 @@ def _stage(
         row_state = None
         if model.start_rows is not None:
             start = callable_tree(model.start_rows)
-            row_state = passes.chunk_rows.ahead(start, given, *known.rows, purpose=passes.START_ROWS, **known.of_rows)
+            row_state = _of_chunks(
+                known, passes.chunk_rows, start, given, *known.rows, purpose=passes.START_ROWS, **known.of_rows
+            )
         e_step = callable_tree(model.e_step)
-        stats, _ = passes.chunk_stats.ahead(e_step, given, *known.counted, row_state, **known.of_stats)
+        stats, _ = _of_chunks(known, passes.chunk_stats, e_step, given, *known.counted, row_state, **known.of_stats)
     with tree.double():
         total = stats if known.n_chunks == 1 else tree.added_shapes(stats)
         if isinstance(one, Evaluate):

@@ -1,13 +1,12 @@
-"""Chunks in flight: several are under way at a time, and their results come in order.
+"""Chunks side by side: several are in work at a time, and their results come in order.
 
-A call of a program returns before it is computed, so that reading and preparing a chunk overlaps with computing
-others.  On a CPU JAX runs the programs that one thread calls one after the other, each on as many cores as it can use.
-A pool of threads would run them at the same time, up to five times as fast on eight cores, but XLA's programs can then
-wait for each other for ever (those of a latent trait of 20 dimensions did, on two cores).  Totals do not depend on how
-many are in flight; XLA's own sums within a chunk may, in their last digits, depend on how many cores the process has.
-What is in flight is bounded, so that a stream is not read much faster than it is computed.
+On a CPU JAX runs the programs that one thread calls one after the other; those of different threads run at the same
+time.  So chunks are handed to as many threads as there are cores, which takes less time than all cores for each chunk
+in turn.  Elsewhere a call returns before it is computed, and one thread keeps all devices at work.  Totals do not
+depend on how many are in flight.  What is in flight is bounded, so that a stream is not read much faster than it is
+computed.
 
-Work of NumPy on the host is done by threads (`in_order`).
+Work of NumPy on the host is done by threads as well (`in_order`).
 """
 
 from __future__ import annotations
@@ -21,10 +20,12 @@ from typing import Any, TypeVar
 import jax
 
 from latentbits.core.processor import cores
+from latentbits.core.programs import setting
+from latentbits.engines.devices import devices
 
 __all__ = ["InFlight", "in_order"]
 
-FOR_EACH_CORE = 2  # one in work, one waiting
+FOR_EACH = 2  # core, or device that is none: one in work, one waiting
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -34,20 +35,38 @@ class InFlight:
     """Work that may not be done yet."""
 
     def __init__(self) -> None:
+        on_cpu = jax.default_backend() == "cpu"
+        # settings of JAX are of a thread: who has changed some gets all done in their own
+        own = setting("jax_disable_jit") or setting("jax_default_device") is not None
+        self._threads = _threads() if on_cpu and cores() > 1 and not own else None
         # elsewhere than on a CPU a chunk may take a good part of the memory
-        self._most = FOR_EACH_CORE * (cores() if jax.default_backend() == "cpu" else 1)
+        self._most = FOR_EACH * (cores() if on_cpu else len(devices()))
         self._begun: deque[Any] = deque()
 
-    def add(self, work: Callable[[], Any]) -> Iterator[Any]:
-        """Begin one more, which calls programs and gives trees of arrays; gives the results no room is left for."""
-        self._begun.append(work())
+    def add(self, work: Callable[[], Any], *, last: bool = False) -> Iterator[Any]:
+        """Begin one more, which calls programs and gives trees of arrays; gives the results no room is left for.
+
+        Where it is the `last` one, and nothing came before it, no other thread is needed.
+        """
+        if self._threads is None or (last and not self._begun):
+            self._begun.append(work())
+        else:
+            self._begun.append(self._threads.submit(_done, work))
         while len(self._begun) >= self._most:
-            yield jax.block_until_ready(self._begun.popleft())
+            yield _result(self._begun.popleft())
 
     def rest(self) -> Iterator[Any]:
         """Those that are still to come."""
         while self._begun:
-            yield self._begun.popleft()
+            yield _result(self._begun.popleft())
+
+
+def _done(work: Callable[[], Any]) -> Any:
+    return jax.block_until_ready(work())
+
+
+def _result(begun: Any) -> Any:
+    return begun.result() if isinstance(begun, Future) else jax.block_until_ready(begun)
 
 
 def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
@@ -59,7 +78,7 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[
     begun: deque[Future[Result]] = deque()
     for item in items:
         begun.append(_threads().submit(work, item))
-        if len(begun) >= FOR_EACH_CORE * cores():
+        if len(begun) >= FOR_EACH * cores():
             yield begun.popleft().result()
     while begun:
         yield begun.popleft().result()

@@ -1,4 +1,4 @@
-"""The engine for tables that fit in memory: chunks are put on the device once and stay there."""
+"""The engine for tables that fit in memory: chunks are put on their device once and stay there."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from latentbits.core.tree import rows_in
 from latentbits.engines.chunks import Chunk, Layout, is_complete, rechunk
+from latentbits.engines.devices import device_of
 
 __all__ = ["MemoryEngine"]
 
@@ -38,7 +39,10 @@ class MemoryEngine:
         if layout != self._layout:
             self._chunks = []  # the old ones go before the new ones come
             with rows_in(layout.dtype):
-                self._chunks = [_on_device(chunk) for chunk in rechunk([self.table], layout, self.weights)]
+                self._chunks = [
+                    _on_device(chunk, device_of(chunk.number, layout))
+                    for chunk in rechunk([self.table], layout, self.weights)
+                ]
             self._layout = layout
         yield from self._chunks
 
@@ -52,6 +56,6 @@ class MemoryEngine:
         return [self.table]
 
 
-def _on_device(chunk: Chunk) -> Chunk:
-    values, weights = jax.device_put((chunk.values, chunk.weights))
+def _on_device(chunk: Chunk, device: jax.Device | None) -> Chunk:
+    values, weights = jax.device_put((chunk.values, chunk.weights), device)
     return chunk._replace(values=values, weights=weights)

@@ -16,6 +16,7 @@ from latentbits.core.batch import make_batch
 from latentbits.core.model import Model, Progress
 from latentbits.core.programs import Program, callable_tree
 from latentbits.engines.chunks import Chunk, Layout
+from latentbits.engines.devices import Copies, device_of, on
 from latentbits.engines.in_flight import InFlight
 from latentbits.engines.sums import Branch, TreeSum
 
@@ -187,13 +188,13 @@ def sum_blocks(
     """Sum the statistics of one pass; yields the total of every update block, one where there are none.
 
     Totals are float64 and on the host, but for a block of a single chunk, whose statistics come as they are.  Chunks
-    are computed side by side, or in other processes, and added in a fixed tree (`engines/sums.py`): the sum does not
-    depend on how many there are at a time, or where.
+    are computed side by side, on all devices or in other processes, and added in a fixed tree (`engines/sums.py`): the
+    sum does not depend on how many there are at a time, or where.
 
     Parameters
     ----------
     given
-        Called for every chunk: in minibatch stages the parameters change between two blocks.
+        Called for every chunk of a minibatch stage, where parameters change between two blocks, else once.
     row_states
         States of the rows by chunk, kept from pass to pass where the engine keeps rows.
     """
@@ -212,11 +213,15 @@ def sum_blocks(
             row_states[number] = state
         total.add(Branch(number - first, 1, stats))
 
-    total, first, flying = TreeSum(), 0, InFlight()
+    total, first, flying, copies = TreeSum(), 0, InFlight(), Copies()
+    here: tuple[Any, Pass] | None = None
     for chunk in engine.chunks(layout):
         interrupts.check()
-        work = partial(_stats_of, functions, chunk, layout, given(), row_states.get(chunk.number))
-        for done in flying.add(work):
+        if here is None or layout.rows_per_update is not None:
+            here = functions, given()
+        device = device_of(chunk.number, layout)
+        work = partial(_stats_of, copies.on(device, here), chunk, layout, row_states.get(chunk.number), device)
+        for done in flying.add(work, last=chunk.ends_update):
             take(total, done)
         if chunk.ends_update:
             for done in flying.rest():
@@ -226,13 +231,13 @@ def sum_blocks(
 
 
 def _stats_of(
-    functions: tuple[Any, Any], chunk: Chunk, layout: Layout, now: Pass, state: PyTree
+    given: tuple[tuple[Any, Any], Pass], chunk: Chunk, layout: Layout, state: PyTree, device: jax.Device | None = None
 ) -> tuple[int, PyTree, PyTree]:
     """The number of a chunk, its statistics and the states of its rows."""
-    start_rows, e_step = functions
+    (start_rows, e_step), now = given
     rows, known = _rows_of(chunk), {"complete": chunk.complete, "dtype": layout.dtype}
     values, first, counted = rows if chunk.weights is None else (*rows[:2], chunk.weights)
-    with tree.rows_in(layout.dtype):
+    with tree.rows_in(layout.dtype), on(device):
         if state is None and start_rows is not None:
             state = chunk_rows(start_rows, now, *rows, purpose=START_ROWS, few=chunk.few, **known)
         stats, state = chunk_stats(e_step, now, values, first, counted, state, **known)
@@ -241,9 +246,9 @@ def _stats_of(
 
 def _sum_run(given: tuple[tuple[Any, Any], Pass], chunks: Iterable[Chunk], layout: Layout) -> list[Branch]:
     """Branches of the sum over a run of chunks, one after the other: whoever has many runs has some at a time."""
-    total, (functions, now) = TreeSum(), given
+    total = TreeSum()
     for chunk in chunks:
-        number, stats, _ = _stats_of(functions, chunk, layout, now, None)
+        number, stats, _ = _stats_of(given, chunk, layout, None)
         total.add(Branch(number, 1, stats))
     return [branch.copied() for branch in total.branches]
 
@@ -257,30 +262,33 @@ def map_rows(function: Callable[..., Any], engine: Engine, layout: Layout, given
 
     Leaves without a row axis (scalars) are passed through.
     """
-    tree_of, flying = callable_tree(function), InFlight()
+    here, flying, copies = (callable_tree(function), given), InFlight(), Copies()
     if isinstance(engine, Elsewhere):
         interrupts.check()
-        yield from engine.on_runs(rows_of_run, (tree_of, given), layout)
+        yield from engine.on_runs(rows_of_run, here, layout)
         return
 
     for chunk in engine.chunks(layout):
         interrupts.check()
         limits.check_time()
-        work = partial(_rows_of_chunk, tree_of, given, chunk, layout)
-        yield from (_on_host(*done) for done in flying.add(work))
+        device = device_of(chunk.number, layout)
+        work = partial(_rows_of_chunk, copies.on(device, here), chunk, layout, device)
+        yield from (_on_host(*done) for done in flying.add(work, last=chunk.ends_update))
     yield from (_on_host(*done) for done in flying.rest())
 
 
 def rows_of_run(given: tuple[Any, Pass], chunks: Iterable[Chunk], layout: Layout) -> PyTree:
     """A function of each row of a run, as NumPy; leaves without a row axis, the same in every chunk, as they are."""
-    parts = [_on_host(*_rows_of_chunk(*given, chunk, layout)) for chunk in chunks]
+    parts = [_on_host(*_rows_of_chunk(given, chunk, layout)) for chunk in chunks]
     return jax.tree.map(lambda *pieces: np.concatenate(pieces) if pieces[0].ndim else pieces[0], *parts)
 
 
-def _rows_of_chunk(function: Any, given: Pass, chunk: Chunk, layout: Layout) -> tuple[int, PyTree]:
+def _rows_of_chunk(
+    given: tuple[Any, Pass], chunk: Chunk, layout: Layout, device: jax.Device | None = None
+) -> tuple[int, PyTree]:
     known = {"purpose": E_STEP, "complete": chunk.complete, "dtype": layout.dtype, "few": chunk.few}
-    with tree.rows_in(layout.dtype):
-        return chunk.n_rows, chunk_rows(function, given, *_rows_of(chunk), **known)
+    with tree.rows_in(layout.dtype), on(device):
+        return chunk.n_rows, chunk_rows(*given, *_rows_of(chunk), **known)
 
 
 def _on_host(n: int, out: PyTree) -> PyTree:

@@ -28,6 +28,7 @@ from jaxtyping import Array, Float, Int, UInt32
 from latentbits.core import lbfgs
 from latentbits.core.batch import Batch
 from latentbits.core.model import Iterate, Progress, Schedule
+from latentbits.core.products import over_rows
 from latentbits.core.tree import sum_rows
 from latentbits.models.combination_machine import holes
 from latentbits.models.combination_machine.adam import Adam, Number, direction, falling
@@ -180,13 +181,13 @@ def _e_step(units: Units, max_active: int | None) -> Callable[..., tuple[Stats, 
             log_hidden, active = hidden(fields[:, :-1] + params.hidden_bias)
             log_weight = fields[:, -1] + jnp.sum(units.base(x), 1) + log_hidden
             left = jnp.concatenate([active * counted[:, :1], counted], 1)
-            sums = left.T @ jnp.concatenate([x, ones], 1)
+            sums = over_rows(left, jnp.concatenate([x, ones], 1))
         elif max_active is not None:
             raise ValueError(NO_HOLES)
         else:
             learned = counted[:, 0]
             log_weight, clamped = holes.moments(units, params, batch.keys, x, batch.observed, learned)
-            others = counted.T @ jnp.concatenate([x, ones], 1)
+            others = over_rows(counted, jnp.concatenate([x, ones], 1))
             sums = jnp.concatenate([bordered(clamped, others[0, -1]), others[1:]])
         log_weights = jax.vmap(sum_rows, in_axes=(1, None))(counted, log_weight)
         places = jnp.sum((batch.weight > 0).astype(x.dtype))

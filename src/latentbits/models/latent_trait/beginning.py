@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Key
 
 from latentbits.core.model import Summary
+from latentbits.core.products import over_rows
 from latentbits.models.latent_trait.kinds import Columns, Params
 
 __all__ = ["awake", "init_params"]
@@ -42,9 +43,9 @@ def init_params(n_components: int, columns: Columns, tied: bool, key: Key[Array,
     table = jnp.concatenate(names, 1)
     n, d = table.shape
     basis = jax.random.normal(key, (d, min(n_components, d)), table.dtype)
-    step = lambda _, basis: jnp.linalg.qr(table.T @ (table @ basis))[0]  # noqa: E731
+    step = lambda _, basis: jnp.linalg.qr(over_rows(table, table @ basis))[0]  # noqa: E731
     projected = table @ (basis := jax.lax.fori_loop(0, 6, step, basis))
-    values, vectors = jnp.linalg.eigh(projected.T @ projected / n)
+    values, vectors = jnp.linalg.eigh(over_rows(projected, projected) / n)
     # communalities as in a principal factor analysis, away from 1; 0.3 keeps every start a little off the saddle at 0
     loadings = (basis @ vectors) * jnp.sqrt(jnp.maximum(values - 1, 0.3))
     loadings = loadings[:, :n_components] if d >= n_components else jnp.pad(loadings, [(0, 0), (0, n_components - d)])

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from latentbits.core.packed import pairs, unpack
+from latentbits.core.products import over_rows
 
 __all__ = ["Stats", "bound", "bound_stats", "density", "local", "maximise", "point_stats"]
 
@@ -67,7 +68,7 @@ def bound_stats(
     squares = weighted.sum(0)
     right = chosen - _softmax(psi)[0] + psi @ A
     ours = A @ jnp.concatenate([w, b[:, None]], 1) @ unpack(squares, q + 1)
-    return Stats(right.T @ weighted[:, k == q] - ours, squares, (weight * seen) @ chosen, weight @ seen)
+    return Stats(over_rows(right, weighted[:, k == q]) - ours, squares, (weight * seen) @ chosen, weight @ seen)
 
 
 def density(

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from latentbits.core.packed import pairs, products, unpack
+from latentbits.core.products import over_rows
 
 __all__ = ["SMALLEST_VARIANCE", "Stats", "bound", "density", "local", "maximise", "stats_of"]
 
@@ -53,8 +54,8 @@ def stats_of(
     _, k = pairs(q + 1)
     weighted = weight[:, None] * moments
     return Stats(
-        squares=seen.T @ weighted,
-        cross=(values * seen).T @ weighted[:, k == q],
+        squares=over_rows(seen, weighted),
+        cross=over_rows(values * seen, weighted[:, k == q]),
         total=weight @ (values**2 * seen),
         observed=weight @ seen,
     )

@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 
 from latentbits.core.batch import Batch
 from latentbits.core.packed import products
+from latentbits.core.products import over_rows
 from latentbits.core.tree import sum_rows
 from latentbits.models.latent_trait import bits
 from latentbits.models.latent_trait.kinds import Params
@@ -75,8 +76,10 @@ def e_step(params: Params, shared: Shared, batch: Batch, row_state: None) -> tup
     share, value = _responsibilities(shared, batch)
     share = share * batch.weight[:, None]
     members = share.sum(0)
-    observed = members[:, None] * jnp.ones_like(params.bias) if batch.observed is None else share.T @ batch.observed
-    return Stats(batch.weight.sum(), sum_rows(batch.weight, value), members, share.T @ batch.values, observed), None
+    everywhere = members[:, None] * jnp.ones_like(params.bias)
+    observed = everywhere if batch.observed is None else over_rows(share, batch.observed)
+    ones = over_rows(share, batch.values)
+    return Stats(batch.weight.sum(), sum_rows(batch.weight, value), members, ones, observed), None
 
 
 def regress(

@@ -21,6 +21,7 @@ from jaxtyping import Array, Float, Key, ScalarLike
 from latentbits.core import secants
 from latentbits.core.batch import Batch
 from latentbits.core.model import Iterate, LogLikelihood, Model, Progress, Stage, Summary, Transform
+from latentbits.core.products import over_rows
 from latentbits.core.secants import Secants
 from latentbits.core.special import TINY, log_probabilities
 from latentbits.core.tree import sum_rows
@@ -87,8 +88,8 @@ def _owned(params: Params, share: Float[Array, "rows components"], batch: Batch)
     if batch.observed is None:
         observed = jnp.broadcast_to(members[:, None], params.means.shape)
     else:
-        observed = share.T @ batch.observed
-    return Counts(members, share.T @ batch.values, observed)
+        observed = over_rows(share, batch.observed)
+    return Counts(members, over_rows(share, batch.values), observed)
 
 
 def _e_step(params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:

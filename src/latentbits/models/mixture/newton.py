@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from latentbits.core.batch import Batch
+from latentbits.core.products import over_rows
 from latentbits.models.mixture import coordinates
 from latentbits.models.mixture.coordinates import Counts, Params
 
@@ -74,7 +75,7 @@ def missing_information(
     mean = weighted.reshape(n, -1)
     own = jnp.einsum("nki,nkj->kij", batch.weight[:, None, None] * weighted, scores)
     within = jax.scipy.linalg.block_diag(*own)
-    return within - (batch.weight[:, None] * mean).T @ mean
+    return within - over_rows(batch.weight[:, None] * mean, mean)
 
 
 def advance(

@@ -30,6 +30,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from latentbits.core.products import over_last
 from latentbits.core.tree import sum_rows
 from latentbits.models.noisy_or.network import STRONGEST, Params, log_noisy_or
 
@@ -124,9 +125,8 @@ def state_statistics(
             change.append((2 * p * (1 - p)) @ weight)
         if top:
             break
-        causeless = (
-            by_bias[:, None] * x / -jnp.expm1(-u)
-        )  # P(the bias alone has succeeded at least) of each bit that is on
+        # P(the bias alone has succeeded at least) of each bit that is on
+        causeless = by_bias[:, None] * x / -jnp.expm1(-u)
         surprise = -jnp.log(by_bias) @ causeless
         rare = weight * jnp.exp(jnp.minimum(surprise - level[layer], MOST_ODD))
         odd.append(causeless @ rare)
@@ -135,8 +135,9 @@ def state_statistics(
         with_pivot = s * x[pivots[layer]]
         for parents, trials, successes in ((s, seen, credit), (with_pivot, pivot_seen, pivot_credit)):
             weighted = parents * weight
-            trials.append(jnp.broadcast_to(weighted.sum(1)[:, None], f.shape) if mask is None else weighted @ mask.T)
-            successes.append(f * (parents @ share.T))
+            everywhere = jnp.broadcast_to(weighted.sum(1)[:, None], f.shape)
+            trials.append(everywhere if mask is None else over_last(weighted, mask))
+            successes.append(f * over_last(parents, share))
     return Stats(
         weight.sum(),
         sum_rows(weight, log_joint),

@@ -255,16 +255,16 @@ def test_programs_with_calls_that_wait_for_threads_run_one_at_a_time(cache):
         return x
 
     x = np.random.default_rng(0).normal(size=(500, 20, 20)).astype(np.float32)
-    plain, chunk = Program(factors), Program(factors, of_chunk=True)
+    program = Program(factors)
 
     def alone(program):
         return program._ready(*jax.tree.flatten((x,)), {}).alone
 
-    assert not alone(Program(jnp.sin, of_chunk=True))
-    assert not alone(plain)
-    assert alone(chunk)
+    assert not alone(Program(jnp.sin))
+    assert alone(program)
     programs.clear()
-    assert alone(chunk)  # read from disk, if not compiled again
+    assert alone(program)  # read from disk, if not compiled again
+    expected = program(x)
     with ThreadPoolExecutor(8) as pool:
-        for found in pool.map(chunk, [x] * 40):
-            np.testing.assert_array_equal(found, plain(x))
+        for found in pool.map(program, [x] * 40):
+            np.testing.assert_array_equal(found, expected)

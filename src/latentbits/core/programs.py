@@ -43,8 +43,8 @@ OFTEN = ((1e6, QUICKLY), (1.5e7, WELL), (math.inf, BEST))
 CHUNKS = ((1e5, QUICKLY), (1.5e7, WELL), (math.inf, BEST))
 SELDOM = ((4e6, QUICKLY), (5e8, WELL), (math.inf, BEST))
 MOST_IN_MEMORY = 1000  # of each kind: whoever makes functions anew for each fit should not run out of memory
-# Programs of chunks are called by several threads.  A batched call of LAPACK, which XLA may make in one of its own few
-# threads, waits there for others of them: as many such programs as XLA has threads wait for each other for ever.
+# Programs are called by several threads.  A batched call of LAPACK, which XLA may make in one of its own few threads,
+# waits there for others of them: as many such programs as XLA has threads wait for each other for ever.
 _alone = threading.Lock()
 _no_options: set[str] = set()  # options that this version of XLA has been found not to have
 
@@ -145,7 +145,7 @@ class Program:
                 lowered, returns = self._lowered(key[0], leaves, static)
                 on_cpu = device.platform == "cpu"
                 options = self._options(lowered, static) if on_cpu else {}
-                alone = on_cpu and self.of_chunk and "lapack" in lowered.as_text()
+                alone = on_cpu and "lapack" in lowered.as_text()
 
                 def make() -> Ready:
                     compiled = _compiled(lowered, options)
@@ -187,7 +187,7 @@ class Program:
             parts = name_of(structure), name_of(static)
         except Nameless:
             return None
-        return digest(self.name, str(self.of_chunk), *parts, repr(kinds), repr(context), kept.environment(device))
+        return digest(self.name, *parts, repr(kinds), repr(context), kept.environment(device))
 
 
 def _compiled(lowered: jax.stages.Lowered, options: dict[str, Any]) -> jax.stages.Compiled:

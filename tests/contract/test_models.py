@@ -17,7 +17,7 @@ from latentbits.engines.chunks import Layout, layout_for, rechunk
 from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
-from latentbits.engines.passes import map_rows, start_pass
+from latentbits.engines.passes import map_rows, start_pass, sum_blocks
 from latentbits.engines.stream import StreamEngine
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -122,6 +122,26 @@ def test_the_budget_makes_several_chunks(case):
     """Otherwise the test before this one would compare nothing."""
     layout = layout_for(case.model.row_floats(case.table.shape[1]), FLOAT32, BUDGET)
     assert sum(1 for _ in rechunk([case.table], layout)) > 1
+
+
+def test_a_call_of_several_chunks_computes_each_of_them(case):
+    """Statistics and answers are those of one chunk at a time, but for how XLA compiles a loop.
+
+    How many chunks a call computes follows from the table, not from the engine or the machine.
+    """
+    table, model = np.tile(case.table, (-(-700 // len(case.table)), 1))[:700], case.model
+    found = []
+    for together in (1, 4):
+        layout = Layout(8, FLOAT32, together=together)
+        assert {chunk.parts for chunk in rechunk([table], layout)} == {together}
+        given = start_pass(model, FLOAT32, learned(case), seed_key(5))
+        states = {}
+        (stats,) = sum_blocks(model, MemoryEngine(table), layout, lambda given=given: given, states)
+        (again,) = sum_blocks(model, MemoryEngine(table), layout, lambda given=given: given, states)
+        rows = list(map_rows(model.log_likelihood, MemoryEngine(table), layout, given))
+        found.append((stats, again, np.concatenate([part.value for part in rows])))
+    for one, several in zip(*map(jax.tree.leaves, found), strict=True):
+        np.testing.assert_allclose(several, one, rtol=1e-4, atol=1e-4 * max(1, np.abs(one).max()))
 
 
 def test_same_seed_same_result(case):

@@ -238,7 +238,7 @@ def _shape(x: Any) -> Any:
 def _strong(x: Any) -> Any:
     """Without JAX's weak type, by which programs of equal shapes would differ."""
     x = jnp.asarray(x)
-    return x if jnp.issubdtype(x.dtype, jax.dtypes.extended) else jax.lax.convert_element_type(x, x.dtype)
+    return jax.lax.convert_element_type(x, x.dtype) if x.weak_type else x
 
 
 def _context() -> tuple[Any, ...]:

@@ -107,6 +107,15 @@ def added(total: T, part: T) -> T:
     return jax.tree.map(leaf, total, part)
 
 
+def summed(stacked: T) -> T:
+    """The sum over the first axis, of a power of two, as `added` adds pairs, and pairs of pairs; inside a program."""
+    with jax.enable_x64(True):
+        total = widen(stacked)
+        while jax.tree.leaves(total)[0].shape[0] > 1:
+            total = jax.tree.map(lambda x: x[0::2] + x[1::2], total)
+        return jax.tree.map(lambda x: x[0], total)
+
+
 def added_shapes(tree: T) -> T:
     """The shapes that `added` would give."""
     return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, _wide(x.dtype)), tree)

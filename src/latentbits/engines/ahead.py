@@ -94,7 +94,7 @@ def using(
         return
     n = len(engine.table)
     follows = _asked.get() or Asked(n, n)
-    layout = layout_for(model.row_floats(engine.n_features), dtype)
+    layout = layout_for(model.row_floats(engine.n_features), dtype, n_columns=engine.n_features)
     for function, n_rows in ((likelihood, follows.scored), (means, follows.transformed)):
         if n_rows > 0:
             mapping(model, function, engine, layout, params, n_rows)
@@ -132,14 +132,17 @@ class _Known:
     def __init__(self, engine: MemoryEngine, layout: Layout, n_rows: int | None = None) -> None:
         n, bits = len(engine.table) if n_rows is None else n_rows, engine.table.dtype == np.uint8
         size, _ = layout.sizes(n if n < layout.rows_per_chunk else None)
+        few = n < layout.rows_of_few(engine.n_features)
+        parts = layout.parts(n if few else None)
+        size *= parts
         self.n_chunks = -(-min(n, layout.rows_per_update or n) // size)  # that are added up
         values = jax.ShapeDtypeStruct((size, engine.n_features), engine.table.dtype if bits else layout.dtype)
         self.devices = {device_of(number, layout) for number in range(min(self.n_chunks, len(devices())))}
         self.rows = values, np.uint32(0), np.uint32(0)
         weights = np.uint32(0) if engine.weights is None else jax.ShapeDtypeStruct((size,), layout.dtype)
         self.counted = values, np.uint32(0), weights
-        self.of_stats = {"complete": engine.complete, "dtype": layout.dtype}
-        self.of_rows = self.of_stats | {"few": n < layout.rows_of_few(engine.n_features)}
+        self.of_stats = {"complete": engine.complete, "dtype": layout.dtype, "parts": parts}
+        self.of_rows = self.of_stats | {"few": few}
 
 
 def _of_chunks(known: _Known, program: Program, *args: Any, **static: Any) -> PyTree:
@@ -160,7 +163,7 @@ def _stage(
     params: PyTree,
 ) -> PyTree:
     """Of one stage; the shapes of the parameters after it."""
-    layout = layout_for(model.row_floats(engine.n_features), dtype, budget)
+    layout = layout_for(model.row_floats(engine.n_features), dtype, budget, engine.n_features)
     known = _Known(engine, layout._replace(rows_per_update=one.rows_per_update if isinstance(one, Schedule) else None))
     with tree.double():
         params = tree.strong_shapes(params)

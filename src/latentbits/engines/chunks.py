@@ -1,7 +1,8 @@
 """Canonical chunks: rows re-blocked by their global number.
 
 Every engine feeds the same chunks in the same order, so sums are taken in one order and a fit does not depend on
-how its rows happened to arrive.
+how its rows happened to arrive.  Where the rows of a chunk need much room there are few of them, and a call of a
+program costs more than it computes: several chunks, its parts, are then computed by one call, one after the other.
 """
 
 from __future__ import annotations
@@ -25,18 +26,21 @@ SMALLEST, SMALL = 256, 2048
 FEWEST, LARGEST = 8, 2**18  # rows of a chunk, whatever the budget
 FEW, LOOKED_AT = 32, 2**22  # chunks; and cells that a stream is read ahead to find out
 CPU_BUDGET = 2**24  # bytes; on a CPU a chunk should stay in the cache
+TOGETHER = 2048  # rows that one call may compute, in parts of fewer
+CALLS = 16  # at least, where the table has so many chunks: there are cores to feed
 SHARE = 16  # on other devices a chunk may take this part of the memory: few chunks, as each costs a launch
 
 
 class Layout(NamedTuple):
     """How rows are cut: at most `rows_per_chunk` at a time, an update after every `rows_per_update` (None: all).
 
-    Real numbers are handed on in `dtype`; bits stay bytes.
+    Real numbers are handed on in `dtype`; bits stay bytes.  A call computes up to `together` chunks.
     """
 
     rows_per_chunk: int
     dtype: np.dtype
     rows_per_update: int | None = None
+    together: int = 1  # a power of two
 
     def rows_of_few(self, n_columns: int) -> int:
         """Rows of a table of few chunks, of which each engine can tell that it is one before the first is cut."""
@@ -55,9 +59,18 @@ class Layout(NamedTuple):
             rows = -(-block // -(-block // rows))  # chunks of equal size that together make the block
         return rows, block
 
+    def parts(self, n_rows: int | None) -> int:
+        """Chunks that one call computes; `n_rows` where the table is known to have few chunks."""
+        if self.rows_per_update is not None:
+            return 1
+        parts = self.together
+        while n_rows is not None and parts > 1 and n_rows < CALLS * parts * self.rows_per_chunk:
+            parts //= 2
+        return parts
+
 
 class Chunk(NamedTuple):
-    """Padded raw rows: see `latentbits.core.batch.make_batch`."""
+    """Padded raw rows, of one canonical chunk or of several: see `latentbits.core.batch.make_batch`."""
 
     values: np.ndarray | jax.Array
     number: int
@@ -67,14 +80,25 @@ class Chunk(NamedTuple):
     ends_update: bool
     weights: np.ndarray | jax.Array | None  # of the padded rows, 0 for padding; None where each counts once
     few: bool  # the table is known to have few chunks: what is called once for each is called seldom
+    parts: int = 1  # of equal numbers of rows
 
 
-def layout_for(row_floats: int, dtype: np.dtype, budget: int | None = None) -> Layout:
-    """The largest power-of-two chunk whose E-step stays within a memory budget (bytes)."""
+def layout_for(row_floats: int, dtype: np.dtype, budget: int | None = None, n_columns: int | None = None) -> Layout:
+    """The largest power-of-two chunk whose E-step stays within a memory budget (bytes).
+
+    Given the number of columns, several of them in a call, if the rows themselves stay within it as well.
+    """
     budget = budget or _device_budget()
-    rows = budget // max(1, row_floats * dtype.itemsize)
-    rows = 1 << max(rows, 1).bit_length() - 1
-    return Layout(int(np.clip(rows, FEWEST, LARGEST)), dtype)
+    rows = int(np.clip(_power(budget // max(1, row_floats * dtype.itemsize)), FEWEST, LARGEST))
+    if n_columns is None or jax.default_backend() != "cpu":
+        return Layout(rows, dtype)
+    room = budget // (rows * max(1, n_columns) * dtype.itemsize)
+    return Layout(rows, dtype, together=_power(min(room, TOGETHER // rows)))
+
+
+def _power(n: int) -> int:
+    """The largest power of two up to n, at least 1."""
+    return 1 << max(n, 1).bit_length() - 1
 
 
 @cache
@@ -97,6 +121,8 @@ def rechunk(blocks: Iterable[np.ndarray], layout: Layout, weights: np.ndarray | 
     few = len(head) < most
     # a table that ends within the first chunk is small, and its size is known
     rows, block = layout.sizes(len(head) if len(head) < layout.rows_per_chunk else None)
+    parts = layout.parts(len(head) if few else None)
+    rows *= parts
     reader.put_back(head)
     number, first = 0, 0
     part = reader.take(_until(first, rows, block))
@@ -105,7 +131,7 @@ def rechunk(blocks: Iterable[np.ndarray], layout: Layout, weights: np.ndarray | 
         after = reader.take(_until(following, rows, block))
         ends = len(after) == 0 or (block is not None and following % block == 0)
         own = None if weights is None else weights[first:following]
-        yield _chunk(part, number, first, rows, ends, own, few, layout.dtype)
+        yield _chunk(part, number, first, rows, ends, own, few, parts, layout.dtype)
         number, first, part = number + 1, following, after
     if weights is not None and first != len(weights):
         raise DataError(f"X has {first} rows and sample_weight {len(weights)}: there must be one for each row")
@@ -121,13 +147,15 @@ class Run(NamedTuple):
 
 def run_chunks(rows: np.ndarray, run: Run, layout: Layout, weights: np.ndarray | None = None) -> Iterator[Chunk]:
     """The chunks that `rechunk` would give of the whole table, of the encoded rows of a run and their weights."""
-    size, _ = layout.sizes(run.of_rows)
     few = run.of_rows < layout.rows_of_few(rows.shape[1])
+    size, _ = layout.sizes(run.of_rows)
+    parts = layout.parts(run.of_rows if few else None)
+    size *= parts
     for start in range(0, run.n_rows, size):
         part, own = rows[start : start + size], None if weights is None else weights[start : start + size]
         first = run.first + start
         ends = first + len(part) == run.of_rows
-        yield _chunk(part, first // size, first, size, ends, own, few, layout.dtype)
+        yield _chunk(part, first // size, first, size, ends, own, few, parts, layout.dtype)
 
 
 def _chunk(
@@ -138,11 +166,12 @@ def _chunk(
     ends: bool,
     weights: np.ndarray | None,
     few: bool,
+    parts: int,
     dtype: np.dtype,
 ) -> Chunk:
     values = part if part.dtype == np.uint8 else part.astype(dtype, copy=False)
     own = None if weights is None else _pad(weights.astype(dtype, copy=False), size)
-    return Chunk(_pad(values, size), number, first, len(part), is_complete(part), ends, own, few)
+    return Chunk(_pad(values, size), number, first, len(part), is_complete(part), ends, own, few, parts)
 
 
 def _until(first: int, rows: int, block: int | None) -> int:

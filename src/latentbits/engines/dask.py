@@ -157,6 +157,7 @@ class DaskEngine:
     def runs(self, layout: Layout) -> list[tuple[Run, Any]]:
         """Runs of whole chunks, with their delayed rows; kept until a layout comes that they do not fit."""
         size, _ = layout.sizes(self.n_rows)
+        size *= layout.parts(self.n_rows if self.n_rows < layout.rows_of_few(self.n_features) else None)
         if not self._cut or any(run.first % size for run, _ in self._cut):
             self._cut = []  # the old ones go before the new ones come
             borders = sorted({0, self.n_rows, *(round(start / size) * size for start in self.starts[1:-1])})

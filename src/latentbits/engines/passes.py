@@ -133,9 +133,18 @@ def chunk_stats(
     *,
     complete: bool,
     dtype: np.dtype,
+    parts: int = 1,
 ) -> tuple[PyTree, PyTree]:
-    batch = make_batch(raw, first_row, n_rows, given.key_for(E_STEP), complete, dtype)
-    return e_step(given.params, given.shared, batch, row_state)
+    """Of a chunk as they are, of several added up as `engines/sums.py` would."""
+
+    def of_part(raw: Array, first_row: Array, n_rows: Array, row_state: PyTree) -> tuple[PyTree, PyTree]:
+        batch = make_batch(raw, first_row, n_rows, given.key_for(E_STEP), complete, dtype)
+        return e_step(given.params, given.shared, batch, row_state)
+
+    if parts == 1:
+        return of_part(raw, first_row, n_rows, row_state)
+    stats, row_state = by_parts(of_part, parts, raw, first_row, n_rows, row_state)
+    return tree.summed(stats), _joined(row_state)
 
 
 @partial(Program, of_chunk=True, seldom=lambda few, **_: few)
@@ -150,10 +159,39 @@ def chunk_rows(
     complete: bool,
     dtype: np.dtype,
     few: bool,
+    parts: int = 1,
 ) -> PyTree:
     """Of all rows of a chunk; `few` says that the table has few of them."""
-    batch = make_batch(raw, first_row, n_rows, given.key_for(purpose), complete, dtype)
-    return function(given.params, given.shared, batch)
+
+    def of_part(raw: Array, first_row: Array, n_rows: Array) -> PyTree:
+        batch = make_batch(raw, first_row, n_rows, given.key_for(purpose), complete, dtype)
+        return function(given.params, given.shared, batch)
+
+    if parts == 1:
+        return of_part(raw, first_row, n_rows)
+    return _joined(by_parts(of_part, parts, raw, first_row, n_rows))
+
+
+def by_parts(
+    function: Callable[..., Any], parts: int, raw: Array, first_row: Array, n_rows: Array, *rest: PyTree
+) -> PyTree:
+    """What a function gives of each part of a chunk, one after the other, stacked."""
+    size = raw.shape[0] // parts
+    cut = lambda x: x.reshape(parts, size, *x.shape[1:])  # noqa: E731
+    before = size * jnp.arange(parts, dtype=jnp.uint32)
+    if first_row.ndim:  # two words
+        low = first_row[0] + before
+        first = jnp.stack([low, first_row[1] + (low < before)], 1)
+    else:
+        first = first_row + before
+    counted = cut(n_rows) if n_rows.ndim else jnp.minimum(jnp.maximum(n_rows, before) - before, size)
+    parts_of_rest = jax.tree.map(cut, rest)
+    return jax.lax.map(lambda part: function(*part[:3], *part[3]), (cut(raw), first, counted, parts_of_rest))
+
+
+def _joined(stacked: PyTree) -> PyTree:
+    """Functions of each row of all parts; what has no row axis is the same in all."""
+    return jax.tree.map(lambda x: x[0] if x.ndim == 1 else x.reshape(-1, *x.shape[2:]), stacked)
 
 
 @Program
@@ -211,12 +249,14 @@ def sum_blocks(
         number, stats, state = done
         if keeps:
             row_states[number] = state
-        total.add(Branch(number - first, 1, stats))
+        total.add(Branch((number - first) * parts, parts, stats))
 
     total, first, flying, copies = TreeSum(), 0, InFlight(), Copies()
     here: tuple[Any, Pass] | None = None
+    parts = 1
     for chunk in engine.chunks(layout):
         interrupts.check()
+        parts = chunk.parts  # the same in all
         if here is None or layout.rows_per_update is not None:
             here = functions, given()
         device = device_of(chunk.number, layout)
@@ -235,7 +275,7 @@ def _stats_of(
 ) -> tuple[int, PyTree, PyTree]:
     """The number of a chunk, its statistics and the states of its rows."""
     (start_rows, e_step), now = given
-    rows, known = _rows_of(chunk), {"complete": chunk.complete, "dtype": layout.dtype}
+    rows, known = _rows_of(chunk), {"complete": chunk.complete, "dtype": layout.dtype, "parts": chunk.parts}
     values, first, counted = rows if chunk.weights is None else (*rows[:2], chunk.weights)
     with tree.rows_in(layout.dtype), on(device):
         if state is None and start_rows is not None:
@@ -249,7 +289,7 @@ def _sum_run(given: tuple[tuple[Any, Any], Pass], chunks: Iterable[Chunk], layou
     total = TreeSum()
     for chunk in chunks:
         number, stats, _ = _stats_of(given, chunk, layout, None)
-        total.add(Branch(number, 1, stats))
+        total.add(Branch(number * chunk.parts, chunk.parts, stats))
     return [branch.copied() for branch in total.branches]
 
 
@@ -286,9 +326,9 @@ def rows_of_run(given: tuple[Any, Pass], chunks: Iterable[Chunk], layout: Layout
 def _rows_of_chunk(
     given: tuple[Any, Pass], chunk: Chunk, layout: Layout, device: jax.Device | None = None
 ) -> tuple[int, PyTree]:
-    known = {"purpose": E_STEP, "complete": chunk.complete, "dtype": layout.dtype, "few": chunk.few}
+    known = {"complete": chunk.complete, "dtype": layout.dtype, "few": chunk.few, "parts": chunk.parts}
     with tree.rows_in(layout.dtype), on(device):
-        return chunk.n_rows, chunk_rows(*given, *_rows_of(chunk), **known)
+        return chunk.n_rows, chunk_rows(*given, *_rows_of(chunk), purpose=E_STEP, **known)
 
 
 def _on_host(n: int, out: PyTree) -> PyTree:

@@ -98,7 +98,8 @@ class StageRun:
     ) -> None:
         self.model, self.stage, self.run, self.max_iter = model.acting_in(stage), stage, run, max_iter
         rows_per_update = stage.rows_per_update if isinstance(stage, Schedule) else None
-        layout = layout_for(self.model.row_floats(run.engine.n_features), run.dtype, run.budget)
+        n_columns = run.engine.n_features
+        layout = layout_for(self.model.row_floats(n_columns), run.dtype, run.budget, n_columns)
         self.layout = layout._replace(rows_per_update=rows_per_update)
         self.minibatch = rows_per_update is not None
         self.row_key, self.update_key = keys.fold(key, 1), keys.fold(key, 2)

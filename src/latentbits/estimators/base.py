@@ -633,7 +633,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return map_rows(function, engine, self._layout(dtype), self._given(dtype, seed))
 
     def _layout(self, dtype: np.dtype) -> Layout:
-        return layout_for(self._model().row_floats(self.n_features_in_), dtype)
+        return layout_for(self._model().row_floats(self.n_features_in_), dtype, n_columns=self.n_features_in_)
 
     def _given(self, dtype: np.dtype, seed: int = 0) -> Pass:
         """What functions of rows are given where the fitted model is used."""

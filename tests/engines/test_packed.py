@@ -1,4 +1,4 @@
-"""Complete bits eight to a byte: on the device, and on the way to it; counted there, learned from with the same bits."""
+"""Complete bits eight to a byte: on the device and on the way to it; counted there, and learned from alike."""
 
 from __future__ import annotations
 

@@ -1,23 +1,50 @@
 """A batch of rows as a model sees it, and how raw rows become one.
 
-Raw rows are compact: uint8 bits with `MISSING` (255) for a hole, or floats with NaN for one.  They are turned
-into floats inside the compiled function, chunk by chunk, so that no float copy of a whole table ever exists.
+Raw rows are compact: uint8 bits with `MISSING` (255) for a hole, complete bits eight to a byte (`Packed`), or floats
+with NaN for a hole.  They are turned into floats inside the compiled function, chunk by chunk, so that no float copy of
+a whole table ever exists.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key, Num, UInt32
+from jaxtyping import Array, Float, Key, Num, UInt8, UInt32
 
-__all__ = ["MISSING", "Batch", "make_batch", "row_keys"]
+__all__ = ["MISSING", "Batch", "Packed", "make_batch", "row_keys"]
 
 MISSING = 255  # the mark of a hole among uint8 bits
 # What is folded into the keys of rows from 2^32 on, beside the upper word of their number: models fold small numbers
 # into the keys of rows, and what they get of row 1 would be the keys of rows 2^32, 2^32 + 1, ...
 BEYOND = 0x9E3779B9
+
+
+class Packed(eqx.Module):
+    """Complete bits, eight to a byte, as `numpy.packbits` of rows along their columns gives them.
+
+    Attributes
+    ----------
+    values
+        The bytes, (rows, bytes of a row).
+    n_columns
+        Bits of a row; what the last byte has beyond them does not count.
+    """
+
+    values: Any  # of NumPy, of JAX, or a shape alone
+    n_columns: int = eqx.field(static=True)
+
+    def __len__(self) -> int:
+        return int(self.values.shape[0])
+
+    def bits(self) -> UInt8[Array, "rows columns"]:
+        """A byte for each bit; traced."""
+        places = jnp.arange(7, -1, -1, dtype=jnp.uint8)
+        bits = (self.values[:, :, None] >> places) & jnp.uint8(1)
+        return bits.reshape(len(self), -1)[:, : self.n_columns]
 
 
 class Batch(eqx.Module):
@@ -74,7 +101,7 @@ def row_keys(
 
 
 def make_batch(
-    raw: Num[Array, "rows columns"],
+    raw: Num[Array, "rows columns"] | Packed,
     first_row: UInt32[Array, ""] | UInt32[Array, "2"],
     n_rows: UInt32[Array, ""] | Float[Array, " rows"],
     key: Key[Array, ""],
@@ -86,13 +113,14 @@ def make_batch(
     Parameters
     ----------
     raw
-        uint8 bits with 255 for missing, or floats with NaN.
+        uint8 bits with 255 for missing, packed bits, which are complete, or floats with NaN.
     first_row, n_rows
         Global number of the first row, as two words (the lower first) where rows reach beyond 2^32; how many rows are
         real (the rest is padding), or the weight of each (0 for padding).
     complete
         Static: the caller looked, and no real row has a hole.
     """
+    raw = raw.bits() if isinstance(raw, Packed) else raw
     position = jnp.arange(raw.shape[0], dtype=jnp.uint32)
     bits = raw.dtype == jnp.uint8
     if complete:

@@ -130,13 +130,13 @@ class _Known:
     """What is known of the chunks of a table, or of so many rows like those of a table."""
 
     def __init__(self, engine: MemoryEngine, layout: Layout, n_rows: int | None = None) -> None:
-        n, bits = len(engine.table) if n_rows is None else n_rows, engine.table.dtype == np.uint8
+        n = len(engine.table) if n_rows is None else n_rows
         size, _ = layout.sizes(n if n < layout.rows_per_chunk else None)
         few = n < layout.rows_of_few(engine.n_features)
         parts = layout.parts(n if few else None)
         size *= parts
         self.n_chunks = -(-min(n, layout.rows_per_update or n) // size)  # that are added up
-        values = jax.ShapeDtypeStruct((size, engine.n_features), engine.table.dtype if bits else layout.dtype)
+        values = engine.like(size, layout.dtype)
         self.devices = {device_of(number, layout) for number in range(min(self.n_chunks, len(devices())))}
         self.rows = values, np.uint32(0), np.uint32(0)
         weights = np.uint32(0) if engine.weights is None else jax.ShapeDtypeStruct((size,), layout.dtype)

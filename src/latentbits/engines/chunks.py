@@ -14,8 +14,9 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from latentbits.core.batch import MISSING
+from latentbits.core.batch import MISSING, Packed
 from latentbits.core.errors import DataError
+from latentbits.engines.threads import by_slices
 
 __all__ = ["Chunk", "Layout", "Run", "is_complete", "layout_for", "rechunk", "run_chunks"]
 
@@ -72,7 +73,7 @@ class Layout(NamedTuple):
 class Chunk(NamedTuple):
     """Padded raw rows, of one canonical chunk or of several: see `latentbits.core.batch.make_batch`."""
 
-    values: np.ndarray | jax.Array
+    values: np.ndarray | jax.Array | Packed
     number: int
     first_row: int
     n_rows: int
@@ -109,14 +110,29 @@ def _device_budget() -> int:
     return max(CPU_BUDGET, stats.get("bytes_limit", 2**33) // SHARE)
 
 
-def rechunk(blocks: Iterable[np.ndarray], layout: Layout, weights: np.ndarray | None = None) -> Iterator[Chunk]:
+def rechunk(
+    blocks: Iterable[np.ndarray],
+    layout: Layout,
+    weights: np.ndarray | None = None,
+    *,
+    complete: bool = False,
+    packed: int | None = None,
+) -> Iterator[Chunk]:
     """Cut a sequence of encoded row blocks, of any sizes, into canonical chunks.
 
-    Holds one chunk and one block at a time; whole chunks inside one block are views, not copies.  `weights` are those
-    of all rows, by number.
+    Holds one chunk and one block at a time; whole chunks inside one block are views, not copies.
+
+    Parameters
+    ----------
+    weights
+        Of all rows, by number; None where each counts once.
+    complete
+        Whether it is known that there are no holes; else each chunk is looked at.
+    packed
+        Number of columns of blocks that hold eight bits to a byte, which have none.
     """
     reader = _Reader(blocks)
-    most = layout.rows_of_few(reader.n_columns())
+    most = layout.rows_of_few(reader.n_columns() if packed is None else packed)
     head = reader.take(most)
     few = len(head) < most
     # a table that ends within the first chunk is small, and its size is known
@@ -131,7 +147,8 @@ def rechunk(blocks: Iterable[np.ndarray], layout: Layout, weights: np.ndarray | 
         after = reader.take(_until(following, rows, block))
         ends = len(after) == 0 or (block is not None and following % block == 0)
         own = None if weights is None else weights[first:following]
-        yield _chunk(part, number, first, rows, ends, own, few, parts, layout.dtype)
+        chunk = _chunk(part, number, first, rows, ends, own, few, parts, layout.dtype, complete or packed is not None)
+        yield chunk if packed is None else chunk._replace(values=Packed(chunk.values, packed))
         number, first, part = number + 1, following, after
     if weights is not None and first != len(weights):
         raise DataError(f"X has {first} rows and sample_weight {len(weights)}: there must be one for each row")
@@ -168,10 +185,11 @@ def _chunk(
     few: bool,
     parts: int,
     dtype: np.dtype,
+    complete: bool = False,
 ) -> Chunk:
-    values = part if part.dtype == np.uint8 else part.astype(dtype, copy=False)
-    own = None if weights is None else _pad(weights.astype(dtype, copy=False), size)
-    return Chunk(_pad(values, size), number, first, len(part), is_complete(part), ends, own, few, parts)
+    values = _pad(part, size, part.dtype if part.dtype == np.uint8 else dtype)
+    own = None if weights is None else _pad(weights, size, dtype)
+    return Chunk(values, number, first, len(part), complete or is_complete(part), ends, own, few, parts)
 
 
 def _until(first: int, rows: int, block: int | None) -> int:
@@ -179,19 +197,26 @@ def _until(first: int, rows: int, block: int | None) -> int:
     return rows if block is None else min(rows, block - first % block)
 
 
-def _pad(part: np.ndarray, rows: int) -> np.ndarray:
-    if len(part) == rows:
+def _pad(part: np.ndarray, rows: int, dtype: np.dtype) -> np.ndarray:
+    """So many rows in this precision, zeros at the end; the same array where it is one already."""
+    if len(part) == rows and part.dtype == dtype:
         return part
-    padded = np.zeros((rows, *part.shape[1:]), part.dtype)
-    padded[: len(part)] = part
+    padded = np.empty((rows, *part.shape[1:]), dtype)
+    padded[len(part) :] = 0
+
+    def fill(some: slice) -> None:
+        padded[: len(part)][some] = part[some]
+
+    for _ in by_slices(fill, part):
+        pass
     return padded
 
 
 def is_complete(part: np.ndarray) -> bool:
     """Whether encoded rows have no hole."""
-    if part.dtype == np.uint8:
-        return bool(part.max(initial=0) != MISSING)  # of bits nothing is larger, and a maximum needs no room
-    return not np.isnan(part).any()
+    if part.dtype == np.uint8:  # of bits nothing is larger, and a maximum needs no room
+        return all(by_slices(lambda some: bool(part[some].max(initial=0) != MISSING), part))
+    return all(by_slices(lambda some: not np.isnan(part[some].min(initial=0)), part))  # NaN if there is one
 
 
 class _Reader:

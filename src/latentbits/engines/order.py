@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from latentbits.core.batch import MISSING
-from latentbits.engines.chunks import Layout
+from latentbits.engines.chunks import Layout, rechunk
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
 from latentbits.engines.stream import StreamEngine
@@ -82,7 +82,7 @@ def is_sorted(engine: Engine) -> bool:
     than that of one column, sqrt(2 / (number of blocks - 1)), however the columns are correlated.
     """
     sums, squares, seen, centre = [], [], [], None
-    for chunk in engine.chunks(Layout(LOOKED_AT, np.dtype(np.float64))):
+    for chunk in rechunk(engine.blocks(), Layout(LOOKED_AT, np.dtype(np.float64))):
         rows = np.asarray(chunk.values)[: chunk.n_rows]
         hole = (rows == MISSING) if rows.dtype == np.uint8 else np.isnan(rows)
         clean = np.where(hole, 0, rows).astype(np.float64)

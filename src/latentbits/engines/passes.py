@@ -176,7 +176,7 @@ def by_parts(
     function: Callable[..., Any], parts: int, raw: Array, first_row: Array, n_rows: Array, *rest: PyTree
 ) -> PyTree:
     """What a function gives of each part of a chunk, one after the other, stacked."""
-    size = raw.shape[0] // parts
+    size = len(raw) // parts
     cut = lambda x: x.reshape(parts, size, *x.shape[1:])  # noqa: E731
     before = size * jnp.arange(parts, dtype=jnp.uint32)
     if first_row.ndim:  # two words
@@ -186,7 +186,7 @@ def by_parts(
         first = first_row + before
     counted = cut(n_rows) if n_rows.ndim else jnp.minimum(jnp.maximum(n_rows, before) - before, size)
     parts_of_rest = jax.tree.map(cut, rest)
-    return jax.lax.map(lambda part: function(*part[:3], *part[3]), (cut(raw), first, counted, parts_of_rest))
+    return jax.lax.map(lambda part: function(*part[:3], *part[3]), (jax.tree.map(cut, raw), first, counted, parts_of_rest))
 
 
 def _joined(stacked: PyTree) -> PyTree:

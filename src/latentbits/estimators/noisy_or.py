@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from itertools import pairwise
 from numbers import Integral, Real
@@ -18,7 +18,6 @@ from sklearn.utils._set_output import _get_output_config
 from latentbits.core.batch import MISSING, Batch
 from latentbits.core.errors import ModelFileError
 from latentbits.core.model import Model
-from latentbits.engines.chunks import Chunk, layout_for
 from latentbits.engines.fit import FitResult
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.order import in_random_order
@@ -441,13 +440,9 @@ class NoisyOrNetwork(LatentModel):
         return drawn.astype(self._sample_dtype)
 
 
-def _chunks(engine: Engine) -> Iterator[Chunk]:
-    return engine.chunks(layout_for(64, np.dtype(np.float32)))
-
-
 def _bits_of(engine: Engine) -> np.ndarray:
     """The rows of an engine as one array, NaN for missing."""
-    bits = np.concatenate([np.asarray(chunk.values)[: chunk.n_rows] for chunk in _chunks(engine)]).astype(np.float64)
+    bits = np.concatenate([block.astype(np.float64) for block in engine.blocks()])
     bits[bits == MISSING] = np.nan
     return bits
 

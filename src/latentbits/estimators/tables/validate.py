@@ -27,6 +27,7 @@ from latentbits.engines.dask import DaskEngine
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
 from latentbits.engines.stream import StreamEngine
+from latentbits.engines.threads import by_slices
 from latentbits.estimators.tables.frames import library_of
 
 __all__ = [
@@ -72,7 +73,7 @@ def open_rows(estimator: Any, X: Any, *, reset: bool, binarize: float | None = N
     if are_paths(X):
         X = open_files(X)
     if isinstance(X, RowFiles):
-        return _open_files(estimator, X, reset, encode)
+        return _open_files(estimator, X, reset, encode, as_they_are=not real and binarize is None)
     if is_dask(X):
         return _open_dask(estimator, X, reset, encode, bits=not real)
     if callable(X) and not hasattr(X, "shape"):
@@ -85,12 +86,13 @@ def open_rows(estimator: Any, X: Any, *, reset: bool, binarize: float | None = N
     _refuse_wrapped(X)
     X = with_nan(X)
     on_disk = isinstance(X, np.memmap)  # not to be read whole, so its values are checked slice by slice
+    complete = not on_disk and _is_complete(X)
     checked = check_array(
         X,
         accept_sparse="csr",
         accept_large_sparse=True,
         dtype=None if on_disk else "numeric",
-        ensure_all_finite=False if on_disk else "allow-nan",
+        ensure_all_finite=False if on_disk or complete else "allow-nan",
         estimator=estimator,
         input_name="X",
     )
@@ -100,7 +102,21 @@ def open_rows(estimator: Any, X: Any, *, reset: bool, binarize: float | None = N
         return _open_slices(X, names, encode)
     if _is_sparse(checked) and checked.shape[0] * checked.shape[1] > SPARSE_IN_MEMORY:
         return _open_slices(checked, names, encode)
-    return MemoryEngine(encode(checked, names=names))
+    return MemoryEngine(encode(checked, names=names), complete=complete or None)
+
+
+def _is_complete(X: Any) -> bool:
+    """Whether all numbers of an array are finite, looked for by all cores; of other tables it is not known yet."""
+    if not isinstance(X, np.ndarray) or X.dtype.kind not in "biuf" or X.ndim != 2:
+        return False
+    if X.dtype.kind != "f":
+        return True
+
+    def finite(some: slice) -> bool:
+        with np.errstate(all="ignore"):  # a sum that overflows leaves it to those who look closer
+            return bool(np.isfinite(X[some].sum()))
+
+    return all(by_slices(finite, X))
 
 
 def in_memory(X: Any) -> None:
@@ -177,11 +193,15 @@ def encode_bits(
         return dense
     if block.dtype in (np.dtype(bool), np.dtype(np.uint8)) and binarize is None:
         bits = block.view(np.uint8)
-        if block.dtype == bool or not len(bits) or bits.max() <= 1:
+        if block.dtype == bool or all(by_slices(lambda some: bool(bits[some].max(initial=0) <= 1), bits)):
             return np.ascontiguousarray(bits)
     out = np.empty(block.shape, np.uint8)
-    for start, part in _slices(block):
-        out[start : start + len(part)] = _encode(part, binarize, names, start, place)
+
+    def fill(some: slice) -> None:
+        out[some] = _encode(block[some], binarize, names, some.start, place)
+
+    for _ in by_slices(fill, block):
+        pass
     return out
 
 
@@ -288,8 +308,10 @@ def _open_slices(table: Any, names: Any, encode: Encode) -> StreamEngine:
     return _numbered(blocks, table.shape, lambda numbers: table[numbers], names, encode)
 
 
-def _open_files(estimator: Any, files: RowFiles, reset: bool, encode: Encode) -> StreamEngine:
-    """Files of rows, read anew at every pass."""
+def _open_files(
+    estimator: Any, files: RowFiles, reset: bool, encode: Encode, *, as_they_are: bool = False
+) -> StreamEngine:
+    """Files of rows, read anew at every pass; packed bits need no check, and stay so where rows are `as_they_are`."""
     validate_data(estimator, _header_of(files), reset=reset, skip_check_array=True)
     names = getattr(estimator, "feature_names_in_", None)
 
@@ -305,7 +327,10 @@ def _open_files(estimator: Any, files: RowFiles, reset: bool, encode: Encode) ->
 
     if not files.numbered:
         return StreamEngine(blocks, files.shape[1])
-    return _numbered(blocks, files.shape, files.take, names, encode)
+    engine = _numbered(blocks, files.shape, files.take, names, encode)
+    if files.packed and as_they_are:
+        return StreamEngine(files.packed_blocks, files.shape[1], engine.numbered, packed=True)
+    return engine
 
 
 def _header_of(files: RowFiles) -> Any:

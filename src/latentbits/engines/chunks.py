@@ -13,10 +13,10 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from latentbits.core.batch import MISSING
+from latentbits.core.batch import MISSING, SparseRows
 from latentbits.core.errors import DataError
 
-__all__ = ["Chunk", "Layout", "Run", "is_complete", "layout_for", "rechunk", "run_chunks"]
+__all__ = ["Chunk", "Layout", "Run", "is_complete", "layout_for", "rechunk", "run_chunks", "until"]
 
 # Few shapes, few compilations.  If the budget allows, small tables are padded to a power of two from the first of these
 # numbers to the second, so that a part of a table has the programs of the whole; larger ones to a multiple of a 64th of
@@ -31,12 +31,13 @@ SHARE = 16  # on other devices a chunk may take this part of the memory: few chu
 class Layout(NamedTuple):
     """How rows are cut: at most `rows_per_chunk` at a time, an update after every `rows_per_update` (None: all).
 
-    Real numbers are handed on in `dtype`; bits stay bytes.
+    Real numbers are handed on in `dtype`; bits stay bytes.  With `sparse` an engine that has lists of ones gives these.
     """
 
     rows_per_chunk: int
     dtype: np.dtype
     rows_per_update: int | None = None
+    sparse: bool = False
 
     def rows_of_few(self, n_columns: int) -> int:
         """Rows of a table of few chunks, of which each engine can tell that it is one before the first is cut."""
@@ -59,7 +60,7 @@ class Layout(NamedTuple):
 class Chunk(NamedTuple):
     """Padded raw rows: see `latentbits.core.batch.make_batch`."""
 
-    values: np.ndarray | jax.Array
+    values: np.ndarray | jax.Array | SparseRows
     number: int
     first_row: int
     n_rows: int
@@ -99,10 +100,10 @@ def rechunk(blocks: Iterable[np.ndarray], layout: Layout, weights: np.ndarray | 
     rows, block = layout.sizes(len(head) if len(head) < layout.rows_per_chunk else None)
     reader.put_back(head)
     number, first = 0, 0
-    part = reader.take(_until(first, rows, block))
+    part = reader.take(until(first, rows, block))
     while len(part):
         following = first + len(part)
-        after = reader.take(_until(following, rows, block))
+        after = reader.take(until(following, rows, block))
         ends = len(after) == 0 or (block is not None and following % block == 0)
         own = None if weights is None else weights[first:following]
         yield _chunk(part, number, first, rows, ends, own, few, layout.dtype)
@@ -145,7 +146,7 @@ def _chunk(
     return Chunk(_pad(values, size), number, first, len(part), is_complete(part), ends, own, few)
 
 
-def _until(first: int, rows: int, block: int | None) -> int:
+def until(first: int, rows: int, block: int | None) -> int:
     """Rows of the chunk that begins at `first`: a chunk never reaches over the end of an update block."""
     return rows if block is None else min(rows, block - first % block)
 

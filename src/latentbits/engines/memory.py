@@ -12,7 +12,7 @@ from latentbits.core.tree import rows_in
 from latentbits.engines.chunks import Chunk, Layout, is_complete, rechunk
 from latentbits.engines.devices import device_of
 
-__all__ = ["MemoryEngine"]
+__all__ = ["MemoryEngine", "on_device"]
 
 
 class MemoryEngine:
@@ -40,7 +40,7 @@ class MemoryEngine:
             self._chunks = []  # the old ones go before the new ones come
             with rows_in(layout.dtype):
                 self._chunks = [
-                    _on_device(chunk, device_of(chunk.number, layout))
+                    on_device(chunk, device_of(chunk.number, layout))
                     for chunk in rechunk([self.table], layout, self.weights)
                 ]
             self._layout = layout
@@ -56,6 +56,7 @@ class MemoryEngine:
         return [self.table]
 
 
-def _on_device(chunk: Chunk, device: jax.Device | None) -> Chunk:
+def on_device(chunk: Chunk, device: jax.Device | None) -> Chunk:
+    """The chunk with its rows there; None for the first device."""
     values, weights = jax.device_put((chunk.values, chunk.weights), device)
     return chunk._replace(values=values, weights=weights)

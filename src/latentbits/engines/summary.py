@@ -15,11 +15,13 @@ from latentbits.core.model import Summary
 from latentbits.engines.chunks import Chunk, is_complete, layout_for, rechunk
 from latentbits.engines.in_flight import in_order
 from latentbits.engines.passes import Elsewhere, Engine
+from latentbits.engines.sparse import SparseEngine
 
 __all__ = ["Moments", "Powers", "column_moments", "row_powers", "shapes_only", "summarise"]
 
 SAMPLED_ROWS = 1024
 SAMPLED_BYTES = 2**25  # a table of very many columns gives fewer rows
+RANKED = 2**18  # rows of a sparse table whose ranks are looked at together
 WRITTEN_OUT = 2.0**24  # rows up to which the sample of a table with counts is that of the table written out
 FAR = 2.0**16  # (mean / standard deviation)^2 from which a variance is taken about a point of the column's own
 
@@ -46,16 +48,46 @@ def sampled_rows(n_columns: int) -> int:
 
 def summarise(engine: Engine) -> Summary:
     """One pass over the rows, on the host; the same answer on every engine, since the chunks are the same."""
-    n, sums, sample = _far_away(engine) or _looked_at(engine)
+    n, sums, sample = _of_ones(engine) or _far_away(engine) or _looked_at(engine)
     if n == 0:
         raise DataError("X has no rows: at least one is needed to learn from.")
     seen, mean, variance = sums.moments()
     return _summary(n, mean, variance, seen, sample.rows())
 
 
+def _of_ones(engine: Engine) -> tuple[float, _Sums, _Sample | _Drawn] | None:
+    """Of lists of ones: no more rows are written out than the sample has."""
+    if not isinstance(engine, SparseEngine):
+        return None
+    n = float(engine.n_rows if engine.weights is None else engine.weights.sum())
+    sums, sample = _Sums(engine.n_features), _sample_of(engine)
+    sums.add_bits(_Counts(n, engine.column_sums))
+    for first in range(0, engine.n_rows, RANKED):
+        interrupts.check()
+        sample.add(_Listed(engine, first, min(RANKED, engine.n_rows - first)), first)
+    return n, sums, sample
+
+
+class _Listed:
+    """Some rows of a sparse table, written out where they are asked for by number."""
+
+    def __init__(self, engine: SparseEngine, first: int, length: int) -> None:
+        self.engine, self.first, self.length = engine, first, length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, numbers: np.ndarray) -> np.ndarray:
+        return self.engine.written_out(self.first + numbers)
+
+
+def _sample_of(engine: Engine) -> _Sample | _Drawn:
+    d, weights = engine.n_features, engine.weights
+    return _Sample(d) if weights is None else _Drawn(d, weights)
+
+
 def _looked_at(engine: Engine) -> tuple[float, _Sums, _Sample | _Drawn]:
-    n, sums = 0.0, _Sums(engine.n_features)
-    sample = _Sample(engine.n_features) if engine.weights is None else _Drawn(engine.n_features, engine.weights)
+    n, sums, sample = 0.0, _Sums(engine.n_features), _sample_of(engine)
     for chunk, counts in _counted(engine):
         interrupts.check()
         rows, weights = _on_host(chunk)
@@ -157,7 +189,7 @@ class _Sample:
         self.waiting = 0  # rows that are kept though they may not be of the lowest
         self.highest = np.uint64(2**64 - 1)  # that a row may have to be looked at
 
-    def add(self, rows: np.ndarray, first_row: int) -> None:
+    def add(self, rows: np.ndarray | _Listed, first_row: int) -> None:
         rank = _hash(np.arange(first_row, first_row + len(rows), dtype=np.uint64))
         low = np.flatnonzero(rank <= self.highest)
         if not len(low):
@@ -212,7 +244,7 @@ class _Drawn:
             ]
         self.numbers, self.kept = numbers, np.zeros((size, n_columns))
 
-    def add(self, rows: np.ndarray, first_row: int) -> None:
+    def add(self, rows: np.ndarray | _Listed, first_row: int) -> None:
         here = (self.numbers >= first_row) & (self.numbers < first_row + len(rows))
         self.kept[here] = _decoded(rows[self.numbers[here] - first_row])
 

@@ -11,6 +11,7 @@ from latentbits.core import interrupts
 from latentbits.core.batch import MISSING
 from latentbits.core.errors import ModelFileError
 from latentbits.engines.passes import Engine
+from latentbits.engines.sparse import SparseEngine
 from latentbits.estimators.base import LatentModel
 
 __all__ = ["Criteria", "Seen", "WithCriteria", "criteria", "look"]
@@ -60,6 +61,10 @@ class Criteria(NamedTuple):
 def look(engine: Engine) -> Seen:
     """One reading of the rows, on the host."""
     d = engine.n_features
+    if isinstance(engine, SparseEngine):  # nothing is missing
+        n = engine.n_rows if engine.weights is None else engine.weights.sum()
+        ones = np.bincount(engine.columns, minlength=d)
+        return Seen(round(n), d, (ones == 0) | (ones == engine.n_rows))
     lengths = np.zeros(d + 1)  # rows by how much of them is observed
     low, high = np.full(d, np.inf), np.full(d, -np.inf)
     first = 0

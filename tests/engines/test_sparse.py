@@ -96,7 +96,7 @@ def assert_close(found, expected, dtype):
 
 
 @each_model
-@pytest.mark.parametrize("dtype, weights", [(FLOAT32, None), (FLOAT64, WEIGHTS)], ids=["float32", "weighted"])
+@pytest.mark.parametrize(("dtype", "weights"), [(FLOAT32, None), (FLOAT64, WEIGHTS)], ids=["float32", "weighted"])
 def test_statistics_are_those_of_the_rows_written_out(name, dtype, weights):
     model, params = MODELS[name], params_of(name)
     n_sparse = 0

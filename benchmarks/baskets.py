@@ -34,9 +34,8 @@ def baskets(rows: int, columns: int, density: float) -> Any:
     own = kind * (columns // COMPONENTS) + rng.integers(columns // COMPONENTS, size=len(kind))
     anywhere = rng.integers(columns, size=len(kind))
     place = np.where(rng.random(len(kind)) < 0.7, own, anywhere).astype(np.int32)
-    table = csr_array(
-        (np.ones(len(place), np.uint8), place, np.concatenate([[0], np.cumsum(lengths)])), (rows, columns)
-    )
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    table = csr_array((np.ones(len(place), np.uint8), place, starts), (rows, columns))
     table.sum_duplicates()
     table.data[:] = 1
     return table
@@ -52,7 +51,7 @@ def measure(path: str, rows: int, columns: int, density: float) -> dict[str, flo
     from latentbits import BernoulliMixture
 
     warnings.simplefilter("ignore")
-    mixture = BernoulliMixture(COMPONENTS, random_state=0, accelerate=False, tol=-np.inf, dtype="float64")
+    mixture = BernoulliMixture(COMPONENTS, random_state=0, accelerate=False, tol=-1.0, dtype="float64")
     mixture.set_params(max_iter=1).fit(np.eye(16, dtype=np.uint8))
     before = peak()
     X = baskets(rows, columns, density)
@@ -84,17 +83,9 @@ def main() -> None:
     print(f"{rows} x {given.columns}, density {given.density:g}, mixture of {COMPONENTS}, {PASSES} passes")
     found = {}
     for path in ("sparse",) if given.full else ("sparse", "dense"):
-        options = [
-            "--path",
-            path,
-            "--rows",
-            str(rows),
-            "--columns",
-            str(given.columns),
-            "--density",
-            str(given.density),
-        ]
-        done = subprocess.run([sys.executable, __file__, *options], capture_output=True, text=True, check=True)
+        sizes = zip(("--rows", "--columns", "--density"), map(str, shape), strict=True)
+        options = ["--path", path, *(word for size in sizes for word in size)]
+        done = subprocess.run([sys.executable, __file__, *options], stdout=subprocess.PIPE, text=True, check=True)
         found[path] = json.loads(done.stdout)
         one = found[path]
         print(

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from latentbits.core.batch import MISSING, Packed
+from latentbits.core.batch import MISSING, Packed, SparseRows
 from latentbits.core.errors import DataError
 from latentbits.engines.threads import by_slices
 
-__all__ = ["Chunk", "Layout", "Run", "is_complete", "layout_for", "rechunk", "run_chunks"]
+__all__ = ["Chunk", "Layout", "Run", "is_complete", "layout_for", "rechunk", "run_chunks", "until"]
 
 # Few shapes, few compilations.  If the budget allows, small tables are padded to a power of two from the first of these
 # numbers to the second, so that a part of a table has the programs of the whole; larger ones to a multiple of a 64th of
@@ -35,13 +35,15 @@ SHARE = 16  # on other devices a chunk may take this part of the memory: few chu
 class Layout(NamedTuple):
     """How rows are cut: at most `rows_per_chunk` at a time, an update after every `rows_per_update` (None: all).
 
-    Real numbers are handed on in `dtype`; bits stay bytes.  A call computes up to `together` chunks.
+    Real numbers are handed on in `dtype`; bits stay bytes.  A call computes up to `together` chunks.  With `sparse` an
+    engine that has lists of ones gives these.
     """
 
     rows_per_chunk: int
     dtype: np.dtype
     rows_per_update: int | None = None
     together: int = 1  # a power of two
+    sparse: bool = False
 
     def rows_of_few(self, n_columns: int) -> int:
         """Rows of a table of few chunks, of which each engine can tell that it is one before the first is cut."""
@@ -73,7 +75,7 @@ class Layout(NamedTuple):
 class Chunk(NamedTuple):
     """Padded raw rows, of one canonical chunk or of several: see `latentbits.core.batch.make_batch`."""
 
-    values: np.ndarray | jax.Array | Packed
+    values: np.ndarray | jax.Array | Packed | SparseRows
     number: int
     first_row: int
     n_rows: int
@@ -141,10 +143,10 @@ def rechunk(
     rows *= parts
     reader.put_back(head)
     number, first = 0, 0
-    part = reader.take(_until(first, rows, block))
+    part = reader.take(until(first, rows, block))
     while len(part):
         following = first + len(part)
-        after = reader.take(_until(following, rows, block))
+        after = reader.take(until(following, rows, block))
         ends = len(after) == 0 or (block is not None and following % block == 0)
         own = None if weights is None else weights[first:following]
         chunk = _chunk(part, number, first, rows, ends, own, few, parts, layout.dtype, complete or packed is not None)
@@ -192,7 +194,7 @@ def _chunk(
     return Chunk(values, number, first, len(part), complete or is_complete(part), ends, own, few, parts)
 
 
-def _until(first: int, rows: int, block: int | None) -> int:
+def until(first: int, rows: int, block: int | None) -> int:
     """Rows of the chunk that begins at `first`: a chunk never reaches over the end of an update block."""
     return rows if block is None else min(rows, block - first % block)
 

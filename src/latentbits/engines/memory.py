@@ -18,7 +18,7 @@ from latentbits.engines.chunks import Chunk, Layout, is_complete, rechunk
 from latentbits.engines.devices import device_of
 from latentbits.engines.threads import by_slices
 
-__all__ = ["MemoryEngine"]
+__all__ = ["MemoryEngine", "on_device"]
 
 BITS = np.dtype(np.uint8)
 
@@ -65,7 +65,7 @@ class MemoryEngine:
             rows, packed = (self._packed, self.n_features) if self.packs else (self.table, None)
             cut = rechunk([rows], layout, self.weights, complete=self.complete, packed=packed)
             with rows_in(layout.dtype):
-                self._chunks = [_on_device(chunk, device_of(chunk.number, layout)) for chunk in cut]
+                self._chunks = [on_device(chunk, device_of(chunk.number, layout)) for chunk in cut]
             self._layout = held
         yield from self._chunks
 
@@ -116,6 +116,7 @@ class MemoryEngine:
         return [self.table]
 
 
-def _on_device(chunk: Chunk, device: jax.Device | None) -> Chunk:
+def on_device(chunk: Chunk, device: jax.Device | None) -> Chunk:
+    """The chunk with its rows there; None for the first device."""
     values, weights = jax.device_put((chunk.values, chunk.weights), device)
     return chunk._replace(values=values, weights=weights)

@@ -16,6 +16,7 @@ from latentbits.core.batch import MISSING
 from latentbits.engines.chunks import Layout, rechunk
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
+from latentbits.engines.sparse import SparseEngine
 from latentbits.engines.stream import StreamEngine
 
 __all__ = ["in_random_order", "is_sorted", "random_order"]
@@ -33,6 +34,8 @@ def in_random_order(engine: Engine) -> Engine:
     if isinstance(engine, MemoryEngine):
         order = np.concatenate(list(random_order(*engine.table.shape)))
         return MemoryEngine(engine.table[order], None if engine.weights is None else engine.weights[order])
+    if isinstance(engine, SparseEngine):
+        return engine.rows(np.concatenate(list(random_order(engine.n_rows, engine.n_features))))
     if isinstance(engine, StreamEngine) and engine.numbered is not None:
         n_rows, take = engine.numbered
         n_columns = engine.n_features

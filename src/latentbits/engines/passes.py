@@ -186,7 +186,9 @@ def by_parts(
         first = first_row + before
     counted = cut(n_rows) if n_rows.ndim else jnp.minimum(jnp.maximum(n_rows, before) - before, size)
     parts_of_rest = jax.tree.map(cut, rest)
-    return jax.lax.map(lambda part: function(*part[:3], *part[3]), (jax.tree.map(cut, raw), first, counted, parts_of_rest))
+    return jax.lax.map(
+        lambda part: function(*part[:3], *part[3]), (jax.tree.map(cut, raw), first, counted, parts_of_rest)
+    )
 
 
 def _joined(stacked: PyTree) -> PyTree:

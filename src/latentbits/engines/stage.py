@@ -16,9 +16,9 @@ from latentbits.core import keys, tree
 from latentbits.core.errors import DataError
 from latentbits.core.model import Evaluate, Iterate, Model, OnePass, Schedule, Stop, Summary
 from latentbits.core.programs import Program, callable_tree
-from latentbits.engines.chunks import layout_for
 from latentbits.engines.monitor import Monitor, Record, Remaining
 from latentbits.engines.passes import PREPARE, UPDATE, Clock, Engine, Pass, prepared, sum_blocks
+from latentbits.engines.sparse import layout_of
 
 __all__ = ["Functions", "Outcome", "Run", "StageRun", "Standing", "advance", "begin", "call"]
 
@@ -98,8 +98,7 @@ class StageRun:
     ) -> None:
         self.model, self.stage, self.run, self.max_iter = model.acting_in(stage), stage, run, max_iter
         rows_per_update = stage.rows_per_update if isinstance(stage, Schedule) else None
-        n_columns = run.engine.n_features
-        layout = layout_for(self.model.row_floats(n_columns), run.dtype, run.budget, n_columns)
+        layout = layout_of(self.model, run.engine, run.dtype, run.budget)
         self.layout = layout._replace(rows_per_update=rows_per_update)
         self.minibatch = rows_per_update is not None
         self.row_key, self.update_key = keys.fold(key, 1), keys.fold(key, 2)

@@ -22,12 +22,14 @@ from latentbits.engines.chunks import CPU_BUDGET, Chunk, is_complete, layout_for
 from latentbits.engines.devices import device_of, on
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Elsewhere, Engine
+from latentbits.engines.sparse import SparseEngine
 from latentbits.engines.threads import by_slices, in_order
 
 __all__ = ["Moments", "Powers", "column_moments", "row_powers", "shapes_only", "summarise"]
 
 SAMPLED_ROWS = 1024
 SAMPLED_BYTES = 2**25  # a table of very many columns gives fewer rows
+RANKED = 2**18  # rows of a sparse table whose ranks are looked at together
 WRITTEN_OUT = 2.0**24  # rows up to which the sample of a table with counts is that of the table written out
 FAR = 2.0**16  # (mean / standard deviation)^2 from which a variance is taken about a point of the column's own
 
@@ -87,14 +89,46 @@ def _looked(engine: Engine) -> _Looked:
     """Of an engine, whose rows and weights stay what they are: one pass, whoever asks first."""
     found = _known.get(engine)
     if found is None:
-        found = _known[engine] = _far_away(engine) or _on_device(engine) or _on_host(engine)
+        found = _of_ones(engine) or _far_away(engine) or _on_device(engine) or _on_host(engine)
+        _known[engine] = found
     return found
+
+
+def _of_ones(engine: Engine) -> _Looked | None:
+    """Of lists of ones: no more rows are written out than the sample has."""
+    if not isinstance(engine, SparseEngine):
+        return None
+    n = float(engine.n_rows if engine.weights is None else engine.weights.sum())
+    sums, sample = _Sums(engine.n_features), _sample_of(engine)
+    sums.add_bits(_Counts(n, engine.column_sums))
+    for first in range(0, engine.n_rows, RANKED):
+        interrupts.check()
+        sample.take(sample.draw(_Listed(engine, first, min(RANKED, engine.n_rows - first)), first))
+    return _Looked(n, sums.moments(), _Lengths().powers(), sample.rows())
+
+
+class _Listed:
+    """Some rows of a sparse table, written out where they are asked for by number."""
+
+    def __init__(self, engine: SparseEngine, first: int, length: int) -> None:
+        self.engine, self.first, self.length = engine, first, length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, numbers: np.ndarray) -> np.ndarray:
+        return self.engine.written_out(self.first + numbers)
+
+
+def _sample_of(engine: Engine) -> _Sample | _Drawn:
+    d, weights = engine.n_features, engine.weights
+    return _Sample(d) if weights is None else _Drawn(d, weights)
 
 
 def _on_host(engine: Engine) -> _Looked:
     """By all cores, chunk by chunk; sums are added in the order of the chunks."""
     n, sums, lengths = 0.0, _Sums(engine.n_features), _Lengths()
-    sample = _Sample(engine.n_features) if engine.weights is None else _Drawn(engine.n_features, engine.weights)
+    sample = _sample_of(engine)
     for part in _parts(engine, sample):
         interrupts.check()
         n += part.n_rows
@@ -284,7 +318,7 @@ class _Sample:
         self.waiting = 0  # rows that are kept though they may not be of the lowest
         self.highest = np.uint64(2**64 - 1)  # that a row may have to be looked at
 
-    def draw(self, rows: np.ndarray, first_row: int) -> tuple[np.ndarray, np.ndarray]:
+    def draw(self, rows: np.ndarray | _Listed, first_row: int) -> tuple[np.ndarray, np.ndarray]:
         """Rows that may be of the sample, and their ranks; by any thread, since the highest rank only goes down."""
         rank = _hash(np.arange(first_row, first_row + len(rows), dtype=np.uint64))
         low = np.flatnonzero(rank <= self.highest)
@@ -336,7 +370,7 @@ class _Drawn:
             ]
         self.numbers, self.kept = numbers, np.zeros((size, n_columns))
 
-    def draw(self, rows: np.ndarray, first_row: int) -> tuple[np.ndarray, np.ndarray]:
+    def draw(self, rows: np.ndarray | _Listed, first_row: int) -> tuple[np.ndarray, np.ndarray]:
         """Those of the sample, and their places in it."""
         here = (self.numbers >= first_row) & (self.numbers < first_row + len(rows))
         return _decoded(rows[self.numbers[here] - first_row]), here

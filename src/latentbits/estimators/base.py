@@ -35,6 +35,7 @@ from latentbits.engines.fit import FitResult, fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import Engine, Pass, map_rows, start_pass
+from latentbits.engines.sparse import SparseEngine, layout_of
 from latentbits.engines.summary import Powers
 from latentbits.estimators.files import plain, save
 from latentbits.estimators.history import comparable_end, history_table
@@ -110,6 +111,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     # a file may ask for
     _most_work: ClassVar[tuple[tuple[str, ...], int]] = ((), 1)
     _sample_dtype: Any = np.uint8  # of bits; a family of real-valued rows has its own
+    _sparse: ClassVar[bool] = False  # its records take lists of ones, so that a sparse table stays one
 
     def __init__(
         self,
@@ -184,7 +186,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         )  # if this fit fails, the estimator is not fitted, rather than half of another
         engine = self._open(X, reset=True, sample_weight=sample_weight)
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        dtype = self._dtype()
+        dtype = self._dtype_on(engine)
         journal = self._journal(checkpoint, engine, seed)
         if journal is not None:
             seed = journal.seed
@@ -345,7 +347,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         -------
         ndarray of shape (n_rows, n_latents)
         """
-        return self._map_rows(means_of(self._fitted().infer), X)
+        return self._map_rows(means_of(self._fitted().infer), X, sparse=True)
 
     def posterior(self, X: Any) -> Any:
         """Posterior of the latents of each row; what it holds beside `mean` and `mode` is the family's.
@@ -355,7 +357,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         X : array-like of shape (n_rows, n_columns)
             Bits, NaN for missing.
         """
-        return self._map_rows(self._fitted().infer, X)
+        return self._map_rows(self._fitted().infer, X, sparse=True)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """P(bit = 1 | latents) of each column, at given points of the latent space.
@@ -435,7 +437,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _rounded(self, model: Model, engine: Engine, dtype: np.dtype) -> LogLikelihood:
         """log p(x) of each row computed in this precision, with what that costs."""
-        found = _join(self._map_engine(self._likelihood(model), engine, dtype=dtype))
+        found = _join(self._map_engine(self._likelihood(model), engine, dtype=dtype, sparse=True))
         return rounded(found, self.n_features_in_, dtype, told=model.rounding is not None)
 
     @staticmethod
@@ -589,12 +591,17 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             return given
         return SINGLE if self.n_features_in_ < MOST_COLUMNS else DOUBLE
 
+    def _dtype_on(self, engine: Engine) -> np.dtype:
+        """The same for the rows of an engine; of lists of ones most of the time goes into finding places."""
+        dtype = self._dtype()
+        return DOUBLE if isinstance(engine, SparseEngine) and self._may_widen(dtype) else dtype
+
     def _may_widen(self, dtype: np.dtype) -> bool:
         return dtype == SINGLE and self._given_dtype() is None
 
     def _dtype_for(self, engine: Engine) -> np.dtype:
         """The precision for these rows under the fitted parameters; whatever the engine, they are the same."""
-        dtype = self._dtype()
+        dtype = self._dtype_on(engine)
         if self._may_widen(dtype) and self.takes_reals and self._rounding_of(engine, dtype).largest > TOLERANCE:
             return DOUBLE
         return dtype
@@ -612,25 +619,34 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return rows
 
     def _open(self, X: Any, *, reset: bool, sample_weight: Any = None) -> Engine:
-        engine = open_rows(self, X, reset=reset, binarize=self.binarize, real=self.takes_reals)
+        engine = open_rows(self, X, reset=reset, binarize=self.binarize, real=self.takes_reals, sparse=self._sparse)
         return weighted(engine, sample_weight)
 
     def _fitted(self) -> Model:
         check_is_fitted(self, "params_")
         return self._model()
 
-    def _map_rows(self, function: Callable[..., Any], X: Any) -> Any:
+    def _map_rows(self, function: Callable[..., Any], X: Any, *, sparse: bool = False) -> Any:
         engine = self._open(X, reset=False)
         dtype = self._dtype_for(engine)
         if isinstance(engine, DaskEngine):
             return lazy_rows(function, engine, self._layout(dtype), self._given(dtype))
-        return _join(self._map_engine(function, engine, dtype=dtype))
+        return _join(self._map_engine(function, engine, dtype=dtype, sparse=sparse))
 
     def _map_engine(
-        self, function: Callable[..., Any], engine: Engine, seed: int = 0, dtype: np.dtype | None = None
+        self,
+        function: Callable[..., Any],
+        engine: Engine,
+        seed: int = 0,
+        dtype: np.dtype | None = None,
+        *,
+        sparse: bool = False,
     ) -> Iterator[PyTree]:
+        """A function of each row; `sparse` if it takes lists of ones where the model does."""
         dtype = self._dtype() if dtype is None else dtype
-        return map_rows(function, engine, self._layout(dtype), self._given(dtype, seed))
+        listed = sparse and isinstance(engine, SparseEngine)
+        layout = layout_of(self._model(), engine, dtype) if listed else self._layout(dtype)
+        return map_rows(function, engine, layout, self._given(dtype, seed))
 
     def _layout(self, dtype: np.dtype) -> Layout:
         return layout_for(self._model().row_floats(self.n_features_in_), dtype, n_columns=self.n_features_in_)

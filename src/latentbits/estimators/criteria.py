@@ -13,6 +13,7 @@ from latentbits.core.batch import MISSING
 from latentbits.core.errors import ModelFileError
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
+from latentbits.engines.sparse import SparseEngine
 from latentbits.engines.summary import column_moments
 from latentbits.engines.threads import by_slices
 from latentbits.estimators.base import LatentModel
@@ -67,6 +68,10 @@ def look(engine: Engine) -> Seen:
     if isinstance(engine, MemoryEngine) and engine.weights is None and engine.holds_complete_bits:
         mean = column_moments(engine).mean
         return Seen(len(engine.table), d, (mean == 0) | (mean == 1))
+    if isinstance(engine, SparseEngine):  # nothing is missing
+        n = engine.n_rows if engine.weights is None else engine.weights.sum()
+        ones = np.bincount(engine.columns, minlength=d)
+        return Seen(round(n), d, (ones == 0) | (ones == engine.n_rows))
     lengths = np.zeros(d + 1)  # rows by how much of them is observed
     low, high = np.full(d, np.inf), np.full(d, -np.inf)
     first = 0

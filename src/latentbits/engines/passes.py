@@ -185,10 +185,8 @@ def by_parts(
     else:
         first = first_row + before
     counted = cut(n_rows) if n_rows.ndim else jnp.minimum(jnp.maximum(n_rows, before) - before, size)
-    parts_of_rest = jax.tree.map(cut, rest)
-    return jax.lax.map(
-        lambda part: function(*part[:3], *part[3]), (jax.tree.map(cut, raw), first, counted, parts_of_rest)
-    )
+    cut_up = jax.tree.map(cut, raw), first, counted, jax.tree.map(cut, rest)
+    return jax.lax.map(lambda part: function(*part[:3], *part[3]), cut_up)
 
 
 def _joined(stacked: PyTree) -> PyTree:

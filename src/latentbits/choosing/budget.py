@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
-from latentbits.choosing.compare import FAILURES, fit_copy, reason_of, score_rows
+from latentbits.choosing.compare import FAILURES, fit_copy, reason_of, score_rows, weights_of
 from latentbits.choosing.real_tables import units_of, varied
 from latentbits.core.errors import FitError
 from latentbits.core.limits import within
@@ -54,6 +54,8 @@ class SplitRows(NamedTuple):
         Of real numbers: columns that are not constant.  The others are not scored: their densities have no bound.
     log_units
         Bits by which each row held out costs more in the units of the table.
+    train_weights, weights
+        How often each row to learn from, and each held out, counts; None for once.
     """
 
     train: Any
@@ -62,16 +64,22 @@ class SplitRows(NamedTuple):
     units: tuple[np.ndarray, np.ndarray] | None = None
     varied: np.ndarray | None = None
     log_units: np.ndarray | float = 0.0
+    train_weights: np.ndarray | None = None
+    weights: np.ndarray | None = None
 
 
-def split_rows(source: Any, split: Split, real: bool) -> SplitRows:
-    """The rows of a split; of real numbers in units that are learned from the training rows."""
-    train = _safe_indexing(source, split.train)
-    held_out = _safe_indexing(source, np.concatenate([split.validation, split.test]))
+def split_rows(source: Any, split: Split, real: bool, weights: np.ndarray | None = None) -> SplitRows:
+    """The rows of a split; of real numbers in units that are learned from the training rows.
+
+    `weights` are how often each row of the source counts; None for once.
+    """
+    others = np.concatenate([split.validation, split.test])
+    own, theirs = weights_of(weights, split.train), weights_of(weights, others)
+    train, held_out = _safe_indexing(source, split.train), _safe_indexing(source, others)
     if not real:
-        return SplitRows(train, held_out, len(split.validation))
+        return SplitRows(train, held_out, len(split.validation), train_weights=own, weights=theirs)
     train, held_out = (_dense(part) for part in (train, held_out))
-    centre, scale = units_of(train)
+    centre, scale = units_of(train, own)
     vary = varied(train)
     held_out = np.where(vary, held_out, np.nan)
     return SplitRows(
@@ -81,6 +89,8 @@ def split_rows(source: Any, split: Split, real: bool) -> SplitRows:
         units=(centre, scale),
         varied=vary,
         log_units=~np.isnan(held_out) @ np.log2(scale),
+        train_weights=own,
+        weights=theirs,
     )
 
 
@@ -92,7 +102,7 @@ def _dense(values: Any) -> np.ndarray:
 
 
 class Fit(NamedTuple):
-    """A model fitted in one split, with -log2 p of its validation and test rows."""
+    """A model fitted in one split, with -log2 p of its validation and test rows; `weights` are of the former."""
 
     model: Any
     validation: np.ndarray
@@ -101,6 +111,12 @@ class Fit(NamedTuple):
     seconds: float
     converged: bool
     in_time: bool
+    weights: np.ndarray | None = None
+
+    @property
+    def cost(self) -> float:
+        """Bits per validation row, by which sizes are chosen."""
+        return float(np.average(self.validation, weights=self.weights))
 
 
 @dataclass
@@ -120,7 +136,7 @@ class Climb:
 
     @property
     def best(self) -> int:
-        return min(self.tried, key=lambda size: (self.tried[size].validation.mean(), size))
+        return min(self.tried, key=lambda size: (self.tried[size].cost, size))
 
     def next_size(self) -> int | None:
         """What to try next; None where nothing is left to try."""
@@ -161,10 +177,6 @@ class Entrant:
         """A model of this size."""
         return self.family.new(size, self.rows, n_columns) if self.given is None else clone(self.given)
 
-    def pooled(self, size: int) -> np.ndarray:
-        """Validation bits of the folds that tried a size."""
-        return np.concatenate([climb.tried[size].validation for climb in self.climbs if size in climb.tried])
-
     @property
     def size(self) -> int:
         """The number of causes that is told: that of the last fold, whose model is shown, on rows new to both."""
@@ -176,7 +188,7 @@ class Entrant:
 
 
 def new_entrant(name: str, n_columns: int, n_train: Sequence[int], rows: Rows, given: Any = None) -> Entrant:
-    """A family of which nothing has been tried; `n_train` are the training rows of each split."""
+    """A family of which nothing has been tried; `n_train` are the training rows of each split, by weight."""
     record = family(name)
     if given is not None or record.sizes is None:
         size = 1 if given is None else size_of(given)
@@ -255,7 +267,7 @@ def _foresee_next(waiting: Sequence[Entrant], rows: SplitRows) -> None:
         return
     try:
         with ahead.asked(scored=rows.held_out.shape[0]):
-            following.new(size, rows.train.shape[1]).foresee(rows.train)
+            following.new(size, rows.train.shape[1]).foresee(rows.train, rows.train_weights)
     except FAILURES:
         pass  # it will fail in its own turn, and be told there
 
@@ -324,9 +336,9 @@ def _fit(model: Any, rows: SplitRows, limit: float, seed: int | None) -> Fit:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of a model that may not be chosen; unseen rows tell
         with ahead.asked(scored=held_out.shape[0]):
-            fitted = fit_copy(model, train)
+            fitted = fit_copy(model, train, rows.train_weights)
         with within(max(limit, LEAST_SCORING), f"scoring {held_out.shape[0]} rows"):
-            bits, common = score_rows(fitted, held_out)
+            bits, common = score_rows(fitted, held_out, rows.weights)
     if "max_time" in model.get_params():
         fitted.set_params(max_time=None)  # the search's own, of no use to whoever gets the model
     bits = np.where(np.isnan(bits), np.inf, bits + rows.log_units)
@@ -338,4 +350,5 @@ def _fit(model: Any, rows: SplitRows, limit: float, seed: int | None) -> Fit:
         seconds=time.perf_counter() - began,
         converged=bool(getattr(fitted, "_finished", True)),
         in_time=getattr(fitted, "stop_reason_", "") != "max_time",
+        weights=None if rows.weights is None else rows.weights[: rows.n_validation],
     )

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key, UInt8
+from jaxtyping import Array, Float, Int, Key, UInt8, UInt32
 
 from latentbits.core.batch import Batch
 
@@ -55,12 +55,16 @@ class Progress(eqx.Module):
         Updates made in this stage; the same as `iteration` but in minibatch stages.
     key
         Fresh at every update, for whatever is random outside the rows.
+    rows
+        Numbers of some rows, drawn by their weights, anew at every update: a model that looks at a few rows in the next
+        pass takes some of these.  None where each row counts once, and any number is as good as another.
     """
 
     iteration: Int[Array, ""]
     max_iter: Int[Array, ""]
     step: Int[Array, ""]
     key: Key[Array, ""]
+    rows: UInt32[Array, " drawn"] | None = None
 
     @property
     def fraction(self) -> Float[Array, ""]:

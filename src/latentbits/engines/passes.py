@@ -93,12 +93,13 @@ class Clock(NamedTuple):
     max_iter: np.int32
     step: np.int32
     key: UInt32[np.ndarray, "2"]
+    rows: UInt32[np.ndarray, " drawn"] | None = None
 
     def progress(self, purpose: int) -> Progress:
         """Where learning stands, with a key of its own for each purpose (`PREPARE`, `UPDATE`)."""
         iteration, max_iter, step = (jnp.asarray(x) for x in (self.iteration, self.max_iter, self.step))
         key = jax.random.fold_in(jax.random.fold_in(keys.typed(self.key), self.step), purpose)
-        return Progress(iteration, max_iter, step, key)
+        return Progress(iteration, max_iter, step, key, None if self.rows is None else jnp.asarray(self.rows))
 
 
 class Pass(NamedTuple):

@@ -16,6 +16,7 @@ from latentbits.core import keys, tree
 from latentbits.core.errors import DataError
 from latentbits.core.model import Evaluate, Iterate, Model, OnePass, Schedule, Stop, Summary
 from latentbits.core.programs import Program, callable_tree
+from latentbits.engines.drawing import drawn_rows
 from latentbits.engines.monitor import Monitor, Record, Remaining
 from latentbits.engines.passes import PREPARE, UPDATE, Clock, Engine, Pass, prepared, sum_blocks
 from latentbits.engines.sparse import layout_of
@@ -101,7 +102,9 @@ class StageRun:
         layout = layout_of(self.model, run.engine, run.dtype, run.budget)
         self.layout = layout._replace(rows_per_update=rows_per_update)
         self.minibatch = rows_per_update is not None
-        self.row_key, self.update_key = keys.fold(key, 1), keys.fold(key, 2)
+        self.row_key, self.update_key, self.draw_key = (keys.fold(key, purpose) for purpose in (1, 2, 3))
+        weights = run.engine.weights
+        self.ends = None if weights is None else np.cumsum(weights)  # of the part of the sum that is each row's
         self.row_states: dict[int, PyTree] = {}
         self.state: PyTree = None  # of the optimiser, after the last update
         self.step = self.n_iter = 0
@@ -235,7 +238,8 @@ class StageRun:
         return Pass(self.here.params_rows, self.here.shared_rows, self.row_key, np.uint32(self.n_iter))
 
     def _clock(self) -> Clock:
-        return Clock(np.int32(self.n_iter), np.int32(self.max_iter), np.int32(self.step), self.update_key)
+        rows = None if self.ends is None else drawn_rows(self.ends, keys.fold(self.draw_key, self.step))
+        return Clock(np.int32(self.n_iter), np.int32(self.max_iter), np.int32(self.step), self.update_key, rows)
 
     def _evaluate(self) -> float:
         """The objective of a point that no full pass has seen: one more pass, and no update."""

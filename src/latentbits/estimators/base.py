@@ -247,18 +247,21 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """The precision of so many rows in learning, where it would be `dtype` for very many."""
         return lambda n: DOUBLE if self._may_widen(dtype) and n <= self._double_rows else dtype
 
-    def foresee(self, X: Any) -> None:
+    def foresee(self, X: Any, sample_weight: Any = None) -> None:
         """Begin to compile, in other threads, what `fit` of X will need, while something else is done, and after it.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_columns)
             As `fit` takes it, in memory.
+        sample_weight : array-like of shape (n_rows,) or None
+            As `fit` takes it.
         """
         copy = clone(self)
-        engine = copy._open(X, reset=True)
+        engine = copy._open(X, reset=True, sample_weight=sample_weight)
         if isinstance(engine, MemoryEngine):
-            dtype = copy._dtype_of_rows(copy._dtype())(len(engine.table))
+            n_rows = float(len(engine.table) if engine.weights is None else engine.weights.sum())
+            dtype = copy._dtype_of_rows(copy._dtype())(n_rows)
             model = copy._first_model(engine, dtype)
             with later():
                 shapes = ahead.fitting(model, engine, dtype)

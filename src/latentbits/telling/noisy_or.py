@@ -40,7 +40,7 @@ def tell(model: Any, table: Table) -> Told:
     return Told(facts, printed, {"items": lambda: _weights(model, table.names)})
 
 
-def show(name: str, model: Any, values: np.ndarray, n_rows: int) -> Shown:
+def show(name: str, model: Any, values: np.ndarray, n_rows: float, weights: np.ndarray | None = None) -> Shown:
     """The units of each layer, with the most probable states of rows."""
     found = model.posterior(values)
     edges = np.cumsum([len(w) for w in model.weights_])[:-1]
@@ -51,7 +51,7 @@ def show(name: str, model: Any, values: np.ndarray, n_rows: int) -> Shown:
             tuple(names_of(number, len(weights))),
             weights,
             bias,
-            active.mean(axis=0),
+            np.average(active, axis=0, weights=weights),
             active,
             strongest_rows(active),
             projected=None if number == 1 else project_down(model.weights_, model.biases_, number),

@@ -240,9 +240,9 @@ def sum_blocks(
     functions = callable_tree(model.start_rows), callable_tree(model.e_step)
     if isinstance(engine, Elsewhere) and layout.rows_per_update is None:
         interrupts.check()
-        parts = engine.on_runs(_sum_run, (functions, given()), layout, _merged)
-        if parts:
-            yield TreeSum(branch for part in parts for branch in part).total()
+        runs = engine.on_runs(_sum_run, (functions, given()), layout, _merged)
+        if runs:
+            yield TreeSum(branch for run in runs for branch in run).total()
         return
     keeps = engine.keeps_rows and model.start_rows is not None
 

@@ -21,9 +21,9 @@ def over_rows(a: Float[Array, "rows left"], b: Float[Array, "rows right"]) -> Fl
     block = _block(len(a))
     if block is None:
         return a.T @ b
-    left = jax.lax.optimization_barrier(a)  # so that it is computed once, in its own order
-    left = left.reshape(-1, block, left.shape[1]).transpose(0, 2, 1)
-    return jax.lax.dot_general(left, b.reshape(-1, block, b.shape[1]), (((2,), (1,)), ((0,), (0,)))).sum(0)
+    a = jax.lax.optimization_barrier(a)  # so that it is computed once, in its own order
+    left, right = (x.reshape(len(x) // block, block, x.shape[1]) for x in (a, b))
+    return jax.lax.dot_general(left.transpose(0, 2, 1), right, (((2,), (1,)), ((0,), (0,)))).sum(0)
 
 
 def over_last(a: Float[Array, "left rows"], b: Float[Array, "right rows"]) -> Float[Array, "left right"]:

@@ -231,13 +231,13 @@ def _shape(x: Any) -> Any:
     if isinstance(x, jax.Array | jax.ShapeDtypeStruct):
         return jax.ShapeDtypeStruct(x.shape, x.dtype, weak_type=bool(x.weak_type))
     if isinstance(x, np.ndarray | np.generic):
-        return jax.ShapeDtypeStruct(x.shape, x.dtype)
+        return jax.ShapeDtypeStruct(x.shape, jax.dtypes.canonicalize_dtype(x.dtype))  # as it will be taken
     return x
 
 
 def _strong(x: Any) -> Any:
     """Without JAX's weak type, by which programs of equal shapes would differ."""
-    x = jnp.asarray(x)
+    x = x if isinstance(x, jax.Array) else jnp.asarray(x)
     return jax.lax.convert_element_type(x, x.dtype) if x.weak_type else x
 
 

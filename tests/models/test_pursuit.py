@@ -15,6 +15,7 @@ from scipy.special import expit, logit
 from latentbits.core import tree
 from latentbits.core.batch import MISSING, make_batch
 from latentbits.core.model import Model, Stop
+from latentbits.engines import passes
 from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.stream import StreamEngine
@@ -282,6 +283,18 @@ def test_engines_agree_and_coins_are_kept():
     for other in (stream, whole):
         for a, b in zip(jax.tree.leaves(memory.params), jax.tree.leaves(other.params)):
             np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
+
+
+def test_several_chunks_in_a_call_find_the_same_units(monkeypatch):
+    table, used = combined(), set()
+    whole = pursue(table, 3)
+    call = passes.by_parts
+    monkeypatch.setattr(
+        passes, "by_parts", lambda function, parts, *rest: used.add(parts) or call(function, parts, *rest)
+    )
+    cut = pursue(table, 3, budget=2**13)
+    assert max(used) > 1
+    np.testing.assert_allclose(cut.params.weights, whole.params.weights, atol=1e-6)
 
 
 def combined(n=600, d=12, seed=0):

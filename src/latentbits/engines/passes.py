@@ -178,7 +178,11 @@ def by_parts(
 ) -> PyTree:
     """What a function gives of each part of a chunk, one after the other, stacked."""
     size = len(raw) // parts
-    cut = lambda x: x.reshape(parts, size, *x.shape[1:])  # noqa: E731
+
+    def cut(x: Array) -> Array:
+        """Scalars in the states of rows are the same in all parts."""
+        return x.reshape(parts, size, *x.shape[1:]) if x.ndim else jnp.broadcast_to(x, (parts,))
+
     before = size * jnp.arange(parts, dtype=jnp.uint32)
     if first_row.ndim:  # two words
         low = first_row[0] + before

@@ -138,10 +138,13 @@ def test_a_call_of_several_chunks_computes_each_of_them(case):
         states = {}
         (stats,) = sum_blocks(model, MemoryEngine(table), layout, lambda given=given: given, states)
         (again,) = sum_blocks(model, MemoryEngine(table), layout, lambda given=given: given, states)
-        rows = list(map_rows(model.log_likelihood, MemoryEngine(table), layout, given))
-        found.append((stats, again, np.concatenate([part.value for part in rows])))
+        answers = []
+        for function in (model.infer, lambda *given: model.log_likelihood(*given).value):
+            of_chunks = map_rows(function, MemoryEngine(table), layout, given)
+            answers.append(jax.tree.map(lambda *parts: np.concatenate(parts), *of_chunks))
+        found.append((stats, again, answers))
     for one, several in zip(*map(jax.tree.leaves, found), strict=True):
-        np.testing.assert_allclose(several, one, rtol=1e-4, atol=1e-4 * max(1, np.abs(one).max()))
+        np.testing.assert_allclose(several, one, rtol=1e-4, atol=1e-4 * max(1, np.abs(one).max(initial=0)))
 
 
 def test_same_seed_same_result(case):

@@ -196,7 +196,7 @@ def by_parts(
 
 def _joined(stacked: PyTree) -> PyTree:
     """Functions of each row of all parts; what has no row axis is the same in all."""
-    return jax.tree.map(lambda x: x[0] if x.ndim == 1 else x.reshape(-1, *x.shape[2:]), stacked)
+    return jax.tree.map(lambda x: x[0] if x.ndim == 1 else x.reshape(x.shape[0] * x.shape[1], *x.shape[2:]), stacked)
 
 
 @Program

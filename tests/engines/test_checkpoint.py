@@ -81,7 +81,7 @@ def killed_at(monkeypatch, estimator, table, folder, place):
     [
         pytest.param(BernoulliMixture(3, n_init=3, random_state=0), id="restarts"),
         pytest.param(BernoulliMixture(3, init="split", random_state=0), id="growth", marks=SLOW),
-        pytest.param(LatentTrait(2, random_state=0), id="stages"),
+        pytest.param(LatentTrait(2, random_state=0), id="stages", marks=SLOW),
         pytest.param(ClippedGaussian(1, random_state=0), id="one pass"),
         pytest.param(
             CombinationMachine(3, learner="stochastic", n_epochs=6, annealing_steps=100, random_state=0),

@@ -124,6 +124,7 @@ def test_the_budget_makes_several_chunks(case):
     assert sum(1 for _ in rechunk([case.table], layout)) > 1
 
 
+@pytest.mark.slow
 def test_a_call_of_several_chunks_computes_each_of_them(case):
     """Statistics and answers are those of one chunk at a time, but for how XLA compiles a loop.
 

@@ -45,8 +45,8 @@ def unpack(packed: Float[Array, "*rows pairs"], size: int) -> Float[Array, "*row
 def cholesky(packed: Float[Array, "rows pairs"]) -> Float[Array, "rows size size"]:
     """The lower triangular R of M = R R', nan where M is not positive definite.
 
-    >>> cholesky(jnp.array([[4.0, 2.0, 2.0]]))[0].tolist()
-    [[2.0, 0.0], [1.0, 1.0]]
+    >>> bool(jnp.allclose(cholesky(jnp.array([[4.0, 2.0, 2.0]])), jnp.array([[[2, 0], [1, 1]]])))
+    True
     """
     return _factors(packed)[0]
 
@@ -115,8 +115,8 @@ def _factors_by_columns(
 def log_abs_det(matrix: Float[Array, "rows size size"]) -> Float[Array, " rows"]:
     """log |det M| of any matrices, by elimination with pivots.
 
-    >>> jnp.exp(log_abs_det(jnp.array([[[0.0, 2.0], [-4.0, 1.0]]]))).round(4).tolist()
-    [8.0]
+    >>> bool(jnp.allclose(log_abs_det(jnp.array([[[0.0, 2.0], [-4.0, 1.0]]])), jnp.log(8)))
+    True
     """
     n, q, _ = matrix.shape
 

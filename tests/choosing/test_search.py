@@ -8,7 +8,8 @@ from scipy import sparse
 from latentbits import BernoulliMixture
 from latentbits.choosing import budget
 from latentbits.choosing.budget import Climb, Fit
-from latentbits.choosing.search import search
+from latentbits.choosing.refit import refit
+from latentbits.choosing.search import _splits, search
 from latentbits.core.errors import DataError, FitError
 from latentbits.estimators.families import families as all_families
 
@@ -34,6 +35,18 @@ def test_every_size_is_found_by_few_fits(best):
     assert max(climb.tried) <= 64
 
 
+def test_with_little_time_a_size_that_there_is_time_for_comes_before_the_one_wanted():
+    """Four times as many causes may take sixteen times as long; compilation takes the same."""
+    climb = Climb(8, 64)
+    assert climb.next_size(left=0.0) == 8  # the first size has no estimate
+    climb.tried[8] = with_bits(1.0)._replace(seconds=2.0, compiling=1.0)
+    assert climb.next_size() == climb.next_size(left=2 * 17) == 32
+    assert climb.next_size(left=2 * 17 - 1) == climb.next_size(left=2 * 5) == 16
+    assert climb.next_size(left=2 * 5 - 1) == climb.next_size(left=2.0) == 4
+    assert climb.next_size(left=1.9) is None
+    assert climb.candidates() == [32, 16, 4]  # what is left to try, whatever the time
+
+
 @pytest.mark.slow
 def test_the_number_of_classes_is_found_and_told():
     told = []
@@ -57,7 +70,7 @@ def test_rows_that_are_tested_have_no_say(monkeypatch):
     first = search(TABLE, ["mixture"], budget=None)
     seen = []
     fit = budget.fit_copy
-    monkeypatch.setattr(budget, "fit_copy", lambda model, X: seen.append(X) or fit(model, X))
+    monkeypatch.setattr(budget, "fit_copy", lambda model, X, weights: seen.append(X) or fit(model, X, weights))
     changed = TABLE.copy()
     changed[first.comparison.rows] = np.random.default_rng(0).integers(0, 2, (first.n_test, 16))
     second = search(changed, ["mixture"], budget=None)
@@ -71,6 +84,7 @@ def test_rows_that_are_tested_have_no_say(monkeypatch):
     assert all(len(X) == first.n_train for X in seen)
 
 
+@pytest.mark.slow
 def test_folds_test_every_row_of_a_small_table_once():
     found = search(TABLE[:90], ["product", "mixture"], budget=None)
     assert found.n_folds == 4
@@ -101,21 +115,35 @@ def test_larger_sizes_that_would_take_too_long_are_not_tried(monkeypatch):
     rows = [budget.SplitRows(TABLE, TABLE, 2)]
     families = {"mixture": budget.new_entrant("mixture", 16, [1000], "bits")}
     assert budget.take_turns(families, rows, clock, 0) == {}
-    assert [size for size, _ in asked] == [4]
+    assert [size for size, _ in asked] == [4, 2]  # there may be time for fewer causes, if not for more
     assert 70 < asked[0][1] <= 80
     assert families["mixture"].note == "mixture of 16 was not tried for want of time"
 
 
-def test_a_size_counts_only_if_every_fold_has_tried_it(monkeypatch):
-    seconds = iter([1.0, 60.0, 1.0])  # of the first size in both folds, and of the next in the first
-    monkeypatch.setattr(
-        budget, "_fit", lambda model, *_: with_bits(1 / model.n_components)._replace(seconds=next(seconds))
-    )
+@pytest.mark.parametrize(
+    ("seconds", "wanted"),
+    [
+        ([1.0, 20.0, 70.0], 2),  # of the first size in both folds, and of the next in the first: no time for the second
+        ([1.0, 90.0], 16),  # no time for any other size in the second
+    ],
+)
+def test_a_size_counts_only_if_every_fold_has_tried_it(seconds, wanted, monkeypatch):
+    class Told(budget.Clock):
+        used = 0.0
+
+    clock, left = Told(100.0, None), iter(seconds)
+
+    def fit(model, *_):
+        took = next(left)
+        clock.used += took
+        return with_bits(1 / model.n_components)._replace(seconds=took)
+
+    monkeypatch.setattr(budget, "_fit", fit)
     families = {"mixture": budget.new_entrant("mixture", 16, [1000, 1000], "bits")}
-    budget.take_turns(families, [budget.SplitRows(TABLE, TABLE, 2)] * 2, budget.Clock(100.0, None), 0)
-    assert not list(seconds)
+    budget.take_turns(families, [budget.SplitRows(TABLE, TABLE, 2)] * 2, clock, 0)
+    assert not list(left)
     assert [list(climb.tried) for climb in families["mixture"].climbs] == [[4], [4]]
-    assert families["mixture"].note == "mixture of 16 was not tried for want of time"
+    assert families["mixture"].note == f"mixture of {wanted} was not tried for want of time"
 
 
 def test_an_estimator_is_fitted_as_it_is():
@@ -212,3 +240,62 @@ def test_what_is_no_bit_is_named_by_its_row():
     bad[321, 2] = 7
     with pytest.raises(DataError, match="row 321, column 2 holds 7"):
         search(bad)
+
+
+COUNTS = np.random.default_rng(1).integers(0, 4, 240).astype(float)
+
+
+def test_weights_count_in_fits_choices_and_scores():
+    """Independent bits have a closed form: shares are by weight, in the search and in the refit."""
+    X = TABLE[:240]
+    found = search(X, ["product"], sample_weight=COUNTS, budget=None, n_folds=1)
+    there = np.flatnonzero(COUNTS)
+    np.testing.assert_array_equal(found.used, there)  # what does not count is nowhere
+    assert found.n_rows == len(there)
+    np.testing.assert_array_equal(found.weights, COUNTS[there])
+    tested = found.comparison.rows
+    train = np.array([row for row in _learned_from(X, found) if COUNTS[row]])
+    smoothed = found.fitted["independent bits"].smoothing
+    for fitted, rows, n in (
+        (found.fitted["independent bits"], train, found.n_learned),
+        (refit(found, X)["independent bits"].model, there, found.n_counted),
+    ):
+        assert n == COUNTS[rows].sum()
+        ones = COUNTS[rows] @ X[rows]
+        np.testing.assert_allclose(fitted.means_, (ones + smoothed / 2) / (n + smoothed), rtol=1e-6)
+    entry, bits = found.comparison.entries[0], found.comparison.row_bits["independent bits"]
+    assert entry.bits_per_row == pytest.approx(np.average(bits, weights=COUNTS[tested]))
+    assert entry.bits_per_row != pytest.approx(bits.mean(), rel=1e-4)
+    np.testing.assert_array_equal(found.comparison.weights, COUNTS[tested])
+
+
+def _learned_from(X, found):
+    """Numbers of the training rows of a single split: those that are neither tested nor validated on."""
+    split = _splits(
+        np.random.default_rng(0).permutation(np.flatnonzero(COUNTS)),
+        1,
+        0.25,
+        0.15,
+        0,
+    )[0]
+    np.testing.assert_array_equal(split.test, found.comparison.rows)
+    return split.train
+
+
+def test_a_size_is_chosen_by_weight():
+    """One validation row of ten counts as much as the others together, and would choose otherwise."""
+    climb = Climb(1, 2)
+    weights = np.array([9.0, 1.0])
+    climb.tried = {
+        1: with_bits(0.0)._replace(validation=np.array([1.0, 5.0]), weights=weights),
+        2: with_bits(0.0)._replace(validation=np.array([2.0, 1.0]), weights=weights),
+    }
+    assert climb.best == 1
+    climb.tried = {size: one._replace(weights=None) for size, one in climb.tried.items()}
+    assert climb.best == 2
+
+
+def test_who_takes_no_weights_is_told():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    with pytest.raises(FitError, match="takes no sample_weight"):
+        search(X, ["independent-gaussians"], sample_weight=np.ones(40), budget=None, n_folds=1)

@@ -45,15 +45,21 @@ def process(tmp_path_factory):
     cache = tmp_path_factory.mktemp("cache")
     inherited = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
 
-    def run(*arguments, **environment):
-        return subprocess.run(
+    def begun(*arguments, **environment):
+        return subprocess.Popen(
             [sys.executable, "-m", "latentbits.cli.main", *map(str, arguments)],
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
             env={**inherited, "LATENTBITS_CACHE": str(cache), **environment},
         )
 
-    run.cache = cache
+    def run(*arguments, **environment):
+        with begun(*arguments, **environment) as tool:
+            said = tool.communicate()
+        return subprocess.CompletedProcess(tool.args, tool.returncode, *said)
+
+    run.cache, run.begun = cache, begun
     return run
 
 

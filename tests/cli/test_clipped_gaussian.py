@@ -59,6 +59,7 @@ def test_correlations_of_a_published_test(tool):
     np.testing.assert_allclose(items.values[:, 2] ** 2 + items.values[:, 3], 1)
 
 
+@pytest.mark.slow
 def test_pairs_that_cannot_be_told_are_empty_cells(tool, write_csv, table):
     """A constant column is set aside; two that were never seen together have no correlation."""
     odd = np.column_stack([table, np.zeros(120)])
@@ -162,6 +163,7 @@ def test_scores(tool, csv, gaussian, table):
     np.testing.assert_allclose(read("z.csv").values, np.column_stack([at.mode, spread]), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_rows_that_cannot_be(tool, csv):
     """Without noise and with one component few rows are possible: infinite numbers, told as such and valid in JSON."""
     tool("fit", csv, "-m", "clipped-gaussian", "-k", 1, "--noise", "none", "--likelihood", "ep", "-o", "n.safetensors")

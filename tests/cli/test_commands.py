@@ -245,7 +245,7 @@ def test_ids_and_groups_go_along(tool):
         "id,group,a,b,c\n" + "".join(f"p{i},g{i % 2},{i % 2},{(i // 2) % 2},\n" for i in range(20))
     )
     options = ("--labels", "id", "--labels", "group")
-    tool("fit", "people.csv", *options, "-k", 2, "-o", "m.safetensors")
+    tool("fit", "people.csv", *options, "-k", 2, "--restarts", 1, "-o", "m.safetensors")
     for command in ("transform", "complete"):
         tool(command, "m.safetensors", "people.csv", *options, "-o", "out.csv")
         lines = Path("out.csv").read_text().splitlines()
@@ -334,7 +334,7 @@ def written_out():
     return "\n".join(["a,b,c", *(bits for bits, _, n in rows for _ in range(int(n)))]) + "\n"
 
 
-@pytest.mark.parametrize("column", ["n", "3"])
+@pytest.mark.parametrize("column", ["n", pytest.param("3", marks=pytest.mark.slow)])
 def test_a_column_of_weights_is_the_table_written_out(tool, column):
     Path("counted.csv").write_text(COUNTED)
     Path("written.csv").write_text(written_out())
@@ -351,6 +351,7 @@ def test_a_column_of_weights_is_the_table_written_out(tool, column):
     assert (mine["n_rows"], mine["weight"]) == (6, 100)
 
 
+@pytest.mark.slow
 def test_compare_with_weights(tool):
     Path("counted.csv").write_text(COUNTED)
     found = tool.json("compare", "counted.csv", "--weights", "n", "--models", "product,mixture:1", "--folds", 5)

@@ -79,6 +79,13 @@ def test_labels_colour_the_map_in_the_order_asked(tool, asked):
     assert "--labels colour: digits has no such column of labels; there is" in result.stderr
 
 
+def test_a_column_of_weights_is_no_bit_and_no_label(tool, asked):
+    Path("counted.csv").write_text("a,b,n,kind\n" + "".join(f"{i % 2},1,{i},{'xy'[i % 2]}\n" for i in range(12)))
+    tool("explore", "counted.csv", "--weights", "n", "--labels", "kind", code=1)
+    assert asked["sample_weight"].tolist() == [*range(12)]
+    assert (asked["values"].shape, list(asked["labels"])) == ((12, 2), ["kind"])
+
+
 def test_what_fails_fails_before_the_fits(tool, csv, asked, monkeypatch):
     assert "a page is written as .html" in tool("explore", csv, "--out", "x.png", code=1).stderr
 

@@ -2,9 +2,11 @@
 
 import json
 import os
+import signal
 import stat
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -40,6 +42,7 @@ def test_version_and_short_help(process):
     assert process("fit", "-h").stdout.startswith("Usage: ")
 
 
+@pytest.mark.slow
 def test_exit_codes(process, tmp_path):
     bad = process("fit", tmp_path / "no.csv")
     assert bad.returncode == 1
@@ -68,6 +71,43 @@ def test_second_run_finds_what_the_first_compiled(process, tmp_path):
         lines = result.stderr.splitlines()
         assert [line.split()[0] for line in lines] == ["reading", "fitting", "converged", "objective:", "wrote"]
     assert json.loads(second.stdout)["objective"] == json.loads(first.stdout)["objective"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="nobody is killed so here")
+def test_explore_goes_on_after_it_was_killed(process, csv, tmp_path):
+    """It finds what a run finds that was not killed, and makes no finished fit again."""
+    folder, page = tmp_path / "run", tmp_path / "page.html"
+    arguments = ("explore", csv, "--model", "mixture", "--budget", "none", "--json", "--out", page, "--checkpoint")
+    whole = process(*arguments, tmp_path / "whole")
+    assert whole.returncode == 0, whole.stderr
+    page.unlink()
+    with process.begun(*arguments, folder) as killed:
+        while not list(folder.glob("BernoulliMixture-*/checkpoint-*")):
+            assert killed.poll() is None, killed.stderr.read()
+            time.sleep(0.02)
+        killed.kill()
+    assert killed.returncode == -signal.SIGKILL
+    assert not page.exists()
+    finished = [path for path in written(folder).items() if not path[0].parent.name.startswith("BernoulliMixture")]
+    assert finished
+    again = process(*arguments, folder, "--resume")
+    assert again.returncode == 0, again.stderr
+    assert page.exists()
+    assert without_times(again.stdout) == without_times(whole.stdout)
+    assert written(folder).items() >= set(finished)
+    assert {path.parent.name for path in written(folder)} == {path.parent.name for path in written(tmp_path / "whole")}
+
+
+def written(folder):
+    """When each checkpoint was written."""
+    return {path: path.stat().st_mtime_ns for path in folder.glob("*/checkpoint-*")}
+
+
+def without_times(printed):
+    found = json.loads(printed)
+    models = [{name: value for name, value in model.items() if name != "seconds"} for model in found.pop("models")]
+    return models, {name: value for name, value in found.items() if not name.startswith("seconds")}
 
 
 @pytest.mark.slow

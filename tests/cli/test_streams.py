@@ -18,9 +18,9 @@ def test_a_pattern_is_one_table(tool, bits):
     np.save("whole.npy", bits)
     for number, part in enumerate(np.array_split(bits, 11)):
         np.save(f"rows-{number}.npy", part)
-    told = tool("fit", "rows-*.npy", "-k", 2, "-o", "parts.safetensors").stderr
+    told = tool("fit", "rows-*.npy", "-k", 2, "--restarts", 1, "-o", "parts.safetensors").stderr
     assert "300 rows x 6 columns, left on the disk" in told
-    tool("fit", "whole.npy", "-k", 2, "-o", "whole.safetensors")
+    tool("fit", "whole.npy", "-k", 2, "--restarts", 1, "-o", "whole.safetensors")
     parts, whole = (latentbits.load(f"{name}.safetensors") for name in ("parts", "whole"))
     assert parts.score(bits) == whole.score(bits)
     scores = [
@@ -33,12 +33,12 @@ def test_a_large_parquet_is_not_read_whole(tool, bits, monkeypatch):
     names = [f"q{j}" for j in range(6)]
     pd.DataFrame(bits, columns=names).to_parquet("a.parquet")
     pd.DataFrame(bits[:, ::-1], columns=names[::-1]).to_parquet("turned.parquet")
-    tool("fit", "a.parquet", "-k", 2, "-o", "memory.safetensors")
+    tool("fit", "a.parquet", "-k", 2, "--restarts", 1, "-o", "memory.safetensors")
     small = tool.json("score", "memory.safetensors", "a.parquet")
     reader = sys.modules["latentbits.data.read"]  # the package has a function of its name
     monkeypatch.setattr(reader, "MMAP_BYTES", 100)
     monkeypatch.setattr(reader, "_read_parquet", None)
-    told = tool("fit", "a.parquet", "-k", 2, "-o", "streamed.safetensors").stderr
+    told = tool("fit", "a.parquet", "-k", 2, "--restarts", 1, "-o", "streamed.safetensors").stderr
     assert "left on the disk" in told
     model = latentbits.load("streamed.safetensors")
     assert model.feature_names_in_.tolist() == names

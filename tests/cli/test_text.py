@@ -47,6 +47,7 @@ def test_what_acts_unseen_is_shown(text, shown):
     assert printable(text) == shown
 
 
+@pytest.mark.slow
 def test_names_in_a_table(tool, strange):
     arguments = ("fit", strange, "-m", "latent-trait", "-k", 1, "--weight-prior", 3, "-o", "m\x1b[31m.safetensors")
     result = tool(*arguments)

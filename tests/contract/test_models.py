@@ -8,23 +8,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from cases import CASES, ids
+from cases import CASES, each
 
 from latentbits.core import tree
 from latentbits.core.batch import MISSING, make_batch
 from latentbits.core.model import Schedule
-from latentbits.engines.chunks import Layout, layout_for, rechunk
+from latentbits.engines.chunks import Layout, rechunk
 from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import map_rows, start_pass, sum_blocks
-from latentbits.engines.stream import StreamEngine
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 BUDGET = 2**14  # of memory, of all fits: so small that there are several chunks, whose shape is compiled once
 
 
-@pytest.fixture(params=CASES, ids=ids)
+@pytest.fixture(params=each(CASES))
 def case(request):
     return request.param
 
@@ -34,10 +33,10 @@ def not_excused(case, clause):
     return clause not in case.excused
 
 
-def keeping(clause):
+def keeping(clause, quick=""):
     cases = [c for c in CASES if not_excused(c, clause)]
     assert cases
-    return pytest.mark.parametrize("case", cases, ids=ids)
+    return pytest.mark.parametrize("case", each(cases, quick))
 
 
 def learn(case, engine, dtype="float32", max_iter=12, seed=3):
@@ -50,19 +49,6 @@ def learned(case, found={}):  # noqa: B006
     if case.name not in found:
         found[case.name] = learn(case, MemoryEngine(case.table)).params
     return found[case.name]
-
-
-def streamed(table, sizes):
-    """The table in blocks of the given sizes, in rotation."""
-
-    def blocks():
-        first, number = 0, 0
-        while first < len(table):
-            size = sizes[number % len(sizes)]
-            yield table[first : first + size]
-            first, number = first + size, number + 1
-
-    return StreamEngine(blocks, table.shape[1])
 
 
 def same(a, b):
@@ -99,29 +85,6 @@ def test_statistics_add(case):
     for total, a, b in zip(jax.tree.leaves(whole), *(jax.tree.leaves(p) for p in parts)):
         # of an unevaluated pair the lower part is what rounding left of the upper one
         np.testing.assert_allclose(a + b, total, rtol=1e-9, atol=1e-9 * max(1, np.abs(total).max()))
-
-
-def test_engines_agree(case):
-    """Memory and stream, and any batching of a stream, learn the same parameters: to the bit.
-
-    Only a model with a state per row may differ between memory and stream, within its tolerance, since a stream
-    starts every row anew at every pass.
-    """
-    memory = learn(case, MemoryEngine(case.table))
-    one, *others = (learn(case, streamed(case.table, s)) for s in [(1000,), (7, 300, 1), (64,)])
-    assert all(same(one.params, other.params) for other in others)
-    if case.model.start_rows is None:
-        assert same(memory.params, one.params)
-        assert memory.objective == one.objective
-    elif not_excused(case, "row state"):
-        for a, b in zip(jax.tree.leaves(memory.params), jax.tree.leaves(one.params)):
-            np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-3)
-
-
-def test_the_budget_makes_several_chunks(case):
-    """Otherwise the test before this one would compare nothing."""
-    layout = layout_for(case.model.row_floats(case.table.shape[1]), FLOAT32, BUDGET)
-    assert sum(1 for _ in rechunk([case.table], layout)) > 1
 
 
 @pytest.mark.slow
@@ -182,7 +145,7 @@ def test_one_compilation_per_shape(case):
     assert len(traced) == len(shapes) + evaluations
 
 
-@keeping("missing")
+@keeping("missing", quick="noisy-OR network")  # the one case of its family
 def test_missing_bits_are_marginalised(case):
     """log p of a row with holes is the log of the sum over all ways to fill them."""
     params = learned(case)
@@ -198,7 +161,7 @@ def test_missing_bits_are_marginalised(case):
         )
 
 
-@keeping("missing")
+@keeping("missing", quick="noisy-OR network")
 def test_completion_is_the_conditional_probability(case):
     """`complete` is P(bit = 1 | observed), by brute force over the two ways to fill one hole."""
     params = learned(case)

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from cases import CASES, Case, ids
+from cases import CASES, Case, each
 
 from latentbits.core import keys, tree
 from latentbits.core.model import Progress, Transform
@@ -31,7 +31,13 @@ OWN_PLACE = "rows are held out, and drawn, by their number"
 # Machines without held-out rows, which are chosen by number, and a pursuit, which no other case has.
 MACHINES = [
     Case("machine without held-out rows", combination_machine.model(2, learner="gradient", held_out=0.0), None, {}),
-    Case("pursuit", combination_machine.model(2)._replace(stages=(pursuit(2, BINARY),)), None, {"written": OWN_CHAINS}),
+    Case(
+        "pursuit",
+        combination_machine.model(2)._replace(stages=(pursuit(2, BINARY),)),
+        None,
+        {"written": OWN_CHAINS},
+        slow=True,
+    ),
 ]
 EXCUSED = {
     "noisy-OR network": {"written": OWN_CHAINS, "fit": OWN_CHAINS},
@@ -54,7 +60,7 @@ ALL = [tabled(case) for case in [*CASES, *MACHINES]]
 
 
 def keeping(clause):
-    return pytest.mark.parametrize("case", [c for c in ALL if clause not in EXCUSED.get(c.name, {})], ids=ids)
+    return pytest.mark.parametrize("case", each(c for c in ALL if clause not in EXCUSED.get(c.name, {})))
 
 
 def counted(table, seed=0, least=1):
@@ -125,7 +131,7 @@ def test_statistics_are_linear_in_the_weights(case):
         assert_same(sums(model, params, rows, counts), jax.tree.map(lambda *x: sum(x), *parts))
 
 
-@pytest.mark.parametrize("case", ALL, ids=ids)
+@pytest.mark.parametrize("case", each(ALL))
 def test_no_weight_is_no_row(case):
     """The last third of the rows, so that the numbers of the others stay what they are."""
     rows, counts, _ = counted(case.table)
@@ -135,14 +141,14 @@ def test_no_weight_is_no_row(case):
         assert_same(sums(model, params, rows, zeros), sums(model, params, rows[:kept], counts[:kept]))
 
 
-@pytest.mark.parametrize("case", ALL, ids=ids)
+@pytest.mark.parametrize("case", each(ALL))
 def test_a_weight_of_one_is_no_weight(case):
     rows, counts, _ = counted(case.table)
     for model, params in each_stage(case):
         assert_same(sums(model, params, rows, np.ones(len(counts))), sums(model, params, rows), 1e-12)
 
 
-@pytest.mark.parametrize("case", ALL, ids=ids)
+@pytest.mark.parametrize("case", each(ALL))
 def test_the_summary_is_that_of_the_table_written_out(case):
     rows, counts, written = counted(case.table)
     assert_same(summarise(MemoryEngine(rows, counts)), summarise(MemoryEngine(written)), 1e-12)

@@ -220,6 +220,7 @@ def nobody_compiles(monkeypatch):
     yield programs._Queue
     programs._Queue.waiting.clear()
     programs._Queue.later.clear()
+    programs._Queue.shelved.clear()
 
 
 def test_who_waits_for_what_nobody_has_begun_compiles_it(nobody_compiles):
@@ -246,6 +247,18 @@ def test_what_is_for_later_comes_after_what_is_needed_now(nobody_compiles):
 
 
 @pytest.mark.skipif(jax.default_backend() != "cpu", reason="elsewhere LAPACK is not called")
+def test_what_is_shelved_is_compiled_when_it_is_asked_for(nobody_compiles):
+    program = Program(lambda x: x + 3)
+    program.ahead(jnp.zeros(2))
+    programs.shelve()
+    assert not programs._Queue.waiting
+    program.ahead(jnp.zeros(2))  # somebody foresees it again
+    assert len(programs._Queue.waiting) == 1
+    programs.shelve()
+    assert program(jnp.zeros(2)).tolist() == [3, 3]
+    assert not programs._Queue.shelved
+
+
 def test_programs_with_calls_that_wait_for_threads_run_one_at_a_time(cache):
     """A batched LAPACK call may wait, in a thread of XLA's, for other such threads: see `programs._alone`."""
 

@@ -82,6 +82,7 @@ def used(followed, tmp_path_factory):
     return folder, out.getvalue()
 
 
+@pytest.mark.slow
 def test_can_be_used(used):
     folder, out = used
     assert latentbits.NoisyPrototypes is sys.modules[NEW[1]].NoisyPrototypes
@@ -100,6 +101,7 @@ def test_there_are_commands():
     assert len(commands()) >= 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", commands())
 def test_works_at_the_command_line(line, used, monkeypatch):
     """The commands of the page, in their order: each uses what those before it have written."""

@@ -8,9 +8,11 @@ from printed import same_but_for_the_last_digit
 pytestmark = pytest.mark.optimised
 
 
-QUICK = ["docs/index.md", "docs/data.md", "docs/scale.md"]
+QUICK = ["docs/index.md"]
 LONG = [
     "README.md",
+    "docs/data.md",
+    "docs/scale.md",
     "docs/quickstart.md",
     "docs/models.md",
     "docs/item-response.md",

@@ -12,7 +12,13 @@ from latentbits.core import programs
 from latentbits.engines import ahead
 
 
-@pytest.mark.parametrize("estimator", [BernoulliMixture(3, random_state=0), NoisyOrNetwork((2,), random_state=0)])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        BernoulliMixture(3, random_state=0),
+        pytest.param(NoisyOrNetwork((2,), random_state=0), marks=pytest.mark.slow),
+    ],
+)
 def test_what_is_foreseen_is_what_a_fit_needs(estimator):
     table = (np.random.default_rng(0).random((90, 7)) < 0.4).astype(np.uint8)
     estimator.foresee(table)

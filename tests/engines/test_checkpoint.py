@@ -116,7 +116,7 @@ def test_a_seed_that_nobody_gave_is_kept(table, tmp_path, monkeypatch):
 
 
 def test_two_are_kept(table, tmp_path):
-    BernoulliMixture(3, random_state=0).fit(table, checkpoint=Checkpoint(tmp_path, 0))
+    BernoulliMixture(3, n_init=3, random_state=0).fit(table, checkpoint=Checkpoint(tmp_path, 0))
     assert len(list(tmp_path.iterdir())) == 2
 
 
@@ -175,7 +175,7 @@ def test_a_full_disk_leaves_what_was_there(table, tmp_path, monkeypatch):
 
 def test_what_is_fitted_to_what_finds_its_own(table, tmp_path, monkeypatch):
     """A comparison that is killed makes no finished fit again."""
-    models = {"two": BernoulliMixture(2, random_state=0), "three": BernoulliMixture(3, random_state=0)}
+    models = {name: BernoulliMixture(k, n_init=3, random_state=0) for name, k in (("two", 2), ("three", 3))}
     whole = compare(table, models)
     real, count = BernoulliMixture._finish, []
 

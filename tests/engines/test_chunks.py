@@ -57,6 +57,19 @@ def test_chunk_size_follows_the_budget():
     assert large == 4096
 
 
+def test_elsewhere_than_on_a_cpu_a_call_has_several_chunks_of_a_large_table(monkeypatch):
+    """As many as add few rows to the last call, and leave a call to each device; on a CPU the model decides."""
+    layout = Layout(2**18, FLOAT32)
+    assert layout.of_table(10**7) == layout
+    monkeypatch.setattr("jax.default_backend", lambda: "gpu")
+    found = {n: layout.of_table(n).together for n in (1000, 300_000, 600_000, 10**7, 10**8)}
+    assert found == {1000: 1, 300_000: 2, 600_000: 1, 10**7: 8, 10**8: 16}
+    assert layout._replace(rows_per_update=2000).of_table(10**7).together == 1
+    monkeypatch.setattr("jax.local_devices", lambda: [None] * 4)
+    assert layout.of_table(2 * 2**18).together == 1
+    assert layout.of_table(8 * 2**18).together == 2
+
+
 def test_holes_are_found_chunk_by_chunk():
     table = np.zeros((600, 2), np.uint8)
     table[300, 1] = 255

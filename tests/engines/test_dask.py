@@ -1,12 +1,12 @@
-"""Dask: the bits of one process, whatever the blocks, the scheduler and the workers."""
+"""Dask: the bits of one process, whatever the blocks, the scheduler and the workers.
+
+Every family in Dask's blocks, and on workers that are threads: `contract/test_engines.py`.
+"""
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import warnings
-from pathlib import Path
 
 import dask
 import dask.array as da
@@ -15,20 +15,23 @@ import numpy as np
 import on_workers
 import pandas as pd
 import pytest
-from cases import CASES, bits, ids
+from cases import CASES, bits
+from scipy.sparse import csr_array
+from scripts import printed_by
 from sklearn.exceptions import ConvergenceWarning
 
 import latentbits as lb
 from latentbits.core.errors import DataError
+from latentbits.core.processor import cores
+from latentbits.data import write_packed
 from latentbits.engines.chunks import Layout, Run, rechunk, run_chunks
-from latentbits.engines.dask import DaskEngine
+from latentbits.engines.dask import DaskEngine, active_client
 from latentbits.engines.memory import MemoryEngine
-from latentbits.engines.passes import Elsewhere
+from latentbits.engines.sparse import SparseEngine
 from latentbits.engines.stream import moved
 from latentbits.engines.summary import summarise
 from latentbits.estimators.tables import validate
 
-HELPERS = Path(__file__).parent.parent / "helpers"
 SINGLE = np.dtype(np.float32)
 
 
@@ -84,13 +87,6 @@ def test_runs_are_whole_chunks_near_the_blocks(sizes):
     assert len(runs) == {(700,): 1, (64, 64): 11, (33, 1, 250): len(runs), (5,): 11}[sizes]
     assert engine.runs(layout._replace(rows_per_chunk=32)) is runs  # they fit, and stay
     assert all(run.first % 256 == 0 for run, _ in engine.runs(layout._replace(rows_per_chunk=256)))
-
-
-@pytest.mark.parametrize("case", CASES, ids=ids)
-def test_every_family_learns_the_bits_of_one_process(case):
-    engine = on_workers.on_dask(case.table, (110, 1, 203))
-    assert isinstance(engine, Elsewhere)
-    assert on_workers.same_bits(on_workers.learned(case, engine), on_workers.alone(case))
 
 
 def test_many_runs_are_merged_in_the_workers(monkeypatch):
@@ -216,31 +212,117 @@ def test_a_dask_array_opens_as_a_dask_engine():
     assert engine.lengths == [999, 999, 2]
 
 
+# ---------------------------------------------------------------- engine="dask": tables that are no collections
+
+
+@pytest.fixture
+def client():
+    """Two workers that are threads of this process."""
+    distributed = pytest.importorskip("distributed")
+    given = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with dask.config.set(scheduler=None), distributed.Client(**given) as found:
+        yield found
+
+
+def given_as(kind, X, folder):
+    if kind == "frame":
+        return pd.DataFrame(X, columns=list("abcdef"))
+    if kind == "sparse":
+        return csr_array(X)
+    if kind == "npy":
+        np.save(folder / "rows.npy", X)
+        return str(folder / "rows.npy")
+    if kind == "packed files":
+        return [write_packed(folder / f"{i}.zarr", part) for i, part in enumerate(np.array_split(X, 2))]
+    return X
+
+
+@pytest.mark.parametrize("kind", ["array", "frame", "sparse", "npy", "packed files"])
+def test_a_table_is_taken_to_the_workers(kind, tmp_path, monkeypatch):
+    X = table().astype(np.uint8)
+    expected = quietly(mixture().fit, X)
+    monkeypatch.setattr("latentbits.engines.spread.BLOCK_CELLS", 1000)
+    passes = watched(monkeypatch)
+    found = quietly(mixture().fit, given_as(kind, X, tmp_path), engine="dask")
+    np.testing.assert_array_equal(found.means_, expected.means_)
+    assert found.objective_ == expected.objective_
+    assert passes
+    assert min(passes) > 2 * cores()  # the rows were cut, more often than a small table would be
+    assert getattr(found, "feature_names_in_", None) is None or found.feature_names_in_.tolist() == list("abcdef")
+
+
+def watched(monkeypatch):
+    """How many blocks the engine of each pass had."""
+    passes, on_runs = [], DaskEngine.on_runs
+    monkeypatch.setattr(DaskEngine, "on_runs", lambda self, *a: passes.append(len(self.lengths)) or on_runs(self, *a))
+    return passes
+
+
+def test_lists_of_ones_are_written_out_by_the_workers(monkeypatch):
+    monkeypatch.setattr(validate, "SPARSE_FROM", 0)
+    X = np.zeros((400, 100), np.uint8)
+    X[np.arange(400), np.arange(400) % 7] = 1
+    assert isinstance(validate.open_rows(mixture(), csr_array(X), reset=True, sparse=True), SparseEngine)
+    weights = 1.0 + np.arange(400) % 2
+    found = quietly(mixture().fit, csr_array(X), sample_weight=weights, engine="dask")
+    np.testing.assert_array_equal(found.means_, quietly(mixture().fit, X, sample_weight=weights).means_)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_active_client_learns(client, weighted, monkeypatch):
+    X, weights = table(missing=0.1), np.arange(2000) % 3 if weighted else None
+    passes = watched(monkeypatch)
+    found = quietly(mixture().fit, X, sample_weight=weights, engine="dask")
+    np.testing.assert_array_equal(found.means_, quietly(mixture().fit, X, sample_weight=weights).means_)
+    assert set(passes) == {2 * 2}
+
+
+def test_what_learns_from_small_batches_has_rows_in_random_order():
+    X = np.sort(table().astype(np.uint8), axis=0)
+    network = lb.NoisyOrNetwork((2,), n_updates=3, batch_size=500, random_state=0)
+    found, expected = (quietly(network.fit, X, engine=engine).weights_[0] for engine in ("dask", None))
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_another_engine_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="engine must be None or 'dask', got 'spark'"):
+        mixture().fit(table(), engine="spark")
+    np.save(tmp_path / "rows.npy", table())
+    for rows in (np.load(tmp_path / "rows.npy", mmap_mode="r"), lambda: iter([table()])):
+        with pytest.raises(ValueError, match="these rows can only be read one after the other"):
+            mixture().fit(rows, engine="dask")
+
+
+def test_no_workers_of_its_own_share_a_device(monkeypatch):
+    monkeypatch.setattr("latentbits.engines.spread.accelerated", lambda: True)
+    with dask.config.set(scheduler=None), pytest.raises(ValueError, match="one worker for each device"):
+        mixture().fit(table(), engine="dask")
+
+
+def test_a_client_computes_unless_dask_was_told_otherwise(client):
+    assert active_client() is client
+    with dask.config.set(scheduler="threads"):
+        assert active_client() is None
+
+
 # ---------------------------------------------------------------- workers: processes of their own, without the checks
 
 
-def on_spawned(*args):
-    found = subprocess.run(
-        [sys.executable, str(HELPERS / "on_workers.py"), *map(str, args)],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([*sys.path, str(HELPERS)])},
-        capture_output=True,
-        text=True,
-        timeout=800,
-    )
-    assert found.returncode == 0, found.stdout + found.stderr
-    return found.stdout
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("n_workers", [1, 2])
-def test_spawned_workers_find_the_same_bits(n_workers):
+def test_spawned_workers_find_the_same_bits():
     pytest.importorskip("distributed")
-    assert on_spawned("bits", n_workers).count("has the same bits") == len(on_workers.NAMES)
+    assert printed_by("on_workers.py", "bits", 2).count("has the same bits") == len(on_workers.NAMES)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif("LATENTBITS_KILLS" not in os.environ, reason="it often waits for ever in distributed's gather")
+def test_without_a_client_there_are_workers_of_its_own():
+    pytest.importorskip("distributed")
+    assert f"{cores()} spawned workers have the same bits and are gone" in printed_by("on_workers.py", "own", cores())
+
+
+@pytest.mark.slow
 def test_a_fit_outlives_its_workers():
-    """On demand: what is found has the same bits, but after some kills the client often gets no answer."""
+    """As many as LATENTBITS_KILLS says, one after the other."""
     pytest.importorskip("distributed")
-    assert on_spawned("killed", 10).startswith("10 workers were killed")
+    kills = os.environ.get("LATENTBITS_KILLS", "3")
+    assert printed_by("on_workers.py", "killed", kills).startswith(f"{kills} workers were killed")

@@ -165,6 +165,7 @@ def test_a_handful_of_rows(n):
     assert np.isfinite(m.transform(X)).all()
 
 
+@pytest.mark.slow
 def test_pairs_that_were_never_seen_together(table):
     X = table.astype(float)
     X[:700, 0], X[700:, 1], X[:, 2] = np.nan, np.nan, np.nan

@@ -170,6 +170,7 @@ def test_real_inputs(tmp_path):
     np.testing.assert_array_equal(again.score_samples(fresh), m.score_samples(fresh))
 
 
+@pytest.mark.slow
 def test_files_keep_log_z(fitted, table, tmp_path):
     fitted.save(tmp_path / "m.safetensors")
     again = latentbits.load(tmp_path / "m.safetensors")
@@ -213,6 +214,7 @@ def test_a_fit_cut_short_knows_its_log_z(table):
         assert np.isnan(m.objective_)
 
 
+@pytest.mark.slow
 def test_the_history_of_likelihoods_begins_after_the_pursuit(fitted):
     table = fitted.history_table_
     assert list(dict.fromkeys(table["stage"].tolist())) == ["pursuit", "Adam", "L-BFGS", "log-likelihood"]

@@ -68,6 +68,7 @@ def test_transform_answers_or_says_why(X):
     np.testing.assert_allclose(Z.sum(1), 1, rtol=1e-5)
 
 
+@pytest.mark.slow
 @many
 @given(X=bit_tables, smoothing=st.sampled_from([0.0, 1.0]))
 def test_any_table_of_bits_is_learned(X, smoothing):

@@ -172,6 +172,7 @@ def test_a_search_keeps_what_is_finished(press):
     assert found.left_out == {"latent-trait": "interrupted before it was fitted"}
 
 
+@pytest.mark.slow
 def test_a_search_forgets_a_size_that_not_all_folds_have_tried(press):
     # the product and the first size of the mixture in two folds, 24 times EM and Newton each; the second size in one
     press("begin_stage", 2 + 2 * 24 * 2 + 1)

@@ -272,6 +272,7 @@ def test_runaway_columns_leave_the_other_errors_alone():
     assert (errors.components[:, :6] > 0).all()
 
 
+@pytest.mark.slow
 def test_the_error_of_a_likelihood_is_no_smaller_than_it_is():
     """A duplicated column, so steep bits, against a dense grid."""
     X, *_ = answers(200, 5)
@@ -321,6 +322,7 @@ def test_many_dimensions():
         LatentTrait(q, n_nodes=3).fit(X)
 
 
+@pytest.mark.slow
 def test_a_constant_column_gets_no_weight_and_a_finite_bias(tmp_path):
     X, *_ = answers(500, 6)
     X[:, 2], X[:, 4] = 1, 0
@@ -408,6 +410,7 @@ def test_rows_and_columns_without_an_observation():
     np.testing.assert_allclose(np.delete(m.components_[0], 3), without.components_[0], atol=0.01)
 
 
+@pytest.mark.slow
 def test_two_identical_columns_warn_by_name_or_stay_finite():
     X, *_ = answers(500, 6)
     X[:, 5] = X[:, 4]
@@ -467,6 +470,7 @@ def test_sampling_em_needs_its_sample():
     assert best.log_likelihood(X) - many.log_likelihood(X) < 0.5
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_fit_and_a_file_keeps_it(tmp_path):
     X, *_ = answers(500, 8, 2)
     a, b = (LatentTrait(2, random_state=3).fit(X) for _ in range(2))
@@ -503,6 +507,7 @@ def test_standard_errors_take_weights_for_counts():
         m.standard_errors(X, weights_are="sums")
 
 
+@pytest.mark.slow
 def test_the_sandwich_is_that_of_numerical_scores():
     """A^-1 B A^-1 with B from derivatives of each row's log-likelihood; the unit of the weights does not matter."""
     X, *_ = answers()

@@ -439,6 +439,7 @@ def test_samples_look_like_the_data(model, frame):
     assert model.sample(0).shape == (0, 6)
 
 
+@pytest.mark.slow
 def test_samples_of_other_forms(frame):
     m = fitted(pl.DataFrame(frame.to_dict("list"), strict=False), max_iter=2)
     assert isinstance(m.sample(3), pl.DataFrame)

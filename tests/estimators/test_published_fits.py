@@ -7,7 +7,15 @@ import pytest
 from latentbits import BernoulliMixture, BernoulliProduct, load_dataset
 
 
-@pytest.mark.parametrize(("classes", "published"), [(1, -524.465), (2, -317.257), (3, -293.705), (4, -289.286)])
+@pytest.mark.parametrize(
+    ("classes", "published"),
+    [
+        (1, -524.465),
+        (2, -317.257),
+        pytest.param(3, -293.705, marks=pytest.mark.slow),
+        pytest.param(4, -289.286, marks=pytest.mark.slow),
+    ],
+)
 def test_carcinoma(classes, published):
     """Seven pathologists, 118 slides; maximum likelihood, so no smoothing."""
     X = load_dataset("carcinoma").X

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 import sketches
 
 from latentbits.core.model import Model
@@ -20,13 +22,15 @@ from latentbits.models.noisy_or import model as noisy_or
 class Case(NamedTuple):
     """One model under contract.
 
-    `excused` maps a clause of the contract to the reason why the model cannot keep it.
+    `excused` maps a clause of the contract to the reason why the model cannot keep it.  What is compiled for a `slow`
+    case takes seconds a test: `make test-all` tests it, and `make test` another of its family.
     """
 
     name: str
     model: Model
     table: np.ndarray
     excused: dict[str, str]
+    slow: bool = False
 
 
 def bits(n=700, d=6, k=2, seed=0, missing=0.0):
@@ -72,13 +76,15 @@ CASES = [
         mixture.model(3, 0.5, by_newton=True),
         bits(k=3, missing=0.2),
         {"monotone": ACCELERATED},
+        slow=True,
     ),
-    Case("mixture by splitting", mixture.model(5, 1.0, "split"), bits(k=5), {"monotone": ACCELERATED}),
+    Case("mixture by splitting", mixture.model(5, 1.0, "split"), bits(k=5), {"monotone": ACCELERATED}, slow=True),
     Case(
         "sparse coding",
         binary_sparse_coding.model(4, 2, 3, n_iter=8, cut=(2, 4)),
         bars(missing=0.1),
         {"missing": REAL, "monotone": TRUNCATED},
+        slow=True,
     ),
     Case(
         "exact sparse coding",
@@ -91,6 +97,7 @@ CASES = [
         noisy_or.model((3, 2), alpha=1.2, n_updates=4, n_sweeps=4, n_samples=3, batch_size=500),
         bits(missing=0.1),
         {"monotone": SAMPLED},
+        slow=True,
     ),
     Case(
         "combination machine",
@@ -103,9 +110,10 @@ CASES = [
         combination_machine.model(2, learner="gradient", sampled=True, n_epochs=2, n_chains=20),
         bits(),
         {"monotone": SAMPLED_GRADIENT},
+        slow=True,
     ),
-    Case("adaptive quadrature", sketches.trait(), answers(missing=0.2), {"monotone": NEWTON}),
-    Case("latent trait", latent_trait.model(1), answers(missing=0.1), {"monotone": ACCELERATED}),
+    Case("adaptive quadrature", sketches.trait(), answers(missing=0.2), {"monotone": NEWTON}, slow=True),
+    Case("latent trait", latent_trait.model(1), answers(missing=0.1), {"monotone": ACCELERATED}, slow=True),
     Case(
         "latent trait by the bound",
         latent_trait.model(1, "variational", accelerate=False),
@@ -113,9 +121,13 @@ CASES = [
         {},
     ),
     Case("clipped Gaussian", clipped_gaussian.model(1), answers(missing=0.1), {"monotone": NO_ASCENT}),
-    Case("latent trait by sampling", latent_trait.model(2, "monte_carlo"), answers(), {"monotone": ACCELERATED}),
+    Case("latent trait by sampling", latent_trait.model(2, "monte_carlo"), answers(), {"monotone": ACCELERATED}, True),
 ]
 
 
-def ids(case: Any) -> str:
-    return case.name
+def each(cases: Iterable[Case], quick: str = "") -> list[Any]:
+    """The cases as parameters of a test, named, and marked where they are slow, but for the one called `quick`."""
+    return [
+        pytest.param(case, id=case.name, marks=[pytest.mark.slow] if case.slow and case.name != quick else [])
+        for case in cases
+    ]

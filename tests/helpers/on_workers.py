@@ -1,6 +1,8 @@
-"""Fits on spawned Dask workers against fits in one process, bit for bit; run as a script, since workers import it.
+"""Fits on Dask workers against fits in one process, bit for bit; run as a script, since workers import it.
 
 python on_workers.py bits 2      every family of the contract, on two workers
+python on_workers.py threads 1 2 every case of the contract, on one and on two workers that are threads of this process
+python on_workers.py own 2       fit(engine="dask") without a client, where there are two cores
 python on_workers.py killed 10   one fit, in which a worker is killed ten times
 """
 
@@ -90,6 +92,51 @@ def bits(n_workers):
                 print(case.name, "has the same bits", flush=True)
 
 
+def threads(*numbers):
+    from cases import CASES
+    from distributed import Client
+
+    for case in CASES:
+        expected = alone(case)
+        for n in numbers:
+            with Client(n_workers=n, threads_per_worker=1, processes=False, dashboard_address=None):
+                found = learned(case, on_dask(case.table, (110, 1, 203)))
+            assert same_bits(found, expected), f"{case.name} on {n}"
+        print(case.name, "has the same bits", flush=True)
+
+
+def own(n_cores):
+    import multiprocessing
+
+    from cases import bits
+    from distributed import Client
+
+    import latentbits as lb
+
+    table, seen = bits(3000, 6, 3), {}
+    start = Client.__init__
+
+    def noted(self, *args, **given):
+        start(self, *args, **given)
+        seen.update(self.run(_who))
+
+    Client.__init__ = noted
+    model = lb.BernoulliMixture(3, random_state=0, n_init=1)
+    expected = model.fit(table).means_
+    assert np.array_equal(model.fit(table, engine="dask").means_, expected)
+    assert len(seen) == n_cores
+    assert set(seen.values()) == {("spawn", 1)}, seen
+    assert not multiprocessing.active_children()
+    print(n_cores, "spawned workers have the same bits and are gone", flush=True)
+
+
+def _who(dask_worker):
+    """How this worker was started, and how many threads it has for tasks."""
+    import multiprocessing
+
+    return multiprocessing.get_start_method(), dask_worker.state.nthreads
+
+
 def killed(times):
     from cases import CASES
     from distributed import Client
@@ -122,4 +169,4 @@ def killed(times):
 
 
 if __name__ == "__main__":
-    {"bits": bits, "killed": killed}[sys.argv[1]](int(sys.argv[2]))
+    {"bits": bits, "threads": threads, "own": own, "killed": killed}[sys.argv[1]](*map(int, sys.argv[2:]))

@@ -14,9 +14,17 @@ from sklearn.exceptions import ConvergenceWarning
 from latentbits.data import toys
 from latentbits.estimators.families import Family, families, family
 
-__all__ = ["EVERY", "fitted", "new", "table"]
+__all__ = ["EVERY", "every", "fitted", "new", "table"]
 
-EVERY = pytest.mark.parametrize("name", [one.name for one in families()])
+
+def every(slow: tuple[str, ...] = ()) -> pytest.MarkDecorator:
+    """A test of each family by name; those in `slow`, for which it compiles for long, are left to `make test-all`."""
+    names = [one.name for one in families()]
+    marks = {name: [pytest.mark.slow] if name in slow else [] for name in names}
+    return pytest.mark.parametrize("name", [pytest.param(name, marks=marks[name]) for name in names])
+
+
+EVERY = every()
 
 # what keeps a fit short, where a family does more than a test of its face needs
 SHORT: dict[str, dict[str, Any]] = {

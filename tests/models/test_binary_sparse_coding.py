@@ -298,6 +298,7 @@ def test_fewer_rows_than_causes_are_learned_without_a_nan():
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(result.params))
 
 
+@pytest.mark.slow
 def test_starts_side_by_side_learn_what_each_learns_alone():
     """Without random numbers in the updates, and with one start that has failed."""
     X = twin.draw(twin.some_theta(4, 6, seed=1, active=1.5), 60, seed=2)[0]

@@ -202,7 +202,7 @@ def test_likelihoods_are_orthant_probabilities(small):
     assert np.exp(by_ep[:32]).sum() == pytest.approx(1, abs=0.005)
 
 
-@pytest.mark.parametrize(("d", "high"), [(60, 0.8), (8, 0.97)])
+@pytest.mark.parametrize(("d", "high"), [pytest.param(60, 0.8, marks=pytest.mark.slow), (8, 0.97)])
 def test_few_points_tell_their_error(d, high):
     """Against a dense grid: z-scores have a spread of 1, where few points do, and where most rows need more of them."""
     weights, phi, psi = weights_of(d, 2, high=high)
@@ -220,6 +220,7 @@ def test_few_points_tell_their_error(d, high):
     assert np.median(error) < likelihood.GOAL
 
 
+@pytest.mark.slow
 def test_a_row_gets_the_points_that_it_needs():
     """Rows without bits are known at once, and what a row gets does not depend on the rows beside it."""
     weights, phi, psi = weights_of(8, 3, high=0.97)
@@ -333,7 +334,14 @@ def best_by_slsqp(matrix, n, most, n_starts=4):
     return min(end.fun for end in ends)
 
 
-@pytest.mark.parametrize(("d", "n", "noise"), [(3, 1, 0.12), (5, 1, 0.03), (6, 2, 0.03), (6, 2, 0.12), (8, 2, 0.12)])
+@pytest.mark.parametrize(
+    ("d", "n", "noise"),
+    [
+        (3, 1, 0.12),
+        (5, 1, 0.03),
+        *(pytest.param(d, 2, noise, marks=pytest.mark.slow) for d, noise in [(6, 0.03), (6, 0.12), (8, 0.12)]),
+    ],
+)
 def test_factors_are_at_the_minimum_of_minres(d, n, noise):
     """Where least squares leave a column no noise, too: then at the minimum of those that leave it some."""
     for seed in range(3):

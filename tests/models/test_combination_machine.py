@@ -109,9 +109,9 @@ def test_gradient_is_that_of_the_likelihood(kind):
     params = Params(*jax.tree.leaves(machine), jnp.zeros(()), jnp.zeros(()), jnp.ones(()))
     values = jnp.asarray(x if kind == "real" else (x + 1) / 2)
     rows = Batch(values, None, jnp.ones(20), jnp.arange(20, dtype=jnp.uint32), jax.random.key(0))
-    log_z, moments = exact_moments(units, machine)
+    log_z, moments = jax.jit(exact_moments, static_argnums=0)(units, machine)
     shared = ascent.Shared(log_z, bordered(moments, 1.0))
-    stats, _ = ascent.e_step(units, 0.0)(params, shared, rows, None)
+    stats, _ = jax.jit(ascent.e_step(units, 0.0))(params, shared, rows, None)
     found = ascent.gradient(shared, stats, ascent.Learned())
     flat, unflatten = ravel_pytree(machine)
     step = 1e-5
@@ -131,10 +131,10 @@ def test_rows_held_out_count_in_the_objective_alone():
     x = np.random.default_rng(0).choice([-1.0, 1.0], (1000, 4))
     log_z, moments = exact_moments(BINARY, machine)
     shared = ascent.Shared(log_z, bordered(moments, 1.0))
-    stats, _ = ascent.e_step(BINARY, 0.25)(params, shared, batch_of(x), None)
+    stats, _ = jax.jit(ascent.e_step(BINARY, 0.25))(params, shared, batch_of(x), None)
     out = np.asarray(ascent._is_held_out(jnp.arange(1000, dtype=jnp.uint32), ascent.held_below(0.25)))
     assert abs(out.mean() - 0.25) < 0.01
-    every, _ = ascent.e_step(BINARY, 0.0)(params, shared, batch_of(x[~out]), None)
+    every, _ = jax.jit(ascent.e_step(BINARY, 0.0))(params, shared, batch_of(x[~out]), None)
     np.testing.assert_allclose(stats.clamped, every.clamped, atol=1e-9)
     told = log_weight(BINARY, machine, jnp.asarray(x[out])) - shared.log_z
     assert np.isclose(ascent.objective(params, shared, stats), told.mean() * 1000, atol=1e-8)

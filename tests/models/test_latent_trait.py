@@ -370,7 +370,7 @@ def test_rows_with_few_observed_of_many_steep_columns():
     assert away.sum() < found.error.sum() + 1e-6
 
 
-@pytest.mark.parametrize(("q", "scale", "step"), [(1, 20.0, 0.001), (2, 6.0, 0.01)])
+@pytest.mark.parametrize(("q", "scale", "step"), [(1, 20.0, 0.001), pytest.param(2, 6.0, 0.01, marks=pytest.mark.slow)])
 def test_finer_rules_are_numbers_of_one_program(q, scale, step):
     """Steep bits against a dense grid: the finer rules are nearer, and none of them is compiled anew."""
     table, w, b = simulate(20, 6, q, missing=0.3, scale=scale)

@@ -137,7 +137,10 @@ def on_device(params):
     return Params(*(jnp.asarray(a) for a in params))
 
 
-@pytest.mark.parametrize(("kind", "q"), [("bits", 1), ("reals", 2), ("classes", 1), ("few", 1), ("mixed", 2)])
+@pytest.mark.parametrize(
+    ("kind", "q"),
+    [("bits", 1), ("reals", 2), ("classes", 1), ("few", 1), pytest.param("mixed", 2, marks=pytest.mark.slow)],
+)
 @in_double
 def test_likelihood_bound_and_gradient_against_a_dense_grid(kind, q):
     columns = KINDS[kind]
@@ -204,6 +207,7 @@ def gradient_of(columns, params, stats):
     return np.concatenate([*parts, *(part.gradient for part in stats.classes)]), by_variance
 
 
+@pytest.mark.slow
 @in_double
 def test_likelihood_completion_and_samples_of_rows():
     columns, n = KINDS["mixed"], 20_000
@@ -242,8 +246,8 @@ def test_likelihood_completion_and_samples_of_rows():
     ("method", "accelerate", "prior", "dtype"),
     [
         ("variational", False, None, "float64"),
-        ("quadrature", False, 2.0, "float64"),
-        ("quadrature", True, None, "float32"),
+        pytest.param("quadrature", False, 2.0, "float64", marks=pytest.mark.slow),
+        pytest.param("quadrature", True, None, "float32", marks=pytest.mark.slow),
     ],
 )
 def test_no_step_goes_down(method, accelerate, prior, dtype):

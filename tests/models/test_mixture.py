@@ -125,10 +125,10 @@ def test_gradient_and_information_against_automatic_derivatives(missing):
         m = mixture.model(3, by_newton=True)
         first, n = jnp.uint32(0), jnp.uint32(60)
         batch = make_batch(jnp.asarray(table), first, n, jax.random.key(0), False, np.dtype(float))
-        stats, _ = m.stages[-1].e_step(params, m.prepare(params, None, None), batch, None)
+        stats, _ = jax.jit(m.stages[-1].e_step)(params, m.prepare(params, None, None), batch, None)
         at = coordinates.of(params)
-        slope = jax.grad(log_likelihood_at)(at.ravel(), X, at.shape)
-        bend = -jax.hessian(log_likelihood_at)(at.ravel(), X, at.shape)
+        slope = jax.jit(jax.grad(log_likelihood_at), static_argnums=2)(at.ravel(), X, at.shape)
+        bend = -jax.jit(jax.hessian(log_likelihood_at), static_argnums=2)(at.ravel(), X, at.shape)
         np.testing.assert_allclose(coordinates.gradient(params, stats.owned).ravel(), slope, rtol=1e-9, atol=1e-9)
         information, bend = np.asarray(newton.complete(params, stats.owned) - stats.missing), np.asarray(bend)
     # all weights together make no difference: that direction has the number of rows for its information
@@ -174,6 +174,7 @@ def test_a_mixture_arrives_and_tells_what_is_left(seed):
     assert np.ptp([m.objective_ for m in ends]) < 0.005
 
 
+@pytest.mark.slow
 def test_large_mixtures_arrive_too():
     """By secants alone: thousands of iterations of EM more gain less than a thousandth of a nat a hundred rows."""
     X = (load_digits().data > 7.5).astype(np.uint8)

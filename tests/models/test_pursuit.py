@@ -335,6 +335,7 @@ def test_constant_columns_and_few_rows_do_no_harm():
     assert np.isfinite(pursue(table[:1], 4, significance=0.0).params.weights).all()
 
 
+@pytest.mark.slow
 def test_one_compilation_for_all_units():
     traced = []
     model = machine(4, BINARY, True, significance=0.0)

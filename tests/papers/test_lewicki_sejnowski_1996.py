@@ -240,6 +240,7 @@ def test_files(made):
     assert "lewicki_sejnowski_1996" in PAPERS
 
 
+@pytest.mark.slow
 def test_page(made):
     held_to = pages.expected(lewicki.__package__)
     page = (made.out / "results.md").read_text()
@@ -249,6 +250,7 @@ def test_page(made):
     assert str(made.out.parent) not in page
 
 
+@pytest.mark.slow
 def test_every_finding_is_measured(made):
     """Keys of expected.json are those of the experiments; shares need many runs."""
     held_to = set(pages.expected(lewicki.__package__)["relations"])

@@ -12,11 +12,11 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
-from latentbits.choosing.compare import FAILURES, fit_copy, reason_of, score_rows
+from latentbits.choosing.compare import FAILURES, fit_copy, reason_of, score_rows, weights_of
 from latentbits.choosing.real_tables import units_of, varied
 from latentbits.core.errors import FitError
 from latentbits.core.limits import within
-from latentbits.core.programs import seconds_waited
+from latentbits.core.programs import seconds_waited, shelve
 from latentbits.engines import ahead
 from latentbits.estimators.families import Family, Rows, family, name_of, size_of
 
@@ -24,8 +24,10 @@ __all__ = ["Climb", "Clock", "Entrant", "Fit", "Split", "SplitRows", "new_entran
 
 LEAST_TIME = 1.0  # seconds that any fit may take: in less, compilation aside, even small ones are cut off
 LEAST_SCORING = 10.0  # and scoring, compilation included
+PATIENCE = 2.0  # a fit may take so many times what it was expected to, even where others would need the time
 FIT_SHARE = 0.8  # of the time left that a fit may take; scoring takes some too
-GROWTH = 2.0  # a fit with more causes is expected to take this much longer than the one before
+GROWTH = 2.0  # the power of the number of causes with which the time of a fit is expected to grow
+FOR_MORE = 0.5  # of the time left that a fit with more causes may be expected to take; it may well take longer
 
 
 # --- rows ---
@@ -54,6 +56,8 @@ class SplitRows(NamedTuple):
         Of real numbers: columns that are not constant.  The others are not scored: their densities have no bound.
     log_units
         Bits by which each row held out costs more in the units of the table.
+    train_weights, weights
+        How often each row to learn from, and each held out, counts; None for once.
     """
 
     train: Any
@@ -62,16 +66,22 @@ class SplitRows(NamedTuple):
     units: tuple[np.ndarray, np.ndarray] | None = None
     varied: np.ndarray | None = None
     log_units: np.ndarray | float = 0.0
+    train_weights: np.ndarray | None = None
+    weights: np.ndarray | None = None
 
 
-def split_rows(source: Any, split: Split, real: bool) -> SplitRows:
-    """The rows of a split; of real numbers in units that are learned from the training rows."""
-    train = _safe_indexing(source, split.train)
-    held_out = _safe_indexing(source, np.concatenate([split.validation, split.test]))
+def split_rows(source: Any, split: Split, real: bool, weights: np.ndarray | None = None) -> SplitRows:
+    """The rows of a split; of real numbers in units that are learned from the training rows.
+
+    `weights` are how often each row of the source counts; None for once.
+    """
+    others = np.concatenate([split.validation, split.test])
+    own, theirs = weights_of(weights, split.train), weights_of(weights, others)
+    train, held_out = _safe_indexing(source, split.train), _safe_indexing(source, others)
     if not real:
-        return SplitRows(train, held_out, len(split.validation))
+        return SplitRows(train, held_out, len(split.validation), train_weights=own, weights=theirs)
     train, held_out = (_dense(part) for part in (train, held_out))
-    centre, scale = units_of(train)
+    centre, scale = units_of(train, own)
     vary = varied(train)
     held_out = np.where(vary, held_out, np.nan)
     return SplitRows(
@@ -81,6 +91,8 @@ def split_rows(source: Any, split: Split, real: bool) -> SplitRows:
         units=(centre, scale),
         varied=vary,
         log_units=~np.isnan(held_out) @ np.log2(scale),
+        train_weights=own,
+        weights=theirs,
     )
 
 
@@ -92,7 +104,7 @@ def _dense(values: Any) -> np.ndarray:
 
 
 class Fit(NamedTuple):
-    """A model fitted in one split, with -log2 p of its validation and test rows."""
+    """A model fitted in one split, with -log2 p of its validation and test rows; `weights` are of the former."""
 
     model: Any
     validation: np.ndarray
@@ -101,6 +113,13 @@ class Fit(NamedTuple):
     seconds: float
     converged: bool
     in_time: bool
+    weights: np.ndarray | None = None
+    compiling: float = 0.0  # of the seconds
+
+    @property
+    def cost(self) -> float:
+        """Bits per validation row, by which sizes are chosen."""
+        return float(np.average(self.validation, weights=self.weights))
 
 
 @dataclass
@@ -109,7 +128,7 @@ class Climb:
 
     From the first size it goes up, `stride` times as many at once, as long as validation bits fall, and then looks at
     half and double of the best size until neither is better: every size has its own programs to be compiled, so few
-    should be tried.
+    should be tried.  Where there is no time for the size that comes next, it takes the one after it.
     """
 
     first: int
@@ -120,21 +139,31 @@ class Climb:
 
     @property
     def best(self) -> int:
-        return min(self.tried, key=lambda size: (self.tried[size].validation.mean(), size))
+        return min(self.tried, key=lambda size: (self.tried[size].cost, size))
 
-    def next_size(self) -> int | None:
-        """What to try next; None where nothing is left to try."""
+    def candidates(self) -> list[int]:
+        """What to try next, in this order; empty where nothing is left to try."""
         if not self.tried:
-            return self.first
-        if self.best == max(self.tried) and self.best * self.stride <= self.most:
-            return self.best * self.stride
-        around = (self.best // 2, self.best * 2)
-        return next((size for size in around if self.least <= size <= self.most and size not in self.tried), None)
+            return [self.first]
+        best = self.best
+        sizes = [best * self.stride, best * 2, best // 2] if best == max(self.tried) else [best // 2, best * 2]
+        allowed = (size for size in sizes if self.least <= size <= self.most and size not in self.tried)
+        return list(dict.fromkeys(allowed))
+
+    def next_size(self, left: float = np.inf) -> int | None:
+        """The first of them that there is time for; None where there is none."""
+        return next((size for size in self.candidates() if self._is_affordable(size, left)), None)
 
     def expected(self, size: int) -> float:
         """Seconds that a size may take, once another was tried."""
-        last = list(self.tried)[-1]
-        return self.tried[last].seconds * (GROWTH if size > last else 1.0)
+        near = min(self.tried, key=lambda other: (abs(np.log(other / size)), other))
+        fit = self.tried[near]
+        return fit.compiling + (fit.seconds - fit.compiling) * max(1.0, size / near) ** GROWTH
+
+    def _is_affordable(self, size: int, left: float) -> bool:
+        if not self.tried:
+            return True
+        return self.expected(size) <= (FOR_MORE if size > max(self.tried) else 1.0) * left
 
 
 @dataclass
@@ -161,10 +190,6 @@ class Entrant:
         """A model of this size."""
         return self.family.new(size, self.rows, n_columns) if self.given is None else clone(self.given)
 
-    def pooled(self, size: int) -> np.ndarray:
-        """Validation bits of the folds that tried a size."""
-        return np.concatenate([climb.tried[size].validation for climb in self.climbs if size in climb.tried])
-
     @property
     def size(self) -> int:
         """The number of causes that is told: that of the last fold, whose model is shown, on rows new to both."""
@@ -176,7 +201,7 @@ class Entrant:
 
 
 def new_entrant(name: str, n_columns: int, n_train: Sequence[int], rows: Rows, given: Any = None) -> Entrant:
-    """A family of which nothing has been tried; `n_train` are the training rows of each split."""
+    """A family of which nothing has been tried; `n_train` are the training rows of each split, by weight."""
     record = family(name)
     if given is not None or record.sizes is None:
         size = 1 if given is None else size_of(given)
@@ -221,7 +246,16 @@ def take_turns(
     Families that were `asked` for by name get their first fit whatever the time.  Ctrl-C ends the turns: what was not
     finished is told as if there had been no time for it.  It is passed on where no family has been fitted.
     """
-    left_out = {}
+    try:
+        return _turns(entrants, splits, clock, seed, asked)
+    finally:
+        shelve()  # what was begun for a turn that did not come
+
+
+def _turns(
+    entrants: dict[str, Entrant], splits: Sequence[SplitRows], clock: Clock, seed: int | None, asked: bool
+) -> dict[str, str]:
+    left_out: dict[str, str] = {}
     while pending := [entrant for entrant in entrants.values() if not entrant.done]:
         entrant = min(pending, key=lambda f: f.seconds)  # in the order given while none has used any
         is_first, began = not entrant.begun, clock.used
@@ -229,7 +263,7 @@ def take_turns(
         try:
             if is_first and any_begun and clock.left <= 0 and not asked:
                 raise FitError("no time was left for it")
-            _foresee_next([other for other in pending if other is not entrant], splits[0])
+            _foresee_next([other for other in pending if other is not entrant], splits[0], clock.left)
             _step(entrant, splits, clock, clock.left / _sharers(entrant, pending), seed)
         except FAILURES as error:
             if is_first:
@@ -245,17 +279,17 @@ def take_turns(
     return left_out
 
 
-def _foresee_next(waiting: Sequence[Entrant], rows: SplitRows) -> None:
+def _foresee_next(waiting: Sequence[Entrant], rows: SplitRows, left: float) -> None:
     """Begin to compile for the one whose turn is next, while the one whose turn it is runs."""
     if not waiting:
         return
     following = min(waiting, key=lambda f: f.seconds)
-    size = following.climbs[0].next_size()
+    size = following.climbs[0].next_size(left)
     if size is None or following.family.foreign:
         return
     try:
         with ahead.asked(scored=rows.held_out.shape[0]):
-            following.new(size, rows.train.shape[1]).foresee(rows.train)
+            following.new(size, rows.train.shape[1]).foresee(rows.train, rows.train_weights)
     except FAILURES:
         pass  # it will fail in its own turn, and be told there
 
@@ -273,7 +307,11 @@ def _sharers(entrant: Entrant, pending: Sequence[Entrant]) -> int:
 def _step(entrant: Entrant, splits: Sequence[SplitRows], clock: Clock, share: float, seed: int | None) -> None:
     """The next size of a family in every split, in `share` seconds."""
     until = clock.used + share
-    sizes = [climb.next_size() for climb in entrant.climbs]
+    sizes = [climb.next_size(clock.left) for climb in entrant.climbs]
+    wanted = [size for climb, now in zip(entrant.climbs, sizes) if now is None for size in climb.candidates()[:1]]
+    if wanted:  # there is no time for one of the splits
+        entrant.note, entrant.done = f"{entrant.title(wanted[0])} was not tried for want of time", True
+        return
     for place, (climb, rows, size) in enumerate(zip(entrant.climbs, splits, sizes)):
         if size is None:
             continue
@@ -285,12 +323,14 @@ def _step(entrant: Entrant, splits: Sequence[SplitRows], clock: Clock, share: fl
         clock.tell(name)
         # the first split compiles for all; the others divide what it left
         limit = (until - clock.used) / (min(2, len(splits)) if place == 0 else len(splits) - place)
+        if climb.tried:  # what was worth beginning is worth some patience
+            limit = max(limit, min(clock.left, PATIENCE * climb.expected(size)))
         try:
             climb.tried[size] = _fit(model, rows, FIT_SHARE * limit, seed)
         except BaseException:
             _undo(entrant.climbs[:place], sizes)
             raise
-    entrant.done = all(climb.next_size() is None for climb in entrant.climbs)
+    entrant.done = not any(climb.candidates() for climb in entrant.climbs)
     if not all(climb.tried[climb.best].in_time for climb in entrant.climbs):
         entrant.note = "its fit ran out of time"
 
@@ -314,7 +354,7 @@ def _undo(climbs: Sequence[Climb], sizes: Sequence[int | None]) -> None:
 
 
 def _fit(model: Any, rows: SplitRows, limit: float, seed: int | None) -> Fit:
-    began = time.perf_counter()
+    began, waited = time.perf_counter(), seconds_waited()
     model.set_params(random_state=seed)
     train, held_out = rows.train, rows.held_out
     if "max_time" not in model.get_params():  # a model of others, which knows no missing numbers either
@@ -324,9 +364,9 @@ def _fit(model: Any, rows: SplitRows, limit: float, seed: int | None) -> Fit:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of a model that may not be chosen; unseen rows tell
         with ahead.asked(scored=held_out.shape[0]):
-            fitted = fit_copy(model, train)
+            fitted = fit_copy(model, train, rows.train_weights)
         with within(max(limit, LEAST_SCORING), f"scoring {held_out.shape[0]} rows"):
-            bits, common = score_rows(fitted, held_out)
+            bits, common = score_rows(fitted, held_out, rows.weights)
     if "max_time" in model.get_params():
         fitted.set_params(max_time=None)  # the search's own, of no use to whoever gets the model
     bits = np.where(np.isnan(bits), np.inf, bits + rows.log_units)
@@ -338,4 +378,6 @@ def _fit(model: Any, rows: SplitRows, limit: float, seed: int | None) -> Fit:
         seconds=time.perf_counter() - began,
         converged=bool(getattr(fitted, "_finished", True)),
         in_time=getattr(fitted, "stop_reason_", "") != "max_time",
+        weights=None if rows.weights is None else rows.weights[: rows.n_validation],
+        compiling=seconds_waited() - waited,
     )

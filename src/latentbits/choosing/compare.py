@@ -34,6 +34,7 @@ __all__ = [
     "score_rows",
     "shared_error",
     "standard_error",
+    "weights_of",
 ]
 
 # What one family may fail by while others do not: numbers, memory (of the host and of the device), its own arguments.
@@ -230,9 +231,12 @@ def compare(
         for name, estimator in named.items():
             began = time.perf_counter()
             try:
-                fits = [fit_copy(estimator, _safe_indexing(X, train), _of(weights, train)) for train, _ in splits]
+                fits = [
+                    fit_copy(estimator, _safe_indexing(X, train), weights_of(weights, train)) for train, _ in splits
+                ]
                 held_out = [
-                    score_rows(m, _safe_indexing(X, test), _of(weights, test)) for m, (_, test) in zip(fits, splits)
+                    score_rows(m, _safe_indexing(X, test), weights_of(weights, test))
+                    for m, (_, test) in zip(fits, splits)
                 ]
             except FAILURES as error:
                 if len(named) == 1:
@@ -255,12 +259,10 @@ def compare(
     rows = np.concatenate([test for _, test in splits])
     if unfinished:
         warnings.warn(f"interrupted before {', '.join(unfinished)} could be compared", UserWarning, stacklevel=2)
-    entries = ranked(row_bits, common, seconds, converged, _of(weights, rows))
-    return Comparison(entries, len(rows), row_bits, rows, last, left_out, interrupted, unfinished, _of(weights, rows))
-
-
-def _of(weights: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
-    return None if weights is None else weights[rows]
+    entries = ranked(row_bits, common, seconds, converged, weights_of(weights, rows))
+    return Comparison(
+        entries, len(rows), row_bits, rows, last, left_out, interrupted, unfinished, weights_of(weights, rows)
+    )
 
 
 def _check_size(shape: tuple[int, ...]) -> None:
@@ -329,6 +331,11 @@ def ranked(
             )
         )
     return tuple(sorted(entries, key=lambda e: e.bits_per_row))
+
+
+def weights_of(weights: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
+    """Weights of the rows of these numbers; None where each counts once."""
+    return None if weights is None else weights[rows]
 
 
 def shared_error(errors: Sequence[float]) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["holds_reals", "units_of", "varied"]
+__all__ = ["holds_reals", "mean_seen", "median", "units_of", "varied"]
 
 ROUNDING = 1e-9  # of its largest number a column must vary by more
 
@@ -36,17 +36,47 @@ def varied(values: np.ndarray) -> np.ndarray:
     return (high > low) & (spread > ROUNDING * np.maximum(np.abs(low), np.abs(high)))
 
 
-def units_of(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def units_of(values: np.ndarray, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """What to subtract from each column of real numbers, and to divide it by: its median and standard deviation.
 
     Binary sparse coding has no constant, and one noise for all columns.  The median is what a column is where no cause
-    is on, if those are most rows.  Columns that are constant are divided by 1.
+    is on, if those are most rows.  Columns that are constant are divided by 1.  `weights` are how often each row
+    counts, and above 0; None for once.
 
     >>> centre, scale = units_of(np.array([[0.0, 5.0], [0.0, 5.0], [3.0, 5.0]]))
     >>> np.allclose(centre, [0, 5]), scale.round(3).tolist()
     (True, [1.414, 1.0])
+    >>> centre, scale = units_of(np.array([[0.0, 5.0], [3.0, 5.0]]), np.array([2.0, 1.0]))
+    >>> np.allclose(centre, [0, 5]), scale.round(3).tolist()
+    (True, [1.414, 1.0])
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        centre, scale = np.nanmedian(values, axis=0), np.nanstd(values, axis=0)
-    return np.nan_to_num(centre), np.where(varied(values), scale, 1.0)
+    centre = np.array([median(column, weights) for column in values.T])
+    scale = np.sqrt(mean_seen(np.square(values - mean_seen(values, weights)), weights))
+    return centre, np.where(varied(values), scale, 1.0)
+
+
+def mean_seen(values: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    """Mean of each column over what is observed, by the weights of the rows (None for 1); 0 where nothing is.
+
+    >>> mean_seen(np.array([[1.0, np.nan], [4.0, np.nan]]), np.array([2.0, 1.0])).tolist()
+    [2.0, 0.0]
+    """
+    weights = np.ones(len(values)) if weights is None else weights
+    seen = weights @ ~np.isnan(values)
+    return weights @ np.nan_to_num(values) / np.where(seen > 0, seen, 1)
+
+
+def median(values: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """Of the numbers written out as often as they count (None for once), without those missing; 0 where all are.
+
+    >>> median(np.array([3.0, 0.0, np.nan]), np.array([1.0, 2.0, 9.0])), median(np.array([3.0, 0.0]))
+    (0.0, 1.5)
+    """
+    weights = np.ones(len(values)) if weights is None else weights
+    there = ~np.isnan(values)
+    if not there.any():
+        return 0.0
+    order = np.argsort(values[there], kind="stable")
+    ordered, ends = values[there][order], np.cumsum(weights[there][order])
+    below, above = (np.searchsorted(ends, ends[-1] / 2, side=side) for side in ("left", "right"))
+    return float((ordered[below] + ordered[min(above, len(ordered) - 1)]) / 2)

@@ -16,16 +16,25 @@ from latentbits.choosing.search import Search
 from latentbits.core import interrupts
 from latentbits.engines import ahead
 
-__all__ = ["Refitted", "refit"]
+__all__ = ["Refitted", "as_searched", "refit"]
 
 LEAST_TIME = 1.0
 
 
 class Refitted(NamedTuple):
-    """A model, and the number of rows that it has learned from."""
+    """A model, the number of rows that it has learned from, and whether those are all rows of the search.
+
+    Rows are counted as often as their weights say.
+    """
 
     model: Any
-    n_rows: int
+    n_rows: float
+    again: bool = False
+
+
+def as_searched(found: Search) -> dict[str, Refitted]:
+    """The models of a search as they are."""
+    return {name: Refitted(model, found.n_learned) for name, model in found.fitted.items()}
 
 
 def refit(
@@ -45,7 +54,7 @@ def refit(
     found : Search
         What `search` gave.
     X : array-like of shape (n_rows, n_columns)
-        The same table.
+        The same table; weights are those of the search.
     budget : float or None
         Seconds.
     report : function or None
@@ -54,7 +63,7 @@ def refit(
     rows = _safe_indexing(X, found.used)
     if found.units is not None:
         rows = (np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows) - found.units[0]) / found.units[1]
-    models = {name: Refitted(model, found.n_train) for name, model in found.fitted.items()}
+    models = as_searched(found)
     until = time.perf_counter() + (np.inf if budget is None else budget)
     names = [entry.name for entry in found.comparison.entries if hasattr(found.fitted[entry.name], "foresee")]
     for place, name in enumerate(names):
@@ -71,8 +80,8 @@ def refit(
                 warnings.simplefilter("ignore", UserWarning)  # told of by the search
                 with ahead.asked():
                     if place + 1 < len(names):  # compiles while this one runs
-                        clone(found.fitted[names[place + 1]]).foresee(rows)
-                    model.fit(rows)
+                        clone(found.fitted[names[place + 1]]).foresee(rows, found.weights)
+                    model.fit(rows, sample_weight=found.weights)
         except FAILURES:
             continue
         except KeyboardInterrupt:
@@ -80,5 +89,5 @@ def refit(
         if interrupts.take():
             break
         if model._finished:
-            models[name] = Refitted(model.set_params(max_time=None), len(found.used))
+            models[name] = Refitted(model.set_params(max_time=None), found.n_counted, True)
     return models

@@ -11,14 +11,14 @@ import numpy as np
 from sklearn.utils import check_array
 
 from latentbits.choosing.budget import Clock, Entrant, Split, SplitRows, new_entrant, split_rows, take_turns
-from latentbits.choosing.compare import Comparison, ranked, shared_error, standard_error
+from latentbits.choosing.compare import Comparison, ranked, shared_error, standard_error, weights_of
 from latentbits.choosing.real_tables import holds_reals
 from latentbits.core import interrupts
 from latentbits.core.errors import FitError
 from latentbits.engines.checkpoint import under
+from latentbits.estimators.families import Rows, family, family_of
 from latentbits.estimators.families import families as all_families
-from latentbits.estimators.families import family, family_of
-from latentbits.estimators.tables.validate import check_bits, with_nan
+from latentbits.estimators.tables.validate import check_bits, open_weights, with_nan
 
 __all__ = ["Search", "Trial", "check_families", "search"]
 
@@ -73,13 +73,17 @@ class Search:
         By name: what was not tried for want of time.
     n_train, n_validation, n_test
         Rows, of one fold where there are several; the test rows of all folds together.
+    n_learned
+        Training rows of the `fitted` models, each as often as it counts.
     n_folds
         1 for a single split.
     unseen
         Numbers of the rows that the `fitted` models neither learned from nor were chosen on.
     n_rows, used
-        Rows of the table, and the numbers of those that the search took: fewer if the table is too large for the
-        budget.
+        Rows of the table, without those of weight 0, and the numbers of those that the search took: fewer if the table
+        is too large for the budget.
+    weights
+        How often each of those counts; None for once.
     units
         None for bits.  Of real numbers: what was subtracted from each column before the models saw it, and what it was
         divided by; "bits" are then -log2 of densities in the units of the table.
@@ -106,6 +110,8 @@ class Search:
     units: tuple[np.ndarray, np.ndarray] | None
     seconds: float
     seconds_compiling: float = 0.0
+    weights: np.ndarray | None = None
+    n_learned: float = 0.0
 
     @property
     def interrupted(self) -> bool:
@@ -116,6 +122,11 @@ class Search:
     def n_used(self) -> int:
         """How many rows the search took."""
         return len(self.used)
+
+    @property
+    def n_counted(self) -> float:
+        """Those rows, each as often as it counts."""
+        return float(self.n_used if self.weights is None else self.weights.sum())
 
     @property
     def fitted(self) -> Mapping[str, Any]:
@@ -133,6 +144,7 @@ def search(
     X: Any,
     families: Collection[Any] | None = None,
     *,
+    sample_weight: Any = None,
     budget: float | None = 60.0,
     test_size: float = 0.25,
     validation_size: float = 0.15,
@@ -156,6 +168,9 @@ def search(
     families : collection of str and estimators, or None
         Names of families (`latentbits.estimators.families`); None takes all that suit such rows.  An estimator is
         fitted as it is, with the number of causes that it has.
+    sample_weight : array-like of shape (n_rows,) or None
+        How often each row counts: in learning, in choosing and in scores; None for once.  A row is held out with all
+        its weight, and rows of weight 0 are left out.  Families that take no weights are left out, and told.
     budget : float or None, default=60.0
         Seconds, compilation included.  Families take turns, the one that has used least time first, so that each
         gets its first size (those named in `families` in any case); what did not fit in is told.  The result then
@@ -198,16 +213,19 @@ def search(
     if not real:
         check_bits(values, binarize=None)  # what is no bit is named by its row in X, not in a split of it
     asked = check_families(families, real)
-    used = _used_rows(values.shape, budget, random_state)
+    weights = open_weights(sample_weight, values.shape[0])
+    counting = np.arange(values.shape[0]) if weights is None else np.flatnonzero(weights)
+    used = _used_rows(counting, values.shape[1], budget, random_state)
     splits = _splits(used, n_folds, test_size, validation_size, random_state)
     source = X if hasattr(X, "columns") and not real else values  # frames keep their names
-    rows = [split_rows(source, split, real) for split in splits]
+    rows = [split_rows(source, split, real, weights) for split in splits]
     left_out: dict[str, str] = {}
     if np.isnan(values.data if hasattr(values, "tocsr") else values).any():
         left_out = {name: "it takes no missing numbers" for name in asked if family(name).foreign}
+    kind: Rows = "reals" if real else "bits"
     climbing = {
         name: new_entrant(
-            name, values.shape[1], [len(split.train) for split in splits], "reals" if real else "bits", given
+            name, values.shape[1], [round(_n_counted(weights, split.train)) for split in splits], kind, given
         )
         for name, given in asked.items()
         if name not in left_out
@@ -219,7 +237,7 @@ def search(
         warnings.warn("the search was interrupted: it tells of the fits that were finished", UserWarning, stacklevel=2)
     if not climbing:
         raise FitError("; ".join(f"{name}: {why}" for name, why in left_out.items()))
-    return _result(climbing, left_out, splits, rows, values.shape[0], np.sort(used), clock)
+    return _result(climbing, left_out, splits, rows, len(counting), np.sort(used), clock, weights)
 
 
 def check_families(asked: Collection[Any] | None, real: bool) -> dict[str, Any]:
@@ -236,12 +254,17 @@ def check_families(asked: Collection[Any] | None, real: bool) -> dict[str, Any]:
     return {name: given[name] for name in sorted(given, key=lambda name: known[name].cost)}
 
 
-def _used_rows(shape: tuple[int, int], budget: float | None, seed: int | None) -> np.ndarray:
-    """Numbers of the rows that the search takes, in random order."""
-    shuffled = np.random.default_rng(seed).permutation(shape[0])
+def _n_counted(weights: np.ndarray | None, rows: np.ndarray) -> float:
+    """How many rows these are, each as often as it counts."""
+    return float(len(rows) if weights is None else weights[rows].sum())
+
+
+def _used_rows(counting: np.ndarray, n_columns: int, budget: float | None, seed: int | None) -> np.ndarray:
+    """Numbers of the rows that the search takes, of those that count, in random order."""
+    shuffled = np.random.default_rng(seed).permutation(counting)
     if budget is None:
         return shuffled
-    return shuffled[: max(FEWEST_ROWS, int(budget * CELLS_PER_SECOND / shape[1]))]
+    return shuffled[: max(FEWEST_ROWS, int(budget * CELLS_PER_SECOND / n_columns))]
 
 
 def _splits(
@@ -275,20 +298,23 @@ def _result(
     n_rows: int,
     used: np.ndarray,
     clock: Clock,
+    weights: np.ndarray | None,
 ) -> Search:
     names = {entrant.title(entrant.size): entrant for entrant in entrants.values()}
     chosen = {name: [climb.tried[climb.best] for climb in entrant.climbs] for name, entrant in names.items()}
     row_bits = {name: np.concatenate([fit.test for fit in fits]) for name, fits in chosen.items()}
+    rows = np.concatenate([split.test for split in splits])
+    own = weights_of(weights, rows)
     entries = ranked(
         row_bits,
         {name: shared_error([fit.common for fit in fits]) for name, fits in chosen.items()},
         {name: entrant.seconds for name, entrant in names.items()},
         {name: all(fit.converged for fit in fits) for name, fits in chosen.items()},
+        own,
     )
-    rows = np.concatenate([split.test for split in splits])
     fitted = {name: entrant.climbs[-1].tried[entrant.size].model for name, entrant in names.items()}
     return Search(
-        comparison=Comparison(entries, len(rows), row_bits, rows, fitted, interrupted=clock.interrupted),
+        comparison=Comparison(entries, len(rows), row_bits, rows, fitted, interrupted=clock.interrupted, weights=own),
         families={name: entrant.name for name, entrant in names.items()},
         sizes={name: entrant.size for name, entrant in names.items()},
         fold_sizes={name: tuple(climb.best for climb in entrant.climbs) for name, entrant in names.items()},
@@ -305,6 +331,8 @@ def _result(
         units=split_rows[-1].units,
         seconds=clock.used,
         seconds_compiling=clock.compiling,
+        weights=weights_of(weights, used),
+        n_learned=_n_counted(weights, splits[-1].train),
     )
 
 
@@ -313,8 +341,9 @@ def _trials(entrant: Entrant) -> tuple[Trial, ...]:
     trials = []
     for size in sizes:
         fits = [climb.tried[size] for climb in entrant.climbs if size in climb.tried]
-        bits = entrant.pooled(size)
-        error = np.hypot(standard_error(bits), shared_error([fit.common for fit in fits]))
+        bits = np.concatenate([fit.validation for fit in fits])
+        weights = None if fits[0].weights is None else np.concatenate([fit.weights for fit in fits])
+        error = np.hypot(standard_error(bits, weights), shared_error([fit.common for fit in fits]))
         seconds, converged = sum(fit.seconds for fit in fits), all(fit.converged for fit in fits)
-        trials.append(Trial(size, float(bits.mean()), float(error), seconds, converged))
+        trials.append(Trial(size, float(np.average(bits, weights=weights)), float(error), seconds, converged))
     return tuple(trials)

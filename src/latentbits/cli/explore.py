@@ -24,7 +24,7 @@ from latentbits.cli.console import (
     show_line,
     told_warnings,
 )
-from latentbits.cli.inputs import Reading, Rows, load_rows, reading_options
+from latentbits.cli.inputs import Reading, Rows, load_rows, reading_options, weights_option
 from latentbits.cli.options import FamilyName, Numbers
 from latentbits.cli.outputs import Outputs
 from latentbits.cli.signals import keeping
@@ -97,6 +97,7 @@ class Seconds(click.ParamType):
     reading_options,
     labels_help="A column that tells what rows are: it colours the map, and no model sees it",
 )
+@weights_option
 @common_options
 def explore(
     source: str,
@@ -167,6 +168,7 @@ def explore(
                 random_state=seed,
                 report=report,
                 checkpoint=checkpoint,
+                sample_weight=rows.weights,
             )
         path = Path(outputs.write(str(path), save))
     if open_page:

@@ -1,23 +1,55 @@
 """A batch of rows as a model sees it, and how raw rows become one.
 
-Raw rows are compact: uint8 bits with `MISSING` (255) for a hole, or floats with NaN for one.  They are turned
-into floats inside the compiled function, chunk by chunk, so that no float copy of a whole table ever exists.
+Raw rows are compact: uint8 bits with `MISSING` (255) for a hole, complete bits eight to a byte (`Packed`), or floats
+with NaN for a hole.  They are turned into floats inside the compiled function, chunk by chunk, so that no float copy of
+a whole table ever exists.
+
+Complete bits that are nearly all 0 may come as lists of the ones instead (`SparseRows`, `SparseBatch`), which cost in
+time and memory what the ones do.  A model takes either by the two products that both kinds of batches have.
 """
 
 from __future__ import annotations
+
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key, Num, UInt32
+from jaxtyping import Array, Float, Int32, Key, Num, UInt8, UInt32
 
-__all__ = ["MISSING", "Batch", "make_batch", "row_keys"]
+from latentbits.core.products import over_rows
+
+__all__ = ["MISSING", "Batch", "Packed", "SparseBatch", "SparseRows", "make_batch", "row_keys"]
 
 MISSING = 255  # the mark of a hole among uint8 bits
 # What is folded into the keys of rows from 2^32 on, beside the upper word of their number: models fold small numbers
 # into the keys of rows, and what they get of row 1 would be the keys of rows 2^32, 2^32 + 1, ...
 BEYOND = 0x9E3779B9
+
+
+class Packed(eqx.Module):
+    """Complete bits, eight to a byte, as `numpy.packbits` of rows along their columns gives them.
+
+    Attributes
+    ----------
+    values
+        The bytes, (rows, bytes of a row).
+    n_columns
+        Bits of a row; what the last byte has beyond them does not count.
+    """
+
+    values: Any  # of NumPy, of JAX, or a shape alone
+    n_columns: int = eqx.field(static=True)
+
+    def __len__(self) -> int:
+        return int(self.values.shape[0])
+
+    def bits(self) -> UInt8[Array, "rows columns"]:
+        """A byte for each bit; traced."""
+        places = jnp.arange(7, -1, -1, dtype=jnp.uint8)
+        bits = (self.values[:, :, None] >> places) & jnp.uint8(1)
+        return bits.reshape(len(self), -1)[:, : self.n_columns]
 
 
 class Batch(eqx.Module):
@@ -57,6 +89,57 @@ class Batch(eqx.Module):
         """`observed`, spelled out when nothing is missing."""
         return jnp.ones_like(self.values) if self.observed is None else self.observed
 
+    def times(self, table: Float[Array, "columns width"]) -> Float[Array, "rows width"]:
+        """``values @ table``."""
+        return self.values @ table
+
+    def summed(self, left: Float[Array, "rows width"]) -> Float[Array, "width columns"]:
+        """``left.T @ values``."""
+        return over_rows(left, self.values)
+
+
+class SparseRows(eqx.Module):
+    """Raw rows as lists of their ones, in the order of the rows; what pads the lists is in a column that is none.
+
+    Attributes
+    ----------
+    columns, rows
+        Of each one: its column, and its row as counted from the first of the chunk.
+    n_rows, n_columns
+        Of the chunk.
+    """
+
+    columns: Int32[Array, " ones"] | Int32[np.ndarray, " ones"]
+    rows: Int32[Array, " ones"] | Int32[np.ndarray, " ones"]
+    n_rows: int = eqx.field(static=True)
+    n_columns: int = eqx.field(static=True)
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+
+class SparseBatch(eqx.Module):
+    """Rows of complete bits of one chunk, as lists of their ones; weight and rows are those of `Batch`.
+
+    Nothing here has the size of the rows written out: a model has what it asks of them from the two products.
+    """
+
+    ones: SparseRows
+    weight: Float[Array, " rows"]
+    rows: UInt32[Array, " rows"]
+    observed: ClassVar[None] = None
+
+    def times(self, table: Float[Array, "columns width"]) -> Float[Array, "rows width"]:
+        """``values @ table``: for each row the sum of the table's rows at its ones."""
+        found = table.at[self.ones.columns].get(mode="fill", fill_value=0)
+        nothing = jnp.zeros((self.ones.n_rows, table.shape[1]), table.dtype)
+        return nothing.at[self.ones.rows].add(found, indices_are_sorted=True)
+
+    def summed(self, left: Float[Array, "rows width"]) -> Float[Array, "width columns"]:
+        """``left.T @ values``: for each column the sum of what its ones' rows have."""
+        nothing = jnp.zeros((self.ones.n_columns, left.shape[1]), left.dtype)
+        return nothing.at[self.ones.columns].add(left[self.ones.rows], mode="drop").T
+
 
 def row_keys(
     key: Key[Array, ""], rows: UInt32[Array, " rows"], high: UInt32[Array, " rows"] | None = None
@@ -74,26 +157,30 @@ def row_keys(
 
 
 def make_batch(
-    raw: Num[Array, "rows columns"],
+    raw: Num[Array, "rows columns"] | Packed | SparseRows,
     first_row: UInt32[Array, ""] | UInt32[Array, "2"],
     n_rows: UInt32[Array, ""] | Float[Array, " rows"],
     key: Key[Array, ""],
     complete: bool,
     dtype: np.dtype,
-) -> Batch:
-    """Turn a padded raw chunk into a `Batch`; traced inside every compiled pass.
+) -> Batch | SparseBatch:
+    """Turn a padded raw chunk into a batch; traced inside every compiled pass.
 
     Parameters
     ----------
     raw
-        uint8 bits with 255 for missing, or floats with NaN.
+        uint8 bits with 255 for missing, packed bits, which are complete, floats with NaN, or lists of ones.
     first_row, n_rows
         Global number of the first row, as two words (the lower first) where rows reach beyond 2^32; how many rows are
         real (the rest is padding), or the weight of each (0 for padding).
     complete
         Static: the caller looked, and no real row has a hole.
     """
-    position = jnp.arange(raw.shape[0], dtype=jnp.uint32)
+    raw = raw.bits() if isinstance(raw, Packed) else raw
+    position = jnp.arange(len(raw), dtype=jnp.uint32)
+    weight = n_rows.astype(dtype) if n_rows.ndim else (position < n_rows).astype(dtype)
+    if isinstance(raw, SparseRows):
+        return SparseBatch(raw, weight, (first_row[0] if first_row.ndim else first_row) + position)
     bits = raw.dtype == jnp.uint8
     if complete:
         observed = None
@@ -102,7 +189,6 @@ def make_batch(
         seen = (raw != MISSING) if bits else ~jnp.isnan(raw)
         observed = seen.astype(dtype)
         values = jnp.where(seen, raw, 0).astype(dtype)
-    weight = n_rows.astype(dtype) if n_rows.ndim else (position < n_rows).astype(dtype)
     if not first_row.ndim:
         return Batch(values, observed, weight, first_row + position, key)
     rows = first_row[0] + position

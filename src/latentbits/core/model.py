@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key, UInt8
+from jaxtyping import Array, Float, Int, Key, UInt8, UInt32
 
 from latentbits.core.batch import Batch
 
@@ -55,12 +55,16 @@ class Progress(eqx.Module):
         Updates made in this stage; the same as `iteration` but in minibatch stages.
     key
         Fresh at every update, for whatever is random outside the rows.
+    rows
+        Numbers of some rows, drawn by their weights, anew at every update: a model that looks at a few rows in the next
+        pass takes some of these.  None where each row counts once, and any number is as good as another.
     """
 
     iteration: Int[Array, ""]
     max_iter: Int[Array, ""]
     step: Int[Array, ""]
     key: Key[Array, ""]
+    rows: UInt32[Array, " drawn"] | None = None
 
     @property
     def fraction(self) -> Float[Array, ""]:
@@ -191,6 +195,8 @@ class _Passing:
         Functions of its own, and `update` and `done` where it has them; None takes the model's.  A variational and a
         quadrature stage differ in `e_step`, an EM and an ascent stage in `update`.  `start_rows` goes with `e_step`: a
         stage with an E-step of its own has its own, or none.
+    sparse
+        Whether its own `e_step` takes a `SparseBatch`, too; of the model's the model says so.
     """
 
     name: str = field(kw_only=False)
@@ -201,6 +207,7 @@ class _Passing:
     start: Start | None = None
     start_rows: StartRows | None = None
     row_floats: RowFloats | None = None
+    sparse: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -353,7 +360,8 @@ class Model(NamedTuple):
         ``watch(params) -> {name: number or array}``
             Numbers, or small arrays, to keep in the history.
         ``row_floats(n_columns) -> int``
-            Numbers that the E-step holds per row at its widest; sets the chunk size.
+            Numbers that the E-step holds per row at its widest; sets the chunk size.  Of sparse rows it is asked with
+            the ones of a row for its columns.
         ``rounding(params, shared, batch) -> nats``
             By how much the precision of the rows may have put each log-likelihood wrong.  Only where terms cancel:
             without it, it is taken to be a small part of the log-likelihood itself.
@@ -363,6 +371,9 @@ class Model(NamedTuple):
             How many of the first of them restarts go through before the best alone goes on; 0 for all.
         ``needs_summary``
             False spares the pass that makes the `Summary`; `init` may then use its shapes alone.
+        ``sparse``
+            Whether `e_step`, `log_likelihood`, `infer` and `rounding` take a `SparseBatch`, too: a sparse table then
+            stays one.  Without, its rows are written out chunk by chunk.
     """
 
     name: str
@@ -386,12 +397,13 @@ class Model(NamedTuple):
     watch: Callable[[Params], dict[str, Array]] = _nothing
     rounding: Callable[[Params, Shared, Batch], Float[Array, " rows"]] | None = None
     needs_summary: bool = True
+    sparse: bool = False
 
     def acting_in(self, stage: Iterate | Schedule | OnePass | Evaluate) -> Model:
         """The model with the functions that a stage has of its own."""
         own: dict[str, Any] = {name: getattr(stage, name, None) for name in _OF_STAGES}
         own = {name: function for name, function in own.items() if function is not None}
-        without: dict[str, Any] = {"start_rows": None} if "e_step" in own else {}
+        without: dict[str, Any] = {"start_rows": None, "sparse": stage.sparse} if "e_step" in own else {}
         if "update" in own:  # what is left is the word of an update
             without["left"] = None
         return self._replace(**without | own)

@@ -6,12 +6,19 @@ import os
 import platform
 from functools import cache
 
-__all__ = ["cores", "features"]
+import jax
+
+__all__ = ["accelerated", "cores", "features"]
 
 
 def cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def accelerated() -> bool:
+    """Whether rows are computed on another device than this processor, with memory of its own."""
+    return jax.default_backend() != "cpu"
 
 
 @cache

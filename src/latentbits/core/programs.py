@@ -28,7 +28,7 @@ from latentbits.core import kept
 from latentbits.core.naming import Nameless, digest, name_of
 from latentbits.core.processor import cores
 
-__all__ = ["Program", "callable_tree", "clear", "later", "made", "seconds_waited", "setting"]
+__all__ = ["Program", "callable_tree", "clear", "later", "made", "seconds_waited", "setting", "shelve"]
 
 # How hard XLA's compiler for CPUs should try.  Measured on programs of all families: code that is compiled QUICKLY runs
 # 1 to 10 times slower and takes a fifth of the time to compile; code compiled WELL seldom differs from the best where
@@ -256,11 +256,12 @@ def setting(name: str) -> Any:
 
 
 class _Queue:
-    """What is to be compiled, in the order in which it will be needed; and what only later, if at all."""
+    """What is to be compiled, in the order in which it will be needed; what only later; and what perhaps never."""
 
     lock = threading.Lock()
     waiting: ClassVar[deque[tuple[Future[Ready], Callable[[], Ready]]]] = deque()
     later: ClassVar[deque[tuple[Future[Ready], Callable[[], Ready]]]] = deque()
+    shelved: ClassVar[deque[tuple[Future[Ready], Callable[[], Ready]]]] = deque()
     at_work = 0
 
 
@@ -277,6 +278,14 @@ def later() -> Iterator[None]:
         _later.reset(token)
 
 
+def shelve() -> None:
+    """What nobody has begun to compile is compiled when it is asked for again, and not before."""
+    with _Queue.lock:
+        for queue in (_Queue.waiting, _Queue.later):
+            _Queue.shelved.extend(queue)
+            queue.clear()
+
+
 def _here(work: Callable[[], Ready]) -> Future[Ready]:
     future: Future[Ready] = Future()
     _do(future, work)
@@ -288,10 +297,15 @@ def _elsewhere(work: Callable[[], Ready]) -> Future[Ready]:
     future: Future[Ready] = Future()
     with _Queue.lock:
         (_Queue.later if _later.get() else _Queue.waiting).append((future, work))
-        if _Queue.at_work < cores():
-            _Queue.at_work += 1
-            threading.Thread(target=_work, name="latentbits compiling").start()
+        _hire()
     return future
+
+
+def _hire() -> None:
+    """One more thread, while there are fewer than cores."""
+    if _Queue.at_work < cores():
+        _Queue.at_work += 1
+        threading.Thread(target=_work, name="latentbits compiling").start()
 
 
 def _work() -> None:
@@ -309,16 +323,17 @@ def _work() -> None:
 def _sooner(future: Future[Ready]) -> None:
     """What was for later is needed now."""
     with _Queue.lock:
-        found = [one for one in _Queue.later if one[0] is future]
-        for one in found:
-            _Queue.later.remove(one)
-            _Queue.waiting.append(one)
+        for queue in (_Queue.later, _Queue.shelved):
+            for one in [one for one in queue if one[0] is future]:
+                queue.remove(one)
+                _Queue.waiting.append(one)
+                _hire()
 
 
 def _taken(future: Future[Ready]) -> Callable[[], Ready] | None:
     """The work of a program that nobody has begun to compile, for whoever would wait for it."""
     with _Queue.lock:
-        for queue in (_Queue.waiting, _Queue.later):
+        for queue in (_Queue.waiting, _Queue.later, _Queue.shelved):
             for one in queue:
                 if one[0] is future:
                     queue.remove(one)

@@ -73,6 +73,7 @@ def advance(
     scale: Float[Array, " size"],
     slack: Float[Array, ""],
     floor: Float[Array, ""],
+    unseen: float = UNSEEN,
 ) -> tuple[Secants, Float[Array, " size"]]:
     """Where to go next, given objective, image and gradient at x.
 
@@ -85,6 +86,8 @@ def advance(
     floor
         ``gradient.residual`` below which both are rounding, and their differences tell nothing: then what is left is
         bounded by the slowest direction there may be.
+    unseen
+        How flat directions may be that the differences do not span, for what is left to gain.
     """
     good = value >= state.value - slack
     residual = image - x
@@ -100,7 +103,8 @@ def advance(
     n_sure = jnp.where(top & climbs & follows, state.n_sure + 1, 0)
     promised, short = gradient @ whole, gradient @ residual
     bound = jnp.where(jnp.abs(short) < floor, jnp.abs(short) / SLOWEST, jnp.inf)
-    left = 0.5 * CAUTION * jnp.where(n_sure >= SURE, promised + hidden / UNSEEN, bound)
+    told = jnp.where(n_sure >= SURE, promised + hidden / unseen, jnp.inf)
+    left = 0.5 * CAUTION * jnp.minimum(told, bound)
     accepted = Secants(
         value,
         x,

@@ -17,6 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from latentbits.core.products import sum_over_rows
+
 __all__ = [
     "add",
     "added",
@@ -95,6 +97,7 @@ def added(total: T, part: T) -> T:
 
     A program on the device would cost more to call than statistics take to add.
     """
+    total, part = jax.device_get((total, part))  # all leaves in one go
 
     def leaf(a: Any, b: Any) -> np.ndarray:
         b = np.asarray(b)
@@ -172,4 +175,4 @@ def sum_rows(weight: Float[Array, " rows"], x: Float[Array, " rows"]) -> Float[A
     quantum = jnp.ldexp(jnp.ones((), terms.dtype), exponent + (terms.shape[0] - 1).bit_length() - digits)
     quantum = jnp.maximum(quantum, jnp.finfo(terms.dtype).tiny)
     upper = jnp.round(terms / quantum) * quantum
-    return jnp.stack([jnp.sum(upper), jnp.sum(terms - upper)])
+    return jnp.stack([jnp.sum(upper), sum_over_rows(terms - upper)])

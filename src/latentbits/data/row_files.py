@@ -39,7 +39,8 @@ BLOCK_CELLS = 2**22  # cells of a block, about: some megabytes once they are byt
 class RowFile(NamedTuple):
     """One file, by its header.
 
-    `blocks` reads all rows, some at a time; `take` those of these numbers, which ascend, or is None.
+    `blocks` reads all rows, some at a time; `take` those of these numbers, which ascend, or is None.  `packed` reads
+    packed bits as they are, eight to a byte; None for other files.
     """
 
     path: Path
@@ -47,6 +48,7 @@ class RowFile(NamedTuple):
     names: tuple[str, ...] | None
     blocks: Callable[[], Iterator[np.ndarray]]
     take: Callable[[np.ndarray], np.ndarray] | None
+    packed: Callable[[], Iterator[np.ndarray]] | None = None
 
 
 class RowFiles:
@@ -60,6 +62,8 @@ class RowFiles:
         Of the columns, where the files have them.
     numbered
         Whether rows can be asked for by number.
+    packed
+        Whether all files hold bits, eight to a byte.
     """
 
     def __init__(self, parts: Sequence[RowFile]) -> None:
@@ -80,6 +84,7 @@ class RowFiles:
         self._ends = list(accumulate(part.shape[0] for part in parts))
         self.shape = (self._ends[-1], first.shape[1])
         self.numbered = all(part.take is not None for part in parts)
+        self.packed = all(part.packed is not None for part in parts)
 
     def unnamed(self) -> RowFiles:
         """The same rows, whose columns have no names."""
@@ -91,8 +96,15 @@ class RowFiles:
 
     def blocks(self) -> Iterator[tuple[Path, int, np.ndarray]]:
         """Blocks of rows: the file of each, the number of its first row there, and the rows."""
+        return self._blocks(lambda part: part.blocks())
+
+    def packed_blocks(self) -> Iterator[np.ndarray]:
+        """Blocks of files that are all packed, as they are."""
+        return (block for _, _, block in self._blocks(lambda part: part.packed() if part.packed else iter(())))
+
+    def _blocks(self, read: Callable[[RowFile], Iterator[np.ndarray]]) -> Iterator[tuple[Path, int, np.ndarray]]:
         for part in self.parts:
-            here, blocks = 0, part.blocks()
+            here, blocks = 0, read(part)
             while True:
                 with _named(part, f"row {here} and after"):
                     block = next(blocks, None)
@@ -123,6 +135,7 @@ def _ordered(part: RowFile, order: list[int]) -> RowFile:
         names=None if part.names is None else tuple(part.names[j] for j in order),
         blocks=lambda: (block[:, order] for block in part.blocks()),
         take=None if take is None else lambda numbers: take(numbers)[:, order],
+        packed=None,
     )
 
 
@@ -239,14 +252,17 @@ def _open_zarr(path: Path) -> RowFile:
 
     rows = max(1, _block_rows(d) // stored[0]) * stored[0]
 
-    def blocks() -> Iterator[np.ndarray]:
+    def stored_blocks() -> Iterator[np.ndarray]:
         for start in range(0, n, rows):
-            yield unpacked(np.asarray(node[start : min(start + rows, n)]))
+            yield np.asarray(node[start : min(start + rows, n)])
+
+    def blocks() -> Iterator[np.ndarray]:
+        return map(unpacked, stored_blocks())
 
     def take(numbers: np.ndarray) -> np.ndarray:
         return unpacked(np.asarray(node.oindex[numbers]))
 
-    return RowFile(path, (n, d), None, blocks, take)
+    return RowFile(path, (n, d), None, blocks, take, None if packed is None else stored_blocks)
 
 
 def _open_parquet(path: Path) -> RowFile:

@@ -22,6 +22,7 @@ from latentbits.core.programs import Program, callable_tree
 from latentbits.engines import passes, stage
 from latentbits.engines.chunks import Layout, layout_for
 from latentbits.engines.devices import device_of, devices, on
+from latentbits.engines.drawing import N_ROWS
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Clock, Engine, Pass
 from latentbits.engines.summary import shapes_only
@@ -130,13 +131,14 @@ class _Known:
     """What is known of the chunks of a table, or of so many rows like those of a table."""
 
     def __init__(self, engine: MemoryEngine, layout: Layout, n_rows: int | None = None) -> None:
-        n, bits = len(engine.table) if n_rows is None else n_rows, engine.table.dtype == np.uint8
+        n = len(engine.table) if n_rows is None else n_rows
+        layout = layout.of_table(n)
         size, _ = layout.sizes(n if n < layout.rows_per_chunk else None)
         few = n < layout.rows_of_few(engine.n_features)
         parts = layout.parts(n if few else None)
         size *= parts
         self.n_chunks = -(-min(n, layout.rows_per_update or n) // size)  # that are added up
-        values = jax.ShapeDtypeStruct((size, engine.n_features), engine.table.dtype if bits else layout.dtype)
+        values = engine.like(size, layout.dtype)
         self.devices = {device_of(number, layout) for number in range(min(self.n_chunks, len(devices())))}
         self.rows = values, np.uint32(0), np.uint32(0)
         weights = np.uint32(0) if engine.weights is None else jax.ShapeDtypeStruct((size,), layout.dtype)
@@ -165,13 +167,14 @@ def _stage(
     """Of one stage; the shapes of the parameters after it."""
     layout = layout_for(model.row_floats(engine.n_features), dtype, budget, engine.n_features)
     known = _Known(engine, layout._replace(rows_per_update=one.rows_per_update if isinstance(one, Schedule) else None))
+    clock = CLOCK if engine.weights is None else CLOCK._replace(rows=np.zeros(N_ROWS, np.uint32))
     with tree.double():
         params = tree.strong_shapes(params)
         state = None
         if model.start is not None:
             state = tree.strong_shapes(stage.call.ahead(callable_tree(model.start), params))
         prepare = callable_tree(model.prepare)
-        shared, in_rows, shared_rows = passes.prepare.ahead(prepare, params, state, CLOCK, dtype=dtype)
+        shared, in_rows, shared_rows = passes.prepare.ahead(prepare, params, state, clock, dtype=dtype)
     given = Pass(in_rows, shared_rows, KEY)
     with tree.rows_in(dtype):
         row_state = None
@@ -189,6 +192,6 @@ def _stage(
             return params
         functions = stage.Functions.of(model)
         _, (params, state, shared, *_) = stage.advance.ahead(
-            functions, state, params, shared, total, CLOCK, CLOCK, dtype=dtype
+            functions, state, params, shared, total, clock, clock, dtype=dtype
         )
     return params

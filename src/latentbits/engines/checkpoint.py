@@ -15,7 +15,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from os import PathLike
@@ -33,6 +33,7 @@ from latentbits.core.errors import CheckpointError
 from latentbits.core.packing import digest, pack, unpack
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
+from latentbits.engines.sparse import SparseEngine
 
 __all__ = ["Checkpoint", "Journal", "current", "fingerprint", "holds_one", "keeping", "of_fit", "under"]
 
@@ -236,10 +237,13 @@ def holds_one(folder: str | PathLike[str]) -> bool:
 
 
 def fingerprint(engine: Engine) -> str:
-    """Of the rows of an engine and their weights: equal for equal tables, on every engine."""
+    """Of the rows of an engine and their weights: equal for equal tables, on every engine of bits or numbers.
+
+    A sparse table has its own, of the lists of its ones.
+    """
     sha = hashlib.blake2b(digest_size=16)
     n_rows, kind = 0, ""
-    for block in [engine.table] if isinstance(engine, MemoryEngine) else engine.blocks():
+    for block in _blocks(engine):
         interrupts.check()
         sha.update(np.ascontiguousarray(block).data)
         n_rows, kind = n_rows + len(block), block.dtype.str
@@ -247,6 +251,12 @@ def fingerprint(engine: Engine) -> str:
     if engine.weights is not None:
         sha.update(np.ascontiguousarray(engine.weights).data)
     return sha.hexdigest()
+
+
+def _blocks(engine: Engine) -> Iterable[np.ndarray]:
+    if isinstance(engine, SparseEngine):
+        return [engine.starts, engine.columns]
+    return [engine.table] if isinstance(engine, MemoryEngine) else engine.blocks()
 
 
 def _named(number: int) -> str:

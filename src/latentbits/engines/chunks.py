@@ -14,10 +14,11 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from latentbits.core.batch import MISSING
+from latentbits.core.batch import MISSING, Packed, SparseRows
 from latentbits.core.errors import DataError
+from latentbits.engines.threads import by_slices
 
-__all__ = ["Chunk", "Layout", "Run", "is_complete", "layout_for", "rechunk", "run_chunks"]
+__all__ = ["Chunk", "Layout", "Run", "is_complete", "layout_for", "rechunk", "run_chunks", "until"]
 
 # Few shapes, few compilations.  If the budget allows, small tables are padded to a power of two from the first of these
 # numbers to the second, so that a part of a table has the programs of the whole; larger ones to a multiple of a 64th of
@@ -28,19 +29,22 @@ FEW, LOOKED_AT = 32, 2**22  # chunks; and cells that a stream is read ahead to f
 CPU_BUDGET = 2**24  # bytes; on a CPU a chunk should stay in the cache
 TOGETHER = 2048  # rows that one call may compute, in parts of fewer
 CALLS = 16  # at least, where the table has so many chunks: there are cores to feed
+MOST_TOGETHER, WASTE = 16, 0.1  # chunks of one call on other devices; and what it may add to the rows of a table
 SHARE = 16  # on other devices a chunk may take this part of the memory: few chunks, as each costs a launch
 
 
 class Layout(NamedTuple):
     """How rows are cut: at most `rows_per_chunk` at a time, an update after every `rows_per_update` (None: all).
 
-    Real numbers are handed on in `dtype`; bits stay bytes.  A call computes up to `together` chunks.
+    Real numbers are handed on in `dtype`; bits stay bytes.  A call computes up to `together` chunks.  With `sparse` an
+    engine that has lists of ones gives these.
     """
 
     rows_per_chunk: int
     dtype: np.dtype
     rows_per_update: int | None = None
     together: int = 1  # a power of two
+    sparse: bool = False
 
     def rows_of_few(self, n_columns: int) -> int:
         """Rows of a table of few chunks, of which each engine can tell that it is one before the first is cut."""
@@ -59,6 +63,27 @@ class Layout(NamedTuple):
             rows = -(-block // -(-block // rows))  # chunks of equal size that together make the block
         return rows, block
 
+    def of_table(self, n_rows: int) -> Layout:
+        """For a table of so many rows, all of which are on the devices: elsewhere than on a CPU a call costs more.
+
+        Of each call something comes back, for which the host waits longer than a device takes for a chunk.  So several
+        chunks are computed by one call, where that adds few rows to the last, and leaves a call to each device.
+        """
+        if jax.default_backend() == "cpu" or self.rows_per_update is not None or self.sparse:
+            return self
+
+        def padded(together: int) -> int:
+            return -(-n_rows // (together * self.rows_per_chunk)) * together * self.rows_per_chunk
+
+        most, together = max(padded(1), (1 + WASTE) * n_rows), 1
+        while (
+            2 * together <= MOST_TOGETHER
+            and padded(2 * together) <= most
+            and n_rows > (len(jax.local_devices()) - 1) * 2 * together * self.rows_per_chunk
+        ):
+            together *= 2
+        return self._replace(together=together)
+
     def parts(self, n_rows: int | None) -> int:
         """Chunks that one call computes; `n_rows` where the table is known to have few chunks."""
         if self.rows_per_update is not None:
@@ -72,7 +97,7 @@ class Layout(NamedTuple):
 class Chunk(NamedTuple):
     """Padded raw rows, of one canonical chunk or of several: see `latentbits.core.batch.make_batch`."""
 
-    values: np.ndarray | jax.Array
+    values: np.ndarray | jax.Array | Packed | SparseRows
     number: int
     first_row: int
     n_rows: int
@@ -109,14 +134,29 @@ def _device_budget() -> int:
     return max(CPU_BUDGET, stats.get("bytes_limit", 2**33) // SHARE)
 
 
-def rechunk(blocks: Iterable[np.ndarray], layout: Layout, weights: np.ndarray | None = None) -> Iterator[Chunk]:
+def rechunk(
+    blocks: Iterable[np.ndarray],
+    layout: Layout,
+    weights: np.ndarray | None = None,
+    *,
+    complete: bool = False,
+    packed: int | None = None,
+) -> Iterator[Chunk]:
     """Cut a sequence of encoded row blocks, of any sizes, into canonical chunks.
 
-    Holds one chunk and one block at a time; whole chunks inside one block are views, not copies.  `weights` are those
-    of all rows, by number.
+    Holds one chunk and one block at a time; whole chunks inside one block are views, not copies.
+
+    Parameters
+    ----------
+    weights
+        Of all rows, by number; None where each counts once.
+    complete
+        Whether it is known that there are no holes; else each chunk is looked at.
+    packed
+        Number of columns of blocks that hold eight bits to a byte, which have none.
     """
     reader = _Reader(blocks)
-    most = layout.rows_of_few(reader.n_columns())
+    most = layout.rows_of_few(reader.n_columns() if packed is None else packed)
     head = reader.take(most)
     few = len(head) < most
     # a table that ends within the first chunk is small, and its size is known
@@ -125,13 +165,14 @@ def rechunk(blocks: Iterable[np.ndarray], layout: Layout, weights: np.ndarray | 
     rows *= parts
     reader.put_back(head)
     number, first = 0, 0
-    part = reader.take(_until(first, rows, block))
+    part = reader.take(until(first, rows, block))
     while len(part):
         following = first + len(part)
-        after = reader.take(_until(following, rows, block))
+        after = reader.take(until(following, rows, block))
         ends = len(after) == 0 or (block is not None and following % block == 0)
         own = None if weights is None else weights[first:following]
-        yield _chunk(part, number, first, rows, ends, own, few, parts, layout.dtype)
+        chunk = _chunk(part, number, first, rows, ends, own, few, parts, layout.dtype, complete or packed is not None)
+        yield chunk if packed is None else chunk._replace(values=Packed(chunk.values, packed))
         number, first, part = number + 1, following, after
     if weights is not None and first != len(weights):
         raise DataError(f"X has {first} rows and sample_weight {len(weights)}: there must be one for each row")
@@ -168,30 +209,38 @@ def _chunk(
     few: bool,
     parts: int,
     dtype: np.dtype,
+    complete: bool = False,
 ) -> Chunk:
-    values = part if part.dtype == np.uint8 else part.astype(dtype, copy=False)
-    own = None if weights is None else _pad(weights.astype(dtype, copy=False), size)
-    return Chunk(_pad(values, size), number, first, len(part), is_complete(part), ends, own, few, parts)
+    values = _pad(part, size, part.dtype if part.dtype == np.uint8 else dtype)
+    own = None if weights is None else _pad(weights, size, dtype)
+    return Chunk(values, number, first, len(part), complete or is_complete(part), ends, own, few, parts)
 
 
-def _until(first: int, rows: int, block: int | None) -> int:
+def until(first: int, rows: int, block: int | None) -> int:
     """Rows of the chunk that begins at `first`: a chunk never reaches over the end of an update block."""
     return rows if block is None else min(rows, block - first % block)
 
 
-def _pad(part: np.ndarray, rows: int) -> np.ndarray:
-    if len(part) == rows:
+def _pad(part: np.ndarray, rows: int, dtype: np.dtype) -> np.ndarray:
+    """So many rows in this precision, zeros at the end; the same array where it is one already."""
+    if len(part) == rows and part.dtype == dtype:
         return part
-    padded = np.zeros((rows, *part.shape[1:]), part.dtype)
-    padded[: len(part)] = part
+    padded = np.empty((rows, *part.shape[1:]), dtype)
+    padded[len(part) :] = 0
+
+    def fill(some: slice) -> None:
+        padded[: len(part)][some] = part[some]
+
+    for _ in by_slices(fill, part):
+        pass
     return padded
 
 
 def is_complete(part: np.ndarray) -> bool:
     """Whether encoded rows have no hole."""
-    if part.dtype == np.uint8:
-        return bool(part.max(initial=0) != MISSING)  # of bits nothing is larger, and a maximum needs no room
-    return not np.isnan(part).any()
+    if part.dtype == np.uint8:  # of bits nothing is larger, and a maximum needs no room
+        return all(by_slices(lambda some: bool(part[some].max(initial=0) != MISSING), part))
+    return all(by_slices(lambda some: not np.isnan(part[some].min(initial=0)), part))  # NaN if there is one
 
 
 class _Reader:

@@ -30,12 +30,14 @@ from jaxtyping import PyTree
 from latentbits.engines.chunks import Chunk, Layout, Run, rechunk, run_chunks
 from latentbits.engines.passes import Work
 
-__all__ = ["DaskEngine"]
+__all__ = ["DaskEngine", "active_client"]
 
 FAN_IN = 16  # results of runs that are made one, so that the client gets few
 KEPT_SHARE = 0.5  # of the memory of all workers that the rows may take
 PATIENCE, MOST_PATIENCE = 10.0, 600.0  # seconds after which a client asks again, at first and in the end
-LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
+# of a large graph there is a warning to scatter data instead, which does not outlive its worker
+WHOLE_GRAPHS = {"distributed.admin.large-graph-warning-threshold": 2**63}
+OF_CLIENTS = (None, "distributed", "dask.distributed")  # names of the scheduler under which an active client computes
 
 
 class DaskEngine:
@@ -194,13 +196,16 @@ class DaskEngine:
         """The same rows, in the memory of the workers where they have room for them."""
         import dask
 
-        client = _client()
+        client = active_client()
         if client is None or not rows:
             return rows
-        workers = client.scheduler_info()["workers"].values()
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()  # some versions tell of five, unless asked
         room = KEPT_SHARE * sum(worker["memory_limit"] or math.inf for worker in workers)  # 0 is no limit
         bytes_ = self.n_rows * self.n_features * (1 if self.bits else 8)
-        return list(dask.persist(*rows)) if bytes_ <= room else rows
+        if bytes_ > room:
+            return rows
+        with dask.config.set(WHOLE_GRAPHS):
+            return list(dask.persist(*rows))
 
     def _weights_of(self, run: Run) -> np.ndarray | None:
         return None if self.weights is None else self.weights[run.first : run.first + run.n_rows]
@@ -267,10 +272,10 @@ def _computed(parts: list[Any]) -> list[Any]:
     """By the scheduler that Dask has been given."""
     import dask
 
-    client = _client()
-    if client is None or dask.config.get("scheduler", None) is not None:
+    client = active_client()
+    if client is None:
         return list(dask.compute(*parts))
-    with dask.config.set({LARGE_GRAPH: 2**63}):  # what it warns of, scattering instead, does not outlive a worker
+    with dask.config.set(WHOLE_GRAPHS):
         return _gathered(client, parts)
 
 
@@ -291,10 +296,14 @@ def _gathered(client: Any, parts: list[Any]) -> list[Any]:
     return found
 
 
-def _client() -> Any:
-    """The active client of `distributed`, where there is one."""
+def active_client() -> Any:
+    """The client of `distributed` that computes what Dask is given; None where there is none, or another scheduler."""
     distributed = sys.modules.get("distributed")  # who has a client has imported it
     if distributed is None:
+        return None
+    import dask
+
+    if dask.config.get("scheduler", None) not in OF_CLIENTS:
         return None
     try:
         return distributed.get_client()

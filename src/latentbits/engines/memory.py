@@ -1,4 +1,7 @@
-"""The engine for tables that fit in memory: chunks are put on their device once and stay there."""
+"""The engine for tables that fit in memory: chunks are put on their device once and stay there.
+
+On an accelerator complete bits are held eight to a byte, and travel so: an eighth of its memory and of the traffic.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,16 @@ from functools import cached_property
 import jax
 import numpy as np
 
+from latentbits.core import processor
+from latentbits.core.batch import Packed
 from latentbits.core.tree import rows_in
 from latentbits.engines.chunks import Chunk, Layout, is_complete, rechunk
 from latentbits.engines.devices import device_of
+from latentbits.engines.threads import by_slices
 
-__all__ = ["MemoryEngine"]
+__all__ = ["MemoryEngine", "on_device"]
+
+BITS = np.dtype(np.uint8)
 
 
 class MemoryEngine:
@@ -24,38 +32,92 @@ class MemoryEngine:
         Encoded rows, (n, d).
     weights
         How often each row counts, float64; None for once.
+    complete
+        Whether nothing is missing, where that is known; else it is looked for when it is asked for.
+    packs
+        Whether bits are held eight to a byte; None where that pays, on accelerators.  Bits with holes never are.
     """
 
     keeps_rows = True
 
-    def __init__(self, table: np.ndarray, weights: np.ndarray | None = None) -> None:
+    def __init__(
+        self,
+        table: np.ndarray,
+        weights: np.ndarray | None = None,
+        *,
+        complete: bool | None = None,
+        packs: bool | None = None,
+    ) -> None:
         self.table, self.weights = table, weights
         self.n_features = table.shape[1]
+        if complete is not None:
+            self.complete = complete
+        self._packs = packs
         self._layout: Layout | None = None
         self._chunks: list[Chunk] = []
 
     def chunks(self, layout: Layout) -> Iterator[Chunk]:
         """The table's chunks, in order; a layout's chunks are made at its first use and kept until another's."""
-        if layout != self._layout:
+        layout = layout.of_table(len(self.table))
+        # bits are the same bytes in every precision
+        held = layout._replace(dtype=BITS) if self.table.dtype == BITS and self.weights is None else layout
+        if held != self._layout:
             self._chunks = []  # the old ones go before the new ones come
+            rows, packed = (self._packed, self.n_features) if self.packs else (self.table, None)
+            cut = rechunk([rows], layout, self.weights, complete=self.complete, packed=packed)
             with rows_in(layout.dtype):
-                self._chunks = [
-                    _on_device(chunk, device_of(chunk.number, layout))
-                    for chunk in rechunk([self.table], layout, self.weights)
-                ]
-            self._layout = layout
+                self._chunks = [on_device(chunk, device_of(chunk.number, layout)) for chunk in cut]
+            self._layout = held
         yield from self._chunks
+
+    def like(self, n_rows: int, dtype: np.dtype) -> jax.ShapeDtypeStruct | Packed:
+        """The shape of so many raw rows on their device, real numbers in this precision."""
+        if self.packs:
+            return Packed(jax.ShapeDtypeStruct((n_rows, -(-self.n_features // 8)), BITS), self.n_features)
+        return jax.ShapeDtypeStruct((n_rows, self.n_features), BITS if self.table.dtype == BITS else dtype)
 
     @cached_property
     def complete(self) -> bool:
         """Whether nothing is missing."""
         return is_complete(self.table)
 
+    @property
+    def holds_complete_bits(self) -> bool:
+        """Whether rows are bits of which none is missing."""
+        return self.table.dtype == BITS and self.complete
+
+    @property
+    def packs(self) -> bool:
+        """Whether bits are held eight to a byte."""
+        # Measured on two cores of a CPU (mixture of 8, 256 columns): passes over packed rows take 1.1 times as long,
+        # since they are unpacked at each, and memory is not what they wait for.
+        wanted = processor.accelerated() if self._packs is None else self._packs
+        return wanted and self.holds_complete_bits
+
+    @cached_property
+    def _packed(self) -> np.ndarray:
+        """The table, eight bits to a byte: kept, since stages of learning may cut it differently."""
+        n, d = self.table.shape
+        width = -(-d // 8)
+        packed = np.empty((n, width), BITS)
+
+        def pack(some: slice) -> None:
+            rows = np.ascontiguousarray(self.table[some])
+            if d % 8:
+                rows = np.pad(rows, ((0, 0), (0, 8 * width - d)))
+            # of one long row: NumPy keeps the interpreter, and with it the other threads, while rows are short
+            packed[some] = np.packbits(rows.reshape(-1)).reshape(-1, width)
+
+        for _ in by_slices(pack, self.table):
+            pass
+        return packed
+
     def blocks(self) -> Iterable[np.ndarray]:
         """The table, as one block."""
         return [self.table]
 
 
-def _on_device(chunk: Chunk, device: jax.Device | None) -> Chunk:
+def on_device(chunk: Chunk, device: jax.Device | None) -> Chunk:
+    """The chunk with its rows there; None for the first device."""
     values, weights = jax.device_put((chunk.values, chunk.weights), device)
     return chunk._replace(values=values, weights=weights)

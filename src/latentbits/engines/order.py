@@ -13,9 +13,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from latentbits.core.batch import MISSING
-from latentbits.engines.chunks import Layout
+from latentbits.engines.chunks import Layout, rechunk
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
+from latentbits.engines.sparse import SparseEngine
 from latentbits.engines.stream import StreamEngine
 
 __all__ = ["in_random_order", "is_sorted", "random_order"]
@@ -33,6 +34,8 @@ def in_random_order(engine: Engine) -> Engine:
     if isinstance(engine, MemoryEngine):
         order = np.concatenate(list(random_order(*engine.table.shape)))
         return MemoryEngine(engine.table[order], None if engine.weights is None else engine.weights[order])
+    if isinstance(engine, SparseEngine):
+        return engine.rows(np.concatenate(list(random_order(engine.n_rows, engine.n_features))))
     if isinstance(engine, StreamEngine) and engine.numbered is not None:
         n_rows, take = engine.numbered
         n_columns = engine.n_features
@@ -82,7 +85,7 @@ def is_sorted(engine: Engine) -> bool:
     than that of one column, sqrt(2 / (number of blocks - 1)), however the columns are correlated.
     """
     sums, squares, seen, centre = [], [], [], None
-    for chunk in engine.chunks(Layout(LOOKED_AT, np.dtype(np.float64))):
+    for chunk in rechunk(engine.blocks(), Layout(LOOKED_AT, np.dtype(np.float64))):
         rows = np.asarray(chunk.values)[: chunk.n_rows]
         hole = (rows == MISSING) if rows.dtype == np.uint8 else np.isnan(rows)
         clean = np.where(hole, 0, rows).astype(np.float64)

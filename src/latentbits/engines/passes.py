@@ -93,12 +93,13 @@ class Clock(NamedTuple):
     max_iter: np.int32
     step: np.int32
     key: UInt32[np.ndarray, "2"]
+    rows: UInt32[np.ndarray, " drawn"] | None = None
 
     def progress(self, purpose: int) -> Progress:
         """Where learning stands, with a key of its own for each purpose (`PREPARE`, `UPDATE`)."""
         iteration, max_iter, step = (jnp.asarray(x) for x in (self.iteration, self.max_iter, self.step))
         key = jax.random.fold_in(jax.random.fold_in(keys.typed(self.key), self.step), purpose)
-        return Progress(iteration, max_iter, step, key)
+        return Progress(iteration, max_iter, step, key, None if self.rows is None else jnp.asarray(self.rows))
 
 
 class Pass(NamedTuple):
@@ -176,7 +177,7 @@ def by_parts(
     function: Callable[..., Any], parts: int, raw: Array, first_row: Array, n_rows: Array, *rest: PyTree
 ) -> PyTree:
     """What a function gives of each part of a chunk, one after the other, stacked."""
-    size = raw.shape[0] // parts
+    size = len(raw) // parts
 
     def cut(x: Array) -> Array:
         """Scalars in the states of rows are the same in all parts."""
@@ -189,8 +190,8 @@ def by_parts(
     else:
         first = first_row + before
     counted = cut(n_rows) if n_rows.ndim else jnp.minimum(jnp.maximum(n_rows, before) - before, size)
-    parts_of_rest = jax.tree.map(cut, rest)
-    return jax.lax.map(lambda part: function(*part[:3], *part[3]), (cut(raw), first, counted, parts_of_rest))
+    cut_up = jax.tree.map(cut, raw), first, counted, jax.tree.map(cut, rest)
+    return jax.lax.map(lambda part: function(*part[:3], *part[3]), cut_up)
 
 
 def _joined(stacked: PyTree) -> PyTree:

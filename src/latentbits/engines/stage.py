@@ -16,11 +16,14 @@ from latentbits.core import keys, tree
 from latentbits.core.errors import DataError
 from latentbits.core.model import Evaluate, Iterate, Model, OnePass, Schedule, Stop, Summary
 from latentbits.core.programs import Program, callable_tree
-from latentbits.engines.chunks import layout_for
+from latentbits.engines.drawing import drawn_rows
 from latentbits.engines.monitor import Monitor, Record, Remaining
 from latentbits.engines.passes import PREPARE, UPDATE, Clock, Engine, Pass, prepared, sum_blocks
+from latentbits.engines.sparse import layout_of
 
 __all__ = ["Functions", "Outcome", "Run", "StageRun", "Standing", "advance", "begin", "call"]
+
+TOLD_TOGETHER = 64  # updates of a minibatch stage whose objectives are asked for together
 
 
 class Run(NamedTuple):
@@ -80,6 +83,13 @@ class _Passed(NamedTuple):
     left: float
 
 
+def _added(sums: np.ndarray, told: list[tuple[Any, Any]]) -> np.ndarray:
+    """With those of the following updates, one after the other."""
+    for value, n_rows in told:
+        sums = sums + np.array([float(value), float(n_rows)])
+    return sums
+
+
 class StageRun:
     """One run of one stage.
 
@@ -98,11 +108,12 @@ class StageRun:
     ) -> None:
         self.model, self.stage, self.run, self.max_iter = model.acting_in(stage), stage, run, max_iter
         rows_per_update = stage.rows_per_update if isinstance(stage, Schedule) else None
-        n_columns = run.engine.n_features
-        layout = layout_for(self.model.row_floats(n_columns), run.dtype, run.budget, n_columns)
+        layout = layout_of(self.model, run.engine, run.dtype, run.budget)
         self.layout = layout._replace(rows_per_update=rows_per_update)
         self.minibatch = rows_per_update is not None
-        self.row_key, self.update_key = keys.fold(key, 1), keys.fold(key, 2)
+        self.row_key, self.update_key, self.draw_key = (keys.fold(key, purpose) for purpose in (1, 2, 3))
+        weights = run.engine.weights
+        self.ends = None if weights is None else np.cumsum(weights)  # of the part of the sum that is each row's
         self.row_states: dict[int, PyTree] = {}
         self.state: PyTree = None  # of the optimiser, after the last update
         self.step = self.n_iter = 0
@@ -198,26 +209,30 @@ class StageRun:
 
     def _pass(self) -> _Passed:
         """One pass over the rows, with an update at its end or, in minibatch stages, after every block."""
-        objective, n_rows, passed = 0.0, 0.0, None
+        sums, untold = np.zeros(2), []  # objective and rows; those of the last updates are still on their way
+        last: tuple[_Told, PyTree, _Position] | None = None
+        cut = False
         for stats in sum_blocks(self.model, self.run.engine, self.layout, self._given, self.row_states):
             told, ahead = self._advance(stats)
-            # one transfer for all that the loop wants to know
-            value, rows, done, left, watched = jax.device_get(
-                (told.value, stats.n_rows, told.done, told.left, told.watched)
-            )
-            objective, n_rows = objective + float(value), n_rows + float(rows)
-            passed = _Passed(objective, n_rows, stats, ahead, bool(done), float(left))
+            untold.append((told.value, stats.n_rows))
+            last = told, stats, ahead
             if self.minibatch:
                 self.here = ahead
-                if self.run.monitor.out_of_time:
+                if cut := self.run.monitor.out_of_time:
                     break
-        else:
-            if self.run.engine.weights is None:
-                self.run.monitor.check_rows(n_rows)
-        if passed is None:
+                if len(untold) == TOLD_TOGETHER:
+                    sums, untold = _added(sums, jax.device_get(untold)), []
+        if last is None:
+            self.run.monitor.check_rows(0.0)
             raise DataError("X has no rows: at least one is needed to learn from.")
+        told, stats, ahead = last
+        # one transfer for all that the loop wants to know
+        new, done, left, watched = jax.device_get((untold, told.done, told.left, told.watched))
+        objective, n_rows = map(float, _added(sums, new))
+        if not cut and self.run.engine.weights is None:
+            self.run.monitor.check_rows(n_rows)
         self._record(objective, watched)
-        return passed
+        return _Passed(objective, n_rows, stats, ahead, bool(done), float(left))
 
     def _advance(self, stats: PyTree) -> tuple[_Told, _Position]:
         here, now = self.here, self._clock()
@@ -236,7 +251,8 @@ class StageRun:
         return Pass(self.here.params_rows, self.here.shared_rows, self.row_key, np.uint32(self.n_iter))
 
     def _clock(self) -> Clock:
-        return Clock(np.int32(self.n_iter), np.int32(self.max_iter), np.int32(self.step), self.update_key)
+        rows = None if self.ends is None else drawn_rows(self.ends, keys.fold(self.draw_key, self.step))
+        return Clock(np.int32(self.n_iter), np.int32(self.max_iter), np.int32(self.step), self.update_key, rows)
 
     def _evaluate(self) -> float:
         """The objective of a point that no full pass has seen: one more pass, and no update."""

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from latentbits.core import processor
 from latentbits.core.errors import DataError
 from latentbits.engines.chunks import Chunk, Layout, rechunk
 from latentbits.engines.dask import DaskEngine
@@ -36,6 +37,9 @@ class StreamEngine:
         encoded rows; None for a stream.
     weights
         How often each row counts, float64, by row number; None for once.
+    packed
+        Whether the blocks of the factory hold complete bits, eight to a byte.  They stay so on the way to an
+        accelerator, and are unpacked there; on a CPU the thread that reads them unpacks them, while others compute.
     """
 
     keeps_rows = False
@@ -46,8 +50,10 @@ class StreamEngine:
         n_features: int,
         numbered: tuple[int, Callable[[np.ndarray], np.ndarray]] | None = None,
         weights: np.ndarray | None = None,
+        packed: bool = False,
     ) -> None:
         self.factory = factory
+        self.packed = packed
         self.n_features = n_features
         self.numbered = numbered
         self.weights = weights
@@ -55,11 +61,18 @@ class StreamEngine:
 
     def chunks(self, layout: Layout) -> Iterator[Chunk]:
         """The stream's chunks, in order; a few chunks and one block are in memory at a time."""
-        return read_ahead(lambda: rechunk(self._same_rows(), layout, self.weights))
+        if self.packed and processor.accelerated():
+            return read_ahead(lambda: rechunk(self._same_rows(), layout, self.weights, packed=self.n_features))
+        return read_ahead(lambda: rechunk(self._unpacked(), layout, self.weights, complete=self.packed))
 
     def blocks(self) -> Iterable[np.ndarray]:
-        """The blocks of one more reading."""
-        return read_ahead(self._same_rows)
+        """The blocks of one more reading, a byte for each bit."""
+        return read_ahead(self._unpacked)
+
+    def _unpacked(self) -> Iterator[np.ndarray]:
+        if not self.packed:
+            return self._same_rows()
+        return (np.unpackbits(block, axis=1, count=self.n_features) for block in self._same_rows())
 
     def _same_rows(self) -> Iterator[np.ndarray]:
         """The blocks, and at their end an error if they were not those of the first complete reading.

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from numbers import Integral, Real
 from os import PathLike
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import jax
 import numpy as np
@@ -35,6 +35,8 @@ from latentbits.engines.fit import FitResult, fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import Engine, Pass, map_rows, start_pass
+from latentbits.engines.sparse import SparseEngine, layout_of
+from latentbits.engines.spread import spread, workers
 from latentbits.engines.summary import Powers
 from latentbits.estimators.files import plain, save
 from latentbits.estimators.history import comparable_end, history_table
@@ -50,6 +52,7 @@ from latentbits.estimators.precision import (
     rounded,
     sum_of,
 )
+from latentbits.estimators.tables.file_blocks import file_blocks
 from latentbits.estimators.tables.frames import like_input
 from latentbits.estimators.tables.validate import is_dask, open_rows, open_values, open_weights, weighted
 
@@ -110,6 +113,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     # a file may ask for
     _most_work: ClassVar[tuple[tuple[str, ...], int]] = ((), 1)
     _sample_dtype: Any = np.uint8  # of bits; a family of real-valued rows has its own
+    _sparse: ClassVar[bool] = False  # its records take lists of ones, so that a sparse table stays one
 
     def __init__(
         self,
@@ -155,7 +159,14 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     # ---------------------------------------------------------------- learning
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, checkpoint: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        checkpoint: Any = None,
+        engine: Literal["dask"] | None = None,
+    ) -> Self:
         """Learn the model from bits.
 
         Parameters
@@ -172,6 +183,10 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         checkpoint : str, path, latentbits.Checkpoint or None
             A folder in which learning is kept every half a minute: after a crash the same call goes on from there, and
             ends with the bits that it would have had.
+        engine : "dask" or None
+            "dask" has the workers of the active `distributed.Client` learn from tables in memory and from .npy and
+            .zarr files, too; without a client, spawned processes of its own, one for each core.  None goes by the kind
+            of X.
 
         Returns
         -------
@@ -182,32 +197,39 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.__dict__.pop(
             "params_", None
         )  # if this fit fails, the estimator is not fitted, rather than half of another
-        engine = self._open(X, reset=True, sample_weight=sample_weight)
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        dtype = self._dtype()
-        journal = self._journal(checkpoint, engine, seed)
-        if journal is not None:
-            seed = journal.seed
-        with interrupts.held(), keeping(journal):
-            if self._may_widen(dtype) and self.takes_reals and self._rounding_foreseen(engine, dtype) > TOLERANCE:
-                dtype = DOUBLE
-            seconds = self._learn(engine, seed, dtype, self.max_time)
-            lost = self._rounding_of(engine, dtype).mean if self.takes_reals else 0.0
-            if lost > TOLERANCE and self._may_widen(dtype) and not Stop(self.stop_reason_).cut_short:
-                # the noise was not known before
-                left = None if self.max_time is None else max(self.max_time - seconds, 1e-3)
-                self._learn(engine, seed, DOUBLE, left)
-                lost = self._rounding_of(engine, DOUBLE).mean
-            if interrupts.take():  # when all was learned: it stands, but whoever goes on to another fit should know
-                self.stop_reason_ = str(Stop.INTERRUPTED)
-        if not self._finished:
-            warnings.warn(
-                _not_converged(type(self).__name__, self.stop_reason_, self.n_iter_, self.left_to_gain_),
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        self._warn_of_rounding(engine, lost)
+        with workers(engine) as n_workers:
+            rows = self._open_for(n_workers, X, sample_weight)
+            seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+            dtype = self._dtype_on(rows)
+            journal = self._journal(checkpoint, rows, seed)
+            if journal is not None:
+                seed = journal.seed
+            with interrupts.held(), keeping(journal):
+                if self._may_widen(dtype) and self.takes_reals and self._rounding_foreseen(rows, dtype) > TOLERANCE:
+                    dtype = DOUBLE
+                seconds = self._learn(rows, seed, dtype, self.max_time)
+                lost = self._rounding_of(rows, dtype).mean if self.takes_reals else 0.0
+                if lost > TOLERANCE and self._may_widen(dtype) and not Stop(self.stop_reason_).cut_short:
+                    # the noise was not known before
+                    left = None if self.max_time is None else max(self.max_time - seconds, 1e-3)
+                    self._learn(rows, seed, DOUBLE, left)
+                    lost = self._rounding_of(rows, DOUBLE).mean
+                if interrupts.take():  # when all was learned: it stands, but whoever goes on to another fit should know
+                    self.stop_reason_ = str(Stop.INTERRUPTED)
+            if not self._finished:
+                warnings.warn(
+                    _not_converged(type(self).__name__, self.stop_reason_, self.n_iter_, self.left_to_gain_),
+                    ConvergenceWarning,
+                    stacklevel=2,
+                )
+            self._warn_of_rounding(rows, lost)
         return self
+
+    def _open_for(self, n_workers: int | None, X: Any, sample_weight: Any) -> Engine:
+        """The rows to learn from: as X is given, or in blocks for so many workers of Dask's."""
+        if n_workers is None:
+            return self._open(X, reset=True, sample_weight=sample_weight)
+        return spread(self._open(file_blocks(X, n_workers), reset=True, sample_weight=sample_weight), n_workers)
 
     def _journal(self, checkpoint: Any, engine: Engine, seed: int) -> Journal | None:
         """What is kept of this fit; None where nothing is."""
@@ -245,18 +267,21 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """The precision of so many rows in learning, where it would be `dtype` for very many."""
         return lambda n: DOUBLE if self._may_widen(dtype) and n <= self._double_rows else dtype
 
-    def foresee(self, X: Any) -> None:
+    def foresee(self, X: Any, sample_weight: Any = None) -> None:
         """Begin to compile, in other threads, what `fit` of X will need, while something else is done, and after it.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_columns)
             As `fit` takes it, in memory.
+        sample_weight : array-like of shape (n_rows,) or None
+            As `fit` takes it.
         """
         copy = clone(self)
-        engine = copy._open(X, reset=True)
+        engine = copy._open(X, reset=True, sample_weight=sample_weight)
         if isinstance(engine, MemoryEngine):
-            dtype = copy._dtype_of_rows(copy._dtype())(len(engine.table))
+            n_rows = float(len(engine.table) if engine.weights is None else engine.weights.sum())
+            dtype = copy._dtype_of_rows(copy._dtype())(n_rows)
             model = copy._first_model(engine, dtype)
             with later():
                 shapes = ahead.fitting(model, engine, dtype)
@@ -345,7 +370,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         -------
         ndarray of shape (n_rows, n_latents)
         """
-        return self._map_rows(means_of(self._fitted().infer), X)
+        return self._map_rows(means_of(self._fitted().infer), X, sparse=True)
 
     def posterior(self, X: Any) -> Any:
         """Posterior of the latents of each row; what it holds beside `mean` and `mode` is the family's.
@@ -355,7 +380,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         X : array-like of shape (n_rows, n_columns)
             Bits, NaN for missing.
         """
-        return self._map_rows(self._fitted().infer, X)
+        return self._map_rows(self._fitted().infer, X, sparse=True)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
         """P(bit = 1 | latents) of each column, at given points of the latent space.
@@ -435,7 +460,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _rounded(self, model: Model, engine: Engine, dtype: np.dtype) -> LogLikelihood:
         """log p(x) of each row computed in this precision, with what that costs."""
-        found = _join(self._map_engine(self._likelihood(model), engine, dtype=dtype))
+        found = _join(self._map_engine(self._likelihood(model), engine, dtype=dtype, sparse=True))
         return rounded(found, self.n_features_in_, dtype, told=model.rounding is not None)
 
     @staticmethod
@@ -589,12 +614,17 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             return given
         return SINGLE if self.n_features_in_ < MOST_COLUMNS else DOUBLE
 
+    def _dtype_on(self, engine: Engine) -> np.dtype:
+        """The same for the rows of an engine; of lists of ones most of the time goes into finding places."""
+        dtype = self._dtype()
+        return DOUBLE if isinstance(engine, SparseEngine) and self._may_widen(dtype) else dtype
+
     def _may_widen(self, dtype: np.dtype) -> bool:
         return dtype == SINGLE and self._given_dtype() is None
 
     def _dtype_for(self, engine: Engine) -> np.dtype:
         """The precision for these rows under the fitted parameters; whatever the engine, they are the same."""
-        dtype = self._dtype()
+        dtype = self._dtype_on(engine)
         if self._may_widen(dtype) and self.takes_reals and self._rounding_of(engine, dtype).largest > TOLERANCE:
             return DOUBLE
         return dtype
@@ -612,25 +642,34 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return rows
 
     def _open(self, X: Any, *, reset: bool, sample_weight: Any = None) -> Engine:
-        engine = open_rows(self, X, reset=reset, binarize=self.binarize, real=self.takes_reals)
+        engine = open_rows(self, X, reset=reset, binarize=self.binarize, real=self.takes_reals, sparse=self._sparse)
         return weighted(engine, sample_weight)
 
     def _fitted(self) -> Model:
         check_is_fitted(self, "params_")
         return self._model()
 
-    def _map_rows(self, function: Callable[..., Any], X: Any) -> Any:
+    def _map_rows(self, function: Callable[..., Any], X: Any, *, sparse: bool = False) -> Any:
         engine = self._open(X, reset=False)
         dtype = self._dtype_for(engine)
         if isinstance(engine, DaskEngine):
             return lazy_rows(function, engine, self._layout(dtype), self._given(dtype))
-        return _join(self._map_engine(function, engine, dtype=dtype))
+        return _join(self._map_engine(function, engine, dtype=dtype, sparse=sparse))
 
     def _map_engine(
-        self, function: Callable[..., Any], engine: Engine, seed: int = 0, dtype: np.dtype | None = None
+        self,
+        function: Callable[..., Any],
+        engine: Engine,
+        seed: int = 0,
+        dtype: np.dtype | None = None,
+        *,
+        sparse: bool = False,
     ) -> Iterator[PyTree]:
+        """A function of each row; `sparse` if it takes lists of ones where the model does."""
         dtype = self._dtype() if dtype is None else dtype
-        return map_rows(function, engine, self._layout(dtype), self._given(dtype, seed))
+        listed = sparse and isinstance(engine, SparseEngine)
+        layout = layout_of(self._model(), engine, dtype) if listed else self._layout(dtype)
+        return map_rows(function, engine, layout, self._given(dtype, seed))
 
     def _layout(self, dtype: np.dtype) -> Layout:
         return layout_for(self._model().row_floats(self.n_features_in_), dtype, n_columns=self.n_features_in_)

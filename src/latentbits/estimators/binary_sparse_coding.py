@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from math import comb
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import equinox as eqx
 import jax
@@ -249,7 +249,14 @@ class BinarySparseCoding(LatentModel):
         self.keep_components = keep_components
         super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, checkpoint: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        checkpoint: Any = None,
+        engine: Literal["dask"] | None = None,
+    ) -> Self:
         """Learn components, noise and sparseness.
 
         Parameters
@@ -262,6 +269,8 @@ class BinarySparseCoding(LatentModel):
             How often each row counts; None counts each once.
         checkpoint : str, path, latentbits.Checkpoint or None
             A folder in which learning is kept, and from which it goes on; see `LatentTrait.fit`.
+        engine : "dask" or None
+            Who learns; see `LatentTrait.fit`.
 
         Returns
         -------
@@ -269,7 +278,7 @@ class BinarySparseCoding(LatentModel):
         """
         self._validate_params()
         self._first_size()  # complains of sizes that do not fit together
-        return super().fit(X, y, sample_weight, checkpoint)
+        return super().fit(X, y, sample_weight, checkpoint, engine)
 
     # ---------------------------------------------------------------- use
 

@@ -18,7 +18,7 @@ from latentbits.core import tree
 from latentbits.core.errors import ModelFileError
 from latentbits.core.limits import check_memory
 from latentbits.core.model import Measure, Model, Stop
-from latentbits.engines.chunks import Layout
+from latentbits.engines.chunks import Layout, rechunk
 from latentbits.engines.fit import FitResult
 from latentbits.engines.monitor import Record
 from latentbits.engines.passes import Engine
@@ -651,7 +651,7 @@ class ClippedGaussian(LatentModel):
 def _encoded(engine: Engine) -> Iterator[np.ndarray]:
     """The rows of an engine, without padding."""
     rows = 1 << max(6, (BLOCK_BYTES // engine.n_features).bit_length() - 1)
-    for chunk in engine.chunks(Layout(rows, np.dtype(np.float32))):
+    for chunk in rechunk(engine.blocks(), Layout(rows, np.dtype(np.float32)), complete=True):  # nobody asks
         yield np.asarray(chunk.values)[: chunk.n_rows]
 
 

@@ -169,6 +169,7 @@ class CombinationMachine(LatentModel):
     _offset: np.ndarray | None = None
     _shortened: float = 1.0  # of the step size, while a machine is learned again
 
+    _sparse: ClassVar[bool] = True
     _params_class: ClassVar[type] = Params
     _former_options: ClassVar[frozenset[str]] = frozenset(
         {"batch_size", "momentum", "weight_decay", "refit_biases", "n_sweeps"}

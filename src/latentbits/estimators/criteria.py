@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,11 @@ import numpy as np
 from latentbits.core import interrupts
 from latentbits.core.batch import MISSING
 from latentbits.core.errors import ModelFileError
+from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
+from latentbits.engines.sparse import SparseEngine
+from latentbits.engines.summary import column_moments
+from latentbits.engines.threads import by_slices
 from latentbits.estimators.base import LatentModel
 
 __all__ = ["Criteria", "Seen", "WithCriteria", "criteria", "look"]
@@ -58,26 +63,46 @@ class Criteria(NamedTuple):
 
 
 def look(engine: Engine) -> Seen:
-    """One reading of the rows, on the host."""
+    """One reading of the rows; of complete bits in memory the counts of columns tell all, and are needed anyway."""
     d = engine.n_features
+    if isinstance(engine, MemoryEngine) and engine.weights is None and engine.holds_complete_bits:
+        mean = column_moments(engine).mean
+        return Seen(len(engine.table), d, (mean == 0) | (mean == 1))
+    if isinstance(engine, SparseEngine):  # nothing is missing
+        n = engine.n_rows if engine.weights is None else engine.weights.sum()
+        ones = np.bincount(engine.columns, minlength=d)
+        return Seen(round(n), d, (ones == 0) | (ones == engine.n_rows))
     lengths = np.zeros(d + 1)  # rows by how much of them is observed
     low, high = np.full(d, np.inf), np.full(d, -np.inf)
     first = 0
     for block in engine.blocks():
         interrupts.check()
-        if not len(block):
-            continue
         weights = None if engine.weights is None else engine.weights[first : first + len(block)]
         first += len(block)
-        bits = block.dtype == np.uint8
-        seen = block != MISSING if bits else ~np.isnan(block)
-        lengths += np.bincount(np.count_nonzero(seen, axis=1), weights, minlength=d + 1)
-        seen = seen if weights is None else seen & (weights > 0)[:, None]
-        low = np.minimum(low, np.min(block, axis=0, initial=MISSING if bits else np.inf, where=seen))
-        high = np.maximum(high, np.max(block, axis=0, initial=0 if bits else -np.inf, where=seen))
+        for part in by_slices(partial(_seen_in, block, weights), block):
+            lengths += part.lengths
+            low, high = np.minimum(low, part.low), np.maximum(high, part.high)
     answered = lengths[1:]
     few = 1 + int(np.searchsorted(np.cumsum(answered), FEW_SEEN * answered.sum(), side="right"))
     return Seen(round(answered.sum()), min(few, d), low >= high)
+
+
+class _SeenIn(NamedTuple):
+    """Of some rows: how many by how much of them is observed; the least and the largest entry of each column."""
+
+    lengths: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+def _seen_in(block: np.ndarray, weights: np.ndarray | None, some: slice) -> _SeenIn:
+    rows, weights = block[some], None if weights is None else weights[some]
+    bits = rows.dtype == np.uint8
+    seen = rows != MISSING if bits else ~np.isnan(rows)
+    lengths = np.bincount(np.count_nonzero(seen, axis=1), weights, minlength=rows.shape[1] + 1)
+    seen = seen if weights is None else seen & (weights > 0)[:, None]
+    low = np.min(rows, axis=0, initial=MISSING if bits else np.inf, where=seen)
+    return _SeenIn(lengths, low, np.max(rows, axis=0, initial=0 if bits else -np.inf, where=seen))
 
 
 def criteria(total: float, error: float, n_parameters: int, n_rows: int) -> Criteria:

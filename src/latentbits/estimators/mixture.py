@@ -118,6 +118,7 @@ class BernoulliMixture(WithCriteria):
     means_: np.ndarray
 
     _params_class: ClassVar[type] = mixture.Params
+    _sparse: ClassVar[bool] = True
     _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {"weights": (0, 1), "means": (0, 1)}
 
     def __init__(

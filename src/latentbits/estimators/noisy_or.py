@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import jax
 import numpy as np
@@ -18,7 +18,6 @@ from sklearn.utils._set_output import _get_output_config
 from latentbits.core.batch import MISSING, Batch
 from latentbits.core.errors import ModelFileError
 from latentbits.core.model import Model
-from latentbits.engines.chunks import Chunk, layout_for
 from latentbits.engines.fit import FitResult
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.order import in_random_order
@@ -31,6 +30,8 @@ from latentbits.models.noisy_or import sampling
 from latentbits.models.noisy_or.network import Params
 
 __all__ = ["NoisyOrNetwork"]
+
+SMALL = 2**24  # rows x columns x states for which float64 takes no time to speak of
 
 
 class NoisyOrNetwork(LatentModel):
@@ -194,7 +195,14 @@ class NoisyOrNetwork(LatentModel):
 
     # ---------------------------------------------------------------- learning
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, checkpoint: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        checkpoint: Any = None,
+        engine: Literal["dask"] | None = None,
+    ) -> Self:
         """Learn the network from bits, or go on (`warm_start`).
 
         Parameters
@@ -207,6 +215,8 @@ class NoisyOrNetwork(LatentModel):
             How often each row counts; None counts each once.
         checkpoint : str, path, latentbits.Checkpoint or None
             A folder in which learning is kept, and from which it goes on; see `LatentTrait.fit`.
+        engine : "dask" or None
+            Who learns; see `LatentTrait.fit`.
 
         Returns
         -------
@@ -224,7 +234,7 @@ class NoisyOrNetwork(LatentModel):
                 )
         self._begun = begun
         try:
-            return super().fit(X, y, sample_weight, checkpoint)
+            return super().fit(X, y, sample_weight, checkpoint, engine)
         finally:
             del self._begun
 
@@ -266,6 +276,13 @@ class NoisyOrNetwork(LatentModel):
             first_layer=1 if begun is None else len(begun.weights) + 1,
         )
         return model if begun is None else model._replace(init=networks.keeping_layers(model.init, begun))
+
+    @property
+    def _double_rows(self) -> int:
+        sizes = self._sizes()
+        if self.inference == "gibbs" or not networks.is_exact(sizes, networks.EXACT_LEARNING):
+            return 0
+        return SMALL // (2 ** sizes[0] * self.n_features_in_)
 
     def _open(self, X: Any, *, reset: bool, sample_weight: Any = None) -> Engine:
         engine = super()._open(X, reset=reset, sample_weight=sample_weight)
@@ -441,13 +458,9 @@ class NoisyOrNetwork(LatentModel):
         return drawn.astype(self._sample_dtype)
 
 
-def _chunks(engine: Engine) -> Iterator[Chunk]:
-    return engine.chunks(layout_for(64, np.dtype(np.float32)))
-
-
 def _bits_of(engine: Engine) -> np.ndarray:
     """The rows of an engine as one array, NaN for missing."""
-    bits = np.concatenate([np.asarray(chunk.values)[: chunk.n_rows] for chunk in _chunks(engine)]).astype(np.float64)
+    bits = np.concatenate([block.astype(np.float64) for block in engine.blocks()])
     bits[bits == MISSING] = np.nan
     return bits
 

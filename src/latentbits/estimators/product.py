@@ -79,6 +79,7 @@ class BernoulliProduct(LatentModel):
     means_: np.ndarray
 
     _params_class: ClassVar[type] = product.Params
+    _sparse: ClassVar[bool] = True
     _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {"means": (0, 1)}
 
     def __init__(

@@ -42,7 +42,7 @@ class Table:
     source
         Its name.
     n_rows
-        In all, shown or not.
+        In all that count, shown or not.
     columns
         Their names (d).
     values : (n, d) float
@@ -57,6 +57,10 @@ class Table:
         Columns that told kinds of rows; the map is coloured by the first.
     row_names
         One a row, or None.
+    weights : (n,) or None
+        How often each row counts; None for once.
+    n_counted
+        All rows, each as often as it counts; None without weights.
     """
 
     source: str
@@ -68,6 +72,8 @@ class Table:
     image_shape: tuple[int, int] | None = None
     labels: tuple[Labels, ...] = ()
     row_names: tuple[str, ...] | None = None
+    weights: np.ndarray | None = None
+    n_counted: float | None = None
 
 
 @dataclass(frozen=True)
@@ -144,7 +150,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class ModelRow:
-    """A line of the comparison, on `n_rows` unseen rows.
+    """A line of the comparison, on `n_rows` unseen rows, each as often as it counts.
 
     `trials` are what the size was chosen from; `note` says what a reader should know.  `by_shares` are the bits that a
     model without causes may lose by its guesses of rare shares alone.

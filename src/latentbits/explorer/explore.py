@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.choosing.compare import fit_copy
-from latentbits.choosing.refit import Refitted, refit
+from latentbits.choosing.compare import fit_copy, weights_of
+from latentbits.choosing.real_tables import mean_seen
+from latentbits.choosing.refit import Refitted, as_searched, refit
 from latentbits.choosing.search import Search, check_families, search
 from latentbits.core import interrupts
 from latentbits.core.atomic import check_writable
@@ -86,6 +87,7 @@ def explore(
     random_state: int | None = 0,
     report: Callable[[str, float], None] | None = None,
     checkpoint: Any = None,
+    sample_weight: Any = None,
 ) -> Explored:
     """Find out what is hidden in a table, and write a page that shows it.
 
@@ -126,6 +128,9 @@ def explore(
     checkpoint : str, path, latentbits.Checkpoint or None
         A folder in which fits are kept: after a crash the same call goes on, and makes none of them again.  What it
         finds is what it would have found where the budget is no bound.
+    sample_weight : str, array-like of n values, or None
+        How often each row counts: in fits, scores, and what is shown of them; None for once.  A name is that of a
+        column of a frame, which is neither a bit nor a label.  Rows of weight 0 are left out.
 
     Returns
     -------
@@ -155,7 +160,7 @@ def explore(
         raise ValueError(f"budget must be a number of seconds above 0, or None, found {budget!r}")
     if out is not None:
         check_writable(out)  # before minutes of fitting
-    given = take_table(X, labels, image_shape, column_names, row_names, source, binarize, real)
+    given = take_table(X, labels, image_shape, column_names, row_names, source, binarize, real, sample_weight)
     asked: list[Any] | None = None
     if not (isinstance(model, str) and model == "auto"):
         asked = [*(one.name for one in families("reals" if given.real else "bits") if one.alone), model]
@@ -178,6 +183,7 @@ def explore(
             real=given.real,
             report=fitting,
             checkpoint=checkpoint,
+            sample_weight=given.weights,
         )
         models = _models(found, given, left, lambda name: tell(f"fitting {name} to all rows"))
         with interrupts.shielded():  # what is finished gets its page
@@ -194,10 +200,11 @@ def explore(
 
 def _fit_map(given: Given, limit: float | None, seed: int | None) -> Any:
     """Two latent traits, learned from all rows or from a sample of very many."""
-    n, d = given.values.shape
-    rows = np.sort(np.random.default_rng(seed).permutation(n)[: _rows_for_map(d)])
+    d = given.values.shape[1]
+    rows = np.sort(np.random.default_rng(seed).permutation(given.counting)[: _rows_for_map(d)])
     estimator = family("latent-trait").new(2, "reals" if given.real else "bits", d)
-    return fit_copy(estimator.set_params(random_state=seed, max_time=limit), given.values[rows])
+    estimator.set_params(random_state=seed, max_time=limit)
+    return fit_copy(estimator, given.values[rows], weights_of(given.weights, rows))
 
 
 def _rows_for_map(n_columns: int) -> int:
@@ -213,7 +220,7 @@ def _rows_for_map(n_columns: int) -> int:
 def _models(found: Search, given: Given, budget: float | None, report: Callable[[str], None]) -> Mapping[str, Refitted]:
     """The models to be shown; those of the search where it was interrupted."""
     if found.interrupted:
-        return {name: Refitted(model, found.n_train) for name, model in found.fitted.items()}
+        return as_searched(found)
     return refit(found, given.values, budget=None if budget is None else budget - found.seconds, report=report)
 
 
@@ -228,8 +235,9 @@ def content_of(
 ) -> Content:
     """All that the page shows."""
     close = _in_units(shown.values[:n_close], found)
+    weights = None if shown.weights is None else shown.weights[:n_close]
     shows = {
-        name: family(found.families[name]).teller.show(name, models[name].model, close, models[name].n_rows)
+        name: family(found.families[name]).teller.show(name, models[name].model, close, models[name].n_rows, weights)
         for name in (entry.name for entry in found.comparison.entries)
     }
     galleries = tuple(_in_columns(one.gallery, found) for one in shows.values() if one.gallery is not None)
@@ -266,11 +274,10 @@ def _guesses(given: Given, found: Search, seed: int | None) -> Guesses | None:
     if not hasattr(best, "complete"):
         return None
     unseen = found.unseen[:MOST_GUESSED]
-    n, d = given.values.shape
-    others = np.setdiff1d(np.arange(n), found.unseen)[: _rows_for_map(d)]
+    others = np.setdiff1d(given.counting, found.unseen)[: _rows_for_map(given.values.shape[1])]
     rows, known = (_in_units(_dense(given.values[numbers]), found) for numbers in (unseen, others))
-    average = np.nansum(known, axis=0) / np.maximum(1, np.sum(~np.isnan(known), axis=0))
-    return guesses_of(best, rows, average, given.image_shape, given.real, seed)
+    average = mean_seen(known, weights_of(given.weights, others))
+    return guesses_of(best, rows, average, given.image_shape, given.real, seed, weights_of(given.weights, unseen))
 
 
 def _in_units(values: np.ndarray, found: Search) -> np.ndarray:
@@ -305,7 +312,7 @@ def how_compared(found: Search) -> str:
 def how_shown(found: Search, models: Mapping[str, Refitted]) -> str:
     """From which rows the models that are shown have learned, and what the time went to, in two sentences."""
     own = [model for name, model in models.items() if name in found.fitted and hasattr(model.model, "foresee")]
-    again = sum(model.n_rows == found.n_used > found.n_train for model in own)
+    again = sum(model.again and found.n_used > found.n_train for model in own)
     which = "The models shown here were" if again == len(own) else f"{again} of the models shown here were"
     text = f" {which} fitted again, to all {found.n_used:,} rows." if again else ""
     return f"{text} Of {found.seconds:.0f} seconds {found.seconds_compiling:.0f} went into compiling programs."
@@ -342,6 +349,6 @@ def _model_row(found: Search, entry: Any, shown: Shown) -> ModelRow:
         trials=tuple(Trial(t.size, t.bits_per_row, t.error) for t in found.trials[entry.name]),
         note="; ".join(note for note in notes if note),
         converged=entry.converged,
-        n_rows=found.n_test,
+        n_rows=found.n_test if found.comparison.weights is None else round(found.comparison.weights.sum()),
         by_shares=shown.by_shares,
     )

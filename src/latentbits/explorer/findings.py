@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
+from latentbits.choosing.real_tables import mean_seen, median
 from latentbits.estimators.families import family
 from latentbits.explorer.content import Guesses, Labels, Map, ModelRow, Table
 from latentbits.telling.records import Gallery
@@ -144,7 +144,9 @@ def _causes(gallery: Gallery, table: Table) -> str:
         )
         return f"{text}{_most(spread, table, '; they differ most in ')}." if m > 1 else ""
     if np.isnan(share).all():  # traits: a row is always somewhere along each
-        spread = _felt(np.var(layer.active, axis=0) @ np.square(layer.weights), table)
+        weights = None if table.weights is None else table.weights[: len(layer.active)]
+        about = np.square(layer.active - np.average(layer.active, axis=0, weights=weights))
+        spread = _felt(np.average(about, axis=0, weights=weights) @ np.square(layer.weights), table)
         space = "along one scale" if m == 1 else f"in a space of {m} dimensions"
         return f"It places each row {space}{_most(spread, table, '; rows differ most in ')}."
     felt = _felt(share * (1 - share) @ np.square(layer.weights), table)
@@ -165,9 +167,8 @@ def _felt(spread: np.ndarray, table: Table) -> np.ndarray:
     A pull on the log odds moves a rare bit little: the slope of its probability is p (1 - p).  Real numbers are
     compared in units of their own spread.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # a column without any cell
-        share, variance = np.nanmean(table.values, axis=0), np.nanvar(table.values, axis=0)
+    share = mean_seen(table.values, table.weights)
+    variance = mean_seen(np.square(table.values - share), table.weights)
     return np.nan_to_num(spread / variance.clip(1e-12) if table.real else spread * np.square(share * (1 - share)))
 
 
@@ -198,7 +199,7 @@ def _surprise(where: Map, table: Table) -> str:
     name = f"row {table.numbers[odd]}" if table.row_names is None else table.row_names[odd]
     return (
         f"The most surprising row is {name}: it takes {where.cost[odd]:.0f} bits on the map, where half of the rows "
-        f"take less than {np.median(where.cost):.0f}."
+        f"take less than {median(where.cost, table.weights):.0f}."
     )
 
 

@@ -15,7 +15,13 @@ N_EXAMPLES = 16
 
 
 def guesses_of(
-    model: Any, rows: np.ndarray, average: np.ndarray, image_shape: tuple[int, int] | None, real: bool, seed: int | None
+    model: Any,
+    rows: np.ndarray,
+    average: np.ndarray,
+    image_shape: tuple[int, int] | None,
+    real: bool,
+    seed: int | None,
+    weights: np.ndarray | None = None,
 ) -> Guesses:
     """Hide a part of rows, and let a model fill it in: the lower half of images, some cells of each row of a table.
 
@@ -31,6 +37,8 @@ def guesses_of(
         What the rows are.
     seed : int or None
         Of what is hidden.
+    weights : (n,) array or None
+        How often each row counts; None for once.
     """
     rng = np.random.default_rng(seed)
     hidden = hide_lower_half(len(rows), image_shape) if image_shape else hide_some(rows.shape, rng)
@@ -38,18 +46,21 @@ def guesses_of(
     completed = np.asarray(model.complete(given))
     guess = np.broadcast_to(average, rows.shape)
     if real:
-        right, alone = _share_told(completed, guess, rows, hidden), 0.0
+        right, alone = _share_told(completed, guess, rows, hidden, weights), 0.0
     else:
-        right, alone = share_right(completed, rows, hidden), share_right(guess, rows, hidden)
+        right, alone = (share_right(guessed, rows, hidden, weights) for guessed in (completed, guess))
     some = np.sort(rng.permutation(len(rows))[:N_EXAMPLES])
     part = "the lower half" if image_shape else f"{HIDDEN_SHARE:.0%} of the {'numbers' if real else 'bits'}"
     return Guesses(part, rows[some], given[some], completed[some], right, alone)
 
 
-def _share_told(completed: np.ndarray, average: np.ndarray, truth: np.ndarray, hidden: np.ndarray) -> float:
+def _share_told(
+    completed: np.ndarray, average: np.ndarray, truth: np.ndarray, hidden: np.ndarray, weights: np.ndarray | None
+) -> float:
     """Share of the variance of the hidden numbers that a model tells; every column counts alike."""
     asked = hidden & ~np.isnan(truth)
     spread = np.nanstd(truth, axis=0)
     scale = np.where(spread > 0, spread, 1.0)
-    wrong, alone = (np.sum(np.square((guess - truth) / scale)[asked]) for guess in (completed, average))
+    counts = np.where(asked, 1.0 if weights is None else weights[:, None], 0.0)
+    wrong, alone = (np.nansum(counts * np.square((guess - truth) / scale)) for guess in (completed, average))
     return float(1 - wrong / alone) if alone > 0 else float("nan")

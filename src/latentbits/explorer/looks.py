@@ -36,6 +36,6 @@ def map_of(name: str, model: Any, values: np.ndarray, n_lines: int = N_LINES) ->
     )
 
 
-def course_of(name: str, model: Any, n_rows: int) -> Course:
+def course_of(name: str, model: Any, n_rows: float) -> Course:
     """How the fit of a model to n rows went, in bits per row."""
     return Course(name, -np.asarray(model.history_, np.float64) / n_rows / np.log(2))

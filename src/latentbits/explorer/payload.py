@@ -56,6 +56,8 @@ def _table(table: Table, arrays: Arrays) -> dict[str, Any]:
         arrays.add_bits("rows.missing", missing)
     if len(table.numbers) < table.n_rows or not np.array_equal(table.numbers, np.arange(table.n_rows)):
         arrays.add("rows.numbers", table.numbers, "u4")
+    if table.weights is not None:
+        arrays.add("rows.weights", table.weights, "f4")
     for i, labels in enumerate(table.labels):
         arrays.add(f"labels.{i}", np.where(labels.codes < 0, 65535, labels.codes), "u2")
     return {

@@ -157,7 +157,9 @@ def _use(content: Content, gallery: Gallery | None) -> Callable[[Any], None] | N
             "Their number, and the spectrum"
         )
     if gallery.kind != "probability" and _usage(layer) is not None:
-        return lambda ax: plot_numbers_on(numbers_on(layer.active), ax).set_title("How many are on at once")
+        return lambda ax: plot_numbers_on(numbers_on(layer.active, _close(content)), ax).set_title(
+            "How many are on at once"
+        )
     course = next((c for c in content.courses if c.name == gallery.name), None)
     if course is None:
         return None
@@ -174,6 +176,11 @@ def _plot_guesses(guesses: Guesses, shape: tuple[int, int], real: bool, ax: Any)
         )
     ax.set_title(words)
     ax.set_anchor("NW")
+
+
+def _close(content: Content) -> np.ndarray | None:
+    """Weights of the rows that are looked at closely."""
+    return None if content.table.weights is None else content.table.weights[: content.n_close]
 
 
 def _usage(layer: Layer) -> list[str] | None:

@@ -11,7 +11,7 @@ from sklearn.utils import check_array
 from latentbits.choosing.real_tables import holds_reals
 from latentbits.core.errors import DataError
 from latentbits.data.fetch import Dataset
-from latentbits.estimators.tables.validate import check_bits, with_nan
+from latentbits.estimators.tables.validate import check_bits, open_weights, with_nan
 from latentbits.explorer.content import Labels, Table
 from latentbits.figures.latent_trait.arrays import label_groups
 
@@ -30,7 +30,10 @@ PLACED = 14  # bytes of a row beside its bits: its place, its ellipse, its cost,
 
 
 class Given(NamedTuple):
-    """A table: `values` (n, d) dense or sparse, bits unless `real`, NaN for missing; `n_columns` as it came."""
+    """A table: `values` (n, d) dense or sparse, bits unless `real`, NaN for missing; `n_columns` as it came.
+
+    `weights` are how often each row counts, None for once.
+    """
 
     source: str
     values: Any
@@ -40,6 +43,12 @@ class Given(NamedTuple):
     labels: Mapping[str, np.ndarray]
     row_names: tuple[str, ...] | None
     n_columns: int
+    weights: np.ndarray | None = None
+
+    @property
+    def counting(self) -> np.ndarray:
+        """Numbers of the rows that count."""
+        return np.arange(self.values.shape[0]) if self.weights is None else np.flatnonzero(self.weights)
 
 
 def take_table(
@@ -51,6 +60,7 @@ def take_table(
     source: str | None = None,
     binarize: float | None = None,
     real: bool | None = None,
+    sample_weight: Any = None,
 ) -> Given:
     """The arguments of `explore` as one record, checked.
 
@@ -66,7 +76,9 @@ def take_table(
             source or X.name,
         )
     if hasattr(X, "columns"):
-        X, labels, column_names = _from_frame(X, labels, column_names)
+        X, labels, column_names, sample_weight = _from_frame(X, labels, column_names, sample_weight)
+    elif isinstance(sample_weight, str):
+        raise DataError(f"sample_weight names a column, {sample_weight!r}, and X is no frame")
     values = check_array(
         with_nan(X), accept_sparse="csr", dtype="numeric", ensure_all_finite="allow-nan", ensure_min_samples=8
     )
@@ -83,29 +95,33 @@ def take_table(
         raise DataError(f"image_shape {height}x{width} needs {height * width} columns, found {values.shape[1]}")
     column_names = _pixels(image_shape) if column_names is None else column_names
     names, n_columns = _names("column_names", column_names, values.shape[1], "column"), values.shape[1]
+    weights = open_weights(sample_weight, values.shape[0])
     if n_columns > MOST_COLUMNS and image_shape is None:
-        kept = most_varied(values, MOST_COLUMNS)
+        kept = most_varied(values, MOST_COLUMNS, weights)
         values, names = values[:, kept], tuple(names[i] for i in kept)
     known = _labels(labels, values.shape[0])
     rows = _names_among(known) if row_names is None else row_names
     rows = None if rows is None else _names("row_names", rows, values.shape[0], "row")
-    return Given(source or "table", values, real, names, image_shape, known, rows, n_columns)
+    return Given(source or "table", values, real, names, image_shape, known, rows, n_columns, weights)
 
 
-def most_varied(values: Any, n: int) -> np.ndarray:
+def most_varied(values: Any, n: int, weights: np.ndarray | None = None) -> np.ndarray:
     """Numbers of the n columns of a table whose variance, times the rows in which they are seen, is largest.
+
+    Each row counts as often as its weight says; None for once.
 
     >>> most_varied(np.array([[0.0, 1.0, 1.0], [0.0, 0.0, 1.0], [1.0, 0.0, 1.0], [0.0, 1.0, 1.0]]), 2).tolist()
     [0, 1]
     """
     n_rows, d = values.shape
+    weights = np.ones(n_rows) if weights is None else weights
     sums, squares, holes = np.zeros((3, d))
     if hasattr(values, "tocsr"):
-        stored = np.asarray(values.data, np.float64)
+        stored, counts = np.asarray(values.data, np.float64), np.repeat(weights, np.diff(values.indptr))
         hole = np.isnan(stored)
         clean = np.where(hole, 0, stored)
-        for total, weights in ((sums, clean), (squares, clean**2), (holes, hole)):
-            total += np.bincount(values.indices, weights, d)
+        for total, some in ((sums, clean), (squares, clean**2), (holes, hole)):
+            total += np.bincount(values.indices, counts * some, d)
     else:
         step = max(1, SLICE_CELLS // d)
         for first in range(0, n_rows, step):
@@ -113,9 +129,9 @@ def most_varied(values: Any, n: int) -> np.ndarray:
             hole = np.isnan(part)
             clean = np.where(hole, 0, part)
             for total, some in ((sums, clean), (squares, clean**2), (holes, hole)):
-                total += some.sum(0)
-    seen = np.maximum(n_rows - holes, 1)
-    variance = squares / seen - (sums / seen) ** 2
+                total += weights[first : first + step] @ some
+    seen = weights.sum() - holes
+    variance = np.where(seen > 0, squares / seen.clip(1e-300) - (sums / seen.clip(1e-300)) ** 2, 0)
     return np.sort(np.argsort(-variance * seen, kind="stable")[:n])
 
 
@@ -125,12 +141,12 @@ def shown_rows(given: Given, seed: int | None) -> tuple[Table, int]:
     Of a large table the rows looked at closely are a sample, and come first; so are all that are shown of a very large
     one.
     """
-    n, d = given.values.shape
+    n, d = len(given.counting), given.values.shape[1]
     per_row = PLACED + (4 * d if given.real else d / 8)
     room = min(MOST_BYTES / per_row, WIDE_CELLS / d if d > WIDE else np.inf)
     n_shown = min(n, MOST_SHOWN, max(FEWEST_SHOWN, int(room)))
     n_close = min(n_shown, MOST_CLOSE)
-    shuffled = np.random.default_rng(seed).permutation(n)
+    shuffled = np.random.default_rng(seed).permutation(given.counting)
     numbers = np.concatenate([np.sort(shuffled[:n_close]), np.sort(shuffled[n_close:n_shown])])
     values = given.values[numbers]
     kind = np.float64 if given.real else np.float32
@@ -145,16 +161,23 @@ def shown_rows(given: Given, seed: int | None) -> tuple[Table, int]:
         image_shape=given.image_shape,
         labels=_colours(given.labels, numbers),
         row_names=None if given.row_names is None else tuple(given.row_names[i] for i in numbers),
+        weights=None if given.weights is None else given.weights[numbers],
+        n_counted=None if given.weights is None else float(given.weights.sum()),
     )
     return table, n_close
 
 
-def _from_frame(frame: Any, labels: Any, column_names: Any) -> tuple[Any, Any, Any]:
-    """The bits of a frame, with the columns that `labels` names taken out of it."""
+def _from_frame(frame: Any, labels: Any, column_names: Any, weights: Any) -> tuple[Any, Any, Any, Any]:
+    """The bits of a frame, with the columns that `labels` and `weights` name taken out of it."""
     there = [str(name) for name in frame.columns]
-    taken = _named_columns(labels, len(frame), there)
+    taken = _named_columns("labels", labels, len(frame), there)
     if taken:
         labels = {there[place]: _column(frame, place) for place in taken}
+    if isinstance(weights, str):
+        (place,) = _named_columns("sample_weight", weights, len(frame), there)
+        if place in taken:
+            raise DataError(f"labels and sample_weight both name column {weights!r}")
+        taken, weights = [*taken, place], _column(frame, place)
     kept = [place for place in range(len(there)) if place not in taken]
     part = frame.iloc[:, kept] if hasattr(frame, "iloc") else frame[:, kept]
     if len(set(there)) < len(there):  # which scikit-learn refuses
@@ -163,11 +186,12 @@ def _from_frame(frame: Any, labels: Any, column_names: Any) -> tuple[Any, Any, A
         with_nan(part),
         labels,
         [there[place] for place in kept] if column_names is None else column_names,
+        weights,
     )
 
 
-def _named_columns(labels: Any, n_rows: int, there: list[str]) -> list[int]:
-    """Places of the columns that `labels` names; none where it is the labels themselves."""
+def _named_columns(argument: str, labels: Any, n_rows: int, there: list[str]) -> list[int]:
+    """Places of the columns that an argument names; none where it is the values themselves."""
     asked = [labels] if isinstance(labels, str) else labels
     if not isinstance(asked, list | tuple) or not all(isinstance(name, str) for name in asked):
         return []
@@ -175,7 +199,7 @@ def _named_columns(labels: Any, n_rows: int, there: list[str]) -> list[int]:
     if absent and len(asked) == n_rows:
         return []
     if absent:
-        raise DataError(f"labels: there is no column {absent[0]!r}; there are {', '.join(there)}")
+        raise DataError(f"{argument}: there is no column {absent[0]!r}; there are {', '.join(there)}")
     return [there.index(name) for name in asked]
 
 

@@ -23,8 +23,9 @@ def boundary_ends(weights: np.ndarray, bias: np.ndarray, window: Window) -> np.n
 
     Examples
     --------
-    >>> boundary_ends(np.array([[1.0, 0.0]]), np.array([-0.5]), (0.0, 1.0, 2.0, 3.0)).round(3).tolist()
-    [[[0.5, 2.0], [0.5, 3.0]]]
+    >>> ends = boundary_ends(np.array([[1.0, 0.0]]), np.array([-0.5]), (0.0, 1.0, 2.0, 3.0))
+    >>> np.allclose(ends, [[[0.5, 2], [0.5, 3]]])
+    True
     """
     weights, bias = np.asarray(weights, np.float64), np.asarray(bias, np.float64)
     low, high = np.array(window[::2]), np.array(window[1::2])

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, Key, ScalarLike
 
-from latentbits.core.batch import Batch
+from latentbits.core.batch import Batch, SparseBatch
 from latentbits.core.model import LogLikelihood, Model, OnePass, Progress, Summary
 from latentbits.core.special import log_probabilities
 
@@ -29,10 +29,11 @@ class Params(eqx.Module):
 
 
 class Shared(eqx.Module):
-    """log P(bit = 1) and log P(bit = 0) of each column."""
+    """log P(bit = 1) and log P(bit = 0) of each column; and of a row without ones."""
 
     log_one: Float[Array, " columns"]
     log_zero: Float[Array, " columns"]
+    log_none: Float[Array, ""]
 
 
 class Stats(eqx.Module):
@@ -51,16 +52,17 @@ class Posterior(eqx.Module):
 
 
 def _prepare(params: Params, state: None, progress: Progress | None) -> Shared:
-    return Shared(*log_probabilities(params.means))
+    log_one, log_zero = log_probabilities(params.means)
+    return Shared(log_one, log_zero, jnp.sum(log_zero))
 
 
 def _init(key: Key[Array, ""], summary: Summary) -> Params:
     return Params(jnp.full(summary.mean.shape, 0.5))
 
 
-def _e_step(params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
+def _e_step(params: Params, shared: Shared, batch: Batch | SparseBatch, row_state: None) -> tuple[Stats, None]:
     n_rows = jnp.sum(batch.weight)
-    ones = batch.weight @ batch.values
+    (ones,) = batch.summed(batch.weight[:, None])
     if batch.observed is None:
         observed = jnp.full_like(ones, n_rows)
     else:
@@ -68,14 +70,16 @@ def _e_step(params: Params, shared: Shared, batch: Batch, row_state: None) -> tu
     return Stats(n_rows, ones, observed), None
 
 
-def _log_likelihood(params: Params, shared: Shared, batch: Batch) -> LogLikelihood:
+def _log_likelihood(params: Params, shared: Shared, batch: Batch | SparseBatch) -> LogLikelihood:
+    if isinstance(batch, SparseBatch):
+        return LogLikelihood.exact(shared.log_none + batch.times((shared.log_one - shared.log_zero)[:, None])[:, 0])
     # two sums of one sign: one sum with the log-odds would cancel against sum(log_zero), and float32 cannot afford it
     zeros = (1 if batch.observed is None else batch.observed) - batch.values
     return LogLikelihood.exact(batch.values @ shared.log_one + zeros @ shared.log_zero)
 
 
-def _infer(params: Params, shared: Shared, batch: Batch) -> Posterior:
-    nothing = jnp.zeros((batch.values.shape[0], 0), batch.values.dtype)
+def _infer(params: Params, shared: Shared, batch: Batch | SparseBatch) -> Posterior:
+    nothing = jnp.zeros((len(batch.weight), 0), batch.weight.dtype)
     return Posterior(nothing, nothing)
 
 
@@ -130,4 +134,5 @@ def model(smoothing: float = 0.0) -> Model:
         row_floats=lambda n_columns: 2 * n_columns,
         stages=(OnePass("counting"),),
         needs_summary=False,
+        sparse=True,
     )

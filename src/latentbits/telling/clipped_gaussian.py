@@ -42,7 +42,7 @@ def tell(model: Any, table: Table) -> Told:
     return Told(facts, (_eigenvalues(facts), _counts(facts)), files)
 
 
-def show(name: str, model: Any, values: np.ndarray, n_rows: int) -> Shown:
+def show(name: str, model: Any, values: np.ndarray, n_rows: float, weights: np.ndarray | None = None) -> Shown:
     """The factors, the longest first; how rows turn into each other; and the spectra of bits and Gaussian."""
     places = places_of(model, values)
     return Shown(

@@ -30,7 +30,7 @@ def tell(model: Any, table: Table) -> Told:
     )
 
 
-def show(name: str, model: Any, values: np.ndarray, n_rows: int) -> Shown:
+def show(name: str, model: Any, values: np.ndarray, n_rows: float, weights: np.ndarray | None = None) -> Shown:
     """The traits, the longest first."""
     return Shown(gallery_along("trait", name, model, places_of(model, values)))
 

@@ -29,7 +29,7 @@ def tell(model: Any, table: Table) -> Told:
     return Told(facts | {"log_likelihood": total}, (shares, Printed(["", "value"], lines)))
 
 
-def show(name: str, model: Any, values: np.ndarray, n_rows: int) -> Shown:
+def show(name: str, model: Any, values: np.ndarray, n_rows: float, weights: np.ndarray | None = None) -> Shown:
     """The components, the largest first."""
     order = np.argsort(-model.weights_, kind="stable")
     active = np.asarray(model.transform(values))[:, order]

@@ -40,7 +40,7 @@ def tell(model: Any, table: Table) -> Told:
     return Told(facts, printed, {"items": lambda: _weights(model, table.names)})
 
 
-def show(name: str, model: Any, values: np.ndarray, n_rows: int) -> Shown:
+def show(name: str, model: Any, values: np.ndarray, n_rows: float, weights: np.ndarray | None = None) -> Shown:
     """The units of each layer, with the most probable states of rows."""
     found = model.posterior(values)
     edges = np.cumsum([len(w) for w in model.weights_])[:-1]
@@ -48,16 +48,16 @@ def show(name: str, model: Any, values: np.ndarray, n_rows: int) -> Shown:
     layers = tuple(
         Layer(
             f"Layer {number}",
-            tuple(names_of(number, len(weights))),
-            weights,
+            tuple(names_of(number, len(own))),
+            own,
             bias,
-            active.mean(axis=0),
+            np.average(active, axis=0, weights=weights),
             active,
             strongest_rows(active),
             projected=None if number == 1 else project_down(model.weights_, model.biases_, number),
             states=states > 0.5,
         )
-        for number, (weights, bias, active, states) in enumerate(zip(model.weights_, model.biases_, means, modes), 1)
+        for number, (own, bias, active, states) in enumerate(zip(model.weights_, model.biases_, means, modes), 1)
     )
     about = "A bit is on if any cause that is on turns it on. Shown is how surely each cause does: 1 - exp(-weight)."
     return Shown(Gallery(name, about, "strength", layers))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from latentbits.telling.records import Shown, Table, Told
 
 __all__ = ["show", "tell"]
@@ -13,5 +15,5 @@ def tell(model: Any, table: Table) -> Told:
     return Told()
 
 
-def show(name: str, model: Any, values: Any, n_rows: int) -> Shown:
+def show(name: str, model: Any, values: np.ndarray, n_rows: float, weights: np.ndarray | None = None) -> Shown:
     return Shown()

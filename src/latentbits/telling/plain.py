@@ -16,13 +16,14 @@ def tell(model: Any, table: Table) -> Told:
     return Told()
 
 
-def show(name: str, model: Any, values: np.ndarray, n_rows: int) -> Shown:
+def show(name: str, model: Any, values: np.ndarray, n_rows: float, weights: np.ndarray | None = None) -> Shown:
     """The latents as causes, in the order of how much rows have of them."""
     active = np.asarray(model.transform(values), np.float64)
-    order = np.argsort(-active.mean(axis=0), kind="stable")
+    usage = np.average(active, axis=0, weights=weights)
+    order = np.argsort(-usage, kind="stable")
     active = active[:, order]
     decoded = np.asarray(model.inverse_transform(np.eye(len(order))))[order]
     names = tuple(f"cause {i + 1}" for i in range(len(order)))
-    layer = Layer("Causes", names, decoded, None, active.mean(axis=0), active, strongest_rows(active))
+    layer = Layer("Causes", names, decoded, None, usage[order], active, strongest_rows(active))
     about = "Shown is what the model expects of each column where a cause alone is on."
     return Shown(Gallery(name, about, "signed" if model.real_valued else "probability", (layer,)))

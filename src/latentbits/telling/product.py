@@ -12,7 +12,7 @@ from latentbits.telling.records import Shown
 __all__ = ["show", "tell"]
 
 
-def show(name: str, model: Any, values: np.ndarray, n_rows: int) -> Shown:
+def show(name: str, model: Any, values: np.ndarray, n_rows: float, weights: np.ndarray | None = None) -> Shown:
     """Bits per row that may be lost by taking s / 2 of s more rows for ones: all that other models save.
 
     A column that is never on gets P(1) = (s / 2) / (n + s), and every row pays that much, in nats.

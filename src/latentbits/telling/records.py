@@ -95,7 +95,7 @@ class Layer:
     bias : (d,) or None
         Of what is below; a noisy OR's explanation of a row needs it.
     usage : (m,)
-        How often each is on: mean of `active` over rows.  A latent trait has none: NaN.
+        How often each is on: mean of `active` over rows, by their weights.  A latent trait has none: NaN.
     active : (n_close, m)
         P(cause is on | row), or the row's place along a trait.
     examples : (m, e) int

@@ -15,13 +15,14 @@ MOST_SHOWN = 30  # causes printed; JSON has all
 MOST_NAMES = 4  # columns named for each
 
 
-def show(name: str, model: Any, values: np.ndarray, n_rows: int) -> Shown:
+def show(name: str, model: Any, values: np.ndarray, n_rows: float, weights: np.ndarray | None = None) -> Shown:
     """The causes, the commonest first."""
     active = np.asarray(model.transform(values))
-    order = np.argsort(-active.mean(axis=0), kind="stable")
+    usage = np.average(active, axis=0, weights=weights)
+    order = np.argsort(-usage, kind="stable")
     active = active[:, order]
     names = tuple(f"cause {i + 1}" for i in range(len(order)))
-    layer = Layer("Causes", names, model.components_[order], None, active.mean(axis=0), active, strongest_rows(active))
+    layer = Layer("Causes", names, model.components_[order], None, usage[order], active, strongest_rows(active))
     about = "Any number of causes are on in a row. Shown is what a cause that is on adds to each column."
     return Shown(Gallery(name, about, "signed", (layer,)))
 

@@ -67,6 +67,7 @@ def test_a_file_gives_the_bits_of_the_array(tmp_path, monkeypatch, kind, missing
     np.testing.assert_array_equal(ours.complete(given), theirs.complete(table))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["npy", "zarr", "parquet"])
 def test_a_latent_trait_too(tmp_path, kind):
     table = answers(missing=0.05)

@@ -17,13 +17,15 @@ __all__ = [
 HIDDEN_SHARE = 0.25  # of the cells of a table that are hidden to see how well they are guessed
 
 
-def numbers_on(active: np.ndarray) -> np.ndarray:
+def numbers_on(active: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """In which share of the rows 0, 1, ... m causes are on.
 
     Parameters
     ----------
     active : (n, m) array
         P(cause is on | row).
+    weights : (n,) array or None
+        How often each row counts; None for once.
 
     Examples
     --------
@@ -31,7 +33,8 @@ def numbers_on(active: np.ndarray) -> np.ndarray:
     [0.0, 0.5, 0.5]
     """
     together = np.sum(active > 0.5, axis=1)
-    return np.bincount(together, minlength=active.shape[1] + 1) / len(active)
+    counts = np.bincount(together, weights, minlength=active.shape[1] + 1)
+    return counts / counts.sum()
 
 
 def hide_lower_half(n: int, image_shape: tuple[int, int]) -> np.ndarray:
@@ -50,8 +53,10 @@ def hide_some(shape: tuple[int, ...], rng: np.random.Generator, share: float = H
     return rng.random(shape) < share
 
 
-def share_right(guess: np.ndarray, truth: np.ndarray, hidden: np.ndarray) -> float:
+def share_right(guess: np.ndarray, truth: np.ndarray, hidden: np.ndarray, weights: np.ndarray | None = None) -> float:
     """Share of the hidden bits that a probability is on the right side of 1/2 for; NaN if none can be checked.
+
+    Rows count as often as their weights say; None for once.
 
     >>> share_right(np.array([[0.9, 0.2, 0.6]]), np.array([[1.0, 1.0, np.nan]]), np.array([[True, True, True]]))
     0.5
@@ -59,7 +64,8 @@ def share_right(guess: np.ndarray, truth: np.ndarray, hidden: np.ndarray) -> flo
     asked = hidden & ~np.isnan(truth)
     if not asked.any():
         return float("nan")
-    return float(np.mean((guess[asked] > 0.5) == (truth[asked] > 0.5)))
+    counts = None if weights is None else np.broadcast_to(weights[:, None], asked.shape)[asked]
+    return float(np.average((guess[asked] > 0.5) == (truth[asked] > 0.5), weights=counts))
 
 
 def telling_columns(weights: np.ndarray, means: np.ndarray, most: int) -> np.ndarray:

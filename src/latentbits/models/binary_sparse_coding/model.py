@@ -48,7 +48,7 @@ from latentbits.core.tree import rounding
 from latentbits.models.binary_sparse_coding.maximisation import RAREST, maximum
 from latentbits.models.binary_sparse_coding.posterior import Params, Shared, expectations, state_table
 from latentbits.models.binary_sparse_coding.probable import probable_states
-from latentbits.models.binary_sparse_coding.renewal import N_DRAWN, draw_rows, renewed
+from latentbits.models.binary_sparse_coding.renewal import N_DRAWN, draw_rows, first_drawn, renewed
 from latentbits.models.binary_sparse_coding.selection import (
     FEWEST,
     look_ahead,
@@ -86,7 +86,7 @@ def _start(params: Params) -> State:
     return State(-anywhere, jnp.asarray(0.0), anywhere, jnp.arange(N_DRAWN, dtype=jnp.int32), jnp.asarray(False))
 
 
-def _shared(params: Params, state: State | None, coldness: Array) -> Shared:
+def _shared(params: Params, state: State | None, coldness: Array, progress: Progress | None = None) -> Shared:
     state = _start(params) if state is None else state
     W = params.components
     gram = W @ W.T
@@ -102,7 +102,7 @@ def _shared(params: Params, state: State | None, coldness: Array) -> Shared:
         threshold=state.threshold,
         centre=state.centre,
         width=state.width,
-        drawn=state.drawn,
+        drawn=first_drawn(state.drawn, progress),
     )
 
 
@@ -218,7 +218,7 @@ def _learning(n_causes: int, max_active: int, n_candidates: int, exact_ranking: 
             return _shared(params, state, jnp.asarray(1.0))
         way = jnp.minimum(progress.iteration // passes / jnp.maximum(course.n_iter / 3, 1), 1)
         way = jnp.where(progress.fraction < 1, way, 1)  # the last stage only evaluates
-        return _shared(params, state, 1 / (course.temperature + (1 - course.temperature) * way))
+        return _shared(params, state, 1 / (course.temperature + (1 - course.temperature) * way), progress)
 
     def learned_share(course: Course, prior: Array, iteration: Array) -> Array:
         """|M| / N in this iteration: all, on the way to N_cut, or N_cut."""
@@ -257,7 +257,7 @@ def _learning(n_causes: int, max_active: int, n_candidates: int, exact_ranking: 
         variance = stats.spread.sum() / stats.n_rows - jnp.square(mean - state.centre)
         spread = jnp.sqrt(jnp.maximum(variance, 0))
         threshold, centre, width = look_ahead(stats.counts, state.centre, state.width, mean, spread, share)
-        drawn = draw_rows(jax.random.fold_in(progress.key, 1), stats.n_places)
+        drawn = draw_rows(jax.random.fold_in(progress.key, 1), stats.n_rows, progress.rows)
         return State(threshold, centre, width, drawn, ~state.ranked), learned
 
     return _Learning(prepare, e_step, update)

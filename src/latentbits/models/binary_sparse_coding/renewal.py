@@ -9,20 +9,32 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key, UInt32
 
 from latentbits.core.batch import Batch
+from latentbits.core.model import Progress
 
-__all__ = ["N_DRAWN", "draw_rows", "renewed", "residuals"]
+__all__ = ["N_DRAWN", "draw_rows", "first_drawn", "renewed", "residuals"]
 
 N_DRAWN = 16
 MOST = 2.0**31 - 128  # rows that can be drawn, as numbers of 32 bits; a float32, too
 
 
-def draw_rows(key: Key[Array, ""], n_rows: Float[Array, ""]) -> Int[Array, " drawn"]:
-    """Numbers of the rows to look at in the next pass, among the first 2^31."""
+def draw_rows(
+    key: Key[Array, ""], n_rows: Float[Array, ""], among: UInt32[Array, " rows"] | None = None
+) -> Int[Array, " drawn"]:
+    """Numbers of the rows to look at in the next pass, among the first 2^31; or among these, drawn by their weights."""
+    if among is not None:
+        return among[jax.random.randint(key, (N_DRAWN,), 0, len(among))].astype(jnp.int32)
     part = jax.random.bits(key, (N_DRAWN,), jnp.uint32).astype(n_rows.dtype) / 2**32
     return jnp.floor(part * jnp.minimum(n_rows, MOST)).astype(jnp.int32)
+
+
+def first_drawn(drawn: Int[Array, " drawn"], progress: Progress | None) -> Int[Array, " drawn"]:
+    """The rows to look at in a pass: before the first update, which draws others, some that were drawn by weight."""
+    if progress is None or progress.rows is None:
+        return drawn
+    return jnp.where(progress.step == 0, progress.rows[:N_DRAWN].astype(jnp.int32), drawn)
 
 
 def residuals(

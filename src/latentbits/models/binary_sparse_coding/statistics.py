@@ -43,7 +43,6 @@ class Stats(eqx.Module):
     """Sums over rows; but for the numbers of rows, the free energy and the histogram, over those in M."""
 
     n_rows: Float[Array, ""]
-    n_places: Float[Array, ""]  # rows that count, each once
     free_energy: Float[Array, "2"]
     scores: Float[Array, "2"]
     spread: Float[Array, "2"]  # of the squared scores, about the histogram's centre
@@ -105,7 +104,6 @@ def _sums(states: States, way: Way, params: Params, shared: Shared, batch: Batch
     rows = weights @ jnp.ones((len(use), 2), use.dtype)
     return Stats(
         n_rows=rows[0, 0],
-        n_places=jnp.sum((batch.weight > 0).astype(use.dtype)),
         free_energy=added[0],
         scores=added[1],
         spread=added[2],

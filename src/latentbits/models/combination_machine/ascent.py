@@ -26,7 +26,7 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, Int, UInt32
 
 from latentbits.core import lbfgs
-from latentbits.core.batch import Batch
+from latentbits.core.batch import Batch, SparseBatch
 from latentbits.core.model import Iterate, Progress, Schedule
 from latentbits.core.products import over_rows
 from latentbits.core.tree import sum_rows
@@ -55,12 +55,14 @@ __all__ = [
     "best_epoch",
     "climb",
     "e_step",
+    "fields",
     "gradient",
     "held_below",
     "inputs_of",
     "machine_of",
     "momentum",
     "objective",
+    "takes_ones",
 ]
 
 PATIENCE = 100  # passes without a gain that end a climb: held-out rows may fall for a while before they rise again
@@ -122,6 +124,35 @@ def inputs_of(units: Units, batch: Batch) -> Float[Array, "rows inputs"]:
     return 2 * batch.values - batch.mask if units.name == "binary" else batch.values
 
 
+def takes_ones(units: Units) -> bool:
+    """Whether rows may come as lists of ones; as real numbers, bits have a base measure of their own."""
+    return units.name == "binary"
+
+
+def fields(
+    units: Units, machine: Machine, batch: Batch | SparseBatch
+) -> tuple[Float[Array, " rows"], Float[Array, "rows hidden"]]:
+    """Of complete rows: b . x with the log of the base measure, and w_i . x + theta_i."""
+    weights = jnp.concatenate([machine.weights, machine.input_bias[None]])
+    if isinstance(batch, SparseBatch):
+        found = 2 * batch.times(weights.T) - weights.sum(1)  # all inputs -1, but for the ones
+        return found[:, -1], found[:, :-1] + machine.hidden_bias
+    x = inputs_of(units, batch)
+    found = x @ weights.T
+    return found[:, -1] + jnp.sum(units.base(x), 1), found[:, :-1] + machine.hidden_bias
+
+
+def _summed(
+    units: Units, batch: Batch | SparseBatch, left: Float[Array, "rows width"]
+) -> Float[Array, "width more_inputs"]:
+    """``left.T @ x``, with x bordered by a 1."""
+    if isinstance(batch, SparseBatch):
+        counts = left.sum(0)[:, None]
+        return jnp.concatenate([2 * batch.summed(left) - counts, counts], 1)
+    x = inputs_of(units, batch)
+    return over_rows(left, jnp.concatenate([x, jnp.ones_like(x[:, :1])], 1))
+
+
 def held_below(share: float) -> np.uint32:
     """The bound for `_is_held_out` that holds out this share of the rows."""
     return np.uint32(share * 2**32)
@@ -135,7 +166,7 @@ def _is_held_out(rows: UInt32[Array, " rows"], below: Bound) -> Array:
     return (rows + np.uint32(14)) * np.uint32(2654435769) < below
 
 
-def _held_out(batch: Batch, below: Bound) -> Float[Array, " rows"]:
+def _held_out(batch: Batch | SparseBatch, below: Bound) -> Float[Array, " rows"]:
     """How much of each row's weight is held out.
 
     A row that counts n times is so many rows, of which a share is held out, as it would be of them.
@@ -168,29 +199,26 @@ def _e_step(units: Units, max_active: int | None) -> Callable[..., tuple[Stats, 
     else:
         hidden = partial(few_active, max_active=max_active)
 
-    def step(below: Bound, params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
-        x = inputs_of(units, batch)
+    def step(
+        below: Bound, params: Params, shared: Shared, batch: Batch | SparseBatch, row_state: None
+    ) -> tuple[Stats, None]:
         out = _held_out(batch, below)
         # sums over rows are rows of one product: XLA makes several programs of each that is a sum of a vector
         counted = jnp.stack([batch.weight - out, out], 1)
-        ones = jnp.ones_like(x[:, :1])
         if batch.observed is None:
-            # the last field is that of the inputs themselves
-            weights = jnp.concatenate([params.weights, params.input_bias[None]])
-            fields = x @ weights.T
-            log_hidden, active = hidden(fields[:, :-1] + params.hidden_bias)
-            log_weight = fields[:, -1] + jnp.sum(units.base(x), 1) + log_hidden
-            left = jnp.concatenate([active * counted[:, :1], counted], 1)
-            sums = over_rows(left, jnp.concatenate([x, ones], 1))
+            own, field = fields(units, params, batch)
+            log_hidden, active = hidden(field)
+            log_weight = own + log_hidden
+            sums = _summed(units, batch, jnp.concatenate([active * counted[:, :1], counted], 1))
         elif max_active is not None:
             raise ValueError(NO_HOLES)
         else:
-            learned = counted[:, 0]
+            x, learned = inputs_of(units, batch), counted[:, 0]
             log_weight, clamped = holes.moments(units, params, batch.keys, x, batch.observed, learned)
-            others = over_rows(counted, jnp.concatenate([x, ones], 1))
+            others = _summed(units, batch, counted)
             sums = jnp.concatenate([bordered(clamped, others[0, -1]), others[1:]])
         log_weights = jax.vmap(sum_rows, in_axes=(1, None))(counted, log_weight)
-        places = jnp.sum((batch.weight > 0).astype(x.dtype))
+        places = jnp.sum((batch.weight > 0).astype(batch.weight.dtype))
         return Stats(sums[-2, -1] + sums[-1, -1], places, log_weights, sums), None
 
     return step
@@ -261,6 +289,7 @@ def momentum(units: Units, learned: Learned, rate: float, max_active: int | None
     return Schedule(
         "momentum",
         prepare=_sums(units, max_active),
+        sparse=takes_ones(units),
         e_step=e_step(units, 0.0, max_active),
         start=_at_rest,
         update=Partial(_momentum(learned), float(rate)),
@@ -385,6 +414,7 @@ def adam(
     return Schedule(
         "Adam",
         prepare=_sums(units, max_active),
+        sparse=takes_ones(units),
         e_step=e_step(units, held_out, max_active),
         start=_first_epoch,
         update=Partial(_adam(learned), pace),
@@ -454,6 +484,7 @@ def climb(
         name,
         objective=Partial(_penalised, precision),
         prepare=_sums(units, max_active),
+        sparse=takes_ones(units),
         e_step=e_step(units, held_out, max_active),
         start=_foot,
         update=Partial(_climb(units, learned), precision),

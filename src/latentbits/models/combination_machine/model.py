@@ -29,13 +29,13 @@ import numpy as np
 from jaxtyping import Array, Float, Int, Key
 
 from latentbits.core.annealing import Annealed
-from latentbits.core.batch import Batch
+from latentbits.core.batch import Batch, SparseBatch
 from latentbits.core.model import Evaluate, LogLikelihood, Model, Progress, RowFloats, Stage, Summary, Transform
 from latentbits.core.states import sparse_states
 from latentbits.core.tree import rounding, rows_in, to_numpy
 from latentbits.models.combination_machine import ascent, draws, holes, pursuit, stochastic
 from latentbits.models.combination_machine.annealing import annealed_draws, annealed_log_partition
-from latentbits.models.combination_machine.ascent import Learned, Shared, inputs_of, machine_of
+from latentbits.models.combination_machine.ascent import Learned, Shared, fields, inputs_of, machine_of, takes_ones
 from latentbits.models.combination_machine.bordered import bordered
 from latentbits.models.combination_machine.machine import (
     UNITS,
@@ -44,7 +44,6 @@ from latentbits.models.combination_machine.machine import (
     Units,
     hidden_field,
     input_field,
-    log_weight,
     softplus,
 )
 from latentbits.models.combination_machine.partition import exact_log_partition, log_partition_on_host, n_enumerated
@@ -222,39 +221,41 @@ def _uses(n_hidden: int, kind: str, max_active: int | None) -> _Uses:
     def conditional(params: Params, batch: Batch) -> holes.Conditional:
         return holes.conditional(units, machine_of(params), batch.keys, inputs_of(units, batch), batch.mask)
 
-    def log_likelihood(params: Params, shared: Shared, batch: Batch) -> LogLikelihood:
-        x = inputs_of(units, batch)
-        if max_active is not None:
-            own = x @ params.input_bias + jnp.sum(units.base(x), 1)
-            log_sum, error = own + few_active(complete_field(params, batch), max_active)[0], jnp.zeros_like(own)
-        elif batch.observed is None:
-            log_sum, error = log_weight(units, params, x), jnp.zeros_like(batch.weight)
+    def log_likelihood(params: Params, shared: Shared, batch: Batch | SparseBatch) -> LogLikelihood:
+        if batch.observed is None:
+            own, field = fields(units, params, batch)
+            hidden = jnp.sum(softplus(field), 1) if max_active is None else few_active(field, max_active)[0]
+            log_sum, error = own + hidden, jnp.zeros_like(batch.weight)
+        elif max_active is not None:
+            raise ValueError(ascent.NO_HOLES)
         else:
+            x = inputs_of(units, batch)
             log_sum, error = holes.log_sums(units, machine_of(params), batch.keys, x, batch.observed)
         return LogLikelihood(log_sum - shared.log_z, error, params.log_partition_error)
 
-    def lost(params: Params, shared: Shared, batch: Batch) -> Float[Array, " rows"]:
+    def lost(params: Params, shared: Shared, batch: Batch | SparseBatch) -> Float[Array, " rows"]:
         """Terms of either sign, that are large where rows or biases are, add up to log p(x)."""
-        x = inputs_of(units, batch)
-        own = jnp.abs(x) @ jnp.abs(params.input_bias) + jnp.sum(jnp.abs(units.base(x)), 1)
-        hidden = jnp.sum(softplus(hidden_field(params, x)), 1)
-        return rounding_share(x.shape[1], x.dtype) * (own + hidden + jnp.abs(shared.log_z))
+        if isinstance(batch, SparseBatch):
+            own, field = jnp.sum(jnp.abs(params.input_bias)), fields(units, params, batch)[1]
+        else:
+            x = inputs_of(units, batch)
+            own = jnp.abs(x) @ jnp.abs(params.input_bias) + jnp.sum(jnp.abs(units.base(x)), 1)
+            field = hidden_field(params, x)
+        hidden = jnp.sum(softplus(field), 1)
+        return rounding_share(params.weights.shape[1], hidden.dtype) * (own + hidden + jnp.abs(shared.log_z))
 
-    def complete_field(params: Params, batch: Batch) -> Float[Array, "rows hidden"]:
-        if batch.observed is not None:
-            raise ValueError(ascent.NO_HOLES)
-        return hidden_field(params, inputs_of(units, batch))
-
-    def infer(params: Params, shared: Shared, batch: Batch) -> Posterior:
+    def infer(params: Params, shared: Shared, batch: Batch | SparseBatch) -> Posterior:
         if max_active is not None:
-            field = complete_field(params, batch)
+            if batch.observed is not None:
+                raise ValueError(ascent.NO_HOLES)
+            field = fields(units, params, batch)[1]
             least = jax.lax.top_k(field, min(max_active, field.shape[1]))[0][:, -1:]
             mode = (field > 0) & (field >= least)
             return Posterior(few_active(field, max_active)[1], mode.astype(field.dtype))
-        x = inputs_of(units, batch)
         if batch.observed is None:
-            field = hidden_field(params, x)
+            field = fields(units, params, batch)[1]
             return Posterior(jax.nn.sigmoid(field), (field > 0).astype(field.dtype))
+        x = inputs_of(units, batch)
         mean = conditional(params, batch).hidden
         guess = (mean > 0.5).astype(mean.dtype)
         return Posterior(mean, _mode(units, params, x, batch.observed, guess))
@@ -426,7 +427,8 @@ def model(
     log_z = Transform("log Z", find_log_partition, keeps_shapes=learner != "pursuit")
     stages += [log_z, Evaluate("log-likelihood", prepare=_evaluated)]
     if ranked and explored and held_out > 0:
-        stages.append(Evaluate(RANKING, prepare=_evaluated, e_step=ascent.e_step(units, held_out, max_active)))
+        e_step = ascent.e_step(units, held_out, max_active)
+        stages.append(Evaluate(RANKING, prepare=_evaluated, e_step=e_step, sparse=takes_ones(units)))
 
     uses = _uses(n_hidden, kind, max_active)
     return Model(
@@ -443,4 +445,5 @@ def model(
         row_floats=uses.row_floats,
         stages=tuple(stages),
         rounding=uses.rounding,
+        sparse=takes_ones(units),
     )

@@ -138,8 +138,6 @@ class Stats(eqx.Module):
         `sum_rows`.
     pairs
         What EM wants to know.
-    n_places
-        Rows that count, each once.
     drawn, drawn_seen
         The rows that will be the next starts, and where they are observed.
     """
@@ -147,7 +145,6 @@ class Stats(eqx.Module):
     n_rows: Float[Array, ""]
     gains: Float[Array, "more_starts 2"]
     pairs: Sums
-    n_places: Float[Array, ""]
     drawn: Float[Array, "starts inputs"]
     drawn_seen: Float[Array, "starts inputs"]
 
@@ -219,7 +216,6 @@ def _e_step(units: Units, shared: Pursuit, batch: Batch, row_state: RowState) ->
         n_rows=of.n_rows,
         gains=jax.vmap(sum_rows, in_axes=(None, 1))(weight, every),
         pairs=of,
-        n_places=jnp.sum((weight > 0).astype(x.dtype)),
         drawn=chosen @ x,
         drawn_seen=chosen @ batch.mask,
     )
@@ -329,8 +325,10 @@ def _functions(n_hidden: int, units: Units, input_bias: bool, n_candidates: int,
         candidates = jnp.where(climbs, climbed.table, _starts(input_bias, rows, variance).table)
 
         draws = counts | (climbs & (state.step + 1 == search.em_steps))
-        n = jnp.minimum(stats.n_places, 2.0**32 - 1).astype(jnp.uint32)
+        among = progress.rows  # by their weights
+        n = jnp.minimum(stats.n_rows, 2.0**32 - 1).astype(jnp.uint32) if among is None else len(among)
         drawn = jax.random.randint(progress.key, (n_candidates,), 0, n, jnp.uint32)
+        drawn = drawn if among is None else among[drawn]
         key = jax.random.key_data(jax.random.fold_in(progress.key, 1))
         after = Pursuit(
             found=number + takes,

@@ -22,7 +22,16 @@ from jaxtyping import Array, Float
 
 from latentbits.core.model import Measure, Progress, Schedule
 from latentbits.models.combination_machine.adam import Adam, direction
-from latentbits.models.combination_machine.ascent import Learned, Pace, Shared, Stats, e_step, gradient, machine_of
+from latentbits.models.combination_machine.ascent import (
+    Learned,
+    Pace,
+    Shared,
+    Stats,
+    e_step,
+    gradient,
+    machine_of,
+    takes_ones,
+)
 from latentbits.models.combination_machine.bordered import Bordered, bordered, moved, moved_on_host
 from latentbits.models.combination_machine.chains import gibbs_moments, tempered
 from latentbits.models.combination_machine.machine import Params, Units, log_weight
@@ -128,6 +137,7 @@ def persistent(
         measure=Measure.PROGRESS,
         prepare=_prepare,
         e_step=e_step(units, held_out),
+        sparse=takes_ones(units),
         start=functions.start,
         update=Partial(functions.update, pace),
         done=Partial(_done, pace),

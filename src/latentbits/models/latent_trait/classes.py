@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from latentbits.core.packed import pairs, unpack
-from latentbits.core.products import over_rows
+from latentbits.core.products import over_rows, sum_over_rows
 
 __all__ = ["Stats", "bound", "bound_stats", "density", "local", "maximise", "point_stats"]
 
@@ -65,7 +65,7 @@ def bound_stats(
     A = jnp.asarray(curvature(len(b)), w.dtype)
     _, k = pairs(q + 1)
     weighted = (weight * seen)[:, None] * moments
-    squares = weighted.sum(0)
+    squares = sum_over_rows(weighted)
     right = chosen - _softmax(psi)[0] + psi @ A
     ours = A @ jnp.concatenate([w, b[:, None]], 1) @ unpack(squares, q + 1)
     return Stats(over_rows(right, weighted[:, k == q]) - ours, squares, (weight * seen) @ chosen, weight @ seen)

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 
 from latentbits.core.batch import Batch
 from latentbits.core.packed import products
-from latentbits.core.products import over_rows
+from latentbits.core.products import over_rows, sum_over_rows
 from latentbits.core.tree import sum_rows
 from latentbits.models.latent_trait import bits
 from latentbits.models.latent_trait.kinds import Params
@@ -75,7 +75,7 @@ def e_step(params: Params, shared: Shared, batch: Batch, row_state: None) -> tup
     """Responsibilities of the sample for each row, summed."""
     share, value = _responsibilities(shared, batch)
     share = share * batch.weight[:, None]
-    members = share.sum(0)
+    members = sum_over_rows(share)
     everywhere = members[:, None] * jnp.ones_like(params.bias)
     observed = everywhere if batch.observed is None else over_rows(share, batch.observed)
     ones = over_rows(share, batch.values)

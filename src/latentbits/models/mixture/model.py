@@ -19,9 +19,9 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, Key, ScalarLike
 
 from latentbits.core import secants
-from latentbits.core.batch import Batch
+from latentbits.core.batch import Batch, SparseBatch
 from latentbits.core.model import Iterate, LogLikelihood, Model, Progress, Stage, Summary, Transform
-from latentbits.core.products import over_rows
+from latentbits.core.products import over_rows, sum_over_rows
 from latentbits.core.secants import Secants
 from latentbits.core.special import TINY, log_probabilities
 from latentbits.core.tree import sum_rows
@@ -35,11 +35,12 @@ ROUNDING = 1e-7  # of a row's log-likelihood and shares, in float32
 
 
 class Shared(eqx.Module):
-    """Logs of the weights, and of P(bit = 1) and P(bit = 0)."""
+    """Logs of the weights, of P(bit = 1) and P(bit = 0), and of a row without ones."""
 
     log_weight: Float[Array, " components"]
     log_one: Float[Array, "components columns"]
     log_zero: Float[Array, "components columns"]
+    log_none: Float[Array, " components"]
 
 
 class Stats(eqx.Module):
@@ -59,20 +60,26 @@ class Posterior(eqx.Module):
 
 
 def _prepare(params: Params, state: Secants | newton.State | None, progress: Progress | None) -> Shared:
-    return Shared(jnp.log(jnp.maximum(params.weights, TINY)), *log_probabilities(params.means))
+    log_one, log_zero = log_probabilities(params.means)
+    return Shared(jnp.log(jnp.maximum(params.weights, TINY)), log_one, log_zero, log_zero.sum(1))
 
 
-def _log_joint(shared: Shared, batch: Batch) -> Float[Array, "rows components"]:
+def _log_joint(shared: Shared, batch: Batch | SparseBatch) -> Float[Array, "rows components"]:
     """log P(x, component), by two products whose terms have one sign.
 
     One product with the log-odds would do, and be faster, but for means near 1 it cancels against sum(log_zero): in
-    float32 that is wrong by whole nats at d = 784, and makes the fit depend on which of two values is called 1.
+    float32 that is wrong by whole nats at d = 784, and makes the fit depend on which of two values is called 1.  Of
+    sparse rows few bits are 1, and log_none is summed in float64.
     """
+    if isinstance(batch, SparseBatch):
+        return batch.times((shared.log_one - shared.log_zero).T) + shared.log_none + shared.log_weight
     zeros = (1 if batch.observed is None else batch.observed) - batch.values
     return batch.values @ shared.log_one.T + zeros @ shared.log_zero.T + shared.log_weight
 
 
-def _responsibilities(shared: Shared, batch: Batch) -> tuple[Float[Array, "rows components"], Float[Array, " rows"]]:
+def _responsibilities(
+    shared: Shared, batch: Batch | SparseBatch
+) -> tuple[Float[Array, "rows components"], Float[Array, " rows"]]:
     """P(component | x) and log p(x)."""
     log_joint = _log_joint(shared, batch)
     top = jnp.max(log_joint, axis=1, keepdims=True)
@@ -81,18 +88,18 @@ def _responsibilities(shared: Shared, batch: Batch) -> tuple[Float[Array, "rows 
     return scaled / total, (top + jnp.log(total))[:, 0]
 
 
-def _owned(params: Params, share: Float[Array, "rows components"], batch: Batch) -> Counts:
+def _owned(params: Params, share: Float[Array, "rows components"], batch: Batch | SparseBatch) -> Counts:
     """What each component owns of the rows, by their responsibilities."""
     share = share * batch.weight[:, None]
-    members = share.sum(0)
+    members = sum_over_rows(share)
     if batch.observed is None:
         observed = jnp.broadcast_to(members[:, None], params.means.shape)
     else:
         observed = over_rows(share, batch.observed)
-    return Counts(members, over_rows(share, batch.values), observed)
+    return Counts(members, batch.summed(share), observed)
 
 
-def _e_step(params: Params, shared: Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
+def _e_step(params: Params, shared: Shared, batch: Batch | SparseBatch, row_state: None) -> tuple[Stats, None]:
     share, log_likelihood = _responsibilities(shared, batch)
     stats = Stats(batch.weight.sum(), sum_rows(batch.weight, log_likelihood), _owned(params, share, batch))
     return stats, None
@@ -109,11 +116,11 @@ def _e_step_newton(params: Params, shared: Shared, batch: Batch, row_state: None
     ), None
 
 
-def _log_likelihood(params: Params, shared: Shared, batch: Batch) -> LogLikelihood:
+def _log_likelihood(params: Params, shared: Shared, batch: Batch | SparseBatch) -> LogLikelihood:
     return LogLikelihood.exact(_responsibilities(shared, batch)[1])
 
 
-def _infer(params: Params, shared: Shared, batch: Batch) -> Posterior:
+def _infer(params: Params, shared: Shared, batch: Batch | SparseBatch) -> Posterior:
     share, _ = _responsibilities(shared, batch)
     return Posterior(share, jax.nn.one_hot(jnp.argmax(share, axis=1), share.shape[1], dtype=share.dtype))
 
@@ -293,4 +300,5 @@ def model(
         stages=tuple(stages),
         start=_start if accelerate else None,
         left=_left if accelerate else None,
+        sparse=True,
     )

@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from latentbits.core.products import over_rows
+from latentbits.core.products import over_rows, sum_over_rows
 from latentbits.core.special import log1mexp
 from latentbits.core.states import state_block
 from latentbits.models.noisy_or.network import Params
@@ -301,10 +301,10 @@ def _layer_sums(
 
     def counted(states: Array, share: Array) -> tuple[tuple[Array, Array, Array], Array]:
         """Sums over rows of a block of states, where each row has a weight."""
-        load = jnp.sum(share, 0)
+        load = sum_over_rows(share)
         credit = over_rows(share, on_seen) / -jnp.expm1(-(bias + states @ weights))
         seen = jnp.broadcast_to(load[:, None], credit.shape) if observed is None else over_rows(share, observed)
-        return (states.T @ seen, states.T @ credit, jnp.sum(credit, 0)), load
+        return (states.T @ seen, states.T @ credit, sum_over_rows(credit)), load
 
     bias_counts = jnp.full(bias.shape, jnp.sum(weight)) if observed is None else weight @ observed
     if size == len(prior):  # one block: log p(row, S) is needed once

@@ -9,8 +9,8 @@ Layers are learned from the bottom up (section 4).  While layer l is learned, th
 the biases of layer l are the prior probabilities of its units; when the next layer comes, most of that is left to it.
 
 Beyond the paper: idle units are put to new use as learning goes on (`renewal.py`), and at the end all layers are
-adapted together, where there are few units by exact EM, otherwise with statistics averaged over the updates, so that
-the noise of the samples goes away (Delyon, Lavielle & Moulines 1999).
+adapted together, where there are few units by exact EM (`climbing.py`), otherwise with statistics averaged over the
+updates, so that the noise of the samples goes away (Delyon, Lavielle & Moulines 1999).
 """
 
 from __future__ import annotations
@@ -39,12 +39,13 @@ from latentbits.core.model import (
     Summary,
     Transform,
 )
+from latentbits.core.secants import Secants
 from latentbits.core.tree import sum_rows
-from latentbits.models.noisy_or import enumeration
+from latentbits.models.noisy_or import climbing, enumeration
 from latentbits.models.noisy_or.annealing import annealed_evidence
 from latentbits.models.noisy_or.gibbs import folded, gibbs
 from latentbits.models.noisy_or.learning import Stats, log_prior_density, new_weight, state_statistics
-from latentbits.models.noisy_or.network import Params, sample_layers
+from latentbits.models.noisy_or.network import STRONGEST, Params, sample_layers
 from latentbits.models.noisy_or.probable import probable_states
 from latentbits.models.noisy_or.renewal import ODD_ROWS, choose_pivots, from_odd_rows, put_to_use
 from latentbits.models.noisy_or.sampling import rows_last, sampled_means, states_on
@@ -281,8 +282,8 @@ def _start(net: Settings, layer: Int[Array, ""] | int, params: Params) -> State:
     )
 
 
-def _prepare(net: Settings, params: Params, state: State | None, progress: Progress | None) -> Shared:
-    state = _start(net, net.n_layers + 1, params) if state is None else state
+def _prepare(net: Settings, params: Params, state: State | Secants | None, progress: Progress | None) -> Shared:
+    state = state if isinstance(state, State) else _start(net, net.n_layers + 1, params)
     together = (state.layer > net.n_layers) & (not net.paper)  # states of a whole network take longer to find
     summed = net.exact_means if progress is None else net.exact_end or net.exact_all
     return Shared(
@@ -392,6 +393,21 @@ def _update(
     return State(state.layer, state.step + 1, since, rows, pivots, average, change, met, gain, level), fitted
 
 
+def _climb(
+    net: Settings, state: Secants, params: Params, shared: Shared, stats: Stats, progress: Progress
+) -> tuple[Secants, Params]:
+    """The update of exact EM of all layers together; weights stay between the same bounds as those of EM itself."""
+    average = stats.seen, stats.credit, stats.bias_seen, stats.bias_credit
+    image = _fitted(net, jnp.asarray(net.n_layers + 1), params, average, stats.change, stats.bias_seen)
+    value = _objective(net, params, shared, stats)
+    state, ahead = climbing.climb(state, params, image, stats, value, net.alpha, net.beta)
+    least = [_least_bias(net, jnp.asarray(True), n_rows) for n_rows in stats.bias_seen]
+    biases = [jnp.clip(b, low, STRONGEST) for b, low in zip(ahead.biases, least, strict=True)]
+    if not net.bias:
+        biases[:-1] = params.biases[:-1]
+    return state, Params(tuple(jnp.clip(w, 0, STRONGEST) for w in ahead.weights), tuple(biases))
+
+
 def _memory(net: Settings, state: State, part: Float[Array, ""]) -> list[Float[Array, " _"]]:
     """Share of the last update in the statistics of each hidden unit, layer by layer.
 
@@ -454,8 +470,7 @@ def _fitted(
     every = current > net.n_layers
     for layer in range(net.n_layers + 1):
         last = layer == net.n_layers
-        # chains of single layers move better with larger biases; in the end rare ones are as rare as they are
-        least = jnp.where(every, jnp.minimum(net.leak, RARELY / (n_rows[layer] + 1)), net.leak)
+        least = _least_bias(net, every, n_rows[layer])
         learned = every | (current == layer + 1) | (current == layer)
         if net.by_stability and layer > 0:
             learned = learned & (change[layer - 1] < STABLE)
@@ -468,6 +483,11 @@ def _fitted(
             fitted = new_weight(seen[layer], credit[layer], net.alpha, net.beta)
             weights[layer] = jnp.where(learned & (current != layer), fitted, weights[layer])
     return Params(tuple(weights), tuple(biases))
+
+
+def _least_bias(net: Settings, every: Bool[Array, ""], n_rows: Float[Array, " _"]) -> Float[Array, " _"]:
+    """Chains of single layers move better with larger biases; in the end rare ones are as rare as they are."""
+    return jnp.where(every, jnp.minimum(net.leak, RARELY / (n_rows + 1)), net.leak)
 
 
 def _renewed(net: Settings, key: Key[Array, ""], state: State, stats: Stats, params: Params) -> Params:
@@ -526,8 +546,15 @@ def _with_rare_causes(
 
 
 def _done(net: Settings, state: State) -> Array:
-    last = jnp.iinfo(jnp.int32).max if net.exact_end else net.n_joint  # exact EM ends when it has converged
-    return state.step >= jnp.where(state.layer > net.n_layers, last, net.n_updates)
+    return state.step >= jnp.where(state.layer > net.n_layers, net.n_joint, net.n_updates)
+
+
+def _never(state: Secants) -> Array:
+    return jnp.asarray(False)  # exact EM ends when it has converged
+
+
+def _left(state: Secants) -> Float[Array, ""]:
+    return state.left
 
 
 class Plan(NamedTuple):
@@ -562,7 +589,16 @@ def _stages(net: Settings, plan: Plan) -> tuple[Stage, ...]:
     start = Partial(_start, net, net.n_layers + 1)
     if net.exact_end:
         e_step = None if net.exact_all else Partial(_summed, net)
-        stages.append(Iterate("all layers, exactly", start=start, e_step=e_step))
+        stages.append(
+            Iterate(
+                "all layers, exactly",
+                start=climbing.start,
+                e_step=e_step,
+                update=Partial(_climb, net),
+                done=_never,
+                left=_left,
+            )
+        )
     elif not net.paper:
         stages.append(_learning(net, plan, net.n_layers + 1, "all layers", net.n_joint))
     if plan.ranked and not net.exact_end:

@@ -97,13 +97,14 @@ export function nextTab(key, i, n) {
 function columnMeans(head, arrays) {
   const d = head.table.columns.length;
   if (head.table.real) return new Float32Array(d).fill(Number.NaN);
-  const [bits, missing] = [arrays["rows.values"], arrays["rows.missing"]];
+  const [bits, missing, weights] = [arrays["rows.values"], arrays["rows.missing"], arrays["rows.weights"]];
   return Float32Array.from({ length: d }, (_, j) => {
     let [on, seen] = [0, 0];
     for (let i = 0; i < head.n_close; i++) {
       if (missing && bitAt(missing, i, j)) continue;
-      seen++;
-      on += bitAt(bits, i, j);
+      const weight = weights ? weights.data[i] : 1;
+      seen += weight;
+      on += weight * bitAt(bits, i, j);
     }
     return on / seen;
   });

@@ -18,6 +18,8 @@ export class Rows {
     this.arrays = arrays;
     this.values = arrays["rows.values"];
     this.missing = arrays["rows.missing"];
+    /** @type {ArrayLike<number> | undefined} */
+    this.weights = arrays["rows.weights"]?.data;
     /** @type {number} */
     this.n = head.table.n_shown;
     /** @type {number} */
@@ -84,7 +86,7 @@ export class Rows {
   }
 
   /**
-   * Sums over rows of what is there: of each column its sum, its sum of squares, and how many.
+   * Sums over rows, by their weights, of what is there: of each column its sum, its sum of squares, and how many.
    *
    * @param {Uint32Array | null} rows all where null
    */
@@ -96,34 +98,46 @@ export class Rows {
     const many = rows ? rows.length : n;
     for (let k = 0; k < many; k++) {
       const i = rows ? rows[k] : k;
-      if (this.real) this.addNumbers(i, sums, squares, counts);
-      else this.addBits(i, sums, counts);
+      const weight = this.weight(i);
+      if (this.real) this.addNumbers(i, weight, sums, squares, counts);
+      else this.addBits(i, weight, sums, counts);
     }
     return { sums, squares: this.real ? squares : sums, counts };
   }
 
   /**
+   * How often a row counts.
+   *
    * @param {number} i
+   */
+  weight(i) {
+    return this.weights ? this.weights[i] : 1;
+  }
+
+  /**
+   * @param {number} i
+   * @param {number} weight
    * @param {Float64Array} sums
    * @param {Float64Array} squares
    * @param {Float64Array} counts
    */
-  addNumbers(i, sums, squares, counts) {
+  addNumbers(i, weight, sums, squares, counts) {
     for (let j = 0; j < this.d; j++) {
       const value = this.at(i, j);
       if (Number.isNaN(value)) continue;
-      sums[j] += value;
-      squares[j] += value * value;
-      counts[j]++;
+      sums[j] += weight * value;
+      squares[j] += weight * value * value;
+      counts[j] += weight;
     }
   }
 
   /**
    * @param {number} i
+   * @param {number} weight
    * @param {Float64Array} sums
    * @param {Float64Array} counts
    */
-  addBits(i, sums, counts) {
+  addBits(i, weight, sums, counts) {
     const width = (this.d + 7) >> 3;
     const bytes = this.values.data;
     const holes = this.missing?.data;
@@ -132,8 +146,8 @@ export class Rows {
       const on = bytes[i * width + b] & there;
       const last = Math.min(8, this.d - 8 * b);
       for (let k = 0; k < last; k++) {
-        sums[8 * b + k] += (on >> (7 - k)) & 1;
-        counts[8 * b + k] += (there >> (7 - k)) & 1;
+        sums[8 * b + k] += weight * ((on >> (7 - k)) & 1);
+        counts[8 * b + k] += weight * ((there >> (7 - k)) & 1);
       }
     }
   }

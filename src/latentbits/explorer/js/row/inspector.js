@@ -143,6 +143,7 @@ function showRow(body, row, inspection) {
   const place = mean.map((m, k) => `${shortNumber(m)} ± ${shortNumber(Math.sqrt(covariance[k]))}`);
   const facts = [
     `At ${place.join(" and ")}.`,
+    ...(rows.weights ? [`It counts ${shortNumber(rows.weight(row))} times.`] : []),
     `−log₂ p(row) = ${shortNumber(cost, 1)} bits: more surprising than about ${percent} % of rows.`,
     odd.length === 0
       ? "No cell is surprising given the others."

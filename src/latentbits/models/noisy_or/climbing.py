@@ -1,0 +1,103 @@
+"""Exact EM, accelerated by secants, in coordinates in which complete data would tell as much of each weight everywhere.
+
+    theta_ij = 2 arcsin sqrt(f_ij),     f_ij = 1 - exp(-w_ij)
+
+If it were known which coins have succeeded (`learning.py`), A of N would have, and with the prior's rate beta the
+information of each theta would be N + beta, whatever f is.  So a step of EM is one along the gradient in these units,
+as `core/secants.py` wants it.  By Fisher's identity the gradient of log p(x) and of the prior is that of the complete
+data with expected counts,
+
+    d / d theta = [A - (N + beta) f + (alpha - 1) f / w] / sqrt(f (1 - f)) .
+
+A bias is the weight of a cause that is always on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from latentbits.core import secants
+from latentbits.core.secants import Secants
+from latentbits.core.special import TINY
+from latentbits.models.noisy_or.learning import Stats
+from latentbits.models.noisy_or.network import Params
+
+__all__ = ["climb", "gradient", "start"]
+
+UNSEEN = 1e-4  # how flat directions may be that secants have not seen: a cause that is hardly needed fades slowly
+ROUNDING = 1e-7  # of a row's log-likelihood and counts, in float32
+
+
+def start(params: Params) -> Secants:
+    """Nothing seen yet."""
+    return secants.start(_flat(_angles(params)))
+
+
+def climb(
+    state: Secants,
+    params: Params,
+    image: Params,
+    stats: Stats,
+    value: Float[Array, ""],
+    alpha: Any,
+    beta: Any,
+) -> tuple[Secants, Params]:
+    """Where to go next, given the objective and the counts at the parameters, and their image under EM.
+
+    Where EM is kept from going on by the least or the most that a weight may be, there is nothing to gain.
+    """
+    x, to = _flat(_angles(params)), _flat(_angles(image))
+    slope = jnp.where(x == to, 0.0, _flat(gradient(params, stats, alpha, beta)))
+    trials = Params(stats.seen, stats.bias_seen)
+    unit = jnp.sqrt(jnp.maximum(_flat(trials) + beta, 1))
+    state, ahead = secants.advance(
+        state,
+        x,
+        value,
+        to,
+        slope,
+        unit,
+        slack=ROUNDING * jnp.abs(value),
+        floor=ROUNDING**2 * 1000 * stats.n_rows * x.size,
+        unseen=UNSEEN,
+    )
+    return state, _weights(_like(params, ahead))
+
+
+def gradient(params: Params, stats: Stats, alpha: Any, beta: Any) -> Params:
+    """Of the objective by the coordinates."""
+
+    def of(w: Array, trials: Array, successes: Array) -> Array:
+        f = _successful(w)
+        by_shape = 0.0 if alpha is None else (alpha - 1) * f / jnp.maximum(w, TINY)
+        return (successes - (trials + beta) * f + by_shape) / jnp.sqrt(f * (1 - f))
+
+    return jax.tree.map(of, params, Params(stats.seen, stats.bias_seen), Params(stats.credit, stats.bias_credit))
+
+
+def _successful(w: Array) -> Array:
+    """f, `TINY` away from 0, at which EM would stay for ever."""
+    return jnp.clip(-jnp.expm1(-w), TINY, 1 - TINY)
+
+
+def _angles(params: Params) -> Params:
+    return jax.tree.map(lambda w: 2 * jnp.arcsin(jnp.sqrt(_successful(w))), params)
+
+
+def _weights(angles: Params) -> Params:
+    return jax.tree.map(lambda t: -jnp.log(jnp.maximum(jnp.cos(t / 2) ** 2, TINY)), angles)
+
+
+def _flat(tree: Params) -> Float[Array, " size"]:
+    return jnp.concatenate([x.ravel() for x in jax.tree.leaves(tree)])
+
+
+def _like(params: Params, flat: Float[Array, " size"]) -> Params:
+    leaves, structure = jax.tree.flatten(params)
+    ends = [sum(x.size for x in leaves[: i + 1]) for i in range(len(leaves) - 1)]
+    parts = jnp.split(flat, ends)
+    return jax.tree.unflatten(structure, [part.reshape(x.shape) for part, x in zip(parts, leaves, strict=True)])

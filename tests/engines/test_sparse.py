@@ -1,0 +1,321 @@
+"""Lists of ones: what is summed, said and learned from them is what the rows written out give, to rounding."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from latentbits import BernoulliMixture, BernoulliProduct, ClippedGaussian, CombinationMachine
+from latentbits.core import keys, tree
+from latentbits.core.errors import DataError
+from latentbits.core.model import Progress, Transform
+from latentbits.engines import checkpoint
+from latentbits.engines.chunks import Layout, rechunk
+from latentbits.engines.fit import seed_key
+from latentbits.engines.memory import MemoryEngine
+from latentbits.engines.order import in_random_order
+from latentbits.engines.passes import Pass, map_rows, start_pass, sum_blocks
+from latentbits.engines.sparse import SparseEngine, layout_of
+from latentbits.engines.summary import SAMPLED_ROWS, summarise
+from latentbits.estimators.criteria import look
+from latentbits.estimators.tables import validate
+from latentbits.models import product
+from latentbits.models.combination_machine import model as machines
+from latentbits.models.combination_machine.machine import Params
+from latentbits.models.mixture import model as mixtures
+
+FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+CLOSE = {FLOAT32: 3e-5, FLOAT64: 1e-10}  # of sums over some hundred rows and forty columns
+BUDGET = 2**13  # of memory: several chunks
+
+
+def baskets(n=700, d=40, k=3, seed=0):
+    """Few ones, in kinds of rows; the first column is always 1 and the last never, and some rows are empty."""
+    rng = np.random.default_rng(seed)
+    means = rng.beta(0.3, 6, (k, d))
+    rows = (rng.random((n, d)) < means[rng.integers(k, size=n)]).astype(np.uint8)
+    rows[:, 0], rows[:, -1], rows[5:8] = 1, 0, 0
+    return rows
+
+
+TABLE = baskets()
+WEIGHTS = np.random.default_rng(1).integers(1, 5, len(TABLE)) / 4
+MODELS = {
+    "product": product.model(1.0),
+    "mixture": mixtures.model(3, smoothing=1.0),
+    "mixture by Newton": mixtures.model(2, by_newton=True),
+    "machine": machines.model(3, learner="pursuit+gradient", ranked=True),
+    "machine of few active units": machines.model(3, learner="gradient", optimizer="momentum", max_active=2),
+}
+each_model = pytest.mark.parametrize("name", MODELS)
+each_dtype = pytest.mark.parametrize("dtype", CLOSE, ids=str)
+each_weights = pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["unweighted", "weighted"])
+
+
+def listed(table, weights=None):
+    csr = sparse.csr_array(table)
+    return SparseEngine(csr.indptr, csr.indices, table.shape[1], weights)
+
+
+def params_of(name):
+    """Some parameters, in float64."""
+    rng, d, k = np.random.default_rng(4), TABLE.shape[1], 2 if "Newton" in name else 3
+    if name == "product":
+        kind, values = product.Params, [rng.beta(0.3, 6, d)]
+    elif "mixture" in name:
+        kind, values = mixtures.Params, [rng.dirichlet(np.ones(k)), rng.beta(0.3, 6, (k, d))]
+    else:
+        kind, values = Params, [*(rng.normal(0, 0.3, shape) for shape in ((k, d), k, d)), 5.0, 0.0, 1.0]
+    with tree.double():
+        return kind(*(jnp.asarray(x) for x in values))
+
+
+def sums(model, engine, params, dtype):
+    with tree.double():
+        progress = Progress(jnp.asarray(0), jnp.asarray(5), jnp.asarray(0), seed_key(1))
+        state = None if model.start is None else model.start(params)
+        shared = tree.strong(model.prepare(params, state, progress))
+        given = Pass(*tree.cast((params, shared), dtype), keys.raw(seed_key(2)))
+    layout = layout_of(model, engine, dtype, BUDGET)
+    (total,) = sum_blocks(model, engine, layout, lambda: given, {})
+    return layout, tree.to_numpy(total)
+
+
+def assert_close(found, expected, dtype):
+    for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(x, y, rtol=CLOSE[dtype], atol=CLOSE[dtype] * max(1, np.abs(y).max(initial=0)))
+
+
+@each_model
+@pytest.mark.parametrize(("dtype", "weights"), [(FLOAT32, None), (FLOAT64, WEIGHTS)], ids=["float32", "weighted"])
+def test_statistics_are_those_of_the_rows_written_out(name, dtype, weights):
+    model, params = MODELS[name], params_of(name)
+    n_sparse = 0
+    for stage in model.stages:
+        if isinstance(stage, Transform):
+            continue
+        acting = model.acting_in(stage)
+        layout, found = sums(acting, listed(TABLE, weights), params, dtype)
+        _, expected = sums(acting, MemoryEngine(TABLE, weights), params, dtype)
+        if hasattr(found, "log_weights"):  # pairs, of which the lower part is what rounding left of the upper
+            pairs = lambda stats: stats.log_weights.sum(1)  # noqa: E731
+            found, expected = (eqx.tree_at(lambda s: s.log_weights, s, pairs(s)) for s in (found, expected))
+        elif hasattr(found, "log_likelihood"):
+            total = lambda stats: stats.log_likelihood.sum()  # noqa: E731
+            found, expected = (eqx.tree_at(lambda s: s.log_likelihood, s, total(s)) for s in (found, expected))
+        assert layout.sparse == acting.sparse
+        n_sparse += layout.sparse
+        assert_close(found, expected, dtype)
+    assert n_sparse > 0
+
+
+@each_model
+@each_dtype
+def test_answers_of_each_row_are_those_of_the_rows_written_out(name, dtype):
+    model, params = MODELS[name], params_of(name)
+    given = start_pass(model, dtype, params, seed_key(0))
+    functions = [model.log_likelihood, model.infer]
+    for function in functions if model.rounding is None else [*functions, model.rounding]:
+        found, expected = (
+            jax.tree.map(
+                lambda *parts: np.concatenate(parts) if parts[0].ndim else parts[0],
+                *map_rows(function, engine, layout_of(model, engine, dtype, BUDGET), given),
+            )
+            for engine in (listed(TABLE), MemoryEngine(TABLE))
+        )
+        if function is model.infer:  # of components that tie, either may come first
+            found, expected = found.mean, expected.mean
+        assert_close(found, expected, dtype)
+
+
+def test_likelihoods_are_those_of_the_definition():
+    """In float32, by columns that are nearly always 1, too: the error stays a small part of what was summed."""
+    rng = np.random.default_rng(2)
+    d, n = 1500, 200
+    means = np.where(rng.random((2, d)) < 0.02, 1 - 1e-9, rng.beta(0.5, 60, (2, d)))
+    rows = (rng.random((n, d)) < means[rng.integers(2, size=n)]).astype(np.uint8)
+    logs = np.log(means)[:, None] * rows + np.log1p(-means)[:, None] * (1 - rows)
+    exact = np.logaddexp(*(logs.sum(2) + np.log([[0.3], [0.7]])))
+    model = mixtures.model(2)
+    with tree.double():
+        params = mixtures.Params(jnp.array([0.3, 0.7]), jnp.array(means))
+    for dtype, error in ((FLOAT32, 1e-3), (FLOAT64, 1e-9)):
+        engine = listed(rows)
+        given = start_pass(model, dtype, params, seed_key(0))
+        (found,) = map_rows(model.log_likelihood, engine, layout_of(model, engine, dtype), given)
+        np.testing.assert_allclose(found.value, exact, atol=error)
+
+
+# ---------------------------------------------------------------- the engine
+
+
+@settings(max_examples=25)
+@given(n=st.integers(1, 600), rows=st.sampled_from([64, 256]), block=st.one_of(st.none(), st.integers(1, 300)))
+def test_chunks_are_the_canonical_ones(n, rows, block):
+    table, weights = TABLE[:n], WEIGHTS[:n]
+    engine = listed(table, weights)
+    dense = list(rechunk([table], Layout(rows, FLOAT32, block), weights))
+    for layout in (Layout(rows, FLOAT32, block), Layout(rows, FLOAT32, block, sparse=True)):
+        chunks = list(engine.chunks(layout))
+        assert [c[1:6] for c in chunks] == [c[1:6] for c in dense]
+        for one, other in zip(chunks, dense, strict=True):
+            np.testing.assert_array_equal(one.weights, other.weights)
+            np.testing.assert_array_equal(written_out(one.values), other.values)
+
+
+def written_out(values):
+    if isinstance(values, np.ndarray):
+        return values
+    rows = np.zeros((len(values), values.n_columns + 1), np.uint8)
+    rows[np.asarray(values.rows), np.asarray(values.columns)] = 1
+    return rows[:, :-1]
+
+
+def test_there_are_few_lengths_of_lists():
+    engine = listed(baskets(20_000, 30))
+    lengths = [len(chunk.values.columns) for chunk in engine.chunks(Layout(512, FLOAT32, sparse=True))]
+    assert len(lengths) > 30
+    assert len(set(lengths)) <= 3
+    assert sum(lengths) < 1.2 * len(engine.columns)
+
+
+@each_weights
+def test_the_summary_is_that_of_the_rows_written_out(weights, monkeypatch):
+    table = baskets(3000)
+    weights = None if weights is None else np.resize(weights, 3000)
+    expected = summarise(MemoryEngine(table, weights))
+    monkeypatch.setattr(SparseEngine, "blocks", None)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, 1e-12), summarise(listed(table, weights)), expected)
+
+
+@each_weights
+def test_a_look_is_that_at_the_rows_written_out(weights, monkeypatch):
+    expected = look(MemoryEngine(TABLE, weights))
+    monkeypatch.setattr(SparseEngine, "blocks", None)
+    found = look(listed(TABLE, weights))
+    assert found[:2] == expected[:2]
+    np.testing.assert_array_equal(found.idle, expected.idle)
+
+
+def test_rows_are_shuffled_as_those_of_an_array():
+    found, expected = (in_random_order(engine) for engine in (listed(TABLE, WEIGHTS), MemoryEngine(TABLE, WEIGHTS)))
+    np.testing.assert_array_equal(np.concatenate(list(found.blocks())), expected.table)
+    np.testing.assert_array_equal(found.weights, expected.weights)
+
+
+def test_checkpoints_tell_sparse_tables_apart():
+    one = checkpoint.fingerprint(listed(TABLE))
+    assert one == checkpoint.fingerprint(listed(TABLE.copy()))
+    assert one != checkpoint.fingerprint(listed(TABLE[::-1].copy()))
+    assert one != checkpoint.fingerprint(listed(TABLE, WEIGHTS))
+
+
+# ---------------------------------------------------------------- estimators
+
+
+@pytest.fixture
+def nothing_dense(monkeypatch):
+    """Any sparse table stays one, and no more of its rows are written out than a start is drawn from."""
+    written = SparseEngine.written_out
+
+    def few(engine, numbers):
+        assert len(numbers) <= SAMPLED_ROWS
+        return written(engine, numbers)
+
+    monkeypatch.setattr(validate, "SPARSE_FROM", 0)
+    monkeypatch.setattr(validate, "CELLS_FOR_A_ONE", 1)
+    monkeypatch.setattr(SparseEngine, "written_out", few)
+    monkeypatch.setattr(SparseEngine, "blocks", None)
+    for kind in (sparse.csr_matrix, sparse.csr_array):
+        monkeypatch.setattr(kind, "toarray", None)
+        monkeypatch.setattr(kind, "todense", None)
+
+
+def gradient_machine():
+    return CombinationMachine(2, learner="gradient", n_epochs=2, max_iter=5, random_state=0, dtype="float64")
+
+
+ESTIMATORS = {
+    "product": BernoulliProduct,
+    "mixture": lambda: BernoulliMixture(7, random_state=0, max_iter=10, dtype="float64"),
+    "machine": gradient_machine,
+}
+MANY = baskets(1500)
+COUNTS = np.random.default_rng(3).integers(0, 4, len(MANY)).astype(float)  # some rows do not count
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("counts", [None, COUNTS], ids=["unweighted", "weighted"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_sparse_table_is_learned_as_the_same_array(name, counts, nothing_dense):
+    dense, X = ESTIMATORS[name]().fit(MANY, sample_weight=counts), sparse.csr_array(MANY)
+    found = ESTIMATORS[name]().fit(X, sample_weight=counts)
+    assert isinstance(found._open(X, reset=False), SparseEngine)
+    for a, b in zip(jax.tree.leaves(found.params_), jax.tree.leaves(dense.params_), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-8)
+    assert found.objective_ == pytest.approx(dense.objective_, rel=1e-10)
+    assert found.score(X, sample_weight=counts) == pytest.approx(dense.score(MANY, sample_weight=counts), rel=1e-6)
+    np.testing.assert_allclose(found.score_samples(X), dense.score_samples(MANY), rtol=1e-5)
+    np.testing.assert_allclose(found.transform(X), dense.transform(MANY), atol=1e-6)
+    np.testing.assert_allclose(found.posterior(X).mean, dense.posterior(MANY).mean, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo"])
+@pytest.mark.parametrize("wrap", ["matrix", "array"])
+def test_every_sparse_format_will_do(kind, wrap, nothing_dense):
+    X = getattr(sparse, f"{kind}_{wrap}")(TABLE.astype(float))
+    np.testing.assert_array_equal(BernoulliProduct().fit(X).means_, BernoulliProduct().fit(TABLE).means_)
+
+
+def opened(X, estimator=None, **options):
+    return validate.open_rows(estimator or BernoulliProduct(), X, reset=True, sparse=True, **options)
+
+
+def test_what_is_stored_counts_by_its_value(nothing_dense):
+    """Zeros that are stored are zeros, entries that are stored twice add up, and a threshold cuts."""
+    ones = sparse.coo_array(TABLE.astype(float)).tocsr()
+    zeros = ones.copy()
+    zeros.data[::3] = 0
+    kept = np.where(np.arange(ones.nnz) % 3 == 0, 0, 1)
+    np.testing.assert_array_equal(opened(zeros).column_sums, np.bincount(ones.indices, kept, 40))
+    rows, columns = TABLE.nonzero()
+    twice = sparse.coo_array((np.full(2 * len(rows), 0.5), (np.tile(rows, 2), np.tile(columns, 2))), TABLE.shape)
+    np.testing.assert_array_equal(opened(twice).column_sums, TABLE.sum(0))
+    np.testing.assert_array_equal(opened(zeros * 3, binarize=2).column_sums, opened(zeros).column_sums)
+
+
+def test_what_is_no_bit_is_refused(nothing_dense):
+    X = sparse.csr_array(TABLE.astype(float))
+    X.data[X.indptr[300]] = 2
+    with pytest.raises(DataError, match=f"row 300, column {X.indices[X.indptr[300]]} holds 2"):
+        BernoulliProduct().fit(X)
+
+
+def test_what_lists_of_ones_do_not_tell_goes_the_dense_way(monkeypatch):
+    monkeypatch.setattr(validate, "SPARSE_FROM", 0)
+    X = sparse.csr_array(TABLE.astype(float))
+    assert isinstance(opened(X, binarize=None), MemoryEngine)  # too many ones
+    monkeypatch.setattr(validate, "CELLS_FOR_A_ONE", 1)
+    assert isinstance(opened(X), SparseEngine)
+    assert isinstance(opened(X, binarize=-1), MemoryEngine)  # zeros are ones
+    assert isinstance(opened(X, real=True), MemoryEngine)
+    assert isinstance(ClippedGaussian(2)._open(X, reset=True), MemoryEngine)
+    holes = X.copy()
+    holes.data[4] = np.nan
+    assert isinstance(opened(holes), MemoryEngine)
+    table = TABLE.astype(float)
+    table[tuple(np.argwhere(TABLE)[4])] = np.nan
+    np.testing.assert_array_equal(BernoulliProduct().fit(holes).means_, BernoulliProduct().fit(table).means_)
+
+
+def test_a_completed_table_is_written_out(monkeypatch):
+    monkeypatch.setattr(validate, "SPARSE_FROM", 0)
+    monkeypatch.setattr(validate, "CELLS_FOR_A_ONE", 1)
+    X = sparse.csr_array(TABLE)
+    np.testing.assert_array_equal(BernoulliProduct().fit(X).complete(X), TABLE)

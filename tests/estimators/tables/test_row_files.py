@@ -73,7 +73,8 @@ def test_a_latent_trait_too(tmp_path, kind):
     table = answers(missing=0.05)
     given = write_files(tmp_path, floats(table), kind)
     whole = floats(table)
-    ours, stream, memory = (LatentTrait(1, random_state=0).fit(X) for X in (given, lambda: iter([whole]), whole))
+    sources = given, lambda: iter([whole]), whole
+    ours, stream, memory = (LatentTrait(1, random_state=0, dtype="float64").fit(X) for X in sources)
     np.testing.assert_array_equal(ours.discrimination_, stream.discrimination_)
     assert ours.score(given) == stream.score(whole)
     # in memory the posteriors of rows are kept from pass to pass, which a stream finds anew

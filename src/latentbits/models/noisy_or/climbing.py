@@ -29,7 +29,8 @@ from latentbits.models.noisy_or.network import Params
 __all__ = ["climb", "gradient", "start"]
 
 UNSEEN = 1e-4  # how flat directions may be that secants have not seen: a cause that is hardly needed fades slowly
-ROUNDING = 1e-7  # of a row's log-likelihood and counts, in float32
+ROUNDING = 1e-7  # of the counts of rows in float32
+SLACK = 5e-7  # of the log-likelihood, whose products over columns are rounded many times
 
 
 def start(params: Params) -> Secants:
@@ -61,7 +62,7 @@ def climb(
         to,
         slope,
         unit,
-        slack=ROUNDING * jnp.abs(value),
+        slack=SLACK * jnp.abs(value),
         floor=ROUNDING**2 * 1000 * stats.n_rows * x.size,
         unseen=UNSEEN,
     )

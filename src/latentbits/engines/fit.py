@@ -20,6 +20,7 @@ from latentbits.core.programs import callable_tree
 from latentbits.engines import ahead, checkpoint
 from latentbits.engines.monitor import Limits, Monitor, Record
 from latentbits.engines.passes import Engine
+from latentbits.engines.room import Room
 from latentbits.engines.stage import Outcome, Run, StageRun, Standing, begin
 from latentbits.engines.summary import shapes_only, summarise
 
@@ -172,6 +173,7 @@ def fit(
         learned = ahead.learning(model, model.stages, engine, dtype, memory_budget, shapes)
         if learned is not None:
             then(learned)
+        room = Room()
         ended: list[tuple[Outcome, int]] = []
         first = 0
         if place is not None:
@@ -185,7 +187,7 @@ def fit(
             journal.stand(number, Place([*ended], said, restart, final, stage, before, passed, at, *course))
 
         def ends(stages: tuple[Stage, ...], before: Outcome, restart: int, final: bool) -> Outcome:
-            run = Run(engine, dtype, memory_budget, monitor, restart)
+            run = Run(engine, dtype, memory_budget, monitor, restart, room)
             kept = None if journal is None else partial(keep, restart, final)
             at = place if place is not None and (place.restart, place.final) == (restart, final) else None
             return _run_stages(model, stages, run, before, keys.fold(root, restart), 1 if final else n_init, kept, at)

@@ -5,14 +5,17 @@ On an accelerator complete bits are held eight to a byte, and travel so: an eigh
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 import jax
 import numpy as np
+from jax.errors import JaxRuntimeError
 
 from latentbits.core import processor
 from latentbits.core.batch import Packed
+from latentbits.core.errors import is_out_of_memory
 from latentbits.core.tree import rows_in
 from latentbits.engines.chunks import Chunk, Layout, is_complete, rechunk
 from latentbits.engines.devices import device_of
@@ -55,6 +58,7 @@ class MemoryEngine:
         self._packs = packs
         self._layout: Layout | None = None
         self._chunks: list[Chunk] = []
+        self._stays = False  # the devices have no room for the table
 
     def chunks(self, layout: Layout) -> Iterator[Chunk]:
         """The table's chunks, in order; a layout's chunks are made at its first use and kept until another's."""
@@ -66,9 +70,27 @@ class MemoryEngine:
             rows, packed = (self._packed, self.n_features) if self.packs else (self.table, None)
             cut = rechunk([rows], layout, self.weights, complete=self.complete, packed=packed)
             with rows_in(layout.dtype):
-                self._chunks = [on_device(chunk, device_of(chunk.number, layout)) for chunk in cut]
+                self._chunks = self._placed(list(cut), layout)
             self._layout = held
         yield from self._chunks
+
+    def _placed(self, chunks: list[Chunk], layout: Layout) -> list[Chunk]:
+        """On their devices; where these have no room for all, here, from where each is sent when it is needed."""
+        if self._stays:
+            return chunks
+        try:
+            return [on_device(chunk, device_of(chunk.number, layout)) for chunk in chunks]
+        except JaxRuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+        self._stays = True
+        n, d = self.table.shape
+        warnings.warn(
+            f"the device has no room for the {n} x {d} table: rows are sent there at every pass, which takes longer",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return chunks
 
     def like(self, n_rows: int, dtype: np.dtype) -> jax.ShapeDtypeStruct | Packed:
         """The shape of so many raw rows on their device, real numbers in this precision."""

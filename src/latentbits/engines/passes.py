@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.errors import JaxRuntimeError
 from jaxtyping import Array, Key, PyTree, UInt32
 
 from latentbits.core import interrupts, keys, limits, tree
@@ -18,6 +19,7 @@ from latentbits.core.programs import Program, callable_tree
 from latentbits.engines.chunks import Chunk, Layout
 from latentbits.engines.devices import Copies, device_of, on
 from latentbits.engines.in_flight import InFlight
+from latentbits.engines.room import Room
 from latentbits.engines.sums import Branch, TreeSum
 
 __all__ = [
@@ -307,15 +309,29 @@ def map_rows(function: Callable[..., Any], engine: Engine, layout: Layout, given
 
     Leaves without a row axis (scalars) are passed through.
     """
-    here, flying, copies = (callable_tree(function), given), InFlight(), Copies()
+    here, room, told = (callable_tree(function), given), Room(), 0  # rows that were given out already
     if isinstance(engine, Elsewhere):
         interrupts.check()
         yield from engine.on_runs(rows_of_run, here, layout)
         return
+    while True:
+        try:
+            for first, n_rows, rows in _mapped(here, engine, layout, told):
+                yield jax.tree.map(lambda x, known=told - first: x[known:] if x.ndim else x, rows)
+                told = first + n_rows
+            return
+        except JaxRuntimeError as error:
+            layout = room.less_after(error, layout)
 
+
+def _mapped(here: tuple[Any, Pass], engine: Engine, layout: Layout, after: int) -> Iterator[tuple[int, int, PyTree]]:
+    """First row, number of rows, and what a function gives of them: of the chunks that reach beyond so many rows."""
+    flying, copies = InFlight(), Copies()
     for chunk in engine.chunks(layout):
         interrupts.check()
         limits.check_time()
+        if chunk.first_row + chunk.n_rows <= after:
+            continue
         device = device_of(chunk.number, layout)
         work = partial(_rows_of_chunk, copies.on(device, here), chunk, layout, device)
         yield from (_on_host(*done) for done in flying.add(work, last=chunk.ends_update))
@@ -324,20 +340,20 @@ def map_rows(function: Callable[..., Any], engine: Engine, layout: Layout, given
 
 def rows_of_run(given: tuple[Any, Pass], chunks: Iterable[Chunk], layout: Layout) -> PyTree:
     """A function of each row of a run, as NumPy; leaves without a row axis, the same in every chunk, as they are."""
-    parts = [_on_host(*_rows_of_chunk(given, chunk, layout)) for chunk in chunks]
+    parts = [_on_host(*_rows_of_chunk(given, chunk, layout))[-1] for chunk in chunks]
     return jax.tree.map(lambda *pieces: np.concatenate(pieces) if pieces[0].ndim else pieces[0], *parts)
 
 
 def _rows_of_chunk(
     given: tuple[Any, Pass], chunk: Chunk, layout: Layout, device: jax.Device | None = None
-) -> tuple[int, PyTree]:
+) -> tuple[int, int, PyTree]:
     known = {"complete": chunk.complete, "dtype": layout.dtype, "few": chunk.few, "parts": chunk.parts}
     with tree.rows_in(layout.dtype), on(device):
-        return chunk.n_rows, chunk_rows(*given, *_rows_of(chunk), purpose=E_STEP, **known)
+        return chunk.first_row, chunk.n_rows, chunk_rows(*given, *_rows_of(chunk), purpose=E_STEP, **known)
 
 
-def _on_host(n: int, out: PyTree) -> PyTree:
-    return jax.tree.map(lambda x: np.asarray(x)[:n] if x.ndim else np.asarray(x), out)
+def _on_host(first: int, n: int, out: PyTree) -> tuple[int, int, PyTree]:
+    return first, n, jax.tree.map(lambda x: np.asarray(x)[:n] if x.ndim else np.asarray(x), out)
 
 
 def _rows_of(chunk: Chunk) -> tuple[Any, np.uint32 | UInt32[np.ndarray, "2"], np.uint32]:

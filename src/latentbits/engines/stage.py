@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.errors import JaxRuntimeError
 from jax.tree_util import Partial
 from jaxtyping import Array, PyTree
 
@@ -19,6 +20,7 @@ from latentbits.core.programs import Program, callable_tree
 from latentbits.engines.drawing import drawn_rows
 from latentbits.engines.monitor import Monitor, Record, Remaining
 from latentbits.engines.passes import PREPARE, UPDATE, Clock, Engine, Pass, prepared, sum_blocks
+from latentbits.engines.room import Room
 from latentbits.engines.sparse import layout_of
 
 __all__ = ["Functions", "Outcome", "Run", "StageRun", "Standing", "advance", "begin", "call"]
@@ -34,6 +36,7 @@ class Run(NamedTuple):
     budget: int | None
     monitor: Monitor
     restart: int
+    room: Room
     keep: Callable[[Any], None] | None = None  # takes where a stage stands, after every pass
 
 
@@ -70,6 +73,7 @@ class Standing(NamedTuple):
     step: int
     left: float
     objectives: list[float]
+    rows_per_chunk: int
 
 
 class _Passed(NamedTuple):
@@ -108,7 +112,7 @@ class StageRun:
     ) -> None:
         self.model, self.stage, self.run, self.max_iter = model.acting_in(stage), stage, run, max_iter
         rows_per_update = stage.rows_per_update if isinstance(stage, Schedule) else None
-        layout = layout_of(self.model, run.engine, run.dtype, run.budget)
+        layout = run.room.within(layout_of(self.model, run.engine, run.dtype, run.budget))
         self.layout = layout._replace(rows_per_update=rows_per_update)
         self.minibatch = rows_per_update is not None
         self.row_key, self.update_key, self.draw_key = (keys.fold(key, purpose) for purpose in (1, 2, 3))
@@ -144,7 +148,9 @@ class StageRun:
             self.best = before._replace(params=begun, objective=-np.inf)
             self.left = np.nan
         else:
-            self.here, self.best, self.state, self.row_states, self.n_iter, self.step, self.left, objectives = standing
+            self.here, self.best, self.state, self.row_states, self.n_iter, self.step, self.left, *rest = standing
+            objectives, rows_per_chunk = rest
+            self.layout = self.layout._replace(rows_per_chunk=rows_per_chunk)  # as those of the states of rows
         try:
             reason = self._passes(before.reason, objectives)
         except KeyboardInterrupt:
@@ -189,9 +195,8 @@ class StageRun:
 
     def _standing(self, remaining: Remaining | None) -> Standing:
         row_states, objectives = dict(self.row_states), [] if remaining is None else [*remaining.best]
-        return Standing(
-            self.here, self.best, self.state, row_states, self.n_iter, self.step, float(self.left), objectives
-        )
+        course = self.n_iter, self.step, float(self.left), objectives, self.layout.rows_per_chunk
+        return Standing(self.here, self.best, self.state, row_states, *course)
 
     def _keep_if_best(self, objective: float) -> None:
         if objective >= self.best.objective:
@@ -208,6 +213,25 @@ class StageRun:
         return _Position(params, state, shared, *in_rows)
 
     def _pass(self) -> _Passed:
+        """One pass over the rows, with fewer at a time where a device has no room for them.
+
+        Of a minibatch stage updates may have been made before it was out of memory: then it cannot begin again.
+        """
+        while True:
+            begun = self.step
+            try:
+                return self._whole_pass()
+            except JaxRuntimeError as error:
+                if self.step != begun:
+                    raise
+                self._shrink(error)
+
+    def _shrink(self, error: JaxRuntimeError) -> None:
+        """Smaller chunks, whose rows begin anew, or the error itself."""
+        self.layout = self.run.room.less_after(error, self.layout)
+        self.row_states = {}
+
+    def _whole_pass(self) -> _Passed:
         """One pass over the rows, with an update at its end or, in minibatch stages, after every block."""
         sums, untold = np.zeros(2), []  # objective and rows; those of the last updates are still on their way
         last: tuple[_Told, PyTree, _Position] | None = None
@@ -256,9 +280,14 @@ class StageRun:
 
     def _evaluate(self) -> float:
         """The objective of a point that no full pass has seen: one more pass, and no update."""
-        whole = self.layout._replace(rows_per_update=None)
-        row_states = {} if self.minibatch else self.row_states  # those of other chunks would not fit
-        (stats,) = sum_blocks(self.model, self.run.engine, whole, self._given, row_states)
+        stats = None
+        while stats is None:
+            whole = self.layout._replace(rows_per_update=None)
+            row_states = {} if self.minibatch else self.row_states  # those of other chunks would not fit
+            try:
+                (stats,) = sum_blocks(self.model, self.run.engine, whole, self._given, row_states)
+            except JaxRuntimeError as error:
+                self._shrink(error)
         objective = self._objective(self.here, stats)
         with tree.double():
             watched = jax.device_get(call(callable_tree(self.model.watch), self.here.params))

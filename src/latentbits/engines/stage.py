@@ -148,9 +148,9 @@ class StageRun:
             self.best = before._replace(params=begun, objective=-np.inf)
             self.left = np.nan
         else:
-            self.here, self.best, self.state, self.row_states, self.n_iter, self.step, self.left, *rest = standing
-            objectives, rows_per_chunk = rest
-            self.layout = self.layout._replace(rows_per_chunk=rows_per_chunk)  # as those of the states of rows
+            self.here, self.best, self.state, self.row_states, self.n_iter, self.step, self.left, *_ = standing
+            objectives = standing.objectives
+            self.layout = self.layout._replace(rows_per_chunk=standing.rows_per_chunk)  # as those of the states of rows
         try:
             reason = self._passes(before.reason, objectives)
         except KeyboardInterrupt:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array
 
-from latentbits.choosing.budget import Clock, Entrant, Split, SplitRows, new_entrant, split_rows, take_turns
+from latentbits.choosing.budget import Climb, Clock, Entrant, Split, SplitRows, new_entrant, split_rows, take_turns
 from latentbits.choosing.compare import Comparison, ranked, shared_error, standard_error, weights_of
 from latentbits.choosing.real_tables import holds_reals
 from latentbits.core import interrupts
@@ -73,6 +73,9 @@ class Search:
         By name: what was not tried for want of time.
     n_train, n_validation, n_test
         Rows, of one fold where there are several; the test rows of all folds together.
+    rounds
+        By name: the models of the chosen size, of every fold in which it was tried; of real numbers, whose units are
+        those of a fold, that of the last.
     n_learned
         Training rows of the `fitted` models, each as often as it counts.
     n_folds
@@ -112,6 +115,7 @@ class Search:
     seconds_compiling: float = 0.0
     weights: np.ndarray | None = None
     n_learned: float = 0.0
+    rounds: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
     @property
     def interrupted(self) -> bool:
@@ -333,7 +337,15 @@ def _result(
         seconds_compiling=clock.compiling,
         weights=weights_of(weights, used),
         n_learned=_n_counted(weights, splits[-1].train),
+        rounds={
+            name: _of_size(entrant, entrant.climbs if split_rows[-1].units is None else entrant.climbs[-1:])
+            for name, entrant in names.items()
+        },
     )
+
+
+def _of_size(entrant: Entrant, climbs: Sequence[Climb]) -> tuple[Any, ...]:
+    return tuple(climb.tried[entrant.size].model for climb in climbs if entrant.size in climb.tried)
 
 
 def _trials(entrant: Entrant) -> tuple[Trial, ...]:

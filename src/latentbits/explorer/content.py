@@ -189,3 +189,4 @@ class Content:
     courses: tuple[Course, ...] = ()
     guesses: Guesses | None = None  # in the sentences and static figures
     left_out: tuple[tuple[str, str], ...] = ()  # family, why it was not fitted
+    methods: str = ""  # a paragraph that can be cited

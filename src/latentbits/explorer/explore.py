@@ -26,7 +26,9 @@ from latentbits.explorer import looks
 from latentbits.explorer.content import Content, Course, Guesses, Map, ModelRow, Table, Trial
 from latentbits.explorer.findings import findings
 from latentbits.explorer.guesses import guesses_of
+from latentbits.explorer.methods import methods
 from latentbits.explorer.page import write_page
+from latentbits.explorer.stability import with_rounds
 from latentbits.explorer.tables import WIDE, Given, shown_rows, take_table
 from latentbits.telling.records import Gallery, Shown
 
@@ -236,11 +238,16 @@ def content_of(
     """All that the page shows."""
     close = _in_units(shown.values[:n_close], found)
     weights = None if shown.weights is None else shown.weights[:n_close]
-    shows = {
-        name: family(found.families[name]).teller.show(name, models[name].model, close, models[name].n_rows, weights)
-        for name in (entry.name for entry in found.comparison.entries)
-    }
-    galleries = tuple(_in_columns(one.gallery, found) for one in shows.values() if one.gallery is not None)
+
+    def show(name: str, model: Any) -> Shown:
+        return family(found.families[name]).teller.show(name, model, close, models[name].n_rows, weights)
+
+    shows = {entry.name: show(entry.name, models[entry.name].model) for entry in found.comparison.entries}
+    galleries = tuple(
+        _in_columns(with_rounds(one.gallery, _other_galleries(show, name, found, models)), found)
+        for name, one in shows.items()
+        if one.gallery is not None
+    )
     rows = tuple(_model_row(found, entry, shows[entry.name]) for entry in found.comparison.entries)
     wanted = not shown.labels or shown.image_shape is not None  # for a sentence, or for a figure
     guesses = _guesses(given, found, seed) if wanted else None
@@ -259,7 +266,17 @@ def content_of(
         courses=tuple(_course(name, found, models[name]) for name in shows if _learned(models[name].model)),
         guesses=guesses,
         left_out=tuple(found.left_out.items()),
+        methods=methods(given, found, rows, min(len(given.counting), _rows_for_map(given.values.shape[1])), seed),
     )
+
+
+def _other_galleries(
+    show: Callable[[str, Any], Shown], name: str, found: Search, models: Mapping[str, Refitted]
+) -> list[Gallery]:
+    """What the fits to parts of the rows, of the same size, have found."""
+    others = (model for model in found.rounds.get(name, ()) if model is not models[name].model)
+    shown = (show(name, model).gallery for model in others)
+    return [gallery for gallery in shown if gallery is not None]
 
 
 def _course(name: str, found: Search, learned: Refitted) -> Course:

@@ -105,7 +105,14 @@ def _layer(layer: Layer, name: str, arrays: Arrays) -> dict[str, Any]:
             arrays.add(f"{name}.{part}", values, "f4")
     if layer.states is not None:
         arrays.add_bits(f"{name}.states", layer.states)
-    return {"title": layer.title, "names": list(layer.names), "usage": _numbers(layer.usage), "arrays": name}
+    return {
+        "title": layer.title,
+        "names": list(layer.names),
+        "usage": _numbers(layer.usage),
+        "found_again": None if layer.found_again is None else [int(n) for n in layer.found_again],
+        "n_rounds": layer.n_rounds,
+        "arrays": name,
+    }
 
 
 def _model(model: ModelRow) -> dict[str, Any]:

@@ -104,6 +104,8 @@ class Layer:
         In higher layers: P(bit = 1) of each column where this cause alone is on.
     states : (n_close, m) of 0 and 1, or None
         The most probable states of all causes together, where the model explains rows by them.
+    found_again : (m,) int or None
+        In how many of `n_rounds` fits to parts of the rows each cause was found as well; None where there were none.
     """
 
     title: str
@@ -115,6 +117,8 @@ class Layer:
     examples: np.ndarray
     projected: np.ndarray | None = None
     states: np.ndarray | None = None
+    found_again: np.ndarray | None = None
+    n_rounds: int = 0
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,8 @@ const BINS = 28; // of the rows' places along a trait
  * @property {string} title
  * @property {string[]} names
  * @property {Array<number | null>} usage
+ * @property {number[] | null} foundAgain in how many of `nRounds` fits to parts of the rows
+ * @property {number} nRounds
  * @property {string} kind of its weights
  * @property {string[]} below names of what its weights are on
  * @property {import("../page/arrays.js").TypedArrayOf} weights
@@ -46,6 +48,8 @@ export function layerView(gallery, number, page) {
     title: layer.title,
     names: layer.names,
     usage: layer.usage,
+    foundAgain: layer.found_again,
+    nRounds: layer.n_rounds,
     kind: gallery.kind,
     below: number === 0 ? page.head.table.columns : gallery.layers[number - 1].names,
     weights,
@@ -77,6 +81,7 @@ export function cardParts(layer, cause, page) {
       exampleRows("Low end", low, page),
     );
   } else parts.push(usageLine(usage), exampleRows("Strongest in", rows, page));
+  if (layer.foundAgain) parts.push(againLine(layer.foundAgain[cause], layer.nRounds));
   parts.push(make("div", { class: "picked-line" }));
   return parts;
 }
@@ -153,6 +158,22 @@ function weightText(value) {
 function usageLine(usage) {
   const text = `${percent(usage)} of rows`;
   return make("div", { class: "usage" }, [barOf(usage), make("span", { text })]);
+}
+
+/**
+ * How sure a cause is.
+ *
+ * @param {number} found
+ * @param {number} rounds
+ */
+export function againLine(found, rounds) {
+  const fits = rounds === 1 ? "a fit to a part of the rows" : `fits to ${rounds} parts of the rows`;
+  const times = rounds === 1 ? ["not found again", "found again"][found] : `found again ${found} of ${rounds} times`;
+  return make("p", {
+    class: found < rounds ? "tiny unsure" : "tiny",
+    text: times,
+    title: `Of ${fits}, which share rows: whether one of their causes is on in the same rows (correlation 0.9 or more).`,
+  });
 }
 
 /** @param {number} share */

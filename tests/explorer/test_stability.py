@@ -1,0 +1,50 @@
+"""Whether causes are found again in other parts of the rows."""
+
+import numpy as np
+
+from latentbits import BernoulliMixture, explore
+from latentbits.explorer.stability import alike, with_rounds
+from latentbits.telling.records import Gallery, Layer
+
+
+def gallery(active):
+    m = active.shape[1]
+    names = tuple(f"cause {i}" for i in range(m))
+    layer = Layer("Causes", names, np.zeros((m, 3)), None, active.mean(0), active, np.zeros((m, 1), int))
+    return Gallery("some model", "", "signed", (layer,))
+
+
+def test_partners_are_found_in_any_order_and_of_any_sign():
+    rng = np.random.default_rng(0)
+    ours = rng.random((200, 3))
+    theirs = np.column_stack([1 - ours[:, 2], ours[:, 0] + 0.01 * rng.normal(size=200), rng.random(200)])
+    found = alike(ours, theirs[:150])
+    assert found[0] > 0.99
+    assert found[2] > 0.99
+    assert found[1] < 0.3  # each has one partner, and this one is left over
+
+
+def test_a_cause_that_never_changes_is_never_found():
+    ours = np.column_stack([np.full(50, 0.3), np.arange(50.0)])
+    assert alike(ours, ours).tolist()[0] == 0
+
+
+def test_rounds_are_counted():
+    rng = np.random.default_rng(0)
+    ours = rng.random((100, 2))
+    one, other = ours[:, ::-1], np.column_stack([ours[:, 0], rng.random(100)])
+    layer = with_rounds(gallery(ours), [gallery(one), gallery(other)]).layers[0]
+    assert layer.n_rounds == 2
+    assert layer.found_again.tolist() == [2, 1]
+    assert with_rounds(gallery(ours), []).layers[0].found_again is None
+
+
+def test_kinds_of_a_planted_table_are_found_in_all_rounds(tmp_path):
+    rng = np.random.default_rng(0)
+    kinds = rng.integers(2, size=300)
+    means = np.where(np.arange(10) < 5, 0.9, 0.1)
+    bits = (rng.random((300, 10)) < np.where(kinds[:, None] == 0, means, 1 - means)).astype(float)
+    found = explore(bits, model=BernoulliMixture(2), budget=None, out=tmp_path / "page.html")
+    layer = found.content.galleries[0].layers[0]
+    assert layer.n_rounds == 4
+    assert (layer.found_again == 4).all()

@@ -2,9 +2,9 @@
 
     python benchmarks/explorer_claims.py [--tables 50] [--budget 20]
 
-Null tables have five shapes, with shares of ones of their own in each column.  Planted tables have two causes, each on in
-a third of the rows and turning on its half of the columns.  A claim is a first sentence that says that the bits are not
-independent.
+Null tables have five shapes, with shares of ones of their own in each column.  Planted tables have two causes, each
+on in a third of the rows and turning on its half of the columns.  A claim is a first sentence that says that the bits
+are not independent.
 """
 
 from __future__ import annotations

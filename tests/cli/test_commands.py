@@ -1,5 +1,6 @@
 """Every command: what it writes, what it prints, and what it makes of names and of bad input."""
 
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -77,6 +78,18 @@ def test_other_marks_of_missing_and_columns_left_out(tool, tmp_path):
     found = tool.json("fit", "x.csv", "--model", "product", "--missing", "-1", "--labels", "id", "-o", "m.safetensors")
     assert found["n_columns"] == 2
     assert tuple(latentbits.load("m.safetensors").feature_names_in_) == ("a", "b")
+
+
+def test_columns_of_text_are_named_at_once(tool, tmp_path):
+    (tmp_path / "x.csv").write_text("my id,a,kind,b\nfirst,1,x,1\nsecond,0,y,1\nthird,1,z,nothing\n")
+    (refused,) = tool("fit", "x.csv", "--model", "product", code=1).stderr.splitlines()
+    assert (
+        "columns that hold no numbers: my id (text: first, second, third), kind (text: x, y, z), b (with nothing)"
+        in (refused)
+    )
+    command = "latentbits fit x.csv --model product --missing nothing --labels 'my id' --labels kind"
+    assert f"If nothing marks missing cells and my id and kind tell what rows are: {command}." in refused
+    assert tool.json(*shlex.split(command)[1:])["n_columns"] == 2
 
 
 def test_no_header(tool, tmp_path):

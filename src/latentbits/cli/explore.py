@@ -95,7 +95,8 @@ class Seconds(click.ParamType):
 @checkpoint_options
 @functools.partial(
     reading_options,
-    labels_help="A column that tells what rows are: it colours the map, and no model sees it",
+    labels_help="A column that tells what rows are (else those that hold no bits do): it can colour the map, and no "
+    "model sees it",
 )
 @weights_option
 @common_options
@@ -139,7 +140,7 @@ def explore(
         for name in FIGURES:
             Outputs({"--figures": Path(figures) / f"{name}.{figure_format}"})
     check_checkpoint(checkpoint, resume)
-    rows = load_rows(source, reading)
+    rows = load_rows(source, reading, guess="text" if real or binarize is not None else "numbers")
     labels = _labels(rows, reading)
     from latentbits.explorer.explore import explore as run
     from latentbits.explorer.page import write_page

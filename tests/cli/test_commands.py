@@ -142,7 +142,7 @@ def test_compare(tool, csv):
 
 @pytest.mark.parametrize("models", ["trees", "mixture:0", "mixture:x", "product:2", ""])
 def test_compare_refuses_unknown_models(tool, csv, models):
-    assert "--models" in tool("compare", csv, "--models", models, code=1).stderr
+    assert "--models" in tool("compare", csv, "--models", models, code=2).stderr
 
 
 def test_data_lists_tells_and_writes(tool):
@@ -216,6 +216,7 @@ def test_usage_errors_exit_with_2(tool, csv):
     tool("fit", csv, "--model", "trees", code=2)
     tool("nothing", code=2)
     tool("score", code=2)
+    assert "--split is for public data sets" in tool("fit", csv, "--split", "train", code=2).stderr
 
 
 # --- Ctrl-C ---
@@ -391,9 +392,9 @@ def test_what_is_no_weight_is_told(tool, column, cell, told):
 
 def test_weights_are_no_labels_and_come_in_files_with_columns(tool):
     Path("counted.csv").write_text(COUNTED)
-    refused = tool("fit", "counted.csv", "--weights", "n", "--labels", "3", "-o", "m.safetensors", code=1)
+    refused = tool("fit", "counted.csv", "--weights", "n", "--labels", "3", "-o", "m.safetensors", code=2)
     assert "--weights and --labels both name column 'n'" in refused.stderr
     np.save("x.npy", np.eye(3, dtype=np.uint8))
     refused = tool("fit", "x.npy", "--weights", "0", "-o", "m.safetensors", code=1)
     assert "--weights names a column of text or parquet files" in refused.stderr
-    assert "--weights is for files" in tool("fit", "digits", "--weights", "0", "-o", "m.safetensors", code=1).stderr
+    assert "--weights is for files" in tool("fit", "digits", "--weights", "0", "-o", "m.safetensors", code=2).stderr

@@ -63,7 +63,7 @@ def test_options_reach_the_function(tool, csv, table, names, asked):
     assert (asked["budget"], asked["real"]) == (None, True)
     tool("explore", csv, "--model", "noisy-or", "--layers", "4,2", code=1)
     assert (type(asked["model"]).__name__, asked["model"].layer_sizes) == ("NoisyOrNetwork", (4, 2))
-    assert "--layers needs --model noisy-or" in tool("explore", csv, "--layers", "4,2", code=1).stderr
+    assert "--layers needs --model noisy-or" in tool("explore", csv, "--layers", "4,2", code=2).stderr
     tool("explore", csv, "--image", "wide", code=2)
     tool("explore", csv, "--model", "product", code=2)
 
@@ -141,7 +141,7 @@ def test_a_column_of_weights_is_no_bit_and_no_label(tool, asked):
 
 
 def test_what_fails_fails_before_the_fits(tool, csv, asked, monkeypatch):
-    assert "a page is written as .html" in tool("explore", csv, "--out", "x.png", code=1).stderr
+    assert "a page is written as .html" in tool("explore", csv, "--out", "x.png", code=2).stderr
 
     def no_extra(module, extra, purpose):
         raise MissingDependencyError(f"{purpose} needs {module}: pip install 'latentbits[{extra}]'")

@@ -200,7 +200,7 @@ def _load_file(source: str, reading: Reading, guess: str) -> Rows:
     from latentbits.data.read import MISSING, read
 
     if reading.split is not None:
-        raise DataError(f"--split is for public data sets, but {source} is a file")
+        raise click.UsageError(f"--split is for public data sets, but {source} is a file")
     own = () if reading.weights is None else (reading.weights,)
     with told_warnings():
         table = read(
@@ -221,7 +221,7 @@ def _load_file(source: str, reading: Reading, guess: str) -> Rows:
         if not asked:  # arrays have bits alone
             raise DataError(f"{source}: --weights names a column of text or parquet files")
         if len(asked) <= len(set(reading.labels)):
-            raise DataError(f"{source}: --weights and --labels both name column {reading.weights!r}")
+            raise click.UsageError(f"{source}: --weights and --labels both name column {reading.weights!r}")
         weights = _weights(source, reading.weights, labels.pop(asked[-1]))
     rows = Rows(source, table.values, table.feature_names, labels={**labels_of_rows, **labels}, weights=weights)
     if guess == "nothing":
@@ -300,7 +300,7 @@ def _load_set(name: str, reading: Reading) -> Rows:
     from latentbits.data.fetch import load_dataset
 
     if reading.weights is not None:
-        raise DataError(f"--weights is for files, and {name} is a public data set without such a column")
+        raise click.UsageError(f"--weights is for files, and {name} is a public data set without such a column")
     found = load_dataset(name, split=reading.split)
     if found.X.ndim != 2:
         raise DataError(f"{name} holds whole images of shape {found.X.shape[1:]}, not a table of bits")

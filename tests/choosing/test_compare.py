@@ -60,6 +60,17 @@ def test_an_interrupted_fit_ends_the_comparison():
         compare(TABLE, {"a": Impatient()})
 
 
+class Foreign(BernoulliProduct):
+    """Another library's."""
+
+
+def test_models_in_a_list_have_short_names_and_all_are_compared():
+    models = [BernoulliProduct(), BernoulliProduct(), BernoulliProduct(smoothing=1.0), Foreign()]
+    result = compare(TABLE, models)
+    assert list(result.row_bits) == ["independent bits", "independent bits (2)", "independent bits (3)", "Foreign"]
+    assert result.fitted["independent bits (3)"].smoothing == 1.0
+
+
 def test_folds_hold_every_row_out_once():
     result = compare(TABLE, [BernoulliProduct()], n_folds=4)
     assert result.n_rows == 400

@@ -100,10 +100,12 @@ def test_options_reach_the_estimator(tool, csv, monkeypatch):
     made = []
     monkeypatch.setattr("latentbits.cli.fit.fit_named", lambda estimator, *_: made.append(estimator) or 1 / 0)
     tool("fit", csv, "-m", "binary-sparse-coding", code=1)
-    tool("fit", csv, *FIT, "--init", "mean", "--init-sparseness", 1.5, "--restarts", 3, code=1)
+    cut = ("--cut", "0,20")  # fewer rows from the first iteration on
+    tool("fit", csv, *FIT, "--init", "mean", "--init-sparseness", 1.5, "--restarts", 3, *cut, code=1)
     plain, other = (estimator.get_params() for estimator in made)
     assert plain == latentbits.BinarySparseCoding(random_state=0, verbose=1).get_params()
-    expected = {"n_causes": 3, "max_active": 2, "n_candidates": 3, "init": "mean", "init_sparseness": 1.5, "n_init": 3}
+    expected = {"n_causes": 3, "max_active": 2, "n_candidates": 3, "init": "mean", "init_sparseness": 1.5, "n_init": 3,
+                "cut": (0, 20)}  # fmt: skip
     assert {key: other[key] for key in expected} == expected
 
 
@@ -117,6 +119,7 @@ def test_options_reach_the_estimator(tool, csv, monkeypatch):
             "is for --model combination-machine and binary-sparse-coding, not mixture",
         ),
         (("-m", "binary-sparse-coding", "--candidates", "few"), "neither a number from 1 nor auto"),
+        (("-m", "binary-sparse-coding", "--cut", "-1,5"), "'-1,5' is no list of numbers from 0 such as 5,10"),
     ],
 )
 def test_what_is_not_understood(tool, csv, options, words):
@@ -130,7 +133,7 @@ def test_too_many_on_together(tool, csv):
 
 def test_no_comparison_with_models_of_bits(tool, write_csv, table):
     bits = write_csv("bits.csv", table)
-    found = tool("compare", bits, "--models", "product,binary-sparse-coding:4", code=1)
+    found = tool("compare", bits, "--models", "product,binary-sparse-coding:4", code=2)
     assert "'binary-sparse-coding:4' is a model of real numbers" in found.stderr
     with pytest.raises(ValueError, match="densities cannot be compared with probabilities"):
         latentbits.compare(table, [latentbits.BernoulliProduct(), latentbits.BinarySparseCoding(2)])

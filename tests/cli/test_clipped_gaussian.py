@@ -197,4 +197,4 @@ def test_compare_takes_clipped_gaussians(tool, csv):
     assert {m["name"] for m in found["models"]} == names
     assert found["best"] != "independent bits"
     for wrong in ("clipped-gaussian:0", "clipped-gaussian:all", "mixture:parallel"):
-        assert "clipped-gaussian:K" in tool("compare", csv, "--models", wrong, code=1).stderr
+        assert "clipped-gaussian:K" in tool("compare", csv, "--models", wrong, code=2).stderr

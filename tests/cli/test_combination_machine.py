@@ -158,4 +158,4 @@ def test_compare(tool, full):
     assert {m["name"] for m in found["models"]} == {"independent bits", "combination machine of 2"}
     assert found["best"] == "combination machine of 2"
     for wrong in ("combination-machine:0", "combination-machine:parallel"):
-        assert "combination-machine:K" in tool("compare", full, "--models", wrong, code=1).stderr
+        assert "combination-machine:K" in tool("compare", full, "--models", wrong, code=2).stderr

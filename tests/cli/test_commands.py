@@ -1,5 +1,6 @@
 """Every command: what it writes, what it prints, and what it makes of names and of bad input."""
 
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -79,6 +80,18 @@ def test_other_marks_of_missing_and_columns_left_out(tool, tmp_path):
     assert tuple(latentbits.load("m.safetensors").feature_names_in_) == ("a", "b")
 
 
+def test_columns_of_text_are_named_at_once(tool, tmp_path):
+    (tmp_path / "x.csv").write_text("my id,a,kind,b\nfirst,1,x,1\nsecond,0,y,1\nthird,1,z,nothing\n")
+    (refused,) = tool("fit", "x.csv", "--model", "product", code=1).stderr.splitlines()
+    assert (
+        "columns that hold no numbers: my id (text: first, second, third), kind (text: x, y, z), b (with nothing)"
+        in (refused)
+    )
+    command = "latentbits fit x.csv --model product --missing nothing --labels 'my id' --labels kind"
+    assert f"If nothing marks missing cells and my id and kind tell what rows are: {command}." in refused
+    assert tool.json(*shlex.split(command)[1:])["n_columns"] == 2
+
+
 def test_no_header(tool, tmp_path):
     (tmp_path / "x.csv").write_text("1,0\n0,1\n1,1\n")
     assert tool.json("fit", "x.csv", "--no-header", "--model", "product")["n_rows"] == 3
@@ -129,7 +142,7 @@ def test_compare(tool, csv):
 
 @pytest.mark.parametrize("models", ["trees", "mixture:0", "mixture:x", "product:2", ""])
 def test_compare_refuses_unknown_models(tool, csv, models):
-    assert "--models" in tool("compare", csv, "--models", models, code=1).stderr
+    assert "--models" in tool("compare", csv, "--models", models, code=2).stderr
 
 
 def test_data_lists_tells_and_writes(tool):
@@ -203,6 +216,7 @@ def test_usage_errors_exit_with_2(tool, csv):
     tool("fit", csv, "--model", "trees", code=2)
     tool("nothing", code=2)
     tool("score", code=2)
+    assert "--split is for public data sets" in tool("fit", csv, "--split", "train", code=2).stderr
 
 
 # --- Ctrl-C ---
@@ -378,9 +392,9 @@ def test_what_is_no_weight_is_told(tool, column, cell, told):
 
 def test_weights_are_no_labels_and_come_in_files_with_columns(tool):
     Path("counted.csv").write_text(COUNTED)
-    refused = tool("fit", "counted.csv", "--weights", "n", "--labels", "3", "-o", "m.safetensors", code=1)
+    refused = tool("fit", "counted.csv", "--weights", "n", "--labels", "3", "-o", "m.safetensors", code=2)
     assert "--weights and --labels both name column 'n'" in refused.stderr
     np.save("x.npy", np.eye(3, dtype=np.uint8))
     refused = tool("fit", "x.npy", "--weights", "0", "-o", "m.safetensors", code=1)
     assert "--weights names a column of text or parquet files" in refused.stderr
-    assert "--weights is for files" in tool("fit", "digits", "--weights", "0", "-o", "m.safetensors", code=1).stderr
+    assert "--weights is for files" in tool("fit", "digits", "--weights", "0", "-o", "m.safetensors", code=2).stderr

@@ -63,9 +63,63 @@ def test_options_reach_the_function(tool, csv, table, names, asked):
     assert (asked["budget"], asked["real"]) == (None, True)
     tool("explore", csv, "--model", "noisy-or", "--layers", "4,2", code=1)
     assert (type(asked["model"]).__name__, asked["model"].layer_sizes) == ("NoisyOrNetwork", (4, 2))
-    assert "--layers needs --model noisy-or" in tool("explore", csv, "--layers", "4,2", code=1).stderr
+    assert "--layers needs --model noisy-or" in tool("explore", csv, "--layers", "4,2", code=2).stderr
     tool("explore", csv, "--image", "wide", code=2)
     tool("explore", csv, "--model", "product", code=2)
+
+
+def rows_of(n, row):
+    return "\n".join(",".join(map(str, row(i))) for i in range(n)) + "\n"
+
+
+def test_columns_that_are_no_bits_are_labels(tool, asked):
+    bits = [(0, 1, 1), (1, 0, 1), (1, 1, 0)]
+    Path("sea.csv").write_text("site,depth,a,b,c\n" + rows_of(12, lambda i: (f"s{i}", i / 4 + 3, *bits[i % 3])))
+    result = tool("explore", "sea.csv", code=1)
+    lines = [line for line in result.stderr.splitlines() if "labels" in line]
+    assert lines == ["taken as labels, since they are no bits: site (text), depth (numbers)"]
+    assert asked["column_names"] == ("a", "b", "c")
+    assert asked["values"].tolist() == [list(map(float, bits[i % 3])) for i in range(12)]
+    assert asked["labels"]["site"].tolist()[:2] == ["s0", "s1"]
+    assert asked["labels"]["depth"].tolist()[:5] == [3, 3.25, 3.5, 3.75, 4]
+    tool("explore", "sea.csv", "--real", code=1)
+    assert (asked["column_names"], list(asked["labels"])) == (("depth", "a", "b", "c"), ["site"])
+
+    refused = tool("explore", "sea.csv", "--labels", "site", code=1).stderr.splitlines()
+    assert len(refused) == 1
+    assert "depth (numbers: 3, 3.25, 3.5, 3.75, ...)" in refused[0]
+    assert "If depth tells what rows are: latentbits explore sea.csv --labels site --labels depth." in refused[0]
+    assert "--real takes all as real numbers" in refused[0]
+    tool("explore", "sea.csv", "--labels", "site", "--labels", "depth", code=1)
+    assert list(asked["labels"]) == ["site", "depth"]
+
+
+def test_numbers_without_names(tool, asked):
+    Path("sea.csv").write_text(rows_of(12, lambda i: (i % 2, i + 0.5, "xyz"[i % 3], 1, 0)))
+    assert "no bits: column 2 (text), column 1 (numbers)" in tool("explore", "sea.csv", code=1).stderr
+    assert (asked["values"].shape, sorted(asked["labels"])) == ((12, 3), ["1", "2"])
+    refused = tool("explore", "sea.csv", "--labels", "2", code=1).stderr
+    assert "latentbits explore sea.csv --labels 2 --labels 1" in refused
+
+
+def test_codes_are_told_at_once_and_are_no_labels(tool, asked):
+    def row(i):
+        return "xyz"[i % 3], -9 if i == 5 else i % 2, 99 if i == 7 else 1 - i % 2, i % 2
+
+    Path("answers.csv").write_text("who,q1,q2,q3\n" + rows_of(12, row))
+    (refused,) = tool("explore", "answers.csv", code=1).stderr.splitlines()
+    assert "q1 (with -9), q2 (with 99)" in refused
+    command = "latentbits explore answers.csv --missing -9 --missing 99"
+    assert f"If -9 and 99 mark missing cells: {command}." in refused
+    tool(*command.split()[1:], code=1)
+    assert (asked["column_names"], list(asked["labels"])) == (("q1", "q2", "q3"), ["who"])
+    assert np.isnan(asked["values"]).sum() == 2
+
+
+def test_tables_of_numbers_stay_tables_of_numbers(tool, asked):
+    Path("iris.csv").write_text("a,b,kind\n" + rows_of(12, lambda i: (i + 0.25, i / 2, "xyz"[i % 3])))
+    assert "no bits: kind (text)" in tool("explore", "iris.csv", code=1).stderr
+    assert (asked["values"].shape, list(asked["labels"]), asked["real"]) == ((12, 2), ["kind"], None)
 
 
 def test_labels_colour_the_map_in_the_order_asked(tool, asked):
@@ -87,7 +141,7 @@ def test_a_column_of_weights_is_no_bit_and_no_label(tool, asked):
 
 
 def test_what_fails_fails_before_the_fits(tool, csv, asked, monkeypatch):
-    assert "a page is written as .html" in tool("explore", csv, "--out", "x.png", code=1).stderr
+    assert "a page is written as .html" in tool("explore", csv, "--out", "x.png", code=2).stderr
 
     def no_extra(module, extra, purpose):
         raise MissingDependencyError(f"{purpose} needs {module}: pip install 'latentbits[{extra}]'")

@@ -147,4 +147,4 @@ def test_compare_takes_latent_traits(tool, csv):
     found = tool.json("compare", csv, "--models", "product,latent-trait:1,mixture:2")
     assert {m["name"] for m in found["models"]} == {"independent bits", "1 latent trait", "mixture of 2"}
     assert found["best"] != "independent bits"
-    assert "latent-trait:K" in tool("compare", csv, "--models", "latent-trait:0", code=1).stderr
+    assert "latent-trait:K" in tool("compare", csv, "--models", "latent-trait:0", code=2).stderr

@@ -46,5 +46,5 @@ def test_a_paper_is_repeated(tool, calls):
 
 
 def test_an_unknown_paper_is_refused_by_name(tool, calls):
-    assert "known are tipping_1998" in tool("reproduce", "tiping", code=1).stderr
+    assert "known are tipping_1998" in tool("reproduce", "tiping", code=2).stderr
     assert calls == []

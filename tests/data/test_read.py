@@ -80,6 +80,40 @@ def test_a_first_column_without_a_name_names_the_rows(tmp_path):
     np.testing.assert_array_equal(table.values, [[0, 1], [1, 0]])
 
 
+def test_all_columns_of_text_are_told_or_kept(tmp_path):
+    text = "site,q1,kind,q2\nnorth,1,a,0\nsouth,0,b,unknown\nnorth,1,b,1\n"
+    with pytest.raises(
+        DataError, match=r"from line 2 on: columns that hold no numbers: site .*, kind .*, q2 \(with unk"
+    ):
+        read_text(tmp_path, text)
+    table = read_text(tmp_path, text, keep_text=True)
+    assert table.feature_names == ("q1",)
+    assert {name: cells.tolist() for name, cells in table.labels.items()} == {
+        "site": ["north", "south", "north"],
+        "kind": ["a", "b", "b"],
+        "q2": ["0", "unknown", "1"],
+    }
+    assert [(one.label, one.use) for one in table.odd] == [("site", "label"), ("kind", "label"), ("q2", "marks")]
+    with pytest.raises(DataError, match=r"columns that hold no numbers: a .*, b .* Bits are written as 0 and 1"):
+        read_text(tmp_path, "a,b\nx,y\ny,x\n", keep_text=True)
+    assert read_text(tmp_path, "id,q\n12345678901234567890,1\n2,0\n", keep_text=True).labels["id"].tolist() == [
+        "12345678901234567890",
+        "2",
+    ]
+
+
+def test_a_first_row_with_a_word_is_no_header_where_words_are_kept(tmp_path):
+    rows = "north,1,0,1\nsouth,0,0,1\n"
+    table = read_text(tmp_path, rows, keep_text=True)
+    assert (table.feature_names, table.values.tolist()) == (None, [[1, 0, 1], [0, 0, 1]])
+    assert table.labels["0"].tolist() == ["north", "south"]
+    assert read_text(tmp_path, "site,q\n" + "north,1\n" * 2, keep_text=True).feature_names == ("q",)
+    with pytest.warns(UserWarning, match=r"the first line \(site,0,1\) is taken for a row, and could be names"):
+        assert read_text(tmp_path, "site,0,1\nnorth,1,1\n", keep_text=True).shape == (2, 2)
+    assert read_text(tmp_path, rows.replace("0,1", "1,0"), header=False, keep_text=True).shape == (2, 3)
+    assert read_text(tmp_path, "site,0,1\nnorth,1,1\n", header=True, keep_text=True).shape == (1, 2)
+
+
 def test_labels_are_kept_apart(tmp_path):
     table = read_text(tmp_path, "party,v1,v2\nrep,1,0\ndem,0,?\n", labels=["party"])
     assert table.feature_names == ("v1", "v2")
@@ -359,6 +393,19 @@ def test_a_carriage_return_in_a_name_or_a_label_comes_back(tmp_path, suffix):
     assert table.feature_names == ("a\rb", "c")
     assert table.labels["who"].tolist() == ["x\ry", "z"]
     assert table.values.tolist() == [[1, 0.5], [0, 1]]
+
+
+def test_parquet_tells_of_all_columns_of_text_or_keeps_them(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    day = pa.array([0, 1, 2], pa.date32())
+    pq.write_table(pa.table({"who": ["p", None, "q"], "a": [1, 0, 1], "day": day}), tmp_path / "x.parquet")
+    with pytest.raises(DataError, match=r"column 'who' holds string, column 'day' holds date32\[day\], not numbers"):
+        read(tmp_path / "x.parquet")
+    table = read(tmp_path / "x.parquet", keep_text=True)
+    assert table.feature_names == ("a",)
+    assert table.labels["who"].tolist() == ["p", "", "q"]
+    assert [(one.label, one.what, one.n_different) for one in table.odd] == [("who", "text", 2), ("day", "dates", 3)]
 
 
 def test_parquet_keeps_names_gaps_and_labels(tmp_path):

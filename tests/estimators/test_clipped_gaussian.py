@@ -231,6 +231,18 @@ def test_moments_of_constant_bits(tmp_path):
     assert np.isfinite(load(tmp_path / "m.safetensors").thresholds_).all()
 
 
+@pytest.mark.parametrize("n", [2, 7, 1000])
+def test_covariances_divided_by_one_less_are_told(n):
+    X = (np.arange(3 * n).reshape(n, 3) ** 2 % 5 < 2).astype(float)
+    X[0], X[1] = 0, 1
+    told = r"numpy\.cov divides by n - 1; numpy\.cov\(X\.T, bias=True\) is meant"
+    with pytest.raises(ValueError, match=rf"for n = {n} rows: {told}"):
+        ClippedGaussian.from_moments(X.mean(0), np.cov(X.T))
+    with pytest.raises(ValueError, match=r"the diagonal of cov") as error:
+        ClippedGaussian.from_moments([0.5, 0.5], np.diag([0.25, 0.3]))
+    assert "numpy" not in str(error.value)
+
+
 def test_moments_that_no_bits_have():
     with pytest.raises(ValueError, match=r"no bits have a covariance of 0\.3 between column 0 and column 1"):
         ClippedGaussian.from_moments([0.5, 0.5], [[0.25, 0.3], [0.3, 0.25]])

@@ -214,6 +214,9 @@ def test_a_column_of_text_is_named(library):
         frame["id"] = frame["id"].astype("category")
     with pytest.raises(DataError, match=r"column 1 \('id'\) holds '(1|p2)'\. Leave columns of text out"):
         BernoulliProduct().fit(frame)
+    frame = frame.assign(kind="x") if library != "polars" else frame.with_columns(kind=pl.lit("x"))
+    with pytest.raises(DataError, match=r"Leave columns of text \('id', 'kind'\) out"):
+        BernoulliProduct().fit(frame)
 
 
 def test_a_mark_for_missing_is_recognised():

@@ -11,6 +11,7 @@ import latentbits
 from latentbits import NoisyOrNetwork
 from latentbits.core import programs
 from latentbits.data import toys
+from latentbits.estimators.explanations import explanation_of
 from latentbits.models.noisy_or import model as networks
 
 SIZES = (10, 4)
@@ -76,6 +77,22 @@ def test_causes_of_a_row_are_what_was_drawn(fitted, lines):
         pixels = effects(fitted.weights_[0])[sorted(found)].max(0, initial=0) > 0.5
         assert (pixels == row).all() or told.unexplained
         assert told.log_joint < 0
+
+
+def test_what_is_unexplained_is_not_explained_too():
+    """Columns 0 and 2 of a row: one by a cause, one mostly by its bias; the numbers are those of the page's test."""
+    weights = [np.array([[3, 0.1, 1, 0], [1, 0, 1, 2], [9, 9, 9, 9.0]]), np.array([[1, 1, 1.0]])]
+    biases = [np.array([0, 0.1, 2, 0.5]), np.array([1, 0.01, 1]), np.array([0.1])]
+    names = [["p", "q", "r", "s"], ["a", "b", "c"], ["top"]]
+    states = [np.array([1.0, 1, 0]), np.array([1.0])]
+    told = explanation_of(weights, biases, names, np.array([1, 1, 1, np.nan]), states, states, -1.0)
+    assert told.unexplained == {"r": 0.5}
+    assert [(cause.name, cause.explains) for cause in told.causes[0]] == [
+        ("a", {"p": 0.75, "q": 0.5}),
+        ("b", {"p": 0.25}),
+    ]
+    assert [cause.explains["a"] for cause in told.causes[1]] == [0.5]
+    assert str(told).splitlines()[-1] == "unexplained: r"
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -53,6 +55,47 @@ def test_frames_of_all_kinds():
     assert known["day"].tolist()[:2] == ["2026-01-01", "2026-02-01"]
     assert known["na"].tolist()[:2] == ["a", None]
     assert take_table(BITS, [None, *np.arange(9.0)]).labels["label"].tolist() == [None, *range(9)]
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_columns_of_a_frame_that_are_no_bits_are_labels(library):
+    columns = {
+        "a": BITS[:, 0],
+        "party": PARTY,
+        "b": BITS[:, 1],
+        "depth": np.arange(10) / 4,
+        "c": BITS[:, 2],
+        "on": BITS[:, 1] > 0,
+        "day": [datetime.date(2026, 1, i + 1) for i in range(10)],
+    }
+    told = r"taken as labels, since they are no bits: party \(text\), depth \(numbers\), day \(dates\)"
+    with pytest.warns(UserWarning, match=told):
+        given = take_table(library.DataFrame(columns))
+    assert given.columns == ("a", "b", "c", "on")
+    assert (given.real, list(given.labels)) == (False, ["party", "depth", "day"])
+    assert given.labels["depth"].tolist() == (np.arange(10) / 4).tolist()
+    with pytest.raises(DataError, match=r"columns that hold no bits: depth .*, day .*labels=\['depth', 'day'\]"):
+        take_table(library.DataFrame(columns), "party")
+    del columns["party"], columns["day"]
+    assert take_table(library.DataFrame(columns), real=True).columns == ("a", "b", "depth", "c", "on")
+
+
+def test_codes_in_a_frame_are_told_at_once():
+    frame = pd.DataFrame(np.nan_to_num(BITS), columns=["a", "b", "c"])
+    frame.loc[3, "a"], frame.loc[4, "c"] = -9, 99
+    with pytest.raises(
+        DataError, match=r"a \(with -9\), c \(with 99\)\. If -9 and 99 mark missing cells, make them NaN"
+    ):
+        take_table(frame)
+
+
+def test_words_for_bits_in_a_frame():
+    """pandas reads numbers that are text; other words for bits are none here, and no labels either."""
+    frame = pd.DataFrame({"a": ["0", "1"] * 5, "b": [True, None] * 5, "c": [1, 0] * 5})
+    np.testing.assert_array_equal(take_table(frame).values[:2], [[0, 1, 1], [1, np.nan, 0]])
+    for column in (["yes", "no"] * 5, pd.Categorical([0, 1] * 5)):
+        with pytest.raises(DataError, match=r"columns that hold no numbers: d .*Bits are written as 0 and 1"):
+            take_table(frame.assign(d=column))
 
 
 def test_a_label_that_is_no_column():

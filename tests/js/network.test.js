@@ -11,15 +11,15 @@ const lower = {
 };
 const upper = { names: ["top"], weights: [1, 1, 1], bias: [1, 0.01, 1], states: [1], means: [0.7] };
 
-test("shares are w / u, of children that are on, at least a tenth, largest first", () => {
+test("shares are w / u, of children that are on, at least a tenth, largest first; none of what is unexplained", () => {
   const { causes, unexplained } = explainRow([lower, upper], [1, 1, 1, Number.NaN]);
   const told = causes.map((layer) =>
     layer.map(({ name, explains }) => [name, ...explains.map(({ child, share }) => [child, Number(share.toFixed(4))])]),
   );
   assert.deepEqual(told, [
     [
-      ["a", [0, 0.75], [1, 0.5], [2, 0.25]],
-      ["b", [0, 0.25], [2, 0.25]],
+      ["a", [0, 0.75], [1, 0.5]],
+      ["b", [0, 0.25]],
     ],
     [["top", [1, 0.9901], [0, 0.5]]],
   ]);

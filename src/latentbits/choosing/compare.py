@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,6 +34,7 @@ __all__ = [
     "reason_of",
     "score_rows",
     "shared_error",
+    "short_names",
     "standard_error",
     "weights_of",
 ]
@@ -167,7 +169,8 @@ def compare(
     X : array-like of shape (n_rows, n_columns)
         Bits, NaN for missing.  In memory: rows are drawn from it, so no function of batches.  A sparse table stays one.
     models : mapping of names to estimators, sequence of estimators, or None
-        What to compare; None takes every family of models of bits, some in several sizes.
+        What to compare; None takes every family of models of bits, some in several sizes.  Those of a sequence are
+        named by family and size, such as "mixture of 2".
     sample_weight : array-like of shape (n_rows,) or None
         How often each row counts, in learning and in scoring; None for once.  A row is held out with all its weight.
     test_size : float, default=0.25
@@ -374,10 +377,33 @@ def _named(models: Any, n_rows: int, random_state: Any, verbose: int) -> dict[st
         defaults = default_models(n_rows, random_state)
         return {name: m.set_params(verbose=verbose) for name, m in defaults.items()}
     if not isinstance(models, Mapping):
-        models = {str(m): m for m in models}
+        models = dict(zip(short_names(models), models, strict=True))
     if not models:
         raise ValueError("models is empty: nothing to compare")
     return dict(models)
+
+
+def short_names(models: Sequence[Any]) -> list[str]:
+    """A name for each model: family and size, and a number where two would be called the same.
+
+    >>> from latentbits import BernoulliMixture, ClippedGaussian
+    >>> short_names([BernoulliMixture(2), BernoulliMixture(2, smoothing=1.0), ClippedGaussian("parallel")])
+    ['mixture of 2', 'mixture of 2 (2)', 'clipped Gaussian (parallel)']
+    """
+    seen: Counter[str] = Counter()
+    names = []
+    for title in map(_title, models):
+        seen[title] += 1
+        names.append(title if seen[title] == 1 else f"{title} ({seen[title]})")
+    return names
+
+
+def _title(model: Any) -> str:
+    """Family and size; of another library's model, the name of its class."""
+    for family in families():
+        if family.class_name == type(model).__name__:
+            return family.title(getattr(model, family.size) if family.size else 1)
+    return type(model).__name__
 
 
 def standard_error(x: np.ndarray, weights: np.ndarray | None = None) -> float:

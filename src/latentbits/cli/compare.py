@@ -128,7 +128,7 @@ def named_models(text: str | None, n_rows: int, seed: int, restarts: int, binari
 def _family_of_bits(name: str, word: str) -> Family:
     known = {one.name: one for one in families()}
     if name in known and "bits" not in known[name].rows:
-        raise ValueError(
+        raise click.UsageError(
             f"--models: {word!r} is a model of real numbers, whose densities cannot be compared with probabilities of "
             "bits; `latentbits fit` and `score` take it"
         )
@@ -145,8 +145,8 @@ def _size(record: Family, text: str, word: str) -> Any:
         raise _unknown(word) from error
 
 
-def _unknown(word: str) -> ValueError:
-    return ValueError(
+def _unknown(word: str) -> click.UsageError:
+    return click.UsageError(
         f"--models: {word!r} is none of {', '.join(_words())} (K a number from 1, of a clipped Gaussian also parallel "
         "or positive; or the name alone)"
     )

@@ -42,6 +42,7 @@ AS_OPTIONS = {
     "missing=": "--missing",
     "header=": "--header/--no-header",
     "key=": "--key",
+    "real=True": "--real",
 }
 
 

@@ -95,7 +95,8 @@ class Seconds(click.ParamType):
 @checkpoint_options
 @functools.partial(
     reading_options,
-    labels_help="A column that tells what rows are: it colours the map, and no model sees it",
+    labels_help="A column that tells what rows are (else those that hold no bits do): it can colour the map, and no "
+    "model sees it",
 )
 @weights_option
 @common_options
@@ -131,7 +132,7 @@ def explore(
         import_extra("matplotlib", extra="plot", purpose="drawing the figures of explore")  # before minutes of fitting
     if layers is not None and (model == "auto" or not family(model).has_layers):
         able = " or ".join(one.name for one in families() if one.has_layers)
-        raise ValueError(f"--layers needs --model {able}")
+        raise click.UsageError(f"--layers needs --model {able}")
     path = _page_path(out)
     outputs = Outputs({"--out": path})
     if figures is not None:
@@ -139,7 +140,7 @@ def explore(
         for name in FIGURES:
             Outputs({"--figures": Path(figures) / f"{name}.{figure_format}"})
     check_checkpoint(checkpoint, resume)
-    rows = load_rows(source, reading)
+    rows = load_rows(source, reading, guess="text" if real or binarize is not None else "numbers")
     labels = _labels(rows, reading)
     from latentbits.explorer.explore import explore as run
     from latentbits.explorer.page import write_page
@@ -216,7 +217,7 @@ def _page_path(out: str) -> Path:
     path = Path(out)
     if path.suffix.lower() not in PAGES or path.is_dir():
         if path.suffix and not path.is_dir():
-            raise ValueError(f"--out {out}: a page is written as .html; --figures draws pictures")
+            raise click.UsageError(f"--out {out}: a page is written as .html; --figures draws pictures")
         path = path / NAME_IN_FOLDER
     path.parent.mkdir(parents=True, exist_ok=True)
     return path

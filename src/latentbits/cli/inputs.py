@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import difflib
 import functools
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from latentbits.cli.console import say, told_warnings
 
+if TYPE_CHECKING:
+    from latentbits.data.columns import ColumnsError, Odd
+
 __all__ = [
+    "ARGUMENTS",
     "Reading",
     "Rows",
     "align",
@@ -29,6 +34,8 @@ __all__ = [
     "weights_option",
     "without_names",
 ]
+
+ARGUMENTS = "latentbits.arguments"  # where a context has what the tool was called with
 
 
 @dataclass(frozen=True)
@@ -132,19 +139,24 @@ def weights_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def load_rows(source: str, reading: Reading, *, streams: bool = False) -> Rows:
+def load_rows(source: str, reading: Reading, *, streams: bool = False, guess: str = "nothing") -> Rows:
     """The table that DATA names: a file if there is one of that name, else a public set.
 
     `streams` says that the command reads rows by passes alone: large files, and several, then stay on the disk.
+    `guess` says which columns that hold no bits are labels if none are named: "nothing", "text", or "numbers" too.
     """
     from latentbits.core.errors import DataError
+    from latentbits.data.columns import ColumnsError
     from latentbits.data.fetch import datasets
 
     known = [info.name for info in datasets()]
     if not Path(source).exists() and source in known:
         rows = _load_set(source, reading)
     elif Path(source).exists() or Path(source).suffix:
-        rows = (_left_on_disk(source, reading) if streams else None) or _load_file(source, reading)
+        try:
+            rows = (_left_on_disk(source, reading) if streams else None) or _load_file(source, reading, guess)
+        except ColumnsError as error:
+            raise DataError(_with_command(error)) from error
     else:
         close = difflib.get_close_matches(source, known, n=1)
         hint = f"; did you mean {close[0]}?" if close else ""
@@ -173,12 +185,22 @@ def _left_on_disk(source: str, reading: Reading) -> Rows | None:
     return Rows(source, files.unnamed(), files.names)
 
 
-def _load_file(source: str, reading: Reading) -> Rows:
+def _with_command(error: ColumnsError) -> str:
+    """What is wrong with columns, and the command that would work."""
+    options = [word for mark in error.missing for word in ("--missing", mark)]
+    options += [word for label in error.labels for word in ("--labels", label)]
+    context = click.get_current_context().find_root()
+    command = shlex.join(["latentbits", *context.meta.get(ARGUMENTS, ()), *options])
+    whether = " and ".join(error.conditions.values())
+    return " ".join([error.what, *([f"If {whether}: {command}."] if options else []), *error.hints])
+
+
+def _load_file(source: str, reading: Reading, guess: str) -> Rows:
     from latentbits.core.errors import DataError
     from latentbits.data.read import MISSING, read
 
     if reading.split is not None:
-        raise DataError(f"--split is for public data sets, but {source} is a file")
+        raise click.UsageError(f"--split is for public data sets, but {source} is a file")
     own = () if reading.weights is None else (reading.weights,)
     with told_warnings():
         table = read(
@@ -187,6 +209,7 @@ def _load_file(source: str, reading: Reading) -> Rows:
             missing=(*MISSING, *reading.missing),
             key=reading.key,
             labels=(*reading.labels, *own),
+            keep_text=guess != "nothing",
         )
     if reading.header is None:
         _tell_of_a_first_row(source, table)
@@ -194,12 +217,52 @@ def _load_file(source: str, reading: Reading) -> Rows:
     labels_of_rows = {} if table.row_names is None else {"": table.row_names}
     labels, weights = dict(table.labels), None
     if reading.weights is not None:
-        if not labels:  # arrays have bits alone
+        asked = [name for name in labels if name not in {one.label for one in table.odd}]
+        if not asked:  # arrays have bits alone
             raise DataError(f"{source}: --weights names a column of text or parquet files")
-        if len(labels) <= len(set(reading.labels)):
-            raise DataError(f"{source}: --weights and --labels both name column {reading.weights!r}")
-        weights = _weights(source, reading.weights, labels.pop(list(labels)[-1]))
-    return Rows(source, table.values, table.feature_names, labels={**labels_of_rows, **labels}, weights=weights)
+        if len(asked) <= len(set(reading.labels)):
+            raise click.UsageError(f"{source}: --weights and --labels both name column {reading.weights!r}")
+        weights = _weights(source, reading.weights, labels.pop(asked[-1]))
+    rows = Rows(source, table.values, table.feature_names, labels={**labels_of_rows, **labels}, weights=weights)
+    if guess == "nothing":
+        return rows
+    places = [j for j in range(table.shape[1] + len(table.labels)) if str(j) not in table.labels]
+    return _with_labels(rows, places, table.odd, guess == "numbers", named=bool(reading.labels))
+
+
+def _with_labels(rows: Rows, places: Sequence[int], text: Sequence[Odd], numbers_too: bool, named: bool) -> Rows:
+    """The table without columns of numbers that are labels; `places` are those of its columns in the file."""
+    import numpy as np
+
+    from latentbits.data.columns import of_numbers, refusal, settle, taken_as_labels
+
+    values, odd = rows.values, {}
+    if type(values) is np.ndarray and values.dtype.kind == "f":
+        labels = rows.names or tuple(str(place) for place in places)
+        called = rows.names or tuple(f"column {place}" for place in places)
+        found = (of_numbers(labels[j], called[j], values[:, j]) for j in range(values.shape[1]))
+        odd = {j: one for j, one in enumerate(found) if one is not None}
+    settled = settle((*text, *odd.values()), values.shape[1] + len(text), numbers_too=numbers_too, named=named)
+    if settled.refused:
+        raise refusal(f"{rows.source}: ", settled.refused, settled.labels)
+    if settled.labels:
+        say(taken_as_labels(settled.labels))
+    moved = {j: one for j, one in odd.items() if one in settled.labels}
+    kept = [j for j in range(values.shape[1]) if j not in moved]
+    return replace(
+        rows,
+        values=values[:, kept] if moved else values,
+        names=None if rows.names is None else tuple(rows.names[j] for j in kept),
+        labels={**rows.labels, **{one.label: _numbers(values[:, j]) for j, one in moved.items()}},
+    )
+
+
+def _numbers(values: Any) -> Any:
+    """Numbers as labels: whole ones without a point, None where there is none."""
+    import numpy as np
+
+    cells = [int(cell) if cell.is_integer() else None if cell != cell else cell for cell in values.tolist()]
+    return np.array(cells, dtype=object)
 
 
 def _weights(source: str, column: str, cells: Any) -> Any:
@@ -237,7 +300,7 @@ def _load_set(name: str, reading: Reading) -> Rows:
     from latentbits.data.fetch import load_dataset
 
     if reading.weights is not None:
-        raise DataError(f"--weights is for files, and {name} is a public data set without such a column")
+        raise click.UsageError(f"--weights is for files, and {name} is a public data set without such a column")
     found = load_dataset(name, split=reading.split)
     if found.X.ndim != 2:
         raise DataError(f"{name} holds whole images of shape {found.X.shape[1:]}, not a table of bits")

@@ -20,6 +20,7 @@ from latentbits.cli.console import in_one_line, prepare_streams, say, show_trace
 from latentbits.cli.data import data
 from latentbits.cli.explore import explore
 from latentbits.cli.fit import fit
+from latentbits.cli.inputs import ARGUMENTS
 from latentbits.cli.reproduce import reproduce
 from latentbits.cli.sample import sample
 from latentbits.cli.score import score
@@ -49,6 +50,7 @@ class Tool(click.Group):
         return list(self.commands)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[ARGUMENTS] = tuple(args)
         with _printable_usage():
             return super().parse_args(ctx, args)
 

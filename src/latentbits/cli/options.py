@@ -158,7 +158,7 @@ def _type_of(parameter: Parameter) -> click.ParamType:
         elif one in ("array-like", tuple, list):
             several = True
     if several:
-        return Numbers(words)
+        return Numbers(words, least=1 if parameter.name.endswith("_sizes") else 0)
     if not numbers and all(word == value for word, value in words.items()):
         return click.Choice(list(words))
     return OneOf(numbers[0] if numbers else None, words)
@@ -219,10 +219,10 @@ class OneOf(click.ParamType):
 
 
 class Numbers(click.ParamType):
-    """Numbers from 1 with commas between, or a word."""
+    """Numbers with commas between, or a word; iterations are counted from 0, units from 1."""
 
-    def __init__(self, words: Mapping[str, Any] | None = None) -> None:
-        self.words = words or {}
+    def __init__(self, words: Mapping[str, Any] | None = None, least: int = 1) -> None:
+        self.words, self.least = words or {}, least
         self.name = "|".join(("N,N,...", *self.words))
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -231,8 +231,9 @@ class Numbers(click.ParamType):
         if value in self.words:
             return self.words[value]
         parts = [part.strip() for part in value.split(",")]
-        if not all(part.isdecimal() and int(part) > 0 for part in parts):
-            self.fail(f"{value!r} is no list of numbers from 1 such as 10,5.", param, ctx)
+        if not all(part.isdecimal() and int(part) >= self.least for part in parts):
+            example = "10,5" if self.least else "5,10"
+            self.fail(f"{value!r} is no list of numbers from {self.least} such as {example}.", param, ctx)
         return tuple(map(int, parts))
 
 

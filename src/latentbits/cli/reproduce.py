@@ -32,7 +32,7 @@ def reproduce(paper: str | None, out: str | None, quick: bool, as_json: bool) ->
     from latentbits.papers import reproduce as repeat
 
     if paper not in PAPERS:
-        raise ValueError(f"there is no paper {paper!r} here; known are {', '.join(PAPERS)}")
+        raise click.UsageError(f"there is no paper {paper!r} here; known are {', '.join(PAPERS)}")
 
     folder = paper if out is None else out
     Path(folder).mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,16 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-__all__ = ["SAMPLE", "Header", "could_be_names", "default_names", "find_header", "first_doubled"]
+__all__ = [
+    "SAMPLE",
+    "Header",
+    "could_be_names",
+    "default_names",
+    "doubted",
+    "find_header",
+    "first_doubled",
+    "words_of_a_row",
+]
 
 SAMPLE = 1000  # lines below the first one that are looked at
 BARE = re.compile(r"0|[1-9][0-9]*")  # a whole number as pandas writes one
@@ -56,6 +65,26 @@ def first_doubled(names: Sequence[str]) -> str | None:
             return name
         seen.add(name)
     return None
+
+
+def words_of_a_row(
+    first: Sequence[str], below: Sequence[Sequence[str]], value_of: Callable[[str], float | None]
+) -> set[int]:
+    """Columns of words, where the first line is a row like those below: words in the same places, and else numbers.
+
+    Different whole numbers are taken for names, unless they are bits.
+
+    >>> worth = {"0": 0.0, "1": 1.0}.get
+    >>> words_of_a_row(["north", "1"], [["south", "0"]], worth), words_of_a_row(["site", "q"], [["south", "0"]], worth)
+    ({0}, set())
+    """
+    rows = [row for row in below if len(row) == len(first)]
+    words = {j for row in rows for j, cell in enumerate(row) if value_of(cell) is None}
+    others = [cell for j, cell in enumerate(first) if j not in words]
+    values = [value for cell in others if (value := value_of(cell)) is not None]
+    names = len(set(others)) == len(others) and not all(value != value or value in (0, 1) for value in values)
+    fractions = any(value % 1 for value in values if abs(value) < float("inf"))
+    return words if values and len(values) == len(others) and (fractions or not names) else set()
 
 
 def find_header(
@@ -113,9 +142,9 @@ def _below_an_empty_cell(
     if default and numbers and not set(index) <= {"0", "1"}:
         return Header(tuple(first))
     if default and counts:
-        return Header(tuple(first), _taken(first, "names, and the first column for names of rows", "a row"))
+        return Header(tuple(first), doubted(first, "names, and the first column for names of rows", "a row"))
     if numbers and len(index) > 2:
-        return Header(None, _taken(first, "a row whose first cell is missing", "names"))
+        return Header(None, doubted(first, "a row whose first cell is missing", "names"))
     return Header(None)
 
 
@@ -132,13 +161,14 @@ def _below_a_count(
             return Header(tuple(first))
         if list(body[0]) == [str(j) for j in range(width, 2 * width)]:  # it goes on counting
             return Header(None)
-        return Header(tuple(first), _taken(first, "names", "a row"))
+        return Header(tuple(first), doubted(first, "names", "a row"))
     # whoever writes 1.0 or 0.25 in every cell of a column would have written 0.0 in the first line too
     if any(column and not any(BARE.fullmatch(cell.lstrip("-")) for cell, _ in column) for column in present):
-        return Header(tuple(first), _taken(first, "names", "a row"))
-    return Header(None, _taken(first, "a row", "names") if fractions else None)  # without them, bits or counts
+        return Header(tuple(first), doubted(first, "names", "a row"))
+    return Header(None, doubted(first, "a row", "names") if fractions else None)  # without them, bits or counts
 
 
-def _taken(first: Sequence[str], kind: str, other: str) -> str:
+def doubted(first: Sequence[str], kind: str, other: str) -> str:
+    """What the first line is taken for, in doubt."""
     line = ",".join(first[:6]) + (",..." if len(first) > 6 else "")
     return f"the first line ({line}) is taken for {kind}, and could be {other}; header= settles it"

@@ -20,6 +20,7 @@ import numpy as np
 from latentbits.core.errors import DataError, LatentBitsError, import_extra
 from latentbits.data.archives import NOTES, Member, load_members, members, missing_codes, packed_width, unmarked_packing
 from latentbits.data.bounds import check_claim
+from latentbits.data.columns import ColumnsError, Odd, all_words, of_words, refusal
 from latentbits.data.headers import first_doubled
 from latentbits.data.text import TEXT_SUFFIXES, find_labels, parse_text
 
@@ -56,12 +57,15 @@ class Table:
     feature_names, row_names : tuple of str, or None
     labels : dict of 1-D arrays
         The columns that `read` was told to keep apart, as text.
+    odd : tuple of `latentbits.data.columns.Odd`
+        Those of them that were not named, but hold no numbers (``keep_text=True``).
     """
 
     values: Any
     feature_names: tuple[str, ...] | None = None
     row_names: tuple[str, ...] | None = None
     labels: Mapping[str, np.ndarray] = field(default_factory=dict)
+    odd: tuple[Odd, ...] = ()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -77,6 +81,7 @@ def read(
     key: str | None = None,
     labels: str | Sequence[str | int] = (),
     mmap: bool | str = "auto",
+    keep_text: bool = False,
 ) -> Table:
     """Read the table in a file; its extension says how.
 
@@ -105,6 +110,9 @@ def read(
         where no column has that name.
     mmap : "auto", True or False
         Whether a ``.npy`` stays on the disk; "auto": above 64 MiB.
+    keep_text : bool, default=False
+        Whether columns that hold no numbers, and are not named, are kept as labels too; else they are an error, which
+        names all of them.
 
     Examples
     --------
@@ -132,7 +140,7 @@ def read(
             raise DataError(f"{path}: of compressed files only text is read ({' '.join(TEXT_SUFFIXES)} .gz)")
     doubts: list[str] = []
     arrays: dict[str, Callable[[], Table]] = {
-        ".parquet": lambda: _read_parquet(path, missing, labels),
+        ".parquet": lambda: _read_parquet(path, missing, labels, keep_text),
         ".npy": lambda: _read_npy(path, missing, mmap),
         ".npz": lambda: _read_npz(path, missing, key, doubts),
         ".zarr": lambda: _read_zarr(path, missing, key),
@@ -148,12 +156,14 @@ def read(
     with reading(path, suffix), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what readers warn about is either harmless or fails below
         if suffix in TEXT_SUFFIXES:
-            cells = parse_text(path, suffix, header, missing, delimiter, labels, doubts)
+            cells = parse_text(path, suffix, header, missing, delimiter, labels, doubts, keep_text)
             table = Table(_narrow(path, cells.values), *cells[1:])
         else:
             table = arrays[suffix]()
     for doubt in doubts:
         warnings.warn(f"{path}: {doubt}", stacklevel=2)
+    if table.odd and table.shape[1] == 0:
+        raise refusal(f"{path}: ", all_words(table.odd))
     check_shape(path, table.shape)
     return table
 
@@ -265,13 +275,13 @@ def _names(values: Any, length: int) -> tuple[str, ...] | None:
 # --- columns and arrays ---
 
 
-def _read_parquet(path: Path, missing: Sequence[str], labels: Sequence[str | int]) -> Table:
+def _read_parquet(path: Path, missing: Sequence[str], labels: Sequence[str | int], keep_text: bool) -> Table:
     import_extra("pyarrow", extra="tables", purpose="reading parquet")
     pq = import_extra("pyarrow.parquet", extra="tables", purpose="reading parquet")
     with pq.ParquetFile(path) as file:
         n, schema = file.metadata.num_rows, file.schema_arrow
-        kept, index, numeric = parquet_columns(path, schema, labels)
-        wanted = [*numeric, *kept, *index[:1]]
+        kept, index, numeric, others = parquet_columns(path, schema, labels, keep_text)
+        wanted = [*numeric, *kept, *others, *index[:1]]
         check_claim(path, 8 * n * max(1, len(wanted)), f"{n} rows of {len(wanted)} columns")
         frame = file.read(columns=wanted)
     values = np.empty((n, len(numeric)), dtype=np.float64)
@@ -279,39 +289,47 @@ def _read_parquet(path: Path, missing: Sequence[str], labels: Sequence[str | int
         values[:, place] = column_numbers(path, name, frame.column(name))
 
     def text(name: str) -> list[str]:
-        return [str(cell) for cell in frame.column(name).to_pylist()]
+        return ["" if cell is None else str(cell) for cell in frame.column(name).to_pylist()]
 
     return Table(
         _narrow(path, values, _numeric_missing(missing)),
         numeric,
         tuple(text(index[0])) if index else None,
-        {name: np.array(text(name)) for name in kept},
+        {name: np.array(text(name)) for name in (*kept, *others)},
+        tuple(of_words(name, name, filter(None, text(name)), what) for name, what in others.items()),
     )
 
 
 class ParquetColumns(NamedTuple):
-    """The columns of a parquet file by what they are for: text to keep, pandas' row names, numbers."""
+    """The columns of a parquet file by what they are for: text to keep, pandas' row names, numbers.
+
+    `others` are those that hold no numbers and were not named, and what they hold.
+    """
 
     kept: Sequence[str]
     row_names: Sequence[str]
     numeric: tuple[str, ...]
+    others: Mapping[str, str]
 
 
-def parquet_columns(path: Path, schema: Any, labels: Sequence[str | int]) -> ParquetColumns:
-    """Which columns hold the table; complains of those that hold no numbers."""
+def parquet_columns(path: Path, schema: Any, labels: Sequence[str | int], keep_text: bool = False) -> ParquetColumns:
+    """Which columns hold the table; complains of those that hold no numbers, unless they are to be kept."""
     pa = import_extra("pyarrow", extra="tables", purpose="reading parquet")
     names = tuple(map(str, schema.names))
     if doubled := first_doubled(names):
         raise DataError(f"{path}: two columns are named {doubled!r}; names must differ")
     kept = find_labels(path, labels, names, len(names))
     index = [name for name in names if name.startswith("__index_level_")]  # pandas' row names
-    numeric = tuple(name for name in names if name not in kept and name not in index)
-    for name in numeric:
-        kind = schema.field(name).type
-        if not any(test(kind) for test in (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating,
-                                           pa.types.is_decimal, pa.types.is_null)):  # fmt: skip
-            raise DataError(f"{path}: column {name!r} holds {kind}, not numbers; name it in labels=")
-    return ParquetColumns(tuple(kept), index, numeric)
+    mine = tuple(name for name in names if name not in kept and name not in index)
+    numbers = (pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
+    kinds = {name: schema.field(name).type for name in mine}
+    others = {name: kind for name, kind in kinds.items() if not any(test(kind) for test in numbers)}
+    if others and not keep_text:
+        found = [Odd(name, name, str(kind), "label", (), 0) for name, kind in others.items()]
+        wrong = ", ".join(f"column {name!r} holds {kind}" for name, kind in others.items())
+        raise ColumnsError(f"{path}: {wrong}, not numbers; name it in labels=", f"{path}: {wrong}, not numbers.", found)
+    whats = {name: "dates" if pa.types.is_temporal(kind) else "text" for name, kind in others.items()}
+    return ParquetColumns(tuple(kept), index, tuple(name for name in mine if name not in others), whats)
 
 
 def column_numbers(path: Path, name: str, column: Any) -> np.ndarray:

@@ -6,8 +6,8 @@ import csv
 import io
 import os
 import re
-from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,8 +15,9 @@ import numpy as np
 
 from latentbits.core.errors import DataError
 from latentbits.data.bounds import unpack_text
+from latentbits.data.columns import WORDS, ColumnsError, Odd, all_words, of_words, refusal
 from latentbits.data.formulas import unguarded
-from latentbits.data.headers import SAMPLE, Header, find_header, first_doubled
+from latentbits.data.headers import SAMPLE, Header, doubted, find_header, first_doubled, words_of_a_row
 
 __all__ = ["TEXT_SUFFIXES", "Cells", "find_labels", "is_text", "parse_text"]
 
@@ -36,12 +37,16 @@ def is_text(path: str | os.PathLike[str]) -> bool:
 
 
 class Cells(NamedTuple):
-    """The cells of a text: numbers with NaN for missing ones, and the columns that are kept as text."""
+    """The cells of a text: numbers with NaN for missing ones, and the columns that are kept as text.
+
+    `odd` are those of them that nobody named.
+    """
 
     values: np.ndarray
     feature_names: tuple[str, ...] | None
     row_names: tuple[str, ...] | None
     labels: dict[str, np.ndarray]
+    odd: tuple[Odd, ...] = ()
 
 
 def parse_text(
@@ -52,6 +57,7 @@ def parse_text(
     delimiter: str | None,
     labels: Sequence[str | int],
     doubts: list[str],
+    keep_text: bool = False,
 ) -> Cells:
     """Parse a text file; the arguments are those of `latentbits.data.read`, `suffix` is without ``.gz``.
 
@@ -66,17 +72,18 @@ def parse_text(
     worth = _Worth(missing)
     names, doubt = Header(None)
     if header:
-        apart = {int(name) for name in labels if _is_position(name)}
-        sample = list(islice(lines, SAMPLE))
-        lines = chain(sample, lines)
+        below = [row for _, row in islice(lines, SAMPLE)]
+        words = words_of_a_row(first, below, worth.value) if keep_text and header == "auto" else set()
         names, doubt = find_header(
             first,
-            [row for _, row in sample],
+            below,
             worth.value,
             forced=header is True,
-            text_columns=apart,
+            text_columns=words | {int(name) for name in labels if _is_position(name)},
             blanks=delimiter == WHITESPACE,
         )
+        if words and names is None and len(set(first)) == len(first):
+            doubt = doubted(first, "a row", "names")
     if doubt is not None:
         doubts.append(doubt)
     if names is not None:
@@ -89,35 +96,95 @@ def parse_text(
         bits = _read_plain_bits(text, delimiter, width)
         if bits is not None:
             return Cells(bits, None, None, {})
-    skip = {*kept.values()} | ({row_column} if row_column is not None else set())
-    numeric = [j for j in range(width) if j not in skip]
-    values: list[list[float]] = []
-    texts: dict[int, list[str]] = {j: [] for j in skip}
-    for line, row in lines if names is not None else chain([(first_line, first)], lines):
-        if len(row) != width:
-            raise DataError(
-                f"{path}, line {line}: {len(row)} cells, but line {first_line} has {len(first)}; "
-                f"every line needs as many (the delimiter is taken to be {delimiter!r})"
-            )
-        try:
-            values.append([worth[row[j]] for j in numeric])
-        except ValueError:
-            j = next(j for j in numeric if not worth.is_exact(row[j]))
-            column = repr(names[j]) if names else str(j)
-            wrong = "is not a number" if worth.value(row[j]) is None else "has more digits than float64 holds"
-            raise DataError(
-                f"{path}, line {line} (row {len(values)}), column {column}: {row[j]!r} {wrong}; "
-                "name the column in labels=, or the cell in missing="
-            ) from None
-        for j in skip:
-            texts[j].append(unguarded(row[j]))
-    array = np.array(values, dtype=np.float64).reshape(len(values), len(numeric))
+
+    def rows() -> Iterator[tuple[int, list[str]]]:
+        for line, row in islice(_split_lines(path, text, delimiter), names is not None, None):
+            if len(row) != width:
+                raise DataError(
+                    f"{path}, line {line}: {len(row)} cells, but line {first_line} has {len(first)}; "
+                    f"every line needs as many (the delimiter is taken to be {delimiter!r})"
+                )
+            yield line, row
+
+    apart = {*kept.values()} | ({row_column} if row_column is not None else set())
+    numeric = [j for j in range(width) if j not in apart]
+    parsed = _parse(rows(), numeric, apart, worth)
+    odd: dict[int, Odd] = {}
+    if parsed is None:  # what is no number is looked for in all columns, since all are to be told at once
+        wrong = _no_numbers(rows(), numeric, worth)
+        numeric = [j for j in numeric if j not in wrong]
+        parsed = _parse(rows(), numeric, apart | {*wrong}, worth)
+        odd = {j: _odd(j, names, parsed.texts[j], worth) for j in wrong}
+        if not keep_text:
+            raise _refusal(path, wrong, list(odd.values()) if numeric else all_words(list(odd.values())), names, worth)
+    kept |= {one.label: j for j, one in odd.items()}
+    texts = {j: list(map(unguarded, cells)) for j, cells in parsed.texts.items()}
     return Cells(
-        array,
+        np.array(parsed.values, dtype=np.float64).reshape(len(parsed.values), len(numeric)),
         tuple(names[j] for j in numeric) if names else None,
         tuple(texts[row_column]) if row_column is not None else None,
         {name: np.array(texts[j], dtype=str) for name, j in kept.items()},
+        tuple(odd.values()),
     )
+
+
+class _Parsed(NamedTuple):
+    values: list[list[float]]
+    texts: dict[int, list[str]]
+
+
+def _parse(
+    rows: Iterator[tuple[int, list[str]]], numeric: Sequence[int], apart: Collection[int], worth: _Worth
+) -> _Parsed | None:
+    """The numbers of some columns and the texts of others; None if a number is none."""
+    values: list[list[float]] = []
+    texts: dict[int, list[str]] = {j: [] for j in apart}
+    for _, row in rows:
+        try:
+            values.append([worth[row[j]] for j in numeric])
+        except ValueError:
+            return None
+        for j in apart:
+            texts[j].append(row[j])
+    return _Parsed(values, texts)
+
+
+class _Place(NamedTuple):
+    line: int
+    row: int
+    cell: str
+
+
+def _no_numbers(rows: Iterator[tuple[int, list[str]]], columns: Sequence[int], worth: _Worth) -> dict[int, _Place]:
+    """The first cell of each column that is no number, or not one that float64 holds."""
+    found: dict[int, _Place] = {}
+    for number, (line, row) in enumerate(rows):
+        found |= {j: _Place(line, number, row[j]) for j in columns if j not in found and not worth.is_exact(row[j])}
+    return dict(sorted(found.items()))
+
+
+def _odd(j: int, names: Sequence[str] | None, cells: Sequence[str], worth: _Worth) -> Odd:
+    """A column of text; numbers that are too long for float64 are words too."""
+
+    def value_of(cell: str) -> float | None:
+        return worth[cell] if worth.is_exact(cell) else None
+
+    seen = (cell for cell in cells if (value := value_of(cell)) is None or value == value)
+    label, called = (names[j], names[j]) if names else (str(j), f"column {j}")
+    return of_words(label, called, seen, value_of=value_of)
+
+
+def _refusal(
+    path: Path, wrong: dict[int, _Place], odd: Sequence[Odd], names: Sequence[str] | None, worth: _Worth
+) -> ColumnsError:
+    """The error of all cells that are no numbers, which says of each column where the first is."""
+    if len(wrong) > 1:
+        return refusal(f"{path}, from line {min(place.line for place in wrong.values())} on: ", odd)
+    ((j, (line, row, cell)),) = wrong.items()
+    why = "is not a number" if worth.value(cell) is None else "has more digits than float64 holds"
+    where = f"{path}, line {line} (row {row}), column {repr(names[j]) if names else j}: {cell!r} {why}"
+    advice = "; name the column in labels=, or the cell in missing="
+    return ColumnsError(f"{where}{advice}", f"{where}.", odd)
 
 
 def _decode(path: Path) -> str:
@@ -138,8 +205,7 @@ class _Worth(dict[str, float]):
     """What a cell's text is worth; looked up, since a table of bits has few different texts."""
 
     def __init__(self, missing: Sequence[str]) -> None:
-        words = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
-        super().__init__({form(word): bit for word, bit in words.items() for form in (str.lower, str.title, str.upper)})
+        super().__init__({form(word): bit for word, bit in WORDS.items() for form in (str.lower, str.title, str.upper)})
         self.update((str(mark).strip(), float("nan")) for mark in missing)
 
     def __missing__(self, text: str) -> float:

@@ -25,7 +25,7 @@ class Cause(NamedTuple):
         Posterior probability that it is on.
     explains
         The children that are on and to which it contributes, with its share of their causal input, w / u, the
-        largest first.
+        largest first; without inputs that are unexplained.
     """
 
     name: str
@@ -111,6 +111,10 @@ def explanation_of(
     for below, (weight, bias) in enumerate(zip(weights, biases[:-1], strict=True)):
         children, parents = layers[below], layers[below + 1]
         shares, alone = shares_of(weight, bias, parents, children)
+        if below == 0:
+            most = np.flatnonzero(alone > shares.max(0, initial=0.0)).tolist()
+            unexplained = {names[0][j]: float(alone[j]) for j in most}
+            shares[:, most] = 0  # what is called unexplained is not said to be explained too
         found = []
         for unit in np.flatnonzero(parents > 0).tolist():
             share = shares[unit]
@@ -118,7 +122,4 @@ def explanation_of(
             explains = {names[below][j]: float(share[j]) for j in best}
             found.append(Cause(names[below + 1][unit], below + 1, unit, float(means[below][unit]), explains))
         causes.append(tuple(found))
-        if below == 0:
-            most = np.flatnonzero(alone > shares.max(0, initial=0.0)).tolist()
-            unexplained = {names[0][j]: float(alone[j]) for j in most}
     return Explanation(tuple(causes), unexplained, log_joint)

@@ -106,7 +106,8 @@ def explore(
         ``NoisyOrNetwork((16, 4))``, is fitted as it is.
     labels : str, array-like of n values, mapping of names to such, or None
         What rows are known to be; no model sees it.  A name is that of a column of a frame, which is left out of the
-        bits.  The first with 2 to 50 different values colours the map.
+        bits; None takes those that hold no bits, and a warning names them.  The first with 2 to 50 different values
+        colours the map.
     image_shape : (height, width) or None
         Where rows are images.
     column_names, row_names : sequences of str or None

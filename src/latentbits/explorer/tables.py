@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -10,8 +11,10 @@ from sklearn.utils import check_array
 
 from latentbits.choosing.real_tables import holds_reals
 from latentbits.core.errors import DataError
+from latentbits.data.columns import WORDS, Odd, of_numbers, of_words, refusal, settle, taken_as_labels, worth
 from latentbits.data.fetch import Dataset
-from latentbits.estimators.tables.validate import check_bits, open_weights, with_nan
+from latentbits.estimators.tables.column_types import read as read_columns
+from latentbits.estimators.tables.validate import DATE_TYPES, check_bits, open_weights, with_nan
 from latentbits.explorer.content import Labels, Table
 from latentbits.figures.latent_trait.arrays import label_groups
 
@@ -76,7 +79,8 @@ def take_table(
             source or X.name,
         )
     if hasattr(X, "columns"):
-        X, labels, column_names, sample_weight = _from_frame(X, labels, column_names, sample_weight)
+        cut = binarize is not None or bool(real)
+        X, labels, column_names, sample_weight = _from_frame(X, labels, column_names, sample_weight, not cut)
     elif isinstance(sample_weight, str):
         raise DataError(f"sample_weight names a column, {sample_weight!r}, and X is no frame")
     values = check_array(
@@ -89,7 +93,7 @@ def take_table(
         try:
             check_bits(values, binarize=None, names=column_names)
         except DataError as error:
-            raise DataError(f"{error} With real=True (--real) whole numbers are taken as real ones.") from None
+            raise DataError(f"{error} With real=True whole numbers are taken as real ones.") from None
     if image_shape is not None and image_shape[0] * image_shape[1] != values.shape[1]:
         height, width = image_shape
         raise DataError(f"image_shape {height}x{width} needs {height * width} columns, found {values.shape[1]}")
@@ -167,19 +171,33 @@ def shown_rows(given: Given, seed: int | None) -> tuple[Table, int]:
     return table, n_close
 
 
-def _from_frame(frame: Any, labels: Any, column_names: Any, weights: Any) -> tuple[Any, Any, Any, Any]:
-    """The bits of a frame, with the columns that `labels` and `weights` name taken out of it."""
+def _from_frame(
+    frame: Any, labels: Any, column_names: Any, weights: Any, bits: bool = True
+) -> tuple[Any, Any, Any, Any]:
+    """The bits of a frame, with the columns that `labels` and `weights` name taken out of it.
+
+    Where no labels are named, they are the columns that hold no bits; `bits` says that numbers are to be.
+    """
     there = [str(name) for name in frame.columns]
     taken = _named_columns("labels", labels, len(frame), there)
-    if taken:
-        labels = {there[place]: _column(frame, place) for place in taken}
+    named = list(taken)
     if isinstance(weights, str):
         (place,) = _named_columns("sample_weight", weights, len(frame), there)
         if place in taken:
             raise DataError(f"labels and sample_weight both name column {weights!r}")
         taken, weights = [*taken, place], _column(frame, place)
     kept = [place for place in range(len(there)) if place not in taken]
-    part = frame.iloc[:, kept] if hasattr(frame, "iloc") else frame[:, kept]
+    odd = {place: one for place in kept if (one := _odd(frame, place, there[place])) is not None}
+    found = settle(tuple(odd.values()), len(kept), numbers_too=bits, named=labels is not None)
+    if found.refused:
+        raise refusal("", found.refused, found.labels, of_marks="make them NaN")
+    if found.labels:
+        warnings.warn(taken_as_labels(found.labels), stacklevel=4)
+        named = [place for place, one in odd.items() if one in found.labels]
+        kept = [place for place in kept if place not in named]
+    if named:
+        labels = {there[place]: _column(frame, place) for place in named}
+    part = _part(frame, kept)
     if len(set(there)) < len(there):  # which scikit-learn refuses
         part = part.set_axis(range(len(kept)), axis=1)
     return (
@@ -188,6 +206,27 @@ def _from_frame(frame: Any, labels: Any, column_names: Any, weights: Any) -> tup
         [there[place] for place in kept] if column_names is None else column_names,
         weights,
     )
+
+
+def _part(frame: Any, places: list[int]) -> Any:
+    return frame.iloc[:, places] if hasattr(frame, "iloc") else frame[:, places]
+
+
+def _odd(frame: Any, place: int, name: str) -> Odd | None:
+    """What a column of a frame is if it holds no bits."""
+    part = _part(frame, [place])
+    (column,) = read_columns(part)
+    categories = str(next(iter(part.dtypes))).lower().startswith("categor")
+    if column.numeric and not categories:
+        return of_numbers(name, name, column.values)
+    cells = column.values[~column.missing].tolist()
+    words = [str(cell) for cell in cells]
+    if any(isinstance(cell, DATE_TYPES) for cell in cells):
+        return of_words(name, name, words, "dates")
+    numbers = [worth(word) for word in words if word.lower() not in WORDS]
+    if hasattr(frame, "iloc") and not categories and len(numbers) == len(words) and None not in numbers:
+        return of_numbers(name, name, np.array(numbers))  # as text, which pandas reads
+    return of_words(name, name, words)
 
 
 def _named_columns(argument: str, labels: Any, n_rows: int, there: list[str]) -> list[int]:

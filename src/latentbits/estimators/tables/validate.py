@@ -32,6 +32,7 @@ from latentbits.engines.threads import by_slices
 from latentbits.estimators.tables.frames import library_of
 
 __all__ = [
+    "DATE_TYPES",
     "at_column",
     "check_bits",
     "encode_bits",
@@ -296,15 +297,26 @@ def at_column(column: int, names: Any) -> str:
     return f"column {column}" + (f" ({names[column]!r})" if names is not None else "")
 
 
-def _not_a_bit(value: Any, row: int, column: int, names: Any, values: np.ndarray | None = None) -> DataError:
+def _not_a_bit(value: Any, row: int, column: int, names: Any, values: np.ndarray) -> DataError:
     """The error of a value that is no bit; `values` are those around it, which say what it may be."""
     value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, str) or values is None:
+    if isinstance(value, str):
         advice = "Leave columns of text out, or turn them into bits."
     else:
         advice = _what_it_may_be(value, np.unique(values[~np.isnan(values)] if values.dtype.kind == "f" else values))
     where = f"row {row}, {at_column(column, names)}"
     return DataError(f"X must hold bits: 0, 1 or NaN for missing; {where} holds {value!r}. {advice}")
+
+
+def _holds_text(found: dict[int, tuple[int, str]], names: list[Any]) -> DataError:
+    """The error of columns of text, by place: the first row that has it, and what it is."""
+    (place, (row, value)), *others = found.items()
+    more = f" ({', '.join(repr(names[j]) for j in found)})" if others else ""
+    where = f"row {row}, {at_column(place, names)}"
+    return DataError(
+        f"X must hold bits: 0, 1 or NaN for missing; {where} holds {value!r}. Leave columns of text{more} out, or turn "
+        "them into bits."
+    )
 
 
 def _what_it_may_be(value: float, values: np.ndarray) -> str:
@@ -591,9 +603,14 @@ def with_nan(X: Any) -> Any:
     if library == "polars" and hasattr(X, "to_dicts"):
         import polars as pl
 
-        for place, (name, kind) in enumerate(X.schema.items()):
-            if not (kind.is_numeric() or kind in (pl.Boolean, pl.Null)):
-                raise _not_a_bit(str(X[name].drop_nulls().first()), 0, place, list(X.columns))
+        kinds = enumerate(X.schema.items())
+        text = {
+            place: (0, str(X[name].drop_nulls().first()))
+            for place, (name, kind) in kinds
+            if not (kind.is_numeric() or kind in (pl.Boolean, pl.Null))
+        }
+        if text:
+            raise _holds_text(text, list(X.columns))
         # a Boolean column with nulls would become an array of objects
         return X.with_columns(pl.col(pl.Boolean, pl.Null).cast(pl.Float32))
     if library == "pandas" and hasattr(X, "columns"):
@@ -604,16 +621,18 @@ def with_nan(X: Any) -> Any:
 def _pandas_with_nan(X: Any) -> Any:
     import pandas as pd
 
-    changed = {}
+    changed, text = {}, {}
     for place in range(X.shape[1]):
         column = X.iloc[:, place]
         if not (pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype)):
             numbers = pd.to_numeric(column.astype(object).where(column.notna(), np.nan), errors="coerce")
-            text = np.flatnonzero(numbers.isna() & column.notna())
-            if len(text) or isinstance(column.dtype, pd.CategoricalDtype):
-                row = int(text[0]) if len(text) else 0
-                raise _not_a_bit(str(column.iloc[row]), row, place, list(X.columns))
+            words = np.flatnonzero(numbers.isna() & column.notna())
+            if len(words) or isinstance(column.dtype, pd.CategoricalDtype):
+                row = int(words[0]) if len(words) else 0
+                text[place] = (row, str(column.iloc[row]))
             changed[place] = numbers
+    if text:
+        raise _holds_text(text, list(X.columns))
     if changed:
         X = X.copy()
         for place, numbers in changed.items():

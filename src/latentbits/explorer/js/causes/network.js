@@ -13,7 +13,8 @@ const LEAST_SHARE = 0.1;
  *
  * @typedef {{child: number, share: number}} Share
  * @typedef {{unit: number, name: string, probability: number, explains: Share[], shares: Float32Array}} UnitOn
- *   `explains`: children that are on of which it explains at least a tenth, the most first; `shares`: of all children
+ *   `explains`: children that are on of which it explains at least a tenth, the most first, without bits that are
+ *   unexplained; `shares`: of all children that are on
  * @typedef {{causes: UnitOn[][], unexplained: Share[]}} Explanation units that are on, layer by layer, the lowest first;
  *   bits that are on more by their bias than by any cause, with the bias's share
  */
@@ -38,29 +39,24 @@ export function explainRow(layers, row) {
     const total = Float64Array.from(layer.bias);
     for (const unit of on) for (let j = 0; j < d; j++) total[j] += layer.weights[unit * d + j];
     const largest = new Float64Array(d);
+    for (const unit of on) for (let j = 0; j < d; j++) largest[j] = Math.max(largest[j], layer.weights[unit * d + j]);
+    const alone = Array.from(total, (_, j) => number === 0 && children[j] > 0 && layer.bias[j] > largest[j]);
     causes.push(
       on.map((unit) => {
         const shares = new Float32Array(d);
-        for (let j = 0; j < d; j++) {
-          const share = layer.weights[unit * d + j] / total[j];
-          largest[j] = Math.max(largest[j], share);
-          shares[j] = children[j] > 0 ? share : 0;
-        }
+        for (let j = 0; j < d; j++) if (children[j] > 0) shares[j] = layer.weights[unit * d + j] / total[j];
         return {
           unit,
           name: layer.names[unit],
           probability: layer.means[unit],
-          explains: ranked(shares, LEAST_SHARE),
+          explains: ranked(shares, LEAST_SHARE).filter(({ child }) => !alone[child]),
           shares,
         };
       }),
     );
-    if (number === 0) {
-      for (let j = 0; j < d; j++) {
-        const share = layer.bias[j] / total[j];
-        if (children[j] > 0 && share > largest[j]) unexplained.push({ child: j, share });
-      }
-    }
+    alone.forEach((own, j) => {
+      if (own) unexplained.push({ child: j, share: layer.bias[j] / total[j] });
+    });
     children = layer.states;
   });
   return { causes, unexplained };

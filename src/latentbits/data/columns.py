@@ -1,0 +1,277 @@
+"""Columns that hold no bits: what they may be, and how that is said.
+
+Words tell what rows are, and so does a number that takes many values, such as a depth, among columns of bits.  A column
+of bits with a few other cells is one whose missing cells have a mark, which must be said; so must whatever is in doubt.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from latentbits.core.errors import DataError
+
+__all__ = [
+    "WORDS",
+    "ColumnsError",
+    "Odd",
+    "Settled",
+    "all_words",
+    "of_numbers",
+    "of_words",
+    "refusal",
+    "settle",
+    "taken_as_labels",
+    "worth",
+]
+
+FEW = 5  # different numbers in a column that may still be answers, or codes of answers
+MOST_MARKS = 3  # different cells that may mark missing ones
+SHOWN = 4  # cells of a column that a message shows
+NAMED = 12  # columns that a message names
+# what missing answers are called: below the bits, above them, and where bits are stored in bytes
+CODES = frozenset({-9999, -999, -99, -9, -8, -7, -1, 2, 7, 8, 9, 77, 88, 97, 98, 99, 255, 888, 999, 9999})
+Use = Literal["label", "marks", "words", "unclear"]
+WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
+
+
+class ColumnsError(DataError):
+    """Columns that hold no bits, all told at once.
+
+    Attributes
+    ----------
+    what
+        What is said of them, in a sentence.
+    conditions, hints
+        What `labels` and `missing` would settle them under; and what else they may be, in sentences.
+    labels, missing
+        What a reader could be told.
+    """
+
+    def __init__(self, told: str, what: str = "", odd: Sequence[Odd] = (), taken: Sequence[Odd] = ()) -> None:
+        super().__init__(told)
+        self.what, self.conditions, self.hints = what, _conditions(odd), _hints(odd)
+        self.missing, own = _marks(odd), _labels(odd)
+        self.labels = [*(one.label for one in taken), *own] if own else []  # whoever names labels names all
+
+
+class Odd(NamedTuple):
+    """A column that holds no bits.
+
+    Attributes
+    ----------
+    label
+        How a user names it: by its name, or by its number where it has none.
+    called
+        How a message calls it.
+    what
+        "text", "numbers" or "dates".
+    use
+        "label" if it tells what rows are, "marks" if it has bits and marks of missing cells, "words" if these may be
+        bits, else "unclear".
+    others
+        The different cells that are no bits, in order; of labels and unclear ones the first few.
+    n_different
+        How many different cells it has.
+    """
+
+    label: str
+    called: str
+    what: str
+    use: Use
+    others: tuple[str, ...]
+    n_different: int
+
+
+class Settled(NamedTuple):
+    """The columns that are labels, and those of which it must be said what they are."""
+
+    labels: list[Odd]
+    refused: list[Odd]
+
+
+def worth(word: str) -> float | None:
+    """What a cell is worth, by its text; None where it is no number.
+
+    >>> worth("12"), worth("yes"), worth("north"), worth("1_000")
+    (12.0, 1.0, None, None)
+    """
+    if "_" in word:  # float() takes 1_000, no table means it
+        return None
+    try:
+        return WORDS[word.lower()] if word.lower() in WORDS else float(word)
+    except ValueError:
+        return None
+
+
+def of_numbers(label: str, called: str, values: np.ndarray) -> Odd | None:
+    """A column of numbers, NaN for missing ones; None if it holds bits.
+
+    >>> of_numbers("q", "q", np.array([0.0, 1.0, -9.0])).use, of_numbers("q", "q", np.array([0.0, 1.0])) is None
+    ('marks', True)
+    >>> of_numbers("depth", "depth", np.arange(10.0)).use, of_numbers("year", "year", np.array([2020.0, 2021.0])).use
+    ('label', 'unclear')
+    """
+    seen = values[~np.isnan(values)]
+    bit = (seen == 0) | (seen == 1)
+    if bit.all():
+        return None
+    others, n_bits = np.unique(seen[~bit]), int(bit.sum())
+    different = len(others) + len(np.unique(seen[bit]))
+    whole = bool((others == np.round(others)).all())
+    counts = others.tolist() == list(range(2, 2 + len(others))) and (len(others) > 1 or not (seen == 0).any())
+    few = whole and len(others) <= MOST_MARKS
+    use: Use = "unclear"
+    if whole and n_bits and not counts and CODES.issuperset(others.tolist()):
+        use = "marks"
+    elif 2 * n_bits >= len(seen):
+        use = "marks" if few and not counts else "unclear"
+    elif different > FEW:
+        use = "label"
+    shown = others if use == "marks" else np.unique(seen)[: SHOWN + 1]
+    return Odd(label, called, "numbers", use, tuple(f"{number:.6g}" for number in shown.tolist()), different)
+
+
+def of_words(
+    label: str, called: str, cells: Iterable[str], what: str = "text", value_of: Callable[[str], float | None] = worth
+) -> Odd:
+    """A column of which not all cells are numbers, by those that are not missing; `value_of` is what a cell is worth.
+
+    >>> of_words("site", "site", ["north", "south", "north"]).use, of_words("q", "q", ["1", "0", "1", "unknown"]).others
+    ('label', ('unknown',))
+    """
+    counts = Counter(cells)
+    words = sorted(word for word in counts if value_of(word) is None)
+    n_words = sum(counts[word] for word in words)
+    use: Use = "label"
+    if 2 * n_words <= counts.total():
+        use = "marks" if 0 < len(words) <= MOST_MARKS else "unclear"
+    shown = words if use == "marks" else (words or sorted(counts))[: SHOWN + 1]
+    return Odd(label, called, what, use, tuple(shown), len(counts))
+
+
+def settle(odd: Sequence[Odd], n_columns: int, *, numbers_too: bool = True, named: bool = False) -> Settled:
+    """Which columns are labels, and which must be explained; numbers that are neither stay in the table.
+
+    Parameters
+    ----------
+    odd
+        The columns that hold no bits.
+    n_columns
+        Of the table, with them.
+    numbers_too
+        Whether numbers are looked at: not where the table is said to be of real numbers, or numbers are cut.
+    named
+        Whether the user has named the labels, so that there are no others.
+    """
+    numbers = [one for one in odd if one.what == "numbers"]
+    meant_as_bits = n_columns - len(odd) + sum(one.use == "marks" for one in odd)
+    looked_at = [one for one in odd if one.what != "numbers"]
+    if numbers_too and meant_as_bits > sum(one.use != "marks" for one in numbers):
+        looked_at = list(odd)
+    labels = [one for one in looked_at if one.use == "label"]
+    # a table of answers in other words than ours is not one without answers
+    pairs = [one for one in labels if one.what == "text" and one.n_different == 2]
+    if len(pairs) > n_columns - len(labels):
+        looked_at = [one._replace(use="words") if one in pairs else one for one in looked_at]
+    labels = [] if named else [one for one in looked_at if one.use == "label"]
+    return Settled(labels, [one for one in looked_at if one not in labels])
+
+
+def taken_as_labels(labels: Sequence[Odd]) -> str:
+    """Which columns were taken as labels, in a line.
+
+    >>> taken_as_labels([of_words("site", "site", ["north"]), of_numbers("depth", "depth", np.arange(10.0))])
+    'taken as labels, since they are no bits: site (text), depth (numbers)'
+    """
+    return f"taken as labels, since they are no bits: {_listed([f'{one.called} ({one.what})' for one in labels])}"
+
+
+def refusal(
+    where: str, odd: Sequence[Odd], taken: Sequence[Odd] = (), of_marks: str = "say missing={marks!r}"
+) -> ColumnsError:
+    """The error of columns that hold no bits: all of them, and what may be done.
+
+    Parameters
+    ----------
+    where
+        What the message begins with.
+    odd
+        The columns.
+    taken
+        Those that would be labels.
+    of_marks
+        What to do about marks of missing cells.
+
+    Examples
+    --------
+    >>> print(refusal("x.csv: ", [of_numbers("q", "q", np.array([0.0, 1.0, -9.0]))]))
+    x.csv: columns that hold no bits: q (with -9). If -9 marks missing cells, say missing=['-9'].
+    """
+    error = ColumnsError("", _complaint(where, odd), odd, taken)
+    does = {"missing": of_marks.format(marks=error.missing), "labels": f"say labels={error.labels!r}"}
+    advice = [f"If {why}, {does[argument]}." for argument, why in error.conditions.items()]
+    error.args = (" ".join([error.what, *advice, *error.hints]),)
+    return error
+
+
+def _complaint(where: str, odd: Sequence[Odd]) -> str:
+    """Which columns hold no bits, in a sentence."""
+    lacking = "bits" if any(one.what == "numbers" for one in odd) else "numbers"
+    return f"{where}columns that hold no {lacking}: {_listed([f'{one.called} ({_of(one)})' for one in odd])}."
+
+
+def _marks(odd: Sequence[Odd]) -> list[str]:
+    """The cells that may mark missing ones."""
+    return list(dict.fromkeys(mark for one in odd if one.use == "marks" for mark in one.others))
+
+
+def _labels(odd: Sequence[Odd]) -> list[str]:
+    """The columns that may be labels, as a user names them."""
+    return [one.label for one in odd if one.use in ("label", "unclear")]
+
+
+def _conditions(odd: Sequence[Odd]) -> dict[str, str]:
+    """Under which conditions marks are to be named, and columns as labels."""
+    found = {}
+    if marks := _marks(odd):
+        found["missing"] = f"{_listed(marks, ' and ')} {'marks' if len(marks) == 1 else 'mark'} missing cells"
+    if others := [one.called for one in odd if one.use in ("label", "unclear")]:
+        found["labels"] = f"{_listed(others, ' and ')} {'tells' if len(others) == 1 else 'tell'} what rows are"
+    return found
+
+
+def _hints(odd: Sequence[Odd]) -> list[str]:
+    """What else columns of numbers and of words may be, in sentences."""
+    found = []
+    if any(one.what == "numbers" and (one.use != "marks" or "2" in one.others) for one in odd):  # no cut through marks
+        found.append("Or binarize=0.5, say, takes all numbers above 0.5 as 1, and real=True takes all as real numbers.")
+    if any(one.use == "words" or (one.use == "unclear" and one.what == "text") for one in odd):
+        found.append("Bits are written as 0 and 1, true and false, or yes and no.")
+    return found
+
+
+def all_words(odd: Sequence[Odd]) -> list[Odd]:
+    """Columns of a table that has no others: they cannot all be labels."""
+    return [one._replace(use="words") for one in odd]
+
+
+def _of(one: Odd) -> str:
+    if one.use == "marks":
+        return f"with {', '.join(one.others)}"
+    more = ", ..." if one.n_different > SHOWN else ""
+    return f"{one.what}: {', '.join(one.others[:SHOWN])}{more}"
+
+
+def _listed(words: Sequence[str], last: str = ", ") -> str:
+    """Some words in a row.
+
+    >>> _listed(["a", "b", "c"], " and ")
+    'a, b and c'
+    """
+    if len(words) > NAMED:
+        words = [*words[:NAMED], f"{len(words) - NAMED} more"]
+    return last.join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

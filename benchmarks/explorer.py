@@ -81,6 +81,7 @@ def content_of(n: int) -> Content:
             lines=np.arange(4),
         ),
         models=(),
+        sound=(),
         unit="bits per row",
         how_compared="",
     )

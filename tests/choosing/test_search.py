@@ -101,6 +101,25 @@ def test_a_small_budget_is_kept_and_what_it_cost_is_told():
     assert found.n_used == 1000 < found.n_rows
     assert "a sample of 1000 of the 1200 rows" in str(found)
     assert "mixture: no time was left for it" in str(found)
+    assert found.was_short
+
+
+def test_what_has_converged_is_compared_with_the_best_of_it(monkeypatch):
+    """A mixture that was cut off is ahead; of what may be told, independent bits are the best."""
+    fit = budget._fit
+
+    def cut_off(model, rows, limit, seed):
+        found = fit(model, rows, limit, seed)
+        return found if model.get_params().get("n_components") is None else found._replace(converged=False)
+
+    monkeypatch.setattr(budget, "_fit", cut_off)
+    found = search(TABLE, ["product", BernoulliMixture(3, max_iter=5)], budget=None)
+    assert [entry.name for entry in found.comparison.entries] == ["mixture of 3", "independent bits"]
+    (alone,) = found.sound
+    assert (alone.name, alone.behind, alone.behind_error) == ("independent bits", 0.0, 0.0)
+    assert found.comparison.entries[1].behind > 0
+    assert [trial.converged for trial in found.trials["mixture of 3"]] == [False]
+    assert not found.was_short  # it was not for want of time
 
 
 def test_larger_sizes_that_would_take_too_long_are_not_tried(monkeypatch):
@@ -118,6 +137,7 @@ def test_larger_sizes_that_would_take_too_long_are_not_tried(monkeypatch):
     assert [size for size, _ in asked] == [4, 2]  # there may be time for fewer causes, if not for more
     assert 70 < asked[0][1] <= 80
     assert families["mixture"].note == "mixture of 16 was not tried for want of time"
+    assert clock.was_short
 
 
 @pytest.mark.parametrize(

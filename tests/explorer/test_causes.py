@@ -289,6 +289,42 @@ def test_charts_and_their_files(named, open_page):
     assert page.locator("#courses polyline").count() == 1
 
 
+def test_what_had_not_converged_is_marked_everywhere(open_page, tmp_path):
+    """A hollow point to which no line leads, a note above the causes, and none where there is nothing to be seen."""
+    content = small_content()
+    kinds, network = content.galleries
+    noted = dataclasses.replace(kinds, note="This fit had not converged: what it shows may change.")
+    empty = dataclasses.replace(network, name="machine", layers=(), note="Its 8 causes carry nothing.")
+    content = dataclasses.replace(
+        content,
+        galleries=(noted, empty, network),
+        map=dataclasses.replace(content.map, converged=False),
+    )
+    page = ready(open_page(write_page(content, tmp_path / "page.html")))
+    assert "The fit of the map had not converged" in page.locator("#map-section .warning").inner_text()
+    tabs = page.locator("#causes [role=tab]")
+    assert tabs.all_inner_texts() == ["noisy OR of 3, 2", "mixture of 4", "machine"]  # the sound one first
+    assert page.locator("#causes [role=tabpanel]:visible .warning").count() == 0
+    tabs.nth(1).click()
+    shown = page.locator("#causes [role=tabpanel]:visible")
+    assert shown.locator(".warning").inner_text() == noted.note
+    assert shown.locator(".card").count() == 4
+    tabs.nth(2).click()
+    assert shown.inner_text() == empty.note
+    trials = page.locator("#trials")
+    assert trials.locator("circle.dot.hollow").count() == 2
+    joined = [line.get_attribute("points").split() for line in trials.locator("polyline").all()]
+    assert [len(points) for points in joined] == [2, 1]  # of three sizes of the network one had converged
+    assert "Hollow points are fits that had not converged" in trials.locator("p.about").inner_text()
+    _, data = saved(page, page.get_by_role("button", name="CSV: download sizes tried"))
+    assert [row[-1] for row in rows_of_csv(data)] == ["converged", "yes", "yes", "yes", "no", "no"]
+    trials.locator("svg.plot").focus()
+    page.keyboard.press("ArrowDown")
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    assert trials.locator(".readout").inner_text().endswith("(had not converged)")
+
+
 def test_hostile_names_on_all_parts(open_page, tmp_path):
     """Names are shown, and nothing that they say is done; in files they are no formulas."""
     content = small_content(hostile=True)

@@ -162,11 +162,57 @@ def test_where_a_guess_is_no_better_than_the_average():
 def test_fits_that_were_cut_off_are_told_where_they_matter():
     best = ModelRow("mixture of 3", "mixture", 3, 3.0, 0.1, 0.0, 0.0, 1.0)
     near = ModelRow("2 latent traits", "latent-trait", 2, 3.2, 0.1, 0.2, 0.05, 1.0, converged=False)
-    far = replace(near, name="noisy OR of 4", family="noisy-or", behind=1.0)
-    text = findings(UNLABELLED, None, (best, near, far, ALONE), (), None)[0]
+    far = replace(near, name="noisy OR of 4", family="noisy-or", bits=4.0)
+    text = findings(UNLABELLED, None, (best, ALONE), (), None, (near, far))[0]
     told = " With more time the model with 2 latent traits may do better: its fit had not converged."
     assert text.endswith(told)
-    assert "With more time" not in findings(UNLABELLED, None, (best, far, ALONE), (), None)[0]
+    assert "With more time" not in findings(UNLABELLED, None, (best, ALONE), (), None, (far,))[0]
+
+
+def test_what_is_ahead_and_has_not_converged_is_named_without_its_causes():
+    best = ModelRow("mixture of 3", "mixture", 3, 3.0, 0.1, 0.0, 0.0, 1.0)
+    ahead = ModelRow("noisy OR of 8", "noisy-or", 8, 2.5, 0.1, 0.0, 0.0, 1.0, converged=False)
+    causes = Gallery(ahead.name, "", "strength", (layer(on_columns(8, c3=9.0), [0.5] * 8),))
+    kinds = Gallery(best.name, "", "probability", (layer(on_columns(3, c4=0.9), [0.6, 0.3, 0.1]),))
+    first, second, _ = findings(UNLABELLED, None, (best, ALONE), (causes, kinds), GUESSES, (ahead,))
+    assert first.startswith("The bits are not independent: the mixture of 3 describes")
+    assert first.endswith(" The noisy OR of 8 (2.5 bits) is ahead so far, but its fit had not converged.")
+    assert second.startswith("It sorts the rows into 3 kinds")
+    assert headline("zoo", (best, ALONE), (ahead,)) == headline("zoo", (best, ALONE))
+
+
+def test_nothing_hidden_is_not_claimed_while_a_fit_that_is_ahead_goes_on():
+    same = ModelRow("mixture of 3", "mixture", 3, 5.0, 0.1, 0.0, 0.0, 1.0)
+    alone = replace(ALONE, behind=0.0, behind_error=0.1)
+    ahead = replace(same, name="noisy OR of 8", family="noisy-or", bits=2.5, converged=False)
+    (text,) = findings(UNLABELLED, None, (same, alone), (), None, (ahead,))
+    assert text == (
+        "No model that has converged describes unseen rows clearly better than independent bits do (5.0 bits per row). "
+        "The noisy OR of 8 (2.5 bits) is ahead so far, but its fit had not converged."
+    )
+    assert headline("zoo", (same, alone), (ahead,)) == "zoo: the fits that are ahead have not converged"
+    (text,) = findings(UNLABELLED, None, (alone,), (), None, (replace(ahead, bits=75.7),))
+    assert text == "No model with anything hidden has converged; independent bits need 5.0 bits for an unseen row."
+    assert headline("zoo", (alone,), (ahead,)) == "zoo: no model with causes has converged"
+    assert headline("zoo", (alone,)) == "zoo: no model with causes was fitted"
+    (text,) = findings(UNLABELLED, CONTENT.map, (), (), None, (ahead,))
+    assert text.startswith("No fit has converged. The noisy OR of 8 (2.5 bits) is ahead so far")
+
+
+def test_a_map_that_has_not_converged_tells_nothing():
+    best = ModelRow("mixture of 3", "mixture", 3, 3.0, 0.1, 0.0, 0.0, 1.0)
+    unfinished = replace(CONTENT.map, converged=False)
+    same = replace(GUESSES, right=0.75)  # so that the most surprising row would be told
+    assert len(findings(UNLABELLED, CONTENT.map, (best, ALONE), (), same)) == 2
+    assert len(findings(UNLABELLED, unfinished, (best, ALONE), (), same)) == 1
+    assert "party" in findings(CONTENT.table, CONTENT.map, (best, ALONE), (), same)[-1]
+    assert len(findings(CONTENT.table, unfinished, (best, ALONE), (), same)) == 1
+
+
+def test_causes_that_carry_nothing_are_no_finding():
+    best = ModelRow("combination machine of 8", "combination-machine", 8, 3.0, 0.1, 0.0, 0.0, 1.0)
+    empty = Gallery(best.name, "", "signed", (), note="Its 8 causes carry nothing: all weights are about 0.")
+    assert len(findings(UNLABELLED, None, (best, ALONE), (empty,), None)) == 1
 
 
 def test_a_little_in_every_row_is_no_sign_of_causes():

@@ -154,6 +154,22 @@ def test_scripts_are_one(rendered):
         assert script.count(first) == 1, path.name
 
 
+def test_what_had_not_converged_and_was_not_tried_can_be_read_without_a_script():
+    content = small_content()
+    assert "The fit of the map had not converged" not in page.render_page(content)
+    cut = dataclasses.replace(content, map=dataclasses.replace(content.map, converged=False), tried="5 of 6 <families>")
+    text = page.render_page(cut)
+    assert '<p class="warning">The fit of the map had not converged: where rows lie on it' in text
+    assert '<p class="warning" id="tried">5 of 6 &lt;families&gt;</p>' in text
+    assert 'id="tried"' not in page.render_page(dataclasses.replace(content, tried=""))
+    best, *others = content.models
+    ahead = dataclasses.replace(best, converged=False)
+    text = page.render_page(dataclasses.replace(content, models=(ahead, *others), sound=content.sound[1:]))
+    assert re.search(r'<tr class="best">\s*<th scope="row">independent bits</th>', text)
+    assert re.search(r'data-error="0.0">best so far</td>', text)
+    assert not re.search("best so far", page.render_page(content))
+
+
 def test_numbers_that_json_has_not():
     content = small_content()
     row = dataclasses.replace(content.models[0], bits=float("inf"), error=float("nan"))

@@ -27,10 +27,11 @@ def best_is(content, family, name, **changes):
     """The content with another family ahead, whose gallery is made of the one of the mixture."""
     gallery = content.galleries[0]
     layer = replace(gallery.layers[0], **changes)
-    models = (replace(content.models[0], name=name, family=family), *content.models[1:])
+    best = replace(content.models[0], name=name, family=family)
+    models, sound = (best, *content.models[1:]), (best, *content.sound[1:])
     kind = "probability" if family == "mixture" else "signed"
     made = replace(gallery, name=name, kind=kind, layers=(layer,))
-    return replace(content, models=models, galleries=(made, content.galleries[1]))
+    return replace(content, models=models, sound=sound, galleries=(made, content.galleries[1]))
 
 
 @pytest.mark.parametrize("image", [False, True])
@@ -75,6 +76,25 @@ def test_completed_images(real):
 def test_nothing_found_leaves_the_comparison():
     content = replace(small_content(), galleries=())
     assert titles(drawn(content)) == ["Bits to write down an unseen row"]
+
+
+def test_what_has_not_converged_is_marked_and_not_drawn():
+    """The mixture was cut off and is ahead: the causes are those of the network, which was not."""
+    content = small_content()
+    mixture, network, alone = content.models
+    network = replace(network, name="noisy OR of 3, 2", converged=True)
+    cut = replace(content, models=(replace(mixture, converged=False), network, alone), sound=(network, alone))
+    figure = drawn(cut)
+    assert titles(figure)[1] == "The 3 hidden causes, and how often each is on"
+    named = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert "mixture of 4 (not converged)" in named
+    assert "noisy OR of 3, 2" in named
+    assert figure.get_suptitle().startswith("toy: 3 hidden causes")
+    none = drawn(replace(cut, sound=(alone,)))
+    assert titles(none) == ["Bits to write down an unseen row"]
+    assert none.get_suptitle() == "toy: no model with causes has converged"
+    placed = plot.map(SimpleNamespace(content=replace(content, map=replace(content.map, converged=False))))
+    assert placed.get_suptitle() == "toy: 60 rows, placed by 2 latent traits (which had not converged)"
 
 
 def test_map_of_a_table_names_bits_and_labels():

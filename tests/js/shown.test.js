@@ -58,6 +58,8 @@ test("orders of causes, tabs and rows", () => {
     names.map(({ name }) => name),
     ["a", "b", "x"],
   );
+  const warned = bestFirst([{ name: "b" }, { name: "a", note: "it had not converged" }], [{ name: "a" }]);
+  assert.equal(warned[0].name, "b");
   assert.deepEqual(
     [nextTab("ArrowRight", 2, 3), nextTab("ArrowLeft", 0, 3), nextTab("End", 0, 3), nextTab("a", 0, 3)],
     [0, 2, 2, null],

@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing
 
 from latentbits.choosing.compare import FAILURES, fit_copy, reason_of, score_rows, weights_of
 from latentbits.choosing.real_tables import units_of, varied
-from latentbits.core.errors import FitError
+from latentbits.core.errors import OutOfTimeError
 from latentbits.core.limits import within
 from latentbits.core.programs import seconds_waited, shelve
 from latentbits.engines import ahead
@@ -219,6 +219,7 @@ class Clock:
         self.budget, self._report, self._began = budget, report, time.perf_counter()
         self._waited = seconds_waited()
         self.interrupted = False
+        self.was_short = False  # whether with more time more would have been tried, or finished
 
     @property
     def compiling(self) -> float:
@@ -262,10 +263,11 @@ def _turns(
         any_begun = any(f.begun for f in entrants.values())  # there is always one result
         try:
             if is_first and any_begun and clock.left <= 0 and not asked:
-                raise FitError("no time was left for it")
+                raise OutOfTimeError("no time was left for it")
             _foresee_next([other for other in pending if other is not entrant], splits[0], clock.left)
             _step(entrant, splits, clock, clock.left / _sharers(entrant, pending), seed)
         except FAILURES as error:
+            clock.was_short |= isinstance(error, OutOfTimeError)
             if is_first:
                 left_out[entrant.name] = reason_of(error)
                 del entrants[entrant.name]
@@ -311,6 +313,7 @@ def _step(entrant: Entrant, splits: Sequence[SplitRows], clock: Clock, share: fl
     wanted = [size for climb, now in zip(entrant.climbs, sizes) if now is None for size in climb.candidates()[:1]]
     if wanted:  # there is no time for one of the splits
         entrant.note, entrant.done = f"{entrant.title(wanted[0])} was not tried for want of time", True
+        clock.was_short = True
         return
     for place, (climb, rows, size) in enumerate(zip(entrant.climbs, splits, sizes)):
         if size is None:
@@ -318,6 +321,7 @@ def _step(entrant: Entrant, splits: Sequence[SplitRows], clock: Clock, share: fl
         name, model = entrant.title(size), entrant.new(size, rows.train.shape[1])
         if climb.tried and climb.expected(size) > clock.left:
             entrant.note, entrant.done = f"{name} was not tried for want of time", True
+            clock.was_short = True
             _undo(entrant.climbs[:place], sizes)
             return
         clock.tell(name)
@@ -333,6 +337,7 @@ def _step(entrant: Entrant, splits: Sequence[SplitRows], clock: Clock, share: fl
     entrant.done = not any(climb.candidates() for climb in entrant.climbs)
     if not all(climb.tried[climb.best].in_time for climb in entrant.climbs):
         entrant.note = "its fit ran out of time"
+        clock.was_short = True
 
 
 def _cut(entrants: dict[str, Entrant]) -> dict[str, str]:

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 from latentbits.choosing.budget import Climb, Clock, Entrant, Split, SplitRows, new_entrant, split_rows, take_turns
-from latentbits.choosing.compare import Comparison, ranked, shared_error, standard_error, weights_of
+from latentbits.choosing.compare import Comparison, Entry, ranked, shared_error, standard_error, weights_of
 from latentbits.choosing.real_tables import holds_reals
 from latentbits.core import interrupts
 from latentbits.core.errors import FitError
@@ -60,6 +60,8 @@ class Search:
     comparison
         The chosen model of every family, best first, scored on the test rows.  Its `fitted` models have learned from
         the training rows alone (with folds, from those of the last).
+    sound
+        Of its entries those that have converged, compared with the best of them: what may be told as found.
     families
         By name: the family.
     sizes, fold_sizes
@@ -94,9 +96,12 @@ class Search:
         Time taken.
     seconds_compiling
         Of it: spent on compiling programs, while no fit went on.
+    was_short
+        Whether with more time more would have been tried, or finished.
     """
 
     comparison: Comparison
+    sound: tuple[Entry, ...]
     families: Mapping[str, str]
     sizes: Mapping[str, int]
     fold_sizes: Mapping[str, tuple[int, ...]]
@@ -116,6 +121,7 @@ class Search:
     weights: np.ndarray | None = None
     n_learned: float = 0.0
     rounds: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    was_short: bool = False
 
     @property
     def interrupted(self) -> bool:
@@ -309,16 +315,15 @@ def _result(
     row_bits = {name: np.concatenate([fit.test for fit in fits]) for name, fits in chosen.items()}
     rows = np.concatenate([split.test for split in splits])
     own = weights_of(weights, rows)
-    entries = ranked(
-        row_bits,
-        {name: shared_error([fit.common for fit in fits]) for name, fits in chosen.items()},
-        {name: entrant.seconds for name, entrant in names.items()},
-        {name: all(fit.converged for fit in fits) for name, fits in chosen.items()},
-        own,
-    )
+    common = {name: shared_error([fit.common for fit in fits]) for name, fits in chosen.items()}
+    seconds = {name: entrant.seconds for name, entrant in names.items()}
+    converged = {name: all(fit.converged for fit in fits) for name, fits in chosen.items()}
+    entries = ranked(row_bits, common, seconds, converged, own)
+    sound = {name: bits for name, bits in row_bits.items() if converged[name]}
     fitted = {name: entrant.climbs[-1].tried[entrant.size].model for name, entrant in names.items()}
     return Search(
         comparison=Comparison(entries, len(rows), row_bits, rows, fitted, interrupted=clock.interrupted, weights=own),
+        sound=ranked(sound, common, seconds, converged, own) if sound else (),
         families={name: entrant.name for name, entrant in names.items()},
         sizes={name: entrant.size for name, entrant in names.items()},
         fold_sizes={name: tuple(climb.best for climb in entrant.climbs) for name, entrant in names.items()},
@@ -341,6 +346,7 @@ def _result(
             name: _of_size(entrant, entrant.climbs if split_rows[-1].units is None else entrant.climbs[-1:])
             for name, entrant in names.items()
         },
+        was_short=clock.was_short,
     )
 
 

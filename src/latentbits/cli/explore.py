@@ -177,7 +177,7 @@ def explore(
     with told_warnings():
         drawn = [] if figures is None else _draw(found, Path(figures), figure_format, outputs)
     searched = found.search
-    for name, why in (*searched.left_out.items(), *searched.cut_short.items()):
+    for name, why in searched.cut_short.items():
         say(f"{name}: {why}")
     if searched.n_used < searched.n_rows:
         say(f"models were compared on a sample of {searched.n_used} of the {searched.n_rows} rows")
@@ -189,7 +189,7 @@ def explore(
 
     def show() -> None:
         show_comparison(searched.comparison)
-        for line in (*found.findings, f"Page: {path}", *(f"Figure: {figure}" for figure in drawn)):
+        for line in (*found.findings, *found.notes, f"Page: {path}", *(f"Figure: {figure}" for figure in drawn)):
             show_line(line)
 
     result = {
@@ -205,6 +205,8 @@ def explore(
         "page": str(path),
         "figures": [str(figure) for figure in drawn],
         "findings": list(found.findings),
+        "notes": list(found.notes),
+        "map_converged": found.content.map.converged,
     }
     give(result, as_json, show)
     outputs.finish()

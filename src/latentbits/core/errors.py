@@ -19,6 +19,7 @@ __all__ = [
     "LatentBitsError",
     "MissingDependencyError",
     "ModelFileError",
+    "OutOfTimeError",
     "PrecisionWarning",
     "TooLargeError",
     "import_extra",
@@ -36,6 +37,10 @@ class DataError(LatentBitsError, ValueError):
 
 class FitError(LatentBitsError, ArithmeticError):
     """Learning went wrong numerically, for instance the objective became NaN."""
+
+
+class OutOfTimeError(FitError):
+    """Work that takes, or would take, longer than the time it was given: more time would do."""
 
 
 class TooLargeError(LatentBitsError, MemoryError):

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
-from latentbits.core.errors import FitError, TooLargeError
+from latentbits.core.errors import OutOfTimeError, TooLargeError
 
 __all__ = ["SHORT", "Pace", "TimeLeft", "available_memory", "check_memory", "check_time", "readable", "within"]
 
@@ -32,10 +32,10 @@ def within(seconds: float, what: str) -> Iterator[None]:
 
 
 def check_time() -> None:
-    """Raise FitError where the time of the innermost `within` is over."""
+    """Raise OutOfTimeError where the time of the innermost `within` is over."""
     limit = _deadline.get()
     if limit is not None and time.perf_counter() > limit[0]:
-        raise FitError(limit[1])
+        raise OutOfTimeError(limit[1])
 
 
 def available_memory() -> int | None:
@@ -104,7 +104,7 @@ class Pace:
         """Refuse work that will take so many seconds, where they are not left."""
         left = self.left()
         if whole > SHORT and (whole if to_go is None else to_go) > left:
-            raise FitError(
+            raise OutOfTimeError(
                 f"{self.what} would take about {whole:.0f} s, and of max_time {max(left, 0):.1f} s are left: raise "
                 "max_time, or take fewer columns"
             )

@@ -96,6 +96,8 @@ class Map:
         -log2 p(row) under this model.
     lines : (m,) int
         Columns whose lines P(bit = 1 | x) = 0.5 tell most.
+    converged
+        Whether its fit did; else nothing is told as found on it.
     """
 
     name: str
@@ -106,6 +108,14 @@ class Map:
     noise: np.ndarray | None
     cost: np.ndarray
     lines: np.ndarray
+    converged: bool = True
+
+    @property
+    def note(self) -> str:
+        """What to know of it; "" where its fit has converged."""
+        if self.converged:
+            return ""
+        return "The fit of the map had not converged: where rows lie on it, and which bits surprise it, may change."
 
 
 @dataclass(frozen=True)
@@ -141,11 +151,12 @@ class Guesses:
 
 @dataclass(frozen=True)
 class Trial:
-    """A size that was tried: bits per row on the rows that chose among sizes."""
+    """A size that was tried: bits per row on the rows that chose among sizes; no result where it has not converged."""
 
     size: int
     bits: float
     error: float
+    converged: bool = True
 
 
 @dataclass(frozen=True)
@@ -173,7 +184,11 @@ class ModelRow:
 
 @dataclass(frozen=True)
 class Content:
-    """All of the page."""
+    """All of the page.
+
+    `models` are all that were compared, the best first; `sound` are those of them that had converged, and how far they
+    are behind the best of those: titles and findings are about these.
+    """
 
     title: str
     findings: tuple[str, ...]
@@ -181,6 +196,7 @@ class Content:
     n_close: int
     map: Map | None
     models: tuple[ModelRow, ...]
+    sound: tuple[ModelRow, ...]
     unit: str  # of the comparison: "bits per row"
     how_compared: str  # a sentence: which rows fitted, chose and scored
     galleries: tuple[Gallery, ...] = ()
@@ -188,5 +204,5 @@ class Content:
     spectra: Spectra | None = None
     courses: tuple[Course, ...] = ()
     guesses: Guesses | None = None  # in the sentences and static figures
-    left_out: tuple[tuple[str, str], ...] = ()  # family, why it was not fitted
+    tried: str = ""  # a sentence: which families were not tried and why, and what more time would do; "" where all were
     methods: str = ""  # a paragraph that can be cited

@@ -27,6 +27,7 @@ from latentbits.explorer.content import Content, Course, Guesses, Map, ModelRow,
 from latentbits.explorer.findings import findings
 from latentbits.explorer.guesses import guesses_of
 from latentbits.explorer.methods import methods
+from latentbits.explorer.notes import how_compared, tried, with_note
 from latentbits.explorer.page import write_page
 from latentbits.explorer.stability import with_rounds
 from latentbits.explorer.tables import WIDE, Given, shown_rows, take_table
@@ -54,7 +55,8 @@ class Explored:
     content
         All that the page shows, as arrays: `latentbits.plot.exploration` draws them.
     search
-        The comparison of models, and the models as they were compared.
+        The comparison of models, and the models as they were compared; with those that have not converged, which the
+        findings leave out.
     models
         By name: the models that are shown, fitted to all rows of the search where there was time.
     map
@@ -69,7 +71,13 @@ class Explored:
     map: Any
 
     def __str__(self) -> str:
-        return "\n".join([*self.findings, *([f"Page: {self.path}"] if self.path else [])])
+        return "\n".join([*self.findings, *self.notes, *([f"Page: {self.path}"] if self.path else [])])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know of the findings: that the map has not converged, and what was not tried."""
+        where = self.content.map
+        return tuple(text for text in ("" if where is None else where.note, self.content.tried) if text)
 
 
 def explore(
@@ -192,6 +200,7 @@ def explore(
         with interrupts.shielded():  # what is finished gets its page
             tell("looking at what was found")
             content = content_of(given, shown, n_close, where, found, models, random_state)
+            content = replace(content, tried=tried(found, budget, kept=checkpoint is not None))
             path = None
             if out is not None:
                 tell(f"writing {out}")
@@ -245,20 +254,25 @@ def content_of(
 
     shows = {entry.name: show(entry.name, models[entry.name].model) for entry in found.comparison.entries}
     galleries = tuple(
-        _in_columns(with_rounds(one.gallery, _other_galleries(show, name, found, models)), found)
+        _gallery(one.gallery, _other_galleries(show, name, found, models), models[name].model, found)
         for name, one in shows.items()
         if one.gallery is not None
     )
-    rows = tuple(_model_row(found, entry, shows[entry.name]) for entry in found.comparison.entries)
+    rows, sound = (
+        tuple(_model_row(found, entry, shows[entry.name]) for entry in entries)
+        for entries in (found.comparison.entries, found.sound)
+    )
+    unfinished = [row for row in rows if not row.converged]
     wanted = not shown.labels or shown.image_shape is not None  # for a sentence, or for a figure
     guesses = _guesses(given, found, seed) if wanted else None
     return Content(
         title=f"{shown.source}: what is hidden in the {'numbers' if shown.real else 'bits'}",
-        findings=findings(shown, where, rows, galleries, guesses),
+        findings=findings(shown, where, sound, galleries, guesses, unfinished),
         table=shown,
         n_close=n_close,
         map=where,
         models=rows,
+        sound=sound,
         unit="bits per row",
         how_compared=how_compared(found) + how_shown(found, models) + columns_kept(given),
         galleries=galleries,
@@ -266,9 +280,14 @@ def content_of(
         spectra=next((one.spectra for one in shows.values() if one.spectra is not None), None),
         courses=tuple(_course(name, found, models[name]) for name in shows if _learned(models[name].model)),
         guesses=guesses,
-        left_out=tuple(found.left_out.items()),
         methods=methods(given, found, rows, min(len(given.counting), _rows_for_map(given.values.shape[1])), seed),
     )
+
+
+def _gallery(gallery: Gallery, others: Sequence[Gallery], model: Any, found: Search) -> Gallery:
+    """With what is to be known of its causes, and weights in the units of the table."""
+    told = with_note(with_rounds(gallery, others), bool(getattr(model, "_finished", True)))
+    return _in_columns(told, found)
 
 
 def _other_galleries(
@@ -287,8 +306,8 @@ def _course(name: str, found: Search, learned: Refitted) -> Course:
 
 
 def _guesses(given: Given, found: Search, seed: int | None) -> Guesses | None:
-    """What the best model makes of rows that it has not seen, of which a part is hidden; None for other libraries'."""
-    best = found.fitted[found.comparison.entries[0].name]
+    """What the best model that has converged makes of unseen rows, a part hidden; None for other libraries'."""
+    best = found.fitted[found.sound[0].name] if found.sound else None
     if not hasattr(best, "complete"):
         return None
     unseen = found.unseen[:MOST_GUESSED]
@@ -313,18 +332,6 @@ def _in_columns(gallery: Gallery, found: Search) -> Gallery:
 
 def _dense(values: Any) -> np.ndarray:
     return np.asarray(values.toarray() if hasattr(values, "toarray") else values, np.float64)
-
-
-def how_compared(found: Search) -> str:
-    """Which rows fitted, chose and scored, in a sentence."""
-    end = " The search was interrupted: other models and sizes were not tried." if found.interrupted else ""
-    size = f"learned from {found.n_train:,} rows, chose their size on {found.n_validation:,} others"
-    if found.n_folds > 1:
-        return (
-            f"In each of {found.n_folds} rounds the models {size}, and were scored on rows that neither had seen; "
-            f"over the rounds every row is scored once.{end}"
-        )
-    return f"The models {size}, and were scored on {found.n_test:,} rows that neither had seen.{end}"
 
 
 def how_shown(found: Search, models: Mapping[str, Refitted]) -> str:
@@ -364,7 +371,7 @@ def _model_row(found: Search, entry: Any, shown: Shown) -> ModelRow:
         behind=entry.behind,
         behind_error=entry.behind_error,
         seconds=entry.seconds,
-        trials=tuple(Trial(t.size, t.bits_per_row, t.error) for t in found.trials[entry.name]),
+        trials=tuple(Trial(t.size, t.bits_per_row, t.error, t.converged) for t in found.trials[entry.name]),
         note="; ".join(note for note in notes if note),
         converged=entry.converged,
         n_rows=found.n_test if found.comparison.weights is None else round(found.comparison.weights.sum()),

@@ -25,33 +25,45 @@ N_SHUFFLES = 100  # of labels, to see what chance does
 PLACES_APART = 6  # decimals in which places differ
 
 
-def headline(source: str, models: Sequence[ModelRow]) -> str:
-    """The finding, as a title."""
+def headline(source: str, models: Sequence[ModelRow], unfinished: Sequence[ModelRow] = ()) -> str:
+    """The finding, as a title, of the models that have converged, the best first, beside those that have not."""
+    if all(family(model.family).alone for model in models):
+        return f"{source}: no model with causes {'has converged' if unfinished else 'was fitted'}"
     best, alone = models[0], _alone(models)
     if alone is None:
         return f"{source}: {_called(best)} needs {best.bits:.1f} bits per row"
     if not _is_sure(models):
+        if _ahead(models, unfinished):
+            return f"{source}: the fits that are ahead have not converged"
         return f"{source}: no clear sign of hidden causes"
     return f"{source}: {_hidden(best)}; a row then takes {best.bits:.1f} bits instead of {alone.bits:.1f}"
 
 
 def findings(
-    table: Table, where: Map | None, models: Sequence[ModelRow], galleries: Sequence[Gallery], guesses: Guesses | None
+    table: Table,
+    where: Map | None,
+    models: Sequence[ModelRow],
+    galleries: Sequence[Gallery],
+    guesses: Guesses | None,
+    unfinished: Sequence[ModelRow] = (),
 ) -> tuple[str, ...]:
-    """At most three sentences: how well the best model does, what it found, and what that is good for.
+    """At most three findings: how well the best model does, what it found, and what that is good for.
 
     Parameters
     ----------
     table, where, galleries, guesses
-        What the page shows.
+        What the page shows.  A map that has not converged tells nothing.
     models
-        The comparison, best first.
+        The comparison of those that have converged, best first.
+    unfinished
+        Those that have not: where one is ahead or near, that is said, and nothing of what it found.
     """
-    first = _best(models, table.real)
+    where = where if where is not None and where.converged else None
+    first = _best(models, table.real, unfinished) + _cut_off(models, unfinished)
     known = "" if where is None or not table.labels else _labels(table.labels[0], where.means)
-    if _alone(models) is not None and not _is_sure(models):
+    if not models or (_alone(models) is not None and not _is_sure(models)):
         return tuple(text for text in (first, known) if text)  # what a model makes of independent bits is no finding
-    gallery = next((g for g in galleries if g.name == models[0].name), None)
+    gallery = next((g for g in galleries if g.name == models[0].name and g.layers), None)
     use = known or _guesses(guesses, table.real) or ("" if where is None else _surprise(where, table))
     texts = (first, "" if gallery is None else _causes(gallery, table), use)
     return tuple(text for text in texts if text)
@@ -77,30 +89,33 @@ def _is_sure(models: Sequence[ModelRow]) -> bool:
     return alone.behind - alone.by_shares > SURE_OF_CAUSES * np.nan_to_num(alone.behind_error, nan=np.inf)
 
 
-def _best(models: Sequence[ModelRow], real: bool) -> str:
+def _best(models: Sequence[ModelRow], real: bool, unfinished: Sequence[ModelRow]) -> str:
+    if not models:
+        return "No fit has converged."
     best, alone = models[0], _alone(models)
     if alone is None:
         among = "Of the models compared, " if len(models) > 1 else ""
         text = f"{among}{_called(best)} describes unseen rows{' best' if among else ''}, in {best.bits:.1f} bits"
         return f"{text[0].upper()}{text[1:]} per row."
     if all(family(model.family).alone for model in models):
-        return f"No model with anything hidden was fitted; {alone.name} need {alone.bits:.1f} bits for an unseen row."
+        none = "No model with anything hidden " + ("has converged" if unfinished else "was fitted")
+        return f"{none}; {alone.name} need {alone.bits:.1f} bits for an unseen row."
     if not np.isfinite(alone.bits):
         return (
             f"The {'columns' if real else 'bits'} are not independent: {_called(best)} describes an unseen row in "
             f"{best.bits:.1f} bits{_rivals(models)}; {alone.name} hold some of these rows impossible."
         )
     if not _is_sure(models):
-        return (
-            f"Nothing tried describes unseen rows clearly better than {alone.name} do ({alone.bits:.1f} bits per row): "
-            "there is no clear sign of hidden causes."
-        )
+        better = f"describes unseen rows clearly better than {alone.name} do ({alone.bits:.1f} bits per row)"
+        if _ahead(models, unfinished):
+            return f"No model that has converged {better}."
+        return f"Nothing tried {better}: there is no clear sign of hidden causes."
     gain, error = alone.behind, alone.behind_error
     places = 1 if error >= 0.1 else 2
     less = f"{gain:.{places}f} ± {error:.{places}f}"
     less += f" fewer than {alone.name} need" if real else f" ({gain / alone.bits:.0%}) fewer than {alone.name} need"
     text = f"The {'columns' if real else 'bits'} are not independent: {_called(best)} describes an unseen row in "
-    return f"{text}{best.bits:.1f} bits, {less}{_rivals(models)}.{_unfinished(models)}"
+    return f"{text}{best.bits:.1f} bits, {less}{_rivals(models)}."
 
 
 def _rivals(models: Sequence[ModelRow]) -> str:
@@ -110,14 +125,24 @@ def _rivals(models: Sequence[ModelRow]) -> str:
     return f" ({_and([_called(model) for model in close[:MOST_RIVALS]])} cannot be told from it on these rows)"
 
 
-def _unfinished(models: Sequence[ModelRow]) -> str:
-    near = [model for model in models if model.behind <= WITHIN_REACH * abs(models[0].bits)]
-    cut = [_called(model) for model in near if not model.converged]
-    if not cut:
+def _cut_off(models: Sequence[ModelRow], unfinished: Sequence[ModelRow]) -> str:
+    """Of fits that have not converged: which are ahead, and else which are near; of what they found nothing."""
+    if ahead := _ahead(models, unfinished):
+        told = _and([f"{_called(model)} ({model.bits:.1f} bits)" for model in ahead])
+        its, was = ("its fit", "is") if len(ahead) == 1 else ("their fits", "are")
+        return f" {told[0].upper()}{told[1:]} {was} ahead so far, but {its} had not converged."
+    near = [
+        model for model in unfinished if models and model.bits - models[0].bits <= WITHIN_REACH * abs(models[0].bits)
+    ]
+    if not near:
         return ""
-    return (
-        f" With more time {_and(cut)} may do better: {'its fit' if len(cut) == 1 else 'their fits'} had not converged."
-    )
+    told = _and([_called(model) for model in near])
+    return f" With more time {told} may do better: {'its fit' if len(near) == 1 else 'their fits'} had not converged."
+
+
+def _ahead(models: Sequence[ModelRow], unfinished: Sequence[ModelRow]) -> list[ModelRow]:
+    """Those that have not converged and yet describe unseen rows better than all that have."""
+    return [model for model in unfinished if not models or model.bits < models[0].bits]
 
 
 def _called(model: ModelRow) -> str:

@@ -33,6 +33,7 @@ def map_of(name: str, model: Any, values: np.ndarray, n_lines: int = N_LINES) ->
         noise=None if noise is None else np.asarray(noise, np.float64),
         cost=-np.asarray(model.score_samples(values), np.float64) / np.log(2),
         lines=lines,
+        converged=bool(model._finished),
     )
 
 

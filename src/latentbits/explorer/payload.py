@@ -90,6 +90,7 @@ def _gallery(gallery: Gallery, name: str, arrays: Arrays) -> dict[str, Any]:
         "name": gallery.name,
         "about": gallery.about,
         "kind": gallery.kind,
+        "note": gallery.note,
         "layers": layers,
     }
 
@@ -122,7 +123,10 @@ def _model(model: ModelRow) -> dict[str, Any]:
         "size": model.size,
         "bits": _number(model.bits),
         "error": _number(model.error),
-        "trials": [{"size": t.size, "bits": _number(t.bits), "error": _number(t.error)} for t in model.trials],
+        "trials": [
+            {"size": t.size, "bits": _number(t.bits), "error": _number(t.error), "converged": t.converged}
+            for t in model.trials
+        ],
     }
 
 

@@ -40,6 +40,8 @@ N_PLACES = 9  # of a map that are shown as images
 def draw_exploration(content: Content) -> Any:
     """What `latentbits.explore` found, for print: the comparison, the causes of the best model, and their use.
 
+    The best is one that has converged; others are marked in the comparison.
+
     Parameters
     ----------
     content : latentbits.explorer.content.Content
@@ -49,15 +51,18 @@ def draw_exploration(content: Content) -> Any:
     -------
     matplotlib Figure with two or three panels
     """
-    gallery = next((g for name in (m.name for m in content.models) for g in content.galleries if g.name == name), None)
+    told = {gallery.name: gallery for gallery in content.galleries if gallery.layers}
+    gallery = next((told[model.name] for model in content.sound if model.name in told), None)
     has_images = content.table.image_shape is not None
-    with sheet((13, 7.4), headline(content.table.source, content.models)) as figure:
+    unfinished = [model for model in content.models if not model.converged]
+    with sheet((13, 7.4), headline(content.table.source, content.sound, unfinished)) as figure:
         use = _use(content, gallery)
         rows = [["models", "causes"], ["use", "use" if has_images and content.guesses else "causes"]]
         layout = rows if use is not None else rows[:1]
         panels = figure.subplot_mosaic(layout, width_ratios=(1, 1.35), height_ratios=(1.4, 1)[: len(layout)])
         bits, errors = (np.array([getattr(m, name) for m in content.models]) for name in ("bits", "error"))
-        plot_comparison([m.name for m in content.models], bits, errors, panels["models"])
+        names = [m.name if m.converged else f"{m.name} (not converged)" for m in content.models]
+        plot_comparison(names, bits, errors, panels["models"])
         panels["models"].set_title("Bits to write down an unseen row")
         if gallery is None:
             panels["causes"].set_axis_off()
@@ -93,6 +98,7 @@ def draw_map(content: Content, labels: str | None = None) -> Any:
     kinds = None if chosen is None else [None if c < 0 else chosen.levels[c] for c in chosen.codes[:MOST_ON_MAP]]
     lines = None if table.image_shape or table.real else (where.weights, where.bias, table.columns)
     title = f"{table.source}: {len(means)} rows, placed by {where.name}"
+    title += "" if where.converged else " (which had not converged)"
     with sheet((13, 7.4) if table.image_shape else (9.2, 9.2), title) as figure:
         left, right = figure.subplots(1, 2, width_ratios=(1.45, 1)) if table.image_shape else (figure.subplots(), None)
         places = None if right is None else spread_places(means, N_PLACES)

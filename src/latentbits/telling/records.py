@@ -126,13 +126,15 @@ class Gallery:
     """The causes that a model found, the lowest layer first.
 
     `kind` says what weights are: "probability" (of the bit, in a class), "signed" (pulls the bit up or down) or
-    "strength" (at least 0: how surely it turns the bit on).
+    "strength" (at least 0: how surely it turns the bit on).  `note` says what a reader should know first; layers that
+    carry nothing are left out, and it says so.
     """
 
     name: str
     about: str
     kind: str
     layers: tuple[Layer, ...]
+    note: str = ""
 
 
 @dataclass(frozen=True)

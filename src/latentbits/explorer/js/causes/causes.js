@@ -62,7 +62,8 @@ export function showCauses(head, arrays, state) {
 }
 
 /**
- * Galleries in the order of the comparison, those of models that are not in it last.
+ * Galleries in the order of the comparison, those of models that are not in it last; after them all those that have a
+ * note, as of fits that had not converged.
  *
  * @param {any[]} galleries
  * @param {any[]} models the best first
@@ -72,7 +73,7 @@ export function bestFirst(galleries, models) {
     const found = models.findIndex((model) => model.name === gallery.name);
     return found < 0 ? models.length : found;
   };
-  return [...galleries].sort((a, b) => place(a) - place(b));
+  return [...galleries].sort((a, b) => Number(Boolean(a.note)) - Number(Boolean(b.note)) || place(a) - place(b));
 }
 
 /**
@@ -117,6 +118,8 @@ function columnMeans(head, arrays) {
  */
 function fillGallery(panel, gallery, page) {
   const layers = gallery.layers.map((/** @type {any} */ _, /** @type {number} */ i) => layerView(gallery, i, page));
+  if (gallery.note) panel.append(make("p", { class: "warning", text: gallery.note }));
+  if (!layers.length) return; // its causes carry nothing
   panel.append(make("p", { class: "about", text: `${gallery.about} ${scaleWords(gallery.kind, page.head)}` }));
   const note = make("p", { class: "note picked-note", role: "status" });
   if (explainsRows(gallery, page.arrays)) panel.append(showExplanation(gallery, layers, page));

@@ -103,17 +103,19 @@ export function showTrials(head) {
       dots: true,
       points: model.trials
         .filter((/** @type {any} */ trial) => trial.bits !== null)
-        .map((/** @type {any} */ { size, bits, error }) => ({
+        .map((/** @type {any} */ { size, bits, error, converged }) => ({
           x: size,
           y: bits,
           error: error ?? undefined,
           ringed: size === model.size,
+          hollow: !converged,
         }))
         .sort((/** @type {any} */ a, /** @type {any} */ b) => a.x - b.x),
     }))
     .filter((/** @type {any} */ one) => one.points.length);
   if (series.every(({ points }) => points.length < 2)) return;
-  const about = `Sizes that were tried, by ${head.unit} on the rows that chose among them: fewer is better. Rings mark the chosen ones; bars are standard errors over rows.`;
+  const cut = series.some(({ points }) => points.some(({ hollow }) => hollow));
+  const about = `Sizes that were tried, by ${head.unit} on the rows that chose among them: fewer is better. Rings mark the chosen ones; bars are standard errors over rows.${cut ? " Hollow points are fits that had not converged: no results, and no line leads there." : ""}`;
   place.append(
     make("h3", { text: "How many causes" }),
     make("p", { class: "about", text: about }),

@@ -8,7 +8,8 @@ const LINE = 18; // height of a name above a narrow chart
 const NARROW = "(max-width: 600px)";
 
 /**
- * @typedef {{x: number, y: number, error?: number, ringed?: boolean}} ChartPoint
+ * @typedef {{x: number, y: number, error?: number, ringed?: boolean, hollow?: boolean}} ChartPoint `hollow`: of a fit that
+ *   had not converged, so that no line leads there
  * @typedef {{name: string, colour: number, points: ChartPoint[], dots?: boolean}} Series `colour`: its number, that the
  *   style sheet has a colour for
  * @typedef {object} Chart
@@ -60,10 +61,17 @@ export function chartFigure(chart) {
  */
 export function chartRows(chart) {
   const errors = chart.series.some(({ points }) => points.some((point) => point.error !== undefined));
+  const cut = chart.series.some(({ points }) => points.some(({ hollow }) => hollow));
   return [
-    ["series", chart.x, chart.y, ...(errors ? ["standard error"] : [])],
+    ["series", chart.x, chart.y, ...(errors ? ["standard error"] : []), ...(cut ? ["converged"] : [])],
     ...chart.series.flatMap(({ name, points }) =>
-      points.map((point) => [name, point.x, point.y, ...(errors ? [point.error ?? null] : [])]),
+      points.map((point) => [
+        name,
+        point.x,
+        point.y,
+        ...(errors ? [point.error ?? null] : []),
+        ...(cut ? [point.hollow ? "no" : "yes"] : []),
+      ]),
     ),
   ];
 }
@@ -227,8 +235,9 @@ function tickText(tick) {
 function seriesGroup(series, frame) {
   const group = makeSvg("g", { class: `series colour-${series.colour}` });
   const places = series.points.map((point) => [frame.x(point.x), frame.y(point.y)]);
+  const joined = places.filter((_, i) => !series.points[i].hollow);
   group.append(
-    makeSvg("polyline", { points: places.map((place) => place.map((x) => x.toFixed(1)).join(",")).join(" ") }),
+    makeSvg("polyline", { points: joined.map((place) => place.map((x) => x.toFixed(1)).join(",")).join(" ") }),
   );
   series.points.forEach((point, i) => {
     const [x, y] = places[i];
@@ -237,7 +246,8 @@ function seriesGroup(series, frame) {
         makeSvg("line", { x1: x, x2: x, y1: frame.y(point.y - point.error), y2: frame.y(point.y + point.error) }),
       );
     }
-    if (series.dots) group.append(makeSvg("circle", { class: "dot", cx: x, cy: y, r: 3 }));
+    if (series.dots)
+      group.append(makeSvg("circle", { class: point.hollow ? "dot hollow" : "dot", cx: x, cy: y, r: 3 }));
     if (point.ringed) group.append(makeSvg("circle", { class: "ring", cx: x, cy: y, r: 7 }));
   });
   return group;
@@ -262,7 +272,7 @@ function followPoints(svg, chart, readout) {
     cursor.setAttribute("cy", String(frame.y(point.y)));
     cursor.removeAttribute("display");
     const error = point.error ? ` ± ${shortNumber(point.error)}` : "";
-    readout.textContent = `${series.name}: ${chart.x} ${tickText(point.x)}, ${chart.y} ${shortNumber(point.y, 3)}${error}`;
+    readout.textContent = `${series.name}: ${chart.x} ${tickText(point.x)}, ${chart.y} ${shortNumber(point.y, 3)}${error}${point.hollow ? " (had not converged)" : ""}`;
   };
   svg.addEventListener("pointermove", (event) => {
     const box = svg.getBoundingClientRect();

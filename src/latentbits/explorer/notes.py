@@ -1,0 +1,101 @@
+"""What a reader should know before believing a page: causes that say nothing yet, and what there was no time for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from latentbits.choosing.search import Search
+from latentbits.estimators.families import family
+from latentbits.telling.records import Gallery, Layer
+
+__all__ = ["how_compared", "told_budget", "tried", "with_note"]
+
+NOTHING = 0.005  # weights below it are shown as 0.00
+ALIKE = 0.05  # of the largest weight: causes that differ by no more in any column are one
+MORE_TIME = 5  # times the budget, which is proposed where it was too short
+
+NOT_CONVERGED = "This fit had not converged: what it shows may change."
+
+
+def with_note(gallery: Gallery, converged: bool) -> Gallery:
+    """A gallery that says what is wrong with it, if anything is; without its causes where they carry nothing."""
+    notes = [] if converged else [NOT_CONVERGED]
+    layer = gallery.layers[0]
+    if _differences(gallery.kind, layer) < NOTHING:
+        same = "all kinds are the same" if gallery.kind == "probability" else "all weights are about 0"
+        notes.append(f"Its {len(layer.names)} {layer.title.lower()} carry nothing: {same}.")
+        return replace(gallery, layers=(), note=" ".join(notes))
+    if _are_alike(gallery.kind, layer):
+        notes.append("Its causes are all about the same: they have not been told apart.")
+    return replace(gallery, note=" ".join(notes))
+
+
+def _differences(kind: str, layer: Layer) -> float:
+    """How much the causes of a layer change at most: of kinds of rows, from one to another."""
+    weights = _as_shown(kind, layer)
+    change = np.ptp(weights, axis=0) if kind == "probability" else np.abs(weights)
+    return float(np.max(change, initial=0.0))
+
+
+def _are_alike(kind: str, layer: Layer) -> bool:
+    """Whether causes that are on or off are one and the same; traits are found one after the other."""
+    if kind == "probability" or len(layer.names) < 2 or np.isnan(layer.usage).any():
+        return False
+    weights = _as_shown(kind, layer)
+    return bool(np.max(np.ptp(weights, axis=0)) < ALIKE * np.max(np.abs(weights)))
+
+
+def _as_shown(kind: str, layer: Layer) -> np.ndarray:
+    return -np.expm1(-layer.weights) if kind == "strength" else layer.weights
+
+
+def how_compared(found: Search) -> str:
+    """Which rows fitted, chose and scored, in a sentence."""
+    end = " The search was interrupted: other models and sizes were not tried." if found.interrupted else ""
+    several = [len(trials) > 1 for name, trials in found.trials.items() if family(found.families[name]).sizes]
+    text, unseen = f"learned from {found.n_train:,} rows", "rows that they had not seen"
+    if any(several):
+        where = "" if all(several) else " where several were tried"
+        text = f"{text}, chose their size on {found.n_validation:,} others{where},"
+        unseen = "rows that neither had seen"
+    if found.n_folds > 1:
+        return (
+            f"In each of {found.n_folds} rounds the models {text} and were scored on {unseen}; over the rounds every "
+            f"row is scored once.{end}"
+        )
+    return f"The models {text} and were scored on {found.n_test:,} {unseen}.{end}"
+
+
+def tried(found: Search, budget: float | None, kept: bool) -> str:
+    """Which families are not there and why, and what more time would do; "" where all was tried.
+
+    `kept` says whether fits are kept in a folder, so that another run goes on from them.
+    """
+    if not (found.left_out or found.was_short):
+        return ""
+    n_all = len(found.families) + len(found.left_out)
+    text = f"All {n_all} families were fitted, but not in all sizes, or not to the end."
+    if found.left_out:
+        reasons: dict[str, list[str]] = {}
+        for name, why in found.left_out.items():
+            reasons.setdefault(why, []).append(name)
+        why_not = "; ".join(f"{', '.join(names)} ({why})" for why, names in reasons.items())
+        text = f"{len(found.families)} of {n_all} families were fitted; not fitted: {why_not}."
+    if budget is None or not found.was_short:
+        return text
+    more = MORE_TIME * budget
+    resume = " --resume" if kept else ""
+    return f"{text} The same command with --budget {told_budget(more)}{resume} (in Python budget={more:g}) " + (
+        "would go on from here." if kept else "would go further."
+    )
+
+
+def told_budget(seconds: float) -> str:
+    """As the command line takes it.
+
+    >>> told_budget(300.0), told_budget(100.0), told_budget(2.5)
+    ('5m', '100s', '2.5s')
+    """
+    return f"{seconds / 60:g}m" if seconds % 60 == 0 else f"{seconds:g}s"

@@ -1,0 +1,118 @@
+"""What a page says of causes that say nothing yet, and of what there was no time for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from cases import bits
+from contents import small_content
+
+from latentbits.choosing.search import Trial, search
+from latentbits.cli.explore import Seconds
+from latentbits.explorer.notes import how_compared, told_budget, tried, with_note
+
+NOT_CONVERGED = "This fit had not converged: what it shows may change."
+KINDS, NETWORK = small_content().galleries
+
+
+def made_of(gallery, kind, weights, usage=0.5):
+    layer = replace(
+        gallery.layers[0],
+        title="Causes",
+        weights=np.asarray(weights, float),
+        usage=np.full(len(weights), usage),
+        names=tuple("abcdefgh"[: len(weights)]),
+    )
+    return replace(gallery, kind=kind, layers=(layer,))
+
+
+def test_a_gallery_of_a_fit_that_has_not_converged_says_so():
+    assert with_note(KINDS, True) == KINDS
+    marked = with_note(KINDS, False)
+    assert marked.note == NOT_CONVERGED
+    assert marked.layers == KINDS.layers
+
+
+@pytest.mark.parametrize(
+    ("kind", "weights", "why"),
+    [
+        ("signed", 0.004 * np.ones((8, 12)), "Its 8 causes carry nothing: all weights are about 0."),
+        ("strength", np.zeros((8, 12)), "Its 8 causes carry nothing: all weights are about 0."),
+        (
+            "probability",
+            np.tile(np.linspace(0.1, 0.9, 12), (4, 1)),
+            "Its 4 causes carry nothing: all kinds are the same.",
+        ),
+    ],
+)
+def test_causes_that_carry_nothing_are_not_shown(kind, weights, why):
+    empty = made_of(KINDS, kind, weights)
+    assert with_note(empty, True) == replace(empty, layers=(), note=why)
+    assert with_note(empty, False).note == f"{NOT_CONVERGED} {why}"
+    weights = np.array(weights)
+    weights[0, 3] += 0.2
+    assert with_note(made_of(KINDS, kind, weights), True).layers  # one weight is enough
+
+
+def test_causes_that_are_one_and_the_same_are_told():
+    alike = np.linspace(0.1, 3, 12) + np.linspace(0, 0.04, 8)[:, None]
+    found = with_note(made_of(NETWORK, "strength", alike), True)
+    assert found.note == "Its causes are all about the same: they have not been told apart."
+    assert len(found.layers[0].names) == 8
+    assert with_note(made_of(NETWORK, "strength", np.eye(8, 12)), True).note == ""
+    assert with_note(made_of(NETWORK, "signed", alike, np.nan), True).note == ""  # traits are another matter
+
+
+@pytest.fixture(scope="module")
+def found():
+    return search(bits(n=40, d=4, k=2), ["product"], budget=None, n_folds=1)
+
+
+def with_trials(found, *numbers):
+    """As if mixtures had been tried, each in so many sizes."""
+    names = [f"mixture {i}" for i in range(len(numbers))]
+    trials = {name: tuple(Trial(2, 3.0, 0.1, 1.0, True) for _ in range(n)) for name, n in zip(names, numbers)}
+    families = found.families | dict.fromkeys(names, "mixture")
+    return replace(found, trials=found.trials | trials, families=families)
+
+
+def test_a_size_is_said_to_be_chosen_where_there_was_a_choice(found):
+    one = how_compared(with_trials(found, 1))
+    assert one == "The models learned from 24 rows and were scored on 10 rows that they had not seen."
+    several = how_compared(with_trials(found, 3, 2))
+    assert several == (
+        "The models learned from 24 rows, chose their size on 6 others, and were scored on 10 rows that neither had "
+        "seen."
+    )
+    assert "chose their size on 6 others where several were tried, and" in how_compared(with_trials(found, 3, 1))
+    assert how_compared(replace(with_trials(found, 1), n_folds=4)).startswith("In each of 4 rounds the models learned")
+
+
+def test_what_was_not_tried_is_told_with_the_reason_and_what_to_do(found):
+    assert tried(found, 60.0, kept=False) == ""
+    left = {
+        "mixture": "no time was left for it",
+        "noisy-or": "no time was left for it",
+        "latent-trait": "out of memory",
+    }
+    short = replace(found, left_out=left, was_short=True)
+    told = (
+        "1 of 4 families were fitted; not fitted: mixture, noisy-or (no time was left for it); "
+        "latent-trait (out of memory)."
+    )
+    assert tried(short, 60.0, kept=False) == (
+        f"{told} The same command with --budget 5m (in Python budget=300) would go further."
+    )
+    assert tried(short, 2.0, kept=True) == (
+        f"{told} The same command with --budget 10s --resume (in Python budget=10) would go on from here."
+    )
+    assert tried(replace(short, was_short=False), 60.0, kept=False) == told  # time would not help
+    assert tried(short, None, kept=False) == told
+    assert tried(replace(found, was_short=True), 60.0, kept=False).startswith("All 1 families were fitted, but not")
+
+
+@pytest.mark.parametrize("seconds", [300.0, 5.0, 2.5, 90.0, 3600.0, 1e-3, 1e6])
+def test_the_budget_that_is_proposed_is_one_that_the_command_takes(seconds):
+    assert Seconds().convert(told_budget(seconds), None, None) == seconds

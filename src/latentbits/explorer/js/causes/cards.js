@@ -20,6 +20,7 @@ const BINS = 28; // of the rows' places along a trait
  * @property {string} title
  * @property {string[]} names
  * @property {Array<number | null>} usage
+ * @property {string[]} meanings what each goes with; "" where nothing is known to
  * @property {string} kind of its weights
  * @property {string[]} below names of what its weights are on
  * @property {import("../page/arrays.js").TypedArrayOf} weights
@@ -46,6 +47,7 @@ export function layerView(gallery, number, page) {
     title: layer.title,
     names: layer.names,
     usage: layer.usage,
+    meanings: layer.meanings,
     kind: gallery.kind,
     below: number === 0 ? page.head.table.columns : gallery.layers[number - 1].names,
     weights,
@@ -69,6 +71,8 @@ export function cardParts(layer, cause, page) {
   const usage = layer.usage[cause];
   const rows = strongest(layer, cause);
   const parts = [...weightParts(layer, cause, page)];
+  const meaning = layer.meanings[cause];
+  if (meaning) parts.unshift(make("p", { class: "tiny meaning", text: `Goes with ${meaning}` }));
   if (usage === null) {
     const low = lowest(layer.active, cause, rows.length);
     parts.push(

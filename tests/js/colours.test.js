@@ -84,7 +84,7 @@ test("rows by a bit that is missing in one", () => {
 
 test("rows by surprise, on a scale", () => {
   const { codes, colours, ramp } = colouringOf(rows, "cost", false);
-  assert.deepEqual(ramp, { low: 1, high: 9 });
+  assert.deepEqual(ramp, { low: 1, high: 9, unknown: 0 });
   assert.equal(colours[codes[1]], rampColour(0));
   assert.equal(colours[codes[2]], rampColour(1));
   assert.ok(codes[3] < codes[0]);

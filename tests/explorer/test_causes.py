@@ -150,6 +150,16 @@ def test_explanations_are_those_of_the_library(named, open_page, row):
         np.testing.assert_allclose(numbers_in(block.locator(".value")), list(explains.values()), atol=0.0051)
 
 
+def test_a_card_says_what_its_cause_goes_with(open_page, named):
+    page = ready(open_page(named[1]))
+    page.get_by_role("tab", name="noisy OR of 3, 2").click()
+    page.wait_for_selector(".meaning")
+    said = page.locator(".meaning").all_inner_texts()
+    assert said == ["Goes with party, left above right (AUC 0.91)"]
+    card = page.locator(".card").filter(has=page.locator(".meaning"))
+    assert "cause 2" in card.inner_text()
+
+
 def choose(page, where, label, row):
     box = page.locator(where).get_by_label(label, exact=True)
     box.fill(f"row {row}")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from contents import small_content
 
-from latentbits.explorer.content import Guesses, Labels, ModelRow
+from latentbits.explorer.content import Guesses, Labels, Meaning, ModelRow
 from latentbits.explorer.findings import findings, headline
 from latentbits.telling.records import Gallery, Layer
 
@@ -128,6 +128,34 @@ def test_labels_are_looked_for_on_the_map():
     assert "not tell rows apart by party" in findings(few, same, (best, ALONE), (), None)[-1]
     none = told(best, labels=(Labels("party", ("a", "b"), np.full(60, -1)),))[-1]
     assert "of the hidden bits right" in none
+
+
+def test_what_axes_mean_is_told_instead_of_neighbours():
+    best = ModelRow("mixture of 3", "mixture", 3, 3.0, 0.1, 0.0, 0.0, 1.0)
+    side = (CONTENT.map.means[:, 0] > 0).astype(int)
+    water = Labels("water", (), np.zeros(60, int), CONTENT.map.means[:, 0])
+    table = replace(UNLABELLED, labels=(water, Labels("party", ("a", "b"), side)))
+
+    def said(*meanings, table=table):
+        return findings(table, CONTENT.map, (best, ALONE), (), None, meanings)[-1]
+
+    one = Meaning("trait 1", "water", "rank correlation", -0.78, 1e-9, 60)
+    ones = Meaning("trait 2", "", "rank correlation", 0.84, 1e-9, 60, number=1)
+    two = Meaning("trait 2", "party", "AUC", 0.8, 1e-4, 60, ("a", "b"), number=1)
+    cause = replace(one, of="cause 1", gallery="mixture of 3")
+    assert said(one) == "On the map trait 1 goes with water (rank correlation -0.78). No model was told water."
+    assert said(ones, one, two) == (
+        "On the map trait 1 goes with water (rank correlation -0.78); trait 2 goes with party, a above b (AUC 0.80), "
+        "and more with how many ones a row has (rank correlation 0.84). No model was told water or party."
+    )
+    assert said(ones, one) == (
+        "On the map trait 1 goes with water (rank correlation -0.78); trait 2 goes with how many ones a row has (rank "
+        "correlation 0.84). No model was told water."
+    )
+    for without in ((), (ones,), (cause,)):  # neighbours of the first label that tells kinds
+        assert said(*without).startswith("On the map rows lie together by party, which no model was told")
+    alone = replace(table, labels=(water, replace(water, name="mass")))
+    assert said(table=alone) == "Neither axis of the map goes with water or mass."
 
 
 def test_labels_by_chance_are_seldom_taken_for_a_finding():

@@ -191,6 +191,30 @@ def test_colours_and_levels(open_page, screenshot, path):
     assert max(blue[1], blue[2]) < 0.1 * blue[0]
 
 
+def test_numbers_known_of_rows_have_a_scale(open_page, screenshot, path, fitted):
+    """The label can be chosen, its colours run along the first axis, and the axes say what they mean."""
+    page = open_page(path)
+    box = _ready(page)
+    page.locator(".line-control").get_by_role("button", name="none").click()
+    page.select_option("#colour-by", "label:1")
+    assert page.locator(".legend-title").first.inner_text() == "water"
+    assert "not known of 1 rows (grey)" in page.locator(".legend-ramp").inner_text()
+    assert page.locator(".legend .level").count() == 0
+    picture = screenshot(page, "water")
+    assert min(_share(picture, (0x3A, 0x6F, 0xB5)), _share(picture, (0xC2, 0x35, 0x2B))) > 1e-5
+    page.focus(".map-over")
+    page.keyboard.press("s")
+    assert re.search(r"water: mean [\d.]+, of the rest", page.locator(".selection").inner_text())
+    with page.expect_download() as info:
+        page.locator("#map").get_by_role("button", name="SVG").click()
+    text = info.value.path().read_text("utf-8")
+    assert "trait 1: water (-1.00) →" in text
+    assert "trait 2: number of ones (0.84) →" in text
+    _pick(page, 0)
+    assert "water: " in page.locator("#inspector").inner_text()
+    assert box["width"] > 100
+
+
 def _share(picture, colour):
     return (np.abs(picture.astype(int) - colour).max(axis=2) < 30).mean()
 

@@ -170,6 +170,53 @@ def test_what_had_not_converged_and_was_not_tried_can_be_read_without_a_script()
     assert not re.search("best so far", page.render_page(content))
 
 
+def test_labels_and_what_axes_and_causes_mean():
+    content = small_content()
+    head, arrays = payload_of(content)
+    assert head["table"]["labels"] == [
+        {"name": "party", "levels": ["left", "right"], "numeric": False},
+        {"name": "water", "levels": [], "numeric": True},
+    ]
+    codes, water = (decode_array(arrays.heads[f"labels.{i}"], arrays.texts[f"labels.{i}"]) for i in range(2))
+    np.testing.assert_array_equal(codes == 65535, content.table.labels[0].codes < 0)
+    np.testing.assert_allclose(water, content.table.labels[1].numbers, rtol=1e-6)
+    assert head["map"]["axes"] == ["trait 1: water (-1.00)", "trait 2: number of ones (0.84)"]
+    assert [layer["meanings"] for gallery in head["galleries"] for layer in gallery["layers"]] == [
+        [""] * 4,
+        ["", "party, left above right (AUC 0.91)", ""],
+        [""] * 2,
+    ]
+
+
+def test_the_page_tells_what_axes_mean_without_scripts():
+    """A line for each meaning of an axis, the columns at its ends, and labels that tell nothing."""
+
+    def words(content):
+        text = page.render_page(content)
+        part = text[text.find('<div id="axes">') : text.find('<section id="causes-section"')]
+        return " ".join(re.sub(r"<[^>]*>", " ", part).split()) if '<div id="axes">' in text else ""
+
+    content = small_content()
+    told = words(content)
+    assert "trait 1 water rank correlation -1.00 &lt; 0.0001 59 trait 2 how many ones a row has" in told
+    assert "party rank" not in told  # that is of a cause
+    assert (
+        "Along trait 1: more column 1; less column 2, column 3. Along trait 2: more column 4; less of nothing." in told
+    )
+    assert "Labels that tell nothing of rows: site (no two rows share one: they name rows)." in told
+    kinds = [
+        dataclasses.replace(content.meanings[0], label="party", measure="AUC", value=0.8, p=0.0021, kinds=("a", "b")),
+        dataclasses.replace(content.meanings[1], label="kind", measure="eta squared", value=0.3, kinds=("x",)),
+    ]
+    told = words(dataclasses.replace(content, meanings=tuple(kinds)))
+    assert "trait 1 party AUC: how often a is further along than b 0.80 0.0021 59" in told
+    assert "trait 2 kind eta squared: share of the ranks' variance; furthest along: x 0.30 &lt; 0.0001 60" in told
+    told = words(dataclasses.replace(content, meanings=(), poles=()))
+    assert "Neither axis goes with a label or with how many ones a row has" in told
+    table = dataclasses.replace(content.table, labels=(), left_out_labels=())
+    assert words(dataclasses.replace(content, meanings=(), poles=(), table=table)) == ""
+
+
 def test_numbers_that_json_has_not():
     content = small_content()
     row = dataclasses.replace(content.models[0], bits=float("inf"), error=float("nan"))

@@ -12,7 +12,7 @@ matplotlib.use("Agg")
 
 from latentbits import plot
 from latentbits.core.errors import DataError
-from latentbits.explorer.content import Guesses
+from latentbits.explorer.content import Guesses, Labels
 
 
 def drawn(content):
@@ -106,10 +106,33 @@ def test_map_of_a_table_names_bits_and_labels():
     assert words <= set(content.table.columns)
     assert titles(figure) == ["Where the rows are, by party"]
     assert figure.get_suptitle() == "toy: 60 rows, placed by 2 latent traits"
-    with pytest.raises(DataError, match="there is no 'state'; there is party"):
+    with pytest.raises(DataError, match="there is no 'state'; there is party, water"):
         plot.map(SimpleNamespace(content=content), labels="state")
     with pytest.raises(DataError, match="there is no map"):
         plot.map(SimpleNamespace(content=replace(content, map=None)))
+
+
+def test_map_by_numbers_has_a_scale():
+    content = small_content()
+    figure = plot.map(SimpleNamespace(content=content), labels="water")
+    rows, bar = figure.axes
+    assert titles(figure) == ["Where the rows are, by water"]
+    (drawn,) = rows.collections[:1]
+    colours = {tuple(colour) for colour in drawn.get_facecolors().round(3)}
+    assert len(colours) > 20
+    water = content.table.labels[1].numbers
+    assert bar.get_ylim() == pytest.approx((np.nanmin(water), np.nanmax(water)))
+    assert "no label" in [text.get_text() for text in rows.get_legend().get_texts()]
+
+
+def test_map_of_many_kinds_names_the_commonest():
+    content = small_content(120)
+    codes = np.concatenate([np.arange(12).repeat(9), np.arange(12, 20), [-1] * 4])
+    many = Labels("kind", tuple(f"kind {k}" for k in range(20)), codes)
+    figure = plot.map(SimpleNamespace(content=replace(content, table=replace(content.table, labels=(many,)))))
+    words = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert {*many.levels[:12], "8 other kinds", "no label"} < set(words)
+    assert not {*many.levels[12:]} & set(words)
 
 
 @pytest.mark.parametrize("real", [False, True])

@@ -14,7 +14,7 @@ from latentbits import load_dataset
 from latentbits.core.errors import DataError
 from latentbits.explorer import tables
 from latentbits.explorer.explore import columns_kept
-from latentbits.explorer.tables import shown_rows, take_table
+from latentbits.explorer.tables import shown_labels, shown_rows, take_table
 
 BITS = np.tile([[0.0, 1.0, np.nan], [1.0, 1.0, 0.0]], (5, 1))
 PARTY = np.tile(["left", "right"], 5)
@@ -117,6 +117,62 @@ def test_labels_that_are_all_different_name_the_rows():
     given = take_table(BITS, {"party": PARTY, "site": np.arange(10)})
     assert given.row_names[:2] == ("site 0", "site 1")
     assert [labels.name for labels in shown_rows(given, 0)[0].labels] == ["party"]
+
+
+def test_measured_numbers_stay_numbers():
+    """As numbers or as text, with holes; few whole numbers are kinds, and codes such as 007 are words."""
+    wet = np.array([0.5, 1.5, 2.5, np.nan, 0.5] * 2)
+    text = np.array(["0.5", "1.5", "2.5", "", "0.5"] * 2)
+    ages = np.arange(24) * 2 % 22
+    (first, second, few, codes), left_out = shown_labels(
+        {"wet": wet, "text": text, "grade": np.arange(10) % 3, "code": np.array(["007", "08"] * 5)}, np.arange(10)[::-1]
+    )
+    for labels in (first, second):
+        assert labels.levels == ()
+        np.testing.assert_array_equal(labels.numbers, wet[::-1])
+        assert labels.codes.tolist() == [0, -1, 0, 0, 0] * 2
+    assert (few.levels, few.numbers) == (("0", "1", "2"), None)
+    assert codes.levels == ("007", "08")
+    assert left_out == ()
+    assert shown_labels({"age": ages}, np.arange(24))[0][0].numbers.tolist() == ages.tolist()
+
+
+def test_labels_that_tell_nothing_are_listed_with_the_reason():
+    known = {
+        "site": [f"site {i}" for i in range(20)],
+        "number": np.arange(1, 21),
+        "country": ["CH"] * 20,
+        "blank": [None] * 20,
+        "nearly": [f"n{i // 2 if i < 4 else i}" for i in range(20)],
+        "party": ["left", "right"] * 10,
+    }
+    given = take_table(np.tile(BITS, (2, 1)), known)
+    table, _ = shown_rows(given, 0)
+    assert [labels.name for labels in table.labels] == ["party"]
+    assert dict(table.left_out_labels) == {
+        "site": "no two rows share one: they name rows",
+        "number": "no two rows share one: they name rows",
+        "country": "the same in every row",
+        "blank": "nothing is known",
+        "nearly": "18 different ones in 20 rows: too many to be kinds",
+    }
+    assert given.row_names[3] == "site 3"
+
+
+def test_measured_numbers_name_no_rows():
+    """Though no two rows share one."""
+    given = take_table(BITS, {"wet": np.arange(10) / 4, "mass": np.arange(10) ** 2 * 3 + 7})
+    assert given.row_names[:2] == ("mass 7", "mass 10")
+    assert take_table(BITS, {"wet": np.arange(10) / 4}).row_names is None
+    labels = shown_rows(given, 0)[0].labels
+    assert [one.name for one in labels if one.numbers is not None] == ["wet"]
+
+
+def test_many_kinds_are_all_kept():
+    """The page colours the commonest; a row's own is still told."""
+    letters = np.array(list("abcdefghijklmnopqrstuvwxyz") * 4)
+    ((labels,), left_out) = shown_labels({"letter": letters}, np.arange(104))
+    assert (len(labels.levels), left_out) == (26, ())
 
 
 def test_sparse_rows_stay_sparse_until_shown():

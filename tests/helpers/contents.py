@@ -9,6 +9,7 @@ from latentbits.explorer.content import (
     Course,
     Labels,
     Map,
+    Meaning,
     ModelRow,
     Table,
     Trial,
@@ -16,6 +17,13 @@ from latentbits.explorer.content import (
 from latentbits.telling.records import Gallery, Layer, Morph, Spectra
 
 HOSTILE = "</script><img src=x onerror=alert(1)><!--\"'&{{7*7}}"
+
+
+def _water(means: np.ndarray) -> np.ndarray:
+    """Numbers that fall along the first trait; of one row it is not known."""
+    water = 500 - 100 * means[:, 0]
+    water[2] = np.nan
+    return water
 
 
 def small_content(
@@ -41,7 +49,11 @@ def small_content(
         values=bits,
         numbers=np.arange(n),
         image_shape=(3, 4) if image else None,
-        labels=(Labels(called("party"), (called("left"), called("right")), rng.integers(-1, 2, n)),),
+        labels=(
+            Labels(called("party"), (called("left"), called("right")), rng.integers(-1, 2, n)),
+            Labels(called("water"), (), np.where(np.arange(n) == 2, -1, 0), _water(means)),
+        ),
+        left_out_labels=((called("site"), "no two rows share one: they name rows"),),
         row_names=tuple(called(f"row {i}") for i in range(n)),
     )
     where = Map(
@@ -100,4 +112,20 @@ def small_content(
             Course("noisy OR of 3", 10 - np.sqrt(np.arange(900)) / 9),
         ),
         tried="5 of 6 families were fitted; not fitted: combination-machine (no time was left for it).",
+        meanings=(
+            Meaning("trait 1", called("water"), "rank correlation", -1.0, 1e-9, n - 1),
+            Meaning("trait 2", "", "rank correlation", 0.84, 1e-9, n, number=1),
+            Meaning(
+                "cause 2",
+                called("party"),
+                "AUC",
+                0.91,
+                0.0004,
+                n,
+                (called("left"), called("right")),
+                "noisy OR of 3, 2",
+                number=1,
+            ),
+        ),
+        poles=(((called("column 1"),), (called("column 2"), called("column 3"))), ((called("column 4"),), ())),
     )

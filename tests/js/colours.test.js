@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { colouringOf, levelColours, rampColour } from "../../src/latentbits/explorer/js/map/colours.js";
+import { colouringOf, commonest, rampColour } from "../../src/latentbits/explorer/js/map/colours.js";
+import { meansOf } from "../../src/latentbits/explorer/js/map/lasso.js";
 import { Rows } from "../../src/latentbits/explorer/js/page/cells.js";
 
 const HEAD = {
@@ -8,7 +9,7 @@ const HEAD = {
     n_shown: 4,
     columns: ["a", "b", "a"],
     real: false,
-    labels: [{ name: "kind", levels: ["x", "y"] }],
+    labels: [{ name: "kind", levels: ["x", "y"], numeric: false }],
     row_names: ["one", "two", "three", "four"],
   },
 };
@@ -20,14 +21,41 @@ const ARRAYS = {
 };
 const rows = new Rows(HEAD, ARRAYS);
 
-test("ten kinds have ten colours; of more, the nine commonest have their own", () => {
-  const ten = levelColours(new Uint32Array(10), false);
-  assert.equal(new Set(ten).size, 10);
-  assert.equal(ten[0], "#0072b2");
-  const counts = Uint32Array.from({ length: 20 }, (_, i) => i);
-  const many = levelColours(counts, true);
-  assert.equal(new Set(many.slice(0, 11)).size, 1);
-  assert.equal(new Set(many).size, 10);
+test("twelve kinds have twelve colours; of more, the commonest have their own, and the others one", () => {
+  assert.deepEqual(commonest([1, 5, 3]), [0, 1, 2]);
+  assert.deepEqual(
+    commonest(Uint32Array.from({ length: 20 }, (_, i) => i)),
+    Array.from({ length: 12 }, (_, i) => i + 8),
+  );
+  const kinds = Array.from({ length: 15 }, (_, i) => `kind ${i}`);
+  // the first three kinds have one row each, the others two
+  const codes = Uint16Array.of(...kinds.keys(), ...Array.from({ length: 12 }, (_, i) => i + 3), 65535);
+  const table = { ...HEAD.table, n_shown: codes.length, labels: [{ name: "kind", levels: kinds, numeric: false }] };
+  const many = new Rows({ table }, { ...ARRAYS, "labels.0": { shape: [codes.length], data: codes } });
+  const { levels, colours } = colouringOf(many, "label:0", true);
+  assert.deepEqual(
+    levels.map(({ name, count }) => [name, count]),
+    [...kinds.slice(3).map((name) => [name, 2]), ["3 other kinds", 3], ["not known", 1]],
+  );
+  assert.equal(new Set(colours).size, 14);
+});
+
+test("rows by a number that is known of them", () => {
+  const table = { ...HEAD.table, labels: [{ name: "water", levels: [], numeric: true }] };
+  const data = Float32Array.of(39.18, 5, Number.NaN, 21);
+  const numbered = new Rows({ table }, { ...ARRAYS, "labels.0": { shape: [4], data } });
+  const { title, codes, levels, ramp } = colouringOf(numbered, "label:0", false);
+  assert.equal(title, "water");
+  assert.deepEqual(levels, []);
+  assert.equal(ramp?.low, 5);
+  assert.equal(ramp?.unknown, 1);
+  assert.equal(codes[2], 64); // beyond the scale
+  assert.ok(codes[1] < codes[3] && codes[3] < codes[0]);
+  assert.deepEqual(
+    [0, 2].map((i) => numbered.labels(i)),
+    [[["water", "39.18"]], [["water", "not known"]]],
+  );
+  assert.equal(meansOf(data, Uint32Array.of(0, 2)), "mean 39.2, of the rest 13.0");
 });
 
 test("rows by label, with those of no known kind", () => {
@@ -56,7 +84,7 @@ test("rows by a bit that is missing in one", () => {
 
 test("rows by surprise, on a scale", () => {
   const { codes, colours, ramp } = colouringOf(rows, "cost", false);
-  assert.deepEqual(ramp, { low: 1, high: 9 });
+  assert.deepEqual(ramp, { low: 1, high: 9, unknown: 0 });
   assert.equal(colours[codes[1]], rampColour(0));
   assert.equal(colours[codes[2]], rampColour(1));
   assert.ok(codes[3] < codes[0]);

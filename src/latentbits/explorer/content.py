@@ -18,6 +18,7 @@ __all__ = [
     "Guesses",
     "Labels",
     "Map",
+    "Meaning",
     "ModelRow",
     "Table",
     "Trial",
@@ -26,11 +27,16 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Labels:
-    """What kind each row is known to be: `codes` (n,) into `levels`, -1 where nothing is known."""
+    """What each row is known to be; no model is told.
+
+    Kinds have `codes` (n,) into `levels`, -1 where nothing is known.  Numbers have no levels: `numbers` (n,) holds
+    them, NaN where nothing is known, and codes are 0 where something is.
+    """
 
     name: str
     levels: tuple[str, ...]
     codes: np.ndarray
+    numbers: np.ndarray | None = None
 
 
 @dataclass(frozen=True)
@@ -54,7 +60,9 @@ class Table:
     image_shape
         Height and width where rows are images, else None.
     labels
-        Columns that told kinds of rows; the map is coloured by the first.
+        What rows are known to be; the map is coloured by the first.
+    left_out_labels
+        Names of labels that tell nothing of rows, and why.
     row_names
         One a row, or None.
     weights : (n,) or None
@@ -71,6 +79,7 @@ class Table:
     real: bool = False
     image_shape: tuple[int, int] | None = None
     labels: tuple[Labels, ...] = ()
+    left_out_labels: tuple[tuple[str, str], ...] = ()
     row_names: tuple[str, ...] | None = None
     weights: np.ndarray | None = None
     n_counted: float | None = None
@@ -116,6 +125,43 @@ class Map:
         if self.converged:
             return ""
         return "The fit of the map had not converged: where rows lie on it, and which bits surprise it, may change."
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """That an axis of the map, or a cause, goes with a label.
+
+    Attributes
+    ----------
+    of
+        The name of the axis or the cause.
+    label
+        The name of the label; "" for how many ones a row has, which is no label: models saw it.
+    measure
+        "rank correlation" (Spearman's) of numbers; "AUC" of two kinds: how often a row of the first of `kinds` is
+        further along than one of the second; "eta squared" of more: their share of the variance of the ranks.
+    value
+        Of the measure.
+    p
+        The chance of as much where nothing goes with anything, adjusted by Holm for all that was tested.
+    n
+        Rows that it is of.
+    kinds
+        Of an AUC: the kind that is further along, and the other.  Of eta squared: the kind that is furthest.
+    gallery, layer, number
+        Which cause: the name of its model, its layer, and its number there.  Without a model: the axis of the map.
+    """
+
+    of: str
+    label: str
+    measure: str
+    value: float
+    p: float
+    n: int
+    kinds: tuple[str, ...] = ()
+    gallery: str | None = None
+    layer: int = 0
+    number: int = 0
 
 
 @dataclass(frozen=True)
@@ -206,3 +252,5 @@ class Content:
     guesses: Guesses | None = None  # in the sentences and static figures
     tried: str = ""  # a sentence: which families were not tried and why, and what more time would do; "" where all were
     methods: str = ""  # a paragraph that can be cited
+    meanings: tuple[Meaning, ...] = ()  # the strongest first
+    poles: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()  # of each axis: columns that grow, and that fall

@@ -26,6 +26,7 @@ from latentbits.explorer import looks
 from latentbits.explorer.content import Content, Course, Guesses, Map, ModelRow, Table, Trial
 from latentbits.explorer.findings import findings
 from latentbits.explorer.guesses import guesses_of
+from latentbits.explorer.meanings import meanings_of, poles_of
 from latentbits.explorer.methods import methods
 from latentbits.explorer.notes import how_compared, tried, with_note
 from latentbits.explorer.page import write_page
@@ -113,9 +114,9 @@ def explore(
         "auto" for all families that suit, or the name of one, such as "mixture" or "noisy-or".  An estimator, such as
         ``NoisyOrNetwork((16, 4))``, is fitted as it is.
     labels : str, array-like of n values, mapping of names to such, or None
-        What rows are known to be; no model sees it.  A name is that of a column of a frame, which is left out of the
-        bits; None takes those that hold no bits, and a warning names them.  The first with 2 to 50 different values
-        colours the map.
+        What rows are known to be: kinds, or numbers; no model sees it.  A name is that of a column of a frame, which is
+        left out of the bits; None takes those that hold no bits, and a warning names them.  The page says which of them
+        its axes and causes go with; the first colours the map.
     image_shape : (height, width) or None
         Where rows are images.
     column_names, row_names : sequences of str or None
@@ -265,9 +266,10 @@ def content_of(
     unfinished = [row for row in rows if not row.converged]
     wanted = not shown.labels or shown.image_shape is not None  # for a sentence, or for a figure
     guesses = _guesses(given, found, seed) if wanted else None
+    meanings = meanings_of(shown, where, galleries)
     return Content(
         title=f"{shown.source}: what is hidden in the {'numbers' if shown.real else 'bits'}",
-        findings=findings(shown, where, sound, galleries, guesses, unfinished),
+        findings=findings(shown, where, sound, galleries, guesses, unfinished, meanings),
         table=shown,
         n_close=n_close,
         map=where,
@@ -281,6 +283,8 @@ def content_of(
         courses=tuple(_course(name, found, models[name]) for name in shows if _learned(models[name].model)),
         guesses=guesses,
         methods=methods(given, found, rows, min(len(given.counting), _rows_for_map(given.values.shape[1])), seed),
+        meanings=meanings,
+        poles=poles_of(shown, where),
     )
 
 

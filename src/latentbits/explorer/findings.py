@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
-from latentbits.choosing.real_tables import mean_seen, median
+from latentbits.choosing.real_tables import median
 from latentbits.estimators.families import family
-from latentbits.explorer.content import Guesses, Labels, Map, ModelRow, Table
+from latentbits.explorer.content import Guesses, Labels, Map, Meaning, ModelRow, Table
+from latentbits.explorer.meanings import felt, in_words, telling
 from latentbits.telling.records import Gallery
 
 __all__ = ["findings", "headline", "neighbours_alike"]
@@ -46,12 +47,13 @@ def findings(
     galleries: Sequence[Gallery],
     guesses: Guesses | None,
     unfinished: Sequence[ModelRow] = (),
+    meanings: Sequence[Meaning] = (),
 ) -> tuple[str, ...]:
     """At most three findings: how well the best model does, what it found, and what that is good for.
 
     Parameters
     ----------
-    table, where, galleries, guesses
+    table, where, galleries, guesses, meanings
         What the page shows.  A map that has not converged tells nothing.
     models
         The comparison of those that have converged, best first.
@@ -60,7 +62,7 @@ def findings(
     """
     where = where if where is not None and where.converged else None
     first = _best(models, table.real, unfinished) + _cut_off(models, unfinished)
-    known = "" if where is None or not table.labels else _labels(table.labels[0], where.means)
+    known = "" if where is None else _labels(table.labels, where.means, [m for m in meanings if m.gallery is None])
     if not models or (_alone(models) is not None and not _is_sure(models)):
         return tuple(text for text in (first, known) if text)  # what a model makes of independent bits is no finding
     gallery = next((g for g in galleries if g.name == models[0].name and g.layers), None)
@@ -171,11 +173,11 @@ def _causes(gallery: Gallery, table: Table) -> str:
     if np.isnan(share).all():  # traits: a row is always somewhere along each
         weights = None if table.weights is None else table.weights[: len(layer.active)]
         about = np.square(layer.active - np.average(layer.active, axis=0, weights=weights))
-        spread = _felt(np.average(about, axis=0, weights=weights) @ np.square(layer.weights), table)
+        spread = felt(np.average(about, axis=0, weights=weights) @ np.square(layer.weights), table)
         space = "along one scale" if m == 1 else f"in a space of {m} dimensions"
         return f"It places each row {space}{_most(spread, table, '; rows differ most in ')}."
-    felt = _felt(share * (1 - share) @ np.square(layer.weights), table)
-    acts = _most(felt, table, "; they act most on " if m > 1 else "; it acts most on ")
+    pulled = felt(share * (1 - share) @ np.square(layer.weights), table)
+    acts = _most(pulled, table, "; they act most on " if m > 1 else "; it acts most on ")
     if m == 1:
         return (
             f"It explains each row by whether one hidden cause is on, as it is in {_percent(share[0])} of them{acts}."
@@ -184,17 +186,6 @@ def _causes(gallery: Gallery, table: Table) -> str:
         f"It explains each row by which of {m} hidden causes are on, {share.sum():.1f} of them on average; the "
         f"commonest is on in {_percent(share.max())} of the rows, the rarest in {_percent(share.min())}{acts}."
     )
-
-
-def _felt(spread: np.ndarray, table: Table) -> np.ndarray:
-    """How much columns vary with what is hidden, of the variance of what pulls at each.
-
-    A pull on the log odds moves a rare bit little: the slope of its probability is p (1 - p).  Real numbers are
-    compared in units of their own spread.
-    """
-    share = mean_seen(table.values, table.weights)
-    variance = mean_seen(np.square(table.values - share), table.weights)
-    return np.nan_to_num(spread / variance.clip(1e-12) if table.real else spread * np.square(share * (1 - share)))
 
 
 def _most(spread: np.ndarray, table: Table, words: str) -> str:
@@ -228,7 +219,26 @@ def _surprise(where: Map, table: Table) -> str:
     )
 
 
-def _labels(labels: Labels, means: np.ndarray) -> str:
+def _labels(labels: Sequence[Labels], means: np.ndarray, meanings: Sequence[Meaning]) -> str:
+    """What the axes of the map mean; else whether rows that are near each other are alike."""
+    if any(meaning.label for meaning in meanings):
+        return _axes(meanings)
+    kinds = next((one for one in labels if one.numbers is None), None)
+    if kinds is not None:
+        return _neighbours(kinds, means)
+    names = [one.name for one in labels if (one.codes >= 0).any()]
+    return f"Neither axis of the map goes with {_and(names, 'or')}." if names else ""
+
+
+def _axes(meanings: Sequence[Meaning]) -> str:
+    """What each axis goes with, and which of it no model was told."""
+    axes = [(axis, telling(meanings, None, 0, axis)) for axis in range(2)]
+    told = [f"trait {axis + 1} goes with {in_words(own)}" for axis, own in axes if own]
+    names = dict.fromkeys(meaning.label for _, own in axes for meaning in own if meaning.label)
+    return f"On the map {'; '.join(told)}. No model was told {_and(list(names), 'or')}."
+
+
+def _neighbours(labels: Labels, means: np.ndarray) -> str:
     known = np.flatnonzero(labels.codes >= 0)[:MOST_NEIGHBOURS]  # rows shown begin with a random sample
     if len(known) < 2:
         return ""
@@ -276,5 +286,5 @@ def _percent(share: float) -> str:
     return f"{share:.0%}" if share >= 0.01 else f"{share:.1%}"
 
 
-def _and(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+def _and(words: list[str], word: str = "and") -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {word} {words[-1]}"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from latentbits.explorer.content import Content, Map, ModelRow, Table
+from latentbits.explorer.content import Content, Labels, Map, Meaning, ModelRow, Table
+from latentbits.explorer.meanings import axis_title, in_words, telling
 from latentbits.explorer.typed_arrays import Arrays
 from latentbits.telling.records import Gallery, Layer
 
@@ -24,9 +26,9 @@ def payload_of(content: Content) -> tuple[dict[str, Any], Arrays]:
         "unit": content.unit,
         "n_close": content.n_close,
         "table": _table(content.table, arrays),
-        "map": None if content.map is None else _map(content.map, arrays),
+        "map": None if content.map is None else _map(content.map, content.meanings, arrays),
         "models": [_model(model) for model in content.models],
-        "galleries": [_gallery(g, f"gallery.{i}", arrays) for i, g in enumerate(content.galleries)],
+        "galleries": [_gallery(g, f"gallery.{i}", content.meanings, arrays) for i, g in enumerate(content.galleries)],
         "morph": None,
         "spectra": None,
         "courses": [{"name": c.name, "values": _thinned(c.values)} for c in content.courses],
@@ -59,7 +61,7 @@ def _table(table: Table, arrays: Arrays) -> dict[str, Any]:
     if table.weights is not None:
         arrays.add("rows.weights", table.weights, "f4")
     for i, labels in enumerate(table.labels):
-        arrays.add(f"labels.{i}", np.where(labels.codes < 0, 65535, labels.codes), "u2")
+        _add_labels(f"labels.{i}", labels, arrays)
     return {
         "source": table.source,
         "n_rows": table.n_rows,
@@ -68,12 +70,23 @@ def _table(table: Table, arrays: Arrays) -> dict[str, Any]:
         "real": table.real,
         "image_shape": None if table.image_shape is None else list(table.image_shape),
         "any_missing": bool(missing.any()),
-        "labels": [{"name": labels.name, "levels": list(labels.levels)} for labels in table.labels],
+        "labels": [
+            {"name": labels.name, "levels": list(labels.levels), "numeric": labels.numbers is not None}
+            for labels in table.labels
+        ],
         "row_names": None if table.row_names is None else list(table.row_names),
     }
 
 
-def _map(where: Map, arrays: Arrays) -> dict[str, Any]:
+def _add_labels(name: str, labels: Labels, arrays: Arrays) -> None:
+    """Numbers in single precision, NaN where nothing is known; kinds by their number, 65535 where nothing is."""
+    if labels.numbers is None:
+        arrays.add(name, np.where(labels.codes < 0, 65535, labels.codes), "u2")
+    else:
+        arrays.add(name, labels.numbers, "f4")
+
+
+def _map(where: Map, meanings: Sequence[Meaning], arrays: Arrays) -> dict[str, Any]:
     arrays.add_scaled("map.means", where.means)
     arrays.add_scaled("map.covariances", where.covariances)
     arrays.add("map.weights", where.weights, "f4")
@@ -81,11 +94,18 @@ def _map(where: Map, arrays: Arrays) -> dict[str, Any]:
     arrays.add("map.cost", np.minimum(where.cost, np.finfo(np.float32).max), "f4")
     if where.noise is not None:
         arrays.add("map.noise", where.noise, "f4")
-    return {"name": where.name, "lines": [int(j) for j in where.lines]}
+    return {
+        "name": where.name,
+        "lines": [int(j) for j in where.lines],
+        "axes": [axis_title(axis, telling(meanings, None, 0, axis)) for axis in range(2)],
+    }
 
 
-def _gallery(gallery: Gallery, name: str, arrays: Arrays) -> dict[str, Any]:
+def _gallery(gallery: Gallery, name: str, meanings: Sequence[Meaning], arrays: Arrays) -> dict[str, Any]:
     layers = [_layer(layer, f"{name}.{i}", arrays) for i, layer in enumerate(gallery.layers)]
+    for i, layer in enumerate(layers):
+        numbers = range(len(layer["names"]))
+        layer["meanings"] = [in_words(telling(meanings, gallery.name, i, number)) for number in numbers]
     return {
         "name": gallery.name,
         "about": gallery.about,

@@ -9,7 +9,7 @@ import numpy as np
 
 from latentbits.core.errors import DataError
 from latentbits.core.printable import printable
-from latentbits.explorer.content import Content, Guesses
+from latentbits.explorer.content import Content, Guesses, Labels
 from latentbits.explorer.findings import headline
 from latentbits.figures.any_model.arrays import numbers_on
 from latentbits.figures.any_model.pictures import (
@@ -95,14 +95,15 @@ def draw_map(content: Content, labels: str | None = None) -> Any:
         raise DataError(f"labels: there is no {labels!r}; there is {', '.join(known) or 'nothing'}")
     chosen = known[labels] if labels is not None else next(iter(table.labels), None)
     means = where.means[:MOST_ON_MAP]
-    kinds = None if chosen is None else [None if c < 0 else chosen.levels[c] for c in chosen.codes[:MOST_ON_MAP]]
+    kinds = None if chosen is None or chosen.numbers is not None else _kinds(chosen)[:MOST_ON_MAP]
+    numbers = None if chosen is None or chosen.numbers is None else chosen.numbers[:MOST_ON_MAP]
     lines = None if table.image_shape or table.real else (where.weights, where.bias, table.columns)
     title = f"{table.source}: {len(means)} rows, placed by {where.name}"
     title += "" if where.converged else " (which had not converged)"
     with sheet((13, 7.4) if table.image_shape else (9.2, 9.2), title) as figure:
         left, right = figure.subplots(1, 2, width_ratios=(1.45, 1)) if table.image_shape else (figure.subplots(), None)
         places = None if right is None else spread_places(means, N_PLACES)
-        plot_map(means, left, labels=kinds, boundaries=lines, marks=places)
+        plot_map(means, left, labels=kinds, numbers=numbers, boundaries=lines, marks=places)
         left.set_title("Where the rows are" + (f", by {printable(chosen.name)}" if chosen else ""), parse_math=False)
         if right is not None and places is not None and table.image_shape is not None:
             decoded = places @ where.weights + where.bias if table.real else decode(where.weights, where.bias, places)
@@ -110,6 +111,15 @@ def draw_map(content: Content, labels: str | None = None) -> Any:
             right.set_title("Rows at the places that are marked" if table.real else "P(bit = 1) at the places marked")
             right.set_anchor("N")
     return figure
+
+
+def _kinds(labels: Labels) -> list[str | None]:
+    """Of each row, None where it is not known; of very many kinds the commonest, and all others as one."""
+    counts = np.bincount(labels.codes[labels.codes >= 0], minlength=len(labels.levels))
+    own = set(np.argsort(-counts, kind="stable")[:MOST_KINDS].tolist())
+    n_others = len(labels.levels) - len(own)
+    names = [name if k in own or n_others == 1 else f"{n_others} other kinds" for k, name in enumerate(labels.levels)]
+    return [None if code < 0 else names[code] for code in labels.codes]
 
 
 def _grey(images: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -27,7 +28,9 @@ FEWEST_SHOWN = 200
 WIDE = 2000  # columns from which on
 WIDE_CELLS = 2**21  # so many cells are placed on the map: in float64 (`estimators/precision.py`) 3 us each, twice
 MOST_CLOSE = 4000  # rows of which the page holds what every model says
-MOST_LEVELS = 50  # of a column of labels that can be a colour
+MOST_LEVELS = 1000  # kinds of rows that a column of labels can tell
+FEW_NUMBERS = 10  # different whole numbers that are taken for kinds
+NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)  # 007 is a code
 SLICE_CELLS = 2**21  # of a dense table that are looked at together
 PLACED = 14  # bytes of a row beside its bits: its place, its ellipse, its cost, its number
 
@@ -155,6 +158,7 @@ def shown_rows(given: Given, seed: int | None) -> tuple[Table, int]:
     values = given.values[numbers]
     kind = np.float64 if given.real else np.float32
     dense = np.asarray(values.toarray() if hasattr(values, "toarray") else values, kind)
+    labels, left_out = shown_labels(given.labels, numbers)
     table = Table(
         source=given.source,
         n_rows=n,
@@ -163,7 +167,8 @@ def shown_rows(given: Given, seed: int | None) -> tuple[Table, int]:
         numbers=numbers,
         real=given.real,
         image_shape=given.image_shape,
-        labels=_colours(given.labels, numbers),
+        labels=labels,
+        left_out_labels=left_out,
         row_names=None if given.row_names is None else tuple(given.row_names[i] for i in numbers),
         weights=None if given.weights is None else given.weights[numbers],
         n_counted=None if given.weights is None else float(given.weights.sum()),
@@ -311,21 +316,75 @@ def _is_missing(cell: Any) -> bool:
 def _names_among(labels: Mapping[str, np.ndarray]) -> list[str] | None:
     """Labels that no two rows share are names of rows; a bare number is called by what it numbers.
 
+    Measured numbers are no names, and words are better ones than whole numbers.
+
     >>> _names_among({"site": np.array(["1", "2"])}), _names_among({"": np.array(["Ann", "Bob"])})
     (['site 1', 'site 2'], ['Ann', 'Bob'])
+    >>> _names_among({"wet": np.array([0.5, 0.25])})
     """
+    named: list[list[str]] = []
     for name, values in labels.items():
         words = [str(value) for value in values.tolist()]
-        if len(set(words)) == len(words):
-            return [f"{name} {word}" if word.isdecimal() and name else word for word in words]
-    return None
+        if len(set(words)) < len(words) or _has_fractions(as_numbers(values)):
+            continue
+        if not all(word.isdecimal() for word in words):
+            return words
+        named.append([f"{name} {word}" if name else word for word in words])
+    return next(iter(named), None)
 
 
-def _colours(labels: Mapping[str, np.ndarray], numbers: np.ndarray) -> tuple[Labels, ...]:
-    """The columns of labels that tell kinds of rows apart."""
-    found = []
+def as_numbers(values: np.ndarray) -> np.ndarray | None:
+    """Labels as numbers, NaN where nothing is known; None where they are words, or nothing is known.
+
+    >>> as_numbers(np.array(["3", "", "-1e1"], object)).tolist()
+    [3.0, nan, -10.0]
+    >>> as_numbers(np.array(["007", "3"])), as_numbers(np.array([True, False]))
+    (None, None)
+    """
+    words = ["" if value is None or value != value else str(value).strip() for value in values.tolist()]
+    known = [word for word in words if word]
+    if not known or not all(NUMBER.fullmatch(word) for word in known):
+        return None
+    numbers = np.array([float(word) if word else np.nan for word in words])
+    return None if np.isinf(numbers).any() else numbers
+
+
+def _has_fractions(numbers: np.ndarray | None) -> bool:
+    return numbers is not None and bool((np.nan_to_num(numbers) % 1 != 0).any())
+
+
+def shown_labels(
+    labels: Mapping[str, np.ndarray], rows: np.ndarray
+) -> tuple[tuple[Labels, ...], tuple[tuple[str, str], ...]]:
+    """What is known of some rows of a table, and the names of labels that tell nothing, with the reason.
+
+    Numbers of more than ten different values, or with fractions, stay numbers; fewer whole ones are kinds.
+    """
+    found, left_out = [], []
     for name, values in labels.items():
         levels, codes = label_groups(values)
-        if 2 <= len(levels) <= min(MOST_LEVELS, len(values) // 2):
-            found.append(Labels(name, tuple(levels), codes[numbers]))
-    return tuple(found)
+        numbers, known = as_numbers(values), int((codes >= 0).sum())
+        measured = numbers is not None and (len(levels) > FEW_NUMBERS or _has_fractions(numbers))
+        if len(levels) < 2:
+            why = "the same in every row" if known else "nothing is known"
+        elif measured and numbers is not None and not _counts_rows(numbers):
+            found.append(Labels(name, (), np.where(np.isnan(numbers[rows]), -1, 0), numbers[rows]))
+            continue
+        elif len(levels) == known:
+            why = "no two rows share one: they name rows"
+        elif len(levels) > min(MOST_LEVELS, known // 2):
+            why = f"{len(levels):,} different ones in {known:,} rows: too many to be kinds"
+        else:
+            found.append(Labels(name, tuple(levels), codes[rows]))
+            continue
+        left_out.append((name, why))
+    return tuple(found), tuple(left_out)
+
+
+def _counts_rows(numbers: np.ndarray) -> bool:
+    """Whether these are the numbers of rows: whole, one after the other, each once.
+
+    >>> _counts_rows(np.array([3.0, 1.0, 2.0])), _counts_rows(np.array([3.0, 1.0, 4.0]))
+    (True, False)
+    """
+    return bool((np.diff(np.sort(numbers)) == 1).all())  # NaN comes last, and makes it False

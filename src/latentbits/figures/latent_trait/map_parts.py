@@ -20,6 +20,7 @@ __all__ = [
     "draw_lines",
     "draw_name",
     "draw_number",
+    "draw_numbered",
     "ellipse",
     "line_handle",
     "names_of",
@@ -33,10 +34,34 @@ SHAPES = ("o", "^", "s", "D", "v", "P", "X", "<", "p", ">")
 MOST_ELLIPSES = 6
 SMALLEST_GLYPH, LARGEST_GLYPH = 6.0, 600.0  # square points
 LINE_COLOUR = "#66737f"
+RAMP, STEPS = (
+    ("#3a6fb5", "#6f9bb8", "#b9a76b", "#e08a26", "#c2352b"),
+    64,
+)  # from little to much, as on the explorer's page
 
 
-def draw_glyphs(ax: Any, means: np.ndarray, names: list[str], groups: np.ndarray) -> list[Any]:
-    """Rows that coincide as one glyph; returns what the legend says of them."""
+def draw_numbered(ax: Any, means: np.ndarray, numbers: np.ndarray) -> list[Any]:
+    """Rows coloured by a number each, and the bar that says which colour is which; as `draw_glyphs` else."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LinearSegmentedColormap, Normalize, to_hex
+
+    known = numbers[np.isfinite(numbers)]
+    low, high = (0.0, 1.0) if len(known) == 0 else (float(known.min()), float(known.max()))
+    steps = np.where(np.isfinite(numbers), (numbers - low) / (high - low if high > low else 1) * (STEPS - 1), -1)
+    scale = LinearSegmentedColormap.from_list("numbers", RAMP)
+    colours = [to_hex(colour) for colour in scale(np.linspace(0, 1, STEPS))]
+    bar = ax.figure.colorbar(ScalarMappable(Normalize(low, high), scale), ax=ax, shrink=0.6, aspect=24, pad=0.02)
+    bar.outline.set_visible(False)
+    return draw_glyphs(ax, means, [], np.rint(steps).astype(int), colours)
+
+
+def draw_glyphs(
+    ax: Any, means: np.ndarray, names: list[str], groups: np.ndarray, colours: Sequence[str] | None = None
+) -> list[Any]:
+    """Rows that coincide as one glyph; returns what the legend says of them.
+
+    Groups have a colour and a shape each; with `colours` they are steps of a scale, and all glyphs are round.
+    """
     from matplotlib.colors import to_rgba
     from matplotlib.lines import Line2D
 
@@ -45,12 +70,17 @@ def draw_glyphs(ax: Any, means: np.ndarray, names: list[str], groups: np.ndarray
     one = float(np.clip(14_000 / max(len(glyphs.counts), 1), SMALLEST_GLYPH, 16.0))  # many glyphs are small ones
     one = min(one, LARGEST_GLYPH / most)
     area = np.maximum(one * glyphs.counts, SMALLEST_GLYPH)
-    outlines = [_outline(SHAPES[group % len(SHAPES)] if group >= 0 else "o") for group in (*range(len(names)), -1)]
+    if colours is None:
+        shapes = [SHAPES[group % len(SHAPES)] for group in range(len(names))]
+        looks = [colour_of(group, names) for group in (*range(len(names)), -1)]
+    else:
+        shapes, looks = ["o"] * len(colours), [*colours, GREY]
+    outlines = [_outline(shape) for shape in (*shapes, "o")]
     paths, extents = zip(*outlines)
     drawn = ax.scatter(
         *glyphs.places.T,
         s=area / np.array(extents)[glyphs.groups],
-        c=[to_rgba(colour_of(group, names), 0.75) for group in glyphs.groups],
+        c=[to_rgba(looks[group], 0.75) for group in glyphs.groups],
         linewidths=0.4,
         edgecolors=PAPER,
         zorder=3,
@@ -61,7 +91,7 @@ def draw_glyphs(ax: Any, means: np.ndarray, names: list[str], groups: np.ndarray
         Line2D([], [], marker=SHAPES[g % len(SHAPES)], color=colour_of(g, names), markersize=7, label=name, **look)
         for g, name in enumerate(names)
     ]
-    if names and (groups < 0).any():
+    if (names or colours) and (groups < 0).any():
         handles.append(Line2D([], [], marker="o", color=GREY, markersize=6, label="no label", **look))
     if most > 1:
         for count in (1, _round_count(min(most, 110.0 / one))):  # a legend has no room for the largest

@@ -29,6 +29,7 @@ from latentbits.figures.latent_trait.map_parts import (
     draw_lines,
     draw_name,
     draw_number,
+    draw_numbered,
     ellipse,
     line_handle,
     names_of,
@@ -52,6 +53,7 @@ def plot_map(
     *,
     labels: Iterable[Any] | None = None,
     label_names: Any = None,
+    numbers: np.ndarray | None = None,
     boundaries: Any = None,
     most_boundaries: int = MOST_LINES,
     covariances: np.ndarray | None = None,
@@ -72,6 +74,8 @@ def plot_map(
     labels : n values, optional
         Rows of one label share a colour and a shape; None, NaN and "" are no label.
     label_names : mapping from a label to its name, or sequence of names for labels 0, 1, ..., optional
+    numbers : (n,) array, optional
+        Colours rows of a plane by a scale instead; NaN is no number.
     boundaries : (components, intercept) or (components, intercept, names), optional
         (q, d), (d,) and d names: draws the lines P(bit = 1) = 1/2.  With q > 2 they are those where the latent
         variables not drawn are 0.
@@ -106,7 +110,10 @@ def plot_map(
     flat, marks = means[:, pair], marks[:, pair]
     ax.set_xlabel(f"latent {pair[0] + 1}")
     ax.set_ylabel(f"latent {pair[1] + 1}")
-    handles = draw_glyphs(ax, flat, names, groups)
+    if numbers is None:
+        handles = draw_glyphs(ax, flat, names, groups)
+    else:
+        handles = draw_numbered(ax, flat, np.asarray(numbers, np.float64))
     rings = rings_of(flat, covariances, ellipses, pair)
     reach = [mean + sign * np.sqrt(np.diag(spread)) for mean, spread in rings for sign in (-1, 1)]
     window = data_window(np.concatenate([flat, marks, np.reshape(reach, (-1, 2))]))

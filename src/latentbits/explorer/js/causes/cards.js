@@ -22,6 +22,7 @@ const BINS = 28; // of the rows' places along a trait
  * @property {Array<number | null>} usage
  * @property {number[] | null} foundAgain in how many of `nRounds` fits to parts of the rows
  * @property {number} nRounds
+ * @property {string[]} meanings what each goes with; "" where nothing is known to
  * @property {string} kind of its weights
  * @property {string[]} below names of what its weights are on
  * @property {import("../page/arrays.js").TypedArrayOf} weights
@@ -50,6 +51,7 @@ export function layerView(gallery, number, page) {
     usage: layer.usage,
     foundAgain: layer.found_again,
     nRounds: layer.n_rounds,
+    meanings: layer.meanings,
     kind: gallery.kind,
     below: number === 0 ? page.head.table.columns : gallery.layers[number - 1].names,
     weights,
@@ -73,6 +75,8 @@ export function cardParts(layer, cause, page) {
   const usage = layer.usage[cause];
   const rows = strongest(layer, cause);
   const parts = [...weightParts(layer, cause, page)];
+  const meaning = layer.meanings[cause];
+  if (meaning) parts.unshift(make("p", { class: "tiny meaning", text: `Goes with ${meaning}` }));
   if (usage === null) {
     const low = lowest(layer.active, cause, rows.length);
     parts.push(

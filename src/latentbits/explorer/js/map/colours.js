@@ -9,12 +9,15 @@ import { between, rgbOf } from "../page/images.js";
  * @property {Uint16Array} codes of each row
  * @property {string[]} colours of each code
  * @property {Level[]} levels one a code, where codes are kinds; else none
- * @property {{low: number, high: number} | null} ramp where colours are a scale, its ends
+ * @property {{low: number, high: number, unknown: number} | null} ramp where colours are a scale, its ends, and how
+ *   many rows have no number
  */
 
 /* The order of the static figures' palette; the dark ones are the same hues, light enough for a dark ground. */
-const LIGHT_PALETTE = "#0072b2 #d55e00 #009e73 #cc79a7 #e69f00 #56b4e9 #22303c #6a3d9a #8c510a #9aa51e".split(" ");
-const DARK_PALETTE = "#3f9ade #f0803c #1ec092 #e09ac2 #efb02e #93d2f6 #e3e9ee #ab8be0 #c98f52 #c4ce4c".split(" ");
+const LIGHT_PALETTE =
+  "#0072b2 #d55e00 #009e73 #cc79a7 #e69f00 #56b4e9 #22303c #6a3d9a #8c510a #9aa51e #b2182b #5b7f95".split(" ");
+const DARK_PALETTE =
+  "#3f9ade #f0803c #1ec092 #e09ac2 #efb02e #93d2f6 #e3e9ee #ab8be0 #c98f52 #c4ce4c #f2747f #8fb3c7".split(" ");
 const RAMP = ["#3a6fb5", "#6f9bb8", "#b9a76b", "#e08a26", "#c2352b"];
 const RAMP_STEPS = 64;
 const OTHERS = { light: "#a3adb5", dark: "#6f7c87" };
@@ -24,19 +27,14 @@ const OFF = { light: "#b3bcc4", dark: "#5d6b76" };
 const HOLE = { light: "#e69f00", dark: "#efb02e" };
 
 /**
- * Colours of kinds: each its own while there are ten; of more, the nine commonest have their own.
+ * Which kinds have a colour of their own: all while there are twelve; of more, the twelve commonest, in their order.
  *
  * @param {ArrayLike<number>} counts of each kind
- * @param {boolean} dark
- * @returns {string[]}
+ * @returns {number[]}
  */
-export function levelColours(counts, dark) {
-  const palette = dark ? DARK_PALETTE : LIGHT_PALETTE;
-  if (counts.length <= palette.length) return palette.slice(0, counts.length);
+export function commonest(counts) {
   const order = Array.from(counts, (_, i) => i).sort((a, b) => counts[b] - counts[a] || a - b);
-  const colours = Array.from(counts, () => (dark ? OTHERS.dark : OTHERS.light));
-  for (const [rank, i] of order.slice(0, palette.length - 1).entries()) colours[i] = palette[rank];
-  return colours;
+  return order.slice(0, LIGHT_PALETTE.length).sort((a, b) => a - b);
 }
 
 /**
@@ -66,11 +64,16 @@ export function colouringOf(rows, choice, dark) {
     return byNumber(
       rows.columns[column],
       Float32Array.from({ length: rows.n }, (_, i) => rows.at(i, column)),
+      dark,
     );
   }
   if (kind === "bit") return byBit(rows, Number(which), shade);
   if (kind === "cost") {
-    return byNumber("surprise, −log₂ p(row), in bits", /** @type {Float32Array} */ (rows.arrays["map.cost"].data));
+    return byNumber(
+      "surprise, −log₂ p(row), in bits",
+      /** @type {Float32Array} */ (rows.arrays["map.cost"].data),
+      dark,
+    );
   }
   return {
     title: "",
@@ -88,13 +91,28 @@ export function colouringOf(rows, choice, dark) {
  * @returns {Colouring}
  */
 function byLabel(rows, which, dark) {
-  const { name, levels } = rows.table.labels[which];
+  const { name, levels, numeric } = rows.table.labels[which];
   const given = rows.arrays[`labels.${which}`].data;
-  const codes = new Uint16Array(rows.n);
-  for (let i = 0; i < rows.n; i++) codes[i] = Math.min(given[i], levels.length);
-  const counts = countsOf(codes, levels.length + 1);
-  const colours = [...levelColours(counts.subarray(0, levels.length), dark), dark ? UNKNOWN.dark : UNKNOWN.light];
-  return levelled(name, codes, colours, [...levels, "not known"], counts);
+  if (numeric) return byNumber(name, /** @type {Float32Array} */ (given), dark);
+  const known = new Uint16Array(rows.n);
+  for (let i = 0; i < rows.n; i++) known[i] = Math.min(given[i], levels.length);
+  const own = commonest(countsOf(known, levels.length + 1).subarray(0, levels.length));
+  // a kind of its own, all others as one, and not known
+  const others = levels.length - own.length;
+  const [other, unknown] = [own.length, own.length + Number(others > 0)];
+  const codeOf = new Uint16Array(levels.length + 1).fill(other);
+  for (const [code, level] of own.entries()) codeOf[level] = code;
+  codeOf[levels.length] = unknown;
+  const codes = known.map((level) => codeOf[level]);
+  const palette = dark ? DARK_PALETTE : LIGHT_PALETTE;
+  const shade = dark ? "dark" : "light";
+  const colours = palette.slice(0, own.length);
+  const names = own.map((level) => levels[level]);
+  if (others) {
+    colours.push(OTHERS[shade]);
+    names.push(`${others.toLocaleString("en")} other ${others > 1 ? "kinds" : "kind"}`);
+  }
+  return levelled(name, codes, [...colours, UNKNOWN[shade]], [...names, "not known"], countsOf(codes, unknown + 1));
 }
 
 /**
@@ -131,9 +149,10 @@ function levelled(title, codes, colours, names, counts) {
  *
  * @param {string} title
  * @param {Float32Array} values NaN where there is none: grey
+ * @param {boolean} dark
  * @returns {Colouring}
  */
-function byNumber(title, values) {
+function byNumber(title, values, dark) {
   const sorted = values.filter((value) => !Number.isNaN(value)).sort();
   const low = sorted[Math.floor(0.01 * (sorted.length - 1))] ?? 0;
   const high = sorted[Math.ceil(0.99 * (sorted.length - 1))] ?? 1;
@@ -144,7 +163,8 @@ function byNumber(title, values) {
     codes[i] = Number.isNaN(step) ? RAMP_STEPS : step;
   }
   const colours = Array.from({ length: RAMP_STEPS }, (_, k) => rampColour(k / (RAMP_STEPS - 1)));
-  return { title, codes, colours: [...colours, OTHERS.light], levels: [], ramp: { low, high } };
+  const ramp = { low, high, unknown: values.length - sorted.length };
+  return { title, codes, colours: [...colours, dark ? UNKNOWN.dark : UNKNOWN.light], levels: [], ramp };
 }
 
 /**

@@ -26,7 +26,7 @@ export class MapFigure {
     this.weights = arrays["map.weights"].data;
     this.bias = arrays["map.bias"].data;
     this.view = new View();
-    this.points = new Points(this.means);
+    this.points = new Points(this.means, rows.head.map.axes);
     /** @type {Set<number>} */
     this.hidden = new Set();
     this.colouring = colouringOf(rows, "none", false);

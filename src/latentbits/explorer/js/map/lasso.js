@@ -68,8 +68,9 @@ export function showSelection(element, head, rows, state) {
  * @param {Uint32Array} selected
  */
 function kindsOf(head, rows, selected) {
-  return head.table.labels.map((/** @type {{name: string, levels: string[]}} */ label, /** @type {number} */ k) => {
+  return head.table.labels.map((/** @type {import("../page/cells.js").Label} */ label, /** @type {number} */ k) => {
     const codes = rows.arrays[`labels.${k}`].data;
+    if (label.numeric) return make("p", { text: `${label.name}: ${meansOf(codes, selected)}` });
     const counts = new Map();
     for (const i of selected) counts.set(codes[i], (counts.get(codes[i]) ?? 0) + 1);
     const sorted = [...counts].sort((a, b) => b[1] - a[1]);
@@ -82,6 +83,26 @@ function kindsOf(head, rows, selected) {
     if (sorted.length > MOST_LEVELS) texts.push(`${sorted.length - MOST_LEVELS} more`);
     return make("p", { text: `${label.name}: ${texts.join(", ")}` });
   });
+}
+
+/**
+ * The mean of numbers that are known, of a selection and of the rest, in words.
+ *
+ * @param {ArrayLike<number>} numbers
+ * @param {Uint32Array} selected
+ */
+export function meansOf(numbers, selected) {
+  const chosen = new Set(selected);
+  const sums = [0, 0];
+  const counts = [0, 0];
+  for (let i = 0; i < numbers.length; i++) {
+    if (Number.isNaN(numbers[i])) continue;
+    const side = chosen.has(i) ? 0 : 1;
+    sums[side] += numbers[i];
+    counts[side]++;
+  }
+  const [inside, outside] = sums.map((sum, side) => shortNumber(sum / counts[side]));
+  return `mean ${inside}, of the rest ${outside}`;
 }
 
 /**

@@ -74,7 +74,7 @@ function levelButton(level, code, figure, again) {
   return button;
 }
 
-/** @param {{low: number, high: number}} ramp */
+/** @param {{low: number, high: number, unknown: number}} ramp */
 function rampLegend(ramp) {
   const bar = make("span", { class: "ramp", "aria-hidden": "true" });
   const stops = Array.from({ length: 9 }, (_, k) => rampColour(k / 8));
@@ -82,8 +82,13 @@ function rampLegend(ramp) {
   return make("span", { class: "legend-ramp" }, [
     make("span", { text: shortNumber(ramp.low, 1) }),
     bar,
-    make("span", { text: `${shortNumber(ramp.high, 1)} and more` }),
+    make("span", { text: `${shortNumber(ramp.high, 1)} and more${greyOnes(ramp.unknown)}` }),
   ]);
+}
+
+/** @param {number} unknown rows */
+function greyOnes(unknown) {
+  return unknown ? `; not known of ${unknown.toLocaleString("en")} rows (grey)` : "";
 }
 
 /**

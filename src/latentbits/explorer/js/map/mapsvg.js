@@ -3,6 +3,7 @@ import { makeSvg, themeColour } from "../page/dom.js";
 import { legendEntries } from "./legend.js";
 import { strokesAlong } from "./lines.js";
 import { roundTicks } from "./maths.js";
+import { titleOf } from "./points.js";
 
 /**
  * @param {import("./figure.js").MapFigure} figure
@@ -21,7 +22,7 @@ export function mapSvg(figure) {
     "font-size": 12,
     fill: themeColour("--ink"),
   });
-  svg.append(makeSvg("rect", { width, height, fill: themeColour("--paper") }), svgGround(view));
+  svg.append(makeSvg("rect", { width, height, fill: themeColour("--paper") }), svgGround(view, figure.points.axes));
   const inside = makeSvg("svg", { width: view.width, height: view.height });
   inside.append(svgDots(figure), ...figure.laidOut().map(svgLine));
   svg.append(inside);
@@ -32,8 +33,12 @@ export function mapSvg(figure) {
   return new XMLSerializer().serializeToString(svg);
 }
 
-/** @param {import("./view.js").View} view */
-function svgGround(view) {
+/**
+ * @param {import("./view.js").View} view
+ * @param {[string, string]} axes
+ */
+function svgGround(view, axes) {
+  const titles = axes.map(titleOf);
   const w = view.window();
   const across = roundTicks(w.left, w.right, view.width / 90);
   const up = roundTicks(w.bottom, w.top, view.height / 90);
@@ -43,19 +48,19 @@ function svgGround(view) {
     const x = tidy(view.across(tick));
     group.append(makeSvg("line", { x1: x, x2: x, y1: 0, y2: view.height, stroke, "stroke-width": 0.5 }));
     const text = tick.toFixed(across.digits).replace("-", "−");
-    if (x > 40 && x < view.width - 84)
+    if (x > 40 && x < view.width - 24 - 7 * titles[0].length)
       group.append(makeSvg("text", { x, y: view.height - 4, "text-anchor": "middle", text }));
   }
   for (const tick of up.ticks) {
     const y = tidy(view.down(tick));
     group.append(makeSvg("line", { x1: 0, x2: view.width, y1: y, y2: y, stroke, "stroke-width": 0.5 }));
     const text = tick.toFixed(up.digits).replace("-", "−");
-    if (y > 60 && y < view.height - 24) group.append(makeSvg("text", { x: 4, y: y + 4, text }));
+    if (y > 24 + 7 * titles[1].length && y < view.height - 24) group.append(makeSvg("text", { x: 4, y: y + 4, text }));
   }
-  const axes = { "font-weight": 600, "text-anchor": "end", fill: themeColour("--ink") };
+  const look = { "font-weight": 600, "text-anchor": "end", fill: themeColour("--ink") };
   group.append(
-    makeSvg("text", { ...axes, x: view.width - 6, y: view.height - 4, text: "trait 1 →" }),
-    makeSvg("text", { ...axes, x: -6, y: 14, transform: "rotate(-90)", text: "trait 2 →" }),
+    makeSvg("text", { ...look, x: view.width - 6, y: view.height - 4, text: titles[0] }),
+    makeSvg("text", { ...look, x: -6, y: 14, transform: "rotate(-90)", text: titles[1] }),
   );
   return group;
 }

@@ -1,4 +1,5 @@
 /** The points of the map as a picture: places with one or many rows, coloured, hidden, chosen. */
+import { shortened } from "../page/cells.js";
 import { themeColour } from "../page/dom.js";
 import { NearestPoint, placesOf, roundTicks } from "./maths.js";
 import { drawDots, Stamps } from "./splat.js";
@@ -9,12 +10,27 @@ import { drawDots, Stamps } from "./splat.js";
 const LARGEST_DOT = 24; // CSS pixels: the place with most rows
 const HALO_UP_TO = 5000; // places; of more, edges would be all there is to see
 const FADED = 0.12;
+const TITLE_FONT = "600 12px system-ui, sans-serif";
+const LONGEST_TITLE = 48;
+
+/**
+ * What is written at an axis; the arrow points to where it grows.
+ *
+ * @param {string} axis
+ */
+export function titleOf(axis) {
+  return `${shortened(axis, LONGEST_TITLE)} →`;
+}
 
 /** All places, which of their rows are seen, and how they are drawn. */
 export class Points {
-  /** @param {Float32Array} means x and y of rows by turns */
-  constructor(means) {
+  /**
+   * @param {Float32Array} means x and y of rows by turns
+   * @param {[string, string]} axes what is written at them
+   */
+  constructor(means, axes) {
     this.means = means;
+    this.axes = axes;
     this.places = placesOf(means);
     const { first, start } = this.places;
     this.n = first.length;
@@ -110,7 +126,7 @@ export class Points {
     const context = canvas.getContext("2d", { willReadFrequently: true });
     if (!context) return;
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    drawGround(context, view);
+    drawGround(context, view, this.axes);
     const radius = this.radii(view);
     const across = new Float32Array(this.n);
     const down = new Float32Array(this.n);
@@ -183,8 +199,9 @@ function sharesOf(rows, codes, kept) {
  *
  * @param {CanvasRenderingContext2D} context
  * @param {View} view
+ * @param {[string, string]} axes
  */
-function drawGround(context, view) {
+function drawGround(context, view, axes) {
   const { width, height } = view;
   context.fillStyle = themeColour("--paper");
   context.fillRect(0, 0, width, height);
@@ -211,28 +228,32 @@ function drawGround(context, view) {
   }
   context.stroke();
   context.globalAlpha = 1;
+  const titles = axes.map((title) => titleOf(title));
+  context.font = TITLE_FONT;
+  const lengths = titles.map((title) => context.measureText(title).width + 24);
+  context.font = "11px system-ui, sans-serif";
   context.fillStyle = themeColour("--grey");
   const written = (/** @type {number} */ value, /** @type {number} */ digits) =>
     (value + 0).toFixed(digits).replace("-", "−");
   for (const x of across.ticks) {
     const at = view.across(x);
-    if (at > 40 && at < width - 84) context.fillText(written(x, across.digits), at, height - 3);
+    if (at > 40 && at < width - lengths[0]) context.fillText(written(x, across.digits), at, height - 3);
   }
   context.textAlign = "left";
   context.textBaseline = "middle";
   for (const y of up.ticks) {
     const at = view.down(y);
-    if (at > 60 && at < height - 24) context.fillText(written(y, up.digits), 4, at);
+    if (at > lengths[1] && at < height - 24) context.fillText(written(y, up.digits), 4, at);
   }
-  context.font = "600 12px system-ui, sans-serif";
+  context.font = TITLE_FONT;
   context.fillStyle = themeColour("--ink");
   context.textAlign = "right";
   context.textBaseline = "bottom";
-  context.fillText("trait 1 →", width - 6, height - 3);
+  context.fillText(titles[0], width - 6, height - 3);
   context.save();
   context.translate(4, 6);
   context.rotate(-Math.PI / 2);
   context.textBaseline = "top";
-  context.fillText("trait 2 →", 0, 0);
+  context.fillText(titles[1], 0, 0);
   context.restore();
 }

@@ -4,7 +4,7 @@ import { rowChooser } from "../page/chooser.js";
 import { make, part } from "../page/dom.js";
 import { button, downloadRow, fileName, saveCsv, savePng } from "../page/downloads.js";
 import { drawImage, imageOf } from "../page/images.js";
-import { rowTitle, rowValues } from "../page/rows.js";
+import { kindLabel, rowTitle, rowValues } from "../page/rows.js";
 import { bitsAlong, crossFade, differing, farPair, flipsOf, wayBetween } from "./flips.js";
 
 const STAGES = 9;
@@ -18,7 +18,7 @@ const SECONDS = 5; // that a play takes
 export function showMorph(head, arrays, state) {
   const place = part("morph");
   if (!place || !head.morph || head.n_close < 2) return;
-  const closeLabels = arrays["labels.0"]?.data ?? null;
+  const closeLabels = arrays[`labels.${kindLabel(head)}`]?.data ?? null;
   const pair = { rows: farPair(arrays["morph.places"], closeLabels, completeRows(head, arrays)) };
   const view = morphView(head, arrays);
   /** @param {[number, number]} rows */

@@ -4,6 +4,8 @@ import { rowName, rowNumber } from "./rows.js";
 
 /** @typedef {import("./arrays.js").Arrays} Arrays */
 
+/** @typedef {{name: string, levels: string[], numeric: boolean}} Label */
+
 const NO_LABEL = 65535;
 
 /** What parts of the page ask of the table, found once and remembered. */
@@ -79,8 +81,9 @@ export class Rows {
    * @returns {Array<[string, string]>} names of labels, and what they say of this row
    */
   labels(i) {
-    return this.table.labels.map((/** @type {{name: string, levels: string[]}} */ label, /** @type {number} */ k) => {
+    return this.table.labels.map((/** @type {Label} */ label, /** @type {number} */ k) => {
       const code = this.arrays[`labels.${k}`].data[i];
+      if (label.numeric) return [label.name, Number.isNaN(code) ? "not known" : String(Number(code.toPrecision(7)))];
       return [label.name, code === NO_LABEL ? "not known" : label.levels[code]];
     });
   }

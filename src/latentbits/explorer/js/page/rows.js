@@ -41,7 +41,17 @@ export function rowName(head, arrays, row) {
 }
 
 /**
- * What the first label says of a row; "" where there is none.
+ * The first label that tells kinds, not numbers; -1 where there is none.
+ *
+ * @param {any} head
+ * @returns {number}
+ */
+export function kindLabel(head) {
+  return head.table.labels.findIndex((/** @type {import("./cells.js").Label} */ label) => !label.numeric);
+}
+
+/**
+ * What the first label that tells kinds says of a row; "" where there is none.
  *
  * @param {any} head
  * @param {import("./arrays.js").Arrays} arrays
@@ -49,7 +59,8 @@ export function rowName(head, arrays, row) {
  * @returns {string}
  */
 export function rowLabel(head, arrays, row) {
-  return head.table.labels[0]?.levels[arrays["labels.0"].data[row]] ?? "";
+  const which = kindLabel(head);
+  return head.table.labels[which]?.levels[arrays[`labels.${which}`].data[row]] ?? "";
 }
 
 /**

@@ -92,6 +92,10 @@ def test_cards_show_the_arrays(named, open_page):
     np.testing.assert_allclose(numbers_in(card.locator(".bars .value")), layer.weights[first][best], atol=0.0051)
     card.get_by_role("button", name="4 more").click()
     assert card.locator(".bars li").count() == 12
+    on = np.flatnonzero(layer.active[:, first] > 0.5)
+    listed = [int(one.get_attribute("data-row")) for one in card.locator("button.example").all()]
+    assert listed == [row for row in layer.examples[first] if row in on]
+    assert f"P > ½ in {len(on)} of 50 rows looked at" in card.locator(".examples").inner_text()
     card.locator("button.example").nth(1).click()
     row = int(layer.examples[first, 1])
     for one in page.locator("#causes .card:visible").all():
@@ -100,6 +104,37 @@ def test_cards_show_the_arrays(named, open_page):
     choose(page, "#inspector", "Go to row", 55)
     assert page.locator(".picked-line:visible").count() == 0
     assert "50 were looked at closely" in page.locator("#gallery-0 .picked-note").inner_text()
+
+
+def test_rows_without_the_cause_do_not_show_it(open_page, tmp_path):
+    content = small_content()
+    layer = content.galleries[0].layers[0]
+    layer = dataclasses.replace(layer, active=np.minimum(layer.active, [0.4, 1, 1, 1]))
+    gallery = dataclasses.replace(content.galleries[0], layers=(layer,))
+    content = dataclasses.replace(content, galleries=(gallery,))
+    page = ready(open_page(write_page(content, tmp_path / "page.html")))
+    page.locator("#causes").scroll_into_view_if_needed()
+    card = page.locator('#causes .card.filled[data-cause="0"]')
+    assert card.locator(".examples").inner_text().strip() == "P > ½ in none of the 60 rows looked at"
+    assert card.locator("button.example").count() == 0
+
+
+def test_a_row_that_is_not_there_gets_an_answer(named, open_page):
+    """In words, with the nearest to choose."""
+    page = ready(open_page(named[1]))
+    for where, label in [("#inspector", "Go to row"), ("#morph", "From")]:
+        box = page.locator(where).get_by_label(label, exact=True)
+        box.fill("zzz")
+        box.press("Enter")
+        answer = page.locator(where).locator("[role=status].answer").first
+        assert answer.inner_text() == "No row here is called “zzz”."
+        box.fill("777")
+        box.press("Enter")
+        assert answer.inner_text().startswith("There is no row 777. Nearest: row ")
+        answer.get_by_role("button").first.click()
+        last = "row 59" if where == "#inspector" else "row 49"
+        assert page.locator(".row-title strong").inner_text() == last
+        assert answer.inner_text() == ""
 
 
 def test_tabs_by_keys(named, open_page):

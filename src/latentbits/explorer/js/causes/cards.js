@@ -73,10 +73,14 @@ export function cardParts(layer, cause, page) {
     const low = lowest(layer.active, cause, rows.length);
     parts.push(
       make("div", { class: "spread" }),
-      exampleRows("High end", rows, page),
-      exampleRows("Low end", low, page),
+      exampleRows("High end", rows, rows, page),
+      exampleRows("Low end", low, low, page),
     );
-  } else parts.push(usageLine(usage), exampleRows("Strongest in", rows, page));
+  } else {
+    const on = rowsWithIt(layer.active, cause);
+    const shown = rows.filter((row) => on.includes(row));
+    parts.push(usageLine(usage), exampleRows(onWords(on.length, shown.length, layer.active.shape[0]), shown, on, page));
+  }
   parts.push(make("div", { class: "picked-line" }));
   return parts;
 }
@@ -161,13 +165,37 @@ export function percent(share) {
 }
 
 /**
+ * Rows in which a cause is more likely on than off, ascending.
+ *
+ * @param {import("../page/arrays.js").TypedArrayOf} active
+ * @param {number} cause
+ * @returns {number[]}
+ */
+export function rowsWithIt(active, cause) {
+  const [n, m] = active.shape;
+  return Array.from({ length: n }, (_, row) => row).filter((row) => active.data[row * m + cause] > 0.5);
+}
+
+/**
+ * @param {number} on rows with P above a half
+ * @param {number} shown of these
+ * @param {number} n rows looked at
+ */
+export function onWords(on, shown, n) {
+  const looked = `${n.toLocaleString("en")} rows looked at`;
+  if (on === 0) return `P > ½ in none of the ${looked}`;
+  return `P > ½ in ${on.toLocaleString("en")} of ${looked}${shown < on ? `; the strongest ${shown}` : ""}`;
+}
+
+/**
  * Rows whose click picks them.
  *
  * @param {string} title
  * @param {number[]} rows
+ * @param {number[]} counted rows whose labels are counted
  * @param {Page} page
  */
-function exampleRows(title, rows, page) {
+function exampleRows(title, rows, counted, page) {
   const { head, arrays, state } = page;
   const shape = head.table.image_shape;
   const kind = head.table.real ? "real" : "bits";
@@ -188,7 +216,7 @@ function exampleRows(title, rows, page) {
     } else pick.textContent = rowName(head, arrays, row);
     return pick;
   });
-  const kinds = shape ? "" : labelCounts(rows.map((row) => rowLabel(head, arrays, row)));
+  const kinds = shape ? "" : labelCounts(counted.map((row) => rowLabel(head, arrays, row)));
   return make("div", { class: "examples", role: "group", "aria-label": title }, [
     make("p", { class: "tiny", text: title + (kinds ? ` (${kinds})` : "") }),
     make("div", { class: shape ? "thumbs" : "names" }, buttons),

@@ -119,6 +119,39 @@ def test_rows_without_the_cause_do_not_show_it(open_page, tmp_path):
     assert card.locator("button.example").count() == 0
 
 
+def test_many_names_open_in_a_box_of_their_own(open_page, tmp_path):
+    """The page does not grow by the length of the list; a field narrows it down; no name is cut."""
+    content = small_content()
+    rng, d = np.random.default_rng(2), 300
+    names = tuple(f"Does whoever answers agree with statement {j}?" if j % 2 else f"c{j}" for j in range(d))
+    table = dataclasses.replace(content.table, columns=names, values=rng.integers(0, 2, (60, d)).astype(float))
+    layer = dataclasses.replace(content.galleries[0].layers[0], weights=rng.random((4, d)))
+    where = dataclasses.replace(content.map, weights=rng.normal(size=(2, d)), bias=np.zeros(d))
+    gallery = dataclasses.replace(content.galleries[0], layers=(layer,))
+    content = dataclasses.replace(content, table=table, map=where, galleries=(gallery,), morph=None)
+    page = ready(open_page(write_page(content, tmp_path / "page.html")))
+    page.locator("#causes").scroll_into_view_if_needed()
+    card = page.locator("#causes .card.filled").first
+    before = card.bounding_box()["height"]
+    card.get_by_role("button", name="292 more").click()
+    assert card.locator(".bars li").count() == d
+    assert card.bounding_box()["height"] < before + 250
+    cut = card.locator(".name").evaluate_all("all => all.filter((one) => one.scrollWidth > one.clientWidth + 1).length")
+    assert cut == 0
+    card.get_by_role("searchbox").fill("statement 29")
+    assert sorted(card.locator(".bars .name").all_inner_texts()) == sorted(name for name in names if "t 29" in name)
+    card.get_by_role("searchbox").fill("nothing of the kind")
+    assert "No name has this" in card.inner_text()
+    card.get_by_role("button", name="fewer").click()
+    assert card.locator(".bars li").count() == 8
+    choose(page, "#inspector", "Go to row", 3)
+    side = page.locator("#inspector")
+    tall = side.bounding_box()["height"]
+    side.get_by_role("button", name="288 more").click()
+    assert side.locator(".cells tbody tr").count() == d
+    assert side.bounding_box()["height"] < tall + 250
+
+
 def test_a_row_that_is_not_there_gets_an_answer(named, open_page):
     """In words, with the nearest to choose."""
     page = ready(open_page(named[1]))

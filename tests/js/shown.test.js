@@ -101,9 +101,9 @@ test("a cause is shown in rows that more likely have it than not, and they are c
   const active = { shape: [4, 2], data: Float32Array.from([0.9, 0, 0.5, 0.51, 0, 0, 0.7, 1]) };
   assert.deepEqual(rowsWithIt(active, 0), [0, 3]);
   assert.deepEqual(rowsWithIt(active, 1), [1, 3]);
-  assert.equal(onWords(0, 0, 1200), "P > ½ in none of the 1,200 rows looked at");
-  assert.equal(onWords(5, 5, 60), "P > ½ in 5 of 60 rows looked at");
-  assert.equal(onWords(1500, 12, 4000), "P > ½ in 1,500 of 4,000 rows looked at; the strongest 12");
+  assert.equal(onWords(0, 1200), "P > ½ in none of the 1,200 rows looked at");
+  assert.equal(onWords(5, 60), "P > ½ in 5 of 60 rows looked at");
+  assert.equal(onWords(1500, 4000), "P > ½ in 1,500 of 4,000 rows looked at");
 });
 
 test("where no row is called so, the nearest are found", () => {

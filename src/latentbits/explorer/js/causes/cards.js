@@ -73,13 +73,14 @@ export function cardParts(layer, cause, page) {
     const low = lowest(layer.active, cause, rows.length);
     parts.push(
       make("div", { class: "spread" }),
-      exampleRows("High end", rows, rows, page),
-      exampleRows("Low end", low, low, page),
+      exampleRows("High end", rows, page),
+      exampleRows("Low end", low, page),
     );
   } else {
     const on = rowsWithIt(layer.active, cause);
     const shown = rows.filter((row) => on.includes(row));
-    parts.push(usageLine(usage), exampleRows(onWords(on.length, shown.length, layer.active.shape[0]), shown, on, page));
+    const few = shown.length < on.length ? `; strongest in ${shown.length}` : "";
+    parts.push(usageLine(usage), exampleRows(onWords(on.length, layer.active.shape[0]), shown, page, on, few));
   }
   parts.push(make("div", { class: "picked-line" }));
   return parts;
@@ -178,13 +179,10 @@ export function rowsWithIt(active, cause) {
 
 /**
  * @param {number} on rows with P above a half
- * @param {number} shown of these
  * @param {number} n rows looked at
  */
-export function onWords(on, shown, n) {
-  const looked = `${n.toLocaleString("en")} rows looked at`;
-  if (on === 0) return `P > ½ in none of the ${looked}`;
-  return `P > ½ in ${on.toLocaleString("en")} of ${looked}${shown < on ? `; the strongest ${shown}` : ""}`;
+export function onWords(on, n) {
+  return `P > ½ in ${on === 0 ? "none of the" : `${on.toLocaleString("en")} of`} ${n.toLocaleString("en")} rows looked at`;
 }
 
 /**
@@ -192,10 +190,11 @@ export function onWords(on, shown, n) {
  *
  * @param {string} title
  * @param {number[]} rows
- * @param {number[]} counted rows whose labels are counted
  * @param {Page} page
+ * @param {number[]} [counted] rows whose labels are counted
+ * @param {string} [end] of the title
  */
-function exampleRows(title, rows, counted, page) {
+function exampleRows(title, rows, page, counted = rows, end = "") {
   const { head, arrays, state } = page;
   const shape = head.table.image_shape;
   const kind = head.table.real ? "real" : "bits";
@@ -218,7 +217,7 @@ function exampleRows(title, rows, counted, page) {
   });
   const kinds = shape ? "" : labelCounts(counted.map((row) => rowLabel(head, arrays, row)));
   return make("div", { class: "examples", role: "group", "aria-label": title }, [
-    make("p", { class: "tiny", text: title + (kinds ? ` (${kinds})` : "") }),
+    make("p", { class: "tiny", text: title + (kinds ? ` (${kinds})` : "") + end }),
     make("div", { class: shape ? "thumbs" : "names" }, buttons),
   ]);
 }

@@ -341,7 +341,8 @@ function cellTable(cells, story, inspection, again) {
     inspection.all = !inspection.all;
     again();
   });
-  return make("div", {}, [table, more]);
+  const box = make("div", inspection.all ? { class: "tall all-cells", tabindex: 0 } : {}, [table]);
+  return make("div", {}, [box, more]);
 }
 
 /**

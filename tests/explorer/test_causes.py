@@ -276,6 +276,26 @@ def test_morph_is_that_of_the_library(named, open_page):
     assert [line[0] for line in rows_of_csv(data)[1:]] == [content.table.columns[j] for j in order]
 
 
+def test_a_morph_of_rare_bits_begins_with_flips_and_says_why_others_have_none(open_page, tmp_path):
+    """Bits that are on beyond y = 1, 2, .. of which the typical rows, near 0, know nothing."""
+    content = small_content()
+    rng = np.random.default_rng(5)
+    places = 0.1 * rng.normal(size=(60, 1))
+    places[7] = 20
+    values = np.zeros((60, 12))
+    values[3, :5] = 1
+    morph = dataclasses.replace(content.morph, weights=np.ones((1, 12)), phi=-1.0 - np.arange(12), places=places)
+    table = dataclasses.replace(content.table, values=values)
+    page = ready(open_page(write_page(dataclasses.replace(content, morph=morph, table=table), tmp_path / "page.html")))
+    assert "of 12 bits flipped" in page.locator("#morph output").inner_text()
+    assert page.locator(".short-way").inner_text() == ""
+    choose(page, "#morph", "From", 3)
+    choose(page, "#morph", "to", 4)
+    assert "differ in 5 of 12 columns, but no bit flips" in page.locator(".short-way").inner_text()
+    page.get_by_role("button", name="Pair with many flips").click()
+    assert page.locator(".flips tbody tr").count() == 12
+
+
 def test_images_of_causes_and_morph(images, open_page, screenshot):
     """Seventy causes scroll, drawn as they come; pixels are the weights; a play ends where the way ends."""
     content, path = images

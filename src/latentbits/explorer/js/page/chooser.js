@@ -15,7 +15,11 @@ const MOST_NEAR = 4; // rows offered where none is called so
  * @returns {{element: HTMLElement, show: (row: number) => void}}
  */
 export function rowChooser(label, head, arrays, n, onchoose) {
-  const input = /** @type {HTMLInputElement} */ (make("input", { type: "text", size: 12, autocomplete: "off" }));
+  const input = /** @type {HTMLInputElement} */ (make("input", { type: "text", autocomplete: "off" }));
+  const longest = Math.max(
+    ...Array.from({ length: Math.min(n, MOST_OFFERED) }, (_, i) => rowName(head, arrays, i).length),
+  );
+  input.size = Math.min(Math.max(longest, 12), 36);
   let current = 0;
   const answer = make("span", { class: "answer", role: "status" });
   input.addEventListener("change", () => {

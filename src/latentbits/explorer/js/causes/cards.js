@@ -17,6 +17,7 @@ const BINS = 28; // of the rows' places along a trait
  * @property {Float32Array} means of the columns
  *
  * @typedef {object} LayerView a layer as its cards need it
+ * @property {number} number of the layer, from 0
  * @property {string} title
  * @property {string[]} names
  * @property {Array<number | null>} usage
@@ -43,6 +44,7 @@ export function layerView(gallery, number, page) {
   const weights = array("weights");
   const strength = gallery.kind === "strength";
   return {
+    number,
     title: layer.title,
     names: layer.names,
     usage: layer.usage,

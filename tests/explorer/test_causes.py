@@ -92,6 +92,10 @@ def test_cards_show_the_arrays(named, open_page):
     np.testing.assert_allclose(numbers_in(card.locator(".bars .value")), layer.weights[first][best], atol=0.0051)
     card.get_by_role("button", name="4 more").click()
     assert card.locator(".bars li").count() == 12
+    on = np.flatnonzero(layer.active[:, first] > 0.5)
+    listed = [int(one.get_attribute("data-row")) for one in card.locator("button.example").all()]
+    assert listed == [row for row in layer.examples[first] if row in on]
+    assert f"P > ½ in {len(on)} of 50 rows looked at" in card.locator(".examples").inner_text()
     card.locator("button.example").nth(1).click()
     row = int(layer.examples[first, 1])
     for one in page.locator("#causes .card:visible").all():
@@ -100,6 +104,70 @@ def test_cards_show_the_arrays(named, open_page):
     choose(page, "#inspector", "Go to row", 55)
     assert page.locator(".picked-line:visible").count() == 0
     assert "50 were looked at closely" in page.locator("#gallery-0 .picked-note").inner_text()
+
+
+def test_rows_without_the_cause_do_not_show_it(open_page, tmp_path):
+    content = small_content()
+    layer = content.galleries[0].layers[0]
+    layer = dataclasses.replace(layer, active=np.minimum(layer.active, [0.4, 1, 1, 1]))
+    gallery = dataclasses.replace(content.galleries[0], layers=(layer,))
+    content = dataclasses.replace(content, galleries=(gallery,))
+    page = ready(open_page(write_page(content, tmp_path / "page.html")))
+    page.locator("#causes").scroll_into_view_if_needed()
+    card = page.locator('#causes .card.filled[data-cause="0"]')
+    assert card.locator(".examples").inner_text().strip() == "P > ½ in none of the 60 rows looked at"
+    assert card.locator("button.example").count() == 0
+
+
+def test_many_names_open_in_a_box_of_their_own(open_page, tmp_path):
+    """The page does not grow by the length of the list; a field narrows it down; no name is cut."""
+    content = small_content()
+    rng, d = np.random.default_rng(2), 300
+    names = tuple(f"Does whoever answers agree with statement {j}?" if j % 2 else f"c{j}" for j in range(d))
+    table = dataclasses.replace(content.table, columns=names, values=rng.integers(0, 2, (60, d)).astype(float))
+    layer = dataclasses.replace(content.galleries[0].layers[0], weights=rng.random((4, d)))
+    where = dataclasses.replace(content.map, weights=rng.normal(size=(2, d)), bias=np.zeros(d))
+    gallery = dataclasses.replace(content.galleries[0], layers=(layer,))
+    content = dataclasses.replace(content, table=table, map=where, galleries=(gallery,), morph=None)
+    page = ready(open_page(write_page(content, tmp_path / "page.html")))
+    page.locator("#causes").scroll_into_view_if_needed()
+    card = page.locator("#causes .card.filled").first
+    before = card.bounding_box()["height"]
+    card.get_by_role("button", name="292 more").click()
+    assert card.locator(".bars li").count() == d
+    assert card.bounding_box()["height"] < before + 250
+    cut = card.locator(".name").evaluate_all("all => all.filter((one) => one.scrollWidth > one.clientWidth + 1).length")
+    assert cut == 0
+    card.get_by_role("searchbox").fill("statement 29")
+    assert sorted(card.locator(".bars .name").all_inner_texts()) == sorted(name for name in names if "t 29" in name)
+    card.get_by_role("searchbox").fill("nothing of the kind")
+    assert "No name has this" in card.inner_text()
+    card.get_by_role("button", name="fewer").click()
+    assert card.locator(".bars li").count() == 8
+    choose(page, "#inspector", "Go to row", 3)
+    side = page.locator("#inspector")
+    tall = side.bounding_box()["height"]
+    side.get_by_role("button", name="288 more").click()
+    assert side.locator(".cells tbody tr").count() == d
+    assert side.bounding_box()["height"] < tall + 250
+
+
+def test_a_row_that_is_not_there_gets_an_answer(named, open_page):
+    """In words, with the nearest to choose."""
+    page = ready(open_page(named[1]))
+    for where, label in [("#inspector", "Go to row"), ("#morph", "From")]:
+        box = page.locator(where).get_by_label(label, exact=True)
+        box.fill("zzz")
+        box.press("Enter")
+        answer = page.locator(where).locator("[role=status].answer").first
+        assert answer.inner_text() == "No row here is called “zzz”."
+        box.fill("777")
+        box.press("Enter")
+        assert answer.inner_text().startswith("There is no row 777. Nearest: row ")
+        answer.get_by_role("button").first.click()
+        last = "row 59" if where == "#inspector" else "row 49"
+        assert page.locator(".row-title strong").inner_text() == last
+        assert answer.inner_text() == ""
 
 
 def test_tabs_by_keys(named, open_page):
@@ -216,6 +284,26 @@ def test_morph_is_that_of_the_library(named, open_page):
     name, data = saved(page, page.get_by_role("button", name="CSV: download this morph"))
     assert name == "toy-morph.csv"
     assert [line[0] for line in rows_of_csv(data)[1:]] == [content.table.columns[j] for j in order]
+
+
+def test_a_morph_of_rare_bits_begins_with_flips_and_says_why_others_have_none(open_page, tmp_path):
+    """Bits that are on beyond y = 1, 2, .. of which the typical rows, near 0, know nothing."""
+    content = small_content()
+    rng = np.random.default_rng(5)
+    places = 0.1 * rng.normal(size=(60, 1))
+    places[7] = 20
+    values = np.zeros((60, 12))
+    values[3, :5] = 1
+    morph = dataclasses.replace(content.morph, weights=np.ones((1, 12)), phi=-1.0 - np.arange(12), places=places)
+    table = dataclasses.replace(content.table, values=values)
+    page = ready(open_page(write_page(dataclasses.replace(content, morph=morph, table=table), tmp_path / "page.html")))
+    assert "of 12 bits flipped" in page.locator("#morph output").inner_text()
+    assert page.locator(".short-way").inner_text() == ""
+    choose(page, "#morph", "From", 3)
+    choose(page, "#morph", "to", 4)
+    assert "differ in 5 of 12 columns, but no bit flips" in page.locator(".short-way").inner_text()
+    page.get_by_role("button", name="Pair with many flips").click()
+    assert page.locator(".flips tbody tr").count() == 12
 
 
 def test_images_of_causes_and_morph(images, open_page, screenshot):

@@ -152,6 +152,8 @@ def test_lasso_selects_the_rows_inside(open_page, path, fitted):
     inside = np.flatnonzero(_inside(model.transform(X), polygon))
     assert 20 < len(inside) < 130
     assert page.locator(".selection h3").inner_text().startswith(f"{len(inside)} of 150 rows selected")
+    assert _in_window(page, ".selection h3")
+    assert _in_window(page, ".differences")
     assert [int(line["row"]) for line in _csv(page, "CSV of positions")] == inside.tolist()
     name, own, rest = page.locator(".differences tbody tr").first.locator("th, td").all_inner_texts()[:3]
     shares = np.nanmean(X[inside], axis=0), np.nanmean(np.delete(X, inside, axis=0), axis=0)
@@ -159,6 +161,22 @@ def test_lasso_selects_the_rows_inside(open_page, path, fitted):
     assert (name, own, rest) == (f"column {j}", *(f"{100 * share[j]:.0f} %" for share in shares))
     page.locator(".selection").get_by_role("button", name="clear").click()
     assert page.locator(".selection").inner_text() == ""
+
+
+def _in_window(page, selector):
+    """Whether all of an element is seen without scrolling."""
+    return page.locator(selector).evaluate(
+        "(one) => { const box = one.getBoundingClientRect(); return box.top >= 0 && box.bottom <= innerHeight }"
+    )
+
+
+def test_what_is_selected_is_seen_on_a_narrow_window(open_page, path):
+    page = open_page(path, width=375, height=700)
+    _ready(page)
+    page.focus(".map-over")
+    page.keyboard.press("+")
+    page.keyboard.press("s")
+    assert _in_window(page, ".selection h3")
 
 
 def _inside(points, polygon):

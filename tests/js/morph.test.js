@@ -5,7 +5,9 @@ import {
   crossFade,
   differing,
   farPair,
+  flippingPair,
   flipsOf,
+  shortWayWords,
   wayBetween,
 } from "../../src/latentbits/explorer/js/morph/flips.js";
 
@@ -54,4 +56,25 @@ test("the first pair is far apart, each row the most typical of its kind", () =>
   const many = { shape: [40, 1], data: Float32Array.from({ length: 40 }, (_, i) => (i === 7 ? 100 : i / 40)) };
   const rows = Array.from({ length: 40 }, (_, i) => i);
   assert.ok(!farPair(many, null, rows).includes(7), "an odd row is no end of a morph");
+});
+
+test("where typical rows have no flip between them, two rows with many are found", () => {
+  // bit j is on beyond y = j + 1, which few rows reach
+  const [weights, phi] = [
+    [1, 1, 1, -1],
+    [-1, -2, -3, -4],
+  ];
+  const places = { shape: [8, 1], data: Float32Array.from([0, 0.1, -0.1, 3.5, 0.2, -5, 0, 1.5]) };
+  const all = [0, 1, 2, 3, 4, 5, 6, 7];
+  const flips = (/** @type {number} */ a, /** @type {number} */ b) =>
+    flipsOf(wayBetween(weights, phi, [places.data[a]], [places.data[b]])).length;
+  assert.equal(flips(0, 1), 0);
+  assert.deepEqual([...flippingPair(weights, phi, places, all)].sort(), [3, 5]);
+  assert.equal(flips(3, 5), 4);
+  const [a, b] = flippingPair(weights, phi, places, [0, 1]);
+  assert.notEqual(a, b);
+  assert.equal(shortWayWords(4, 7, 20), "");
+  assert.match(shortWayWords(0, 7, 20), /differ in 7 of 20 columns, but no bit flips/);
+  assert.match(shortWayWords(2, 7, 20), /only 2 of the bits flip/);
+  assert.match(shortWayWords(0, 0, 20), /do not differ/);
 });

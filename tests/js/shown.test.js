@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { histogram, labelCounts, lowest } from "../../src/latentbits/explorer/js/causes/cards.js";
+import { histogram, labelCounts, lowest, onWords, rowsWithIt } from "../../src/latentbits/explorer/js/causes/cards.js";
 import { bestFirst, causesBy, nextTab } from "../../src/latentbits/explorer/js/causes/causes.js";
 import { logTicks, niceTicks, scaleOf, spreadApart } from "../../src/latentbits/explorer/js/page/axes.js";
-import { findRow } from "../../src/latentbits/explorer/js/page/chooser.js";
+import { findRow, nearestRows } from "../../src/latentbits/explorer/js/page/chooser.js";
 import { csvText, fileName } from "../../src/latentbits/explorer/js/page/downloads.js";
 import { between, bySize, shortNumber } from "../../src/latentbits/explorer/js/page/images.js";
+import { editsBetween, nearestNames } from "../../src/latentbits/explorer/js/page/nearest.js";
 import { sortedOrder } from "../../src/latentbits/explorer/js/page/tables.js";
 
 test("cells are quoted, formulas are text, numbers stay numbers", () => {
@@ -96,4 +97,26 @@ test("numbers, counts and colours", () => {
     ),
     [150, 25, 0],
   );
+});
+
+test("a cause is shown in rows that more likely have it than not, and they are counted", () => {
+  const active = { shape: [4, 2], data: Float32Array.from([0.9, 0, 0.5, 0.51, 0, 0, 0.7, 1]) };
+  assert.deepEqual(rowsWithIt(active, 0), [0, 3]);
+  assert.deepEqual(rowsWithIt(active, 1), [1, 3]);
+  assert.equal(onWords(0, 1200), "P > ½ in none of the 1,200 rows looked at");
+  assert.equal(onWords(5, 60), "P > ½ in 5 of 60 rows looked at");
+  assert.equal(onWords(1500, 4000), "P > ½ in 1,500 of 4,000 rows looked at");
+});
+
+test("where no row is called so, the nearest are found", () => {
+  assert.equal(editsBetween("kitten", "sitting"), 3);
+  assert.equal(editsBetween("", "abc"), 3);
+  const names = ["Berlin, East", "Bern", "Vienna", "San Marino"];
+  assert.deepEqual(nearestNames("bren", names, 2), [1]);
+  assert.deepEqual(nearestNames("merino", names, 1), [3]);
+  assert.deepEqual(nearestNames("er", names, 9), [1, 0]); // within both; the shorter first
+  assert.deepEqual(nearestNames("zzz", names, 2), []);
+  const arrays = { "rows.numbers": { shape: [4], data: Uint32Array.from([3, 40, 44, 90]) } };
+  assert.deepEqual(nearestRows("row 43", { table: { row_names: names } }, arrays, 4), [2, 1, 0, 3]);
+  assert.deepEqual(nearestRows("bern ", { table: { row_names: null } }, arrays, 4), []);
 });

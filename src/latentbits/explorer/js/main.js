@@ -7,6 +7,7 @@ import { showCourses, showSpectra, showTrials } from "./models/curves.js";
 import { showMorph } from "./morph/morph.js";
 import { readArray } from "./page/arrays.js";
 import { part } from "./page/dom.js";
+import { followLink } from "./page/link.js";
 import { followSections } from "./page/sections.js";
 import { State } from "./page/state.js";
 import { showTable } from "./page/tables.js";
@@ -53,6 +54,7 @@ async function start() {
   showSpectra(head);
   showCourses(head);
   followSections();
+  followLink(head, arrays, state);
   document.documentElement.dataset.ready = "true"; // tests wait for this
 }
 

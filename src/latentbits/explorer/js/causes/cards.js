@@ -17,6 +17,7 @@ const BINS = 28; // of the rows' places along a trait
  * @property {Float32Array} means of the columns
  *
  * @typedef {object} LayerView a layer as its cards need it
+ * @property {number} number of the layer, from 0
  * @property {string} title
  * @property {string[]} names
  * @property {Array<number | null>} usage
@@ -46,6 +47,7 @@ export function layerView(gallery, number, page) {
   const weights = array("weights");
   const strength = gallery.kind === "strength";
   return {
+    number,
     title: layer.title,
     names: layer.names,
     usage: layer.usage,
@@ -84,7 +86,12 @@ export function cardParts(layer, cause, page) {
       exampleRows("High end", rows, page),
       exampleRows("Low end", low, page),
     );
-  } else parts.push(usageLine(usage), exampleRows("Strongest in", rows, page));
+  } else {
+    const on = rowsWithIt(layer.active, cause);
+    const shown = rows.filter((row) => on.includes(row));
+    const few = shown.length < on.length ? `; strongest in ${shown.length}` : "";
+    parts.push(usageLine(usage), exampleRows(onWords(on.length, layer.active.shape[0]), shown, page, on, few));
+  }
   if (layer.foundAgain) parts.push(againLine(layer.foundAgain[cause], layer.nRounds));
   parts.push(make("div", { class: "picked-line" }));
   return parts;
@@ -186,13 +193,35 @@ export function percent(share) {
 }
 
 /**
+ * Rows in which a cause is more likely on than off, ascending.
+ *
+ * @param {import("../page/arrays.js").TypedArrayOf} active
+ * @param {number} cause
+ * @returns {number[]}
+ */
+export function rowsWithIt(active, cause) {
+  const [n, m] = active.shape;
+  return Array.from({ length: n }, (_, row) => row).filter((row) => active.data[row * m + cause] > 0.5);
+}
+
+/**
+ * @param {number} on rows with P above a half
+ * @param {number} n rows looked at
+ */
+export function onWords(on, n) {
+  return `P > ½ in ${on === 0 ? "none of the" : `${on.toLocaleString("en")} of`} ${n.toLocaleString("en")} rows looked at`;
+}
+
+/**
  * Rows whose click picks them.
  *
  * @param {string} title
  * @param {number[]} rows
  * @param {Page} page
+ * @param {number[]} [counted] rows whose labels are counted
+ * @param {string} [end] of the title
  */
-function exampleRows(title, rows, page) {
+function exampleRows(title, rows, page, counted = rows, end = "") {
   const { head, arrays, state } = page;
   const shape = head.table.image_shape;
   const kind = head.table.real ? "real" : "bits";
@@ -213,9 +242,9 @@ function exampleRows(title, rows, page) {
     } else pick.textContent = rowName(head, arrays, row);
     return pick;
   });
-  const kinds = shape ? "" : labelCounts(rows.map((row) => rowLabel(head, arrays, row)));
+  const kinds = shape ? "" : labelCounts(counted.map((row) => rowLabel(head, arrays, row)));
   return make("div", { class: "examples", role: "group", "aria-label": title }, [
-    make("p", { class: "tiny", text: title + (kinds ? ` (${kinds})` : "") }),
+    make("p", { class: "tiny", text: title + (kinds ? ` (${kinds})` : "") + end }),
     make("div", { class: shape ? "thumbs" : "names" }, buttons),
   ]);
 }

@@ -46,19 +46,25 @@ export function showCauses(head, arrays, state) {
     });
     if (!panels[chosen].childElementCount) fillGallery(panels[chosen], galleries[chosen], page);
   };
+  /** @param {number} chosen */
+  const choose = (chosen) => state.set({ model: galleries[chosen].name, cause: null });
   tabs.forEach((tab, i) => {
-    tab.addEventListener("click", () => select(i));
+    tab.addEventListener("click", () => choose(i));
     tab.addEventListener("keydown", (event) => {
       const next = nextTab(event.key, i, tabs.length);
       if (next === null) return;
       event.preventDefault();
-      select(next);
+      choose(next);
       tabs[next].focus();
     });
   });
   list.append(...tabs);
   place.append(list, ...panels);
-  select(0);
+  state.on(["model"], ({ model }) => {
+    const chosen = galleries.findIndex((gallery) => gallery.name === model);
+    if (chosen >= 0) select(chosen);
+  });
+  choose(0);
 }
 
 /**
@@ -179,9 +185,12 @@ function layerSection(gallery, layer, page, titled) {
   if (n > MANY) grid.tabIndex = 0; // so that keys can scroll it
   const diagram = make("div", { class: "scroll", hidden: true, tabindex: 0, role: "region" });
   diagram.setAttribute("aria-label", `${layer.title} as a Hinton diagram`);
-  const cards = layer.names.map((name, cause) =>
-    make("li", { class: "card", "data-cause": cause }, [make("h4", { text: name })]),
-  );
+  const cards = layer.names.map((name, cause) => {
+    const mark = make("button", { type: "button", class: "link cause-name", text: name, "aria-pressed": "false" });
+    mark.title = "Mark it: a link to this view leads here";
+    return make("li", { class: "card", "data-cause": cause }, [make("h4", {}, [mark])]);
+  });
+  markChosen(cards, gallery, layer, page.state);
   fillWhenSeen(cards, layer, page);
   /** @param {string} by */
   const arrange = (by) => grid.append(...causesBy(by, layer.usage).map((cause) => cards[cause]));
@@ -192,6 +201,32 @@ function layerSection(gallery, layer, page, titled) {
   if (n * layer.below.length <= MOST_SQUARES) controls.append(hintonSwitch(layer, grid, diagram));
   controls.append(layerDownloads(gallery, layer, page, diagram));
   return make("section", { class: "layer" }, [controls, grid, diagram]);
+}
+
+/**
+ * A click on the name of a cause marks its card, and another lets it go.
+ *
+ * @param {HTMLElement[]} cards
+ * @param {any} gallery
+ * @param {import("./cards.js").LayerView} layer
+ * @param {import("../page/state.js").State} state
+ */
+function markChosen(cards, gallery, layer, state) {
+  const name = (/** @type {number} */ cause) => `${layer.number}:${cause}`;
+  const show = () => {
+    cards.forEach((card, cause) => {
+      const chosen = state.choices.model === gallery.name && state.choices.cause === name(cause);
+      card.classList.toggle("chosen", chosen);
+      card.querySelector(".cause-name")?.setAttribute("aria-pressed", String(chosen));
+    });
+  };
+  cards.forEach((card, cause) => {
+    card.querySelector(".cause-name")?.addEventListener("click", () => {
+      state.set({ cause: state.choices.cause === name(cause) ? null : name(cause) });
+    });
+  });
+  state.on(["cause", "model"], show);
+  show();
 }
 
 /**

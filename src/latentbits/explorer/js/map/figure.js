@@ -47,6 +47,8 @@ export class MapFigure {
     /** @type {import("./lines.js").DrawnLine[] | null} */
     this.lines = null;
     this.ratio = 1;
+    /** @type {import("../page/state.js").Look | null} */
+    this.look = null; // what the state knows of the view
     frame.append(this.below, this.above);
     this.fitted = false;
     this.recolour();
@@ -58,6 +60,11 @@ export class MapFigure {
     });
     state.on(["selected"], () => this.repaint());
     state.on(["hovered", "picked", "other", "place"], () => this.request(false));
+    state.on(["view"], ({ view }) => {
+      if (view === this.look) return; // it is its own
+      this.view.lookAt(view);
+      this.moved();
+    });
     state.on(["lines"], () => {
       this.lines = null;
       this.request(false);
@@ -105,6 +112,8 @@ export class MapFigure {
   /** The view has changed. */
   moved() {
     this.lines = null;
+    this.look = this.view.look();
+    this.state.set({ view: this.look });
     this.request(true);
     clearTimeout(this.rest);
     if (this.cost > SWIFT) {

@@ -1,5 +1,4 @@
 /** What the rows in the lasso have in common: their kinds, and the columns in which they differ from the rest. */
-import { shortened } from "../page/cells.js";
 import { make } from "../page/dom.js";
 import { imageOf, shortNumber } from "../page/images.js";
 
@@ -142,7 +141,7 @@ function differenceTable(rows, found) {
   const shown = (/** @type {number} */ value) => (rows.real ? shortNumber(value) : `${Math.round(100 * value)} %`);
   const lines = found.slice(0, MOST_COLUMNS).map(({ column, inside, outside, by }) =>
     make("tr", {}, [
-      make("th", { scope: "row", text: shortened(rows.columns[column], 44), title: rows.columns[column] }),
+      make("th", { scope: "row", text: rows.columns[column] }),
       make("td", { text: shown(inside) }),
       make("td", { text: shown(outside) }),
       make("td", {
@@ -150,7 +149,7 @@ function differenceTable(rows, found) {
       }),
     ]),
   );
-  const heads = ["Differs most in", rows.real ? "mean" : "ones", "of the rest", "difference"];
+  const heads = ["Differs most in", rows.real ? "mean" : "ones", "the rest", "by"];
   return make("div", { class: "scroll" }, [
     make("table", { class: "differences" }, [
       make("thead", {}, [

@@ -28,7 +28,6 @@ export function showMap(head, arrays, state) {
   state.set({ colour: firstColour(head) });
   const frame = make("div", { class: "map-frame" });
   const legend = make("div", { class: "legend" });
-  const selection = make("div", { class: "selection", "aria-live": "polite" });
   const names = columnNames(rows.columns);
   const tools = make("div", { class: "controls map-tools" }, [colourControl(head, rows, state, names.id)]);
   element.append(names, tools, frame, legend);
@@ -47,14 +46,15 @@ export function showMap(head, arrays, state) {
     }),
   ]);
   if (!rows.real) element.append(lineControl(rows, state, figure, names.id));
-  element.append(selection, mapDownloads(head, rows, figure, state), keys);
+  element.append(mapDownloads(head, rows, figure, state), keys);
   const about = part("map-about");
   if (about) about.textContent = aboutMap(rows, figure);
   const relegend = () => showLegend(legend, figure);
   relegend();
   state.on(["colour"], relegend);
   document.addEventListener("themechange", relegend);
-  showSelection(selection, head, rows, state);
+  const selection = part("selection");
+  if (selection) showSelection(selection, head, rows, state);
 }
 
 /** @param {any} head */
@@ -197,6 +197,7 @@ class MapControl {
   select(rows) {
     this.state.set({ selected: rows });
     say(`${rows.length} rows selected`);
+    part("selection")?.scrollIntoView({ block: "nearest" }); // on a narrow window it is below the map
   }
 
   selectWindow() {

@@ -38,6 +38,24 @@ export class View {
     Object.assign(this, this.home);
   }
 
+  /**
+   * Where it looks, that another window can look there, too; null for all of the map.
+   *
+   * @returns {import("../page/state.js").Look | null}
+   */
+  look() {
+    const { x, y, scale, home } = this;
+    return x === home.x && y === home.y && scale === home.scale ? null : { x, y, zoom: scale / home.scale };
+  }
+
+  /** @param {import("../page/state.js").Look | null} look */
+  lookAt(look) {
+    this.goHome();
+    if (!look) return;
+    this.zoom(look.zoom);
+    Object.assign(this, { x: look.x, y: look.y });
+  }
+
   /** @param {number} x */
   across(x) {
     return (x - this.x) * this.scale + this.width / 2;

@@ -73,6 +73,7 @@ export function differing(bits, row) {
 }
 
 const FEW = 20; // rows, of which none can be called odd
+const MOST_TRIED = 400; // rows among which two are sought between which many bits flip
 
 /**
  * Two rows worth a morph: far apart, and each typical of its kind where kinds are known.
@@ -93,6 +94,41 @@ export function farPair(places, codes, all) {
   const common = all.length < FEW ? all : innerHalf(places, all, middle);
   const edge = farthest(places, common, middle);
   return [edge, farthest(places, common, placeOf(places, edge))];
+}
+
+/**
+ * Two rows between which many bits flip.  Where ones are rare, two typical rows may have none between them.
+ *
+ * @param {ArrayLike<number>} weights (k, d), row by row
+ * @param {ArrayLike<number>} phi (d)
+ * @param {import("../page/arrays.js").TypedArrayOf} places (n, k)
+ * @param {number[]} all the rows to choose from
+ * @returns {[number, number]}
+ */
+export function flippingPair(weights, phi, places, all) {
+  const step = Math.max(1, all.length / MOST_TRIED);
+  const rows = Array.from({ length: Math.min(all.length, MOST_TRIED) }, (_, i) => all[Math.floor(i * step)]);
+  const bits = rows.map((row) => bitsAlong(wayBetween(weights, phi, placeOf(places, row), placeOf(places, row)), 0));
+  const most = (/** @type {number} */ from) => {
+    const flips = bits.map((own) => differing(own, bits[from]));
+    return flips.indexOf(Math.max(...flips));
+  };
+  const first = most(most(0));
+  const second = most(first);
+  return [rows[first], rows[second === first ? (first + 1) % rows.length : second]];
+}
+
+/**
+ * Why a way has fewer flips than its rows have differences; "" where it has about as many.
+ *
+ * @param {number} flips
+ * @param {number} differ columns in which the two rows differ
+ * @param {number} d columns in all
+ */
+export function shortWayWords(flips, differ, d) {
+  if (2 * flips >= differ) return flips ? "" : "The two rows do not differ, and no bit flips between them.";
+  const few = flips ? `only ${flips} of the bits flip` : "no bit flips";
+  return `The two rows differ in ${differ} of ${d} columns, but ${few} on the model's way: from the one place to the other the other bits stay more likely off, or stay more likely on. Bits in which nearly all rows agree seldom change sides.`;
 }
 
 /**

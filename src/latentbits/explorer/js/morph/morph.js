@@ -5,10 +5,12 @@ import { make, part } from "../page/dom.js";
 import { button, downloadRow, fileName, saveCsv, savePng } from "../page/downloads.js";
 import { drawImage, imageOf } from "../page/images.js";
 import { kindLabel, rowTitle, rowValues } from "../page/rows.js";
-import { bitsAlong, crossFade, differing, farPair, flipsOf, wayBetween } from "./flips.js";
+import { bitsAlong, crossFade, differing, farPair, flippingPair, flipsOf, shortWayWords, wayBetween } from "./flips.js";
 
 const STAGES = 9;
 const SECONDS = 5; // that a play takes
+const TOO_FEW = 3; // flips: another pair is looked for
+const TRIES = 30; // random pairs, until bits flip
 
 /**
  * @param {any} head of the page
@@ -19,7 +21,15 @@ export function showMorph(head, arrays, state) {
   const place = part("morph");
   if (!place || !head.morph || head.n_close < 2) return;
   const closeLabels = arrays[`labels.${kindLabel(head)}`]?.data ?? null;
-  const pair = { rows: farPair(arrays["morph.places"], closeLabels, completeRows(head, arrays)) };
+  const complete = completeRows(head, arrays);
+  const flipping = flippingPair(
+    arrays["morph.weights"].data,
+    arrays["morph.phi"].data,
+    arrays["morph.places"],
+    complete,
+  );
+  const typical = farPair(arrays["morph.places"], closeLabels, complete);
+  const pair = { rows: flipsOf(wayOf(arrays, typical)).length < TOO_FEW ? flipping : typical };
   const view = morphView(head, arrays);
   /** @param {[number, number]} rows */
   const choose = (rows) => state.set({ picked: rows[0], other: rows[1] });
@@ -46,7 +56,8 @@ export function showMorph(head, arrays, state) {
       first.element,
       second.element,
       button("Swap", () => choose([pair.rows[1], pair.rows[0]])),
-      button("Random pair", () => choose(randomPair(head.n_close))),
+      button("Random pair", () => choose(randomPair(head.n_close, arrays))),
+      button("Pair with many flips", () => choose(flipping)),
     ]),
     far,
     view.element,
@@ -76,12 +87,32 @@ function aboutMorph(head) {
 }
 
 /**
- * @param {number} n at least 2
- * @returns {[number, number]} two different rows
+ * The way between two rows.
+ *
+ * @param {import("../page/arrays.js").Arrays} arrays
+ * @param {[number, number]} rows
  */
-function randomPair(n) {
-  const a = Math.floor(n * Math.random());
-  return [a, (a + 1 + Math.floor((n - 1) * Math.random())) % n];
+function wayOf(arrays, rows) {
+  const [a, b] = rows.map((row) => rowOf(arrays["morph.places"], row));
+  return wayBetween(arrays["morph.weights"].data, arrays["morph.phi"].data, a, b);
+}
+
+/**
+ * Two different rows, with bits that flip between them where some tries find such.
+ *
+ * @param {number} n at least 2
+ * @param {import("../page/arrays.js").Arrays} arrays
+ * @returns {[number, number]}
+ */
+function randomPair(n, arrays) {
+  /** @type {[number, number]} */
+  let pair = [0, 1];
+  for (let tried = 0; tried < TRIES; tried++) {
+    const a = Math.floor(n * Math.random());
+    pair = [a, (a + 1 + Math.floor((n - 1) * Math.random())) % n];
+    if (flipsOf(wayOf(arrays, pair)).length) break;
+  }
+  return pair;
 }
 
 /**
@@ -107,6 +138,7 @@ function morphView(head, arrays) {
   );
   const output = make("output", { class: "stage" });
   const ends = make("p", { class: "note ends-note" });
+  const short = make("p", { class: "note short-way", role: "status" });
   const stage = shape ? imageStage(shape) : listStage(head);
   const track = make("div", { class: "track", "aria-hidden": "true" });
   const update = () => {
@@ -130,17 +162,19 @@ function morphView(head, arrays) {
   ]);
   const element = make("div", { class: "morph" }, [
     make("div", { class: "slide" }, [play, make("div", { class: "slider" }, [track, slider]), output]),
+    short,
     stage.element,
     ends,
     save,
   ]);
   /** @param {[number, number]} rows */
   const show = (rows) => {
-    const places = arrays["morph.places"];
-    const [a, b] = rows.map((row) => rowOf(places, row));
-    const way = wayBetween(arrays["morph.weights"].data, arrays["morph.phi"].data, a, b);
+    const way = wayOf(arrays, rows);
     now = { rows, ends: rows.map((row) => rowValues(head, arrays, row)), way, flips: flipsOf(way) };
     ends.textContent = endWords(now, head, arrays);
+    const d = head.table.columns.length;
+    short.textContent = shortWayWords(now.flips.length, differing(now.ends[0], now.ends[1]), d);
+    stage.element.hidden = !shape && now.flips.length === 0; // a table without a line
     track.replaceChildren(
       ...now.flips.map((flip) => {
         const tick = make("span", { class: flip.on ? "on" : "off" });

@@ -8,6 +8,9 @@ import { make, makeSvg, themeColour } from "./dom.js";
  * @typedef {{kind?: Kind, scale?: number | [number, number], label?: string}} PictureOptions
  */
 
+const LONG_NAME = 18; // letters: a longer one has a line of its own, above its bar
+const MANY_NAMES = 30; // in a list, that a field narrows down
+
 /** @type {WeakMap<HTMLCanvasElement, () => void>} */
 const painters = new WeakMap();
 let followingTheme = false;
@@ -180,27 +183,60 @@ export function barList(items, options = {}) {
     const name = options.onpick
       ? make("button", { type: "button", class: "name link", text: item.name, onclick: () => options.onpick?.(i) })
       : make("span", { class: "name", text: item.name });
-    name.title = item.name;
-    const line = make("li", item.marked ? { class: "marked" } : {}, [
+    name.classList.toggle("long", item.name.length > LONG_NAME);
+    return make("li", item.marked ? { class: "marked" } : {}, [
       name,
       barOf(item.value / scale, signed, item.other === undefined ? undefined : item.other / scale),
       make("span", { class: "value", text: format(item.value) + (item.note ? ` ${item.note}` : "") }),
     ]);
-    return line;
   };
   list.append(...items.slice(0, most).map(entry));
   if (items.length <= most) return list;
-  const more = make("button", { type: "button", class: "small", "aria-expanded": "false" });
+  return unfolding(list, items, most, entry);
+}
+
+/**
+ * A list of which the first are shown, and all on demand: within a box that scrolls, lest the page grow by metres, and
+ * with a field that narrows many down.
+ *
+ * @param {HTMLElement} list with its first entries
+ * @param {BarItem[]} items
+ * @param {number} most
+ * @param {(item: BarItem, i: number) => HTMLElement} entry
+ */
+function unfolding(list, items, most, entry) {
   const left = items.length - most;
-  more.textContent = `${left} more`;
-  more.addEventListener("click", () => {
+  const more = make("button", { type: "button", class: "small", "aria-expanded": "false", text: `${left} more` });
+  const about = list.getAttribute("aria-label") ?? "these";
+  const filter = /** @type {HTMLInputElement} */ (
+    make("input", { type: "search", placeholder: "only names with …", "aria-label": `${about}: only names with this` })
+  );
+  filter.hidden = true;
+  const none = make("p", { class: "tiny", role: "status" });
+  const show = () => {
     const open = more.getAttribute("aria-expanded") === "true";
-    if (open) while (list.children.length > most) list.lastElementChild?.remove();
-    else list.append(...items.slice(most).map((item, i) => entry(item, i + most)));
-    more.setAttribute("aria-expanded", String(!open));
-    more.textContent = open ? `${left} more` : "fewer";
+    const wanted = filter.value.trim().toLowerCase();
+    const shown = items.flatMap((item, i) => {
+      const kept = open ? item.name.toLowerCase().includes(wanted) : i < most;
+      return kept ? [entry(item, i)] : [];
+    });
+    list.replaceChildren(...shown);
+    none.textContent = shown.length ? "" : "No name has this in it.";
+  };
+  more.addEventListener("click", () => {
+    const open = more.getAttribute("aria-expanded") !== "true";
+    more.setAttribute("aria-expanded", String(open));
+    more.textContent = open ? "fewer" : `${left} more`;
+    list.classList.toggle("unfolded", open);
+    if (open)
+      list.tabIndex = 0; // so that keys can scroll it
+    else list.removeAttribute("tabindex");
+    filter.hidden = !open || items.length < MANY_NAMES;
+    filter.value = "";
+    show();
   });
-  return make("div", { class: "bar-list" }, [list, more]);
+  filter.addEventListener("input", show);
+  return make("div", { class: "bar-list" }, [filter, list, none, more]);
 }
 
 /**

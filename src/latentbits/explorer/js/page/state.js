@@ -1,6 +1,8 @@
 /** What the reader has chosen; parts of the page listen to each other through this alone. */
 
 /**
+ * @typedef {{x: number, y: number, zoom: number}} Look the middle of the map's window, and how often larger than at first
+ *
  * @typedef {object} Choices
  * @property {number | null} hovered row under the cursor
  * @property {number | null} picked row looked at: the first of a morph
@@ -9,6 +11,9 @@
  * @property {Uint32Array} selected rows in the lasso, ascending
  * @property {string} colour what the map is coloured by: "label:0", "bit:3", "cost" or "none"
  * @property {number[]} lines columns whose lines are drawn
+ * @property {Look | null} view of the map; null for all of it
+ * @property {string} model whose causes are shown
+ * @property {string | null} cause of this model that is marked: its layer and its number, "0:3"
  */
 
 export class State {
@@ -22,6 +27,9 @@ export class State {
       selected: new Uint32Array(0),
       colour: "none",
       lines: [],
+      view: null,
+      model: "",
+      cause: null,
     };
     /** @type {Map<keyof Choices, Array<(choices: Choices) => void>>} */
     this.listeners = new Map();

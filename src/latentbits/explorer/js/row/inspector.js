@@ -2,6 +2,7 @@
 
 import { rankIn } from "../map/maths.js";
 import { rowsOf } from "../page/cells.js";
+import { noSuchRow } from "../page/chooser.js";
 import { make, part, say, themeColour } from "../page/dom.js";
 import { barOf, colourScale, extentOf, shortNumber } from "../page/images.js";
 import { storyOf } from "./posterior.js";
@@ -103,22 +104,27 @@ function rowSearch(rows, state) {
       autocomplete: "off",
     })
   );
+  const answer = make("p", { class: "answer", role: "status" });
   const form = make("form", { class: "controls row-search" }, [
     make("label", { for: "go-to-row", text: "Go to row" }),
     input,
     make("button", { type: "submit", class: "small", text: "Go" }),
+    answer,
   ]);
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    const row = rows.find(input.value);
-    input.setCustomValidity(row < 0 ? "No row has this number or name" : "");
-    input.reportValidity();
-    if (row < 0) return;
+  /** @param {number} row */
+  const go = (row) => {
+    answer.replaceChildren();
     const means = rows.arrays["map.means"].data;
     state.set({ picked: row, place: { x: means[2 * row], y: means[2 * row + 1] } });
     say(`Picked: ${rows.name(row)}`);
+  };
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const row = rows.find(input.value);
+    if (row >= 0) go(row);
+    else answer.replaceChildren(...noSuchRow(input.value, rows.head, rows.arrays, rows.n, go));
   });
-  input.addEventListener("input", () => input.setCustomValidity(""));
+  input.addEventListener("input", () => answer.replaceChildren());
   return form;
 }
 
@@ -335,7 +341,8 @@ function cellTable(cells, story, inspection, again) {
     inspection.all = !inspection.all;
     again();
   });
-  return make("div", {}, [table, more]);
+  const box = make("div", inspection.all ? { class: "tall all-cells", tabindex: 0 } : {}, [table]);
+  return make("div", {}, [box, more]);
 }
 
 /**

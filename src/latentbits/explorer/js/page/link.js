@@ -1,0 +1,153 @@
+/** What the reader looks at as the end of the page's address, and back: whoever opens the link sees the same. */
+import { rowsOf } from "./cells.js";
+import { part, say } from "./dom.js";
+
+const WAIT = 300; // milliseconds: browsers forbid an address that changes all the time
+const SAID = 2500; // milliseconds that a button tells what it did
+
+/**
+ * @typedef {object} Seen all that a link can tell; what is not there is as at first
+ * @property {string} [section] id of a section, without its end
+ * @property {number} [row] picked, by its number in the table
+ * @property {number} [second] the other row of a morph
+ * @property {string} [colour]
+ * @property {number[]} [lines]
+ * @property {import("./state.js").Look} [view]
+ * @property {string} [model] whose causes are shown
+ * @property {string} [cause] that is marked
+ */
+
+/**
+ * @param {Seen} seen
+ * @returns {string} without its "#"
+ */
+export function fragmentOf({ section, row, second, colour, lines, view, model, cause }) {
+  const parts = new URLSearchParams();
+  if (section) parts.set("section", section);
+  if (row !== undefined) parts.set("row", String(row));
+  if (second !== undefined) parts.set("second", String(second));
+  if (colour) parts.set("colour", colour);
+  if (lines) parts.set("lines", lines.join("."));
+  if (view) parts.set("view", [view.x, view.y, view.zoom].map((value) => Number(value.toPrecision(5))).join(","));
+  if (model) parts.set("model", model);
+  if (cause) parts.set("cause", cause);
+  return parts.toString();
+}
+
+/**
+ * What a fragment tells; parts that make no sense are left out.
+ *
+ * @param {string} fragment without its "#"
+ * @returns {Seen}
+ */
+export function seenIn(fragment) {
+  const parts = new URLSearchParams(fragment);
+  /** @type {Seen} */
+  const seen = {};
+  const number = (/** @type {string} */ text) => (/^\d+$/.test(text) ? Number(text) : undefined);
+  const [row, second] = ["row", "second"].map((name) => number(parts.get(name) ?? ""));
+  if (row !== undefined) seen.row = row;
+  if (second !== undefined) seen.second = second;
+  for (const name of /** @type {const} */ (["section", "colour", "model", "cause"])) {
+    const text = parts.get(name);
+    if (text) seen[name] = text;
+  }
+  const lines = parts.get("lines");
+  if (lines !== null) seen.lines = lines.split(".").flatMap((text) => number(text) ?? []);
+  const [x, y, zoom] = (parts.get("view") ?? "").split(",").map((text) => (text ? Number(text) : Number.NaN));
+  if (Number.isFinite(x) && Number.isFinite(y) && zoom > 0) seen.view = { x, y, zoom };
+  return seen;
+}
+
+/**
+ * The address follows what the reader does, and what an address tells is shown.
+ *
+ * @param {any} head
+ * @param {import("./arrays.js").Arrays} arrays
+ * @param {import("./state.js").State} state as it is at first
+ */
+export function followLink(head, arrays, state) {
+  const rows = rowsOf(head, arrays);
+  const first = { ...state.choices };
+  const write = () => {
+    clearTimeout(timer);
+    const fragment = fragmentOf(seenNow(state.choices, first, (row) => rows.number(row)));
+    const address = location.href.split("#")[0] + (fragment ? `#${fragment}` : "");
+    if (address !== location.href) history.replaceState(null, "", address);
+  };
+  let timer = 0;
+  const later = () => {
+    clearTimeout(timer);
+    timer = window.setTimeout(write, WAIT);
+  };
+  const restore = () => restoreSeen(location.hash.slice(1), rows, state);
+  restore();
+  state.on(["picked", "other", "colour", "lines", "view", "model", "cause"], later);
+  addEventListener("scroll", later, { passive: true });
+  addEventListener("hashchange", () => location.hash.includes("=") && restore());
+  const copy = part("copy-link");
+  copy?.addEventListener("click", async () => {
+    write();
+    const done = await navigator.clipboard.writeText(location.href).then(
+      () => "Link copied",
+      () => "It is in the address bar", // the browser lets no page write there
+    );
+    const was = copy.textContent;
+    copy.textContent = done;
+    say(done);
+    window.setTimeout(() => {
+      copy.textContent = was;
+    }, SAID);
+  });
+}
+
+/**
+ * @param {import("./state.js").Choices} now
+ * @param {import("./state.js").Choices} first
+ * @param {(row: number) => number} numberOf a row in the table
+ * @returns {Seen}
+ */
+function seenNow(now, first, numberOf) {
+  const link = /** @type {HTMLAnchorElement | null} */ (document.querySelector("nav a[aria-current]"));
+  return {
+    ...(link && { section: link.hash.slice(1).replace(/-section$/, "") }),
+    ...(now.picked !== null && { row: numberOf(now.picked) }),
+    ...(now.other !== null && { second: numberOf(now.other) }),
+    ...(now.colour !== first.colour && { colour: now.colour }),
+    ...(now.lines.join() !== first.lines.join() && { lines: now.lines }),
+    ...(now.view && { view: now.view }),
+    ...(now.model !== first.model && { model: now.model }),
+    ...(now.cause && { cause: now.cause }),
+  };
+}
+
+/**
+ * @param {string} fragment
+ * @param {import("./cells.js").Rows} rows
+ * @param {import("./state.js").State} state
+ */
+function restoreSeen(fragment, rows, state) {
+  if (!fragment.includes("=")) {
+    if (fragment) part(fragment)?.scrollIntoView({ behavior: "instant" }); // it was elsewhere before all was drawn
+    return;
+  }
+  const seen = seenIn(fragment);
+  const numbered = (/** @type {number | undefined} */ number) =>
+    number === undefined ? null : Array.from({ length: rows.n }, (_, i) => i).find((i) => rows.number(i) === number);
+  const colours = /** @type {HTMLSelectElement | null} */ (part("colour-by"));
+  const known = [...(colours?.options ?? [])].some(({ value }) => value === seen.colour);
+  const shown = rows.head.galleries.some((/** @type {{name: string}} */ { name }) => name === seen.model);
+  const column = /^bit:(\d+)$/.exec(seen.colour ?? "");
+  state.set({
+    picked: numbered(seen.row) ?? null,
+    other: numbered(seen.second) ?? null,
+    ...(seen.colour && (known || (column && Number(column[1]) < rows.d)) && { colour: seen.colour }),
+    ...(seen.lines && { lines: seen.lines.filter((j) => j < rows.d) }),
+    ...(shown && { model: seen.model }),
+  });
+  if (seen.cause) state.set({ cause: seen.cause });
+  if (seen.view) state.set({ view: seen.view }); // after the picked row, to which the map may have moved
+  const marked = seen.cause ? document.querySelector("#causes .card.chosen") : null;
+  if (marked) marked.scrollIntoView({ behavior: "instant", block: "center" });
+  else if (seen.section) part(`${seen.section}-section`)?.scrollIntoView({ behavior: "instant" });
+}

@@ -1,0 +1,80 @@
+"""The address of the page follows what its reader does, and shows it again."""
+
+from __future__ import annotations
+
+import pytest
+from contents import small_content
+
+from latentbits.explorer.page import write_page
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    return write_page(small_content(), tmp_path_factory.mktemp("link") / "page.html")
+
+
+def ready(page):
+    page.wait_for_selector("html[data-ready]")
+    return page
+
+
+def look(page):
+    """The place and the scale of the map, as the decoder and the state of the page tell them."""
+    page.focus(".map-over")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowRight")
+    where = page.locator("#decode .where")
+    return [float(where.get_attribute(f"data-{axis}")) for axis in "xy"]
+
+
+def test_a_link_shows_what_its_sender_saw(open_page, path):
+    page = ready(open_page(path))
+    assert "#" not in page.url
+    page.focus(".map-over")
+    for key in ["+", "+", "ArrowRight", "ArrowUp"]:
+        page.keyboard.press(key)
+    page.select_option("#colour-by", "cost")
+    page.fill("#go-to-row", "row 17")
+    page.press("#go-to-row", "Enter")
+    page.locator(".line-control .chip").first.click()
+    place = look(page)
+    page.get_by_role("tab").nth(1).click()
+    page.locator("#gallery-1 .cause-name").first.click()
+    page.wait_for_function("() => location.hash.includes('cause') && location.hash.includes('section=causes')")
+    seen = page.url
+    other = open_page(path)
+    other.goto(seen)
+    other.reload()
+    ready(other)
+    assert other.locator(".row-title strong").inner_text() == "row 17"
+    assert other.locator("#colour-by").input_value() == "cost"
+    assert other.locator(".line-control .chip:not(.none)").count() == 2
+    assert other.get_by_role("tab").nth(1).get_attribute("aria-selected") == "true"
+    chosen = other.locator(".card.chosen")
+    assert chosen.locator("h4").inner_text() == page.locator("#gallery-1 .cause-name").first.inner_text()
+    top = chosen.evaluate("(one) => one.getBoundingClientRect().top")
+    assert 0 < top < 900
+    assert look(other) == pytest.approx(place, abs=1e-3)
+
+
+def test_a_link_can_be_copied(open_page, path):
+    page = ready(open_page(path))
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.fill("#go-to-row", "3")
+    page.press("#go-to-row", "Enter")
+    copy = page.locator("#copy-link")
+    copy.click()
+    page.wait_for_function("() => document.querySelector('#copy-link').textContent === 'Link copied'")
+    copied = page.evaluate("() => navigator.clipboard.readText()")
+    assert copied == page.url
+    assert "row=3" in copied
+
+
+def test_a_link_to_what_is_not_there_does_no_harm(open_page, path):
+    page = open_page(path)
+    page.goto(f"{page.url}#row=9999&colour=label:8&lines=70&model=none&cause=5:5&view=0,0,1e9&section=no")
+    page.reload()
+    ready(page)
+    assert page.locator(".row-title").count() == 0
+    assert page.locator("#colour-by").input_value() == "label:0"
+    assert page.get_by_role("tab").first.get_attribute("aria-selected") == "true"

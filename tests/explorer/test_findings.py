@@ -137,7 +137,7 @@ def test_what_axes_mean_is_told_instead_of_neighbours():
     table = replace(UNLABELLED, labels=(water, Labels("party", ("a", "b"), side)))
 
     def said(*meanings, table=table):
-        return findings(table, CONTENT.map, (best, ALONE), (), None, meanings)[-1]
+        return findings(table, CONTENT.map, (best, ALONE), (), None, meanings=meanings)[-1]
 
     one = Meaning("trait 1", "water", "rank correlation", -0.78, 1e-9, 60)
     ones = Meaning("trait 2", "", "rank correlation", 0.84, 1e-9, 60, number=1)

@@ -66,10 +66,10 @@ def test_the_other_commands(tool, csv, rows):
 def test_holes(tool, csv):
     """The flute cannot be told from the harp alone: a cause of its own may be on."""
     tool("fit", csv, *FIT)
-    (tool.folder / "holes.csv").write_text(",".join(NAMES) + "\nNA,5,0,0\n0,0,NA,7\n")
+    (tool.folder / "holes.csv").write_text(",".join(NAMES) + "\nNA,5,0.1,0\n0,0,NA,7\n")
     assert tool.json("complete", "model.safetensors", "holes.csv", "-o", "full.csv")["n_filled"] == 2
     filled = read("full.csv").values
-    np.testing.assert_array_equal(filled[0, 1:], [5, 0, 0])
+    np.testing.assert_array_equal(filled[0, 1:], [5, 0.1, 0])
     prior = latentbits.load("model.safetensors").prior_
     np.testing.assert_allclose([filled[0, 0], filled[1, 2]], [6, 3 - 4 * prior], atol=0.3)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -45,6 +46,20 @@ def assert_harmless(text):
 )
 def test_what_acts_unseen_is_shown(text, shown):
     assert printable(text) == shown
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
+def test_tables_are_folded_in_terminals_only(monkeypatch, stream):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys, "stdout", stream())
+    console.print_table(["item", "what"], [["a" * 100, "b" * 70], ["c", "1"]], left=2, title="Items")
+    folded = "a" * 100 not in sys.stdout.getvalue() and "b" * 70 not in sys.stdout.getvalue()
+    assert folded == (stream is Terminal)
 
 
 @pytest.mark.slow

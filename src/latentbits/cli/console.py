@@ -35,6 +35,7 @@ __all__ = [
     "wants_debug",
 ]
 
+WIDEST = 10**6  # characters of a line that nobody looks at in a terminal
 # Messages of the library speak of arguments; here they are options.
 AS_OPTIONS = {
     "binarize=": "--binarize ",
@@ -62,9 +63,13 @@ def show_line(text: str) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, title: str = "") -> None:
-    """A table on stdout; the first `left` columns are text, the others are numbers."""
+    """A table on stdout; the first `left` columns are text, the others are numbers.
+
+    In a terminal it is as wide as that, elsewhere as wide as it needs to be.
+    """
     from rich import box
     from rich.console import Console
+    from rich.measure import Measurement
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, title=printable(title) or None, title_justify="left")
@@ -72,7 +77,10 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int
         table.add_column(printable(name), justify="left" if place < left else "right", overflow="fold")
     for row in rows:
         table.add_row(*map(printable, row))
-    Console(highlight=False, markup=False, emoji=False).print(table)
+    console = Console(highlight=False, markup=False, emoji=False)
+    if not sys.stdout.isatty():  # a file or a program has no width: nothing is folded
+        console.width = Measurement.get(console, console.options.update(max_width=WIDEST), table).maximum
+    console.print(table)
 
 
 def give(result: Mapping[str, Any], as_json: bool, show: Callable[[], None] | None = None) -> None:

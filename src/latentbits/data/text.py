@@ -108,15 +108,17 @@ def parse_text(
 
     apart = {*kept.values()} | ({row_column} if row_column is not None else set())
     numeric = [j for j in range(width) if j not in apart]
-    parsed = _parse(rows(), numeric, apart, worth)
     odd: dict[int, Odd] = {}
-    if parsed is None:  # what is no number is looked for in all columns, since all are to be told at once
+    try:
+        parsed = _parse(rows(), numeric, apart, worth)
+    except _NoNumber:  # it is looked for in all columns, since all are to be told at once
         wrong = _no_numbers(rows(), numeric, worth)
         numeric = [j for j in numeric if j not in wrong]
         parsed = _parse(rows(), numeric, apart | {*wrong}, worth)
         odd = {j: _odd(j, names, parsed.texts[j], worth) for j in wrong}
         if not keep_text:
-            raise _refusal(path, wrong, list(odd.values()) if numeric else all_words(list(odd.values())), names, worth)
+            told = list(odd.values()) if numeric else all_words(list(odd.values()))
+            raise _refusal(path, wrong, told, names, worth) from None
     kept |= {one.label: j for j, one in odd.items()}
     texts = {j: list(map(unguarded, cells)) for j, cells in parsed.texts.items()}
     return Cells(
@@ -128,6 +130,10 @@ def parse_text(
     )
 
 
+class _NoNumber(Exception):
+    """A cell is no number."""
+
+
 class _Parsed(NamedTuple):
     values: list[list[float]]
     texts: dict[int, list[str]]
@@ -135,15 +141,15 @@ class _Parsed(NamedTuple):
 
 def _parse(
     rows: Iterator[tuple[int, list[str]]], numeric: Sequence[int], apart: Collection[int], worth: _Worth
-) -> _Parsed | None:
-    """The numbers of some columns and the texts of others; None if a number is none."""
+) -> _Parsed:
+    """The numbers of some columns and the texts of others."""
     values: list[list[float]] = []
     texts: dict[int, list[str]] = {j: [] for j in apart}
     for _, row in rows:
         try:
             values.append([worth[row[j]] for j in numeric])
         except ValueError:
-            return None
+            raise _NoNumber from None
         for j in apart:
             texts[j].append(row[j])
     return _Parsed(values, texts)

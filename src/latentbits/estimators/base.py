@@ -556,8 +556,14 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         -------
         ndarray or frame of shape (n_rows, n_columns)
         """
-        filled = self._map_rows(Partial(_fill_in, callable_tree(self._fitted().complete)), X)
-        return like_input(X, self._in_place(filled))
+        filled = self._in_place(self._map_rows(Partial(_fill_in, callable_tree(self._fitted().complete)), X))
+        if self.takes_reals:
+            filled = (
+                _with_given(filled, X)
+                if is_dask(X)
+                else _with_observed(filled, open_rows(self, X, reset=False, real=True))
+            )
+        return like_input(X, filled)
 
     def sample(self, n: int = 1, random_state: Any = None) -> np.ndarray:
         """Draw rows from the model.
@@ -733,6 +739,25 @@ def _decode_rows(decode: Partial, params: PyTree, shared: PyTree, batch: Any) ->
 
 def _sample_rows(sample: Partial, params: PyTree, shared: PyTree, batch: Any) -> Any:
     return sample(params, shared, batch.keys)
+
+
+def _with_observed(filled: np.ndarray, rows: Engine) -> np.ndarray:
+    """Rows with the real numbers that were observed, which have been rounded on their way through a model."""
+    out = filled.astype(np.float64)
+    first = 0
+    for block in rows.blocks():
+        np.copyto(out[first : first + len(block)], block, where=~np.isnan(block))
+        first += len(block)
+    narrow = out.astype(filled.dtype)
+    return narrow if np.array_equal(narrow, out) else out
+
+
+def _with_given(filled: Any, X: Any) -> Any:
+    """The same of a Dask array or frame, as a Dask array."""
+    import dask.array as da
+
+    given = (X.to_dask_array(lengths=True) if hasattr(X, "columns") else X).astype(np.float64)
+    return da.where(da.isnan(given), filled, given)
 
 
 def _fill_in(complete: Partial, params: PyTree, shared: PyTree, batch: Any) -> Any:

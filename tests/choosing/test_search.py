@@ -166,6 +166,34 @@ def test_a_size_counts_only_if_every_fold_has_tried_it(seconds, wanted, monkeypa
     assert families["mixture"].note == f"mixture of {wanted} was not tried for want of time"
 
 
+@pytest.mark.parametrize("asked", [False, True])
+def test_rounds_that_could_not_be_scored_in_time_are_not_begun(asked, monkeypatch):
+    """A fit can be cut off, scoring cannot: 30 s in the first of four rounds leave no time for three more."""
+
+    class Told(budget.Clock):
+        used = 0.0
+
+    clock, begun = Told(100.0, None), []
+
+    def fit(model, *_):
+        begun.append(type(model).__name__)
+        clock.used += 40.0 if begun[-1] == "BernoulliMixture" else 0.0
+        return with_bits(1.0)._replace(seconds=40.0, scoring=30.0 if begun[-1] == "BernoulliMixture" else 0.0)
+
+    monkeypatch.setattr(budget, "_fit", fit)
+    families = {name: budget.new_entrant(name, 16, [1000] * 4, "bits") for name in ("product", "mixture")}
+    left_out = budget.take_turns(families, [budget.SplitRows(TABLE, TABLE, 2)] * 4, clock, 0, asked)
+    if asked:
+        assert left_out == {}
+        assert begun.count("BernoulliMixture") == 4
+    else:
+        assert left_out == {
+            "mixture": "scoring its rows took 30 s in one round, and there was no time for 3 more",
+        }
+        assert begun.count("BernoulliMixture") == 1
+        assert clock.was_short
+
+
 def test_an_estimator_is_fitted_as_it_is():
     found = search(TABLE, ["product", BernoulliMixture(3, n_init=2)], budget=None)
     assert found.sizes == {"independent bits": 1, "mixture of 3": 3}

@@ -13,7 +13,7 @@ from scipy.stats import multivariate_normal, norm
 
 from latentbits.core import limits, tree
 from latentbits.core.batch import MISSING, make_batch
-from latentbits.core.errors import FitError
+from latentbits.core.errors import FitError, OutOfTimeError
 from latentbits.core.nodes import log_integral
 from latentbits.engines.fit import seed_key
 from latentbits.models.clipped_gaussian import counting, likelihood, spectrum, tetrachoric, wide
@@ -354,6 +354,44 @@ def test_factors_are_at_the_minimum_of_minres(d, n, noise):
         assert squares_left(matrix, found) == pytest.approx(best_by_slsqp(matrix, n, 0.995), abs=1e-8)
         single = spectrum.within_bounds(matrix.astype(np.float32), spectrum.spectrum(matrix).weights(n), 0.5)
         assert squares_left(matrix, single) == pytest.approx(best_by_slsqp(matrix, n, 0.5), abs=1e-5)
+
+
+def of_few_rows(d, n=20):
+    """Correlations of so few rows that factors explain all of many columns."""
+    rng = np.random.default_rng(0)
+    return np.corrcoef(rng.normal(size=(n, d)) + 2 * rng.normal(size=(n, 2)) @ rng.normal(size=(2, d)), rowvar=False)
+
+
+def test_factors_within_bounds_are_as_precise_as_their_numbers(monkeypatch):
+    """Of float32, turns end where its rounding does, and the squares left over are those of float64."""
+    turns, search = [], spectrum.minimize
+    monkeypatch.setattr(spectrum, "minimize", lambda *a, **k: turns.append(1) or search(*a, **k))
+    matrix = of_few_rows(150)
+    start = spectrum.spectrum(matrix).weights(4)
+    most = 0.8
+    assert np.sum(np.sum(start**2, 1) > most) > 20
+    exact = spectrum.within_bounds(matrix, start, most)
+    n_exact = len(turns)
+    single = spectrum.within_bounds(matrix.astype(np.float32), start, most)
+    assert len(turns) - n_exact <= 10
+    assert np.sum(single**2, 1).max() < most + 1e-12
+    assert squares_left(matrix, single) == pytest.approx(squares_left(matrix, exact), rel=1e-4)
+
+
+def test_factors_end_with_the_time_there_is(monkeypatch):
+    matrix = of_few_rows(30)
+    start = spectrum.spectrum(matrix).weights(4)
+    works = (
+        lambda left: spectrum.factor_weights(matrix, 4, 0.005, left),
+        lambda left: spectrum.within_bounds(matrix, start, 0.8, left),
+    )
+    for work in works:
+        work(lambda: 0.0)  # short work is done whatever the limit
+    monkeypatch.setattr(limits, "SHORT", -1.0)
+    for work in works:
+        work(lambda: 1.0)
+        with pytest.raises(OutOfTimeError, match="finding the factors of 30 columns takes longer than max_time"):
+            work(lambda: 0.0)
 
 
 def test_nearest_correlation_matrix():

@@ -115,6 +115,7 @@ class Fit(NamedTuple):
     in_time: bool
     weights: np.ndarray | None = None
     compiling: float = 0.0  # of the seconds
+    scoring: float = 0.0  # of the others: what no limit makes shorter
 
     @property
     def cost(self) -> float:
@@ -265,7 +266,7 @@ def _turns(
             if is_first and any_begun and clock.left <= 0 and not asked:
                 raise OutOfTimeError("no time was left for it")
             _foresee_next([other for other in pending if other is not entrant], splits[0], clock.left)
-            _step(entrant, splits, clock, clock.left / _sharers(entrant, pending), seed)
+            _step(entrant, splits, clock, clock.left / _sharers(entrant, pending), seed, asked or not any_begun)
         except FAILURES as error:
             clock.was_short |= isinstance(error, OutOfTimeError)
             if is_first:
@@ -306,8 +307,10 @@ def _sharers(entrant: Entrant, pending: Sequence[Entrant]) -> int:
     return 2 if any(not f.begun for f in pending if f is not entrant) else 1
 
 
-def _step(entrant: Entrant, splits: Sequence[SplitRows], clock: Clock, share: float, seed: int | None) -> None:
-    """The next size of a family in every split, in `share` seconds."""
+def _step(
+    entrant: Entrant, splits: Sequence[SplitRows], clock: Clock, share: float, seed: int | None, needed: bool
+) -> None:
+    """The next size of a family in every split, in `share` seconds; a first size that is `needed`, in any case."""
     until = clock.used + share
     sizes = [climb.next_size(clock.left) for climb in entrant.climbs]
     wanted = [size for climb, now in zip(entrant.climbs, sizes) if now is None for size in climb.candidates()[:1]]
@@ -330,6 +333,8 @@ def _step(entrant: Entrant, splits: Sequence[SplitRows], clock: Clock, share: fl
         if climb.tried:  # what was worth beginning is worth some patience
             limit = max(limit, min(clock.left, PATIENCE * climb.expected(size)))
         try:
+            if not (climb.tried or needed):
+                _check_scoring(entrant.climbs[:place], len(splits) - place, clock.left)
             climb.tried[size] = _fit(model, rows, FIT_SHARE * limit, seed)
         except BaseException:
             _undo(entrant.climbs[:place], sizes)
@@ -338,6 +343,15 @@ def _step(entrant: Entrant, splits: Sequence[SplitRows], clock: Clock, share: fl
     if not all(climb.tried[climb.best].in_time for climb in entrant.climbs):
         entrant.note = "its fit ran out of time"
         clock.was_short = True
+
+
+def _check_scoring(before: Sequence[Climb], n_rounds: int, left: float) -> None:
+    """Refuse to go on with a first size where scoring alone would take longer than there is for all that is to come."""
+    seconds = max((fit.scoring for climb in before for fit in climb.tried.values()), default=0.0)
+    if seconds * n_rounds > max(left, LEAST_SCORING):
+        raise OutOfTimeError(
+            f"scoring its rows took {seconds:.0f} s in one round, and there was no time for {n_rounds} more"
+        )
 
 
 def _cut(entrants: dict[str, Entrant]) -> dict[str, str]:
@@ -370,8 +384,10 @@ def _fit(model: Any, rows: SplitRows, limit: float, seed: int | None) -> Fit:
         warnings.simplefilter("ignore", UserWarning)  # of a model that may not be chosen; unseen rows tell
         with ahead.asked(scored=held_out.shape[0]):
             fitted = fit_copy(model, train, rows.train_weights)
+        fitted_at, compiled = time.perf_counter(), seconds_waited()
         with within(max(limit, LEAST_SCORING), f"scoring {held_out.shape[0]} rows"):
             bits, common = score_rows(fitted, held_out, rows.weights)
+    scoring = time.perf_counter() - fitted_at - (seconds_waited() - compiled)
     if "max_time" in model.get_params():
         fitted.set_params(max_time=None)  # the search's own, of no use to whoever gets the model
     bits = np.where(np.isnan(bits), np.inf, bits + rows.log_units)
@@ -385,4 +401,5 @@ def _fit(model: Any, rows: SplitRows, limit: float, seed: int | None) -> Fit:
         in_time=getattr(fitted, "stop_reason_", "") != "max_time",
         weights=None if rows.weights is None else rows.weights[: rows.n_validation],
         compiling=seconds_waited() - waited,
+        scoring=scoring,
     )

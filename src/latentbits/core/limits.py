@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -11,12 +12,29 @@ from pathlib import Path
 
 from latentbits.core.errors import OutOfTimeError, TooLargeError
 
-__all__ = ["SHORT", "Pace", "TimeLeft", "available_memory", "check_memory", "check_time", "readable", "within"]
+__all__ = [
+    "SHORT",
+    "Pace",
+    "TimeLeft",
+    "available_memory",
+    "check_memory",
+    "check_time",
+    "no_limit",
+    "readable",
+    "watch",
+    "within",
+]
 
 MEMORY_SHARE = 0.6  # of what is available that one piece of work may ask for: an estimate is no bound
 SHORT = 2.0  # seconds: work of no more is done whatever the limit, as half of it is worth nothing
 
 TimeLeft = Callable[[], float]  # seconds left now, infinite without a limit
+
+
+def no_limit() -> float:
+    """A `TimeLeft` that is never over."""
+    return math.inf
+
 
 _deadline: ContextVar[tuple[float, str] | None] = ContextVar("deadline", default=None)
 
@@ -74,6 +92,17 @@ def readable(n_bytes: float | int) -> str:
     """
     unit, size = next(((u, s) for u, s in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6)) if n_bytes >= s), ("kB", 1e3))
     return f"{n_bytes / size:.1f} {unit}"
+
+
+def watch(what: str, left: TimeLeft) -> Callable[[], None]:
+    """A function to call while work goes on whose amount nobody knows: it raises OutOfTimeError when time is over."""
+    began = time.perf_counter()
+
+    def check() -> None:
+        if left() <= 0 and time.perf_counter() - began > SHORT:
+            raise OutOfTimeError(f"{what} takes longer than max_time: raise max_time, or take fewer columns")
+
+    return check
 
 
 class Pace:

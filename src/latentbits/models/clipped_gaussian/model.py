@@ -34,7 +34,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from latentbits.core import tree
 from latentbits.core.batch import MISSING, Batch
-from latentbits.core.limits import Pace, TimeLeft
+from latentbits.core.limits import Pace, TimeLeft, no_limit
 from latentbits.core.model import LogLikelihood, Measure, Model, OnePass, Progress, Stage, Summary, Transform
 from latentbits.core.nodes import log_integral
 from latentbits.models.clipped_gaussian import cells, tetrachoric, wide
@@ -156,8 +156,9 @@ def from_correlations(
     repair: bool = False,
     extraction: str = "auto",
     least_mean: np.ndarray | float = 0.0,
+    left: TimeLeft = no_limit,
 ) -> Params:
-    """Weights and biases from what is known of each pair.
+    """Weights and biases from what is known of each pair, in the seconds that are left.
 
     `least_mean` is how near to 0 or 1 a mean is taken to be at most: half a row for a column that has been constant.
     """
@@ -168,7 +169,7 @@ def from_correlations(
         whole = spectrum(correlation)
     few = noise == "unique" and len(correlation) < FEW_COLUMNS * n_components
     if extraction == "factors" or (extraction == "auto" and few):
-        weights, least = factor_weights(correlation, n_components, LEAST_UNIQUENESS), LEAST_UNIQUENESS
+        weights, least = factor_weights(correlation, n_components, LEAST_UNIQUENESS, left), LEAST_UNIQUENESS
     else:
         weights, least = whole.weights(n_components), LEAST_NOISE
     constant = np.diag(found.latent) == 0
@@ -389,7 +390,7 @@ def _whole_stages(
                     stacklevel=2,
                 )
         half_a_row = 0.5 / (moments.observed + 1)
-        learned = from_correlations(found, max(1, int(size)), noise, bias, repair, extraction, half_a_row)
+        learned = from_correlations(found, max(1, int(size)), noise, bias, repair, extraction, half_a_row, left)
         if n_components == "positive":  # fewer may be left where noise has been taken off the diagonal
             used = np.any(np.asarray(learned.weights) != 0, 0)
             used[0] = True

@@ -7,7 +7,6 @@ correlation matrix at all; its negative eigenvalues are what no clipped Gaussian
 
 from __future__ import annotations
 
-import time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from latentbits.core import interrupts
 from latentbits.core.batch import MISSING
 from latentbits.core.errors import FitError
-from latentbits.core.limits import SHORT, TimeLeft
+from latentbits.core.limits import TimeLeft, no_limit, watch
 from latentbits.models.clipped_gaussian import tetrachoric
 from latentbits.models.clipped_gaussian.tetrachoric import Moments
 
@@ -37,7 +36,9 @@ __all__ = [
 
 PRECISE: Any = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 2000, "maxfun": 4000}  # of factors: to the end of least squares
 MOST_TURNS = 50  # of them where columns are at their bounds
+SAME = 10  # times the rounding of one product: values of a sum of squares that differ by less are the same
 SOME_NOISE = 0.1  # of a column, at least, where least squares start
+FINDING_FACTORS = "finding the factors of {} columns"
 CLOSE = 1e-5  # relative residual of a leading eigenvector
 MOST_ROWS, MOST_ENTRIES = 2**15, 2**24  # of a table simulated for parallel analysis: it may have the larger of both
 MOST_TWENTIES = 5  # of such tables, less one; with few columns
@@ -84,7 +85,7 @@ def leading(
     n
         How many.
     left
-        Seconds left; `FitError` when they are over.
+        Seconds left; `OutOfTimeError` when they are over.
     less : (d,)
         Taken off the diagonal.
     start : (d,)
@@ -95,14 +96,10 @@ def leading(
         whole = spectrum(np.asarray(matrix, np.float64) - np.diag(np.broadcast_to(less, d)))
         return Spectrum(whole.values[:n], whole.vectors[:, :n])
 
-    began = time.perf_counter()
+    check = watch(f"finding the largest eigenvalues of a matrix of {d} columns", left)
 
     def times(x: np.ndarray) -> np.ndarray:
-        if left() <= 0 and time.perf_counter() - began > SHORT:
-            raise FitError(
-                f"the largest eigenvalues of a matrix of {d} columns take longer than max_time: raise max_time, or "
-                "take fewer columns"
-            )
+        check()
         x = np.asarray(x, np.float64).reshape(-1)
         return (matrix @ x.astype(matrix.dtype)).astype(np.float64) - less * x
 
@@ -217,13 +214,14 @@ def _near_zero(counts: Moments) -> np.ndarray:
     return latent
 
 
-def factor_weights(matrix: np.ndarray, n_components: int, least_noise: float) -> np.ndarray:
+def factor_weights(matrix: np.ndarray, n_components: int, least_noise: float, left: TimeLeft = no_limit) -> np.ndarray:
     """Weights whose W W' comes closest to the correlations, the diagonal left out: factor analysis by least squares.
 
     Components take variances for correlations: with few columns, the noise on the diagonal lengthens them.  Here the
     noise psi of each column is taken off the diagonal first, and is what makes the rest smallest (minres, Harman &
     Jones 1966); the gradient is that of the eigenvalues left over.  Where that would leave a column less noise than
-    `least_noise` (a Heywood case), weights are the best of those that leave it as much (Harman & Fukuda 1966).
+    `least_noise` (a Heywood case), weights are the best of those that leave it as much (Harman & Fukuda 1966).  When
+    the seconds `left` are over, `OutOfTimeError` says so: every step takes an eigenvalue problem.
     """
     active = np.diag(matrix) > 0
     inner = matrix[np.ix_(active, active)]
@@ -232,6 +230,7 @@ def factor_weights(matrix: np.ndarray, n_components: int, least_noise: float) ->
 
     diagonal = np.diag(inner)
     others = np.sum(inner**2) - np.sum(diagonal**2)
+    check = watch(FINDING_FACTORS.format(d), left)
 
     def reproduced(psi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values, vectors = eigh(inner - np.diag(psi), subset_by_index=[d - n, d - 1])
@@ -239,6 +238,7 @@ def factor_weights(matrix: np.ndarray, n_components: int, least_noise: float) ->
 
     def left_over(psi: np.ndarray) -> tuple[float, np.ndarray]:
         """Sum of squares of what W W' leaves of the matrix, and its gradient; the largest eigenvalues do."""
+        check()
         values, vectors = reproduced(psi)
         rest = diagonal - psi
         return float(others + np.sum(rest**2) - np.sum(values**2)), -2 * (rest - vectors**2 @ values)
@@ -250,11 +250,11 @@ def factor_weights(matrix: np.ndarray, n_components: int, least_noise: float) ->
         bounds = [(least_noise, 1)] * d
         psi = minimize(left_over, start, jac=True, method="L-BFGS-B", bounds=bounds, options=PRECISE).x
         values, vectors = (x[..., ::-1] for x in reproduced(psi))
-        weights[active, :n] = within_bounds(inner, vectors * np.sqrt(values), 1 - least_noise)
+        weights[active, :n] = within_bounds(inner, vectors * np.sqrt(values), 1 - least_noise, left)
     return weights * np.where(weights.sum(0) < 0, -1.0, 1.0)
 
 
-def within_bounds(matrix: np.ndarray, weights: np.ndarray, most: float) -> np.ndarray:
+def within_bounds(matrix: np.ndarray, weights: np.ndarray, most: float, left: TimeLeft = no_limit) -> np.ndarray:
     """Weights that explain at most so much of each column, and come closest to the correlations off the diagonal.
 
     Parameters
@@ -265,6 +265,8 @@ def within_bounds(matrix: np.ndarray, weights: np.ndarray, most: float) -> np.nd
         Where to start; returned as they are if they explain no more, since they are taken to be the best then.
     most
         Sum of squares of a row of weights.
+    left
+        Seconds left; `OutOfTimeError` when they are over.
 
     Returns
     -------
@@ -278,9 +280,11 @@ def within_bounds(matrix: np.ndarray, weights: np.ndarray, most: float) -> np.nd
         (len(weights), 1)
     )  # with which the bound holds each row; found turn by turn (augmented Lagrangian)
     stiff = 10.0 + len(weights)
+    check = watch(FINDING_FACTORS.format(len(weights)), left)
 
     def left_over(flat: np.ndarray) -> tuple[float, np.ndarray]:
         """Off the diagonal, half the sum of squares less that of the matrix, and the bounds; its gradient."""
+        check()
         w = flat.reshape(weights.shape)
         towards = (matrix @ w.astype(matrix.dtype)).astype(np.float64) - diagonal * w
         gram, explained = w.T @ w, np.sum(w**2, 1, keepdims=True)
@@ -288,13 +292,16 @@ def within_bounds(matrix: np.ndarray, weights: np.ndarray, most: float) -> np.nd
         value = np.sum(gram**2) / 2 - np.sum(explained**2) / 2 - np.sum(w * towards) + np.sum(held**2) / (2 * stiff)
         return float(value), (2 * (w @ gram + (held - explained) * w - towards)).ravel()
 
-    precise = np.finfo(matrix.dtype).eps ** 0.4
+    rounding = float(np.finfo(matrix.dtype).eps)
+    precise, value = rounding**0.4, np.inf
+    options = {**PRECISE, "ftol": max(PRECISE["ftol"], rounding / 10)}  # beyond what a sum of products can tell
     for _ in range(MOST_TURNS):
-        found = minimize(left_over, weights.ravel(), jac=True, method="L-BFGS-B", options=PRECISE).x
-        weights = found.reshape(weights.shape)
+        found = minimize(left_over, weights.ravel(), jac=True, method="L-BFGS-B", options=options)
+        weights = found.x.reshape(weights.shape)
         explained = np.sum(weights**2, 1, keepdims=True)
         before, force = force, np.maximum(force + stiff * (explained - most), 0)
-        if np.max(np.abs(force - before)) < precise:
+        gained, value = abs(found.fun - value), found.fun
+        if np.max(np.abs(force - before)) < precise or gained < SAME * rounding * abs(value):
             break
     # rows at their bound are so exactly
     length = np.where(force > 0, np.sqrt(most / explained), np.sqrt(most / np.maximum(explained, most)))

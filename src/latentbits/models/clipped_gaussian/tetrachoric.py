@@ -20,7 +20,6 @@ Everything here is NumPy in float64 and runs on the host: it is done once, after
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -28,7 +27,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri, owens_t
 
 from latentbits.core import interrupts
-from latentbits.core.limits import Pace, TimeLeft
+from latentbits.core.limits import Pace, TimeLeft, no_limit
 
 __all__ = [
     "Correlations",
@@ -178,7 +177,7 @@ def count(X: np.ndarray) -> Moments:
 
 
 def correlations(
-    moments: Moments, bias: bool = True, correction: float | int = 0.5, left: TimeLeft = lambda: math.inf
+    moments: Moments, bias: bool = True, correction: float | int = 0.5, left: TimeLeft = no_limit
 ) -> Correlations:
     """Means, C^ss and C^xx with standard errors from the counts; each pair from its own rows, margins included.
 

@@ -22,9 +22,9 @@ from typing import NamedTuple
 import numpy as np
 
 from latentbits.core.batch import MISSING
-from latentbits.core.limits import Pace, TimeLeft, check_memory
+from latentbits.core.limits import Pace, TimeLeft, check_memory, watch
 from latentbits.models.clipped_gaussian import tetrachoric
-from latentbits.models.clipped_gaussian.spectrum import Spectrum, leading, within_bounds
+from latentbits.models.clipped_gaussian.spectrum import FINDING_FACTORS, Spectrum, leading, within_bounds
 
 __all__ = ["Found", "Packed", "bytes_needed", "correlate", "factor_weights", "pack"]
 
@@ -133,7 +133,7 @@ def correlate(packed: Packed, bias: bool, correction: float | int, left: TimeLef
     bias, correction
         As in `tetrachoric.correlations`.
     left
-        Seconds left: where they will not do, `FitError` says so after the first block.
+        Seconds left: where they will not do, `OutOfTimeError` says so after the first block.
     """
     n, d = packed.n_rows, packed.ones.shape[1]
     ones = _count_bits(packed.ones, packed.weights)
@@ -183,14 +183,16 @@ def factor_weights(found: Found, start: Spectrum, n_components: int, least_noise
     weights = start.weights(n)[found.columns]
     psi = np.clip(1 - np.sum(weights**2, 1), least_noise, 1)
     top = Spectrum(start.values[:n], start.vectors[found.columns, :n])
+    check = watch(FINDING_FACTORS.format(len(found.columns)), left)
     for _ in range(ROUNDS):
+        check()
         top = leading(found.latent, n, left, less=psi, start=top.vectors.sum(1))
         weights = top.weights(n)
         before, psi = psi, np.clip(1 - np.sum(weights**2, 1), least_noise, 1)
         if np.max(np.abs(psi - before), initial=0) < SETTLED:
             break
     whole = np.zeros((d, n_components))
-    whole[found.columns, :n] = within_bounds(found.latent, weights, 1 - least_noise)
+    whole[found.columns, :n] = within_bounds(found.latent, weights, 1 - least_noise, left)
     return whole * np.where(whole.sum(0) < 0, -1.0, 1.0)
 
 

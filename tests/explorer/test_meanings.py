@@ -230,3 +230,4 @@ def test_labels_that_cannot_be_tested_are_not():
     labels.append(numbers("constant", np.full(n, 3.0)))
     assert meanings_of(a_table(labels, n), a_map(means), ()) == ()
     assert meanings_of(small_content().table, None, ()) == ()
+    assert meanings_of(small_content().table, a_map(np.zeros((60, 2))), ()) == ()  # rows that are all alike

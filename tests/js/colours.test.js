@@ -48,6 +48,7 @@ test("rows by a number that is known of them", () => {
   assert.equal(title, "water");
   assert.deepEqual(levels, []);
   assert.equal(ramp?.low, 5);
+  assert.equal(ramp?.beyond, false);
   assert.equal(ramp?.unknown, 1);
   assert.equal(codes[2], 64); // beyond the scale
   assert.ok(codes[1] < codes[3] && codes[3] < codes[0]);
@@ -84,7 +85,7 @@ test("rows by a bit that is missing in one", () => {
 
 test("rows by surprise, on a scale", () => {
   const { codes, colours, ramp } = colouringOf(rows, "cost", false);
-  assert.deepEqual(ramp, { low: 1, high: 9, unknown: 0 });
+  assert.deepEqual(ramp, { low: 1, high: 9, beyond: false, unknown: 0 });
   assert.equal(colours[codes[1]], rampColour(0));
   assert.equal(colours[codes[2]], rampColour(1));
   assert.ok(codes[3] < codes[0]);

@@ -172,6 +172,8 @@ def _tested(labels: Labels, where: Map | None, galleries: Sequence[Gallery]) -> 
             continue
         places = np.round(np.column_stack([scale.values[rows] for scale in scales]), PLACES_APART)
         varying = np.flatnonzero(np.ptp(places, axis=0) > 0)
+        if len(varying) == 0:
+            continue
         scales, ranks = [scales[i] for i in varying], stats.rankdata(places[:, varying], axis=0)
         if labels.numbers is None:
             yield from _of_kinds(labels, labels.codes[rows], scales, ranks)
@@ -243,12 +245,13 @@ def _by_shuffling(label: np.ndarray, unit: np.ndarray) -> np.ndarray:
     What is explained is the squared length of the column's projection on the label's columns.
     """
     rng = np.random.default_rng(0)
-    explained, n, as_much, left = np.square(label.T @ unit).sum(axis=0), len(label), 1.0, N_SHUFFLES
+    explained, n = np.square(label.T @ unit).sum(axis=0), len(label)
+    as_much, left = np.ones(unit.shape[1]), N_SHUFFLES
     while left > 0:
         many = min(left, SHUFFLED_CELLS // max(n, unit.shape[1]))
         order = rng.permuted(np.tile(np.arange(n), (many, 1)), axis=1)
         shuffled = sum(np.square(column[order] @ unit) for column in label.T)
-        as_much = as_much + (shuffled >= explained - 1e-9).sum(axis=0)
+        as_much += (shuffled >= explained - 1e-9).sum(axis=0)
         left -= many
     return as_much / (N_SHUFFLES + 1)
 

@@ -341,6 +341,9 @@ def as_numbers(values: np.ndarray) -> np.ndarray | None:
     >>> as_numbers(np.array(["007", "3"])), as_numbers(np.array([True, False]))
     (None, None)
     """
+    if values.dtype.kind in "iuf":
+        numbers = values.astype(np.float64)
+        return numbers if np.isfinite(numbers).any() and not np.isinf(numbers).any() else None
     words = ["" if value is None or value != value else str(value).strip() for value in values.tolist()]
     known = [word for word in words if word]
     if not known or not all(NUMBER.fullmatch(word) for word in known):

@@ -4,13 +4,19 @@ import { between, rgbOf } from "../page/images.js";
 
 /** @typedef {{name: string, colour: string, count: number}} Level */
 /**
+ * @typedef {object} Ramp
+ * @property {number} low
+ * @property {number} high
+ * @property {boolean} beyond whether rows are above it
+ * @property {number} unknown rows that have no number
+ */
+/**
  * @typedef {object} Colouring
  * @property {string} title what the colours tell
  * @property {Uint16Array} codes of each row
  * @property {string[]} colours of each code
  * @property {Level[]} levels one a code, where codes are kinds; else none
- * @property {{low: number, high: number, unknown: number} | null} ramp where colours are a scale, its ends, and how
- *   many rows have no number
+ * @property {Ramp | null} ramp where colours are a scale
  */
 
 /* The order of the static figures' palette; the dark ones are the same hues, light enough for a dark ground. */
@@ -163,7 +169,7 @@ function byNumber(title, values, dark) {
     codes[i] = Number.isNaN(step) ? RAMP_STEPS : step;
   }
   const colours = Array.from({ length: RAMP_STEPS }, (_, k) => rampColour(k / (RAMP_STEPS - 1)));
-  const ramp = { low, high, unknown: values.length - sorted.length };
+  const ramp = { low, high, beyond: sorted[sorted.length - 1] > high, unknown: values.length - sorted.length };
   return { title, codes, colours: [...colours, dark ? UNKNOWN.dark : UNKNOWN.light], levels: [], ramp };
 }
 

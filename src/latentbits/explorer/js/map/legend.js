@@ -74,7 +74,7 @@ function levelButton(level, code, figure, again) {
   return button;
 }
 
-/** @param {{low: number, high: number, unknown: number}} ramp */
+/** @param {import("./colours.js").Ramp} ramp */
 function rampLegend(ramp) {
   const bar = make("span", { class: "ramp", "aria-hidden": "true" });
   const stops = Array.from({ length: 9 }, (_, k) => rampColour(k / 8));
@@ -82,7 +82,7 @@ function rampLegend(ramp) {
   return make("span", { class: "legend-ramp" }, [
     make("span", { text: shortNumber(ramp.low, 1) }),
     bar,
-    make("span", { text: `${shortNumber(ramp.high, 1)} and more${greyOnes(ramp.unknown)}` }),
+    make("span", { text: `${shortNumber(ramp.high, 1)}${ramp.beyond ? " and more" : ""}${greyOnes(ramp.unknown)}` }),
   ]);
 }
 

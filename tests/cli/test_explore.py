@@ -84,6 +84,8 @@ def test_columns_that_are_no_bits_are_labels(tool, asked):
     assert asked["labels"]["depth"].tolist()[:5] == [3, 3.25, 3.5, 3.75, 4]
     tool("explore", "sea.csv", "--real", code=1)
     assert (asked["column_names"], list(asked["labels"])) == (("depth", "a", "b", "c"), ["site"])
+    tool("explore", "sea.csv", "--image", "2x2", code=1)  # a pixel is no label
+    assert asked["column_names"] == ("depth", "a", "b", "c")
 
     refused = tool("explore", "sea.csv", "--labels", "site", code=1).stderr.splitlines()
     assert len(refused) == 1

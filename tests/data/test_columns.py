@@ -49,6 +49,9 @@ def test_many_numbers_are_a_label():
     assert numbers([0, 1, *range(2, 30)]).use == "label"
     assert numbers([1.5, 2.5, 3.5, 4.5, 5.5, 6.5, np.nan]).use == "label"
     assert numbers([0, 1, np.nan]) is None
+    late = np.concatenate([np.tile([0, 1, -9], 1000), np.full(3000, 5.5)])  # what comes after the first numbers counts
+    assert numbers(late).use == "unclear"
+    assert numbers(np.concatenate([np.arange(2000) + 0.5, [0, 1] * 500])).use == "label"
 
 
 def test_a_stray_word_is_a_mark_and_a_column_of_words_is_a_label():

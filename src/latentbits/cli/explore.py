@@ -140,7 +140,8 @@ def explore(
         for name in FIGURES:
             Outputs({"--figures": Path(figures) / f"{name}.{figure_format}"})
     check_checkpoint(checkpoint, resume)
-    rows = load_rows(source, reading, guess="text" if real or binarize is not None else "numbers")
+    numbers = real or binarize is not None or image is not None  # all that are there are wanted
+    rows = load_rows(source, reading, guess="text" if numbers else "numbers")
     labels = _labels(rows, reading)
     from latentbits.explorer.explore import explore as run
     from latentbits.explorer.page import write_page

@@ -31,6 +31,7 @@ __all__ = [
 FEW = 5  # different numbers in a column that may still be answers, or codes of answers
 MOST_MARKS = 3  # different cells that may mark missing ones
 SHOWN = 4  # cells of a column that a message shows
+SAMPLE = 1000  # numbers of a column that are looked at first
 NAMED = 12  # columns that a message names
 # what missing answers are called: below the bits, above them, and where bits are stored in bytes
 CODES = frozenset({-9999, -999, -99, -9, -8, -7, -1, 2, 7, 8, 9, 77, 88, 97, 98, 99, 255, 888, 999, 9999})
@@ -75,7 +76,7 @@ class Odd(NamedTuple):
     others
         The different cells that are no bits, in order; of labels and unclear ones the first few.
     n_different
-        How many different cells it has.
+        How many different cells it has; of very many, not less than the first of them have.
     """
 
     label: str
@@ -119,8 +120,10 @@ def of_numbers(label: str, called: str, values: np.ndarray) -> Odd | None:
     bit = (seen == 0) | (seen == 1)
     if bit.all():
         return None
-    others, n_bits = np.unique(seen[~bit]), int(bit.sum())
-    different = len(others) + len(np.unique(seen[bit]))
+    others, n_bits = np.unique(seen[~bit][:SAMPLE]), int(bit.sum())
+    if len(others) <= len(CODES):  # else there are more than could be marks, and all need not be sorted
+        others = np.unique(seen[~bit])
+    different = len(others) + len(np.unique(seen[bit][:SAMPLE]))
     whole = bool((others == np.round(others)).all())
     counts = others.tolist() == list(range(2, 2 + len(others))) and (len(others) > 1 or not (seen == 0).any())
     few = whole and len(others) <= MOST_MARKS
@@ -131,7 +134,7 @@ def of_numbers(label: str, called: str, values: np.ndarray) -> Odd | None:
         use = "marks" if few and not counts else "unclear"
     elif different > FEW:
         use = "label"
-    shown = others if use == "marks" else np.unique(seen)[: SHOWN + 1]
+    shown = others if use == "marks" else np.unique(seen[:SAMPLE])[: SHOWN + 1]
     return Odd(label, called, "numbers", use, tuple(f"{number:.6g}" for number in shown.tolist()), different)
 
 

@@ -82,8 +82,8 @@ def take_table(
             source or X.name,
         )
     if hasattr(X, "columns"):
-        cut = binarize is not None or bool(real)
-        X, labels, column_names, sample_weight = _from_frame(X, labels, column_names, sample_weight, not cut)
+        bits = binarize is None and not real and image_shape is None
+        X, labels, column_names, sample_weight = _from_frame(X, labels, column_names, sample_weight, bits)
     elif isinstance(sample_weight, str):
         raise DataError(f"sample_weight names a column, {sample_weight!r}, and X is no frame")
     values = check_array(

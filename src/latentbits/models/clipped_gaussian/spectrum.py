@@ -294,7 +294,7 @@ def within_bounds(matrix: np.ndarray, weights: np.ndarray, most: float, left: Ti
 
     rounding = float(np.finfo(matrix.dtype).eps)
     precise, value = rounding**0.4, np.inf
-    options = {**PRECISE, "ftol": max(PRECISE["ftol"], rounding / 10)}  # beyond what a sum of products can tell
+    options: Any = {**PRECISE, "ftol": max(PRECISE["ftol"], rounding / 10)}  # beyond what a sum of products can tell
     for _ in range(MOST_TURNS):
         found = minimize(left_over, weights.ravel(), jac=True, method="L-BFGS-B", options=options)
         weights = found.x.reshape(weights.shape)
@@ -305,8 +305,8 @@ def within_bounds(matrix: np.ndarray, weights: np.ndarray, most: float, left: Ti
             break
     # rows at their bound are so exactly
     length = np.where(force > 0, np.sqrt(most / explained), np.sqrt(most / np.maximum(explained, most)))
-    left, sizes, _ = np.linalg.svd(weights * length, full_matrices=False)
-    return left * sizes
+    vectors, sizes, _ = np.linalg.svd(weights * length, full_matrices=False)
+    return vectors * sizes
 
 
 def nearest_correlation(matrix: np.ndarray, tol: float = 1e-8, max_iter: int = 500) -> np.ndarray:

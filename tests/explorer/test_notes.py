@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from cases import bits
 from contents import small_content
+from sklearn.exceptions import ConvergenceWarning
 
+from latentbits import BernoulliMixture, LatentTrait
+from latentbits.choosing import budget
+from latentbits.choosing.refit import as_searched
 from latentbits.choosing.search import Trial, search
 from latentbits.cli.explore import Seconds
+from latentbits.explorer import explore as exploring
 from latentbits.explorer.notes import how_compared, told_budget, tried, with_note
 
 NOT_CONVERGED = "This fit had not converged: what it shows may change."
@@ -116,3 +122,43 @@ def test_what_was_not_tried_is_told_with_the_reason_and_what_to_do(found):
 @pytest.mark.parametrize("seconds", [300.0, 5.0, 2.5, 90.0, 3600.0, 1e-3, 1e6])
 def test_the_budget_that_is_proposed_is_one_that_the_command_takes(seconds):
     assert Seconds().convert(told_budget(seconds), None, None) == seconds
+
+
+@pytest.mark.slow
+def test_what_has_not_converged_is_told_from_the_fit_to_the_page(monkeypatch):
+    """The mixture and the map were cut off: they are on the page, and are no findings."""
+    table = bits(n=60, d=6, k=2)
+    fit = budget._fit
+
+    def cut_off(model, *given):
+        found = fit(model, *given)
+        if not isinstance(model, BernoulliMixture):
+            return found
+        found.model.stop_reason_ = "max_time"
+        return found._replace(converged=found.model._finished, in_time=False)
+
+    monkeypatch.setattr(budget, "_fit", cut_off)
+    monkeypatch.setattr(exploring, "refit", lambda found, *_, **__: as_searched(found))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        where = LatentTrait(2, max_iter=1, random_state=0).fit(table)
+    monkeypatch.setattr(exploring, "_fit_map", lambda *_: where)
+    labels = {"side": (table[:, 0] > 0).astype(int)}
+    found = exploring.explore(table, model=BernoulliMixture(2), labels=labels, out=None, budget=None)
+    content = found.content
+    assert not content.map.converged
+    assert found.notes == (content.map.note, "All 2 families were fitted, but not in all sizes, or not to the end.")
+    assert all(note in str(found) for note in found.notes)
+    assert {model.name: model.converged for model in content.models} == {
+        "mixture of 2": False,
+        "independent bits": True,
+    }
+    assert [model.name for model in content.sound] == ["independent bits"]
+    assert [trial.converged for model in content.models for trial in model.trials].count(False) == 1
+    (first,) = found.findings
+    assert first.startswith("No model with anything hidden has converged; ")
+    assert content.how_compared.startswith(
+        "In each of 4 rounds the models learned from 36 rows and were scored on rows"
+    )
+    (gallery,) = content.galleries
+    assert gallery.note == NOT_CONVERGED

@@ -366,31 +366,31 @@ def test_factors_within_bounds_are_as_precise_as_their_numbers(monkeypatch):
     """Of float32, turns end where its rounding does, and the squares left over are those of float64."""
     turns, search = [], spectrum.minimize
     monkeypatch.setattr(spectrum, "minimize", lambda *a, **k: turns.append(1) or search(*a, **k))
-    matrix = of_few_rows(150)
+    matrix = of_few_rows(60)
     start = spectrum.spectrum(matrix).weights(4)
     most = 0.8
-    assert np.sum(np.sum(start**2, 1) > most) > 20
+    assert np.sum(np.sum(start**2, 1) > most) > 8
     exact = spectrum.within_bounds(matrix, start, most)
     n_exact = len(turns)
     single = spectrum.within_bounds(matrix.astype(np.float32), start, most)
-    assert len(turns) - n_exact <= 10
+    assert len(turns) - n_exact < n_exact
     assert np.sum(single**2, 1).max() < most + 1e-12
     assert squares_left(matrix, single) == pytest.approx(squares_left(matrix, exact), rel=1e-4)
 
 
 def test_factors_end_with_the_time_there_is(monkeypatch):
-    matrix = of_few_rows(30)
-    start = spectrum.spectrum(matrix).weights(4)
+    matrix = of_few_rows(8)
+    start = spectrum.spectrum(matrix).weights(2)
     works = (
-        lambda left: spectrum.factor_weights(matrix, 4, 0.005, left),
+        lambda left: spectrum.factor_weights(matrix, 2, 0.005, left),
         lambda left: spectrum.within_bounds(matrix, start, 0.8, left),
     )
+    monkeypatch.setattr(limits, "SHORT", np.inf)
     for work in works:
         work(lambda: 0.0)  # short work is done whatever the limit
     monkeypatch.setattr(limits, "SHORT", -1.0)
     for work in works:
-        work(lambda: 1.0)
-        with pytest.raises(OutOfTimeError, match="finding the factors of 30 columns takes longer than max_time"):
+        with pytest.raises(OutOfTimeError, match="finding the factors of 8 columns takes longer than max_time"):
             work(lambda: 0.0)
 
 

@@ -18,7 +18,7 @@ from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.validation import has_fit_parameter
 
 from latentbits.core import interrupts
-from latentbits.core.errors import FitError, TooLargeError, is_out_of_memory
+from latentbits.core.errors import FitError, OutOfTimeError, TooLargeError, is_out_of_memory
 from latentbits.engines.checkpoint import under
 from latentbits.estimators.families import families
 from latentbits.estimators.tables.validate import check_bits, open_weights, with_nan
@@ -287,8 +287,10 @@ def reason_of(error: BaseException) -> str:
     'out of memory'
     >>> reason_of(FitError("the objective became nan"))
     'the objective became nan'
+    >>> reason_of(OutOfTimeError("it takes longer than max_time", "raise max_time"))
+    'it takes longer than max_time'
     """
-    text = " ".join(str(error).split())
+    text = " ".join((error.what if isinstance(error, OutOfTimeError) else str(error)).split())
     if is_out_of_memory(error) and not isinstance(error, TooLargeError):
         return "out of memory" + (f" ({text[:200]})" if text else "")  # a device adds a page of allocations
     return text or type(error).__name__

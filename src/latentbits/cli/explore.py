@@ -207,7 +207,7 @@ def explore(
         "figures": [str(figure) for figure in drawn],
         "findings": list(found.findings),
         "notes": list(found.notes),
-        "map_converged": found.content.map is None or found.content.map.converged,
+        "map_converged": bool(found.map._finished),
     }
     give(result, as_json, show)
     outputs.finish()

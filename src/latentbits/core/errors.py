@@ -40,7 +40,14 @@ class FitError(LatentBitsError, ArithmeticError):
 
 
 class OutOfTimeError(FitError):
-    """Work that takes, or would take, longer than the time it was given: more time would do."""
+    """Work that takes, or would take, longer than the time it was given: more time would do.
+
+    `what` is the message without the advice, which is of no use to whoever did not give that time.
+    """
+
+    def __init__(self, what: str, advice: str = "") -> None:
+        super().__init__(f"{what}: {advice}" if advice else what)
+        self.what = what
 
 
 class TooLargeError(LatentBitsError, MemoryError):

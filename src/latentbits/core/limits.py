@@ -28,6 +28,8 @@ __all__ = [
 MEMORY_SHARE = 0.6  # of what is available that one piece of work may ask for: an estimate is no bound
 SHORT = 2.0  # seconds: work of no more is done whatever the limit, as half of it is worth nothing
 
+MORE_OR_LESS = "raise max_time, or take fewer columns"
+
 TimeLeft = Callable[[], float]  # seconds left now, infinite without a limit
 
 
@@ -100,7 +102,7 @@ def watch(what: str, left: TimeLeft) -> Callable[[], None]:
 
     def check() -> None:
         if left() <= 0 and time.perf_counter() - began > SHORT:
-            raise OutOfTimeError(f"{what} takes longer than max_time: raise max_time, or take fewer columns")
+            raise OutOfTimeError(f"{what} takes longer than max_time", MORE_OR_LESS)
 
     return check
 
@@ -134,8 +136,8 @@ class Pace:
         left = self.left()
         if whole > SHORT and (whole if to_go is None else to_go) > left:
             raise OutOfTimeError(
-                f"{self.what} would take about {whole:.0f} s, and of max_time {max(left, 0):.1f} s are left: raise "
-                "max_time, or take fewer columns"
+                f"{self.what} would take about {whole:.0f} s, and of max_time {max(left, 0):.1f} s are left",
+                MORE_OR_LESS,
             )
 
 

@@ -39,6 +39,9 @@ __all__ = ["Explored", "explore"]
 MOST_FOR_MAP = 20_000  # rows that the map is learned from
 CELLS_FOR_MAP, FEWEST_FOR_MAP = 2**24, 200  # of very many columns fewer rows
 WIDE_CELLS_FOR_MAP = 2**20  # and of thousands, where a cell takes 3 us in each of some tens of passes, fewer still
+FOR_MODELS = (
+    1 / 3
+)  # of the budget, at least, for the comparison; the map may take half, and placing rows on it the rest
 FOR_REFITS = 0.2  # of the time for models, to fit those that were chosen to all rows
 MOST_GUESSED = 500  # unseen rows of which a part is hidden
 
@@ -126,7 +129,7 @@ def explore(
     out : path or None
         Where the page goes; None writes none.
     budget : float or None, default=60
-        Seconds for the fits; the comparison of models gets what the map leaves, and at least half of it.
+        Seconds for the fits; the comparison of models gets what the map leaves, and at least a third of it.
     binarize : float or None
         Numbers above it are 1.
     real : bool or None
@@ -186,7 +189,7 @@ def explore(
         # a line of one pixel says little
         n_lines = looks.N_LINES if shown.image_shape is None else 0
         where = looks.map_of("2 latent traits", mapped, shown.values, n_lines)
-        left = None if budget is None else max(budget / 2, budget - (time.perf_counter() - began))
+        left = None if budget is None else max(FOR_MODELS * budget, budget - (time.perf_counter() - began))
         found = search(
             given.values,
             asked,

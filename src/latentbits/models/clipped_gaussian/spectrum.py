@@ -305,8 +305,8 @@ def within_bounds(matrix: np.ndarray, weights: np.ndarray, most: float, left: Ti
             break
     # rows at their bound are so exactly
     length = np.where(force > 0, np.sqrt(most / explained), np.sqrt(most / np.maximum(explained, most)))
-    directions, sizes, _ = np.linalg.svd(weights * length, full_matrices=False)
-    return directions * sizes
+    vectors, sizes, _ = np.linalg.svd(weights * length, full_matrices=False)
+    return vectors * sizes
 
 
 def nearest_correlation(matrix: np.ndarray, tol: float = 1e-8, max_iter: int = 500) -> np.ndarray:

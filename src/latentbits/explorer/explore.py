@@ -26,6 +26,7 @@ from latentbits.explorer import looks
 from latentbits.explorer.content import Content, Course, Guesses, Map, ModelRow, Table, Trial
 from latentbits.explorer.findings import findings
 from latentbits.explorer.guesses import guesses_of
+from latentbits.explorer.misfit import misfit_of
 from latentbits.explorer.page import write_page
 from latentbits.explorer.tables import WIDE, Given, shown_rows, take_table
 from latentbits.telling.records import Gallery, Shown
@@ -259,6 +260,8 @@ def content_of(
         courses=tuple(_course(name, found, models[name]) for name in shows if _learned(models[name].model)),
         guesses=guesses,
         left_out=tuple(found.left_out.items()),
+        misfit=misfit_of(where, shown.values, shown.weights),
+        n_compared=found.n_used if found.n_used < found.n_rows else None,
     )
 
 
@@ -300,13 +303,18 @@ def _dense(values: Any) -> np.ndarray:
 def how_compared(found: Search) -> str:
     """Which rows fitted, chose and scored, in a sentence."""
     end = " The search was interrupted: other models and sizes were not tried." if found.interrupted else ""
+    sampled = (
+        f"Of {found.n_rows:,} rows a random sample of {found.n_used:,} was taken. "
+        if found.n_used < found.n_rows
+        else ""
+    )
     size = f"learned from {found.n_train:,} rows, chose their size on {found.n_validation:,} others"
     if found.n_folds > 1:
         return (
-            f"In each of {found.n_folds} rounds the models {size}, and were scored on rows that neither had seen; "
-            f"over the rounds every row is scored once.{end}"
+            f"{sampled}In each of {found.n_folds} rounds the models {size}, and were scored on rows that neither had "
+            f"seen; over the rounds every row is scored once.{end}"
         )
-    return f"The models {size}, and were scored on {found.n_test:,} rows that neither had seen.{end}"
+    return f"{sampled}The models {size}, and were scored on {found.n_test:,} rows that neither had seen.{end}"
 
 
 def how_shown(found: Search, models: Mapping[str, Refitted]) -> str:
@@ -314,7 +322,7 @@ def how_shown(found: Search, models: Mapping[str, Refitted]) -> str:
     own = [model for name, model in models.items() if name in found.fitted and hasattr(model.model, "foresee")]
     again = sum(model.again and found.n_used > found.n_train for model in own)
     which = "The models shown here were" if again == len(own) else f"{again} of the models shown here were"
-    text = f" {which} fitted again, to all {found.n_used:,} rows." if again else ""
+    text = f" {which} fitted again, to all {found.n_used:,} of these rows." if again else ""
     return f"{text} Of {found.seconds:.0f} seconds {found.seconds_compiling:.0f} went into compiling programs."
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.explorer.content import Content, Map, ModelRow, Table
+from latentbits.explorer.content import Content, Map, Misfit, ModelRow, Table
 from latentbits.explorer.typed_arrays import Arrays
 from latentbits.telling.records import Gallery, Layer
 
@@ -25,6 +25,7 @@ def payload_of(content: Content) -> tuple[dict[str, Any], Arrays]:
         "n_close": content.n_close,
         "table": _table(content.table, arrays),
         "map": None if content.map is None else _map(content.map, arrays),
+        "misfit": None if content.misfit is None else _misfit(content.misfit),
         "models": [_model(model) for model in content.models],
         "galleries": [_gallery(g, f"gallery.{i}", arrays) for i, g in enumerate(content.galleries)],
         "morph": None,
@@ -82,6 +83,17 @@ def _map(where: Map, arrays: Arrays) -> dict[str, Any]:
     if where.noise is not None:
         arrays.add("map.noise", where.noise, "f4")
     return {"name": where.name, "lines": [int(j) for j in where.lines]}
+
+
+def _misfit(found: Misfit) -> dict[str, Any]:
+    numbers = zip(*(_numbers(one) for one in (found.beyond, found.sd, found.n_odd, found.expected_odd)))
+    names = ("beyond", "sd", "n_odd", "expected_odd")
+    rows = [
+        {"row": int(row), **dict(zip(names, own)), "odd": odd.tolist(), "surprise": _numbers(surprise)}
+        for row, own, odd, surprise in zip(found.rows, numbers, found.odd, found.surprise)
+    ]
+    columns = {name: _numbers(getattr(found, name)) for name in ("column_bits", "column_alone")}
+    return {"n_rows": found.n_rows, "rows": rows, **columns}
 
 
 def _gallery(gallery: Gallery, name: str, arrays: Arrays) -> dict[str, Any]:

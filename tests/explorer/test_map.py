@@ -179,6 +179,21 @@ def test_what_is_selected_is_seen_on_a_narrow_window(open_page, path):
     assert _in_window(page, ".selection h3")
 
 
+def test_the_rows_farthest_out_have_their_names(open_page, path, fitted):
+    page = open_page(path)
+    _ready(page)
+    page.locator(".line-control").get_by_role("button", name="none").click()
+    with page.expect_download() as info:
+        page.locator("#map").get_by_role("button", name="SVG").click()
+    texts = re.findall(r">(row \d+)( and \d+ more)?</text>", info.value.path().read_text(encoding="utf-8"))
+    means = fitted[0].transform(fitted[1])
+    away = means - means.mean(axis=0)
+    far = np.argsort(-np.einsum("ni,ij,nj->n", away, np.linalg.inv(np.cov(away.T)), away))
+    assert 3 <= len(texts) <= 8
+    assert {name for name, _ in texts} <= {f"row {i}" for i in far[:80]}
+    assert f"row {far[0]}" in {name for name, _ in texts}
+
+
 def _inside(points, polygon):
     """By the sum of the angles under which edges are seen: not how the page does it."""
     to = np.asarray(polygon)[None] - np.asarray(points)[:, None]
@@ -278,6 +293,8 @@ def test_lines_are_added_and_taken_away(open_page, path):
     chips.first.click()
     assert chips.count() == many - 1
     page.locator(".line-control").get_by_role("button", name="none").click()
+    page.wait_for_function(f"() => {INKED} > 0")  # the names of outliers
+    page.get_by_role("button", name="Names", exact=True).click()
     page.wait_for_function(f"() => {INKED} === 0")
     page.fill("[aria-label='Add the line of a column']", "column 4")
     assert chips.all_inner_texts() == ["column 4 ×"]

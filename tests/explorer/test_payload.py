@@ -9,12 +9,14 @@ import json
 import re
 import zlib
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from contents import HOSTILE, small_content
 
 from latentbits.explorer import page
+from latentbits.explorer.explore import how_compared
 from latentbits.explorer.payload import payload_of
 from latentbits.explorer.typed_arrays import WIDTHS, Arrays
 
@@ -111,6 +113,20 @@ def test_a_sample_knows_its_rows():
     head, arrays = payload_of(part)
     numbers = decode_array(head["arrays"]["rows.numbers"], arrays.texts["rows.numbers"])
     np.testing.assert_array_equal(numbers, part.table.numbers)
+
+
+def test_a_sample_is_told_on_the_page():
+    content = small_content()
+    table = dataclasses.replace(content.table, n_rows=40_000, numbers=content.table.numbers * 3)
+    text = " ".join(page.render_page(dataclasses.replace(content, table=table, n_compared=4800)).split())
+    assert "40,000 rows, 12 columns; a sample of 60 rows is shown; models were compared on a sample of 4,800" in text
+    assert "a sample of" not in page.render_page(content).split("<script")[0]
+    found = SimpleNamespace(
+        interrupted=False, n_train=60, n_validation=15, n_test=25, n_folds=1, n_used=100, n_rows=100
+    )
+    assert how_compared(found).startswith("The models learned from 60 rows")
+    found.n_rows = 5000
+    assert how_compared(found).startswith("Of 5,000 rows a random sample of 100 was taken. The models")
 
 
 def test_only_our_script_and_style_may_run(rendered):

@@ -19,6 +19,7 @@ __all__ = [
     "Labels",
     "Map",
     "Meaning",
+    "Misfit",
     "ModelRow",
     "Table",
     "Trial",
@@ -165,6 +166,40 @@ class Meaning:
 
 
 @dataclass(frozen=True)
+class Misfit:
+    """Rows and columns that the model of the map fits worst, each cell told by the other cells of its row.
+
+    Attributes
+    ----------
+    n_rows
+        That were looked at: the first of those shown.
+    rows : (r,) int
+        Rows shown whose surprising cells cost more than is expected, those first that cost most beyond it.
+    beyond, sd : (r,)
+        Bits beyond what is expected, and the standard deviation of what is expected.
+    n_odd, expected_odd : (r,)
+        Surprising cells: how many there are, and how many are expected.
+    odd : (r, c) int
+        Columns in which each is most surprising.
+    surprise : (r, c)
+        P(bit as observed | the others) there; of real columns, standard deviations off.  NaN where missing.
+    column_bits, column_alone : (d,)
+        Bits per cell of each column; and by its share of ones (or its variance) alone, without the others.
+    """
+
+    n_rows: int
+    rows: np.ndarray
+    beyond: np.ndarray
+    sd: np.ndarray
+    n_odd: np.ndarray
+    expected_odd: np.ndarray
+    odd: np.ndarray
+    surprise: np.ndarray
+    column_bits: np.ndarray
+    column_alone: np.ndarray
+
+
+@dataclass(frozen=True)
 class Course:
     """How learning went: `values` of the objective, in bits per row, over the iterations."""
 
@@ -254,3 +289,5 @@ class Content:
     methods: str = ""  # a paragraph that can be cited
     meanings: tuple[Meaning, ...] = ()  # the strongest first
     poles: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()  # of each axis: columns that grow, and that fall
+    misfit: Misfit | None = None
+    n_compared: int | None = None  # rows that the models have seen or were scored on, where these are a sample

@@ -28,6 +28,7 @@ from latentbits.explorer.findings import findings
 from latentbits.explorer.guesses import guesses_of
 from latentbits.explorer.meanings import meanings_of, poles_of
 from latentbits.explorer.methods import methods
+from latentbits.explorer.misfit import misfit_of
 from latentbits.explorer.notes import how_compared, tried, with_note
 from latentbits.explorer.page import write_page
 from latentbits.explorer.stability import with_rounds
@@ -288,6 +289,8 @@ def content_of(
         methods=methods(given, found, rows, min(len(given.counting), _rows_for_map(given.values.shape[1])), seed),
         meanings=meanings,
         poles=poles_of(shown, where),
+        misfit=misfit_of(where, shown.values, shown.weights) if where.converged else None,
+        n_compared=found.n_used if found.n_used < found.n_rows else None,
     )
 
 
@@ -346,7 +349,7 @@ def how_shown(found: Search, models: Mapping[str, Refitted]) -> str:
     own = [model for name, model in models.items() if name in found.fitted and hasattr(model.model, "foresee")]
     again = sum(model.again and found.n_used > found.n_train for model in own)
     which = "The models shown here were" if again == len(own) else f"{again} of the models shown here were"
-    text = f" {which} fitted again, to all {found.n_used:,} rows." if again else ""
+    text = f" {which} fitted again, to all {found.n_used:,} of these rows." if again else ""
     return f"{text} Of {found.seconds:.0f} seconds {found.seconds_compiling:.0f} went into compiling programs."
 
 

@@ -55,6 +55,9 @@ def how_compared(found: Search) -> str:
     """Which rows fitted, chose and scored, in a sentence."""
     end = " The search was interrupted: other models and sizes were not tried." if found.interrupted else ""
     several = [len(trials) > 1 for name, trials in found.trials.items() if family(found.families[name]).sizes]
+    sampled = ""
+    if found.n_used < found.n_rows:
+        sampled = f"Of {found.n_rows:,} rows a random sample of {found.n_used:,} was taken. "
     text, unseen = f"learned from {found.n_train:,} rows", "rows that they had not seen"
     if any(several):
         where = "" if all(several) else " where several were tried"
@@ -62,10 +65,10 @@ def how_compared(found: Search) -> str:
         unseen = "rows that neither had seen"
     if found.n_folds > 1:
         return (
-            f"In each of {found.n_folds} rounds the models {text} and were scored on {unseen}; over the rounds every "
+            f"{sampled}In each of {found.n_folds} rounds the models {text} and were scored on {unseen}; over the rounds every "
             f"row is scored once.{end}"
         )
-    return f"The models {text} and were scored on {found.n_test:,} {unseen}.{end}"
+    return f"{sampled}The models {text} and were scored on {found.n_test:,} {unseen}.{end}"
 
 
 def tried(found: Search, budget: float | None, kept: bool) -> str:

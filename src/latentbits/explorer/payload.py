@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.explorer.content import Content, Labels, Map, Meaning, ModelRow, Table
+from latentbits.explorer.content import Content, Labels, Map, Meaning, Misfit, ModelRow, Table
 from latentbits.explorer.meanings import axis_title, in_words, telling
 from latentbits.explorer.typed_arrays import Arrays
 from latentbits.telling.records import Gallery, Layer
@@ -27,6 +27,7 @@ def payload_of(content: Content) -> tuple[dict[str, Any], Arrays]:
         "n_close": content.n_close,
         "table": _table(content.table, arrays),
         "map": None if content.map is None else _map(content.map, content.meanings, arrays),
+        "misfit": None if content.misfit is None else _misfit(content.misfit),
         "models": [_model(model) for model in content.models],
         "galleries": [_gallery(g, f"gallery.{i}", content.meanings, arrays) for i, g in enumerate(content.galleries)],
         "morph": None,
@@ -99,6 +100,17 @@ def _map(where: Map, meanings: Sequence[Meaning], arrays: Arrays) -> dict[str, A
         "lines": [int(j) for j in where.lines],
         "axes": [axis_title(axis, telling(meanings, None, 0, axis)) for axis in range(2)],
     }
+
+
+def _misfit(found: Misfit) -> dict[str, Any]:
+    numbers = zip(*(_numbers(one) for one in (found.beyond, found.sd, found.n_odd, found.expected_odd)))
+    names = ("beyond", "sd", "n_odd", "expected_odd")
+    rows = [
+        {"row": int(row), **dict(zip(names, own)), "odd": odd.tolist(), "surprise": _numbers(surprise)}
+        for row, own, odd, surprise in zip(found.rows, numbers, found.odd, found.surprise)
+    ]
+    columns = {name: _numbers(getattr(found, name)) for name in ("column_bits", "column_alone")}
+    return {"n_rows": found.n_rows, "rows": rows, **columns}
 
 
 def _gallery(gallery: Gallery, name: str, meanings: Sequence[Meaning], arrays: Arrays) -> dict[str, Any]:

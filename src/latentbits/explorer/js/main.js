@@ -12,6 +12,8 @@ import { followSections } from "./page/sections.js";
 import { State } from "./page/state.js";
 import { showTable } from "./page/tables.js";
 import { showInspector } from "./row/inspector.js";
+import { showWorst } from "./row/worst.js";
+import { showHeat } from "./table/heat.js";
 
 /** Light or dark as the system says, until the reader says otherwise. */
 function startTheme() {
@@ -48,6 +50,8 @@ async function start() {
   showDecode(head, arrays, state);
   showInspector(head, arrays, state);
   showCauses(head, arrays, state);
+  showHeat(head, arrays, state);
+  showWorst(head, arrays, state);
   showMorph(head, arrays, state);
   showTable(head);
   showTrials(head);

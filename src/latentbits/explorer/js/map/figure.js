@@ -1,9 +1,11 @@
 /** The map's two canvases: points below, and above them what changes as the cursor moves. */
 
+import { shortened } from "../page/cells.js";
 import { make, themeColour } from "../page/dom.js";
 import { colouringOf } from "./colours.js";
-import { drawLines, LABEL_FONT, layOutLines } from "./lines.js";
+import { drawLines, LABEL_FONT, layOutLines, notForNames } from "./lines.js";
 import { ellipseOf } from "./maths.js";
+import { drawNames, layOutNames, NAME_FONT, outermost } from "./outliers.js";
 import { Points } from "./points.js";
 import { View } from "./view.js";
 
@@ -27,6 +29,8 @@ export class MapFigure {
     this.bias = arrays["map.bias"].data;
     this.view = new View();
     this.points = new Points(this.means, rows.head.map.axes);
+    this.outliers = outermost(this.means);
+    this.named = true; // whether they have their names beside them
     /** @type {Set<number>} */
     this.hidden = new Set();
     this.colouring = colouringOf(rows, "none", false);
@@ -180,6 +184,27 @@ export class MapFigure {
     return this.lines;
   }
 
+  /**
+   * The names of the rows farthest out, of those that are seen; of rows at one place, one.
+   *
+   * @param {(text: string) => number} widthOf a text in NAME_FONT, in pixels
+   */
+  names(widthOf) {
+    if (!this.named) return [];
+    const { picked, other } = this.state.choices;
+    const { of } = this.points.places;
+    const shown = this.outliers.filter((row) => this.isSeen(row) && row !== picked && row !== other);
+    const wanted = shown
+      .filter((row, i) => shown.findIndex((earlier) => of[earlier] === of[row]) === i)
+      .map((row) => {
+        const more = this.points.seen[of[row]] - 1;
+        const text = shortened(this.rows.name(row), 28) + (more ? ` and ${more.toLocaleString("en")} more` : "");
+        return { row, text, ...this.placeOf(row) };
+      });
+    const taken = [...notForNames(this.view), ...this.laidOut().map(({ label }) => label.box)];
+    return layOutNames(this.view, wanted, widthOf, taken);
+  }
+
   drawAbove() {
     const context = this.above.getContext("2d");
     if (!context || !this.fitted) return;
@@ -196,6 +221,12 @@ export class MapFigure {
   drawMarks(context) {
     const colours = { ink: themeColour("--ink"), paper: themeColour("--paper"), accent: themeColour("--accent") };
     drawLines(context, this.laidOut(), colours, this.marked);
+    context.font = NAME_FONT;
+    drawNames(
+      context,
+      this.names((text) => context.measureText(text).width),
+      colours,
+    );
     const { hovered, picked, other, place } = this.state.choices;
     const close = hovered ?? picked;
     if (close !== null) this.drawEllipses(context, close, colours);

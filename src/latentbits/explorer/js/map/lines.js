@@ -27,12 +27,7 @@ const PLACES = [0.04, 0.96, 0.08, 0.92, 0.13, 0.87, 0.18, 0.82, 0.24, 0.76, 0.3,
  */
 export function layOutLines(view, columns, names, weights, bias, widthOf) {
   const d = bias.length;
-  /** @type {Box[]} */
-  const taken = [
-    { left: 0, top: view.height - 18, right: view.width, bottom: view.height },
-    { left: 0, top: 0, right: 22, bottom: view.height },
-    { left: view.width - 48, top: 0, right: view.width, bottom: 130 }, // buttons
-  ];
+  const taken = notForNames(view);
   const seen = columns.flatMap((column) => {
     const [u, v] = [weights[column], weights[d + column]];
     const ends = clippedLine(u, v, bias[column], view.window());
@@ -46,6 +41,20 @@ export function layOutLines(view, columns, names, weights, bias, widthOf) {
     taken.push(label.box);
     return { ...line, label };
   });
+}
+
+/**
+ * Where no name should stand: on the numbers of the axes and on the buttons.
+ *
+ * @param {import("./view.js").View} view
+ * @returns {Box[]}
+ */
+export function notForNames(view) {
+  return [
+    { left: 0, top: view.height - 18, right: view.width, bottom: view.height },
+    { left: 0, top: 0, right: 22, bottom: view.height },
+    { left: view.width - 48, top: 0, right: view.width, bottom: 130 }, // buttons
+  ];
 }
 
 /**

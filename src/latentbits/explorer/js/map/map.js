@@ -74,6 +74,10 @@ function aboutMap(rows, figure) {
     said.push("On a line a bit is as likely 1 as 0; its strokes point to where it is more likely 1.");
   }
   said.push("The ellipses show how sure the place of a row is: one and two standard deviations.");
+  const { n_rows: all } = rows.table;
+  if (rows.n < all) {
+    said.push(`Shown are ${rows.n.toLocaleString("en")} of ${all.toLocaleString("en")} rows, drawn at random.`);
+  }
   const { most } = figure.points;
   if (most > 1) said.push(`The larger a point, the more rows share it, up to ${most.toLocaleString("en")}.`);
   return said.join(" ");
@@ -307,7 +311,20 @@ class MapControl {
       button.addEventListener("click", () => this.setMode(this.mode === mode ? "move" : mode));
       this.buttons[mode] = button;
     }
-    return make("span", { class: "modes" }, Object.values(this.buttons));
+    return make("span", { class: "modes" }, [this.namesButton(), ...Object.values(this.buttons)]);
+  }
+
+  /** Names beside the rows farthest out, or none. */
+  namesButton() {
+    const { figure } = this;
+    const names = make("button", { type: "button", text: "Names", "aria-pressed": String(figure.named) });
+    names.title = "Names of the rows farthest from the middle, where there is room";
+    names.addEventListener("click", () => {
+      figure.named = !figure.named;
+      names.setAttribute("aria-pressed", String(figure.named));
+      figure.request(false);
+    });
+    return names;
   }
 
   zoomButtons() {

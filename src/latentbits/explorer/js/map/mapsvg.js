@@ -24,7 +24,8 @@ export function mapSvg(figure) {
   });
   svg.append(makeSvg("rect", { width, height, fill: themeColour("--paper") }), svgGround(view, figure.points.axes));
   const inside = makeSvg("svg", { width: view.width, height: view.height });
-  inside.append(svgDots(figure), ...figure.laidOut().map(svgLine));
+  const names = figure.names((text) => 6.2 * text.length);
+  inside.append(svgDots(figure), ...figure.laidOut().map(svgLine), ...names.map(svgName));
   svg.append(inside);
   for (const { x, y, text, colour } of entries.items) {
     if (colour) svg.append(makeSvg("circle", { cx: x, cy: view.height + y, r: 5, fill: colour }));
@@ -107,7 +108,6 @@ function svgLine({ ends, towards, text, label }) {
   const strokes = strokesAlong(ends).map(
     ([x, y]) => `M ${tidy(x)} ${tidy(y)} l ${tidy(5 * towards[0])} ${tidy(5 * towards[1])}`,
   );
-  const anchor = { left: "start", right: "end", center: "middle" }[String(label.align)] ?? "middle";
   return makeSvg("g", {}, [
     makeSvg("path", {
       d: `M ${x1} ${y1} L ${x2} ${y2} ${strokes.join(" ")}`,
@@ -119,7 +119,7 @@ function svgLine({ ends, towards, text, label }) {
     makeSvg("text", {
       x: tidy(label.x),
       y: tidy(label.y + 4),
-      "text-anchor": anchor,
+      "text-anchor": anchorOf(label.align),
       "font-weight": 600,
       stroke: themeColour("--paper"),
       "stroke-width": 4,
@@ -127,6 +127,25 @@ function svgLine({ ends, towards, text, label }) {
       text,
     }),
   ]);
+}
+
+/** @param {CanvasTextAlign} align */
+function anchorOf(align) {
+  return { left: "start", right: "end", center: "middle" }[String(align)] ?? "middle";
+}
+
+/** @param {import("./outliers.js").Named} name */
+function svgName({ x, y, align, text }) {
+  return makeSvg("text", {
+    x: tidy(x),
+    y: tidy(y + 4),
+    "text-anchor": anchorOf(align),
+    "font-size": 11,
+    stroke: themeColour("--paper"),
+    "stroke-width": 3,
+    "paint-order": "stroke",
+    text,
+  });
 }
 
 /** @param {number} value */

@@ -17,7 +17,7 @@ export function showTable(head) {
  *
  * @param {HTMLTableElement} table
  */
-function makeSortable(table) {
+export function makeSortable(table) {
   const heads = /** @type {HTMLTableCellElement[]} */ ([...table.querySelectorAll("thead th")]);
   heads.forEach((cell, column) => {
     const help = cell.title;

@@ -219,7 +219,7 @@ function threeImages(rows, cells, story, odd, shape) {
 }
 
 /** @param {number} p */
-function chance(p) {
+export function chance(p) {
   return `P = ${p < 0.001 ? "< 0.001" : p < 0.1 ? p.toFixed(3) : p.toFixed(2)}`.replace("= <", "<");
 }
 

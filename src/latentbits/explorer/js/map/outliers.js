@@ -1,0 +1,114 @@
+/** The rows farthest out on the map, and where their names stand. */
+
+/** @typedef {{x: number, y: number, align: CanvasTextAlign, text: string, row: number, box: import("./lines.js").Box}} Named */
+
+const MOST_NAMED = 8;
+const CANDIDATES = 80; // rows: the names of some have no room
+const GAP = 9; // pixels between a point and its name
+const LETTERS_HIGH = 13; // pixels
+
+export const NAME_FONT = "11px system-ui, sans-serif";
+
+/**
+ * Rows by how far they are from the middle of all, in standard deviations of all, the farthest first.
+ *
+ * @param {ArrayLike<number>} means x and y by turns
+ * @param {number} [most]
+ * @returns {number[]}
+ */
+export function outermost(means, most = CANDIDATES) {
+  const n = means.length / 2;
+  let [x, y, xx, yy, xy] = [0, 0, 0, 0, 0];
+  for (let i = 0; i < n; i++) {
+    x += means[2 * i] / n;
+    y += means[2 * i + 1] / n;
+  }
+  for (let i = 0; i < n; i++) {
+    const [a, b] = [means[2 * i] - x, means[2 * i + 1] - y];
+    xx += (a * a) / n;
+    yy += (b * b) / n;
+    xy += (a * b) / n;
+  }
+  const size = xx * yy - xy * xy;
+  const flat = !(size > 1e-9 * xx * yy); // all on one line
+  const far = Float64Array.from({ length: n }, (_, i) => {
+    const [a, b] = [means[2 * i] - x, means[2 * i + 1] - y];
+    return flat ? a * a + b * b : (yy * a * a - 2 * xy * a * b + xx * b * b) / size;
+  });
+  return Array.from({ length: n }, (_, i) => i)
+    .sort((i, j) => far[j] - far[i] || i - j)
+    .slice(0, most);
+}
+
+/**
+ * Names beside their points, inside the window, none over another or over what is taken; those without room are left
+ * out.
+ *
+ * @param {import("./view.js").View} view
+ * @param {Array<{row: number, x: number, y: number, text: string}>} wanted places of the map, the most wanted first
+ * @param {(text: string) => number} widthOf a text, in pixels
+ * @param {import("./lines.js").Box[]} taken
+ * @returns {Named[]}
+ */
+export function layOutNames(view, wanted, widthOf, taken) {
+  /** @type {Named[]} */
+  const placed = [];
+  for (const { row, x, y, text } of wanted) {
+    if (placed.length >= MOST_NAMED) break;
+    const [across, down] = [view.across(x), view.down(y)];
+    if (across < 0 || down < 0 || across > view.width || down > view.height) continue;
+    const found = placesBeside(across, down, widthOf(text)).find(
+      ({ box }) => isWithin(box, view) && ![...taken, ...placed.map((other) => other.box)].some((o) => meet(box, o)),
+    );
+    if (found) placed.push({ ...found, row, text });
+  }
+  return placed;
+}
+
+/**
+ * @param {number} across
+ * @param {number} down
+ * @param {number} width of the text
+ * @returns {Array<Omit<Named, "text" | "row">>} right, left, above, below
+ */
+function placesBeside(across, down, width) {
+  const sides = /** @type {Array<[number, number, CanvasTextAlign, number]>} */ ([
+    [across + GAP, down, "left", 0],
+    [across - GAP, down, "right", -width],
+    [across, down - GAP - 4, "center", -width / 2],
+    [across, down + GAP + 4, "center", -width / 2],
+  ]);
+  return sides.map(([x, y, align, left]) => {
+    const box = { left: x + left, top: y - LETTERS_HIGH / 2, right: x + left + width, bottom: y + LETTERS_HIGH / 2 };
+    return { x, y, align, box };
+  });
+}
+
+/** @param {import("./lines.js").Box} box @param {import("./view.js").View} view */
+function isWithin(box, view) {
+  return box.left >= 2 && box.top >= 2 && box.right <= view.width - 2 && box.bottom <= view.height - 2;
+}
+
+/** @param {import("./lines.js").Box} a @param {import("./lines.js").Box} b */
+function meet(a, b) {
+  return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {Named[]} names
+ * @param {{ink: string, paper: string}} colours
+ */
+export function drawNames(context, names, colours) {
+  context.font = NAME_FONT;
+  context.textBaseline = "middle";
+  context.lineJoin = "round";
+  for (const { x, y, align, text } of names) {
+    context.textAlign = align;
+    context.strokeStyle = colours.paper;
+    context.lineWidth = 3;
+    context.strokeText(text, x, y);
+    context.fillStyle = colours.ink;
+    context.fillText(text, x, y);
+  }
+}

@@ -65,8 +65,8 @@ def how_compared(found: Search) -> str:
         unseen = "rows that neither had seen"
     if found.n_folds > 1:
         return (
-            f"{sampled}In each of {found.n_folds} rounds the models {text} and were scored on {unseen}; over the rounds every "
-            f"row is scored once.{end}"
+            f"{sampled}In each of {found.n_folds} rounds the models {text} and were scored on {unseen}; over the "
+            f"rounds every row is scored once.{end}"
         )
     return f"{sampled}The models {text} and were scored on {found.n_test:,} {unseen}.{end}"
 

@@ -16,7 +16,7 @@ import pytest
 from contents import HOSTILE, small_content
 
 from latentbits.explorer import page
-from latentbits.explorer.explore import how_compared
+from latentbits.explorer.notes import how_compared
 from latentbits.explorer.payload import payload_of
 from latentbits.explorer.typed_arrays import WIDTHS, Arrays
 
@@ -122,7 +122,7 @@ def test_a_sample_is_told_on_the_page():
     assert "40,000 rows, 12 columns; a sample of 60 rows is shown; models were compared on a sample of 4,800" in text
     assert "a sample of" not in page.render_page(content).split("<script")[0]
     found = SimpleNamespace(
-        interrupted=False, n_train=60, n_validation=15, n_test=25, n_folds=1, n_used=100, n_rows=100
+        interrupted=False, trials={}, n_train=60, n_validation=15, n_test=25, n_folds=1, n_used=100, n_rows=100
     )
     assert how_compared(found).startswith("The models learned from 60 rows")
     found.n_rows = 5000

@@ -115,6 +115,7 @@ function ordersOfRows(head, arrays, rows) {
     orders.push({ text: name, order: () => orderBy(rows.n, (i) => arrays[`labels.${k}`].data[i]) });
   });
   for (const { name, layers } of bestFirst(head.galleries, head.models)) {
+    if (layers.length === 0) continue; // its causes carry nothing
     if (layers[0].usage.some((/** @type {number | null} */ usage) => usage === null)) continue; // traits
     orders.push({
       text: `strongest cause: ${name}`,

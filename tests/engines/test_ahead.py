@@ -7,7 +7,7 @@ import importlib
 import numpy as np
 import pytest
 
-from latentbits import BernoulliMixture, NoisyOrNetwork
+from latentbits import BernoulliMixture, BinarySparseCoding, NoisyOrNetwork
 from latentbits.core import programs
 from latentbits.engines import ahead
 
@@ -37,3 +37,12 @@ def test_what_follows_a_fit_is_compiled_with_it(monkeypatch):
     model.score(table)
     model.transform(table)
     assert programs.made() == before
+
+
+@pytest.mark.slow
+def test_of_starts_side_by_side_the_use_of_one_is_foreseen(monkeypatch):
+    foreseen = []
+    monkeypatch.setattr(ahead, "using", lambda model, likelihood, means, engine, dtype, params: foreseen.append(params))
+    BinarySparseCoding(4, random_state=0).foresee(np.random.default_rng(0).normal(size=(90, 7)))
+    (params,) = foreseen
+    assert params.components.shape == (4, 7)

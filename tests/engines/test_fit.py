@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import signal
 import time
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +14,7 @@ from scipy.stats import binom
 
 from latentbits.core.errors import DataError, FitError
 from latentbits.core.model import Evaluate, Iterate, Measure, Over, Schedule, Stop, Transform
+from latentbits.engines import monitor
 from latentbits.engines.chunks import layout_for
 from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
@@ -257,6 +259,17 @@ def test_time_is_up_within_a_minibatch_pass():
     slow = model._replace(update=lambda *a: (jax.debug.callback(lambda: time.sleep(0.02)), model.update(*a))[1])
     result = run(slow, bits(n=5000), limits=Limits(100, max_time=0.01))
     assert (result.reason, result.n_iter) == ("max_time", 1)
+
+
+def test_compiling_is_outside_the_limits(monkeypatch):
+    clock = {"now": 100.0, "waited": 7.0}
+    monkeypatch.setattr(monitor, "seconds_waited", lambda: clock["waited"])
+    monkeypatch.setattr(monitor, "time", SimpleNamespace(perf_counter=lambda: clock["now"]))
+    watch = Monitor(Limits(max_time=5.0))
+    clock |= {"now": 108.0, "waited": 11.0}
+    assert (watch.seconds, watch.seconds_left, watch.out_of_time) == (8.0, 1.0, False)
+    clock["now"] += 2
+    assert watch.out_of_time
 
 
 def test_no_two_purposes_share_a_key():

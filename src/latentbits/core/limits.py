@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from latentbits.core.errors import OutOfTimeError, TooLargeError
+from latentbits.core.programs import seconds_waited
 
 __all__ = [
     "SHORT",
@@ -43,8 +44,11 @@ _deadline: ContextVar[tuple[float, str] | None] = ContextVar("deadline", default
 
 @contextmanager
 def within(seconds: float, what: str) -> Iterator[None]:
-    """Give up passes over rows that are not over after so many seconds; `what` is the subject of the message."""
-    before = _deadline.set((time.perf_counter() + seconds, f"{what} takes longer than the {seconds:.0f} s that it has"))
+    """Give up passes over rows that are not over after so many seconds; `what` is the subject of the message.
+
+    What goes into compiling programs does not count.
+    """
+    before = _deadline.set((_working() + seconds, f"{what} takes longer than the {seconds:.0f} s that it has"))
     try:
         yield
     finally:
@@ -54,8 +58,13 @@ def within(seconds: float, what: str) -> Iterator[None]:
 def check_time() -> None:
     """Raise OutOfTimeError where the time of the innermost `within` is over."""
     limit = _deadline.get()
-    if limit is not None and time.perf_counter() > limit[0]:
+    if limit is not None and _working() > limit[0]:
         raise OutOfTimeError(limit[1])
+
+
+def _working() -> float:
+    """A clock that stands still while programs are compiled."""
+    return time.perf_counter() - seconds_waited()
 
 
 def available_memory() -> int | None:

@@ -13,6 +13,7 @@ import numpy as np
 
 from latentbits.core.errors import DataError, FitError
 from latentbits.core.model import Measure, Stop
+from latentbits.core.programs import seconds_waited
 
 __all__ = ["Limits", "Monitor", "Record", "Remaining"]
 
@@ -31,7 +32,7 @@ class Limits(NamedTuple):
     tol
         A stage has converged when less than this is left to gain, in nats per row.
     max_time
-        Seconds for all restarts together; None for no limit.
+        Seconds for all restarts together, without those that compiling takes; None for no limit.
     """
 
     max_iter: int = 1000
@@ -58,7 +59,7 @@ class Monitor:
         self.limits = limits
         self.history: list[Record] = []
         self._n_rows: float | None = None
-        self._began = time.perf_counter()
+        self._began, self._waited = time.perf_counter(), seconds_waited()
         self._label = label
         self._bar: Any = None
         self._task: Any = None
@@ -87,7 +88,10 @@ class Monitor:
 
     @property
     def seconds_left(self) -> float:
-        return math.inf if self.limits.max_time is None else self.limits.max_time - self.seconds
+        """Of the time to learn: what goes into compiling programs is outside the limits, as it differs by machine."""
+        if self.limits.max_time is None:
+            return math.inf
+        return self.limits.max_time - (self.seconds - (seconds_waited() - self._waited))
 
     @property
     def out_of_time(self) -> bool:

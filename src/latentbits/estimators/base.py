@@ -25,7 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from latentbits.core import interrupts
 from latentbits.core.errors import DataError, ModelFileError, PrecisionWarning
 from latentbits.core.model import LogLikelihood, Model, Stop
-from latentbits.core.programs import callable_tree, later
+from latentbits.core.programs import callable_tree, later, seconds_waited
 from latentbits.core.version import __version__
 from latentbits.engines import ahead
 from latentbits.engines.checkpoint import Journal, keeping, of_fit
@@ -71,7 +71,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     max_iter : int, default=1000
         Most iterations of each stage.
     max_time : float or None
-        Most seconds, all restarts together.
+        Most seconds of learning, all restarts together; compiling programs, at the first fit, comes in addition.
     tol : float, default=1e-6
         Stop when less than this is left to gain, in nats per row (`left_to_gain_` tells it for all rows together).
     verbose : int, default=0
@@ -246,8 +246,8 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return of_fit(checkpoint, engine, identity, seed)
 
     def _learn(self, engine: Engine, seed: int, dtype: np.dtype, max_time: float | None) -> float:
-        """Learn with rows of this precision; the seconds it took."""
-        model = self._model_for(engine)
+        """Learn with rows of this precision; the seconds it took, without those of compiling."""
+        model, waited = self._model_for(engine), seconds_waited()
         result = fit(
             model,
             engine,
@@ -261,7 +261,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.dtype_ = result.dtype.name
         self._adopt(result)
         self._finish(engine, result)
-        return result.seconds
+        return result.seconds - (seconds_waited() - waited)
 
     def _dtype_of_rows(self, dtype: np.dtype) -> Callable[[float], np.dtype]:
         """The precision of so many rows in learning, where it would be `dtype` for very many."""
@@ -286,7 +286,11 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             with later():
                 shapes = ahead.fitting(model, engine, dtype)
                 if shapes is not None:
-                    copy._foresee_use(model, engine, shapes)
+                    copy._foresee_rest(model, engine, shapes)
+
+    def _foresee_rest(self, model: Model, engine: Engine, shapes: PyTree) -> None:
+        """Begin to compile what follows the stages of `_first_model`, given the shapes of what they end with."""
+        self._foresee_use(model, engine, shapes)
 
     def _foresee_use(self, model: Model, engine: Engine, shapes: PyTree) -> None:
         """Begin to compile what `score` and `transform` will need."""

@@ -483,14 +483,15 @@ class BinarySparseCoding(LatentModel):
         return one if n == 1 else side_by_side(one, n, _n_states(size))
 
     def _fitted_from(self, engine: Engine, n: int, key: Key[Array, ""], max_time: float | None) -> FitResult:
+        model = self._from_starts(n)
         return fit(
-            self._from_starts(n),
+            model,
             engine,
             key,
             limits=Limits(self.max_iter, self.tol, max_time),
             dtype=np.dtype(self.dtype_),
             verbose=self.verbose,
-            then=lambda shapes: self._foresee_rest(engine, shapes),
+            then=lambda shapes: self._foresee_rest(model, engine, shapes),
         )
 
     def _evaluated(self, model: Model, engine: Engine, params: PyTree) -> FitResult:
@@ -525,7 +526,7 @@ class BinarySparseCoding(LatentModel):
         number = int(np.argmax(np.nan_to_num(found.params.values, nan=-np.inf)))
         return found._replace(params=found.params.one(number), history=_course(found.history, number), state=None)
 
-    def _foresee_rest(self, engine: Engine, shapes: PyTree) -> None:
+    def _foresee_rest(self, model: Model, engine: Engine, shapes: PyTree) -> None:
         """Begin to compile what follows the schedule: likelihoods, by which starts are ranked, and exact EM."""
         if not isinstance(engine, MemoryEngine):
             return

@@ -51,7 +51,7 @@ class BernoulliMixture(WithCriteria):
     max_iter : int, default=1000
         Most iterations of the last EM stage, and of Newton's method after it.
     max_time : float or None
-        Most seconds, all restarts together.
+        Most seconds of learning, all restarts together; compiling programs, at the first fit, comes in addition.
     tol : float, default=1e-7
         Stop when less than this is left to gain, in nats per row (`left_to_gain_` tells it for all rows together).
     verbose : int, default=0

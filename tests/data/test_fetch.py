@@ -273,6 +273,21 @@ def test_matlab_spikes(registry, server, tmp_path):
     np.testing.assert_array_equal(load_dataset("spikes15").X, spikes)
 
 
+def test_columns_of_a_table_beside_the_bits_are_labels(registry, tmp_path, monkeypatch):
+    """Numbers stay numbers, and empty cells are not known."""
+    text = "id,water,shrub\n" + "\n".join(f"{i},{i / 2},{'' if i == 3 else 'few'}" for i in range(70))
+    entry = FETCH._registry()["mite"]
+    bits = np.zeros(entry["shape"], np.uint8)
+    (tmp_path / "ecology").mkdir()
+    sites = np.array([str(i) for i in range(70)])
+    np.savez(tmp_path / "ecology/mite.npz", X=bits, sites=sites, env_csv=np.array(text))
+    monkeypatch.setenv("LATENTBITS_DATA", str(tmp_path))
+    labels = FETCH._load_folder("mite", entry).labels
+    assert set(labels) == {"site", "water", "shrub"}
+    assert labels["water"].tolist() == [i / 2 for i in range(70)]
+    assert labels["shrub"].tolist() == [None if i == 3 else "few" for i in range(70)]
+
+
 # --- the real folder ---
 
 

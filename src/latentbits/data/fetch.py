@@ -214,13 +214,34 @@ def _load_folder(name: str, entry: Mapping[str, Any]) -> _Raw | None:
         return None
     try:
         label_keys = where.get("labels", {})
-        wanted = [*where["arrays"].values(), *(key for keys in label_keys.values() for key in keys)]
+        tables = where.get("label_tables", [])
+        wanted = [*where["arrays"].values(), *(key for keys in label_keys.values() for key in keys), *tables]
         archive = load_members(path, wanted, members(path))
         parts = {part: _unpack(archive[key], entry["shape"]) for part, key in where["arrays"].items()}
         labels = {label: np.concatenate([archive[key] for key in keys]) for label, keys in label_keys.items()}
+        for key in tables:
+            labels |= _columns_of_text(archive[key].item())
     except Exception as error:  # a broken archive raises whatever zipfile, zlib or NumPy stumble over
         raise DataError(f"{path}: cannot be read as the set {name} ({type(error).__name__}: {error})") from error
     return _Raw(parts, labels)
+
+
+def _columns_of_text(text: str) -> dict[str, np.ndarray]:
+    """Columns of a table written as csv, without the first, which numbers its rows; None where nothing is known.
+
+    >>> _columns_of_text("id,depth,kind\\n1,2.5,peat\\n2,3,")["kind"].tolist()
+    ['peat', None]
+    """
+    header, *lines = csv.reader(text.splitlines())
+    return {name: _numbers_or_words(cells) for name, *cells in list(zip(header, *lines))[1:]}
+
+
+def _numbers_or_words(cells: list[str]) -> np.ndarray:
+    known = [cell or None for cell in cells]
+    try:
+        return np.array([None if cell is None else float(cell) for cell in known], object)
+    except ValueError:
+        return np.array(known, object)
 
 
 def _unpack(codes: np.ndarray, shape: list[int]) -> np.ndarray:

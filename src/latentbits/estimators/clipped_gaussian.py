@@ -106,7 +106,8 @@ class ClippedGaussian(LatentModel):
         Ignored; there is one pass.
     max_time : float or None
         Seconds.  Half a diagonalisation is no model: where all pairs of columns will take longer (and more than two
-        seconds), `fit` raises `latentbits.core.errors.FitError` as soon as that shows, after the first pairs.
+        seconds), `fit` raises `latentbits.core.errors.OutOfTimeError` as soon as that shows, after the first pairs, or
+        when the time is over while factors are found.
     tol : float, default=1e-6
         Ignored.
     verbose : int, default=0

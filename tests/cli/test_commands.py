@@ -177,7 +177,6 @@ def test_a_public_set_is_data(tool):
         (("compare", "numbers.csv"), "row 1, column 1 ('b') holds 7"),
         (("score", "p.safetensors", "wrong.csv"), "row 0, column 5 ('legs') holds 2"),
         (("fit", "words.csv"), "--missing"),
-        (("fit", "bits.csv", "--split", "train"), "is a file"),
         (("fit", "bits.csv", "-o", "no/folder/m.safetensors"), "no/folder"),
         (("score", "no.safetensors", "bits.csv"), "there is no model file"),
         (("score", "bits.csv", "bits.csv"), "no readable model file"),

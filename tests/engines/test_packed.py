@@ -78,15 +78,14 @@ def test_holes_and_real_numbers_are_not_packed():
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_family_learns_the_same_bits(family):
+def test_every_family_learns_the_same(family):
+    """To rounding: what is compiled around the unpacking may add in another order."""
     model, table = FAMILIES[family]
     budget = 2**14 if model.start_rows is None else None  # several chunks
-    plain, packed = (
-        fit(model, MemoryEngine(table, packs=packs), seed_key(0), limits=Limits(3, -np.inf), memory_budget=budget)
-        for packs in (False, True)
-    )
-    assert_same(plain.params, packed.params)
-    assert plain.objective == packed.objective
+    how = {"limits": Limits(3, -np.inf), "memory_budget": budget, "dtype": np.float64}
+    plain, packed = (fit(model, MemoryEngine(table, packs=packs), seed_key(0), **how) for packs in (False, True))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9), plain.params, packed.params)
+    assert packed.objective == pytest.approx(plain.objective, rel=1e-9)
 
 
 def test_chunks_of_bits_serve_every_precision():

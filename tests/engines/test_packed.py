@@ -77,7 +77,12 @@ def test_holes_and_real_numbers_are_not_packed():
     assert not MemoryEngine(np.zeros((3, 2)), packs=True).packs
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+SLOW = {"latent trait", "noisy-OR network"}
+
+
+@pytest.mark.parametrize(
+    "family", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in FAMILIES]
+)
 def test_every_family_learns_the_same(family):
     """To rounding: what is compiled around the unpacking may add in another order."""
     model, table = FAMILIES[family]

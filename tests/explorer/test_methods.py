@@ -6,6 +6,9 @@ import pytest
 from latentbits import BernoulliMixture, __version__, explore
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     rng = np.random.default_rng(0)

@@ -1,6 +1,7 @@
 """Whether causes are found again in other parts of the rows."""
 
 import numpy as np
+import pytest
 
 from latentbits import BernoulliMixture, explore
 from latentbits.explorer.stability import alike, with_rounds
@@ -39,6 +40,7 @@ def test_rounds_are_counted():
     assert with_rounds(gallery(ours), []).layers[0].found_again is None
 
 
+@pytest.mark.slow
 def test_kinds_of_a_planted_table_are_found_in_all_rounds(tmp_path):
     rng = np.random.default_rng(0)
     kinds = rng.integers(2, size=300)

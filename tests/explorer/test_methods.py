@@ -5,7 +5,6 @@ import pytest
 
 from latentbits import BernoulliMixture, __version__, explore
 
-
 pytestmark = pytest.mark.slow
 
 

@@ -174,5 +174,5 @@ def test_a_page_of_what_is_finished(tool, csv, press, number, written):
     assert ("nothing was finished that a page could show: page.html is not written" in result.stderr) != written
     if written:
         assert "The search was interrupted" in page.read_text("utf-8")
-        assert "mixture: interrupted before it was fitted" in result.stderr
+        assert "not fitted: mixture (interrupted before it was fitted)" in result.stdout
         assert "independent bits" in result.stdout

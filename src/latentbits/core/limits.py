@@ -11,7 +11,6 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from latentbits.core.errors import OutOfTimeError, TooLargeError
-from latentbits.core.programs import seconds_waited
 
 __all__ = [
     "SHORT",
@@ -64,6 +63,8 @@ def check_time() -> None:
 
 def _working() -> float:
     """A clock that stands still while programs are compiled."""
+    from latentbits.core.programs import seconds_waited  # with JAX, which readers of tables do without
+
     return time.perf_counter() - seconds_waited()
 
 

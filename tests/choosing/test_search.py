@@ -9,7 +9,7 @@ from latentbits import BernoulliMixture
 from latentbits.choosing import budget
 from latentbits.choosing.budget import Climb, Fit
 from latentbits.choosing.refit import refit
-from latentbits.choosing.search import _splits, search
+from latentbits.choosing.search import _keeping, _splits, search
 from latentbits.core.errors import DataError, FitError
 from latentbits.estimators.families import families as all_families
 
@@ -164,6 +164,44 @@ def test_a_size_counts_only_if_every_fold_has_tried_it(seconds, wanted, monkeypa
     assert not list(left)
     assert [list(climb.tried) for climb in families["mixture"].climbs] == [[4], [4]]
     assert families["mixture"].note == f"mixture of {wanted} was not tried for want of time"
+
+
+def test_a_fit_that_ran_out_of_time_goes_on_before_another_size_is_begun(monkeypatch):
+    """Four causes are cut off twice, and then done; two causes are cut off to the end."""
+
+    class Told(budget.Clock):
+        used = 0.0
+
+    clock, asked = Told(100.0, None), []
+
+    def fit(model, rows, limit, seed):
+        asked.append(model.n_components)
+        clock.used += 10.0
+        ended = model.n_components == 4 and len(asked) > 2
+        return with_bits(1 / model.n_components)._replace(seconds=10.0, converged=ended, in_time=ended)
+
+    monkeypatch.setattr(budget, "_fit", fit)
+    families = {"mixture": budget.new_entrant("mixture", 16, [1000], "bits")}
+    budget.take_turns(families, [budget.SplitRows(TABLE, TABLE, 2)], clock, 0)
+    (climb,) = families["mixture"].climbs
+    assert asked == [4, 4, 4, *[2] * 7]  # more causes might take too long
+    assert climb.best == 4  # what has converged
+    assert climb.tried[4].seconds == 30.0
+    assert families["mixture"].note == "the fit of mixture of 2 ran out of time"
+    assert clock.was_short
+
+
+@pytest.mark.filterwarnings("ignore:.*max_time:UserWarning")
+def test_a_fit_that_is_cut_off_goes_on_from_where_it_was():
+    """With time for one pass at a time, learning gets further every time."""
+    model = BernoulliMixture(3, random_state=0, max_time=1e-9)
+    with _keeping(None, budget=1.0):
+        courses = [model.fit(TABLE).history_.copy() for _ in range(3)]
+    assert len(courses[0]) < len(courses[1]) < len(courses[2])
+    np.testing.assert_array_equal(courses[2][: len(courses[0])], courses[0])
+    with _keeping(None, budget=None):
+        again = [model.fit(TABLE).history_.copy() for _ in range(2)]
+    assert len(again[0]) == len(again[1])
 
 
 @pytest.mark.parametrize("asked", [False, True])

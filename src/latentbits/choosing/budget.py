@@ -122,6 +122,11 @@ class Fit(NamedTuple):
         """Bits per validation row, by which sizes are chosen."""
         return float(np.average(self.validation, weights=self.weights))
 
+    @property
+    def learning(self) -> float:
+        """Of the seconds: spent on learning."""
+        return max(0.0, self.seconds - self.compiling - self.scoring)
+
 
 @dataclass
 class Climb:
@@ -140,7 +145,13 @@ class Climb:
 
     @property
     def best(self) -> int:
-        return min(self.tried, key=lambda size: (self.tried[size].cost, size))
+        """Of the sizes whose fits have converged, if there are any: what is half done is no result."""
+        return min(self.tried, key=lambda size: (not self.tried[size].converged, self.tried[size].cost, size))
+
+    @property
+    def cut_off(self) -> int | None:
+        """The size whose fit ran out of time, if there is one: it goes on before another is begun."""
+        return next((size for size, fit in self.tried.items() if not fit.in_time), None)
 
     def candidates(self) -> list[int]:
         """What to try next, in this order; empty where nothing is left to try."""
@@ -266,7 +277,11 @@ def _turns(
             if is_first and any_begun and clock.left <= 0 and not asked:
                 raise OutOfTimeError("no time was left for it")
             _foresee_next([other for other in pending if other is not entrant], splits[0], clock.left)
-            _step(entrant, splits, clock, clock.left / _sharers(entrant, pending), seed, asked or not any_begun)
+            share = clock.left / _sharers(entrant, pending)
+            if any(climb.cut_off is not None for climb in entrant.climbs):
+                _finish(entrant, splits, clock, share, seed)
+            else:
+                _step(entrant, splits, clock, share, seed, asked or not any_begun)
         except FAILURES as error:
             clock.was_short |= isinstance(error, OutOfTimeError)
             if is_first:
@@ -339,10 +354,29 @@ def _step(
         except BaseException:
             _undo(entrant.climbs[:place], sizes)
             raise
-    entrant.done = not any(climb.candidates() for climb in entrant.climbs)
-    if not all(climb.tried[climb.best].in_time for climb in entrant.climbs):
-        entrant.note = "its fit ran out of time"
-        clock.was_short = True
+    entrant.done = all(climb.cut_off is None and not climb.candidates() for climb in entrant.climbs)
+
+
+def _finish(entrant: Entrant, splits: Sequence[SplitRows], clock: Clock, share: float, seed: int | None) -> None:
+    """Let the fits that ran out of time go on, in `share` seconds; where no time is left they stay as they are.
+
+    Where fits are kept (`engines/checkpoint.py`), as a search keeps them, they go on from where they were.
+    """
+    until = clock.used + share
+    waiting = [(climb, rows, climb.cut_off) for climb, rows in zip(entrant.climbs, splits) if climb.cut_off is not None]
+    for place, (climb, rows, size) in enumerate(waiting):
+        before = climb.tried[size]
+        limit = max((until - clock.used) / (len(waiting) - place), min(clock.left, PATIENCE * before.learning))
+        if clock.left < LEAST_TIME + before.scoring:
+            entrant.note, entrant.done = f"the fit of {entrant.title(size)} ran out of time", True
+            clock.was_short = True
+            return
+        clock.tell(entrant.title(size))
+        fit = _fit(entrant.new(size, rows.train.shape[1]), rows, FIT_SHARE * limit, seed)
+        climb.tried[size] = fit._replace(
+            seconds=before.seconds + fit.seconds, compiling=before.compiling + fit.compiling
+        )
+    entrant.done = all(climb.cut_off is None and not climb.candidates() for climb in entrant.climbs)
 
 
 def _check_scoring(before: Sequence[Climb], n_rounds: int, left: float) -> None:
@@ -376,9 +410,12 @@ def _fit(model: Any, rows: SplitRows, limit: float, seed: int | None) -> Fit:
     began, waited = time.perf_counter(), seconds_waited()
     model.set_params(random_state=seed)
     train, held_out = rows.train, rows.held_out
-    if "max_time" not in model.get_params():  # a model of others, which knows no missing numbers either
+    settings = model.get_params(deep=False)
+    own = settings.get("max_time")  # of an estimator that is fitted as it is
+    is_limited = np.isfinite(limit) and (own is None or own > max(limit, LEAST_TIME))
+    if "max_time" not in settings:  # a model of others, which knows no missing numbers either
         train, held_out = train[:, rows.varied], held_out[:, rows.varied]
-    elif np.isfinite(limit):
+    elif is_limited:
         model.set_params(max_time=max(limit, LEAST_TIME))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of a model that may not be chosen; unseen rows tell
@@ -388,8 +425,8 @@ def _fit(model: Any, rows: SplitRows, limit: float, seed: int | None) -> Fit:
         with within(max(limit, LEAST_SCORING), f"scoring {held_out.shape[0]} rows"):
             bits, common = score_rows(fitted, held_out, rows.weights)
     scoring = time.perf_counter() - fitted_at - (seconds_waited() - compiled)
-    if "max_time" in model.get_params():
-        fitted.set_params(max_time=None)  # the search's own, of no use to whoever gets the model
+    if "max_time" in settings:
+        fitted.set_params(max_time=own)  # not the search's, which is of no use to whoever gets the model
     bits = np.where(np.isnan(bits), np.inf, bits + rows.log_units)
     return Fit(
         model=fitted,
@@ -398,7 +435,7 @@ def _fit(model: Any, rows: SplitRows, limit: float, seed: int | None) -> Fit:
         common=common,
         seconds=time.perf_counter() - began,
         converged=bool(getattr(fitted, "_finished", True)),
-        in_time=getattr(fitted, "stop_reason_", "") != "max_time",
+        in_time=not is_limited or getattr(fitted, "stop_reason_", "") != "max_time",
         weights=None if rows.weights is None else rows.weights[: rows.n_validation],
         compiling=seconds_waited() - waited,
         scoring=scoring,

@@ -43,6 +43,7 @@ def refit(
     *,
     budget: float | None = None,
     report: Callable[[str], None] | None = None,
+    ready: Mapping[str, Any] | None = None,
 ) -> Mapping[str, Refitted]:
     """Fit the chosen model of every family to all rows of the search; best first, as long as there is time.
 
@@ -59,13 +60,20 @@ def refit(
         Seconds.
     report : function or None
         Called before every fit with the name of the model.
+    ready : mapping or None
+        By name: models that were fitted to all these rows before.
     """
     rows = _safe_indexing(X, found.used)
     if found.units is not None:
         rows = (np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows) - found.units[0]) / found.units[1]
     models = as_searched(found)
+    models |= {name: Refitted(model, found.n_counted, True) for name, model in (ready or {}).items()}
     until = time.perf_counter() + (np.inf if budget is None else budget)
-    names = [entry.name for entry in found.comparison.entries if hasattr(found.fitted[entry.name], "foresee")]
+    names = [
+        entry.name
+        for entry in found.comparison.entries
+        if hasattr(found.fitted[entry.name], "foresee") and entry.name not in (ready or {})
+    ]
     for place, name in enumerate(names):
         left = (until - time.perf_counter()) / (len(names) - place)
         if left < LEAST_TIME:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -240,7 +242,7 @@ def search(
         for name, given in asked.items()
         if name not in left_out
     }
-    with interrupts.held(), under(checkpoint):
+    with interrupts.held(), _keeping(checkpoint, budget):
         left_out |= take_turns(climbing, rows, clock, random_state, asked=families is not None)
         clock.interrupted |= interrupts.take()
     if clock.interrupted:
@@ -262,6 +264,16 @@ def check_families(asked: Collection[Any] | None, real: bool) -> dict[str, Any]:
     if not given:
         raise ValueError("families is empty: nothing to search")
     return {name: given[name] for name in sorted(given, key=lambda name: known[name].cost)}
+
+
+@contextmanager
+def _keeping(checkpoint: Any, budget: float | None) -> Iterator[None]:
+    """Context in which fits are kept, at least for as long as it lasts: what runs out of time can then go on."""
+    with ExitStack() as stack:
+        if checkpoint is None and budget is not None:
+            checkpoint = stack.enter_context(TemporaryDirectory(prefix="latentbits-"))
+        stack.enter_context(under(checkpoint))
+        yield
 
 
 def _n_counted(weights: np.ndarray | None, rows: np.ndarray) -> float:

@@ -181,22 +181,25 @@ class StageRun:
             if self.n_iter == self.max_iter:
                 return end
             if monitor.out_of_time:
-                self.n_iter += self.minibatch  # the pass may be a part of one
+                if self.minibatch:
+                    self.n_iter += 1  # the pass may be a part of one
+                elif self.run.keep is not None:  # what goes on gets on, even with time for one pass only
+                    self.run.keep(self._standing(remaining, passed.ahead, self.n_iter + 1))
                 return Stop.MAX_TIME
             self.here, self.n_iter = passed.ahead, self.n_iter + 1
             if passed.done:  # a schedule has no estimate of what is left
                 end = Stop.COMPLETED if remaining is None else Stop.CONVERGED
                 break
             if self.run.keep is not None:
-                self.run.keep(self._standing(remaining))
+                self.run.keep(self._standing(remaining, self.here, self.n_iter))
         if stage.comparable:  # the point we stand on has not been evaluated yet
             self._keep_if_best(self._evaluate())
         return end
 
-    def _standing(self, remaining: Remaining | None) -> Standing:
+    def _standing(self, remaining: Remaining | None, here: _Position, n_iter: int) -> Standing:
         row_states, objectives = dict(self.row_states), [] if remaining is None else [*remaining.best]
-        course = self.n_iter, self.step, float(self.left), objectives, self.layout.rows_per_chunk
-        return Standing(self.here, self.best, self.state, row_states, *course)
+        course = n_iter, self.step, float(self.left), objectives, self.layout.rows_per_chunk
+        return Standing(here, self.best, self.state, row_states, *course)
 
     def _keep_if_best(self, objective: float) -> None:
         if objective >= self.best.objective:

@@ -201,7 +201,7 @@ def explore(
             checkpoint=checkpoint,
             sample_weight=given.weights,
         )
-        models = _models(found, given, left, lambda name: tell(f"fitting {name} to all rows"))
+        models = _models(found, given, mapped, left, lambda name: tell(f"fitting {name} to all rows"))
         with interrupts.shielded():  # what is finished gets its page
             tell("looking at what was found")
             content = content_of(given, shown, n_close, where, found, models, random_state)
@@ -221,7 +221,7 @@ def _fit_map(given: Given, limit: float | None, seed: int | None) -> Any:
     rows = np.sort(np.random.default_rng(seed).permutation(given.counting)[: _rows_for_map(d)])
     estimator = family("latent-trait").new(2, "reals" if given.real else "bits", d)
     estimator.set_params(random_state=seed, max_time=limit)
-    return fit_copy(estimator, given.values[rows], weights_of(given.weights, rows))
+    return fit_copy(estimator, given.values[rows], weights_of(given.weights, rows)).set_params(max_time=None)
 
 
 def _rows_for_map(n_columns: int) -> int:
@@ -234,11 +234,26 @@ def _rows_for_map(n_columns: int) -> int:
     return min(MOST_FOR_MAP, max(FEWEST_FOR_MAP, cells // n_columns))
 
 
-def _models(found: Search, given: Given, budget: float | None, report: Callable[[str], None]) -> Mapping[str, Refitted]:
+def _models(
+    found: Search, given: Given, mapped: Any, budget: float | None, report: Callable[[str], None]
+) -> Mapping[str, Refitted]:
     """The models to be shown; those of the search where it was interrupted."""
     if found.interrupted:
         return as_searched(found)
-    return refit(found, given.values, budget=None if budget is None else budget - found.seconds, report=report)
+    left = None if budget is None else budget - found.seconds
+    return refit(found, given.values, budget=left, report=report, ready=_on_the_map(found, given, mapped))
+
+
+def _on_the_map(found: Search, given: Given, mapped: Any) -> Mapping[str, Any]:
+    """The entry of two traits is the model of the map, where that has converged and all have seen the same rows."""
+    same_rows = found.n_used == len(given.counting) <= _rows_for_map(given.values.shape[1])
+    if not (same_rows and found.units is None and mapped._finished):
+        return {}
+    return {name: mapped for name, model in found.fitted.items() if _asked_of(model) == _asked_of(mapped)}
+
+
+def _asked_of(model: Any) -> tuple[type, str]:
+    return type(model), str(model.get_params())
 
 
 def content_of(

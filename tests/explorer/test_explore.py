@@ -46,3 +46,16 @@ def test_two_traits_are_fitted_to_all_rows_once(monkeypatch):
     found = exploring.explore(TABLE, model=estimator, out=None, budget=None)
     assert learned.count(60) == 1
     assert found.models["2 latent traits"] is found.map
+
+
+def test_equal_rows_are_learned_from_once():
+    X = np.vstack([TABLE[:20]] * 3).astype(float)
+    X[5, 2] = X[25, 2] = np.nan  # equal, with a hole
+    values, weights = exploring._each_once(X, None)
+    assert weights.sum() == 60
+    assert len(np.unique(np.nan_to_num(values, nan=2), axis=0)) == len(values) < 30
+    np.testing.assert_allclose(weights @ np.nan_to_num(values), np.nan_to_num(X).sum(axis=0))
+    values, weights = exploring._each_once(X, np.arange(60.0))
+    assert weights.sum() == np.arange(60.0).sum()
+    distinct = np.eye(20)
+    assert exploring._each_once(distinct, None)[0] is distinct

@@ -8,6 +8,7 @@ from contents import small_content
 
 from latentbits.explorer.content import Guesses, Labels, Meaning, ModelRow
 from latentbits.explorer.findings import findings, headline
+from latentbits.explorer.together import Together
 from latentbits.telling.records import Gallery, Layer
 
 CONTENT = small_content()
@@ -68,6 +69,23 @@ def test_where_nothing_is_hidden():
     assert headline("zoo", (best, near)) == "zoo: no clear sign of hidden causes"
     (text,) = findings(UNLABELLED, None, (replace(ALONE, behind=0.0),), (), None)
     assert text == "No model with anything hidden was fitted; independent bits need 5.0 bits for an unseen row."
+
+
+def test_where_columns_go_together_and_no_model_is_clearly_better():
+    best = ModelRow("mixture of 3", "mixture", 3, 4.9, 0.1, 0.0, 0.0, 1.0)
+    near = replace(ALONE, behind=0.03, behind_error=0.012)
+    strong = Together(0, 2, 0.114, 10, 1e-9)
+    (text,) = findings(UNLABELLED, CONTENT.map, (best, near), (), GUESSES, together=strong)
+    assert text == (
+        "The bits are not independent: columns go together, most column 0 and column 2, with a correlation of 0.11, "
+        "but nothing tried describes unseen rows clearly better than independent bits do (5.0 bits per row); the mixture "
+        "of 3 comes closest, with 0.030 ± 0.012 bits fewer."
+    )
+    assert headline("zoo", (best, near), together=strong) == (
+        "zoo: columns go together, but no model tells clearly by what"
+    )
+    (text,) = findings(UNLABELLED, CONTENT.map, (best, near), (), GUESSES, together=strong._replace(p=1e-3))
+    assert "no clear sign of hidden causes" in text
 
 
 def test_without_the_baseline():

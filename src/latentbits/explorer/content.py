@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from latentbits.explorer.together import Together
 from latentbits.telling.records import Gallery, Morph, Spectra
 
 __all__ = [
@@ -290,4 +291,5 @@ class Content:
     meanings: tuple[Meaning, ...] = ()  # the strongest first
     poles: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()  # of each axis: columns that grow, and that fall
     misfit: Misfit | None = None
+    together: Together | None = None  # of bits of which models tell nothing clearly: do columns go together?
     n_compared: int | None = None  # rows that the models have seen or were scored on, where these are a sample

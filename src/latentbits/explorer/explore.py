@@ -24,7 +24,7 @@ from latentbits.engines.checkpoint import under
 from latentbits.estimators.families import families, family
 from latentbits.explorer import looks
 from latentbits.explorer.content import Content, Course, Guesses, Map, ModelRow, Table, Trial
-from latentbits.explorer.findings import findings
+from latentbits.explorer.findings import findings, is_sure
 from latentbits.explorer.guesses import guesses_of
 from latentbits.explorer.meanings import meanings_of, poles_of
 from latentbits.explorer.methods import methods
@@ -33,6 +33,7 @@ from latentbits.explorer.notes import how_compared, tried, with_note
 from latentbits.explorer.page import write_page
 from latentbits.explorer.stability import with_rounds
 from latentbits.explorer.tables import WIDE, Given, shown_rows, take_table
+from latentbits.explorer.together import go_together
 from latentbits.telling.records import Gallery, Shown
 
 __all__ = ["Explored", "explore"]
@@ -40,6 +41,7 @@ __all__ = ["Explored", "explore"]
 MOST_FOR_MAP = 20_000  # rows that the map is learned from
 CELLS_FOR_MAP, FEWEST_FOR_MAP = 2**24, 200  # of very many columns fewer rows
 WIDE_CELLS_FOR_MAP = 2**20  # and of thousands, where a cell takes 3 us in each of some tens of passes, fewer still
+FEW_COLUMNS, MISSING = 64, 255  # of more columns hardly any rows are equal
 FOR_MODELS = (
     1 / 3
 )  # of the budget, at least, for the comparison; the map may take half, and placing rows on it the rest
@@ -221,7 +223,21 @@ def _fit_map(given: Given, limit: float | None, seed: int | None) -> Any:
     rows = np.sort(np.random.default_rng(seed).permutation(given.counting)[: _rows_for_map(d)])
     estimator = family("latent-trait").new(2, "reals" if given.real else "bits", d)
     estimator.set_params(random_state=seed, max_time=limit)
-    return fit_copy(estimator, given.values[rows], weights_of(given.weights, rows)).set_params(max_time=None)
+    values, weights = given.values[rows], weights_of(given.weights, rows)
+    if not given.real:
+        values, weights = _each_once(values, weights)
+    return fit_copy(estimator, values, weights).set_params(max_time=None)
+
+
+def _each_once(values: Any, weights: np.ndarray | None) -> tuple[Any, np.ndarray | None]:
+    """Rows of bits that are equal, once, with how often they count, if most are: of few columns there are few kinds."""
+    if hasattr(values, "tocsr") or values.shape[1] > FEW_COLUMNS:
+        return values, weights
+    codes = np.where(np.isnan(values), MISSING, values).astype(np.uint8)
+    kinds, first, which = np.unique(codes, axis=0, return_index=True, return_inverse=True)
+    if 2 * len(kinds) > len(values):
+        return values, weights
+    return values[first], np.bincount(which.reshape(-1), weights, len(kinds)).astype(np.float64)
 
 
 def _rows_for_map(n_columns: int) -> int:
@@ -286,9 +302,11 @@ def content_of(
     wanted = not shown.labels or shown.image_shape is not None  # for a sentence, or for a figure
     guesses = _guesses(given, found, seed) if wanted else None
     meanings = meanings_of(shown, where, galleries)
+    unclear = not (shown.real or shown.weights is not None or is_sure(sound))
+    together = go_together(shown.values) if unclear else None
     return Content(
         title=f"{shown.source}: what is hidden in the {'numbers' if shown.real else 'bits'}",
-        findings=findings(shown, where, sound, galleries, guesses, unfinished, meanings),
+        findings=findings(shown, where, sound, galleries, guesses, unfinished, meanings, together),
         table=shown,
         n_close=n_close,
         map=where,
@@ -305,6 +323,7 @@ def content_of(
         meanings=meanings,
         poles=poles_of(shown, where),
         misfit=misfit_of(where, shown.values, shown.weights) if where.converged else None,
+        together=together,
         n_compared=found.n_used if found.n_used < found.n_rows else None,
     )
 

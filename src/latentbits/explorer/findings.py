@@ -11,13 +11,15 @@ from latentbits.choosing.real_tables import median
 from latentbits.estimators.families import family
 from latentbits.explorer.content import Guesses, Labels, Map, Meaning, ModelRow, Table
 from latentbits.explorer.meanings import felt, in_words, telling
+from latentbits.explorer.together import Together
 from latentbits.telling.records import Gallery
 
-__all__ = ["findings", "headline", "neighbours_alike"]
+__all__ = ["findings", "headline", "is_sure", "neighbours_alike"]
 
 SURE = 2.0  # standard errors from which a difference counts
 SURE_BITS = 10.0  # of all rows together
 SURE_OF_CAUSES = 3.0  # the best of several models has more chances to seem better, and costs of rows are skewed
+SURE_OF_PAIRS = 1e-4  # chance of so much correlation where all columns are independent
 MOST_RIVALS = 2
 WITHIN_REACH = 0.1  # of the bits of the best, that a fit which was cut off may have left to gain
 WORTH_TELLING = 0.01  # of the hidden cells, that a model guesses better than the average row
@@ -26,16 +28,20 @@ N_SHUFFLES = 100  # of labels, to see what chance does
 PLACES_APART = 6  # decimals in which places differ
 
 
-def headline(source: str, models: Sequence[ModelRow], unfinished: Sequence[ModelRow] = ()) -> str:
+def headline(
+    source: str, models: Sequence[ModelRow], unfinished: Sequence[ModelRow] = (), together: Together | None = None
+) -> str:
     """The finding, as a title, of the models that have converged, the best first, beside those that have not."""
     if all(family(model.family).alone for model in models):
         return f"{source}: no model with causes {'has converged' if unfinished else 'was fitted'}"
     best, alone = models[0], _alone(models)
     if alone is None:
         return f"{source}: {_called(best)} needs {best.bits:.1f} bits per row"
-    if not _is_sure(models):
+    if not is_sure(models):
         if _ahead(models, unfinished):
             return f"{source}: the fits that are ahead have not converged"
+        if _go_together(together):
+            return f"{source}: columns go together, but no model tells clearly by what"
         return f"{source}: no clear sign of hidden causes"
     return f"{source}: {_hidden(best)}; a row then takes {best.bits:.1f} bits instead of {alone.bits:.1f}"
 
@@ -48,6 +54,7 @@ def findings(
     guesses: Guesses | None,
     unfinished: Sequence[ModelRow] = (),
     meanings: Sequence[Meaning] = (),
+    together: Together | None = None,
 ) -> tuple[str, ...]:
     """At most three findings: how well the best model does, what it found, and what that is good for.
 
@@ -59,11 +66,14 @@ def findings(
         The comparison of those that have converged, best first.
     unfinished
         Those that have not: where one is ahead or near, that is said, and nothing of what it found.
+    together
+        How much columns go together, with no model: bits may be far from independent, and yet no model describe unseen
+        rows clearly better.
     """
     where = where if where is not None and where.converged else None
-    first = _best(models, table.real, unfinished) + _cut_off(models, unfinished)
+    first = _best(models, table, unfinished, together) + _cut_off(models, unfinished)
     known = "" if where is None else _labels(table.labels, where.means, [m for m in meanings if m.gallery is None])
-    if not models or (_alone(models) is not None and not _is_sure(models)):
+    if not models or (_alone(models) is not None and not is_sure(models)):
         return tuple(text for text in (first, known) if text)  # what a model makes of independent bits is no finding
     gallery = next((g for g in galleries if g.name == models[0].name and g.layers), None)
     use = known or _guesses(guesses, table.real) or ("" if where is None else _surprise(where, table))
@@ -78,7 +88,7 @@ def _alone(models: Sequence[ModelRow]) -> ModelRow | None:
     return next((model for model in models if family(model.family).alone), None)
 
 
-def _is_sure(models: Sequence[ModelRow]) -> bool:
+def is_sure(models: Sequence[ModelRow]) -> bool:
     """Whether the best model beats the one without causes by more than chance.
 
     In small tables of rare bits a better guess of the shares alone gains a little in every row, with a small standard
@@ -91,9 +101,10 @@ def _is_sure(models: Sequence[ModelRow]) -> bool:
     return alone.behind - alone.by_shares > SURE_OF_CAUSES * np.nan_to_num(alone.behind_error, nan=np.inf)
 
 
-def _best(models: Sequence[ModelRow], real: bool, unfinished: Sequence[ModelRow]) -> str:
+def _best(models: Sequence[ModelRow], table: Table, unfinished: Sequence[ModelRow], together: Together | None) -> str:
     if not models:
         return "No fit has converged."
+    real = table.real
     best, alone = models[0], _alone(models)
     if alone is None:
         among = "Of the models compared, " if len(models) > 1 else ""
@@ -107,10 +118,12 @@ def _best(models: Sequence[ModelRow], real: bool, unfinished: Sequence[ModelRow]
             f"The {'columns' if real else 'bits'} are not independent: {_called(best)} describes an unseen row in "
             f"{best.bits:.1f} bits{_rivals(models)}; {alone.name} hold some of these rows impossible."
         )
-    if not _is_sure(models):
+    if not is_sure(models):
         better = f"describes unseen rows clearly better than {alone.name} do ({alone.bits:.1f} bits per row)"
         if _ahead(models, unfinished):
             return f"No model that has converged {better}."
+        if together is not None and _go_together(together):
+            return f"{_in_pairs(together, table)}, but nothing tried {better}{_closest(models)}."
         return f"Nothing tried {better}: there is no clear sign of hidden causes."
     gain, error = alone.behind, alone.behind_error
     places = 1 if error >= 0.1 else 2
@@ -118,6 +131,28 @@ def _best(models: Sequence[ModelRow], real: bool, unfinished: Sequence[ModelRow]
     less += f" fewer than {alone.name} need" if real else f" ({gain / alone.bits:.0%}) fewer than {alone.name} need"
     text = f"The {'columns' if real else 'bits'} are not independent: {_called(best)} describes an unseen row in "
     return f"{text}{best.bits:.1f} bits, {less}{_rivals(models)}."
+
+
+def _go_together(together: Together | None) -> bool:
+    return together is not None and together.p < SURE_OF_PAIRS
+
+
+def _in_pairs(together: Together, table: Table) -> str:
+    """That columns go together."""
+    first, second = table.columns[together.first], table.columns[together.second]
+    pairs = f", most {first} and {second}, with a correlation of {together.correlation:.2f}"
+    return f"The bits are not independent: columns go together{pairs if together.n_pairs > 1 else ''}"
+
+
+def _closest(models: Sequence[ModelRow]) -> str:
+    """The best model, where it is ahead of the one without causes at all."""
+    best, alone = models[0], _alone(models)
+    if alone is None or best is alone or not np.isfinite(alone.behind_error):
+        return ""
+    places = 1 if alone.behind_error >= 0.1 else 3
+    return (
+        f"; {_called(best)} comes closest, with {alone.behind:.{places}f} ± {alone.behind_error:.{places}f} bits fewer"
+    )
 
 
 def _rivals(models: Sequence[ModelRow]) -> str:

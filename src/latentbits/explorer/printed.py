@@ -55,7 +55,7 @@ def draw_exploration(content: Content) -> Any:
     gallery = next((told[model.name] for model in content.sound if model.name in told), None)
     has_images = content.table.image_shape is not None
     unfinished = [model for model in content.models if not model.converged]
-    with sheet((13, 7.4), headline(content.table.source, content.sound, unfinished)) as figure:
+    with sheet((13, 7.4), headline(content.table.source, content.sound, unfinished, content.together)) as figure:
         use = _use(content, gallery)
         rows = [["models", "causes"], ["use", "use" if has_images and content.guesses else "causes"]]
         layout = rows if use is not None else rows[:1]

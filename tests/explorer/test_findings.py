@@ -78,8 +78,8 @@ def test_where_columns_go_together_and_no_model_is_clearly_better():
     (text,) = findings(UNLABELLED, CONTENT.map, (best, near), (), GUESSES, together=strong)
     assert text == (
         "The bits are not independent: columns go together, most column 0 and column 2, with a correlation of 0.11, "
-        "but nothing tried describes unseen rows clearly better than independent bits do (5.0 bits per row); the mixture "
-        "of 3 comes closest, with 0.030 ± 0.012 bits fewer."
+        "but nothing tried describes unseen rows clearly better than independent bits do (5.0 bits per row); the "
+        "mixture of 3 comes closest, with 0.030 ± 0.012 bits fewer."
     )
     assert headline("zoo", (best, near), together=strong) == (
         "zoo: columns go together, but no model tells clearly by what"

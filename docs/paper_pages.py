@@ -182,7 +182,7 @@ def _figures(name: str, ours: list[Picture]) -> str:
 def _shown(name: str, one: Picture) -> str:
     if (summary.kept_folder(name) / one.file).is_file():
         return f"![{one.title}]({name}/{one.file}) *{one.title}.* {one.caption}"
-    return f"*{one.title}.* {one.caption} (`{one.file}`, too large to be kept: `latentbits reproduce {name}` draws it)"
+    return f"*{one.title}.* {one.caption} (`{one.file}` is not kept; `latentbits reproduce {name}` draws it)"
 
 
 def section(readme: str, title: str) -> str:

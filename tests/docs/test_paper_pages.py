@@ -79,7 +79,7 @@ def test_a_kept_run_is_shown(paper_pages, kept, tmp_path):
     rows = [line for line in page.splitlines() if re.match(r"\| [12]? \|", line)]
     assert [row.split(" | ")[0] for row in rows] == ["| 1", "| 2", "| "]
     assert r"![Figure 1](henniges_2010/figure_1.png) *Figure 1.* Bars \| rows. |" in rows[0]
-    assert "*Figure 2 with 200.* Fields. (`figure_2_200.png`, too large to be kept" in rows[1]
+    assert "*Figure 2 with 200.* Fields. (`figure_2_200.png` is not kept;" in rows[1]
     assert "not in the paper | ![More](henniges_2010/more.png)" in rows[2]
     shown = {file.name for file in (tmp_path / "papers" / "henniges_2010").iterdir()}
     assert shown == {"figure_1.png", "more.png"}

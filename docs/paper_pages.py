@@ -125,7 +125,8 @@ def page(name: str, results: Mapping[str, Any] | None) -> str:
         f"# {PAPERS[name].citation.split(',')[0]}",
         expected["citation"],
         "## What it claims",
-        "\n".join(f"- {one['where']}: {one['says']}." for one in expected["in_words"]),
+        "\n".join(f"- {line}" for line in dict.fromkeys(_claims(expected))),
+        *([expected["missing"]] if "missing" in expected else []),
         "## What came out",
         *_outcome(name, results),
         "## Figures",
@@ -136,6 +137,18 @@ def page(name: str, results: Mapping[str, Any] | None) -> str:
         section(readme, "Where the results are"),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _claims(expected: Mapping[str, Any]) -> Iterator[str]:
+    """In the paper's words where expected.json has them, else what the findings are held to."""
+    for one in expected.get("in_words", ()):
+        yield f"{one['where']}: {one['says']}."
+    if "in_words" not in expected:
+        for one in expected["relations"].values():
+            if "words" in one.get("paper", {}):
+                yield f"{one['where']}: {one['paper']['words']}" + (
+                    " (unverified)." if one["paper"].get("unverified") else "."
+                )
 
 
 def _outcome(name: str, results: Mapping[str, Any] | None) -> Iterator[str]:

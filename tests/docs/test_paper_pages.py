@@ -89,6 +89,18 @@ def test_a_kept_run_is_shown(paper_pages, kept, tmp_path):
     assert counts["claims"] > 0
 
 
+def test_claims_are_those_of_the_findings_where_there_are_no_others(paper_pages):
+    paper = {"value": None, "least": 0, "most": None, "words": "ahead"}
+    relations = {
+        "a": {"where": "section 4", "paper": paper},
+        "b": {"where": "section 5", "paper": {**paper, "unverified": True}},
+        "c": {"says": "ours"},
+    }
+    claims = list(paper_pages._claims({"relations": relations}))
+    assert claims == ["section 4: ahead.", "section 5: ahead (unverified)."]
+    assert list(paper_pages._claims({"in_words": [{"where": "x", "says": "y"}], "relations": relations})) == ["x: y."]
+
+
 def test_every_paper_has_its_figures_in_words(paper_pages):
     assert set(paper_pages.FIGURES) == set(PAPERS)
 

@@ -113,23 +113,29 @@ def patterns_of(weights: np.ndarray, lines: np.ndarray) -> list[str]:
     return [next((name for name, own in members.items() if own == one), "") for one in found]
 
 
-def all_lines(line_probability: float = 0.3, pattern_probability: float = 0.15) -> Images:
+def all_lines(line_probability: float = 0.3, pattern_probability: float = 0.15, patterns: str = "any") -> Images:
     """Every image that `latentbits.data.toys.lines` can give.
 
     Examples
     --------
-    >>> len(all_lines().X), round(all_lines().bits, 3)
-    (962, 9.165)
+    >>> [(len(found.X), round(found.bits, 3)) for found in (all_lines(), all_lines(patterns="alone"))]
+    [(962, 9.165), (962, 5.63)]
     """
     toy = lines_toy(1)
-    lines, patterns = toy.components.astype(np.int64), toy.pattern_components.astype(np.int64)
-    on, laid = (all_states(len(one)).astype(np.int64) for one in (lines, patterns))
-    chance = [
+    lines, members = toy.components.astype(np.int64), toy.pattern_components.astype(np.int64)
+    on, laid = (all_states(len(one)).astype(np.int64) for one in (lines, members))
+    lone, chance = (
         np.where(states > 0, p, 1 - p).prod(axis=1)
         for states, p in ((on, line_probability), (laid, pattern_probability))
-    ]
-    images = (on @ lines)[:, None] + laid @ patterns > 0
-    return _distinct(images.reshape(-1, lines.shape[1]), np.outer(*chance).ravel())
+    )
+    n_laid = laid.sum(axis=1)
+    if patterns != "any":
+        chance = np.select([n_laid == 0, n_laid == 1], [1 - len(members) * pattern_probability, pattern_probability])
+    of_lines = np.repeat(lone[:, None], len(laid), axis=1)
+    if patterns == "alone":
+        of_lines[:, n_laid > 0] = (on.sum(axis=1) == 0)[:, None]
+    images = (on @ lines)[:, None] + laid @ members > 0
+    return _distinct(images.reshape(-1, lines.shape[1]), (of_lines * chance).ravel())
 
 
 # --- the shifter ---

@@ -76,7 +76,7 @@ def test_lines_with_one_pattern_at_most():
         assert_frequencies(toy.patterns, np.full(4, 0.15))
         assert toy.patterns.sum(axis=1).max() == 1
         joined = toy.causes.astype(int) @ toy.components + toy.patterns.astype(int) @ toy.pattern_components
-        assert (toy.X == (joined > 0)).all()
+        assert ((joined > 0) == toy.X).all()
     assert_frequencies(over.causes, np.full(10, 0.3))
     assert_frequencies(alone.causes, np.full(10, 0.4 * 0.3))
     assert not alone.causes[alone.patterns.any(axis=1)].any()

@@ -376,6 +376,7 @@ def made(tmp_path_factory):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(problems, "of_chains", lambda model, table: CHAINS)
+        patch.setattr(lewicki, "QUICK", lewicki.QUICK._replace(recipes=lewicki.Plan().recipes))
         patch.setattr(runs, "learned", learned)
         patch.setattr(runs, "network", lambda folder, name: network(name))
         patch.setattr(digits, "experiment", digit)

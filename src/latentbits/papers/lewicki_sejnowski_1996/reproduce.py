@@ -35,8 +35,8 @@ class Plan(NamedTuple):
         to tell that less than 1 of 20 come out as the one network that the paper shows.
     n_rows
         Rows that each is learned from.
-    problems
-        Those of `problems.PROBLEMS` that are learned.
+    problems, recipes
+        Those of `problems.PROBLEMS` that are learned, and how (`runs.RECIPES`).
     digits, digit_settings, n_digits
         Sizes of the networks of digits, how they are learned, and from how many digits (None: all).
     """
@@ -45,12 +45,20 @@ class Plan(NamedTuple):
     n_plain: int = 40
     n_rows: int = 2000
     problems: tuple[str, ...] = tuple(problems.PROBLEMS)
+    recipes: tuple[str, ...] = tuple(runs.RECIPES)
     digits: tuple[tuple[int, ...], ...] = ((64, 16), (32, 8))
     digit_settings: Mapping[str, Any] = {}
     n_digits: int | None = None
 
 
-QUICK = Plan(n_seeds=1, n_plain=1, problems=("lines_alone", "shifts"), digits=((16, 4),), n_digits=600)
+QUICK = Plan(
+    n_seeds=1,
+    n_plain=1,
+    problems=("lines_alone", "shifts"),
+    recipes=("ours", "paper"),
+    digits=((16, 4),),
+    n_digits=600,
+)
 
 
 def reproduce(out: Path, *, quick: bool = False, say: Say = silent, n_seeds: int | None = None) -> dict[str, Any]:
@@ -86,7 +94,7 @@ def trials(out: Path, *, quick: bool = False) -> list[Callable[[], Any]]:
 
 def _cases(plan: Plan, problem: str) -> list[Case]:
     """All networks of a problem; one that is not yet learned is for the chains of section 3 alone."""
-    recipes = [one for one in runs.RECIPES if one != "early" or problem == "lines_alone"]
+    recipes = [one for one in plan.recipes if one != "early" or problem == "lines_alone"]
     return [
         Case(problem, recipe, seed, plan.n_rows)
         for recipe in recipes
@@ -129,6 +137,8 @@ def _median(values: np.ndarray) -> Measured:
 
 def _schedules(name: str, found: Mapping[str, Sequence[Numbers]], parts: str) -> dict[str, Measured]:
     """Section 4, seed by seed on the same rows: how far all weights at once are behind the other two schedules."""
+    if not {"together", "stability"} <= set(found):
+        return {}
     bits, n_parts = ({recipe: _of(many, what) for recipe, many in found.items()} for what in ("bits", parts))
     return {
         f"{name}_{other}_{what}": averaged(
@@ -230,6 +240,8 @@ def _of_shifts(found: Mapping[str, Any]) -> dict[str, Measured]:
             "shifts_overlap": averaged(_of(plain, "overlap")),
             **_schedules("shifts", found["runs"], "n_covered"),
         }
+        if "stability" in found["runs"]:
+            measured["shifts_stability_good"] = share_of(_of(found["runs"]["stability"], "bits") <= GOOD)
         if bad:
             measured["shifts_doubled"] = share_of(_of(bad, "n_doubled") > 0)
     return measured

@@ -273,12 +273,12 @@ def test_chains_settle_where_causes_are_told_apart_and_miss_one_of_two_alike():
     def found(lowest):
         weights, biases = [np.array(lowest), np.zeros((1, 2))], [np.full(2, 1e-4), np.full(2, 0.01), np.full(1, 1e-3)]
         network = twin.Network(weights, biases)
-        model = SimpleNamespace(params_=twin.as_params(network), weights_=weights, biases_=biases)
+        with double():
+            model = SimpleNamespace(params_=twin.as_params(network), weights_=weights, biases_=biases)
         model.transform = lambda X: np.concatenate(twin.posterior_means(network, X.astype(float)), axis=1)
         return chains.of_chains(model, measures.Images(np.array([[1, 1]], np.uint8), np.ones(1)))
 
-    with double():
-        apart, alike = found([[6.0, 0.0], [0.0, 6.0]]), found([[6.0, 6.0], [6.0, 6.0]])
+    apart, alike = found([[6.0, 0.0], [0.0, 6.0]]), found([[6.0, 6.0], [6.0, 6.0]])
     assert apart["sweeps"] == 2
     assert abs(apart["chain_error"]) < 1e-3
     assert apart["feedforward"] == 1

@@ -6,8 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from latentbits.core.tree import double
 from latentbits.estimators.noisy_or import NoisyOrNetwork
 from latentbits.models.noisy_or.gibbs import Chains, gibbs
+from latentbits.models.noisy_or.network import Params
 from latentbits.models.noisy_or.sampling import states_on
 from latentbits.papers.lewicki_sejnowski_1996.measures import Images
 
@@ -18,7 +20,7 @@ N_CHAINS = 32  # of each image
 
 
 @jax.jit
-def _chains(params: object, on: jax.Array, keys: jax.Array) -> Chains:
+def _chains(params: Params, on: jax.Array, keys: jax.Array) -> Chains:
     begin = states_on(params, len(keys))
     return gibbs(params, on, 1 - on, begin, keys, N_SWEEPS, stop_below=STOP)
 
@@ -36,9 +38,10 @@ def of_chains(model: NoisyOrNetwork, table: Images) -> dict[str, float]:
         units.
     """
     X, n = np.repeat(table.X, N_CHAINS, axis=0).astype(float), len(table.X)
-    dtype = model.params_.weights[0].dtype
-    found = _chains(model.params_, jnp.asarray(X.T, dtype), jax.random.split(jax.random.key(0), len(X)))
-    states = [np.asarray(s, np.float64).T for s in found.states]
+    with double():
+        params = jax.tree.map(lambda x: jnp.asarray(x, jnp.float64), model.params_)
+        found = _chains(params, jnp.asarray(X.T), jax.random.split(jax.random.key(0), len(X)))
+    states = [np.asarray(s).T for s in found.states]
     mean = np.concatenate(states, axis=1).reshape(n, N_CHAINS, -1).mean(axis=1)
     apart = (mean - model.transform(table.X)) ** 2 - mean * (1 - mean) / (N_CHAINS - 1)
     sweeps = np.asarray(found.sweeps).reshape(n, N_CHAINS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -40,7 +40,7 @@ __all__ = [
 
 PROBABILITIES = (0.3, 0.15)  # of a line, as the caption has it; and of a pattern, which is ours
 # how images have patterns (`latentbits.data.toys.lines`), the nearest to the caption of figure 1 first
-LINES = {"lines_alone": "alone", "lines_one": "one", "lines_any": "any"}
+LINES: dict[str, Literal["alone", "one", "any"]] = {"lines_alone": "alone", "lines_one": "one", "lines_any": "any"}
 N_TOLD = 500  # rows whose direction is told
 
 

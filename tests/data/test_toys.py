@@ -69,6 +69,23 @@ def test_lines_marginals_are_those_of_the_or():
     assert_frequencies(toy.X, 1 - off)
 
 
+def test_lines_with_one_pattern_at_most():
+    """By the caption: a pattern alone, or lines; and the reading in which a pattern lies over lines."""
+    over, alone = (toys.lines(20000, patterns=way, random_state=3) for way in ("one", "alone"))
+    for toy in (over, alone):
+        assert_frequencies(toy.patterns, np.full(4, 0.15))
+        assert toy.patterns.sum(axis=1).max() == 1
+        joined = toy.causes.astype(int) @ toy.components + toy.patterns.astype(int) @ toy.pattern_components
+        assert ((joined > 0) == toy.X).all()
+    assert_frequencies(over.causes, np.full(10, 0.3))
+    assert_frequencies(alone.causes, np.full(10, 0.4 * 0.3))
+    assert not alone.causes[alone.patterns.any(axis=1)].any()
+    with pytest.raises(DataError, match="four times"):
+        toys.lines(1, patterns="one", pattern_probability=0.3)
+    with pytest.raises(DataError, match="patterns must be"):
+        toys.lines(1, patterns="two")
+
+
 def test_shifter_rows_are_copies_moved_by_one():
     toy = toys.shifter(3000, random_state=4)
     first, second, third, fourth = np.split(toy.X, 4, axis=1)

@@ -169,7 +169,7 @@ def test_more_layers_on_top_of_those_learned(lines):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("schedule", ["layers", "stability"])
+@pytest.mark.parametrize("schedule", ["layers", "stability", "together"])
 def test_the_paper_s_learner(lines, schedule):
     """It learns, though not all lines; and its schedule has the paper's length."""
     m = NoisyOrNetwork(SIZES, learner="paper", schedule=schedule, bias=False, random_state=0).fit(lines.X)

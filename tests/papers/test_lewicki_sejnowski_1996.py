@@ -3,19 +3,25 @@
 import json
 from types import SimpleNamespace
 
+import jax.numpy as jnp
 import matplotlib
+import noisy_or_twin as twin
 import numpy as np
 import pytest
 
 matplotlib.use("Agg")
 
 from latentbits import NoisyOrNetwork
+from latentbits.core.tree import double
 from latentbits.data.toys import LINE_PATTERNS, lines, shifter
+from latentbits.models.noisy_or import learning
 from latentbits.papers import PAPERS, pages
-from latentbits.papers.lewicki_sejnowski_1996 import digits, measures, runs, shifts, tables
-from latentbits.papers.lewicki_sejnowski_1996 import lines as lines_part
+from latentbits.papers.lewicki_sejnowski_1996 import chains, digits, measures, problems, runs, tables
 from latentbits.papers.lewicki_sejnowski_1996 import reproduce as lewicki
+from latentbits.papers.lewicki_sejnowski_1996.runs import Case
 from latentbits.papers.skeleton import Fitted
+
+WAYS = ("any", "one", "alone")
 
 
 class Made:
@@ -97,7 +103,7 @@ def test_patterns_are_those_of_the_toy():
 def test_images_that_can_come_up():
     """Entropies are those of many drawn images, and no image is drawn that is not listed."""
     for table, drawn in (
-        (measures.all_lines(), lines(20_000, random_state=0).X),
+        *((measures.all_lines(patterns=way), lines(20_000, patterns=way, random_state=0).X) for way in WAYS),
         (measures.all_shifts(), shifter(20_000, random_state=0).X),
     ):
         assert table.chance.sum() == pytest.approx(1)
@@ -154,20 +160,130 @@ def test_top_units_that_share_nothing():
     assert measures.overlap(np.zeros((2, 7)), kinds) == 0
 
 
+def test_shifts_that_two_units_hold():
+    units = [shift_unit(0, 1), shift_unit(0, 1), shift_unit(0, -1), np.zeros(32)]
+    assert measures.shifts_of(np.array(units)).n_doubled == 1
+    assert measures.shifts_of(np.array(units[1:])).n_doubled == 0
+
+
 def test_what_is_measured_of_a_shifter():
-    found = shifts.measured(shifts_network())
+    found = problems.of_shifts(shifts_network())
     assert found["bits"] == pytest.approx(10)
     table = measures.all_shifts()
     assert found["error"] == pytest.approx(0.1 * np.sqrt(np.sum(table.chance**2)) / np.log(2))
-    assert (found["n_dead"], found["n_covered"]) == (4, 16)
+    assert (found["n_dead"], found["n_covered"], found["n_doubled"]) == (4, 16, 0)
     assert found["overlap"] == 0
     assert (found["belong"], found["agree"]) == (1, 1)
 
 
-def test_what_is_measured_of_lines():
-    found = lines_part.measured(lines_network())
-    assert (found["n_lines"], found["n_patterns"]) == (10, 4)
+def test_what_is_measured_of_lines(monkeypatch):
+    monkeypatch.setattr(problems, "of_chains", lambda model, table: {})
+    found = problems.of_lines("lines_alone", lines_network())
+    assert (found["n_lines"], found["n_patterns"], found["has_bias"]) == (10, 4, False)
     assert found["bits"] == pytest.approx(9.3)
+
+
+def test_a_bias_is_on_always_and_brings_most_lines():
+    even, few = np.full(10, 0.4), np.r_[2.0, 2.0, np.zeros(8)]
+    weights = np.array([few, even])
+    assert measures.background(weights, ["||", ""], np.array([1.0, 0.95]))["has_bias"]
+    rare = measures.background(weights, ["||", ""], np.array([1.0, 0.4]))
+    assert (rare["has_bias"], rare["broad_on"], rare["broad_reach"]) == (False, 0.4, pytest.approx(1))
+    narrow = measures.background(weights[[0]], [""], np.array([1.0]))  # two lines of ten
+    assert (narrow["has_bias"], narrow["broad_reach"]) == (False, pytest.approx(0.2))
+    pattern = measures.background(weights, ["||", "="], np.array([1.0, 1.0]))
+    assert pattern == {"broad_reach": 0.0, "broad_on": 0.0, "has_bias": False}
+    faint = measures.background(weights / 100, ["", ""], np.array([1.0, 1.0]))
+    assert not faint["has_bias"]
+
+
+# --- the equations that are misprinted ---
+
+
+def flipped(network, x, states, layer, unit, factor):
+    """Delta x_i of (7) for a unit of the lowest hidden layer; with the factor S_j in delta_ij, or without it."""
+    s, w = states[0][unit], network.weights[0][unit]
+    h = lambda u, a: np.where(np.asarray(a) > 0, np.log(-np.expm1(-u)), -u)  # noqa: E731
+    u_i, u = twin.causal_input(network, 1, states)[unit], twin.causal_input(network, 0, states)
+    delta = (1 - 2 * s) * w * (x if factor else 1)
+    return h(u_i, 1 - s) - h(u_i, s) + np.sum(h(u + delta, x) - h(u, x))
+
+
+def test_the_factor_in_the_printed_7_is_a_misprint():
+    """Without S_j, (7) is the change of the log of (1); with it, whatever the inputs that are off say is left out."""
+    network = twin.some_network((6, 3, 2), seed=5)
+    rows, hidden = twin.draw(network, 30, seed=6)
+    right, wrong, missing = [], [], []
+    for n, x in enumerate(rows):
+        states = [s[n] for s in hidden]
+        for unit in range(3):
+            other = [states[0].copy(), states[1]]
+            other[0][unit] = 1 - other[0][unit]
+            truth = twin.log_joint(network, x, other) - twin.log_joint(network, x, states)
+            right.append(flipped(network, x, states, 0, unit, factor=False) - truth)
+            wrong.append(flipped(network, x, states, 0, unit, factor=True) - truth)
+            missing.append((1 - 2 * states[0][unit]) * network.weights[0][unit] @ (1 - x))
+    np.testing.assert_allclose(right, 0, atol=1e-10)
+    np.testing.assert_allclose(wrong, missing, atol=1e-10)
+    assert np.abs(wrong).max() > 1
+
+
+def test_the_garbled_9_is_where_the_gradient_of_8_is_zero():
+    """By sums over all states: A / f - N is the gradient of log p; (9) is where the prior balances it."""
+    network, step, beta = twin.some_network((4, 2, 2), seed=7), 1e-6, 1.5
+    rows, _ = twin.draw(network, 5, seed=8)
+    found = twin.expected_statistics(network, rows, np.ones(5))
+
+    def log_p(layer, place, change):
+        weights = [w.copy() for w in network.weights]
+        weights[layer][place] += change
+        return twin.log_evidence(network._replace(weights=weights), rows).sum()
+
+    for layer, w in enumerate(network.weights):
+        for place in np.ndindex(w.shape):
+            slope = (log_p(layer, place, step) - log_p(layer, place, -step)) / (2 * step)
+            a_by_f, n = found.credits[layer][place], found.counts[layer][place]
+            assert slope == pytest.approx(a_by_f - n, abs=1e-6)
+    for alpha in (None, 2.0):
+        with double():
+            w = np.asarray(learning.new_weight(jnp.asarray([9.0]), jnp.asarray([4.0]), alpha, beta))[0]
+        f, prior = -np.expm1(-w), 0.0 if alpha is None else (alpha - 1) / w
+        assert 4.0 / f - 9.0 + prior - beta == pytest.approx(0, abs=1e-6)
+
+
+# --- chains ---
+
+
+def test_what_comes_from_below_against_what_comes_from_above():
+    """By hand: a unit that is on for one pixel, against a prior of a half and one of almost nothing."""
+    weights = [np.array([[2.0, 0.0]]), np.array([[3.0]])]
+    biases = [np.array([0.01, 0.01]), np.array([0.01]), np.array([0.5])]
+    X = np.array([[1.0, 0.0], [0.0, 0.0]])
+    below = np.log(-np.expm1(-2.01)) - np.log(-np.expm1(-0.01)), 2.0  # in size
+    for top in (0.0, 1.0):
+        above = abs(np.log(np.expm1(0.01 + 3 * top)))
+        states = [np.array([[1.0], [0.0]]), np.full((2, 1), top)]
+        found = chains._feedforward_dominates(weights, biases, X, states)
+        assert found[:, 0].tolist() == [one > above for one in below]
+
+
+def test_chains_settle_where_causes_are_told_apart_and_miss_one_of_two_alike():
+    """Exact means are summed by the twin; of two causes alike, the first to be asked goes off and stays so."""
+
+    def found(lowest):
+        weights, biases = [np.array(lowest), np.zeros((1, 2))], [np.full(2, 1e-4), np.full(2, 0.01), np.full(1, 1e-3)]
+        network = twin.Network(weights, biases)
+        with double():
+            model = SimpleNamespace(params_=twin.as_params(network), weights_=weights, biases_=biases)
+        model.transform = lambda X: np.concatenate(twin.posterior_means(network, X.astype(float)), axis=1)
+        return chains.of_chains(model, measures.Images(np.array([[1, 1]], np.uint8), np.ones(1)))
+
+    apart, alike = found([[6.0, 0.0], [0.0, 6.0]]), found([[6.0, 6.0], [6.0, 6.0]])
+    assert apart["sweeps"] == 2
+    assert abs(apart["chain_error"]) < 1e-3
+    assert apart["feedforward"] == 1
+    assert alike["sweeps"] < 15
+    assert alike["chain_error"] > 0.1  # of 0.25 for two units of three
 
 
 # --- runs ---
@@ -177,7 +293,6 @@ def test_a_run_is_kept(tmp_path, monkeypatch):
     """What has ended is read again; other settings, or other rows, are another run."""
     learned = []
     monkeypatch.setattr(runs, "fitted", lambda model, X: learned.append(model) or Fitted(model, 1.0))
-    monkeypatch.setattr(runs, "load", lambda path: path.name)
     monkeypatch.setattr(NoisyOrNetwork, "save", lambda self, path: path.write_text("model"))
     monkeypatch.setattr(NoisyOrNetwork, "cost_history_", np.array([2.0, 1.0]), raising=False)
     X = np.eye(3)
@@ -186,15 +301,50 @@ def test_a_run_is_kept(tmp_path, monkeypatch):
         model = NoisyOrNetwork((2,), random_state=0, **settings)
         return runs.run(tmp_path / "runs", "a", model, X, lambda model: {"bits": 1.5})
 
-    model, numbers = ask()
-    assert model is learned[0]
-    assert numbers["course"] == [2, 1]
-    again, kept = ask()
-    assert (again, kept) == ("a.safetensors", numbers)
+    numbers = ask()
+    assert numbers == {"seconds": 1.0, "course": [2, 1], "bits": 1.5}
+    assert (tmp_path / "runs" / "a.safetensors").exists()
+    assert ask() == numbers
     assert len(learned) == 1
     ask(beta=2.0)
     ask(X=1 - X)
     assert len(learned) == 3
+
+
+def test_trials_are_what_reproduce_asks_for(tmp_path, monkeypatch):
+    """Each network once, by names that other processes can find; the schedules on the same rows."""
+    cases = [one.args[0] for one in lewicki.trials(tmp_path) if isinstance(one.args[0], Case)]
+    assert len(set(cases)) == len(cases) == 20 * 4 + 20 * 3 + 40 * (3 * 3 + 1)
+    assert {case.recipe for case in cases if case.problem == "lines_one"} == set(runs.RECIPES) - {"early"}
+    asked = []
+    monkeypatch.setattr(runs, "learned", lambda case, folder: asked.append(case) or {"bits": 1.0})
+    for problem in problems.PROBLEMS:
+        lewicki._learned(lewicki.Run(lewicki.Plan(), tmp_path), problem)
+    assert set(asked) == set(cases)
+
+
+def test_schedules_are_compared_seed_by_seed():
+    def many(bits, parts):
+        return [{"bits": b, "n_lines": n} for b, n in zip(bits, parts)]
+
+    found = {
+        "together": many([12.0, 14.0], [8, 9]),
+        "paper": many([10.0, 12.0], [10, 10]),
+        "stability": many([13.0, 15.0], [8, 8]),
+    }
+    measured = lewicki._schedules("lines_any", found, "n_lines")
+    assert measured["lines_any_layers_bits"] == pages.Measured(2.0, 0.0, 2)
+    assert measured["lines_any_layers_parts"].value == 1.5
+    assert measured["lines_any_stability_bits"].value == -1
+    assert measured["lines_any_stability_parts"].value == -0.5
+
+
+def test_the_error_of_a_median():
+    values = np.random.default_rng(0).normal(size=400)
+    found = lewicki._median(values)
+    assert found.value == np.median(values)
+    assert found.error == pytest.approx(np.sqrt(np.pi / 2 / 400), rel=0.3)
+    assert lewicki._median(values[:1]).error is None
 
 
 # --- files ---
@@ -207,36 +357,45 @@ def made(tmp_path_factory):
     rng = np.random.default_rng(0)
     said = []
 
-    def stand_in(model, measure):
-        return model, {"seconds": 1.0, "course": model.cost_history_.tolist(), **measure(model)}
+    def network(name):
+        made = name if isinstance(name, str) else name.name
+        if made.startswith("digits"):
+            return Made([rng.exponential(0.5, (6, 64)), rng.exponential(1, (2, 6))])
+        return shifts_network() if made.startswith("shifts") else lines_network()
 
-    def digit(*args):
-        return Made([rng.exponential(0.5, (6, 64)), rng.exponential(1, (2, 6))]), {
+    def learned(case, folder):
+        model = network(case)
+        return {
             "seconds": 1.0,
-            "bits": 20.0,
-            "error": 0.1,
-            "active": 3.0,
+            "course": model.cost_history_.tolist(),
+            **problems.PROBLEMS[case.problem].measured(model),
         }
 
+    def digit(*args):
+        return {"seconds": 1.0, "bits": 20.0, "error": 0.1, "active": 3.0, "of_rows": [19.0, 21.0]}
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines_part, "experiment", lambda *args: stand_in(lines_network(), lines_part.measured))
-        patch.setattr(
-            shifts, "experiment", lambda recipe, seed, *args: stand_in(shifts_network(10 + seed), shifts.measured)
-        )
+        patch.setattr(problems, "of_chains", lambda model, table: CHAINS)
+        patch.setattr(lewicki, "QUICK", lewicki.QUICK._replace(recipes=lewicki.Plan().recipes))
+        patch.setattr(runs, "learned", learned)
+        patch.setattr(runs, "network", lambda folder, name: network(name))
         patch.setattr(digits, "experiment", digit)
-        patch.setattr(digits, "others", lambda n_rows: {"independent bits": 30.0, "mixture of 16": 25.0})
+        patch.setattr(digits, "others", lambda *args: {"independent bits": [29.0, 31.0], "mixture of 16": [24.0, 26.0]})
         results = lewicki.reproduce(out, quick=True, say=said.append)
     return SimpleNamespace(results=results, out=out, said=said)
+
+
+CHAINS = {"sweeps": 14.0, "chain_error": 0.001, "feedforward": 0.9}
 
 
 @pytest.mark.slow
 def test_files(made):
     assert json.loads((made.out / "results.json").read_text()) == made.results
-    assert list(made.results["figures"]) == ["1", "2", "3", "4", "rows", "digits", "digit rows"]
+    assert list(made.results["figures"]) == ["1", "2", "2 ours", "3", "4", "rows", "digits", "digit rows"]
     for names in made.results["figures"].values():
         assert [name.rpartition(".")[2] for name in names] == ["png", "svg"]
         assert all((made.out / name).stat().st_size > 5000 for name in names)
-    assert "shifter, ours, run 2: 11.00 bits" in "\n".join(made.said)
+    assert "shifts, ours, run 1: 10.00 bits" in "\n".join(made.said)
     assert "lewicki_sejnowski_1996" in PAPERS
 
 
@@ -246,7 +405,8 @@ def test_page(made):
     page = (made.out / "results.md").read_text()
     assert page == tables.report(made.results, held_to)
     assert "A quick run" in page
-    assert "1 of 2 | 11.00 (10.00 to 11.00)" in page
+    assert "| 1 of 1 | 10.00 |" in page
+    assert "stops at" in page  # what of the paper we do not have
     assert str(made.out.parent) not in page
 
 
@@ -255,15 +415,34 @@ def test_every_finding_is_measured(made):
     """Keys of expected.json are those of the experiments; shares need many runs."""
     held_to = set(pages.expected(lewicki.__package__)["relations"])
     assert set(made.results["relations"]) < held_to
-    assert "shifts_good" not in made.results["relations"]
-    many = {
-        part: {**made.results[part], "runs": {name: 10 * one for name, one in made.results[part]["runs"].items()}}
-        for part in ("lines", "shifts")
-    }
+    assert "lines_alone_whole" not in made.results["relations"]
+    of_lines = made.results["lines"]["lines_alone"]
+
+    def many(found):
+        return {**found, "runs": {name: 20 * one for name, one in found["runs"].items()}}
+
+    without = {**of_lines, "runs": {name: one for name, one in of_lines["runs"].items() if name != "early"}}
     measured = {
-        **lewicki._of_lines(many["lines"]),
-        **lewicki._of_shifts(many["shifts"]),
+        **lewicki._of_lines("lines_alone", many(of_lines)),
+        **lewicki._of_lines("lines_one", many(without)),
+        **lewicki._of_lines("lines_any", many(without)),
+        **lewicki._of_shifts(many(made.results["shifts"])),
         **lewicki._of_digits({**made.results["digits"], "n_train": 1500}),
     }
+    bad = [{**one, "bits": 12.0, "n_doubled": 2} for one in made.results["shifts"]["runs"]["paper"]]
+    worse = many(made.results["shifts"])
+    worse["runs"]["paper"] = 20 * bad
+    assert lewicki._of_shifts(worse)["shifts_good"].value == 0
+    measured["shifts_doubled"] = lewicki._of_shifts(worse)["shifts_doubled"]
+    assert measured["shifts_doubled"].value == 1
     assert held_to == set(measured)
-    assert (measured["lines_all"], measured["shifts_good"]) == (1, 0.5)
+    assert (measured["lines_one_all"].value, measured["lines_one_whole"].value) == (1, 0)
+    assert measured["digits_mixture"].value == 5
+
+
+def test_what_we_have_not_read_is_marked():
+    """The text ends at the shifter: claims about it and about digits are from memory."""
+    for name, one in pages.expected(lewicki.__package__)["relations"].items():
+        if "paper" in one:
+            beyond = name.startswith(("shifts", "digits")) and "section 4" not in one["where"]
+            assert one["paper"].get("unverified", False) == beyond, name

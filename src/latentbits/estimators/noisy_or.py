@@ -65,9 +65,10 @@ class NoisyOrNetwork(LatentModel):
         "paper" is the paper's schedule: layer by layer, `n_epochs` each, one update every `batch_size` rows.  "robust"
         goes from layer to layer too, but splits units that stand for several causes, and gives a half to units that
         do nothing or are duplicates; at the end all layers are learned together.
-    schedule : {"layers", "stability"}, default="layers"
-        Of the paper's learner: one layer after the other, or all at once, where weights to a unit are adapted when the
-        unit itself has settled, that is rarely changes in Gibbs sampling; for the comparison that the paper makes.
+    schedule : {"layers", "stability", "together"}, default="layers"
+        Of the paper's learner, for the comparison that the paper makes: one layer after the other; all at once, where
+        weights to a unit are adapted when the unit itself has settled, that is rarely changes in Gibbs sampling; or all
+        together without such a condition.  All take as many passes.
     inference : {"auto", "gibbs", "exact"}, default="auto"
         Hidden states in learning: sampled, or summed over.  "auto" samples while it explores (a single layer of at
         most ten units without chains, from all its states), and sums at the end where pairs of states of neighbouring
@@ -125,7 +126,7 @@ class NoisyOrNetwork(LatentModel):
         "alpha": [Interval(Real, 1, None, closed="left")],
         "beta": [Interval(Real, 0, None, closed="left")],
         "learner": [StrOptions({"robust", "paper"})],
-        "schedule": [StrOptions({"layers", "stability"})],
+        "schedule": [StrOptions({"layers", "stability", "together"})],
         "inference": [StrOptions({"auto", "gibbs", "exact"})],
         "n_updates": [Interval(Integral, 1, None, closed="left")],
         "n_epochs": [Interval(Integral, 1, None, closed="left")],

@@ -197,11 +197,14 @@ def _claimed(paper: Mapping[str, Any]) -> str:
     """
     >>> _claimed({"value": 0.978, "least": 0.969, "most": 0.987, "words": "978 of 1000"})
     '0.978, 978 of 1000 (0.969 to 0.987)'
+    >>> _claimed({"value": None, "least": None, "most": None, "words": "it scales", "unverified": True})
+    'it scales (unverified)'
     """
     value = [] if paper["value"] is None else [f"{paper['value']:.12g}"]
     said = ", ".join([*value, *([paper["words"]] if "words" in paper else [])])
     within = range_in_words(paper)
-    return f"{said} ({within})" if said and within else said or within
+    text = f"{said} ({within})" if said and within else said or within
+    return f"{text} (unverified)" if paper.get("unverified") else text  # of a text that we do not have
 
 
 def in_words(found: Measured) -> str:

@@ -164,8 +164,8 @@ class Settings(eqx.Module):
     learner
         "robust", or as in the "paper".
     schedule
-        Of the paper: "layers" one after the other, or by "stability", where weights to a unit are adapted once the
-        unit itself rarely changes.
+        Of the paper: "layers" one after the other; all "together"; or by "stability", all too, but weights to a unit
+        once the unit itself rarely changes.
     inference
         "gibbs" or "exact" sums over states; "auto" explores by sampling, and sums at the end where it can.
     n_chains
@@ -210,9 +210,9 @@ class Settings(eqx.Module):
         return self.learner == "paper"
 
     @property
-    def by_stability(self) -> bool:
-        """Whether all layers are learned at once, each unit when it is stable."""
-        return self.paper and self.schedule == "stability"
+    def at_once(self) -> bool:
+        """Whether all layers are learned from the beginning."""
+        return self.paper and self.schedule != "layers"
 
     @property
     def exact_all(self) -> bool:
@@ -261,7 +261,7 @@ def _init(net: Settings, key: Key[Array, ""], summary: Summary) -> Params:
     weights = tuple(jnp.zeros((above, below)) for below, above in pairwise(sizes))
     first = jnp.full(sizes[0], jnp.maximum(FIRST_BIAS, net.leak) if net.bias else net.leak)
     params = Params(weights, (first, *(jnp.full(size, FIRST_PRIOR) for size in net.layer_sizes)))
-    for layer in range(1, net.n_layers + 1 if net.by_stability else 2):
+    for layer in range(1, net.n_layers + 1 if net.at_once else 2):
         params = _with_new_layer(net, layer, jax.random.fold_in(key, layer), params)
     return params
 
@@ -472,7 +472,7 @@ def _fitted(
         last = layer == net.n_layers
         least = _least_bias(net, every, n_rows[layer])
         learned = every | (current == layer + 1) | (current == layer)
-        if net.by_stability and layer > 0:
+        if net.at_once and net.schedule == "stability" and layer > 0:
             learned = learned & (change[layer - 1] < STABLE)
         own = new_weight(bias_seen[layer], bias_credit[layer], net.alpha, net.beta, least)
         if net.bias or last:
@@ -580,9 +580,9 @@ class Plan(NamedTuple):
 
 def _stages(net: Settings, plan: Plan) -> tuple[Stage, ...]:
     stages: list[Stage] = []
-    if net.by_stability:
+    if net.at_once:
         stages.append(_learning(net, plan, net.n_layers + 1, "all layers", plan.n_epochs * net.n_layers))
-    for layer in () if net.by_stability else range(plan.first_layer, net.n_layers + 1):
+    for layer in () if net.at_once else range(plan.first_layer, net.n_layers + 1):
         if layer > 1:
             stages.append(Transform(f"a new layer {layer}", partial(_add_layer, net, layer)))
         stages.append(_learning(net, plan, layer, f"layer {layer}", plan.n_epochs if net.paper else net.n_updates))

@@ -23,21 +23,29 @@ KINDS = ("left", "right", "other", "dead")
 PAD = 0.08
 
 
+WAYS = {
+    "lines_alone": "a pattern alone, or lines (the caption)",
+    "lines_one": "one pattern at most, over lines",
+    "lines_any": "any patterns, over lines",
+}
+
+
 @in_style
-def figure_1(toy: Lines, probabilities: tuple[float, float]) -> Any:
-    """How the images of the lines problem are made, and some of them."""
-    figure = new_figure((11.0, 3.2), PAD)
-    left, right = figure.subplots(1, 2, width_ratios=(1.0, 1.7))
-    show(left, tile(np.vstack([toy.components, toy.pattern_components]), LINES_SHAPE, 5, 2))
-    left.set_yticks(
+def figure_1(toys: Mapping[str, Lines], probabilities: tuple[float, float]) -> Any:
+    """How the images of the lines problem are made, and some of them, made in each way."""
+    figure = new_figure((11.0, 4.4), PAD)
+    left, right = figure.subfigures(1, 2, width_ratios=(1.0, 1.9))
+    ax, toy = left.subplots(), next(iter(toys.values()))
+    show(ax, tile(np.vstack([toy.components, toy.pattern_components]), LINES_SHAPE, 5, 2))
+    ax.set_yticks(
         [2, 9, 16],
         labels=[f"each line\n{probabilities[0]:g}", "", f"each pattern\n{probabilities[1]:g}"],
         fontsize=SMALL + 1,
     )
-    left.set_title("A  causes, and how often each is there")
-    show(right, tile(toy.X[:40], LINES_SHAPE, 10, 2))
-    right.set_title("B  images: all causes that are there, joined by OR")
-    for ax in (left, right):
+    ax.set_title("A  causes, and how often each is there")
+    for ax, (name, toy) in zip(right.subplots(len(toys), 1, squeeze=False)[:, 0], toys.items()):
+        show(ax, tile(toy.X[:40], LINES_SHAPE, 20, 2))
+        ax.set_title(f"B  images: {WAYS[name]}", loc="left")
         ax.set_anchor("NW")
     return figure
 

@@ -20,6 +20,7 @@ __all__ = [
     "Shifts",
     "all_lines",
     "all_shifts",
+    "background",
     "direction_told",
     "lines_of",
     "n_lines",
@@ -31,7 +32,10 @@ __all__ = [
 
 MOSTLY = 0.5  # f from which a cause has a child
 SOMETIMES = 0.3  # f from which a pattern has a line
+LEAST_EFFECT = 0.1  # f below which a unit does nothing to speak of
 USED = 0.005  # share of the rows from which a unit is in use
+ALWAYS = 0.9  # share of the images from which a unit is as good as always on
+BROAD = 0.5  # part of the second layer from which a third-layer unit has no pattern of its own
 ONE_SIDED = 3.0  # a second-layer unit belongs to a top unit that makes it so many times more frequent than the other
 
 
@@ -113,23 +117,65 @@ def patterns_of(weights: np.ndarray, lines: np.ndarray) -> list[str]:
     return [next((name for name, own in members.items() if own == one), "") for one in found]
 
 
-def all_lines(line_probability: float = 0.3, pattern_probability: float = 0.15) -> Images:
+def background(weights: np.ndarray, patterns: Sequence[str], on: np.ndarray) -> dict[str, float | bool]:
+    """The third-layer unit that is most like a bias: no pattern, on in most images, and with most children alike.
+
+    Its reach is (sum f)^2 / sum f^2 over the second-layer units, as a part of them: 1 if it brings all alike, 0.2 for
+    two of ten.  A unit acts as a bias if it reaches half of them and is on in nine of ten images.
+
+    Parameters
+    ----------
+    weights : (units, second-layer units) array
+    patterns : list of names
+        Of `patterns_of`.
+    on : (units,) array
+        Share of the images in which each is on.
+
+    Returns
+    -------
+    dict
+        `broad_reach` and `broad_on` of the unit with the largest product of both (0 where there is none), `has_bias`.
+
+    Examples
+    --------
+    >>> background(np.array([[2.0, 2.0, 0.0, 0.0], [0.5, 0.5, 0.5, 0.5]]), ["||", ""], np.array([0.3, 0.95]))
+    {'broad_reach': 1.0, 'broad_on': 0.95, 'has_bias': True}
+    """
+    f = strengths(weights)
+    reach = f.sum(axis=1) ** 2 / np.maximum((f**2).sum(axis=1), 1e-12) / f.shape[1]
+    free = [name == "" for name in patterns] & (f.max(axis=1) >= LEAST_EFFECT)
+    reach, on = np.where(free, reach, 0.0), np.where(free, on, 0.0)
+    unit = int(np.argmax(reach * on))
+    return {
+        "broad_reach": float(reach[unit]),
+        "broad_on": float(on[unit]),
+        "has_bias": bool(((reach >= BROAD) & (on >= ALWAYS)).any()),
+    }
+
+
+def all_lines(line_probability: float = 0.3, pattern_probability: float = 0.15, patterns: str = "any") -> Images:
     """Every image that `latentbits.data.toys.lines` can give.
 
     Examples
     --------
-    >>> len(all_lines().X), round(all_lines().bits, 3)
-    (962, 9.165)
+    >>> [(len(found.X), round(found.bits, 3)) for found in (all_lines(), all_lines(patterns="alone"))]
+    [(962, 9.165), (962, 5.63)]
     """
     toy = lines_toy(1)
-    lines, patterns = toy.components.astype(np.int64), toy.pattern_components.astype(np.int64)
-    on, laid = (all_states(len(one)).astype(np.int64) for one in (lines, patterns))
-    chance = [
+    lines, members = toy.components.astype(np.int64), toy.pattern_components.astype(np.int64)
+    on, laid = (all_states(len(one)).astype(np.int64) for one in (lines, members))
+    lone, chance = (
         np.where(states > 0, p, 1 - p).prod(axis=1)
         for states, p in ((on, line_probability), (laid, pattern_probability))
-    ]
-    images = (on @ lines)[:, None] + laid @ patterns > 0
-    return _distinct(images.reshape(-1, lines.shape[1]), np.outer(*chance).ravel())
+    )
+    n_laid = laid.sum(axis=1)
+    if patterns != "any":
+        chance = np.select([n_laid == 0, n_laid == 1], [1 - len(members) * pattern_probability, pattern_probability])
+    of_lines = np.repeat(lone[:, None], len(laid), axis=1)
+    if patterns == "alone":
+        of_lines[:, n_laid > 0] = (on.sum(axis=1) == 0)[:, None]
+    images = (on @ lines)[:, None] + laid @ members > 0
+    return _distinct(images.reshape(-1, lines.shape[1]), (of_lines * chance).ravel())
 
 
 # --- the shifter ---
@@ -153,6 +199,11 @@ class Shifts(NamedTuple):
     def n_covered(self) -> int:
         """How many of the local shifts, two at each place, have a unit."""
         return len({(kind, place) for kind, places in zip(self.kinds, self.places) for place in places})
+
+    @property
+    def n_doubled(self) -> int:
+        """Units more than the local shifts need: they hold what another holds."""
+        return sum(map(len, self.places)) - self.n_covered
 
     def count(self, kind: str) -> int:
         """Units of this kind."""

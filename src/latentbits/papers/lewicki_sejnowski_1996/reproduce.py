@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,15 +11,18 @@ import numpy as np
 
 from latentbits.estimators.noisy_or import NoisyOrNetwork
 from latentbits.figures.noisy_or.arrays import credit_of
-from latentbits.papers.lewicki_sejnowski_1996 import digits, figures, lines, measures, shifts, tables
+from latentbits.papers.lewicki_sejnowski_1996 import digits, figures, problems, runs, tables
+from latentbits.papers.lewicki_sejnowski_1996.runs import Case
+from latentbits.papers.pages import Measured, averaged, share_of
 from latentbits.papers.skeleton import Part, Run, Say, repeat, silent
 
-__all__ = ["Plan", "reproduce"]
+__all__ = ["Plan", "reproduce", "trials"]
 
 GOOD = 10.5  # bits up to which a shifter counts as learned; the paper's best are at about 10
-ENOUGH = 10  # seeds from which shares of them are held to ranges
+ENOUGH = 10  # runs from which shares and differences are held to ranges
 MANY_DIGITS = 1000  # learned from, where a network is held to be ahead of a mixture
 DIGITS_SHOWN = (0, 3)  # of the unseen ones, with their explanations: a six and a two
+N_DRAWN = 400  # of the runs with replacement, for the error of a median
 
 
 class Plan(NamedTuple):
@@ -27,23 +31,34 @@ class Plan(NamedTuple):
     Attributes
     ----------
     n_seeds, n_plain
-        Networks learned by our learner and by the paper's schedule, on lines and on the shifter.
-    n_lines, n_shifts
-        Rows of each.
+        Networks of each problem; and of each lines problem by each of the paper's schedules: of 40 runs none would do
+        to tell that less than 1 of 20 come out as the one network that the paper shows.
+    n_rows
+        Rows that each is learned from.
+    problems, recipes
+        Those of `problems.PROBLEMS` that are learned, and how (`runs.RECIPES`).
     digits, digit_settings, n_digits
         Sizes of the networks of digits, how they are learned, and from how many digits (None: all).
     """
 
     n_seeds: int = 20
-    n_plain: int = 20
-    n_lines: int = 2000
-    n_shifts: int = 2000
-    digits: tuple[tuple[int, ...], ...] = ((32, 8), (64, 16))
+    n_plain: int = 40
+    n_rows: int = 2000
+    problems: tuple[str, ...] = tuple(problems.PROBLEMS)
+    recipes: tuple[str, ...] = tuple(runs.RECIPES)
+    digits: tuple[tuple[int, ...], ...] = ((64, 16), (32, 8))
     digit_settings: Mapping[str, Any] = {}
     n_digits: int | None = None
 
 
-QUICK = Plan(n_seeds=2, n_plain=1, digits=((16, 4),), n_digits=600)
+QUICK = Plan(
+    n_seeds=1,
+    n_plain=1,
+    problems=("lines_alone", "shifts"),
+    recipes=("ours", "paper"),
+    digits=((16, 4),),
+    n_digits=600,
+)
 
 
 def reproduce(out: Path, *, quick: bool = False, say: Say = silent, n_seeds: int | None = None) -> dict[str, Any]:
@@ -56,7 +71,7 @@ def reproduce(out: Path, *, quick: bool = False, say: Say = silent, n_seeds: int
     out, quick, say
         As there; quick has few runs, and small ones.
     n_seeds
-        Runs of each experiment; None takes 20, or 2.
+        Runs of each experiment; None takes 20 or 40, and quick 1.
     """
     plan = QUICK if quick else Plan()
     plan = plan if n_seeds is None else plan._replace(n_seeds=n_seeds, n_plain=n_seeds)
@@ -64,46 +79,121 @@ def reproduce(out: Path, *, quick: bool = False, say: Say = silent, n_seeds: int
     return repeat(__package__, Run(plan, out, say), quick, parts, tables.report)
 
 
-Network = tuple[NoisyOrNetwork, dict[str, Any]]  # and its numbers
+def trials(out: Path, *, quick: bool = False) -> list[Callable[[], Any]]:
+    """All networks, each a function without arguments that any process may call; those that take longest come first."""
+    plan, folder = QUICK if quick else Plan(), out / "runs"
+    of_digits = [partial(digits.experiment, sizes, plan.digit_settings, plan.n_digits, folder) for sizes in plan.digits]
+    cases = [case for problem in plan.problems for case in _cases(plan, problem)]
+    cases.sort(key=lambda case: (case.recipe != "ours", case.problem != "shifts"))
+    return [
+        *of_digits,
+        partial(digits.others, plan.n_digits, folder),
+        *(partial(runs.learned, c, folder) for c in cases),
+    ]
 
 
-def _better(one: Network | None, other: Network) -> Network:
-    return other if one is None or other[1]["bits"] < one[1]["bits"] else one
+def _cases(plan: Plan, problem: str) -> list[Case]:
+    """All networks of a problem; one that is not yet learned is for the chains of section 3 alone."""
+    recipes = [one for one in plan.recipes if one != "early" or problem == "lines_alone"]
+    return [
+        Case(problem, recipe, seed, plan.n_rows)
+        for recipe in recipes
+        for seed in range(plan.n_seeds if recipe == "ours" or problem == "shifts" else plan.n_plain)
+    ]
+
+
+Numbers = Mapping[str, Any]
+
+
+def _learned(run: Run, problem: str) -> dict[str, list[dict[str, Any]]]:
+    """The numbers of all networks of a problem, by recipe."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for case in _cases(run.plan, problem):
+        numbers = runs.learned(case, run.out / "runs")
+        run.say(f"{problem}, {case.recipe}, run {case.seed + 1}: {numbers['bits']:.2f} bits")
+        found.setdefault(case.recipe, []).append(numbers)
+    return found
+
+
+def _best(run: Run, problem: str, recipe: str, found: Sequence[Numbers]) -> NoisyOrNetwork:
+    seed = int(np.argmin([one["bits"] for one in found]))
+    return runs.network(run.out / "runs", Case(problem, recipe, seed, run.plan.n_rows).name)
+
+
+# --- numbers over runs ---
+
+
+def _of(found: Sequence[Numbers], name: str) -> np.ndarray:
+    return np.array([one[name] for one in found], dtype=float)
+
+
+def _median(values: np.ndarray) -> Measured:
+    """The median, with its standard error from runs drawn with replacement; one run has none."""
+    if len(values) < 2:
+        return Measured(float(values[0]), None, 1)
+    drawn = np.random.default_rng(0).choice(values, (N_DRAWN, len(values)))
+    return Measured(float(np.median(values)), float(np.median(drawn, axis=1).std()), len(values))
+
+
+def _schedules(name: str, found: Mapping[str, Sequence[Numbers]], parts: str) -> dict[str, Measured]:
+    """Section 4, seed by seed on the same rows: how far all weights at once are behind the other two schedules."""
+    if not {"together", "stability"} <= set(found):
+        return {}
+    bits, n_parts = ({recipe: _of(many, what) for recipe, many in found.items()} for what in ("bits", parts))
+    return {
+        f"{name}_{other}_{what}": averaged(
+            of["together"] - of[recipe] if what == "bits" else of[recipe] - of["together"]
+        )
+        for other, recipe in (("layers", "paper"), ("stability", "stability"))
+        for what, of in (("bits", bits), ("parts", n_parts))
+    }
 
 
 # --- lines ---
 
 
 def _lines(run: Run) -> dict[str, Any]:
-    plan, best = run.plan, None
-    runs: dict[str, list[dict[str, Any]]] = {recipe: [] for recipe in lines.RECIPES}
-    for recipe, seed in _seeds(plan, lines.RECIPES):
-        model, numbers = lines.experiment(recipe, seed, plan.n_lines, run.out / "runs")
-        run.say(f"lines, {recipe}, run {seed + 1}: {numbers['n_lines']} lines, {numbers['bits']:.2f} bits")
-        runs[recipe].append(numbers)
-        if recipe == "ours":
-            best = _better(best, (model, numbers))
-    assert best is not None
-    run.draw("1", figures.figure_1(lines.toy_of(0, plan.n_lines), lines.PROBABILITIES))
-    run.draw("2", figures.figure_2(best[0].weights_, best[0].biases_))
-    found = {"n_rows": plan.n_lines, "optimum": measures.all_lines(*lines.PROBABILITIES).bits, "runs": runs}
-    run.measured |= _of_lines(found)
+    found: dict[str, Any] = {}
+    for problem in (one for one in run.plan.problems if one in problems.LINES):
+        optimum, learned = problems.images_of(problem).bits, _learned(run, problem)
+        found[problem] = {"n_rows": run.plan.n_rows, "optimum": optimum, "runs": learned}
+        run.measured |= _of_lines(problem, found[problem])
+    run.draw(
+        "1", figures.figure_1({one: problems.rows_of(one, 0, 40) for one in problems.LINES}, problems.PROBABILITIES)
+    )
+    first = next(iter(found))
+    for number, recipe in (("2", "paper"), ("2 ours", "ours")):
+        best = _best(run, first, recipe, found[first]["runs"][recipe])
+        run.draw(number, figures.figure_2(best.weights_, best.biases_))
     return found
 
 
-def _seeds(plan: Plan, recipes: Iterable[str]) -> list[tuple[str, int]]:
-    """All runs: how each is learned, and its seed."""
-    return [(one, seed) for one in recipes for seed in range(plan.n_plain if one == "paper" else plan.n_seeds)]
-
-
-def _of_lines(found: Mapping[str, Any]) -> dict[str, float]:
-    ours, plain = (found["runs"][recipe] for recipe in ("ours", "paper"))
-    measured = {"lines_behind": float(np.median([one["bits"] for one in ours])) - found["optimum"]}
+def _of_lines(name: str, found: Mapping[str, Any]) -> dict[str, Measured]:
+    learned, optimum = found["runs"], found["optimum"]
+    ours, plain = learned["ours"], learned["paper"]
+    measured = {f"{name}_ours_behind": _median(_of(ours, "bits") - optimum)}
     if len(ours) >= ENOUGH:
-        measured["lines_all"] = _share(ours, lambda one: one["n_lines"] == 10)
-        measured["lines_patterns"] = float(np.mean([one["n_patterns"] for one in ours]))
+        measured[f"{name}_ours_all"] = share_of(_of(ours, "n_lines") == 10)
+        measured[f"{name}_ours_patterns"] = averaged(_of(ours, "n_patterns"))
     if len(plain) >= ENOUGH:
-        measured["lines_plain"] = _share(plain, lambda one: one["n_lines"] == 10)
+        all_lines, all_patterns, bias = (
+            _of(plain, what) == most for what, most in (("n_lines", 10), ("n_patterns", 4), ("has_bias", 1))
+        )
+        measured |= {
+            f"{name}_all": share_of(all_lines),
+            f"{name}_patterns": share_of(all_patterns),
+            f"{name}_bias": share_of(bias),
+            f"{name}_whole": share_of(all_lines & all_patterns & bias),
+            f"{name}_broad": averaged(_of(plain, "broad_on")),
+            f"{name}_behind": _median(_of(plain, "bits") - optimum),
+            **_schedules(name, learned, "n_lines"),
+        }
+    if "early" in learned and len(plain) >= ENOUGH:
+        measured |= {
+            "chains_sweeps": averaged(_of(plain, "sweeps")),
+            "chains_accurate": averaged(_of(learned["early"], "chain_error") - _of(plain, "chain_error")),
+            "chains_feedforward": averaged(_of(plain, "feedforward")),
+        }
     return measured
 
 
@@ -111,21 +201,15 @@ def _of_lines(found: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _shifts(run: Run) -> dict[str, Any]:
-    plan, best = run.plan, None
-    runs: dict[str, list[dict[str, Any]]] = {recipe: [] for recipe in shifts.RECIPES}
-    for recipe, seed in _seeds(plan, shifts.RECIPES):
-        model, numbers = shifts.experiment(recipe, seed, plan.n_shifts, run.out / "runs")
-        run.say(f"shifter, {recipe}, run {seed + 1}: {numbers['bits']:.2f} bits, {numbers['n_covered']} of 16 shifts")
-        runs[recipe].append(numbers)
-        best = _better(best, (model, numbers))
-    assert best is not None
-    model, toy, optimum = best[0], shifts.toy_of(0, plan.n_shifts), measures.all_shifts().bits
+    learned = _learned(run, "shifts")
+    model, optimum = _best(run, "shifts", "ours", learned["ours"]), problems.images_of("shifts").bits
+    toy: Any = problems.rows_of("shifts", 0, run.plan.n_rows)
     some = np.concatenate([np.flatnonzero(toy.direction == side)[:1] for side in (0, 1)])
-    run.draw("3", figures.figure_3(toy, model.weights_, model.biases_, shifts.shifts_in(model)))
-    levels = {f"optimum: {optimum:.2f}": optimum, "the paper's best runs: 10": 10.0}
-    run.draw("4", figures.figure_4(runs, tables.NAMES, levels))
+    run.draw("3", figures.figure_3(toy, model.weights_, model.biases_, problems.shifts_in(model)))
+    levels = {f"optimum: {optimum:.2f}": optimum, "the paper's best runs: 10 (unverified)": 10.0}
+    run.draw("4", figures.figure_4({one: learned[one] for one in ("ours", "paper")}, tables.NAMES, levels))
     run.draw("rows", _explained(model, toy.X[some], (4, 8), "Two patterns, and what explains them"), "rows")
-    found = {"n_rows": plan.n_shifts, "optimum": optimum, "runs": runs}
+    found = {"n_rows": run.plan.n_rows, "optimum": optimum, "runs": learned}
     run.measured |= _of_shifts(found)
     return found
 
@@ -138,55 +222,59 @@ def _explained(model: NoisyOrNetwork, X: np.ndarray, image_shape: tuple[int, int
     return figures.figure_rows(X, credits, image_shape, title)
 
 
-def _of_shifts(found: Mapping[str, Any]) -> dict[str, float]:
+def _of_shifts(found: Mapping[str, Any]) -> dict[str, Measured]:
     ours, plain = (found["runs"][recipe] for recipe in ("ours", "paper"))
-    measured = {
-        "shifts_bits": float(np.median([one["bits"] for one in ours])),
-        "shifts_error": max(one["error"] for one in ours),
-    }
+    measured = {"shifts_ours_bits": _median(_of(ours, "bits"))}
+    good = [one for one in ours if one["bits"] <= GOOD]
     if len(ours) >= ENOUGH:
-        good = [one for one in ours if one["bits"] <= GOOD]
-        measured["shifts_good"] = len(good) / len(ours)
+        measured["shifts_ours_good"] = share_of(_of(ours, "bits") <= GOOD)
         if good:
-            measured["shifts_overlap"] = max(one["overlap"] for one in good)
-            measured["shifts_sides"] = min(one["belong"] * one["agree"] for one in good)
+            measured["shifts_ours_overlap"] = averaged(_of(good, "overlap"))
+            measured["shifts_ours_sides"] = averaged(_of(good, "belong") * _of(good, "agree"))
     if len(plain) >= ENOUGH:
-        measured["shifts_plain"] = float(np.median([one["bits"] for one in plain]))
+        bad = [one for one in plain if one["bits"] > GOOD]
+        measured |= {
+            "shifts_good": share_of(_of(plain, "bits") <= GOOD),
+            "shifts_bits": _median(_of(plain, "bits")),
+            "shifts_local": averaged(_of(plain, "n_covered")),
+            "shifts_overlap": averaged(_of(plain, "overlap")),
+            **_schedules("shifts", found["runs"], "n_covered"),
+        }
+        if "stability" in found["runs"]:
+            measured["shifts_stability_good"] = share_of(_of(found["runs"]["stability"], "bits") <= GOOD)
+        if bad:
+            measured["shifts_doubled"] = share_of(_of(bad, "n_doubled") > 0)
     return measured
-
-
-def _share(runs: Sequence[Mapping[str, Any]], holds: Callable[[Mapping[str, Any]], bool]) -> float:
-    return float(np.mean([holds(one) for one in runs]))
 
 
 # --- digits ---
 
 
 def _digits(run: Run) -> dict[str, Any]:
-    plan, best = run.plan, None
+    plan, folder = run.plan, run.out / "runs"
     networks: dict[str, Any] = {}
     for sizes in plan.digits:
-        model, numbers = digits.experiment(sizes, plan.digit_settings, plan.n_digits, run.out / "runs")
+        numbers = digits.experiment(sizes, plan.digit_settings, plan.n_digits, folder)
         name = "-".join(map(str, (64, *sizes)))
         run.say(f"digits, {name}: {numbers['bits']:.2f} ± {numbers['error']:.2f} bits per unseen digit")
         networks[name] = numbers
-        best = _better(best, (model, numbers))
-    assert best is not None
     train, test = digits.split(plan.n_digits)
-    model = best[0]
+    best = plan.digits[int(np.argmin([one["bits"] for one in networks.values()]))]
+    model = runs.network(folder, digits.name_of(best, plan.n_digits))
     shown = figures.figure_digits(model.weights_, model.biases_, model.sample(60, random_state=0), train[:60])
     run.draw("digits", shown, "digits")
     words = "Two unseen digits, and what explains them"
     run.draw("digit rows", _explained(model, test[list(DIGITS_SHOWN)], digits.SHAPE, words), "digit_rows")
-    found = {"n_train": len(train), "n_test": len(test), "networks": networks, "others": digits.others(plan.n_digits)}
+    others = digits.others(plan.n_digits, folder)
+    found = {"n_train": len(train), "n_test": len(test), "networks": networks, "others": others}
     run.measured |= _of_digits(found)
     return found
 
 
-def _of_digits(found: Mapping[str, Any]) -> dict[str, float]:
-    best = min(one["bits"] for one in found["networks"].values())
-    others = found["others"]
-    measured = {"digits_independent": others["independent bits"] - best}
-    if found["n_train"] >= MANY_DIGITS:
-        measured["digits_mixture"] = others["mixture of 16"] - best
-    return measured
+def _of_digits(found: Mapping[str, Any]) -> dict[str, Measured]:
+    """One split: the error is that over its unseen digits."""
+    best = min(found["networks"].values(), key=lambda one: one["bits"])
+    ahead = {name: averaged(np.subtract(bits, best["of_rows"]))._replace(n=1) for name, bits in found["others"].items()}
+    many = found["n_train"] >= MANY_DIGITS
+    names = {"independent bits": "digits_independent"} | ({"mixture of 16": "digits_mixture"} if many else {})
+    return {name: ahead[model] for model, name in names.items()}

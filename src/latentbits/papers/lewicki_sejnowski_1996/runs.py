@@ -1,67 +1,75 @@
-"""Runs one by one: each is kept in a folder as it ends, and not made again."""
+"""Networks one by one: each is kept in a folder as it ends, with what was measured of it, and is not learned again."""
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentbits.core.atomic import write_atomically
-from latentbits.core.version import __version__
 from latentbits.estimators.files import load
 from latentbits.estimators.noisy_or import NoisyOrNetwork
-from latentbits.papers.skeleton import fitted
+from latentbits.papers.lewicki_sejnowski_1996.problems import PROBLEMS, rows_of
+from latentbits.papers.skeleton import fitted, kept
 
-__all__ = ["run"]
+__all__ = ["RECIPES", "Case", "learned", "network", "run"]
 
-Measure = Callable[[NoisyOrNetwork], Mapping[str, Any]]
+# the paper's: no biases but those of the top layer, one sample, blocks of 200 patterns, ten epochs a layer
+PAPER: dict[str, Any] = {"learner": "paper", "bias": False}
+RECIPES: dict[str, dict[str, Any]] = {
+    "ours": {},
+    "paper": PAPER,
+    "stability": PAPER | {"schedule": "stability"},
+    "together": PAPER | {"schedule": "together"},
+    "early": PAPER | {"n_epochs": 1},
+}
+
+
+class Case(NamedTuple):
+    """A network to learn: of which problem, how, with which seed, from how many rows."""
+
+    problem: str
+    recipe: str
+    seed: int
+    n_rows: int
+
+    @property
+    def name(self) -> str:
+        """Of its files."""
+        return f"{self.problem}_{self.recipe}_{self.seed}_{self.n_rows}"
+
+
+def learned(case: Case, folder: Path) -> dict[str, Any]:
+    """What is measured of the network; it is learned if the folder does not have it."""
+    problem = PROBLEMS[case.problem]
+    model = NoisyOrNetwork(problem.sizes, random_state=case.seed, **RECIPES[case.recipe])
+    return run(folder, case.name, model, rows_of(case.problem, case.seed, case.n_rows).X, problem.measured)
+
+
+def network(folder: Path, name: str) -> NoisyOrNetwork:
+    """One that was learned."""
+    return load(folder / f"{name}.safetensors")
 
 
 def run(
-    folder: Path, name: str, model: NoisyOrNetwork, X: np.ndarray, measure: Measure
-) -> tuple[NoisyOrNetwork, dict[str, Any]]:
-    """A network learned from rows, and what is measured of it: as the folder has it, or made now and kept there.
+    folder: Path,
+    name: str,
+    model: NoisyOrNetwork,
+    X: np.ndarray,
+    measure: Callable[[NoisyOrNetwork], Mapping[str, Any]],
+) -> dict[str, Any]:
+    """What is measured of a network that is learned from rows, with `seconds` and `course`, bits a row of every pass.
 
-    Parameters
-    ----------
-    folder
-        Holds ``NAME.json`` and ``NAME.safetensors`` of every run that has ended.
-    name
-        Of the run.
-    model
-        Not fitted yet.  A run that was kept counts only if its settings, its rows and the version were the same.
-    X
-        Rows to learn from.
-    measure
-        Of the fitted model, numbers that JSON can hold.
-
-    Returns
-    -------
-    The fitted model and its numbers, with `seconds` and `course`, the cost of every pass in bits per row.
+    A run that was kept counts if its settings, its rows and the version are the same.
     """
-    described, file_of_model = folder / f"{name}.json", folder / f"{name}.safetensors"
-    made_of = _made_of(model, X)
-    if described.exists() and file_of_model.exists():
-        found = json.loads(described.read_text("utf-8"))
-        if found["made_of"] == made_of:
-            return load(file_of_model), found["numbers"]
-    model, seconds = fitted(model, X)
-    numbers = {"seconds": seconds, "course": np.round(model.cost_history_, 4).tolist(), **measure(model)}
-    folder.mkdir(parents=True, exist_ok=True)
-    model.save(file_of_model)
-    with write_atomically(described) as file:
-        file.write(json.dumps({"made_of": made_of, "numbers": numbers}, indent=1).encode())
-    return model, numbers
 
+    def compute() -> dict[str, Any]:
+        network, seconds = fitted(model, X)
+        folder.mkdir(parents=True, exist_ok=True)
+        network.save(folder / f"{name}.safetensors")
+        return {"seconds": seconds, "course": np.round(network.cost_history_, 4).tolist(), **measure(network)}
 
-def _made_of(model: NoisyOrNetwork, X: np.ndarray) -> dict[str, Any]:
-    """What decides how a run comes out."""
-    return {
-        "version": __version__,
-        "rows": [*X.shape, zlib.crc32(X.tobytes())],
-        "settings": {key: repr(value) for key, value in sorted(model.get_params().items())},
-    }
+    settings = {key: repr(value) for key, value in model.get_params().items()}
+    return kept(folder, name, compute, {"rows": [*X.shape, zlib.crc32(X.tobytes())], "settings": settings})

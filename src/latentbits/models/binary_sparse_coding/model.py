@@ -219,7 +219,7 @@ def _learning(
     renew: bool,
     noise_first: bool,
 ) -> _Learning:
-    """The functions of truncated EM, whose numbers are a `Course`; `noise_first` learns sigma alone in the first pass."""
+    """The functions of truncated EM, whose numbers are a `Course`; `noise_first` begins with a pass for sigma alone."""
     states = state_table(n_candidates, max_active)
     passes = 2 if exact_ranking else 1
 

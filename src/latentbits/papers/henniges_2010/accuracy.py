@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from latentbits.core import tree
 from latentbits.core.batch import Batch, make_batch
 from latentbits.data.toys import linear_bars
 from latentbits.models.binary_sparse_coding.model import model
-from latentbits.models.binary_sparse_coding.posterior import Params, expectations, state_table
+from latentbits.models.binary_sparse_coding.posterior import Expectations, Params, expectations, state_table
 from latentbits.papers.henniges_2010.bars import N_BARS, PAPER, SIZE
 from latentbits.papers.skeleton import kept
 
@@ -79,11 +80,16 @@ def _batch(X: np.ndarray, dtype: Any) -> Batch:
     return make_batch(jnp.asarray(X, dtype), jnp.uint32(0), n, jax.random.key(0), True, np.dtype(dtype))
 
 
+@cache
+def _program(n_causes: int, gamma: int, n_candidates: int) -> Callable[[Params, Batch], Expectations]:
+    one, states = model(n_causes, gamma, n_candidates), state_table(n_candidates, gamma)
+    return jax.jit(lambda params, batch: expectations(params, one.prepare(params, None, None), batch, states))
+
+
 def _expected(params: Params, batch: Batch, gamma: int, n_candidates: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Log evidence, <s> (rows, H) and <s_i s_j> of i < j (rows, H, H)."""
     states, n_causes = state_table(n_candidates, gamma), len(params.components)
-    shared = model(n_causes, gamma, n_candidates).prepare(params, None, None)
-    found = jax.jit(lambda params, shared, batch: expectations(params, shared, batch, states))(params, shared, batch)
+    found = _program(n_causes, gamma, n_candidates)(params, batch)
     evidence, means = np.asarray(found.log_evidence), np.asarray(found.means).T
     second = np.zeros((len(means), n_causes, n_causes))
     if found.pairs is None:

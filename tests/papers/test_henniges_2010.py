@@ -101,7 +101,7 @@ def test_trials_are_kept_block_by_block(tiny, monkeypatch):
     for part in henniges.trials(tiny.out, quick=True):
         part()
     kept = bars.trials(runs, TINY.settings[0], "paper")
-    assert kept == tiny.results["bars"]["500_5"]["recipes"]["paper"]
+    assert bars.summary(kept) == tiny.results["bars"]["lines"]["500_5"]["recipes"]["paper"]
     with pytest.raises(AssertionError, match="not learned again"):
         bars.block(runs, 500, 5.0, "paper", 0, 3)  # another block
 
@@ -219,8 +219,25 @@ def test_page(tiny):
     assert page == tables.report(tiny.results, held_to)
     assert "A quick run" in page
     assert str(tiny.out.parent) not in page
-    paper = {**tiny.results["bars"]["500_5"], "n_rows": 1000}
-    assert "(97.8%)" in tables.report({**tiny.results, "bars": {"1000_5": paper}, "images": None}, held_to)
+    lines = {"1000_5": {**tiny.results["bars"]["lines"]["500_5"], "n_rows": 1000}}
+    found = {**tiny.results["bars"], "lines": lines}
+    assert "(97.8%)" in tables.report({**tiny.results, "bars": found, "images": None}, held_to)
+
+
+def test_tables_of_bars():
+    def recipe(n_found, n):
+        numbers = {name: [2.0] * n for name in ("sparseness", "noise", "seconds", "drawn")}
+        return bars.summary({"least_cosine": [0.99] * n_found + [-1.0] * (n - n_found), **numbers})
+
+    assert recipe(0, 5)["noise"] is None
+    assert recipe(3, 5)["recovered"] == 3
+    line = {"n_rows": 1000, "start": 5.0, "recipes": {"paper": recipe(978, 1000), "ours": recipe(0, 5)}}
+    table = tables._bars({"1000_5": line}, pages.expected(henniges.__package__)["bars"])
+    assert "978 of 1000, 97.8% ± 0.5% (97.8%) | 0.0 |" in table
+    counted = {name: {"1000_5": 150} for name in ("paper", *bars.ALTERED)}
+    page = tables._changes({"n": 200, "lines": ["1000_5"], "recovered": counted}, {"1000_5": line})
+    assert page[1].count("75.0% ± 3.1%") == 2 * 8
+    assert tables._changes({"n": 0, "lines": [], "recovered": {}}, {}) == []
 
 
 def test_every_finding_is_measured():

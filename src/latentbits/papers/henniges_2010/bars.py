@@ -27,6 +27,7 @@ __all__ = [
     "learn",
     "least_cosine",
     "starts_of",
+    "summary",
     "trace",
     "trials",
 ]
@@ -166,6 +167,30 @@ def trials(folder: Path, setting: Setting, recipe: str) -> dict[str, list[float]
 def is_recovered(found: Mapping[str, Sequence[float]]) -> np.ndarray:
     """In which trials every bar has a component of its own."""
     return np.asarray(found["least_cosine"]) > SIMILAR
+
+
+def summary(found: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """What ``results.json`` holds of the trials of a recipe.
+
+    Returns
+    -------
+    dict
+        `n` trials, in `recovered` of which all bars were found; of those mean and standard deviation of `sparseness`
+        and `noise`, and the deviation of pi H `about` the bars drawn, None where there are none; median of `seconds`,
+        without the first of a block, which compiles.
+    """
+    kept = is_recovered(found)
+    sparseness, noise, drawn = (np.array(found[name]) for name in ("sparseness", "noise", "drawn"))
+    about = sparseness - drawn
+    seconds = [x for i, x in enumerate(found["seconds"]) if i % BLOCK or len(kept) == 1]
+    return {
+        "n": len(kept),
+        "recovered": int(kept.sum()),
+        "sparseness": [float(sparseness[kept].mean()), float(sparseness[kept].std())] if kept.any() else None,
+        "noise": [float(noise[kept].mean()), float(noise[kept].std())] if kept.any() else None,
+        "about": float(about[kept].std()) if kept.any() else None,
+        "seconds": float(np.median(seconds)),
+    }
 
 
 def trace(toy: Bars, start: float, seed: int) -> Trace:

@@ -12,7 +12,7 @@ from latentbits.core.errors import LatentBitsError
 from latentbits.data.fetch import load_dataset
 from latentbits.data.patches import natural_patches
 from latentbits.estimators.binary_sparse_coding import BinarySparseCoding
-from latentbits.figures.binary_sparse_coding.arrays import FieldSummary, by_globularity, summarize_fields
+from latentbits.figures.binary_sparse_coding.arrays import FieldSummary, summarize_fields
 from latentbits.papers.skeleton import Fitted, Say, fitted, kept
 
 __all__ = ["FULL", "QUICK", "RECIPES", "SMALL", "Fields", "Fit", "Setup", "load_images", "run"]
@@ -155,7 +155,8 @@ def _course(history: np.ndarray, ranking: str) -> list[float]:
     >>> _course(np.array([1.0, 0.9, 0.9, 0.7, 0.7]), "exact")
     [0.9, 0.7, 0.7]
     """
-    return (np.append(history[1:-1:2], history[-1]) if ranking == "exact" else history).tolist()
+    learned = np.append(history[1:-1:2], history[-1]) if ranking == "exact" else history
+    return np.round(learned, 5).tolist()
 
 
 def learn(X: np.ndarray, fit: Fit, setup: Setup) -> Fitted:
@@ -189,7 +190,6 @@ def _numbers(fields: Fields) -> dict[str, Any]:
         "sparseness": float(fields.sparseness[-1]),
         "noise": float(fields.noise[-1]),
         "n_globular": count_globular(summary),
-        "globularity": summary.globularity[by_globularity(summary)].tolist(),
         "localisation": float(np.nanmean(summary.localisation)),
         "envelope": float(np.nanmedian(np.sqrt(summary.length * summary.width))),
         "selectivity": float(np.nanmedian(summary.selectivity)),

@@ -138,7 +138,22 @@ def _bars(run: Run) -> dict[str, Any]:
             recipes[name] = bars.trials(run.out / "runs", setting, name)
         table[setting.key] = {"n_rows": setting.n_rows, "start": setting.start, "recipes": recipes}
     run.measured |= _of_bars(table)
-    return table
+    lines = {
+        key: {**one, "recipes": {name: bars.summary(found) for name, found in one["recipes"].items()}}
+        for key, one in table.items()
+    }
+    return {"lines": lines, "changes": _changes(table)}
+
+
+def _changes(table: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The ablation: the paper's recipe with none, one, two and all of our changes, on the trials that all have."""
+    lines = {key: one["recipes"] for key, one in table.items() if set(bars.ALTERED) <= set(one["recipes"])}
+    names = ("paper", *bars.ALTERED)
+    n = min((len(recipes[name]["noise"]) for recipes in lines.values() for name in names), default=0)
+    recovered = {
+        name: {key: int(bars.is_recovered(recipes[name])[:n].sum()) for key, recipes in lines.items()} for name in names
+    }
+    return {"n": n, "lines": list(lines), "recovered": recovered}
 
 
 def _of_bars(table: Mapping[str, Mapping[str, Any]]) -> dict[str, Measured]:

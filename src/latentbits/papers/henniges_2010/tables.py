@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from latentbits.papers.henniges_2010.accuracy import CLOSE, N_COLUMNS, N_ROWS
-from latentbits.papers.henniges_2010.bars import ALTERED, SIMILAR, is_recovered
+from latentbits.papers.henniges_2010.bars import ALTERED, SIMILAR
 from latentbits.papers.henniges_2010.images import GLOBULAR
-from latentbits.papers.pages import markdown, page, pictures, share_of, spread
+from latentbits.papers.pages import Measured, markdown, page, pictures, share_of
 
 __all__ = ["report"]
 
@@ -32,14 +32,14 @@ def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
     """The whole page, in Markdown."""
     body = [
         "## How often all bars are found",
-        _bars(results["bars"], expected["bars"]),
+        _bars(results["bars"]["lines"], expected["bars"]),
         f"10 bars of 5 x 5 pixels, 2 active on average, noise 2. *All found*: every bar has a component of its own, "
         f"cosine above {SIMILAR:g}. *z*: that share less the paper's, over the binomial errors of both. pi H and "
         "sigma: mean and standard deviation of the trials in which all were found; in brackets the paper's. *Of the "
         "rows drawn*: standard deviation of pi H about the number of bars that are really active in a row of the set. "
         "All recipes begin with the same pi H and learn from the same sets.",
         f"In figure 1 the rows drawn have {results['course']['drawn']:.2f} active bars on average.",
-        *_changes(results["bars"]),
+        *_changes(results["bars"]["changes"], results["bars"]["lines"]),
         "## Truncated expectations",
         *_accuracy(results["accuracy"]),
         *_times(results["times"]),
@@ -56,57 +56,58 @@ def _bars(table: Mapping[str, Mapping[str, Any]], paper: Mapping[str, Mapping[st
         for name, found in one["recipes"].items():
             if name in ALTERED:
                 continue
-            kept = is_recovered(found)
             theirs = paper.get(key, {}) if name == "paper" else {}
-            about = np.array(found["sparseness"]) - np.array(found["drawn"])
+            share = _share(found["recovered"], found["n"])
             rows.append(
                 [
                     NAMES[name],
                     str(one["n_rows"]),
                     f"{one['start']:g}",
-                    f"{kept.sum()} of {len(kept)}, {_share(kept)}" + (f" ({theirs['share']:.1%})" if theirs else ""),
-                    f"{_z(kept, theirs):.1f}" if theirs else "",
-                    _spread(np.array(found["sparseness"])[kept], theirs.get("sparseness")),
-                    f"{np.std(about[kept]):.3f}" if kept.any() else "",
-                    _spread(np.array(found["noise"])[kept], theirs.get("noise")),
-                    f"{np.median(found['seconds'][1:] or found['seconds']):.2f}",
+                    f"{found['recovered']} of {found['n']}, {_in_percent(share)}"
+                    + (f" ({theirs['share']:.1%})" if theirs else ""),
+                    f"{_z(share, theirs):.1f}" if theirs else "",
+                    _spread(found["sparseness"], theirs.get("sparseness")),
+                    "" if found["about"] is None else f"{found['about']:.3f}",
+                    _spread(found["noise"], theirs.get("noise")),
+                    f"{found['seconds']:.2f}",
                 ]
             )
     columns = ["", "rows", "pi H at first", "all found", "z", "pi H", "of the rows drawn", "sigma", "seconds a fit"]
     return markdown(columns, rows)
 
 
-def _share(kept: np.ndarray) -> str:
-    found = share_of(kept)
-    return f"{found.value:.1%} ± {found.error:.1%}"
+def _share(recovered: int, n: int) -> Measured:
+    return share_of(np.arange(n) < recovered)
 
 
-def _z(kept: np.ndarray, theirs: Mapping[str, Any]) -> float:
+def _in_percent(share: Measured) -> str:
+    return f"{share.value:.1%} ± {share.error:.1%}"
+
+
+def _z(share: Measured, theirs: Mapping[str, Any]) -> float:
     """By how many standard errors a share is above the paper's, which has the error of its own trials."""
-    share, ours = theirs["share"], share_of(kept)
-    assert ours.error is not None
-    return (ours.value - share) / float(np.hypot(ours.error, np.sqrt(share * (1 - share) / theirs["n_trials"])))
+    error = np.sqrt(theirs["share"] * (1 - theirs["share"]) / theirs["n_trials"])
+    return (share.value - theirs["share"]) / float(np.hypot(share.error or 0.0, error))
 
 
-def _spread(values: np.ndarray, paper: str | None) -> str:
+def _spread(found: Sequence[float] | None, paper: str | None) -> str:
     """Mean and standard deviation, with the paper's in brackets."""
-    if not len(values):
+    if found is None:
         return ""
-    return spread(values) + (f" ({paper})" if paper else "")
+    return f"{found[0]:.3f} ± {found[1]:.3f}" + (f" ({paper})" if paper else "")
 
 
-def _changes(table: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The ablation: the paper's recipe with none, one, two and all of our changes."""
-    lines = {key: one for key, one in table.items() if set(ALTERED) <= set(one["recipes"])}
+def _changes(found: Mapping[str, Any], table: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The ablation."""
+    n, lines = found["n"], found["lines"]
     if not lines:
         return []
-    n = min(len(one["recipes"][name]["noise"]) for one in lines.values() for name in ALTERED)
     rows = []
-    for name in ("paper", *ALTERED):
-        kept = [is_recovered(one["recipes"][name])[:n] for one in lines.values()]
+    for name, recovered in found["recovered"].items():
         what = "none" if name == "paper" else "; ".join(CHANGES[change] for change in name.split("+"))
-        rows.append([what, *(_share(one) for one in kept), _share(np.concatenate(kept))])
-    heads = [f"{one['n_rows']} rows, from {one['start']:g}" for one in lines.values()]
+        shares = [_share(recovered[key], n) for key in lines]
+        rows.append([what, *map(_in_percent, [*shares, _share(sum(recovered.values()), n * len(lines))])])
+    heads = [f"{table[key]['n_rows']} rows, from {table[key]['start']:g}" for key in lines]
     return [
         "## What our changes do",
         markdown(["changes to the paper's recipe", *heads, "all"], rows),

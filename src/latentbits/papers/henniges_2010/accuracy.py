@@ -26,7 +26,7 @@ __all__ = ["SWEEPS", "Sweep", "accuracy", "exponent", "timed"]
 PRIOR, NOISE = 0.2, 2.0  # of the bars
 CLOSE = 0.01  # an expectation, which lies between 0 and 1, is accurate to this
 GAMMAS = (1, 2, 3, 4, 5)  # of 5 candidates
-REPEATS = 9  # the fastest of which counts
+REPEATS = 5  # the fastest of which counts
 
 
 def accuracy(folder: Path, n_rows: int, n_sets: int) -> dict[str, Any]:
@@ -77,7 +77,9 @@ def _share_within(gamma: int) -> float:
 
 def _batch(X: np.ndarray, dtype: Any) -> Batch:
     n = jnp.uint32(len(X))
-    return make_batch(jnp.asarray(X, dtype), jnp.uint32(0), n, jax.random.key(0), True, np.dtype(dtype))
+    batch = make_batch(jnp.asarray(X, dtype), jnp.uint32(0), n, jax.random.key(0), True, np.dtype(dtype))
+    assert isinstance(batch, Batch)  # rows are not sparse
+    return batch
 
 
 @cache
@@ -125,9 +127,9 @@ class Sweep(NamedTuple):
 
 SWEEPS = {
     "H": Sweep("time_causes", tuple((n, 3, 6) for n in (200, 400, 800, 1600)), 0),
-    "H', gamma 2": Sweep("time_candidates_2", tuple((64, 2, n) for n in (12, 16, 24, 32)), 2),
-    "H', gamma 3": Sweep("time_candidates_3", tuple((64, 3, n) for n in (8, 11, 16, 22)), 2),
-    "H', gamma 4": Sweep("time_candidates_4", tuple((64, 4, n) for n in (7, 9, 12, 16)), 2),
+    "H', gamma 2": Sweep("time_candidates_2", tuple((64, 2, n) for n in (16, 24, 34, 48)), 2),
+    "H', gamma 3": Sweep("time_candidates_3", tuple((64, 3, n) for n in (12, 16, 22, 30)), 2),
+    "H', gamma 4": Sweep("time_candidates_4", tuple((64, 4, n) for n in (10, 13, 17, 22)), 2),
 }
 N_ROWS, N_COLUMNS = 1000, 100
 

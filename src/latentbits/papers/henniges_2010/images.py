@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -128,7 +129,7 @@ def run(
             RECIPES[fit.recipe],
             jax.default_backend(),
         ]
-        found = kept(folder, f"images_{fit.key}", lambda fit=fit: _found(patches.X, fit, setup), asked)
+        found = kept(folder, f"images_{fit.key}", partial(_found, patches.X, fit, setup), asked)
         components = np.asarray(found.pop("components"))
         course = np.asarray(found["sparseness_history"]), np.asarray(found["noise_history"])
         drawn[fit.key] = Fields(components, summarize_fields(components, shape), *course)

@@ -49,7 +49,8 @@ class Plan(NamedTuple):
         Setting(2000, 3.0, {"paper": N_PAPER, **OTHERS}),
         Setting(2000, 1.0, {"paper": N_PAPER, **OTHERS}),
         Setting(4000, 5.0, {"paper": N_PAPER, **OTHERS}),
-        *(Setting(500, start, {"paper": N_OTHER}) for start in (5.0, 1.0)),  # more runs like those of figure 1
+        Setting(500, 5.0, {"paper": N_OTHER}),  # more runs like those of figure 1
+        Setting(500, 1.0, {"paper": N_OTHER}),
     )
     n_compared: tuple[int, int] = (5000, 10)
     sweeps: tuple[str, ...] = tuple(accuracy.SWEEPS)

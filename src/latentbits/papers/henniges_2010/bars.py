@@ -34,7 +34,7 @@ __all__ = [
 
 SIZE, N_BARS = 5, 10
 SIMILAR = 0.9  # cosine from which a component is a bar; found ones have 0.99, and two bars that are merged 0.7
-BLOCK = 100  # trials that are kept together
+BLOCK = 50  # trials that are kept together
 PAPER: dict[str, Any] = {
     "max_active": 3,
     "n_candidates": 5,
@@ -150,8 +150,8 @@ def block(folder: Path, n_rows: int, start: float, recipe: str, first: int, n_tr
 def starts_of(n_trials: int) -> Iterable[tuple[int, int]]:
     """First trial and number of trials of each block.
 
-    >>> list(starts_of(250))
-    [(0, 100), (100, 100), (200, 50)]
+    >>> list(starts_of(120))
+    [(0, 50), (50, 50), (100, 20)]
     """
     return ((first, min(BLOCK, n_trials - first)) for first in range(0, n_trials, BLOCK))
 

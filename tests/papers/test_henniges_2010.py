@@ -224,6 +224,12 @@ def test_page(tiny):
     assert "(97.8%)" in tables.report({**tiny.results, "bars": found, "images": None}, held_to)
 
 
+def test_the_page_tells_which_run_of_figure_1_failed():
+    runs = {"from 5": {"recovered": True}, "from 1": {"recovered": False}}
+    said = tables._course({"drawn": 2.0, "runs": runs})
+    assert said.endswith("2.00 active bars on average; from 5 all bars were found, from 1 a bar was missed.")
+
+
 def test_tables_of_bars():
     def recipe(n_found, n):
         numbers = {name: [2.0] * n for name in ("sparseness", "noise", "seconds", "drawn")}

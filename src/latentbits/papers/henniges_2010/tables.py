@@ -38,7 +38,7 @@ def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
         "sigma: mean and standard deviation of the trials in which all were found; in brackets the paper's. *Of the "
         "rows drawn*: standard deviation of pi H about the number of bars that are really active in a row of the set. "
         "All recipes begin with the same pi H and learn from the same sets.",
-        f"In figure 1 the rows drawn have {results['course']['drawn']:.2f} active bars on average.",
+        _course(results["course"]),
         *_changes(results["bars"]["changes"], results["bars"]["lines"]),
         "## Truncated expectations",
         *_accuracy(results["accuracy"]),
@@ -48,6 +48,15 @@ def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
     captions = {name: CAPTIONS[name.split()[0]] for name in results["figures"]}  # 2, and 2 with fewer causes
     title, quick = "Henniges et al. (2010): the paper's numbers beside ours", "few trials, few small patches"
     return page(title, quick, results, expected, body, pictures(results["figures"], captions))
+
+
+def _course(found: Mapping[str, Any]) -> str:
+    """What is to be known of figure 1."""
+    runs = [
+        f"{name} {'all bars were found' if one['recovered'] else 'a bar was missed'}"
+        for name, one in found["runs"].items()
+    ]
+    return f"In figure 1 the rows drawn have {found['drawn']:.2f} active bars on average; {', '.join(runs)}."
 
 
 def _bars(table: Mapping[str, Mapping[str, Any]], paper: Mapping[str, Mapping[str, Any]]) -> str:

@@ -17,6 +17,7 @@ from latentbits.estimators.binary_sparse_coding import BinarySparseCoding
 from latentbits.papers import PAPERS, pages
 from latentbits.papers.henniges_2010 import accuracy, bars, images, tables
 from latentbits.papers.henniges_2010 import reproduce as henniges
+from latentbits.papers.skeleton import Run
 
 TINY = henniges.Plan(
     n_rows=500,
@@ -198,6 +199,24 @@ def test_fields_of_tiny_images(tiny):
     assert "images_sparseness" not in tiny.results["relations"]  # only the paper's scale is held to its number
 
 
+def test_at_full_scale_there_is_an_image_of_the_papers_collection(tmp_path, monkeypatch):
+    fit = {**images.Fit(700)._asdict(), "sparseness": 6.0}
+    asked = []
+
+    def run(pictures, name, setup, folder, say):
+        asked.append((name, setup.fits))
+        return {"fits": {"700": fit}}, {}
+
+    monkeypatch.setattr(images, "run", run)
+    monkeypatch.setattr(images, "load_dataset", lambda name: SimpleNamespace(X=np.zeros((1, 9, 9))))
+    there = Run(henniges.Plan(), tmp_path)
+    assert henniges._other_images(images.FULL, there)["sparseness"] == 6.0
+    assert asked == [("vanhateren_one", (images.Fit(700),))]
+    monkeypatch.setattr(images, "load_images", lambda name, notes: None)
+    assert henniges._other_images(images.FULL, there) is None
+    assert "left out" in there.notes[0]
+
+
 # --- files ---
 
 
@@ -254,6 +273,7 @@ def test_every_finding_is_measured():
     table = {one.key: {"recipes": dict.fromkeys(one.n_trials, recipe)} for one in henniges.Plan().settings}
     measures = {"n_globular": 9, "selectivity": 0.8, "localisation": 0.5, "sparseness": 7.0}
     patches = {"fits": {one.key: {**one._asdict(), **measures} for one in images.FULL.fits}, "full_scale": True}
+    patches["other"] = measures
     measured = {**henniges._of_bars(table), **henniges._of_images(patches)}
     measured |= {"accurate": 1, "accurate_within": 1, "accurate_more": 1}
     measured |= {accuracy.SWEEPS[name].finding: 1 for name in henniges.Plan().sweeps}

@@ -20,6 +20,7 @@ __all__ = ["Plan", "reproduce", "trials"]
 
 STARTS = (5.0, 1.0)  # pi H, of figure 1 C
 ITERATIONS = (0, 1, 3, 5, 10, 20, 30, 60)  # shown in figure 1 B
+HATEREN = "vanhateren_one"
 ENOUGH = 100  # trials from which shares of them are held to ranges
 
 N_PAPER, N_OTHER, N_DEFAULT = 1000, 200, 100  # trials of the paper's recipe, as in the paper, and of the others
@@ -277,9 +278,22 @@ def _images(natural: str, full_scale: bool | None, run: Run) -> dict[str, Any] |
     for place, fit in enumerate(setup.fits[:2]):
         name, file = (f"2 with {fit.n_causes} causes", f"figure_2_{fit.n_causes}") if place else ("2", "figure_2")
         run.draw(name, figures.figure_2(fields[fit.key], setup), file)
-    found = {**found, "full_scale": setup == images.FULL, "name": natural}
+    full = setup == images.FULL
+    found = {**found, "full_scale": full, "name": natural, "other": _other_images(setup, run) if full else None}
     run.measured |= _of_images(found)
     return found
+
+
+def _other_images(setup: images.Setup, run: Run) -> dict[str, Any] | None:
+    """The first fit, with patches of one of the images that the paper's come from."""
+    notes: list[str] = []
+    pictures = images.load_images(HATEREN, notes)
+    if pictures is None:
+        run.notes.append(f"The set {HATEREN!r} could not be had, and is left out.")
+        return None
+    first = setup._replace(fits=setup.fits[:1])
+    (one,) = images.run(pictures, HATEREN, first, run.out / "runs", run.say)[0]["fits"].values()
+    return {**one, "name": HATEREN}
 
 
 def _of_images(found: Mapping[str, Any]) -> dict[str, Measured]:
@@ -300,5 +314,7 @@ def _of_images(found: Mapping[str, Any]) -> dict[str, Measured]:
             f"images_globular{name}": single(first["n_globular"]),
             f"images_constrained{name}": single(second["localisation"] - first["localisation"]),
         }
+    if found["other"] is not None:
+        measured["images_other"] = single(found["other"]["sparseness"])
     few, many = Measured(min(every), None, len(every)), Measured(max(every), None, len(every))
     return measured | {"images_least": few, "images_most": many}

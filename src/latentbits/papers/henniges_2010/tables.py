@@ -159,9 +159,10 @@ def _times(found: Mapping[str, Any]) -> list[str]:
 def _images(found: Mapping[str, Any] | None, paper: Mapping[str, Any]) -> list[str]:
     if found is None:
         return []
+    fits = [*found["fits"].values(), *([found["other"]] if found["other"] else [])]
     rows = [
         [
-            NAMES[one["recipe"]] if one["recipe"] == "paper" else "ours",
+            (NAMES["paper"] if one["recipe"] == "paper" else "ours") + (f", {one['name']}" if "name" in one else ""),
             f"{one['n_causes']}",
             f"{one['max_active']} of {one['n_candidates']}",
             f"{one['sparseness']:.2f}" + (f" ({paper['sparseness']:g})" if place == 0 and found["full_scale"] else ""),
@@ -173,7 +174,7 @@ def _images(found: Mapping[str, Any] | None, paper: Mapping[str, Any]) -> list[s
             str(one["reseeded"]),
             f"{one['seconds']:.0f}",
         ]
-        for place, one in enumerate(found["fits"].values())
+        for place, one in enumerate(fits)
     ]
     columns = [
         "",

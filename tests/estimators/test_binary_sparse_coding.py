@@ -293,3 +293,17 @@ def test_growth_that_is_cut_short_keeps_what_was_learned(toy, monkeypatch):
         m.fit(toy.X)
     assert (m.max_active_, m.n_candidates_, m.stop_reason_) == (3, 5, "interrupted")
     assert np.isfinite(m.components_).all()
+
+
+@pytest.mark.slow
+def test_options_of_the_papers_recipe_reach_learning(toy):
+    X, settings = toy.X[:60], {"n_init": 1, "max_iter": 4, "random_state": 0, "temperature": 1.0}
+    code = BinarySparseCoding(8, max_active=2, n_candidates=3, init_noise="std", renew=False, **settings).fit(X)
+    assert code.noise_history_[0] == pytest.approx(np.sqrt(X.var(0).mean()), rel=1e-5)
+    assert code.reseeded_ == 0
+    grown = BinarySparseCoding(8, max_active=4, n_candidates=5, init_noise="residual", **settings).fit(X)
+    assert grown.noise_history_[0] == code.noise_history_[0]
+    sparseness = grown.sparseness_history_
+    assert sparseness[0] == sparseness[1] != sparseness[2]  # the first pass is for the noise
+    assert (np.diff(sparseness[2:5]) != 0).all()
+    assert sparseness[5] != sparseness[6]  # but not that of learning with more states, which begins where it stands

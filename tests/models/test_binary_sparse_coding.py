@@ -225,6 +225,57 @@ def test_a_cause_that_no_row_uses_gets_a_new_start():
     assert recovered(found, toy) > 0.99
 
 
+def test_a_cause_that_no_row_uses_may_be_left_alone():
+    toy = toys.linear_bars(200, random_state=1)
+    W = toy.components.copy()
+    W[3] = 1e3  # far from every row
+    with tree.double():
+        start = params_of(twin.Theta(W, 2.5, 0.2))
+    left = learn(model(10, 3, 5, n_iter=3, cut=None, parameter_noise=0.0, renew=False), toy, params=start)
+    assert float(left.reseeded) == 0
+    np.testing.assert_array_equal(left.components[3], W[3])
+    assert np.abs(left.components[4] - W[4]).max() > 0.01  # the others learn
+
+
+def test_without_new_starts_a_rare_cause_is_learned_by_the_same_equation():
+    """A cause that is expected in less than half a row keeps its component by default; eq. (6) says otherwise."""
+    rng = np.random.default_rng(0)
+    W = np.array([[4.0, 0, 0, 0], [0, 4.0, 0, 0]])
+    X = (rng.random((40, 1)) < 0.5) * W[0] + 0.5 * rng.normal(size=(40, 4))
+    theta = twin.Theta(W, 1.2, 0.25)
+    with tree.double():
+        start = params_of(theta)
+    rows = twin.infer_all(X, theta, None, None)
+    assert 1e-6 < sum(row.mean[1] for row in rows) < 0.5
+    right = twin.update(X, rows, theta, None, np.arange(len(X)))
+    settings = {"n_iter": 1, "cut": None, "parameter_noise": 0.0}
+    plain = fit(model(2, 2, 2, renew=False, **settings), MemoryEngine(X), seed_key(1), params=start).params
+    np.testing.assert_allclose(plain.components, right.components, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("ranking", ["previous", "exact"])
+def test_noise_to_start_with(ranking):
+    toy = toys.linear_bars(100, random_state=3)
+    X = toy.X + 5.0
+    settings = {"init_scale": 2.0, "init_sparseness": 2.0, "n_iter": 3, "ranking": ranking, "parameter_noise": 0.0}
+    started = {}
+    for kind in ("rms", "std", "residual"):
+        m = model(10, 3, 5, init_noise=kind, **settings)
+        course = fit(m, MemoryEngine(X), seed_key(1)).history
+        started[kind] = [float(one.watched["noise_std"]) for one in course]
+    spread = np.sqrt(X.var(0).mean())
+    np.testing.assert_allclose(started["rms"][0], np.sqrt(np.mean(X**2)), rtol=1e-5)
+    np.testing.assert_allclose([started["std"][0], started["residual"][0]], spread, rtol=1e-5)
+    # equation (7) with the first components, on all rows, and nothing else is learned before
+    with tree.double():
+        first = model(10, 3, 5, init_noise="std", **settings).init(seed_key(1), summarise(MemoryEngine(X)))
+    W = fit(model(10, 3, 5, **{**settings, "n_iter": 0}, init_noise="std"), MemoryEngine(X), seed_key(1)).params
+    theta = twin.Theta(np.asarray(W.components, float), float(first.noise_std), 0.2)
+    rows = twin.infer_all(X, theta, 3, 5)
+    left = sum(r.probability @ ((y - r.states @ theta.components) ** 2).sum(1) for y, r in zip(X, rows, strict=True))
+    np.testing.assert_allclose(started["residual"][1], np.sqrt(left / X.size), rtol=1e-4)
+
+
 @pytest.mark.slow
 def test_equal_components_part():
     toy = toys.linear_bars(1000, random_state=1)

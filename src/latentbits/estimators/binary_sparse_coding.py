@@ -96,6 +96,10 @@ class BinarySparseCoding(LatentModel):
     init_scale : float or None, default=None
         Standard deviation of what is random in them.  None takes a third ("random") or a twentieth of the root mean
         square of X.
+    init_noise : {"rms", "std", "residual"}, default="rms"
+        Noise to start with: the root mean square of X; its standard deviation about the means of the columns, as the
+        paper has it for bars; or what the first components leave over, eq. (7) on all rows, as it has it for images.
+        That takes the first iteration, unless `ranking` is "exact", whose first pass has nothing to rank for.
     init_sparseness : float or None, default=None
         pi H to start with; None takes 5, or half of the causes if that is less.
     cut : "auto", (int, int) or None, default="auto"
@@ -111,6 +115,8 @@ class BinarySparseCoding(LatentModel):
         the paper's learning, which ends in poor optima more often.
     ranking : {"previous", "exact"}, default="previous"
         Whether rows are ranked for `cut` by their evidence in the pass before, or in an additional pass of their own.
+    renew : bool, default=True
+        Whether a cause that no row uses begins anew from a row that is explained badly.  False is the paper's learning.
     precision : {"highest", "high", "tf32"}, default="highest"
         On a GPU, in float32: how the product of rows and components is rounded.  "high" keeps 17 bits of its factors,
         "tf32" 11, which is faster and good enough to learn by: sparseness and noise agree to three digits.
@@ -175,11 +181,13 @@ class BinarySparseCoding(LatentModel):
         "grow": ["boolean"],
         "init": [StrOptions({"random", "mean", "data"})],
         "init_scale": [Interval(Real, 0, None, closed="left"), None],
+        "init_noise": [StrOptions({"rms", "std", "residual"})],
         "init_sparseness": [Interval(Real, 0, None, closed="neither"), None],
         "cut": [StrOptions({"auto"}), tuple, list, None],
         "parameter_noise": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "temperature": [Interval(Real, 1, None, closed="left")],
         "ranking": [StrOptions({"previous", "exact"})],
+        "renew": ["boolean"],
         "precision": [StrOptions({"highest", "high", "tf32"})],
         "truncation_tol": [Interval(Real, 0, None, closed="neither")],
         "keep_components": ["boolean"],
@@ -216,11 +224,13 @@ class BinarySparseCoding(LatentModel):
         grow: bool = True,
         init: str = "random",
         init_scale: float | None = None,
+        init_noise: str = "rms",
         init_sparseness: float | None = None,
         cut: str | tuple[int, int] | None = "auto",
         parameter_noise: float | str = "auto",
         temperature: float = 3.0,
         ranking: str = "previous",
+        renew: bool = True,
         precision: str = "highest",
         truncation_tol: float = 0.1,
         keep_components: bool = False,
@@ -239,11 +249,13 @@ class BinarySparseCoding(LatentModel):
         self.grow = grow
         self.init = init
         self.init_scale = init_scale
+        self.init_noise = init_noise
         self.init_sparseness = init_sparseness
         self.cut = cut
         self.parameter_noise = parameter_noise
         self.temperature = temperature
         self.ranking = ranking
+        self.renew = renew
         self.precision = precision
         self.truncation_tol = truncation_tol
         self.keep_components = keep_components
@@ -379,7 +391,7 @@ class BinarySparseCoding(LatentModel):
 
     def _model_of(self, size: tuple[int, int]) -> Model:
         n_iter = int(self.max_iter)
-        return self._learner(size, n_iter, self._cut(n_iter), float(self.temperature))
+        return self._learner(size, n_iter, self._cut(n_iter), float(self.temperature), self.init_noise)
 
     def _settler(self) -> Model:
         """The record of exact EM."""
@@ -391,6 +403,7 @@ class BinarySparseCoding(LatentModel):
         n_iter: int,
         cut: tuple[int, int] | None,
         temperature: float,
+        init_noise: str = "rms",
         settling: bool = False,
     ) -> Model:
         return sparse_coding.model(
@@ -398,12 +411,14 @@ class BinarySparseCoding(LatentModel):
             *size,
             init=self.init,
             init_scale=None if self.init_scale is None else float(self.init_scale),
+            init_noise=init_noise,
             init_sparseness=None if self.init_sparseness is None else float(self.init_sparseness),
             n_iter=n_iter,
             cut=cut,
             parameter_noise=None if isinstance(self.parameter_noise, str) else float(self.parameter_noise),
             temperature=temperature,
             ranking=self.ranking,
+            renew=bool(self.renew),
             keep_components=bool(self.keep_components),
             precision=self.precision,
             quietest=self._quietest(),

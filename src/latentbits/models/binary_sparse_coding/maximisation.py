@@ -12,10 +12,11 @@ from latentbits.models.binary_sparse_coding.posterior import Params
 from latentbits.models.binary_sparse_coding.selection import correction
 from latentbits.models.binary_sparse_coding.statistics import Stats
 
-__all__ = ["Maximum", "maximum"]
+__all__ = ["NOWHERE", "RAREST", "UNUSED", "Maximum", "maximum", "noise_about"]
 
 RAREST = 1e-8  # pi stays this far from 0 and 1
-UNUSED = 0.5  # a cause that is expected in fewer rows than this is not used
+UNUSED = 0.5  # a cause that is expected in fewer rows than this is not used, and begins anew
+NOWHERE = 1e-20  # and in fewer than this it has nothing to learn from
 
 
 class Maximum(NamedTuple):
@@ -27,7 +28,9 @@ class Maximum(NamedTuple):
     used: Bool[Array, " causes"]
 
 
-def maximum(params: Params, stats: Stats, max_active: int, quietest: float | Float[Array, ""]) -> Maximum:
+def maximum(
+    params: Params, stats: Stats, max_active: int, quietest: float | Float[Array, ""], fewest: float = UNUSED
+) -> Maximum:
     """Where the expected log-probability of rows and states is highest.
 
     Parameters
@@ -38,25 +41,39 @@ def maximum(params: Params, stats: Stats, max_active: int, quietest: float | Flo
         gamma of the states that were summed over, for the correction of (8); with all causes there is none.
     quietest
         The noise stays above this part of the rows' root mean square.
+    fewest
+        A cause that is expected in fewer rows keeps its component.
     """
-    ss = stats.ss + stats.ss.T + jnp.diag(stats.s)
-    W, used = _components(params, stats.s, ss, stats.sy)
-    squares = stats.squares.sum() + stats.guessed + stats.missing * jnp.square(params.noise_std)
-    residual = squares - 2 * jnp.sum(W * stats.sy) + jnp.sum((W @ W.T) * ss)
-    n_entries = stats.used * W.shape[1]
-    sigma = jnp.sqrt(jnp.maximum(residual, quietest**2 * squares) / n_entries)
-    sigma = jnp.where(squares > 0, sigma, params.noise_std)
+    W, used = _components(params, stats, fewest)
+    sigma = noise_about(W, params, stats, quietest)
     active = stats.s.sum() / stats.used
     prior = jnp.clip(correction(params.prior, len(W), max_active) * active, RAREST, 1 - RAREST)
     return Maximum(W, sigma, prior, used)
 
 
+def noise_about(
+    W: Float[Array, "causes columns"], params: Params, stats: Stats, quietest: float | Float[Array, ""]
+) -> Float[Array, ""]:
+    """Eq. (7): sigma with components W, by expectations that were made with `params`."""
+    squares = stats.squares.sum() + stats.guessed + stats.missing * jnp.square(params.noise_std)
+    residual = squares - 2 * jnp.sum(W * stats.sy) + jnp.sum((W @ W.T) * _second_moments(stats))
+    n_entries = stats.used * W.shape[1]
+    sigma = jnp.sqrt(jnp.maximum(residual, quietest**2 * squares) / n_entries)
+    return jnp.where(squares > 0, sigma, params.noise_std)
+
+
+def _second_moments(stats: Stats) -> Float[Array, "causes causes"]:
+    """sum_n <s s'>."""
+    return stats.ss + stats.ss.T + jnp.diag(stats.s)
+
+
 def _components(
-    params: Params, s: Float[Array, " causes"], ss: Float[Array, "causes causes"], sy: Float[Array, "causes columns"]
+    params: Params, stats: Stats, fewest: float
 ) -> tuple[Float[Array, "causes columns"], Bool[Array, " causes"]]:
     """Eq. (6), solved for the causes that are used; and which those are."""
-    used = s > UNUSED
-    system = jnp.where(used[:, None] & used, ss, jnp.eye(len(s)))
+    s, sy = stats.s, stats.sy
+    used = s > fewest
+    system = jnp.where(used[:, None] & used, _second_moments(stats), jnp.eye(len(s)))
     factor = _cholesky(system, 1e-10)
     # with fewer rows than causes, sums in float32 are not positive definite in their last digits
     factor = jax.lax.cond(jnp.isfinite(factor).all(), lambda: factor, lambda: _cholesky(system, 1e-5))

@@ -45,7 +45,7 @@ from latentbits.core.model import (
     Summary,
 )
 from latentbits.core.tree import rounding
-from latentbits.models.binary_sparse_coding.maximisation import RAREST, maximum
+from latentbits.models.binary_sparse_coding.maximisation import NOWHERE, RAREST, UNUSED, maximum, noise_about
 from latentbits.models.binary_sparse_coding.posterior import Params, Shared, expectations, state_table
 from latentbits.models.binary_sparse_coding.probable import probable_states
 from latentbits.models.binary_sparse_coding.renewal import N_DRAWN, draw_rows, first_drawn, renewed
@@ -181,10 +181,12 @@ class Course(eqx.Module):
 
 
 @cache
-def _begin(n_causes: int, init: str) -> Callable[..., Params]:
+def _begin(n_causes: int, init: str, init_noise: str) -> Callable[..., Params]:
     def begin(settings: Beginning, key: Key[Array, ""], summary: Summary) -> Params:
         power = jnp.average(summary.variance + jnp.square(summary.mean), weights=summary.observed)
-        rms = jnp.where(power > 0, jnp.sqrt(power), 1.0)  # sigma to start with, section 3
+        rms = jnp.where(power > 0, jnp.sqrt(power), 1.0)
+        variance = jnp.average(summary.variance, weights=summary.observed)
+        noise_std = rms if init_noise == "rms" else jnp.where(variance > 0, jnp.sqrt(variance), rms)
         shape = n_causes, len(summary.mean)
         noise = (settings.share * rms + settings.scale) * jax.random.normal(key, shape, jnp.float32)
         if init == "random":
@@ -196,7 +198,7 @@ def _begin(n_causes: int, init: str) -> Callable[..., Params]:
             W = jnp.where(summary.sample_observed[drawn] > 0, summary.sample[drawn], summary.mean) + noise
         W = jnp.where(summary.observed > 0, W, 0)  # of a column that nobody has seen nothing is known
         prior = jnp.clip(jnp.asarray(settings.sparseness / n_causes), RAREST, 1 - RAREST)
-        return Params(W, rms, prior, jnp.asarray(0.0), jnp.asarray(0.0))
+        return Params(W, noise_std, prior, jnp.asarray(0.0), jnp.asarray(0.0))
 
     return begin
 
@@ -208,8 +210,16 @@ class _Learning(NamedTuple):
 
 
 @cache
-def _learning(n_causes: int, max_active: int, n_candidates: int, exact_ranking: bool, precision: str) -> _Learning:
-    """The functions of truncated EM, whose numbers are a `Course`."""
+def _learning(
+    n_causes: int,
+    max_active: int,
+    n_candidates: int,
+    exact_ranking: bool,
+    precision: str,
+    renew: bool,
+    noise_first: bool,
+) -> _Learning:
+    """The functions of truncated EM, whose numbers are a `Course`; `noise_first` begins with a pass for sigma alone."""
     states = state_table(n_candidates, max_active)
     passes = 2 if exact_ranking else 1
 
@@ -232,10 +242,10 @@ def _learning(n_causes: int, max_active: int, n_candidates: int, exact_ranking: 
 
     def learn(course: Course, params: Params, stats: Stats, progress: Progress) -> Params:
         """The M-step, and what is added to it."""
-        W, sigma, prior, used = maximum(params, stats, max_active, course.quietest)
+        W, sigma, prior, used = maximum(params, stats, max_active, course.quietest, UNUSED if renew else NOWHERE)
         late = progress.iteration // passes >= 0.9 * course.n_iter
         scale = jnp.where(late, 0, course.share * sigma) + course.noise
-        used = used | late  # too late for a new start
+        used = used | late | (not renew)  # too late for a new start
         scale = jnp.where(used, scale, jnp.maximum(scale, 0.1 * sigma))
         noise = jax.random.normal(progress.key, W.shape, jnp.float32)  # which separates what is equal: no more digits
         W = renewed(W, used, stats.residuals) + scale[:, None] * noise
@@ -250,8 +260,14 @@ def _learning(n_causes: int, max_active: int, n_candidates: int, exact_ranking: 
             ready, ahead = ready & state.ranked, progress.iteration // 2
         else:
             ahead = progress.iteration + 1
+        before = params
+        if noise_first:
+            is_first = progress.step == 0
+            ready = ready & ~is_first
+            about = noise_about(params.components, params, stats, course.quietest)
+            before = eqx.tree_at(lambda p: p.noise_std, params, jnp.where(is_first, about, params.noise_std))
         new = learn(course, params, stats, progress)
-        learned = jax.tree.map(lambda new, old: jnp.where(ready, new, old), new, params)
+        learned = jax.tree.map(lambda new, old: jnp.where(ready, new, old), new, before)
         share = learned_share(course, learned.prior, ahead)
         mean = stats.scores.sum() / stats.n_rows
         variance = stats.spread.sum() / stats.n_rows - jnp.square(mean - state.centre)
@@ -308,12 +324,14 @@ def model(
     *,
     init: str = "random",
     init_scale: float | None = None,
+    init_noise: str = "rms",
     init_sparseness: float | None = None,
     n_iter: int = 60,
     cut: tuple[int, int] | None = (20, 40),
     parameter_noise: float | None = None,
     temperature: float = 1.0,
     ranking: str = "previous",
+    renew: bool = True,
     keep_components: bool = False,
     precision: str = "highest",
     quietest: float = QUIETEST,
@@ -330,6 +348,10 @@ def model(
     init_scale
         Standard deviation of what is random in them; None takes a third ("random") or a twentieth of the root mean
         square of the data.
+    init_noise
+        sigma to start with: the root mean square of the data ("rms"), their standard deviation about the means of their
+        columns ("std"), or eq. (7) with the first components, in a pass of all rows that learns nothing else
+        ("residual").
     init_sparseness
         pi H to start with; None takes 5, or H / 2 if that is less.
     n_iter
@@ -345,6 +367,8 @@ def model(
     ranking
         Whether rows are ranked by a histogram of the evidence in the "previous" pass, or in an additional pass with the
         present parameters ("exact").
+    renew
+        Whether a cause that no row uses is given a new start.
     keep_components
         Whether the history keeps the components of every pass.
     precision
@@ -356,7 +380,8 @@ def model(
         schedule; with `max_active` and `n_candidates` of all causes.
     """
     exact_ranking = ranking == "exact"
-    learning = _learning(n_causes, max_active, n_candidates, exact_ranking, precision)
+    noise_first = init_noise == "residual"
+    learning = _learning(n_causes, max_active, n_candidates, exact_ranking, precision, renew, noise_first)
     # over all states of a row, where these are few: the same functions, however it was learned
     uses = _uses(*(n_causes,) * 3) if n_causes <= MOST_EXACT else _uses(n_causes, max_active, n_candidates)
     beginning = Beginning(
@@ -384,7 +409,7 @@ def model(
 
     return Model(
         name="binary sparse coding",
-        init=Partial(_begin(n_causes, init), beginning),
+        init=Partial(_begin(n_causes, init, init_noise), beginning),
         prepare=Partial(learning.prepare, course),
         e_step=learning.e_step,
         update=Partial(learning.update, course),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,37 +12,70 @@ from scipy.optimize import linear_sum_assignment
 
 from latentbits.data.toys import Bars, linear_bars
 from latentbits.estimators.binary_sparse_coding import BinarySparseCoding
-from latentbits.papers.skeleton import Fitted, Say, fitted
+from latentbits.papers.skeleton import Fitted, fitted, kept
 
-__all__ = ["PAPER", "RECIPES", "Setting", "Trace", "learn", "least_cosine", "reliability", "trace"]
+__all__ = [
+    "ALTERED",
+    "BLOCK",
+    "OURS",
+    "PAPER",
+    "RECIPES",
+    "Setting",
+    "Trace",
+    "block",
+    "is_recovered",
+    "learn",
+    "least_cosine",
+    "starts_of",
+    "summary",
+    "trace",
+    "trials",
+]
 
 SIZE, N_BARS = 5, 10
 SIMILAR = 0.9  # cosine from which a component is a bar; found ones have 0.99, and two bars that are merged 0.7
+BLOCK = 50  # trials that are kept together
 PAPER: dict[str, Any] = {
     "max_active": 3,
     "n_candidates": 5,
     "init": "random",
     "init_scale": 2.0,
+    "init_noise": "std",
     "cut": (20, 40),
+    "ranking": "exact",
+    "renew": False,
     "max_iter": 60,
     "parameter_noise": 0.05,
     "temperature": 1.0,
     "n_init": 1,
 }
+# what the library does otherwise, beside temperature and several starts
+OURS: dict[str, dict[str, Any]] = {
+    "ranking": {"ranking": "previous"},
+    "renewal": {"renew": True},
+    "noise": {"init_noise": "rms"},
+}
+# the paper's recipe with one, two or all of these
+ALTERED = {
+    "+".join(names): {**PAPER, **{key: value for name in names for key, value in OURS[name].items()}}
+    for n in (1, 2, 3)
+    for names in combinations(OURS, n)
+}
 # ours looks at the same states as the paper's, and so does comparable work; the default lets them grow
 RECIPES: dict[str, dict[str, Any]] = {
     "paper": PAPER,
+    **ALTERED,
     "ours": {name: PAPER[name] for name in ("max_active", "n_candidates")},
     "default": {},
 }
 
 
 class Setting(NamedTuple):
-    """Rows, the number of active causes that learning begins with (pi H), and the recipes."""
+    """Rows, the number of active causes that learning begins with (pi H), and how many trials each recipe has."""
 
     n_rows: int
     start: float
-    recipes: tuple[str, ...] = ("paper", "ours")
+    n_trials: Mapping[str, int]
 
     @property
     def key(self) -> str:
@@ -80,35 +115,53 @@ def least_cosine(components: np.ndarray, truth: np.ndarray) -> float:
     return float(found.max(0).min()) if alone else -1.0
 
 
-def data_of(setting: Setting, trial: int) -> Bars:
-    return linear_bars(setting.n_rows, size=SIZE, random_state=np.random.default_rng([trial, setting.n_rows]))
+def data_of(n_rows: int, trial: int) -> Bars:
+    return linear_bars(n_rows, size=SIZE, random_state=np.random.default_rng([trial, n_rows]))
 
 
-def reliability(setting: Setting, n_trials: int, say: Say) -> dict[str, Any]:
-    """The same new sets of rows for all recipes, trial by trial.
+def block(folder: Path, n_rows: int, start: float, recipe: str, first: int, n_trials: int) -> dict[str, list[float]]:
+    """Trials from the first on, as the folder has them or made now.  All recipes learn from the same sets of rows.
 
     Returns
     -------
     dict
-        For every recipe lists of `least_cosine`, `sparseness`, `noise`, `seconds`; and `drawn`: how many bars are
-        active in a row of each set on average.
+        Lists over trials of `least_cosine`, `sparseness`, `noise`, `first_noise` (sigma that learning begins with),
+        `seconds`, and `drawn`: how many bars are active in a row of each set on average.
     """
-    lists: dict[str, dict[str, list[float]]] = {
-        name: {key: [] for key in ("least_cosine", "sparseness", "noise", "seconds")} for name in setting.recipes
-    }
-    drawn: list[float] = []
-    for trial in range(n_trials):
-        if trial % 50 == 0:
-            say(f"bars, {setting.n_rows} rows, pi H from {setting.start:g}: trial {trial + 1} of {n_trials}")
-        toy = data_of(setting, trial)
-        drawn.append(float(toy.causes.sum(1).mean()))
-        for name, found in lists.items():
-            model, seconds = learn(toy.X, RECIPES[name], setting.start, trial)
-            found["seconds"].append(seconds)
+
+    def compute() -> dict[str, list[float]]:
+        names = ("least_cosine", "sparseness", "noise", "first_noise", "seconds", "drawn")
+        found: dict[str, list[float]] = {name: [] for name in names}
+        for trial in range(first, first + n_trials):
+            toy = data_of(n_rows, trial)
+            model, seconds = learn(toy.X, RECIPES[recipe], start, trial)
             found["least_cosine"].append(least_cosine(model.components_, toy.components))
             found["sparseness"].append(float(model.sparseness_))
             found["noise"].append(float(model.noise_std_))
-    return {"n_rows": setting.n_rows, "start": setting.start, "drawn": drawn, "recipes": lists}
+            found["first_noise"].append(float(model.noise_history_[0]))
+            found["seconds"].append(seconds)
+            found["drawn"].append(float(toy.causes.sum(1).mean()))
+        return found
+
+    name = f"bars_{n_rows}_{start:g}_{recipe}_{first}"
+    return kept(folder, name, compute, {**RECIPES[recipe], "n_trials": n_trials})
+
+
+def starts_of(n_trials: int) -> Iterable[tuple[int, int]]:
+    """First trial and number of trials of each block.
+
+    >>> list(starts_of(120))
+    [(0, 50), (50, 50), (100, 20)]
+    """
+    return ((first, min(BLOCK, n_trials - first)) for first in range(0, n_trials, BLOCK))
+
+
+def trials(folder: Path, setting: Setting, recipe: str) -> dict[str, list[float]]:
+    """All trials of a recipe."""
+    blocks = [
+        block(folder, setting.n_rows, setting.start, recipe, *part) for part in starts_of(setting.n_trials[recipe])
+    ]
+    return {name: [x for one in blocks for x in one[name]] for name in blocks[0]}
 
 
 def is_recovered(found: Mapping[str, Sequence[float]]) -> np.ndarray:
@@ -116,14 +169,37 @@ def is_recovered(found: Mapping[str, Sequence[float]]) -> np.ndarray:
     return np.asarray(found["least_cosine"]) > SIMILAR
 
 
+def summary(found: Mapping[str, Sequence[float]]) -> dict[str, Any]:
+    """What ``results.json`` holds of the trials of a recipe.
+
+    Returns
+    -------
+    dict
+        `n` trials, in `recovered` of which all bars were found; of those mean and standard deviation of `sparseness`
+        and `noise`, and the deviation of pi H `about` the bars drawn, None where there are none; median of `seconds`,
+        without the first of a block, which compiles.
+    """
+    kept = is_recovered(found)
+    sparseness, noise, drawn = (np.array(found[name]) for name in ("sparseness", "noise", "drawn"))
+    about = sparseness - drawn
+    seconds = [x for i, x in enumerate(found["seconds"]) if i % BLOCK or len(kept) == 1]
+    return {
+        "n": len(kept),
+        "recovered": int(kept.sum()),
+        "sparseness": [float(sparseness[kept].mean()), float(sparseness[kept].std())] if kept.any() else None,
+        "noise": [float(noise[kept].mean()), float(noise[kept].std())] if kept.any() else None,
+        "about": float(about[kept].std()) if kept.any() else None,
+        "seconds": float(np.median(seconds)),
+    }
+
+
 def trace(toy: Bars, start: float, seed: int) -> Trace:
-    """The course of one run by the paper's recipe."""
+    """The course of one run by the paper's recipe: of the passes that learn, not of those that rank."""
     model = learn(toy.X, PAPER, start, seed, keep_components=True).model
-    found = cosines(model.components_, toy.components)
-    order = linear_sum_assignment(-found.T)[1]
+    order = linear_sum_assignment(-cosines(model.components_, toy.components).T)[1]
     return Trace(
-        np.asarray(model.sparseness_history_),
-        np.asarray(model.noise_history_),
-        np.asarray(model.components_history_)[:, order],
+        np.asarray(model.sparseness_history_)[::2],
+        np.asarray(model.noise_history_)[::2],
+        np.asarray(model.components_history_)[::2, order],
         least_cosine(model.components_, toy.components) > SIMILAR,
     )

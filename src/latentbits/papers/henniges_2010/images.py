@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from latentbits.core.errors import LatentBitsError
 from latentbits.data.fetch import load_dataset
 from latentbits.data.patches import natural_patches
 from latentbits.estimators.binary_sparse_coding import BinarySparseCoding
-from latentbits.figures.binary_sparse_coding.arrays import FieldSummary, by_globularity, summarize_fields
-from latentbits.papers.skeleton import Fitted, Say, fitted
+from latentbits.figures.binary_sparse_coding.arrays import FieldSummary, summarize_fields
+from latentbits.papers.skeleton import Fitted, Say, fitted, kept
 
-__all__ = ["FULL", "QUICK", "SMALL", "Fields", "Setup", "load_images", "run"]
+__all__ = ["FULL", "QUICK", "RECIPES", "SMALL", "Fields", "Fit", "Setup", "load_images", "run"]
 
 # a field that is whole and more globular than this looks round; most wavelets have 0.01
 GLOBULAR, LOCALISED, INSIDE = 0.1, 0.5, 1.5
+# beside the mean and a little noise, one active cause and no temperature, which both have
+RECIPES: dict[str, dict[str, Any]] = {
+    "paper": {"ranking": "exact", "renew": False, "init_noise": "residual"},
+    "ours": {},
+}
+
+
+class Fit(NamedTuple):
+    """H, gamma and H', and whose recipe."""
+
+    n_causes: int
+    max_active: int = 8
+    n_candidates: int = 10
+    recipe: str = "paper"
+
+    @property
+    def key(self) -> str:
+        return f"{self.n_causes}_{self.max_active}_{self.n_candidates}_{self.recipe}"
 
 
 class Setup(NamedTuple):
@@ -28,26 +49,30 @@ class Setup(NamedTuple):
         Of a patch, in pixels.
     n_patches
         N.
-    n_causes
-        H, of each fit.
-    max_active, n_candidates
-        gamma and H'.
+    fits
+        The first two are drawn: that of the paper, and one with fewer causes.
     cut, max_iter
         Iterations: all patches before the first of `cut`, N_cut of them from the second on.
     """
 
     side: int = 26
     n_patches: int = 200_000
-    n_causes: tuple[int, ...] = (700, 200)
-    max_active: int = 8
-    n_candidates: int = 10
+    fits: tuple[Fit, ...] = (
+        Fit(700),
+        Fit(200),
+        Fit(400),
+        Fit(700, 6, 8),
+        Fit(200, 6, 8),
+        Fit(700, recipe="ours"),
+        Fit(200, recipe="ours"),
+    )
     cut: tuple[int, int] = (66, 100)
     max_iter: int = 200
 
 
 FULL = Setup()
-SMALL = Setup(side=16, n_patches=20_000, n_causes=(200, 60), max_active=6, n_candidates=8)
-QUICK = Setup(8, 2000, (20, 12), max_active=3, n_candidates=5, cut=(10, 15), max_iter=30)
+SMALL = Setup(16, 20_000, (Fit(200, 6, 8), Fit(60, 6, 8), Fit(200, 4, 6), Fit(200, 6, 8, "ours")))
+QUICK = Setup(8, 2000, (Fit(20, 3, 5), Fit(12, 3, 5)), cut=(10, 15), max_iter=30)
 
 
 class Fields(NamedTuple):
@@ -74,39 +99,73 @@ def load_images(name: str, notes: list[str]) -> np.ndarray | None:
         return None
 
 
-def run(images: np.ndarray, setup: Setup, say: Say) -> tuple[dict[str, Any], dict[int, Fields]]:
-    """Fits of every size on the same patches.
+def run(
+    images: np.ndarray, name: str, setup: Setup, folder: Path, say: Say
+) -> tuple[dict[str, Any], dict[str, Fields]]:
+    """All fits, on the same patches; each is kept in the folder.
+
+    Parameters
+    ----------
+    images, name
+        Grey images, and what they are called.
 
     Returns
     -------
     numbers, fields
-        What ``results.json`` holds; and what is drawn, by the number of causes.
+        What ``results.json`` holds; and what can be drawn, by the key of the fit.
     """
     say(f"natural images: {setup.n_patches} patches of {setup.side} x {setup.side} pixels")
     shape = (setup.side, setup.side)
     patches = natural_patches(images, setup.n_patches, shape, random_state=0)
     fits, drawn = {}, {}
-    for n_causes in setup.n_causes:
-        say(f"natural images: {n_causes} causes, {setup.max_iter} iterations")
-        model, seconds = learn(patches.X, n_causes, setup)
-        fields = Fields(
-            model.components_,
-            summarize_fields(model.components_, shape),
-            np.asarray(model.sparseness_history_),
-            np.asarray(model.noise_history_),
-        )
-        fits[str(n_causes)] = {"seconds": seconds, "reseeded": int(model.reseeded_), **_numbers(fields)}
-        drawn[n_causes] = fields
-    plan = {name: list(value) if isinstance(value, tuple) else value for name, value in setup._asdict().items()}
+    for fit in setup.fits:
+        say(f"natural images: {fit.n_causes} causes, gamma {fit.max_active}, recipe {fit.recipe}")
+        asked = [
+            name,
+            setup.side,
+            setup.n_patches,
+            setup.cut,
+            setup.max_iter,
+            RECIPES[fit.recipe],
+            jax.default_backend(),
+        ]
+        found = kept(folder, f"images_{fit.key}", partial(_found, patches.X, fit, setup), asked)
+        components = np.asarray(found.pop("components"))
+        course = np.asarray(found["sparseness_history"]), np.asarray(found["noise_history"])
+        drawn[fit.key] = Fields(components, summarize_fields(components, shape), *course)
+        fits[fit.key] = {**fit._asdict(), **found, **_numbers(drawn[fit.key])}
+    plan = {"side": setup.side, "n_patches": setup.n_patches, "cut": list(setup.cut), "max_iter": setup.max_iter}
     return {**plan, "scale": patches.scale, "fits": fits}, drawn
 
 
-def learn(X: np.ndarray, n_causes: int, setup: Setup) -> Fitted:
-    """By the paper's recipe: the mean and a little noise, one active cause."""
+def _found(X: np.ndarray, fit: Fit, setup: Setup) -> dict[str, Any]:
+    """What is kept of a fit."""
+    model, seconds = learn(X, fit, setup)
+    return {
+        "seconds": seconds,
+        "reseeded": int(model.reseeded_),
+        "sparseness_history": _course(model.sparseness_history_, model.ranking),
+        "noise_history": _course(model.noise_history_, model.ranking),
+        "components": np.round(model.components_.astype(float), 5).tolist(),
+    }
+
+
+def _course(history: np.ndarray, ranking: str) -> list[float]:
+    """Without the passes that only rank, the first of which also makes the noise to begin with.
+
+    >>> _course(np.array([1.0, 0.9, 0.9, 0.7, 0.7]), "exact")
+    [0.9, 0.7, 0.7]
+    """
+    learned = np.append(history[1:-1:2], history[-1]) if ranking == "exact" else history
+    return np.round(learned, 5).tolist()
+
+
+def learn(X: np.ndarray, fit: Fit, setup: Setup) -> Fitted:
+    """From the mean and a little noise, and one active cause."""
     model = BinarySparseCoding(
-        n_causes,
-        max_active=setup.max_active,
-        n_candidates=setup.n_candidates,
+        fit.n_causes,
+        max_active=fit.max_active,
+        n_candidates=fit.n_candidates,
         grow=False,
         init="mean",
         init_sparseness=1.0,
@@ -115,6 +174,7 @@ def learn(X: np.ndarray, n_causes: int, setup: Setup) -> Fitted:
         temperature=1.0,
         n_init=1,
         random_state=0,
+        **RECIPES[fit.recipe],
     )
     return fitted(model, X)
 
@@ -130,10 +190,7 @@ def _numbers(fields: Fields) -> dict[str, Any]:
     return {
         "sparseness": float(fields.sparseness[-1]),
         "noise": float(fields.noise[-1]),
-        "sparseness_history": fields.sparseness.tolist(),
-        "noise_history": fields.noise.tolist(),
         "n_globular": count_globular(summary),
-        "globularity": summary.globularity[by_globularity(summary)].tolist(),
         "localisation": float(np.nanmean(summary.localisation)),
         "envelope": float(np.nanmedian(np.sqrt(summary.length * summary.width))),
         "selectivity": float(np.nanmedian(summary.selectivity)),

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from latentbits.data.toys import linear_bars
-from latentbits.papers.henniges_2010 import bars, figures, images, tables
+from latentbits.papers.henniges_2010 import accuracy, bars, figures, images, tables
 from latentbits.papers.henniges_2010.bars import Setting
+from latentbits.papers.pages import Measured, averaged, share_of
 from latentbits.papers.skeleton import Part, Run, Say, repeat, silent
 
-__all__ = ["Plan", "reproduce"]
+__all__ = ["Plan", "reproduce", "trials"]
 
 STARTS = (5.0, 1.0)  # pi H, of figure 1 C
 ITERATIONS = (0, 1, 3, 5, 10, 20, 30, 60)  # shown in figure 1 B
+HATEREN = "vanhateren_one"
 ENOUGH = 100  # trials from which shares of them are held to ranges
+
+N_PAPER, N_OTHER, N_DEFAULT = 1000, 200, 100  # trials of the paper's recipe, as in the paper, and of the others
+TAKES = {"ours": 2, "default": 2}  # times as long as the others, about
+OTHERS = {**dict.fromkeys(bars.ALTERED, N_OTHER), "ours": N_OTHER}
 
 
 class Plan(NamedTuple):
@@ -28,24 +35,36 @@ class Plan(NamedTuple):
     ----------
     n_rows
         Of figure 1.
-    settings, n_trials
-        The rows of the reliability table, and sets of bars for each.
+    settings
+        The lines of the reliability table.
+    n_compared
+        Rows, and sets of them, in which truncated expectations are held against exact ones.
+    sweeps
+        Which of the times are taken.
     patches
         The experiment on natural images; None takes the paper's on a GPU and the small one elsewhere.
     """
 
     n_rows: int = 500
     settings: tuple[Setting, ...] = (
-        Setting(1000, 5.0, tuple(bars.RECIPES)),
-        Setting(2000, 3.0),
-        Setting(2000, 1.0),
-        Setting(4000, 5.0),
+        Setting(1000, 5.0, {"paper": N_PAPER, **OTHERS, "default": N_DEFAULT}),
+        Setting(2000, 3.0, {"paper": N_PAPER, **OTHERS}),
+        Setting(2000, 1.0, {"paper": N_PAPER, **OTHERS}),
+        Setting(4000, 5.0, {"paper": N_PAPER, **OTHERS}),
+        Setting(500, 5.0, {"paper": N_OTHER}),  # more runs like those of figure 1
+        Setting(500, 1.0, {"paper": N_OTHER}),
     )
-    n_trials: int = 300
+    n_compared: tuple[int, int] = (5000, 10)
+    sweeps: tuple[str, ...] = tuple(accuracy.SWEEPS)
     patches: images.Setup | None = None
 
 
-QUICK = Plan(settings=(Setting(1000, 5.0), Setting(2000, 1.0)), n_trials=10, patches=images.QUICK)
+QUICK = Plan(
+    settings=(Setting(1000, 5.0, {"paper": 12, "ours": 4}), Setting(2000, 1.0, {"paper": 8})),
+    n_compared=(2000, 2),
+    sweeps=("H",),
+    patches=images.QUICK,
+)
 
 
 def reproduce(
@@ -54,7 +73,6 @@ def reproduce(
     quick: bool = False,
     say: Say = silent,
     natural: str = "bsds_nature",
-    n_trials: int | None = None,
     full_scale: bool | None = None,
 ) -> dict[str, Any]:
     """Repeat the paper's experiments, as `latentbits.papers.reproduce` does.
@@ -66,15 +84,37 @@ def reproduce(
     natural
         The set of natural images, by its name for `load_dataset`, or "none"; left out with a note where it cannot be
         had.
-    n_trials
-        Sets of bars for each row of the table; None takes 300, or 10.
     full_scale
         200 000 patches of 26 x 26 pixels as in the paper, or 20 000 of 16 x 16; None asks whether there is a GPU.
     """
-    plan = QUICK if quick else Plan()
-    run = Run(plan if n_trials is None else plan._replace(n_trials=n_trials), out, say)
-    parts: dict[str, Part] = {"course": _figure_1, "bars": _bars, "images": partial(_images, natural, full_scale)}
+    run = Run(QUICK if quick else Plan(), out, say)
+    parts: dict[str, Part] = {
+        "course": _figure_1,
+        "bars": _bars,
+        "accuracy": _accuracy,
+        "times": _times,
+        "images": partial(_images, natural, full_scale),
+    }
     return repeat(__package__, run, quick, parts, tables.report)
+
+
+def trials(out: Path, *, quick: bool = False) -> list[Callable[[], Any]]:
+    """The experiments on bars, block by block: `reproduce` finds what they keep.  The longest come first.
+
+    Natural images are not among them, which take the accelerator, nor are times, which need a machine to themselves.
+    """
+    plan, folder = QUICK if quick else Plan(), out / "runs"
+    blocks = [
+        (setting.n_rows, setting.start, recipe, *part)
+        for setting in plan.settings
+        for recipe, n in setting.n_trials.items()
+        for part in bars.starts_of(n)
+    ]
+    longest_first = sorted(blocks, key=lambda one: -one[0] * one[-1] * TAKES.get(one[2], 1))
+    return [
+        *(partial(bars.block, folder, *one) for one in longest_first),
+        partial(accuracy.accuracy, folder, *plan.n_compared),
+    ]
 
 
 # --- bars ---
@@ -93,30 +133,122 @@ def _figure_1(run: Run) -> dict[str, Any]:
 
 
 def _bars(run: Run) -> dict[str, Any]:
-    table = {one.key: bars.reliability(one, run.plan.n_trials, run.say) for one in run.plan.settings}
+    table = {}
+    for setting in run.plan.settings:
+        recipes = {}
+        for name, n in setting.n_trials.items():
+            run.say(f"bars, {setting.n_rows} rows, pi H from {setting.start:g}, {name}: {n} trials")
+            recipes[name] = bars.trials(run.out / "runs", setting, name)
+        table[setting.key] = {"n_rows": setting.n_rows, "start": setting.start, "recipes": recipes}
     run.measured |= _of_bars(table)
-    return table
+    lines = {
+        key: {**one, "recipes": {name: bars.summary(found) for name, found in one["recipes"].items()}}
+        for key, one in table.items()
+    }
+    return {"lines": lines, "changes": _changes(table)}
 
 
-def _of_bars(table: Mapping[str, Mapping[str, Any]]) -> dict[str, float]:
-    measured: dict[str, float] = {}
-    failures, work = [], []
+def _changes(table: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The ablation: the paper's recipe with none, one, two and all of our changes, on the trials that all have."""
+    lines = {key: one["recipes"] for key, one in table.items() if set(bars.ALTERED) <= set(one["recipes"])}
+    names = ("paper", *bars.ALTERED)
+    n = min((len(recipes[name]["noise"]) for recipes in lines.values() for name in names), default=0)
+    recovered = {
+        name: {key: int(bars.is_recovered(recipes[name])[:n].sum()) for key, recipes in lines.items()} for name in names
+    }
+    return {"n": n, "lines": list(lines), "recovered": recovered}
+
+
+def _of_bars(table: Mapping[str, Mapping[str, Any]]) -> dict[str, Measured]:
+    """Means of all lines; shares and spreads, and what is made of them, where there are trials enough."""
+    measured: dict[str, Measured] = {}
     for key, one in table.items():
-        found, ours = one["recipes"]["paper"], one["recipes"]["ours"]
-        kept = bars.is_recovered(found)
+        found = one["recipes"]["paper"]
+        kept, sparseness, noise = bars.is_recovered(found), np.array(found["sparseness"]), np.array(found["noise"])
+        measured[f"first_noise_{key}"] = averaged(found["first_noise"])
         if kept.any():
-            measured[f"sparseness_{key}"] = float(np.mean(np.array(found["sparseness"])[kept]))
-            measured[f"noise_{key}"] = float(np.mean(np.array(found["noise"])[kept]))
+            measured |= {f"sparseness_{key}": averaged(sparseness[kept]), f"noise_{key}": averaged(noise[kept])}
         if len(kept) >= ENOUGH:
-            measured[f"recovered_{key}"] = float(kept.mean())
-            failures += [
-                1 - bars.is_recovered(other).mean() for name, other in one["recipes"].items() if name != "paper"
+            measured |= {
+                f"recovered_{key}": share_of(kept),
+                f"sparseness_spread_{key}": _deviation(sparseness[kept]),
+                f"noise_spread_{key}": _deviation(noise[kept]),
+                f"noise_spread_all_{key}": _deviation(noise),
+            }
+    for name, (more, less) in {"more_rows": ("4000_5", "1000_5"), "lower_start": ("2000_3", "2000_1")}.items():
+        shares = [measured[f"recovered_{key}"] for key in (more, less) if f"recovered_{key}" in measured]
+        if len(shares) == 2:
+            measured[name] = _difference(*shares)
+    return measured | _of_changes(table) | _of_ours(table)
+
+
+def _of_changes(table: Mapping[str, Mapping[str, Any]]) -> dict[str, Measured]:
+    """What each of our changes does to the share of trials, of all lines, alone and beside the other two."""
+    measured = {}
+    everything = "+".join(bars.OURS)
+    for change in bars.OURS:
+        rest = "+".join(name for name in bars.OURS if name != change)
+        for name, (after, before) in {"alone": (change, "paper"), "beside": (everything, rest)}.items():
+            pairs = [
+                (bars.is_recovered(one["recipes"][after]), bars.is_recovered(one["recipes"][before]))
+                for one in table.values()
+                if after in one["recipes"] and before in one["recipes"]
             ]
-            # the first trial compiles
-            work.append(float(np.median(ours["seconds"][1:]) / np.median(found["seconds"][1:])))
-    if failures:
-        measured |= {"failures": float(max(failures)), "work": max(work)}
+            gains = [
+                1.0 * with_it - without[: len(with_it)] for with_it, without in pairs
+            ]  # of the same rows and start
+            if sum(map(len, gains)) >= ENOUGH:
+                measured[f"{change}_{name}"] = averaged(np.concatenate(gains))
     return measured
+
+
+def _of_ours(table: Mapping[str, Mapping[str, Any]]) -> dict[str, Measured]:
+    missed = [
+        ~bars.is_recovered(found)
+        for one in table.values()
+        for name, found in one["recipes"].items()
+        if name in ("ours", "default")
+    ]
+    n = sum(map(len, missed))
+    return {"failures": share_of(np.concatenate(missed))} if n >= ENOUGH else {}
+
+
+def _deviation(values: np.ndarray) -> Measured:
+    """Standard deviation, with an error that does not assume a Gaussian."""
+    off = np.square(values - values.mean())
+    deviation = float(np.sqrt(off.mean()))
+    return Measured(deviation, float(off.std() / np.sqrt(len(off)) / (2 * deviation)), len(values))
+
+
+def _difference(one: Measured, other: Measured) -> Measured:
+    return Measured(one.value - other.value, float(np.hypot(one.error or 0.0, other.error or 0.0)), one.n)
+
+
+# --- truncated expectations ---
+
+
+def _accuracy(run: Run) -> dict[str, Any]:
+    run.say("truncated expectations against exact ones")
+    found = accuracy.accuracy(run.out / "runs", *run.plan.n_compared)
+    close = found["close"]
+    gains = [np.subtract(close[str(more)], close[str(less)]) for less, more in pairwise(accuracy.GAMMAS)]
+    run.measured |= {
+        "accurate": averaged(close["3"]),
+        "accurate_within": averaged(found["close_within"]["3"]),
+        "accurate_more": min((averaged(gain) for gain in gains), key=lambda gain: gain.value),
+    }
+    return found
+
+
+def _times(run: Run) -> dict[str, Any]:
+    times = {}
+    for name in run.plan.sweeps:
+        run.say(f"time against {name}")
+        seconds = accuracy.timed(run.out / "runs", name)
+        slope, error = accuracy.exponent(accuracy.SWEEPS[name].along, seconds)
+        times[name] = {"along": accuracy.SWEEPS[name].along, "seconds": seconds, "exponent": slope, "error": error}
+        run.measured[accuracy.SWEEPS[name].finding] = Measured(slope, error, len(seconds))
+    return times
 
 
 # --- natural images ---
@@ -142,22 +274,47 @@ def _images(natural: str, full_scale: bool | None, run: Run) -> dict[str, Any] |
     if pictures is None:
         return None
     setup = _scale(run.plan.patches, full_scale, run.notes)
-    found, fields = images.run(pictures, setup, run.say)
-    for n_causes, one in fields.items():
-        is_first = n_causes == setup.n_causes[0]
-        name, file = ("2", "figure_2") if is_first else (f"2 with {n_causes} causes", f"figure_2_{n_causes}")
-        run.draw(name, figures.figure_2(one, setup), file)
-    found = {**found, "full_scale": setup == images.FULL, "name": natural}
+    found, fields = images.run(pictures, natural, setup, run.out / "runs", run.say)
+    for place, fit in enumerate(setup.fits[:2]):
+        name, file = (f"2 with {fit.n_causes} causes", f"figure_2_{fit.n_causes}") if place else ("2", "figure_2")
+        run.draw(name, figures.figure_2(fields[fit.key], setup), file)
+    full = setup == images.FULL
+    found = {**found, "full_scale": full, "name": natural, "other": _other_images(setup, run) if full else None}
     run.measured |= _of_images(found)
     return found
 
 
-def _of_images(found: Mapping[str, Any]) -> dict[str, float]:
+def _other_images(setup: images.Setup, run: Run) -> dict[str, Any] | None:
+    """The first fit, with patches of one of the images that the paper's come from."""
+    notes: list[str] = []
+    pictures = images.load_images(HATEREN, notes)
+    if pictures is None:
+        run.notes.append(f"The set {HATEREN!r} could not be had, and is left out.")
+        return None
+    first = setup._replace(fits=setup.fits[:1])
+    (one,) = images.run(pictures, HATEREN, first, run.out / "runs", run.say)[0]["fits"].values()
+    return {**one, "name": HATEREN}
+
+
+def _of_images(found: Mapping[str, Any]) -> dict[str, Measured]:
     """Only the paper's scale is held to what the paper says of it, but for orientations."""
-    first, *others = found["fits"].values()
-    measured = {"images_oriented": first["selectivity"]}
-    if found["full_scale"]:
-        measured |= {"images_sparseness": first["sparseness"], "images_globular": first["n_globular"]}
-        if others:
-            measured["images_constrained"] = others[-1]["localisation"] - first["localisation"]
-    return measured
+
+    def single(value: float) -> Measured:
+        return Measured(float(value), None, 1)
+
+    fits = list(found["fits"].values())
+    measured = {"images_oriented": single(fits[0]["selectivity"])}
+    if not found["full_scale"]:
+        return measured
+    theirs, ours = ([one for one in fits if one["recipe"] == name] for name in ("paper", "ours"))
+    every = [one["sparseness"] for one in theirs]
+    for name, (first, second) in {"": theirs[:2], "_ours": ours[:2]}.items():
+        measured |= {
+            f"images_sparseness{name}": single(first["sparseness"]),
+            f"images_globular{name}": single(first["n_globular"]),
+            f"images_constrained{name}": single(second["localisation"] - first["localisation"]),
+        }
+    if found["other"] is not None:
+        measured["images_other"] = single(found["other"]["sparseness"])
+    few, many = Measured(min(every), None, len(every)), Measured(max(every), None, len(every))
+    return measured | {"images_least": few, "images_most": many}

@@ -1,0 +1,180 @@
+"""How good the truncated expectations (3) to (5) are, and what they cost: the claims of section 2."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.stats import binom
+
+from latentbits.core import tree
+from latentbits.core.batch import Batch, make_batch
+from latentbits.data.toys import linear_bars
+from latentbits.models.binary_sparse_coding.model import model
+from latentbits.models.binary_sparse_coding.posterior import Expectations, Params, expectations, state_table
+from latentbits.papers.henniges_2010.bars import N_BARS, PAPER, SIZE
+from latentbits.papers.skeleton import kept
+
+__all__ = ["SWEEPS", "Sweep", "accuracy", "exponent", "timed"]
+
+PRIOR, NOISE = 0.2, 2.0  # of the bars
+CLOSE = 0.01  # an expectation, which lies between 0 and 1, is accurate to this
+GAMMAS = (1, 2, 3, 4, 5)  # of 5 candidates
+REPEATS = 5  # the fastest of which counts
+
+
+def accuracy(folder: Path, n_rows: int, n_sets: int) -> dict[str, Any]:
+    """Truncated expectations of the bars against exact ones, with the true parameters.
+
+    Returns
+    -------
+    dict
+        For each gamma, of H' = 5 candidates, and set of rows: `close`, the share of rows in which <s> and <s s'> are
+        off by less than `CLOSE` everywhere, and `close_within`, that among the N_cut rows of highest evidence.  With
+        the paper's gamma `by_active`: the share by the number of active bars, 0 to 10, None where no row has so many.
+    """
+    return kept(folder, "accuracy", lambda: _accuracies(n_rows, n_sets), [n_rows, n_sets, GAMMAS, CLOSE])
+
+
+def _accuracies(n_rows: int, n_sets: int) -> dict[str, Any]:
+    numbers = [{gamma: _accuracy(n_rows, seed, gamma) for gamma in GAMMAS} for seed in range(n_sets)]
+    lists = {
+        name: {str(gamma): [one[gamma][name] for one in numbers] for gamma in GAMMAS}
+        for name in ("close", "close_within")
+    }
+    by_active = np.mean([one[PAPER["max_active"]]["by_active"] for one in numbers], 0)
+    return {"n_rows": n_rows, **lists, "by_active": [float(x) if np.isfinite(x) else None for x in by_active]}
+
+
+def _accuracy(n_rows: int, seed: int, gamma: int) -> dict[str, Any]:
+    toy = linear_bars(n_rows, size=SIZE, random_state=np.random.default_rng([seed, 7]))
+    with tree.double():
+        numbers = (toy.components, NOISE, PRIOR, 0.0, 0.0)
+        params = Params(*(jnp.asarray(x, jnp.float64) for x in numbers))
+        batch = _batch(toy.X, np.float64)
+        few, first, second = _expected(params, batch, gamma, PAPER["n_candidates"])
+        _, exact_first, exact_second = _expected(params, batch, N_BARS, N_BARS)
+    off = np.maximum(np.abs(first - exact_first).max(1), np.abs(second - exact_second).max((1, 2)))
+    close, active = off < CLOSE, toy.causes.sum(1)
+    within = np.argsort(-few)[: round(n_rows * _share_within(gamma))]
+    by_active = [close[active == n].mean() if (active == n).any() else np.nan for n in range(N_BARS + 1)]
+    return {
+        "close": float(close.mean()),
+        "close_within": float(close[within].mean()),
+        "by_active": by_active,
+    }
+
+
+def _share_within(gamma: int) -> float:
+    return float(binom.cdf(gamma, N_BARS, PRIOR))
+
+
+def _batch(X: np.ndarray, dtype: Any) -> Batch:
+    n = jnp.uint32(len(X))
+    batch = make_batch(jnp.asarray(X, dtype), jnp.uint32(0), n, jax.random.key(0), True, np.dtype(dtype))
+    assert isinstance(batch, Batch)  # rows are not sparse
+    return batch
+
+
+@cache
+def _program(n_causes: int, gamma: int, n_candidates: int) -> Callable[[Params, Batch], Expectations]:
+    one, states = model(n_causes, gamma, n_candidates), state_table(n_candidates, gamma)
+    return jax.jit(lambda params, batch: expectations(params, one.prepare(params, None, None), batch, states))
+
+
+def _expected(params: Params, batch: Batch, gamma: int, n_candidates: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Log evidence, <s> (rows, H) and <s_i s_j> of i < j (rows, H, H)."""
+    states, n_causes = state_table(n_candidates, gamma), len(params.components)
+    found = _program(n_causes, gamma, n_candidates)(params, batch)
+    evidence, means = np.asarray(found.log_evidence), np.asarray(found.means).T
+    second = np.zeros((len(means), n_causes, n_causes))
+    if found.pairs is None:
+        assert found.posterior is not None
+        first, other = np.triu_indices(n_causes, 1)
+        bits = np.arange(2**n_causes)[:, None] >> np.arange(n_causes)[::-1] & 1
+        both = (bits[:, first] & bits[:, other]).astype(float)
+        second[:, first, other] = (np.asarray(found.posterior.weights) / np.asarray(found.posterior.total)).T @ both
+    else:
+        mine = np.asarray(found.candidates)
+        low, high = (np.asarray(f(mine[states.first], mine[states.second])) for f in (np.minimum, np.maximum))
+        np.put_along_axis(
+            second.reshape(len(means), -1), (low * n_causes + high).T.astype(int), np.asarray(found.pairs).T, 1
+        )
+    return evidence, means, second
+
+
+# --- time ---
+
+
+class Sweep(NamedTuple):
+    """Sizes (H, gamma, H') of which one goes through several numbers, which of the three that is, and the name of the
+    finding."""
+
+    finding: str
+    sizes: tuple[tuple[int, int, int], ...]
+    place: int
+
+    @property
+    def along(self) -> list[int]:
+        return [size[self.place] for size in self.sizes]
+
+
+SWEEPS = {
+    "H": Sweep("time_causes", tuple((n, 3, 6) for n in (200, 400, 800, 1600)), 0),
+    "H', gamma 2": Sweep("time_candidates_2", tuple((64, 2, n) for n in (16, 24, 34, 48)), 2),
+    "H', gamma 3": Sweep("time_candidates_3", tuple((64, 3, n) for n in (12, 16, 22, 30)), 2),
+    "H', gamma 4": Sweep("time_candidates_4", tuple((64, 4, n) for n in (10, 13, 17, 22)), 2),
+}
+N_ROWS, N_COLUMNS = 1000, 100
+
+
+def timed(folder: Path, name: str, n_rows: int = N_ROWS) -> list[float]:
+    """CPU seconds of an E-step over `n_rows` rows, compilation left out, for every size of a sweep.
+
+    Those of all threads together: neither their number nor what else the machine does changes the exponents much.
+    """
+    sizes = SWEEPS[name].sizes
+
+    def compute() -> list[float]:
+        with jax.default_device(jax.local_devices(backend="cpu")[0]):
+            return [_seconds(n_rows, *size) for size in sizes]
+
+    return kept(folder, SWEEPS[name].finding, compute, [sizes, n_rows])
+
+
+def _seconds(n_rows: int, n_causes: int, gamma: int, n_candidates: int) -> float:
+    rng = np.random.default_rng(0)
+    one = model(n_causes, gamma, n_candidates)
+    numbers = (rng.normal(size=(n_causes, N_COLUMNS)), 1.0, 2.0 / n_causes, 0.0, 0.0)
+    params = Params(*(jnp.asarray(x, jnp.float32) for x in numbers))
+    batch = _batch(rng.normal(size=(n_rows, N_COLUMNS)), np.float32)
+    shared = one.prepare(params, None, None)
+    step: Callable[..., Any] = jax.jit(one.e_step)
+    compiled = step.lower(params, shared, batch, None).compile()  # type: ignore[attr-defined]
+    jax.block_until_ready(compiled(params, shared, batch, None))
+    taken = []
+    for _ in range(REPEATS):
+        began = time.process_time()
+        jax.block_until_ready(compiled(params, shared, batch, None))
+        taken.append(time.process_time() - began)
+    return min(taken)
+
+
+def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> tuple[float, float]:
+    """Slope of log seconds over log size, and its standard error.
+
+    >>> slope, error = exponent([1, 2, 4], [3, 12, 48])
+    >>> round(slope, 6), round(error, 6)
+    (2.0, 0.0)
+    """
+    x, y = np.log(sizes), np.log(seconds)
+    x = x - x.mean()
+    slope = float(x @ y / (x @ x))
+    left = y - y.mean() - slope * x
+    return slope, float(np.sqrt(left @ left / max(len(x) - 2, 1) / (x @ x)))

@@ -7,7 +7,17 @@ from latentbits.papers import PAPERS
 
 RESULTS = {
     "notes": ["no digits"],
-    "relations": {"a": {"says": "clusters separate", "measured": 0.99, "holds": True}},
+    "relations": {
+        "a": {
+            "says": "clusters separate",
+            "ours": {"least": 0.9, "most": 1},
+            "measured": 0.99,
+            "error": None,
+            "n": None,
+            "reproduced": None,
+            "within": True,
+        }
+    },
 }
 
 

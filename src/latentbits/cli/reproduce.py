@@ -56,9 +56,8 @@ def _list(as_json: bool) -> None:
 
 
 def _show(results: dict[str, Any]) -> None:
-    """What the paper found, and whether it holds."""
-    rows = [
-        [one["says"], f"{one['measured']:.3f}", "yes" if one["holds"] else "no"]
-        for one in results["relations"].values()
-    ]
-    print_table(["finding", "measured", "holds"], rows)
+    """What the paper claims, what came out, and both verdicts."""
+    from latentbits.papers import pages
+
+    rows = [pages.in_cells(one) for one in results["relations"].values()]
+    print_table(list(pages.COLUMNS), rows, left=len(pages.COLUMNS))

@@ -3,6 +3,10 @@
 A folder has ``reproduce.py`` with a function `reproduce(out, *, quick, say)`, ``expected.json`` (what the paper
 reports, and what we hold ourselves to) and ``README.md``.  What all of them share is in ``skeleton.py``
 and ``pages.py``.  Nothing heavy is imported before an experiment runs.
+
+``reproduce.py`` may also have `trials(out, *, quick)`: a list of experiments that do not depend on each other, each a
+`functools.partial` of a function of its module, which keeps what it finds below ``out / "runs"`` (`skeleton.kept`).
+They may be called in other processes, in any order; `reproduce` calls the same functions, and finds what is kept.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The largest terms of Z (Freund & Haussler 1994, section 3.1) against all terms, and their gradient against the exact."""
+"""The largest terms of Z (Freund & Haussler 1994, section 3.1) against all of them, and their gradient."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@
 
 The clamped part is a sum over rows; the other is no sum over rows but over states, so `prepare` has it: exact
 (`partition.py`), over the states with few active units (`truncation.py`) or over the largest terms (`largest.py`).
-Three ways up: the paper's momentum, Adam on small batches (which leaves poor optima more easily), and L-BFGS (which ends
-at the top).
+Three ways up: the paper's momentum, Adam on small batches (which leaves poor optima more easily), and L-BFGS (which
+ends at the top).
 
 Some rows, every tenth by default, are held out: their log-likelihood is the objective, and says when to stop.
 """

@@ -80,7 +80,7 @@ def test_the_table_has_both_verdicts():
         "**no**, doubted | **no**: 0.8 to 0.9 |"
     )
     assert second == "| x |  | 1 to 2 | 1 | yes | yes: 0 to 10 |"
-    assert doubt == "- *types '||'*: we doubt the paper here. See the guide."
+    assert doubt == "- types '||': we doubt the paper here. See the guide."
 
 
 def test_errors_of_means_and_shares():

@@ -7,6 +7,7 @@ import os
 import platform
 import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ __all__ = [
     "COLUMNS",
     "Measured",
     "averaged",
+    "doubts",
     "expected",
     "findings",
     "head",
@@ -166,10 +168,13 @@ def findings(relations: Mapping[str, Mapping[str, Any]]) -> str:
     """What `judge` gave, as a table, with our doubts about the paper below it."""
     rows = [[cell.replace("|", "\\|") for cell in in_cells(one)] for one in relations.values()]
     rows = [[*row[:-2], *(re.sub(r"^no\b", "**no**", cell) for cell in row[-2:])] for row in rows]
-    doubts = [
-        f"- *{one['says']}*: we doubt the paper here. {one['doubt']}" for one in relations.values() if "doubt" in one
-    ]
-    return "\n\n".join([markdown(COLUMNS, rows, left=len(COLUMNS)), *(["\n".join(doubts)] if doubts else [])])
+    said = "\n".join(f"- {line}" for line in doubts(relations))
+    return "\n\n".join([markdown(COLUMNS, rows, left=len(COLUMNS)), *([said] if said else [])])
+
+
+def doubts(relations: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Where we think that the paper is wrong, and why."""
+    return [f"{one['says']}: we doubt the paper here. {one['doubt']}" for one in relations.values() if "doubt" in one]
 
 
 COLUMNS = ("claim", "where", "paper", "ours", "reproduced", "within our range")
@@ -261,7 +266,7 @@ def pictures(
 def measured_on(machine: Mapping[str, Any]) -> str:
     """`machine` in words."""
     return (
-        f"Measured on {machine['cores']} cores ({machine['processor']}, {machine['device']}), "
+        f"Measured on {machine['date']}, with {machine['cores']} cores ({machine['processor']}, {machine['device']}), "
         f"latentbits {machine['latentbits']}, jax {machine['jax']}."
     )
 
@@ -288,10 +293,11 @@ def page(
 
 
 def machine() -> dict[str, Any]:
-    """What the numbers were measured with."""
+    """What the numbers were measured with, and when."""
     import jax
 
     return {
+        "date": datetime.now(UTC).date().isoformat(),
         "processor": platform.machine(),
         "cores": os.cpu_count(),
         "device": jax.default_backend(),

@@ -83,10 +83,9 @@ def test_rows_have_the_means_of_the_target():
 
 @pytest.mark.slow
 def test_findings_of_a_quick_run(quick):
-    """All that a quick run can tell but what needs the digits; every number is within our range."""
+    """All that a quick run can tell, and nothing that it cannot; every number is within our range."""
     found = quick.results["relations"]
-    asked = {name for name in findings.QUICK if not name.startswith(("digits", "local"))}
-    assert set(found) == asked
+    assert set(found) == findings.QUICK
     assert not {name: one["measured"] for name, one in found.items() if not one["within"]}
     assert found["universal_fine"]["reproduced"] == "yes"
 
@@ -110,17 +109,26 @@ def test_every_method_has_every_measure(quick):
 @pytest.mark.slow
 def test_every_finding_is_measured_and_expected(quick, small):
     """The names of a full run are those of expected.json: nothing is held to a range that nothing measures."""
+    large, small_weights = (
+        with_ours(quick.results["synthetic"][name], getattr(freund.Plan(), name)) for name in ("large", "small")
+    )
     likelihood = {"error": 0.0, **{name: {"train": 0.5, "test": 0.6} for name in LOSSES}}
     digits = {**small.numbers, "likelihood": [{"2": likelihood, "3": likelihood}]}
     results = {name: digits["results"].get(name, digits["results"]["pursuit"]) for name in usps.METHODS}
     measured = {
         **findings.of_theory(quick.results["theory"]["seeds"]),
-        **findings.of_synthetic(quick.results["synthetic"]["large"], quick.results["synthetic"]["small"]),
+        **findings.of_synthetic(large, small_weights),
         **findings.of_digits({**digits, "results": results}),
     }
     assert set(measured) == set(pages.expected(freund.__package__)["relations"])
     assert set(measured) > findings.QUICK
     assert measured["likelihood_all_train"].value == 0
+
+
+def with_ours(numbers, plan):
+    """As if a quick run had our methods too."""
+    methods = {name: numbers["methods"].get(name, numbers["methods"]["pursuit"]) for name in plan.ours}
+    return {**numbers, "ours": plan.ours, "methods": {**numbers["methods"], **methods}}
 
 
 LOSSES = ("machine", "pursuit", "mixture", "mixture, smoothed")
@@ -140,7 +148,7 @@ def test_errors_of_log_z_are_in_those_of_a_likelihood():
 
 
 def test_the_papers_methods_have_no_input_biases():
-    plan = freund.QUICK.large
+    plan = freund.Plan().large
     for method in synthetic.method_names(plan):
         settings = synthetic.settings_of(method, plan)
         assert settings.get("input_bias", True) is (method == "default")
@@ -232,28 +240,24 @@ def test_distance_from_the_normal_of_a_wrong_width():
 # --- tasks ---
 
 
-def test_tasks_need_nothing_of_each_other(tmp_path):
-    """Each has a name of its own, can be sent to a process, and is not done twice."""
+def test_tasks_need_nothing_of_each_other():
+    """Each has a name of its own, and can be sent to a process."""
     images = usps.Digits(np.zeros((9, 4), np.uint8), np.zeros(9, int), (2, 2), False)
     tasks = freund.tasks_of(freund.Plan(), images)
     assert len({task.name for task in tasks}) == len(tasks) == 10 + 1 + 20 + 20 + 50
     assert pickle.loads(pickle.dumps(tasks[0])).compute is usps.one_seed
     assert len(freund.tasks_of(freund.Plan(), None)) == 90
-    alone = freund.tasks_of(freund.QUICK._replace(theory=theory.Theory(3, (8,), 2)), None)[-2:]
-    said = []
-    first = freund._done(tmp_path, alone, 1, said.append)
-    kept = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
-    assert freund._done(tmp_path, alone, 1, said.append) == first
-    assert kept == {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
-    assert list(first) == ["theory_0", "theory_1"]
-    assert first["theory_0"] != first["theory_1"]
 
 
-@pytest.mark.slow
-def test_processes_find_the_same(tmp_path):
-    tasks = freund.tasks_of(freund.QUICK._replace(theory=theory.Theory(3, (8,), 2)), None)[-2:]
-    alone, shared = (freund._done(tmp_path / str(n), tasks, n, lambda text: None) for n in (1, 2))
-    assert alone == shared
+def test_trials_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(freund, "QUICK", freund.QUICK._replace(theory=theory.Theory(3, (8,), 2)))
+    trials = freund.trials(tmp_path, quick=True, digits="none")[-2:]
+    first = [pickle.loads(pickle.dumps(trial))() for trial in trials]
+    assert first[0] != first[1]
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").iterdir()}
+    assert sorted(path.name[:8] for path in kept) == ["theory_0", "theory_1"]
+    assert [trial() for trial in trials] == first
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept  # not written again
 
 
 # --- digits ---

@@ -6,10 +6,8 @@ is kept in ``runs``, so that they can be done in several processes, and a run th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Mapping
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,7 +18,7 @@ from latentbits.papers.freund_haussler_1994 import figures, findings, synthetic,
 from latentbits.papers.freund_haussler_1994.synthetic import Experiment
 from latentbits.papers.skeleton import Part, Run, Say, kept, repeat, silent
 
-__all__ = ["Plan", "Task", "reproduce", "tasks_of"]
+__all__ = ["Plan", "Task", "reproduce", "tasks_of", "trials"]
 
 GALLERIES = {
     "pursuit": "4.9",
@@ -65,8 +63,8 @@ class Plan(NamedTuple):
 
 
 QUICK = Plan(
-    large=Experiment("large", 60, 20, n_rows=500, n_seeds=1),
-    small=Experiment("small", 60, None, n_rows=500, n_seeds=1),
+    large=Experiment("large", 60, 20, n_rows=500, n_seeds=1, ours=()),
+    small=Experiment("small", 60, None, n_rows=500, n_seeds=1, ours=()),
     theory=theory.Theory(n_seeds=5),
     digits=usps.Setup(n_units=8, n_train=200, n_test=200, n_seeds=1, methods=usps.METHODS[:-1], summed=None),
     stops=(1, 20),
@@ -112,30 +110,16 @@ def _do(folder: Path, task: Task) -> Any:
     return kept(folder, task.name, partial(task.compute, *task.args), task.asked)
 
 
-def _done(folder: Path, tasks: Sequence[Task], n_jobs: int, say: Say) -> dict[str, Any]:
-    """What all tasks found, by name."""
-    found = {}
-    if n_jobs == 1:
-        for task in tasks:
-            say(f"{task.name} of {len(tasks)} tasks")
-            found[task.name] = _do(folder, task)
-        return found
-    with ProcessPoolExecutor(n_jobs, mp_context=get_context("spawn")) as pool:  # JAX does not survive a fork
-        under_way = {pool.submit(_do, folder, task): task.name for task in tasks}
-        for one in as_completed(under_way):
-            found[under_way[one]] = one.result()
-            say(f"{under_way[one]} is done, {len(found)} of {len(tasks)}")
-    return found
+def trials(
+    out: Path, *, quick: bool = False, digits: str = "usps", n_seeds: int | None = None
+) -> list[Callable[[], Any]]:
+    """The tasks as calls that may be made in any order and in any process; `reproduce` finds what they have kept."""
+    plan = _seeded(QUICK if quick else Plan(), n_seeds)
+    return [partial(_do, out / "runs", task) for task in tasks_of(plan, usps.load_digits(digits, []))]
 
 
 def reproduce(
-    out: Path,
-    *,
-    quick: bool = False,
-    say: Say = silent,
-    digits: str = "usps",
-    n_seeds: int | None = None,
-    n_jobs: int = 1,
+    out: Path, *, quick: bool = False, say: Say = silent, digits: str = "usps", n_seeds: int | None = None
 ) -> dict[str, Any]:
     """Repeat the paper's experiments, as `latentbits.papers.reproduce` does.
 
@@ -148,13 +132,14 @@ def reproduce(
         these at once, or "none".
     n_seeds
         Repetitions of every experiment; None takes 20 of the synthetic ones and 10 of the digits.
-    n_jobs
-        Processes that share the tasks.
     """
     run = Run(_seeded(QUICK if quick else Plan(), n_seeds), out, say)
     images = usps.load_digits(digits, run.notes)
     import_extra("matplotlib", extra="plot", purpose="drawing the figures of the paper")  # before any fitting
-    found = _done(out / "runs", tasks_of(run.plan, images), n_jobs, say)
+    found = {}
+    for task in tasks_of(run.plan, images):
+        say(task.name)
+        found[task.name] = _do(out / "runs", task)
     parts: dict[str, Part] = {
         "theory": partial(_theory, found),
         "synthetic": partial(_synthetic, found),

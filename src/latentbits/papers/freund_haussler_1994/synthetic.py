@@ -70,6 +70,8 @@ class Experiment(NamedTuple):
         To learn from, and as many to test.
     n_seeds
         Repetitions, each with rows of its own.
+    ours
+        Methods beside the paper's.
     """
 
     name: str
@@ -77,12 +79,13 @@ class Experiment(NamedTuple):
     short: int | None
     n_rows: int = 4000
     n_seeds: int = 20
+    ours: tuple[str, ...] = ("starts", "starts+gradient", "largest", "default")
 
 
 def method_names(one: Experiment) -> list[str]:
     """The rows of the table but the last, in the paper's order; then ours."""
     between = [] if one.short is None else ["pursuit+short"]
-    return ["gradient", "pursuit", *between, "pursuit+gradient", "starts", "starts+gradient", "largest", "default"]
+    return ["gradient", "pursuit", *between, "pursuit+gradient", *one.ours]
 
 
 def settings_of(method: str, one: Experiment) -> dict[str, Any]:
@@ -176,7 +179,10 @@ def one_seed(one: Experiment, seed: int) -> dict[str, Any]:
 def _of_weights(weights: np.ndarray, target: Target, X: np.ndarray) -> dict[str, Any]:
     """What weight vectors are among the target's, and how far apart the two peaks of each one's projection lie."""
     projected = project(X, weights)
-    return {**in_words(match_units(weights, target.weights)), "apart": [peaks_apart(one) for one in projected.T]}
+    return {
+        **in_words(match_units(weights, target.weights)),
+        "apart": [round(peaks_apart(one), 3) for one in projected.T],
+    }
 
 
 def peaks_apart(values: np.ndarray) -> float:
@@ -200,7 +206,7 @@ def in_words(matches: Sequence[Match]) -> dict[str, Any]:
     """What each learned unit is among the target's, and how many are units of it, as they are or negated."""
     return {
         "words": [words_of_match(one) for one in matches],
-        "cosines": [one.cosine for one in matches],
+        "cosines": [round(one.cosine, 3) for one in matches],
         "n_found": len({one.units[0] for one in matches if len(one.units) == 1}),
         "n_single": sum(len(one.units) == 1 for one in matches),
         "n_merged": sum(len(one.units) == 2 for one in matches),
@@ -259,5 +265,5 @@ def assembled(one: Experiment, seeds: Sequence[Mapping[str, Any]]) -> dict[str, 
         "methods": methods,
         "units": {name: {key: [seed[key] for seed in of] for key in units} for name, of in found_by.items()},
         "terms": {key: [seed["terms"][key] for seed in seeds] for key in ("share", "best", "error")},
-        "left_out": [seed["methods"]["largest"]["left_out"] for seed in seeds],
+        "left_out": [seed["methods"]["largest"]["left_out"] for seed in seeds] if "largest" in one.ours else None,
     }

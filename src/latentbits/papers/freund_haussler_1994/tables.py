@@ -129,10 +129,10 @@ def _units(one: Mapping[str, Any]) -> str:
 
 
 def _terms(large: Mapping[str, Any], small: Mapping[str, Any]) -> str:
-    rows = [
-        [words, *(with_error(one["terms"][key]) for key in ("share", "best", "error")), with_error(one["left_out"])]
-        for words, one in (("weights as they are", large), ("weights / 7", small))
-    ]
+    rows = []
+    for words, one in (("weights as they are", large), ("weights / 7", small)):
+        left_out = "" if one["left_out"] is None else with_error(one["left_out"])
+        rows.append([words, *(with_error(one["terms"][key]) for key in ("share", "best", "error")), left_out])
     heads = ["", "share of Z in those found", "in the largest", "error of the gradient", "left out when learned from"]
     return (
         f"{markdown(heads, rows)}\n\n128 of the 1024 terms, of the machines that pursuit and gradient ascent found, "

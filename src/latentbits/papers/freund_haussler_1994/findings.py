@@ -39,7 +39,7 @@ def of_theory(seeds: Sequence[Mapping[str, Any]]) -> Found:
     def worst(tolerance: str) -> Measured:
         return Measured(max(seed["universality"][tolerance] for seed in seeds), None, len(seeds))
 
-    slopes = [np.polyfit(*np.log(_as_points(seed["projections"])), 1)[0] for seed in seeds]
+    slopes = [_slope(seed["projections"]) for seed in seeds]
     return {
         "universal_coarse": worst("0.1"),
         "universal_fine": worst("1e-06"),
@@ -49,8 +49,14 @@ def of_theory(seeds: Sequence[Mapping[str, Any]]) -> Found:
     }
 
 
-def _as_points(by_number: Mapping[str, float]) -> tuple[list[float], list[float]]:
-    return [float(n) for n in by_number], list(by_number.values())
+def _slope(by_number: Mapping[str, float]) -> float:
+    """The power of the number with which a value goes.
+
+    >>> round(_slope({"10": 0.1, "100": 0.001}), 6)
+    -2.0
+    """
+    numbers = np.log([float(n) for n in by_number])
+    return float(np.polyfit(numbers, np.log(list(by_number.values())), 1)[0])
 
 
 # --- the synthetic target ---

@@ -82,7 +82,7 @@ def normalisers(rng: np.random.Generator) -> float:
     """
     weights = TARGETS["large"].weights
     m, n = weights.shape
-    theta = rng.normal(size=m)
+    theta = rng.normal(size=(m,))
     left = [
         _log_z(REAL, scale * weights, theta) - _log_z(BINARY, scale * weights, theta) - n / 2 * np.log(np.pi / 2)
         for scale in SCALES

@@ -21,6 +21,8 @@ QUICK = frozenset(
         "theorem_slope",
         "theorem_exception",
         "terms_found",
+        "terms_target",
+        "terms_target_small",
     }
 )
 NEAR = 0.006  # log-loss by which a machine may be behind the true one
@@ -87,7 +89,8 @@ def of_synthetic(large: Mapping[str, Any], small: Mapping[str, Any]) -> Found:
         "terms_found": averaged(np.divide(large["terms"]["share"], large["terms"]["best"])),
         "terms_share": averaged(large["terms"]["share"]),
         "terms_error": averaged(large["terms"]["error"]),
-        "terms_share_small": averaged(small["terms"]["share"]),
+        "terms_target": large["terms_of_target"]["share"],
+        "terms_target_small": small["terms_of_target"]["share"],
         **_ours(large),
     }
 

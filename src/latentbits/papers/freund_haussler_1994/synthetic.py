@@ -37,6 +37,7 @@ __all__ = [
     "Fitted",
     "assembled",
     "errors_of",
+    "largest_of",
     "learn",
     "machine_from",
     "method_names",
@@ -246,7 +247,7 @@ def machine_from(parameters: Mapping[str, Any]) -> CombinationMachine:
 
 
 def assembled(one: Experiment, seeds: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What ``results.json`` holds of all seeds: lists over them."""
+    """What ``results.json`` holds of all seeds: lists over them; and of the target itself."""
     methods = {
         name: {
             "seconds": [seed["methods"][name].get("seconds", 0.0) for seed in seeds],
@@ -265,5 +266,6 @@ def assembled(one: Experiment, seeds: Sequence[Mapping[str, Any]]) -> dict[str, 
         "methods": methods,
         "units": {name: {key: [seed[key] for seed in of] for key in units} for name, of in found_by.items()},
         "terms": {key: [seed["terms"][key] for seed in seeds] for key in ("share", "best", "error")},
+        "terms_of_target": largest_of(true_machine(TARGETS[one.name]), TERMS),
         "left_out": [seed["methods"]["largest"]["left_out"] for seed in seeds] if "largest" in one.ours else None,
     }

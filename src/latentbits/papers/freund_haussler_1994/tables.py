@@ -133,10 +133,13 @@ def _terms(large: Mapping[str, Any], small: Mapping[str, Any]) -> str:
     for words, one in (("weights as they are", large), ("weights / 7", small)):
         left_out = "" if one["left_out"] is None else with_error(one["left_out"])
         rows.append([words, *(with_error(one["terms"][key]) for key in ("share", "best", "error")), left_out])
+        target = (with_error([one["terms_of_target"][key]]) for key in ("share", "best", "error"))
+        rows.append([f"{words}: the target", *target, ""])
     heads = ["", "share of Z in those found", "in the largest", "error of the gradient", "left out when learned from"]
     return (
         f"{markdown(heads, rows)}\n\n128 of the 1024 terms, of the machines that pursuit and gradient ascent found, "
-        "and of those that were learned from these terms alone. *Error of the gradient*: of E[h x], relative."
+        "of those that were learned from these terms alone, and of the target itself. *Error of the gradient*: of "
+        "E[h x], relative."
     )
 
 

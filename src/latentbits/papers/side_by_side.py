@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import queue
 import signal
+import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -235,10 +236,19 @@ def _begin(lines: Any, shares: Any, accelerated: bool) -> None:
     """What a process does first: papers may use all cores, since most of their work was in their trials."""
     _Here.lines = lines
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever began it ends it
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     if not accelerated:  # small fits are slower there, and only one process at a time has its memory
         os.environ["JAX_PLATFORMS"] = "cpu"
     if shares is not None and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, shares.get())
+
+
+def _end_with_parent() -> None:
+    """Where that one was killed and could not end this one."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def say_there(name: str, text: str) -> None:

@@ -173,7 +173,7 @@ def _theory(found: Mapping[str, Any], run: Run) -> dict[str, Any]:
     run.draw("2.2", figures.figure_2_2())
     seeds = _of(found, "theory", run.plan.theory.n_seeds)
     _tell(run, findings.of_theory(seeds))
-    return {**run.plan.theory._asdict(), "seeds": seeds}
+    return {**run.plan.theory._asdict(), "sizes": list(run.plan.theory.sizes), "seeds": seeds}
 
 
 # --- the synthetic target ---

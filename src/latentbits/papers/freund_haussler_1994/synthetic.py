@@ -263,6 +263,7 @@ def assembled(one: Experiment, seeds: Sequence[Mapping[str, Any]]) -> dict[str, 
     found_by["principal"] = [seed["principal"] for seed in seeds]
     return {
         **one._asdict(),
+        "ours": list(one.ours),
         "methods": methods,
         "units": {name: {key: [seed[key] for seed in of] for key in units} for name, of in found_by.items()},
         "terms": {key: [seed["terms"][key] for seed in seeds] for key in ("share", "best", "error")},

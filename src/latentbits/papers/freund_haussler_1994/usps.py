@@ -209,6 +209,7 @@ def assembled(digits: Digits, setup: Setup, seeds: Sequence[Mapping[str, Any]]) 
         "title": digits.title,
         "is_usps": digits.is_usps,
         **setup._asdict(),
+        "methods": list(setup.methods),
         "results": results,
         "weights": weights,
         "second_order": {part: [seed["second_order"][part] for seed in seeds] for part in ("train", "test")},

@@ -302,3 +302,34 @@ def test_restarts_are_ranked_by_rows_that_were_not_learned_from(pairs):
     m.fit(pairs)
     assert m.objective_ == pytest.approx(m.log_likelihood(pairs), rel=1e-5)  # users are told of all rows
     assert m.history_table_["stage"][-1] == "log-likelihood"
+
+
+@pytest.mark.slow
+def test_largest_terms(table):
+    """Gradients from all terms are the exact ones; from few the machine is another, and the share left out is told."""
+    settings = {"learner": "gradient", "optimizer": "momentum", "max_iter": 30, "random_state": 0}
+    exact = CombinationMachine(3, **settings).fit(table)
+    whole = CombinationMachine(3, max_terms=8, **settings).fit(table)
+    np.testing.assert_allclose(whole.components_, exact.components_, rtol=0, atol=1e-4)
+    assert whole.left_out_ < 1e-6
+    few = CombinationMachine(3, max_terms=2, **settings).fit(table)
+    assert 0.01 < few.left_out_ < 1
+    assert few.left_out_error_ == 0
+    assert np.isclose(np.exp(few.score_samples(all_states(6))).sum(), 1, atol=1e-5)  # all states are the machine's
+    assert abs(few.components_ - exact.components_).max() > 0.01
+    with pytest.raises(ValueError, match="two ways"):
+        CombinationMachine(3, max_terms=2, max_active=1).fit(table)
+    with pytest.raises(ValueError, match="max_terms needs learner"):
+        CombinationMachine(3, max_terms=2, learner="stochastic").fit(table)
+
+
+@pytest.mark.slow
+def test_a_faithful_pursuit_has_one_start(table):
+    """And others if asked for."""
+    settings = {"learner": "pursuit", "input_bias": False, "faithful": True, "random_state": 0}
+    alone = CombinationMachine(2, **settings).fit(table)
+    one, eight = (CombinationMachine(2, pursuit_starts=n, **settings).fit(table) for n in (1, 8))
+    np.testing.assert_array_equal(alone.components_, one.components_)
+    assert not np.array_equal(alone.components_, eight.components_)
+    default, ours = (CombinationMachine(2, learner="pursuit", pursuit_starts=n, random_state=0) for n in (None, 8))
+    np.testing.assert_array_equal(default.fit(table).components_, ours.fit(table).components_)

@@ -26,6 +26,7 @@ from latentbits.estimators.base import LatentModel
 from latentbits.estimators.precision import SINGLE, TOLERANCE
 from latentbits.models.combination_machine import model as machines
 from latentbits.models.combination_machine.ascent import machine_of
+from latentbits.models.combination_machine.largest import largest_moments
 from latentbits.models.combination_machine.machine import UNITS, Params
 from latentbits.models.combination_machine.partition import n_enumerated
 from latentbits.models.combination_machine.truncation import sparse_moments
@@ -38,6 +39,7 @@ UPDATES = 4000  # of Adam, before L-BFGS takes over: by then it is in the basin 
 STOCHASTIC_RATE = 0.01  # step size of "stochastic" where none is given
 SHORTER = 0.2  # share of its step size with which a machine that ran away from its chains is learned again
 MOST_AGAIN = 2  # times
+PURSUIT_STARTS = 8  # of every unit, unless the pursuit is the paper's
 FEW_EFFECTIVE = 0.05  # share of annealed chains below which log Z is not to be trusted
 
 
@@ -89,11 +91,20 @@ class CombinationMachine(LatentModel):
         A machine that has the hidden states with at most so many active units only (the paper's section 3.0.1): its
         sums take O(m^k) terms, and with 1 it is a mixture of n_hidden + 1 products.  Not with missing entries, and
         with a gradient only.  `left_out_` tells what the same machine with all states would have in the others.
+    max_terms : int or None
+        Gradients from so many of the largest terms of Z only, which a search finds (the paper's section 3.1), for more
+        units than can be summed: each search takes about ``max_terms * n_hidden * n_columns`` steps a few times over.
+        The machine has all its states, and `log_partition_` is as ever; `left_out_` tells the share of Z that is not in
+        the terms found.  Where it is large the gradient is wrong: "stochastic" is the better learner there.
     faithful : bool, default=False
         Whether a pursuit is the paper's to the letter: bits are taken for real numbers of variance 1, and the weights
-        found for those are the machine's, with biases that treat units as independent.  Otherwise weights are
+        found for those are the machine's, with biases that treat units as independent; EM has one start for every unit.
+        Otherwise weights are
         translated, which describes bits far better, and after a pursuit alone the biases are refitted to the machine's
         own likelihood where it can be summed.
+    pursuit_starts : int or None
+        Starts of every unit of a pursuit, the best of which is taken; the paper has one.  None takes 1 if `faithful`,
+        8 otherwise.
     n_chains : int
         Parallel chains of "stochastic": more have less noise, fewer take less time and memory.
     annealing_chains, annealing_steps : int
@@ -117,7 +128,8 @@ class CombinationMachine(LatentModel):
     log_partition_effective_ : float
         Share of the annealed chains that count; 1 when exact.
     left_out_, left_out_error_ : float
-        With `max_active`: the share of Z in states with more active units, estimated, and its standard error.
+        With `max_active`: the share of Z in states with more active units, estimated, and its standard error.  With
+        `max_terms`: the share of Z that is not in the terms found.
     dtype_, history_, history_table_, objective_, left_to_gain_, n_iter_, converged_, stop_reason_, n_features_in_, \
     feature_names_in_
         As everywhere.  `history_` has log-likelihoods: of the held-out rows, scaled up to all, and at last of all rows.
@@ -149,7 +161,9 @@ class CombinationMachine(LatentModel):
         "validation_fraction": [Interval(Real, 0, 1, closed="left")],
         "weight_prior": [Interval(Real, 0, None, closed="neither"), None],
         "max_active": [Interval(Integral, 1, None, closed="left"), None],
+        "max_terms": [Interval(Integral, 1, None, closed="left"), None],
         "faithful": ["boolean"],
+        "pursuit_starts": [Interval(Integral, 1, None, closed="left"), None],
         "n_chains": [Interval(Integral, 1, None, closed="left")],
         "annealing_chains": [Interval(Integral, 2, None, closed="left")],
         "annealing_steps": [Interval(Integral, 1, None, closed="left")],
@@ -192,7 +206,9 @@ class CombinationMachine(LatentModel):
         validation_fraction: float = 0.1,
         weight_prior: float | None = 3.0,
         max_active: int | None = None,
+        max_terms: int | None = None,
         faithful: bool = False,
+        pursuit_starts: int | None = None,
         n_chains: int = 500,
         annealing_chains: int = 512,
         annealing_steps: int = 2000,
@@ -215,7 +231,9 @@ class CombinationMachine(LatentModel):
         self.validation_fraction = validation_fraction
         self.weight_prior = weight_prior
         self.max_active = max_active
+        self.max_terms = max_terms
         self.faithful = faithful
+        self.pursuit_starts = pursuit_starts
         self.n_chains = n_chains
         self.annealing_chains = annealing_chains
         self.annealing_steps = annealing_steps
@@ -328,14 +346,17 @@ class CombinationMachine(LatentModel):
     def _learner(self) -> str:
         """`learner` with "auto" decided."""
         n_states = n_enumerated(UNITS[self.kind], int(self.n_hidden), self.n_features_in_)
+        some = [name for name in ("max_active", "max_terms") if getattr(self, name) is not None]
+        if len(some) > 1:
+            raise ValueError("max_active and max_terms are two ways to sum fewer states: give one of them")
         if self.learner == "auto":
-            return "pursuit+gradient" if n_states <= EXACT or self.max_active is not None else "stochastic"
-        if self.max_active is not None and "gradient" not in self.learner:
-            raise ValueError(f"max_active needs learner='gradient' or 'pursuit+gradient', got {self.learner!r}")
-        if "gradient" in self.learner and self.max_active is None and n_states > machines.most_enumerated() + 2:
+            return "pursuit+gradient" if n_states <= EXACT or some else "stochastic"
+        if some and "gradient" not in self.learner:
+            raise ValueError(f"{some[0]} needs learner='gradient' or 'pursuit+gradient', got {self.learner!r}")
+        if "gradient" in self.learner and not some and n_states > machines.most_enumerated() + 2:
             raise ValueError(
                 f"learner={self.learner!r} sums 2^{n_states} states at every step, which is too many: use "
-                "learner='stochastic', or max_active to sum over few active units only"
+                "learner='stochastic', or max_active or max_terms to sum some of them only"
             )
         return self.learner
 
@@ -343,7 +364,7 @@ class CombinationMachine(LatentModel):
         learner = self._learner()
         stochastic = learner == "stochastic"
         n_states = n_enumerated(UNITS[self.kind], int(self.n_hidden), self.n_features_in_)
-        sampled = not stochastic and n_states > SUMMED and self.max_active is None
+        sampled = not stochastic and n_states > SUMMED and self.max_active is None and self.max_terms is None
         rate = STOCHASTIC_RATE if stochastic else 0.1 if self.optimizer == "momentum" else 0.03
         rate = self._shortened * float(self.learning_rate or rate)
         return machines.model(
@@ -357,9 +378,11 @@ class CombinationMachine(LatentModel):
             learning_rate=rate,
             held_out=float(self.validation_fraction),
             max_active=self._most_active(),
+            max_terms=None if self.max_terms is None else int(self.max_terms),
             weight_prior=None if self.weight_prior is None else float(self.weight_prior),
             sampled=sampled,
             faithful=bool(self.faithful),
+            pursuit_starts=int(self.pursuit_starts or (1 if self.faithful else PURSUIT_STARTS)),
             refit_biases=not self.faithful and machines.is_exact(UNITS[self.kind], self.n_hidden, self.n_features_in_),
             n_chains=int(self.n_chains),
             annealing_chains=int(self.annealing_chains),
@@ -427,6 +450,8 @@ class CombinationMachine(LatentModel):
         self._warn_of_few_chains()
         if self.max_active is not None and "gradient" in self._learner():
             self.left_out_, self.left_out_error_ = self._left_out(min(int(self.max_active), int(self.n_hidden)))
+        if self.max_terms is not None:
+            self.left_out_, self.left_out_error_ = self._not_in_terms(int(self.max_terms))
 
     def _learn(self, engine: Engine, seed: int, dtype: np.dtype, max_time: float | None) -> float:
         """Learn; and again in shorter steps, if chains could not follow and the machine ran away from them."""
@@ -486,6 +511,13 @@ class CombinationMachine(LatentModel):
             machine = machine_of(jax.tree.map(jnp.asarray, self.params_))
             found = sparse_moments(UNITS[self.kind], machine, max_active, seed_key(0, "left out"))
         return float(found.left_out), float(found.left_out_error)
+
+    def _not_in_terms(self, max_terms: int) -> tuple[float, float]:
+        with double():
+            machine = machine_of(jax.tree.map(jnp.asarray, self.params_))
+            log_sum = float(largest_moments(UNITS[self.kind], machine, max_terms)[0])
+        share = float(np.exp(log_sum - self.params_.log_partition))
+        return max(0.0, 1 - share), share * self.log_partition_error_
 
     def _warn_of_few_chains(self) -> None:
         if self.log_partition_effective_ < FEW_EFFECTIVE:

@@ -6,8 +6,9 @@
     d / d b_j      = sum_x x_j                - N E[x_j]
 
 The clamped part is a sum over rows; the other is no sum over rows but over states, so `prepare` has it: exact
-(`partition.py`) or over the states with few active units (`truncation.py`).  Three ways up: the paper's momentum, Adam
-on small batches (which leaves poor optima more easily), and L-BFGS (which ends at the top).
+(`partition.py`), over the states with few active units (`truncation.py`) or over the largest terms (`largest.py`).
+Three ways up: the paper's momentum, Adam on small batches (which leaves poor optima more easily), and L-BFGS (which
+ends at the top).
 
 Some rows, every tenth by default, are held out: their log-likelihood is the objective, and says when to stop.
 """
@@ -41,6 +42,7 @@ from latentbits.models.combination_machine.centring import (
     followed,
     uncentred,
 )
+from latentbits.models.combination_machine.largest import largest_moments
 from latentbits.models.combination_machine.machine import Machine, Params, Units, softplus, some
 from latentbits.models.combination_machine.partition import exact_moments, n_enumerated
 from latentbits.models.combination_machine.truncation import few_active, sparse_moments
@@ -225,13 +227,15 @@ def _e_step(units: Units, max_active: int | None) -> Callable[..., tuple[Stats, 
 
 
 @cache
-def _sums(units: Units, max_active: int | None) -> Callable[..., Shared]:
+def _sums(units: Units, max_active: int | None, max_terms: int | None) -> Callable[..., Shared]:
     """`prepare` of a stage that climbs: log Z and the expectations under the machine."""
 
     def prepare(params: Params, state: Any, progress: Progress | None) -> Shared:
         machine = machine_of(params)
         if max_active is not None:
             log_z, moments = sparse_moments(units, machine, max_active)[:2]
+        elif max_terms is not None:
+            log_z, moments, _ = largest_moments(units, machine, max_terms)
         else:
             single = n_enumerated(units, *params.weights.shape) >= SINGLE
             log_z, moments = exact_moments(units, machine, np.dtype(np.float32 if single else np.float64))
@@ -284,11 +288,13 @@ def _at_rest(params: Params) -> Bordered:
     return jnp.zeros_like(bordered(params))
 
 
-def momentum(units: Units, learned: Learned, rate: float, max_active: int | None) -> Schedule:
+def momentum(
+    units: Units, learned: Learned, rate: float, max_active: int | None = None, max_terms: int | None = None
+) -> Schedule:
     """Plain ascent with a momentum term, all rows at every step, for exactly `max_iter` steps."""
     return Schedule(
         "momentum",
-        prepare=_sums(units, max_active),
+        prepare=_sums(units, max_active, max_terms),
         sparse=takes_ones(units),
         e_step=e_step(units, 0.0, max_active),
         start=_at_rest,
@@ -404,7 +410,8 @@ def adam(
     n_updates: int | None,
     batch_size: int,
     held_out: float,
-    max_active: int | None,
+    max_active: int | None = None,
+    max_terms: int | None = None,
 ) -> Schedule:
     """Adam on batches of rows, with the exact expectations under the machine at every step.
 
@@ -413,7 +420,7 @@ def adam(
     pace = Pace.of(rate, n_updates, batch_size)
     return Schedule(
         "Adam",
-        prepare=_sums(units, max_active),
+        prepare=_sums(units, max_active, max_terms),
         sparse=takes_ones(units),
         e_step=e_step(units, held_out, max_active),
         start=_first_epoch,
@@ -471,9 +478,10 @@ def climb(
     units: Units,
     learned: Learned,
     held_out: float,
-    max_active: int | None,
+    max_active: int | None = None,
     prior: float | None = None,
     name: str = "L-BFGS",
+    max_terms: int | None = None,
 ) -> Iterate:
     """L-BFGS on all rows until the held-out ones gain no more.
 
@@ -483,7 +491,7 @@ def climb(
     return Iterate(
         name,
         objective=Partial(_penalised, precision),
-        prepare=_sums(units, max_active),
+        prepare=_sums(units, max_active, max_terms),
         sparse=takes_ones(units),
         e_step=e_step(units, held_out, max_active),
         start=_foot,

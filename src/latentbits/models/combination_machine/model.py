@@ -8,6 +8,7 @@ with a standard error.  What is where:
 
     log Z and its gradient            partition.py     (2.2), (2.7), (3.4)-(3.9)
     few active units                  truncation.py    section 3.0.1
+    the largest terms of Z            largest.py       section 3.1
     gradient ascent                   ascent.py        (3.1)-(3.9)
     projection pursuit                pursuit.py       (3.10)-(3.15), section 3.5
     persistent chains                 stochastic.py    beyond 2^m
@@ -355,9 +356,11 @@ def model(
     learning_rate: float = 0.05,
     held_out: float = 0.1,
     max_active: int | None = None,
+    max_terms: int | None = None,
     weight_prior: float | None = None,
     sampled: bool = False,
     faithful: bool = False,
+    pursuit_starts: int = 8,
     refit_biases: bool = True,
     n_chains: int = 500,
     annealing_chains: int = 512,
@@ -386,11 +389,15 @@ def model(
         Whether the batches before L-BFGS follow sampled expectations, which are cheaper than exact ones of many units.
     faithful
         Whether a pursuit takes bits for real numbers of variance 1 and their weights as they are, as in the paper.
+    pursuit_starts
+        Of every unit of a pursuit, the best of which is taken.
     weight_prior
         Standard deviation of a Gaussian prior on the weights in L-BFGS; None is none.
     max_active
         The machine has the states with at most so many active units only (section 3.0.1); None has all.  With 1 it is
         a mixture of n_hidden + 1 products.
+    max_terms
+        Gradients follow so many of the largest terms of Z only (section 3.1); None sums all.
     ranked
         Whether the last stage has the held-out rows, to rank restarts by: of all rows, most of which were learned from,
         the restart that has learned most of their noise would come first.
@@ -399,12 +406,14 @@ def model(
     learned = Learned(weights=True, input_bias=input_bias)
     pursues = "pursuit" in learner or learner == "stochastic"
     annealing = annealing_chains, annealing_steps
+    terms = max_active, max_terms
     find_log_partition = partial(_find_log_partition, units, learner == "pursuit", max_active, *annealing)
 
     stages: list[Stage] = []
     if pursues:
         significance = 0.0 if faithful else SIGNIFICANCE
-        stages.append(pursuit.stage(n_hidden, units, input_bias, faithful=faithful, significance=significance))
+        search = partial(pursuit.stage, n_candidates=pursuit_starts, faithful=faithful, significance=significance)
+        stages.append(search(n_hidden, units, input_bias))
         if learner != "pursuit":
             stages.append(Transform("waking idle units", _wake_idle, keeps_shapes=True))
         elif refit_biases:
@@ -417,12 +426,12 @@ def model(
         rate = learning_rate * (SAMPLED_RATE if explored else 1)
         stages.append(stochastic.persistent(units, learned, rate, *batches, n_chains))
     elif explored:
-        stages.append(ascent.adam(units, learned, learning_rate, n_epochs, n_updates, BATCH, held_out, max_active))
+        stages.append(ascent.adam(units, learned, learning_rate, n_epochs, n_updates, BATCH, held_out, *terms))
     if explored:
         stages.append(Transform("best of the batches", _take_learned, keeps_shapes=True))
-        stages.append(ascent.climb(units, learned, held_out, max_active, weight_prior))
+        stages.append(ascent.climb(units, learned, held_out, max_active, weight_prior, max_terms=max_terms))
     elif "gradient" in learner:
-        stages.append(ascent.momentum(units, learned, learning_rate, max_active))
+        stages.append(ascent.momentum(units, learned, learning_rate, *terms))
     # a pursuit alone leaves out the units that it did not find
     log_z = Transform("log Z", find_log_partition, keeps_shapes=learner != "pursuit")
     stages += [log_z, Evaluate("log-likelihood", prepare=_evaluated)]

@@ -20,7 +20,8 @@ Ours, beyond the paper:
   weights are then differences of natural parameters, larger than the shift of the mean.  In company that is too much,
   the shift itself too little, and unless ``faithful`` a unit gets the average of both, with the bias theta that makes
   it, taken alone, as active as was found.
-- EM climbs from several starts at once, halves of random rows of what is left, and the best unit is taken.
+- EM climbs from several starts at once, and the best unit is taken; the paper tells of one.  It does not say where EM
+  begins: here at half of a random row of what is left.
 - Missing inputs: P(h = 1 | x) is that of the observed ones, and (3.14) is taken for each input over the rows that have
   it.
 

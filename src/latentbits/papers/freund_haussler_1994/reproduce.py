@@ -1,24 +1,37 @@
-"""The tables and figures of the paper; ``latentbits reproduce freund_haussler_1994`` runs it."""
+"""The tables and figures of the paper; ``latentbits reproduce freund_haussler_1994`` runs it.
+
+The work is a list of tasks that need nothing of each other: seeds of the experiments, and the curves.  What each finds
+is kept in ``runs``, so that they can be done in several processes, and a run that was stopped goes on where it was.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentbits.papers.freund_haussler_1994 import figures, synthetic, tables, usps
+from latentbits.core.errors import import_extra
+from latentbits.papers.freund_haussler_1994 import figures, findings, synthetic, tables, theory, usps
 from latentbits.papers.freund_haussler_1994.synthetic import Experiment
-from latentbits.papers.freund_haussler_1994.targets import TARGETS
-from latentbits.papers.skeleton import Part, Run, Say, repeat, silent
+from latentbits.papers.skeleton import Part, Run, Say, kept, repeat, silent
 
-__all__ = ["Plan", "reproduce"]
+__all__ = ["Plan", "Task", "reproduce", "tasks_of", "trials"]
 
-GALLERIES = {"pursuit": "4.9", "pursuit, ours": "4.9 ours", "default": "4.9 default"}
-NAMES = {"pursuit": "The paper's pursuit", "pursuit, ours": "Our pursuit", "default": "Default learner"}
-NEAR = 0.006  # log-loss by which a machine may be behind the true one
+GALLERIES = {
+    "pursuit": "4.9",
+    "pursuit, 8 starts": "4.9 eight starts",
+    "pursuit, ours": "4.9 ours",
+    "default": "4.9 default",
+}
+NAMES = {
+    "pursuit": "The paper's pursuit",
+    "pursuit, 8 starts": "The best of 8 starts",
+    "pursuit, ours": "Our pursuit",
+    "default": "Default learner",
+}
 
 
 class Plan(NamedTuple):
@@ -28,28 +41,81 @@ class Plan(NamedTuple):
     ----------
     large, small
         The synthetic experiments, with weights as they are and divided by seven.
+    theory
+        Sections 2.5, 2.6 and appendix A.
     digits
         The digits experiment.
     stops
         Iterations after each doubling at which the mixture's errors are drawn.
     n_points
         Units at which the pursuit's errors are drawn.
+    is_quick
+        Whether runs are too small for most of the findings.
     """
 
     large: Experiment = Experiment("large", 1000, 100)
     small: Experiment = Experiment("small", 400, None)
+    theory: theory.Theory = theory.Theory()
     digits: usps.Setup = usps.Setup()
     stops: tuple[int, ...] = (1, 2, 4, 8, 20)
-    n_points: int = 45
+    n_points: int = 15
+    is_quick: bool = False
 
 
 QUICK = Plan(
-    large=Experiment("large", 60, 20, n_rows=500, n_seeds=1),
-    small=Experiment("small", 60, None, n_rows=500, n_seeds=1),
-    digits=usps.Setup(n_units=8, n_train=200, n_test=200, n_seeds=1),
-    stops=(2, 20),
+    large=Experiment("large", 60, 20, n_rows=500, n_seeds=1, ours=()),
+    small=Experiment("small", 60, None, n_rows=500, n_seeds=1, ours=()),
+    theory=theory.Theory(n_seeds=5),
+    digits=usps.Setup(n_units=8, n_train=200, n_test=200, n_seeds=1, methods=usps.METHODS[:-1], summed=None),
+    stops=(1, 20),
     n_points=4,
+    is_quick=True,
 )
+
+
+class Task(NamedTuple):
+    """One of the things to be done: a name of its own, a function that can be sent to a process, and its arguments."""
+
+    name: str
+    compute: Callable[..., Any]
+    args: tuple[Any, ...]
+    asked: Any
+
+
+def tasks_of(plan: Plan, images: usps.Digits | None) -> list[Task]:
+    """All that is to be done, the longest first."""
+    tasks = []
+    if images is not None:
+        setup = plan.digits._replace(n_seeds=0)
+        asked = [images.title, *setup]
+        tasks += [
+            Task(f"digits_{seed}", usps.one_seed, (images, setup, seed), asked) for seed in range(plan.digits.n_seeds)
+        ]
+        course = (images, setup, plan.stops, plan.n_points)
+        tasks.append(Task("curves", usps.curves, course, [*asked, *course[2:]]))
+    for one in (plan.large, plan.small):
+        each = one._replace(n_seeds=0)
+        tasks += [
+            Task(f"{one.name}_{seed}", synthetic.one_seed, (each, seed), list(each)) for seed in range(one.n_seeds)
+        ]
+    each_theory = plan.theory._replace(n_seeds=0)
+    tasks += [
+        Task(f"theory_{seed}", theory.one_seed, (each_theory, seed), list(each_theory))
+        for seed in range(plan.theory.n_seeds)
+    ]
+    return tasks
+
+
+def _do(folder: Path, task: Task) -> Any:
+    return kept(folder, task.name, partial(task.compute, *task.args), task.asked)
+
+
+def trials(
+    out: Path, *, quick: bool = False, digits: str = "usps", n_seeds: int | None = None
+) -> list[Callable[[], Any]]:
+    """The tasks as calls that may be made in any order and in any process; `reproduce` finds what they have kept."""
+    plan = _seeded(QUICK if quick else Plan(), n_seeds)
+    return [partial(_do, out / "runs", task) for task in tasks_of(plan, usps.load_digits(digits, []))]
 
 
 def reproduce(
@@ -65,10 +131,20 @@ def reproduce(
         "usps" (scikit-learn's 8 x 8 digits stand in where they cannot be had, and all output says so), "bundled" for
         these at once, or "none".
     n_seeds
-        Repetitions of every experiment; None takes 5 of the synthetic ones and 10 of the digits.
+        Repetitions of every experiment; None takes 20 of the synthetic ones and 10 of the digits.
     """
     run = Run(_seeded(QUICK if quick else Plan(), n_seeds), out, say)
-    parts: dict[str, Part] = {"synthetic": _synthetic, "digits": partial(_digits, usps.load_digits(digits, run.notes))}
+    images = usps.load_digits(digits, run.notes)
+    import_extra("matplotlib", extra="plot", purpose="drawing the figures of the paper")  # before any fitting
+    found = {}
+    for task in tasks_of(run.plan, images):
+        say(task.name)
+        found[task.name] = _do(out / "runs", task)
+    parts: dict[str, Part] = {
+        "theory": partial(_theory, found),
+        "synthetic": partial(_synthetic, found),
+        "digits": partial(_digits, found, images),
+    }
     return repeat(__package__, run, quick, parts, tables.report)
 
 
@@ -78,116 +154,77 @@ def _seeded(plan: Plan, n_seeds: int | None) -> Plan:
     return plan._replace(
         large=plan.large._replace(n_seeds=n_seeds),
         small=plan.small._replace(n_seeds=n_seeds),
+        theory=plan.theory._replace(n_seeds=n_seeds),
         digits=plan.digits._replace(n_seeds=n_seeds),
     )
+
+
+def _tell(run: Run, measured: findings.Found) -> None:
+    """All that was measured; of a quick run only what it can tell."""
+    told = findings.QUICK if run.plan.is_quick else measured
+    run.measured |= {name: value for name, value in measured.items() if name in told}
+
+
+def _of(found: Mapping[str, Any], name: str, n_seeds: int) -> list[Any]:
+    return [found[f"{name}_{seed}"] for seed in range(n_seeds)]
+
+
+def _theory(found: Mapping[str, Any], run: Run) -> dict[str, Any]:
+    run.draw("2.2", figures.figure_2_2())
+    seeds = _of(found, "theory", run.plan.theory.n_seeds)
+    _tell(run, findings.of_theory(seeds))
+    return {**run.plan.theory._asdict(), "sizes": list(run.plan.theory.sizes), "seeds": seeds}
 
 
 # --- the synthetic target ---
 
 
-def _synthetic(run: Run) -> dict[str, Any]:
-    run.draw("2.2", figures.figure_2_2())
-    large, machines, X = synthetic.run(run.plan.large, TARGETS["large"], run.say)
-    run.draw("4.1", figures.figure_4_1(machines, X))
-    small, machines, _ = synthetic.run(run.plan.small, TARGETS["small"], run.say)
-    run.draw("4.2", figures.figure_4_2(machines, 6 / 7))
-    run.measured |= {**_of_large(large), **_of_small(small)}
-    return {"large": large, "small": small}
-
-
-def _of_large(found: Mapping[str, Any]) -> dict[str, float]:
-    def test(method: str, measure: str = "log_loss") -> float:
-        return synthetic.mean_of(found, method, measure)
-
-    behind = np.subtract(*(found["methods"][name]["log_loss"]["test"] for name in ("default", "true")))
-    return {
-        "true_log_loss": test("true"),
-        "true_single_bit": test("true", "single_bit"),
-        "true_reconstruction": test("true", "reconstruction"),
-        "default_near": float(np.mean(behind <= NEAR)),
-        "default_behind": float(behind.mean()),
-        "pursuit_poor": test("pursuit") - test("pursuit+gradient"),
-        "pursuit_fair": test("pursuit", "single_bit") - test("gradient", "single_bit"),
-        "short_between": test("pursuit") - test("pursuit+short"),
-        "longer_better": test("pursuit+short") - test("pursuit+gradient"),
-        "pursuit_first": test("gradient") - test("pursuit+gradient"),
-        "pursuit_fast": _seconds(found, "pursuit") / _seconds(found, "gradient"),
-    }
-
-
-def _seconds(found: Mapping[str, Any], method: str) -> float:
-    """Of a fit, without the first, which compiles, unless there is no other."""
-    seconds = found["methods"][method]["seconds"]
-    return float(np.mean(seconds[1:] or seconds))
-
-
-def _of_small(found: Mapping[str, Any]) -> dict[str, float]:
-    def test(method: str, measure: str = "log_loss") -> float:
-        return synthetic.mean_of(found, method, measure)
-
-    return {
-        "small_true_log_loss": test("true"),
-        "small_pursuit": test("pursuit") - test("true"),
-        "small_both": test("pursuit+gradient") - test("true"),
-        "small_order": test("gradient") - test("pursuit+gradient"),
-    }
+def _synthetic(found: Mapping[str, Any], run: Run) -> dict[str, Any]:
+    numbers = {}
+    for one in (run.plan.large, run.plan.small):
+        seeds = _of(found, one.name, one.n_seeds)
+        numbers[one.name] = synthetic.assembled(one, seeds)
+        machines = {name: synthetic.machine_from(kept) for name, kept in seeds[synthetic.SHOWN]["machines"].items()}
+        if one.name == "large":
+            run.draw("4.1", figures.figure_4_1(machines, synthetic.rows_of(one, synthetic.SHOWN)[0]))
+        else:
+            run.draw("4.2", figures.figure_4_2(machines, 6 / 7))
+    _tell(run, findings.of_synthetic(numbers["large"], numbers["small"]))
+    return numbers
 
 
 # --- digits ---
 
 
-def _digits(images: usps.Digits | None, run: Run) -> dict[str, Any] | None:
+def _digits(found: Mapping[str, Any], images: usps.Digits | None, run: Run) -> dict[str, Any] | None:
     if images is None:
         return None
-    plan = run.plan
-    found, models, train = usps.run(images, plan.digits, run.say)
-    parts = usps.split(images.X, plan.digits, 0)
-    run.say(f"{images.title}: errors along learning")
-    curves = {
-        "Mixture": usps.mixture_curve(plan.digits.n_units, parts, 0, plan.stops),
-        "Combination model, pursuit": usps.pursuit_curve(models["pursuit"], parts, plan.n_points, 0),
-    }
-    _draw_digits(images, models, curves, train, run)
+    setup = run.plan.digits
+    seeds = _of(found, "digits", setup.n_seeds)
+    numbers = {**usps.assembled(images, setup, seeds), "curves": found["curves"]}
+    vectors = {name: np.array(one) for name, one in seeds[usps.SHOWN]["vectors"].items()}
+    _draw_digits(images, vectors, found["curves"], usps.split(images.X, setup, usps.SHOWN)[0], run)
     if images.is_usps:
-        run.measured |= _of_digits(found)
-    return {**found, "curves": curves}
+        _tell(run, findings.of_digits(numbers))
+    return numbers
 
 
 def _draw_digits(
-    images: usps.Digits, models: Mapping[str, Any], curves: Mapping[str, Any], train: np.ndarray, run: Run
+    images: usps.Digits, vectors: Mapping[str, np.ndarray], curves: Mapping[str, Any], train: np.ndarray, run: Run
 ) -> None:
     """Figures 4.3 to 4.9, and weights beside principal components."""
     shape = images.image_shape
-    weights = {name: model.components_ for name, model in models.items() if hasattr(model, "hidden_bias_")}
-    components = usps.mixture_weights(models["mixture"])
+    weights = {name: one for name, one in vectors.items() if name in NAMES}
+    components = vectors["mixture"]
     run.draw("4.3", figures.figure_examples(train, shape, images.title))
-    for number, vectors, words in (("4.4", weights["pursuit"], "Pursuit"), ("4.5", components, "Mixture")):
-        run.draw(number, figures.figure_weights(vectors, shape, f"{words}: weight vectors", 8, 16))
+    for number, shown, words in (("4.4", weights["pursuit"], "Pursuit"), ("4.5", components, "Mixture")):
+        run.draw(number, figures.figure_weights(shown, shape, f"{words}: weight vectors", 8, 16))
     run.draw("4.6", figures.figure_along(curves, "reconstruction", "input reconstruction, bits per pixel"))
     run.draw("4.7", figures.figure_along(curves, "single_bit", "mistakes in a single bit"))
     galleries = {"4.8": ("Mixture", components)}
-    galleries.update({GALLERIES[name]: (NAMES[name], vectors) for name, vectors in weights.items()})
-    for number, (words, vectors) in galleries.items():
-        run.draw(number, figures.figure_weights(vectors, shape, f"{words}: all {len(vectors)} weight vectors", 9))
-    n_shown = min(16, *(len(vectors) for vectors in weights.values()))
-    beside = {NAMES[name]: vectors for name, vectors in weights.items()}
+    galleries.update({GALLERIES[name]: (NAMES[name], one) for name, one in weights.items()})
+    for number, (words, one) in galleries.items():
+        run.draw(number, figures.figure_weights(one, shape, f"{words}: all {len(one)} weight vectors", 9))
+    n_shown = min(16, *(len(one) for one in weights.values()))
+    beside = {NAMES[name]: weights[name] for name in ("pursuit", "pursuit, ours", "default") if name in weights}
     run.draw("section 2.4", figures.figure_principal(beside, train, shape, n_shown))
-
-
-def _of_digits(found: Mapping[str, Any]) -> dict[str, float]:
-    def error(method: str, measure: str, part: str = "test") -> float:
-        return float(np.mean(found["results"][method][measure][part]))
-
-    def gap(method: str, measure: str) -> float:
-        return error(method, measure, "test") - error(method, measure, "train")
-
-    measured = {}
-    for word, name, mixture in (
-        ("pursuit", "pursuit", "mixture"),
-        ("ours", "pursuit, ours", "mixture, smoothed"),
-        ("default", "default", "mixture, smoothed"),
-    ):
-        for measure in usps.MEASURES:
-            measured[f"digits_{word}_{measure}"] = error(mixture, measure) - error(name, measure)
-            measured[f"digits_gap_{word}_{measure}"] = gap(mixture, measure) - gap(name, measure)
-    return measured

@@ -5,18 +5,19 @@ The paper has digits of NIST, which are not to be had; these are of USPS.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.decomposition import PCA
 
 from latentbits.estimators.combination_machine import CombinationMachine
 from latentbits.estimators.mixture import BernoulliMixture
 from latentbits.estimators.product import BernoulliProduct
-from latentbits.metrics import reconstruction, single_bit_error
+from latentbits.metrics import log_loss, reconstruction, single_bit_error
 from latentbits.models.mixture.starts import split_sizes
 from latentbits.papers.digits import load_or_stand_in
-from latentbits.papers.skeleton import Say, fitted
+from latentbits.papers.skeleton import fitted
 
 __all__ = [
     "EM_STEPS",
@@ -25,26 +26,35 @@ __all__ = [
     "SPLIT",
     "Digits",
     "Setup",
+    "area",
+    "assembled",
+    "curves",
+    "likelihoods",
+    "likeness",
     "load_digits",
     "mixture_curve",
     "mixture_weights",
+    "one_seed",
     "pursuit_curve",
-    "run",
+    "second_order_error",
     "split",
 ]
 
-METHODS = ("product", "mixture", "mixture, smoothed", "pursuit", "pursuit, ours", "default")
+METHODS = ("product", "mixture", "mixture, smoothed", "pursuit", "pursuit, 8 starts", "pursuit, ours", "default")
 MEASURES = ("single_bit", "reconstruction")
 EM_STEPS = 4  # of a pursuit, for each unit
 SPLIT = 20  # EM iterations before each doubling of a mixture
 TINY = 1e-3
 NEVER = -1e9  # a gain below which no fit stops
+SHOWN = 0  # the seed whose weights are drawn
+CHAINS, STEPS = 512, 2000  # of the annealed log Z of a machine that cannot be summed
 
 
 class Digits(NamedTuple):
-    """`X` (n, height * width) bits, the size of an image, and whether they are those of USPS."""
+    """`X` (n, height * width) bits, the digit of each, the size of an image, and whether they are those of USPS."""
 
     X: np.ndarray
+    labels: np.ndarray
     image_shape: tuple[int, int]
     is_usps: bool
 
@@ -55,13 +65,29 @@ class Digits(NamedTuple):
 
 
 class Setup(NamedTuple):
-    """How much is done: units (and components), rows to learn from and to test, and repetitions."""
+    """How much is done.
+
+    Attributes
+    ----------
+    n_units
+        Units, and components.
+    n_train, n_test
+        Rows to learn from and to test.
+    n_seeds
+        Repetitions.
+    methods
+        Of the table.
+    summed
+        Units of the smaller machine whose likelihood is summed exactly, and set against a mixture of as many
+        parameters; None leaves likelihoods out.
+    """
 
     n_units: int = 45
     n_train: int = 500
     n_test: int = 500
     n_seeds: int = 10
     methods: tuple[str, ...] = METHODS
+    summed: int | None = 12
 
 
 def load_digits(which: str, notes: list[str]) -> Digits | None:
@@ -78,22 +104,29 @@ def load_digits(which: str, notes: list[str]) -> Digits | None:
     if loaded is None:
         return None
     found, is_usps = loaded
+    labels = np.asarray(found.labels["digit"])
     if is_usps:
-        return Digits((np.asarray(found.X) > 0).astype(np.uint8), (16, 16), True)
-    return Digits(np.asarray(found.X, np.uint8), (8, 8), False)
+        return Digits((np.asarray(found.X) > 0).astype(np.uint8), labels, (16, 16), True)
+    return Digits(np.asarray(found.X, np.uint8), labels, (8, 8), False)
+
+
+def _places(n: int, setup: Setup, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows are to learn from, and which to test."""
+    order = np.random.default_rng([seed, 500]).permutation(n)
+    return order[: setup.n_train], order[setup.n_train :][: setup.n_test]
 
 
 def split(X: np.ndarray, setup: Setup, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows to learn from and others to test, drawn at random from all."""
-    order = np.random.default_rng([seed, 500]).permutation(len(X))
-    return X[order[: setup.n_train]], X[order[setup.n_train :][: setup.n_test]]
+    train, test = _places(len(X), setup, seed)
+    return X[train], X[test]
 
 
 def model_of(method: str, n_units: int, seed: int) -> Any:
     """A method as an estimator.
 
     "mixture" and "pursuit" are the paper's to the letter: maximum likelihood without any smoothing, and a machine
-    without input biases.
+    without input biases whose units have one start each.
     """
     if method == "product":
         return BernoulliProduct()
@@ -103,8 +136,9 @@ def model_of(method: str, n_units: int, seed: int) -> Any:
         return BernoulliMixture(n_units, init="split", random_state=seed)
     if method == "default":
         return CombinationMachine(n_units, random_state=seed)
-    paper: dict[str, Any] = {"input_bias": False, "faithful": True} if method == "pursuit" else {}
-    return CombinationMachine(n_units, learner="pursuit", random_state=seed, **paper, **NO_LOG_Z)
+    paper: dict[str, Any] = {"input_bias": False, "faithful": True}
+    settings = {"pursuit": paper, "pursuit, 8 starts": {**paper, "pursuit_starts": 8}, "pursuit, ours": {}}[method]
+    return CombinationMachine(n_units, learner="pursuit", random_state=seed, **settings, **NO_LOG_Z)
 
 
 # neither of the two measures asks for log Z, which a pursuit leaves unused
@@ -119,33 +153,68 @@ def errors_of(model: Any, X: np.ndarray, seed: int) -> dict[str, float]:
     }
 
 
-def run(digits: Digits, setup: Setup, say: Say) -> tuple[dict[str, Any], dict[str, Any], np.ndarray]:
-    """All methods and seeds.
+def one_seed(digits: Digits, setup: Setup, seed: int) -> dict[str, Any]:
+    """All methods on the rows of one seed, as numbers that JSON can hold.
 
     Returns
     -------
-    numbers, models, rows
-        What ``results.json`` holds; the models of the first seed and the rows they learned from.
+    dict
+        `methods`: errors, seconds and units of each; `weights`: how local those of the mixture and of the pursuit are;
+        `second_order`: single-bit error of principal components; `likelihood`; `vectors`, of the seed that is drawn.
     """
-    found: dict[str, Any] = {
-        name: {"seconds": [], "n_units": [], **{measure: {"train": [], "test": []} for measure in MEASURES}}
+    train, test = split(digits.X, setup, seed)
+    labels = digits.labels[_places(len(digits.X), setup, seed)[0]]
+    found: dict[str, Any] = {}
+    vectors: dict[str, np.ndarray] = {}
+    for name in setup.methods:
+        model, seconds = fitted(model_of(name, setup.n_units, seed), train)
+        parts = {part: errors_of(model, rows, seed) for part, rows in (("train", train), ("test", test))}
+        errors = {measure: {part: parts[part][measure] for part in parts} for measure in MEASURES}
+        n_units = len(model.hidden_bias_) if hasattr(model, "hidden_bias_") else None
+        found[name] = {"seconds": seconds, "n_units": n_units, **errors}
+        if name != "product":
+            vectors[name] = mixture_weights(model) if hasattr(model, "means_") else model.components_
+    return {
+        "methods": found,
+        "weights": {
+            name: {"area": area(one), "likeness": likeness(one, train, labels)} for name, one in vectors.items()
+        },
+        "second_order": {
+            part: second_order_error(train, rows, setup.n_units, seed)
+            for part, rows in (("train", train), ("test", test))
+        },
+        "likelihood": None if setup.summed is None else likelihoods(train, test, setup.n_units, setup.summed, seed),
+        **({"vectors": {name: np.round(one, 4).tolist() for name, one in vectors.items()}} if seed == SHOWN else {}),
+    }
+
+
+def assembled(digits: Digits, setup: Setup, seeds: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What ``results.json`` holds of all seeds: lists over them."""
+    results = {
+        name: {
+            "seconds": [seed["methods"][name]["seconds"] for seed in seeds],
+            "n_units": [seed["methods"][name]["n_units"] for seed in seeds],
+            **{
+                measure: {part: [seed["methods"][name][measure][part] for seed in seeds] for part in ("train", "test")}
+                for measure in MEASURES
+            },
+        }
         for name in setup.methods
     }
-    kept: dict[str, Any] = {}
-    for seed in range(setup.n_seeds):
-        say(f"{digits.title}: seed {seed}")
-        train, test = split(digits.X, setup, seed)
-        for name in setup.methods:
-            model, seconds = fitted(model_of(name, setup.n_units, seed), train)
-            found[name]["seconds"].append(seconds)
-            found[name]["n_units"].append(len(model.hidden_bias_) if hasattr(model, "hidden_bias_") else None)
-            for part, rows in (("train", train), ("test", test)):
-                for measure, value in errors_of(model, rows, seed).items():
-                    found[name][measure][part].append(value)
-            if seed == 0:
-                kept[name] = model
-    numbers = {"title": digits.title, "is_usps": digits.is_usps, **setup._asdict(), "results": found}
-    return numbers, kept, split(digits.X, setup, 0)[0]
+    weights = {
+        name: {key: [seed["weights"][name][key] for seed in seeds] for key in ("area", "likeness")}
+        for name in seeds[0]["weights"]
+    }
+    return {
+        "title": digits.title,
+        "is_usps": digits.is_usps,
+        **setup._asdict(),
+        "methods": list(setup.methods),
+        "results": results,
+        "weights": weights,
+        "second_order": {part: [seed["second_order"][part] for seed in seeds] for part in ("train", "test")},
+        "likelihood": [seed["likelihood"] for seed in seeds],
+    }
 
 
 def mixture_weights(model: BernoulliMixture) -> np.ndarray:
@@ -154,7 +223,98 @@ def mixture_weights(model: BernoulliMixture) -> np.ndarray:
     return 0.5 * (np.log(means) - np.log1p(-means))
 
 
+# --- local features or whole digits (figures 4.4, 4.5, 4.8, 4.9) ---
+
+
+def area(weights: np.ndarray) -> float:
+    """Share of the pixels that a weight vector acts on, (sum w^2)^2 / (n sum w^4); the mean over all vectors.
+
+    >>> area(np.array([[1.0, -1.0, 1.0, 1.0], [0.0, 2.0, 0.0, 0.0]]))
+    0.625
+    """
+    square = np.asarray(weights, np.float64) ** 2
+    return float(np.mean(square.sum(1) ** 2 / (square.shape[1] * (square**2).sum(1))))
+
+
+def likeness(weights: np.ndarray, X: np.ndarray, labels: np.ndarray) -> float:
+    """Cosine of a weight vector and the mean image of the digit that it is most like; the mean over all vectors."""
+    images = np.stack([2 * X[labels == digit].mean(0) - 1 for digit in np.unique(labels)])
+    cosine = _unit(np.asarray(weights, np.float64)) @ _unit(images).T
+    return float(cosine.max(1).mean())
+
+
+def _unit(rows: np.ndarray) -> np.ndarray:
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+# --- only the second order (section 2.4) ---
+
+
+def second_order_error(train: np.ndarray, X: np.ndarray, n_components: int, seed: int, n_bits: int = 5) -> float:
+    """Single-bit error of what principal components know: each bit from all others, by a Gaussian of their covariance.
+
+    The Gaussian has the variance of the leading components, and the same in all other directions (probabilistic PCA);
+    a bit is predicted by its conditional mean.  Bits are those that `single_bit_error` chooses for the seed.
+    """
+    known = PCA(n_components).fit(2.0 * train - 1)
+    precision = known.get_precision()
+    x = 2.0 * X - 1
+    away = (x - known.mean_) @ precision
+    guess = x - away / np.diag(precision)  # the mean of each bit given all others
+    order = np.argsort(np.random.default_rng(seed).random(X.shape), axis=1)[:, :n_bits]
+    return float(np.mean(np.take_along_axis((guess > 0) != (x > 0), order, axis=1)))
+
+
+# --- likelihoods at equally many parameters (section 2.3) ---
+
+
+def likelihoods(train: np.ndarray, test: np.ndarray, n_units: int, summed: int, seed: int) -> dict[str, Any]:
+    """Log-losses of machines without input biases, m (n + 1) parameters, and of mixtures of m, one fewer.
+
+    Returns
+    -------
+    dict
+        By the number of units: log-losses on training and test rows of the machine that climbs the likelihood, of the
+        paper's pursuit, of the mixture by maximum likelihood and of the smoothed one; `error` is the largest standard
+        error of the machines', from log Z.
+    """
+    found = {}
+    for size in (summed, n_units):
+        machine = CombinationMachine(size, input_bias=False, weight_prior=None, random_state=seed)
+        machine.set_params(annealing_chains=CHAINS, annealing_steps=STEPS)
+        pursuit = fitted(model_of("pursuit", size, seed), train).model.estimate_log_partition(CHAINS, STEPS, seed)
+        models = {
+            "machine": fitted(machine, train).model,
+            "pursuit": pursuit,
+            "mixture": fitted(model_of("mixture", size, seed), train).model,
+            "mixture, smoothed": fitted(model_of("mixture, smoothed", size, seed), train).model,
+        }
+        found[str(size)] = {
+            "error": max(one.log_partition_error_ for one in (machine, pursuit)) / np.log(2) / train.shape[1],
+            **{
+                name: {"train": _finite(log_loss(one, train)), "test": _finite(log_loss(one, test))}
+                for name, one in models.items()
+            },
+        }
+    return found
+
+
+def _finite(loss: float) -> float | None:
+    """None where a row is impossible; JSON has no infinity."""
+    return loss if np.isfinite(loss) else None
+
+
 # --- errors along learning (figures 4.6 and 4.7) ---
+
+
+def curves(digits: Digits, setup: Setup, stops: Sequence[int], n_points: int, seed: int = SHOWN) -> dict[str, Any]:
+    """Errors of a mixture and of the paper's pursuit along their learning."""
+    parts = split(digits.X, setup, seed)
+    machine = fitted(model_of("pursuit", setup.n_units, seed), parts[0]).model
+    return {
+        "Mixture": mixture_curve(setup.n_units, parts, seed, stops),
+        "Combination model, pursuit": pursuit_curve(machine, parts, n_points, seed),
+    }
 
 
 def pursuit_curve(machine: CombinationMachine, parts: Sequence[np.ndarray], n_points: int, seed: int) -> dict[str, Any]:

@@ -226,8 +226,8 @@ def _page_path(out: str) -> Path:
     return path
 
 
-def _labels(rows: Rows, reading: Reading) -> dict[str, Any]:
-    """What is known of the rows, by name; what --labels names comes first, and colours the map."""
+def _labels(rows: Rows, reading: Reading) -> dict[str | int, Any]:
+    """What is known of the rows, by name, or by number where columns have no names; what --labels names comes first."""
     from latentbits.core.errors import DataError
 
     known = {name: values for name, values in rows.labels.items() if name}
@@ -236,7 +236,8 @@ def _labels(rows: Rows, reading: Reading) -> dict[str, Any]:
             there = ", ".join(known) or "none"
             raise DataError(f"--labels {name}: {rows.source} has no such column of labels; there is {there}")
     first = {name: known[name] for name in reading.labels if name in known}
-    return {**first, **known}
+    nameless = rows.names is None
+    return {int(name) if nameless and name.isdecimal() else name: cells for name, cells in (first | known).items()}
 
 
 @contextmanager

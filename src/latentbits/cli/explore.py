@@ -36,7 +36,7 @@ __all__ = ["explore"]
 PAGES = (".html", ".htm")
 DEFAULT_OUT = "latentbits-explore.html"
 NAME_IN_FOLDER = "explore.html"
-FIGURES = ("explore", "map")
+FIGURES = ("explore", "map", "loadings", "table", "misfit")
 FORMATS = ("png", "svg", "pdf")
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -270,7 +270,11 @@ def _draw(found: Any, folder: Path, kind: str, outputs: Outputs) -> list[Path]:
     """The figures for print; one that fails is told, and costs nothing else."""
     from latentbits import plot
 
-    draw = dict(zip(FIGURES, (plot.exploration, plot.map), strict=True))
+    pictures = (plot.exploration, plot.map, plot.loadings, plot.table, plot.misfit)
+    draw = dict(zip(FIGURES, pictures, strict=True))
+    if found.content.misfit is None:
+        del draw["misfit"]
+        say("no figure of what fits worst: the fit of the map had not converged")
     drawn = []
     for name, picture in draw.items():
         path = folder / f"{name}.{kind}"

@@ -80,7 +80,7 @@ export class MapFigure {
     });
     state.on(["hidden"], ({ hidden }) => {
       if (hidden.join() === [...this.hidden].join()) return; // it is its own
-      this.hidden = new Set(hidden);
+      this.hidden = new Set(hidden.filter((code) => code < this.colouring.levels.length));
       this.repaint();
     });
     this.resize();

@@ -61,9 +61,9 @@ function levelButton(level, code, figure, again) {
     ],
   );
   const change = () => {
-    figure.repaint();
     const focused = document.activeElement === button;
     const list = button.parentElement?.parentElement;
+    figure.repaint(); // which makes the buttons anew
     again();
     if (focused) /** @type {HTMLElement | null | undefined} */ (list?.querySelector(`[data-code="${code}"]`))?.focus();
   };

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from latentbits.estimators.families import family
+from latentbits.explorer import loadings
 from latentbits.explorer.content import Map
 from latentbits.explorer.loadings import information_of, loading_errors
 from latentbits.explorer.looks import map_of
@@ -85,6 +86,18 @@ def test_four_times_the_rows_halve_the_errors():
     assert errors.shape == (2, 10)
     of_more, _ = loading_errors(where, bits, np.full(600, 2.0), 2400)
     np.testing.assert_allclose(of_more, errors / 2, rtol=0.1)  # but for the prior
+
+
+def test_of_very_many_rows_some_tell(monkeypatch):
+    weights, bias, bits = drawn(600, 10)
+    where = mapped(weights, bias, bits)
+    errors, _ = loading_errors(where, bits, None, 600)
+    monkeypatch.setattr(loadings, "MOST_WORK", 1.0)
+    monkeypatch.setattr(loadings, "FEWEST_SAMPLED", 450)
+    some, why = loading_errors(where, bits, None, 600)
+    assert why == ""
+    assert not np.array_equal(some, errors)
+    np.testing.assert_allclose(some, errors, rtol=0.5)
 
 
 def test_what_cannot_be_told_is_said():

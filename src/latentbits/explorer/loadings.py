@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,8 +15,10 @@ from latentbits.models.latent_trait.information import covariance
 __all__ = ["axes_of", "information_of", "loading_errors"]
 
 MOST_COLUMNS = 700  # the information has thrice as many lines, and is inverted
-NODES = ((40, 13), (150, 9), (MOST_COLUMNS, 5))  # columns up to which, and nodes a trait: many make posteriors Gaussian
-MOST_WORK = 4e10  # products; of more rows a sample tells the information of one
+NODES = ((40, 13), (100, 7), (MOST_COLUMNS, 5))  # columns up to which, and nodes a trait: many make posteriors Gaussian
+MOST_WORK = 5e9  # products; of more rows a sample tells the information of one
+FUNCTIONS = 300  # products that take as long as what is computed of one cell at one node
+FEWEST_SAMPLED = 300  # rows
 AT_ONCE = 2**22  # numbers
 FEWEST_ROWS = 10
 
@@ -62,13 +65,14 @@ def loading_errors(
         return None, f"they are told for up to {MOST_COLUMNS} columns"
     if len(values) < FEWEST_ROWS:
         return None, "there are too few rows"
-    each = _nodes(d) ** 2 * 9 * d * d
+    each = _nodes(d) ** 2 * d * (FUNCTIONS + 9 * d)
     rows = np.arange(len(values))
-    if sampled := len(rows) * each > MOST_WORK:
-        rows = np.random.default_rng(0).permutation(rows)[: max(int(MOST_WORK / each), FEWEST_ROWS)]
+    most = max(int(MOST_WORK / each), FEWEST_SAMPLED)
+    if sampled := len(rows) > most:
+        rows = np.random.default_rng(0).permutation(rows)[:most]
     counts = np.ones(len(rows)) if weights is None else np.asarray(weights, np.float64)[rows]
-    bits = values[rows]
-    information = (n_learned / counts.sum()) * information_of(where, bits, counts)
+    bits, own = values[rows], replace(where, means=where.means[rows], covariances=where.covariances[rows])
+    information = (n_learned / counts.sum()) * information_of(own, bits, counts)
     ones, seen = (counts @ np.nan_to_num(bits)), counts @ ~np.isnan(bits)
     varies = (ones > 0) & (ones < seen)
     try:
@@ -86,41 +90,39 @@ def information_of(where: Map, bits: np.ndarray, counts: np.ndarray) -> np.ndarr
     for start in range(0, len(bits), step):
         part = slice(start, start + step)
         own, many = bits[part], counts[part]
-        points, share = _posterior(where, own, part)  # (n, k, 2), (n, k)
-        there = ~np.isnan(own)
-        p = _chance(points @ where.weights + where.bias)
-        errors = np.where(there, np.nan_to_num(own), 0)[:, None] - p * there[:, None]
+        there, ones = (~np.isnan(own)).astype(np.float64), np.nan_to_num(own)
+        points, share, p = _posterior(where, ones, there, part)  # (n, k, 2), (n, k), (n, k, d)
+        errors = ones[:, None] - p * there[:, None]
         extended = np.concatenate([points, np.ones_like(points[..., :1])], axis=-1)
         curvature = (many[:, None] * share)[..., None] * p * (1 - p) * there[:, None]
         blocks += np.einsum("nkd,nki,nkj->dij", curvature, extended, extended, optimize=True)
         scores = (errors[..., None] * extended[:, :, None]).reshape(*share.shape, -1)
-        mean = np.einsum("nk,nkp->np", share, scores)
-        scores = (np.sqrt(share * many[:, None])[..., None] * scores).reshape(-1, 3 * d)
+        mean = (share[:, None] @ scores)[:, 0]
+        scores *= np.sqrt(share * many[:, None])[..., None]
+        scores = scores.reshape(-1, 3 * d).astype(np.float32)  # half the time, and enough
         lost += scores.T @ scores - (many[:, None] * mean).T @ mean
     complete = np.zeros((d, 3, d, 3))
     complete[np.arange(d), :, np.arange(d)] = blocks
     return complete.reshape(3 * d, 3 * d) - lost
 
 
-def _posterior(where: Map, bits: np.ndarray, part: slice) -> tuple[np.ndarray, np.ndarray]:
-    """Points of x about the posterior mean of each row, and their shares of the posterior."""
-    at, weight = np.polynomial.hermite_e.hermegauss(_nodes(bits.shape[1]))
+def _posterior(
+    where: Map, ones: np.ndarray, there: np.ndarray, part: slice
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Points of x about the posterior mean of each row, their shares of the posterior, and P(bit = 1) there."""
+    at, weight = np.polynomial.hermite_e.hermegauss(_nodes(ones.shape[1]))
     steps = np.stack(np.meshgrid(at, at), axis=-1).reshape(-1, 2)
     log_weight = np.log(np.outer(weight, weight).ravel()) + 0.5 * np.square(steps).sum(axis=1)
     xx, yy, xy = where.covariances[part].T
     root = np.linalg.cholesky(np.stack([xx, xy, xy, yy], axis=-1).reshape(-1, 2, 2))
     points = where.means[part][:, None] + steps @ root.transpose(0, 2, 1)
-    towards = points @ where.weights + where.bias
-    signs = np.where(np.isnan(bits), 0, 2 * np.nan_to_num(bits) - 1)[:, None]
-    log_p = np.where(signs == 0, 0, -np.logaddexp(0, -signs * towards)).sum(axis=-1)
-    log_p += log_weight - 0.5 * np.square(points).sum(axis=-1)
+    p = 0.5 * (1 + np.tanh(0.5 * (points @ where.weights + where.bias)))
+    # the chance of what is there: 1 where nothing is
+    chance = np.where(ones[:, None] > 0.5, p, 1 - p * there[:, None])
+    log_p = np.log(chance.clip(1e-300)).sum(axis=-1) + log_weight - 0.5 * np.square(points).sum(axis=-1)
     share = np.exp(log_p - log_p.max(axis=1, keepdims=True))
-    return points, share / share.sum(axis=1, keepdims=True)
+    return points, share / share.sum(axis=1, keepdims=True), p
 
 
 def _nodes(d: int) -> int:
     return next(nodes for most, nodes in NODES if d <= most)
-
-
-def _chance(towards: np.ndarray) -> np.ndarray:
-    return 0.5 * (1 + np.tanh(0.5 * towards))

@@ -97,6 +97,7 @@ def test_intervals_that_cannot_be_told_are_said_to_be_none(open_page, content, t
 def test_images_have_loadings_as_images(open_page, tmp_path):
     page = ready(open_page(write_page(small_content(image=True), tmp_path / "page.html")))
     assert page.locator("#loadings canvas").count() == 4
+    assert "95 % interval does not hold 0" in page.locator("#loadings .about").inner_text()
 
 
 def test_columns_are_arrows(open_page, path, content):

@@ -49,7 +49,10 @@ function aboutLoadings(head, rows) {
     ? "How much the mean of a column grows with one unit of a trait."
     : "How much the log odds of a bit grow with one unit of a trait.";
   if (head.map.no_errors) return `${what} How sure they are is not told: ${head.map.no_errors}.`;
-  return `${what} Whiskers are 95 % intervals, if two traits are all there is behind the columns: where they hold 0 (grey), the column need not change along the axis.`;
+  const sure = "if two traits are all there is behind the columns";
+  if (head.table.image_shape)
+    return `${what} The second picture of a trait has those pixels alone whose 95 % interval does not hold 0, ${sure}.`;
+  return `${what} Whiskers are 95 % intervals, ${sure}: where they hold 0 (grey), the column need not change along the axis.`;
 }
 
 /**
@@ -177,7 +180,7 @@ function loadingImages(all, shape) {
       errors && Math.abs(weights[j]) > TIMES * errors[k] ? weights[j] : 0,
     );
     const pictures = /** @type {Array<[string, Float32Array]>} */ ([[`trait ${k + 1}`, weights]]);
-    if (all[0]?.errors) pictures.push([`trait ${k + 1}, intervals without 0 alone`, sure]);
+    if (all[0]?.errors) pictures.push([`trait ${k + 1}, where it is sure`, sure]);
     return pictures.map(([text, values]) => {
       const canvas = imageOf(values, shape, { kind: "signed", label: `Loadings on ${text}` });
       return make("figure", {}, [canvas, make("figcaption", { text })]);

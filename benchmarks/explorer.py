@@ -1,8 +1,8 @@
 """How fast the explorer's page is: its size, the time to the first paint of the map, and a hover.
 
-    python benchmarks/explorer.py [--rows 2000 50000 200000]
+    python benchmarks/explorer.py [--rows 2000 50000 200000] [--columns 64]
 
-The pages hold rows drawn from two latent traits on 64 columns; no model is fitted.  Times are those of Chromium without
+The pages hold rows drawn from two latent traits; no model is fitted.  Times are those of Chromium without
 a window: the paint from the start of the navigation, a hover as all script that one move of the cursor runs, frames
 included.
 """
@@ -20,7 +20,7 @@ from playwright.sync_api import sync_playwright
 from latentbits.explorer.content import Content, Labels, Map, Table
 from latentbits.explorer.page import write_page
 
-N_COLUMNS, N_MOVES = 64, 200
+N_MOVES = 200
 
 HOVER = """async (moves) => {
   const over = document.querySelector("#map canvas:last-of-type");
@@ -52,11 +52,11 @@ HOVER = """async (moves) => {
 }"""
 
 
-def content_of(n: int) -> Content:
-    """A page of n rows that shows the map alone."""
+def content_of(n: int, d: int) -> Content:
+    """A page of n rows and d columns that shows the map alone."""
     rng = np.random.default_rng(0)
-    means, weights, bias = rng.normal(size=(n, 2)), rng.normal(size=(2, N_COLUMNS)) * 1.5, rng.normal(size=N_COLUMNS)
-    bits = (rng.random((n, N_COLUMNS)) < 1 / (1 + np.exp(-means @ weights - bias))).astype(np.float32)
+    means, weights, bias = rng.normal(size=(n, 2)), rng.normal(size=(2, d)) * 1.5, rng.normal(size=d)
+    bits = (rng.random((n, d)) < 1 / (1 + np.exp(-means @ weights - bias))).astype(np.float32)
     spread = rng.uniform(0.05, 0.2, (n, 2))
     return Content(
         title=f"{n} rows",
@@ -64,7 +64,7 @@ def content_of(n: int) -> Content:
         table=Table(
             source="drawn",
             n_rows=n,
-            columns=tuple(f"column {j}" for j in range(N_COLUMNS)),
+            columns=tuple(f"column {j}" for j in range(d)),
             values=bits,
             numbers=np.arange(n),
             labels=(Labels("kind", tuple("abcd"), rng.integers(0, 4, n)),),
@@ -91,6 +91,7 @@ def main() -> None:
     """Print one line for each number of rows."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, nargs="+", default=[2000, 50_000, 200_000])
+    parser.add_argument("--columns", type=int, default=64)
     asked = parser.parse_args()
     print("    rows   page, MB   first paint, s   hover, ms: mean     p95     most")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
@@ -98,7 +99,7 @@ def main() -> None:
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
         for n in asked.rows:
-            path = write_page(content_of(n), Path(folder) / f"{n}.html")
+            path = write_page(content_of(n, asked.columns), Path(folder) / f"{n}.html")
             page = browser.new_page(viewport={"width": 1280, "height": 900})
             page.goto(path.as_uri())
             page.wait_for_selector("html[data-ready]", state="attached")

@@ -49,6 +49,11 @@ def on(x: float, y: float) -> Callable[[Any], None]:
     return act
 
 
+def as_arrows(page: Any) -> None:
+    """Draw the columns as arrows."""
+    page.select_option("#columns-as", "arrows")
+
+
 def at_the_map(page: Any) -> None:
     """Scroll to the map."""
     page.evaluate("document.querySelector('#map').scrollIntoView()")
@@ -60,7 +65,7 @@ SHOTS = {
     "digits-phone": Shot("digits", at_the_map, phone=True),
     "digits-causes": Shot("digits", part="#causes-section"),
     "votes": Shot("house_votes_84", on(0.47, 0.35), part="#map-section"),
-    "mite": Shot("mite", on(0.5, 0.5), part="#map-section"),
+    "mite": Shot("mite", as_arrows, part="#map-section"),
     "groceries": Shot("groceries", over(0.75, 0.62), part="#map-section"),
     "twos": Shot("usps_twos", on(0.3, 0.3), part="#map-section"),
     "twos-morph": Shot("usps_twos", part="#morph-section"),

@@ -1,8 +1,9 @@
 """Static figures, for papers: all that the library draws, under one name.
 
 Functions called ``plot_...`` take arrays and, if you have one, a matplotlib Axes, and return the Axes they drew on.
-`exploration` and `map` draw what `latentbits.explore` found, from the same arrays as its page.  Matplotlib is an extra
-(``pip install 'latentbits[plot]'``); the modules are imported when something of theirs is first used.
+`exploration`, `map`, `loadings`, `table` and `misfit` draw what `latentbits.explore` found, from the same arrays as its
+page.  Matplotlib is an extra (``pip install 'latentbits[plot]'``); the modules are imported when something of theirs is
+first used.
 
 >>> from latentbits import explore, load_dataset, plot
 >>> found = explore(load_dataset("digits"))  # doctest: +SKIP
@@ -34,7 +35,7 @@ _MODULES = {
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 
-__all__ = ["exploration", "map", *_HOME]
+__all__ = ["exploration", "loadings", "map", "misfit", "table", *_HOME]
 
 
 def exploration(found: Any) -> Any:
@@ -62,7 +63,7 @@ def map(found: Any, labels: str | None = None) -> Any:
     found : Explored
         What `latentbits.explore` returned.
     labels : str or None
-        Which labels colour it; None takes the first.
+        Which labels colour it; None takes that which the axes go with most, else the first.
 
     Returns
     -------
@@ -71,6 +72,57 @@ def map(found: Any, labels: str | None = None) -> Any:
     from latentbits.explorer.printed import draw_map
 
     return draw_map(found.content, labels)
+
+
+def loadings(found: Any) -> Any:
+    """Loadings of the columns on the axes of the map, with their 95 % intervals.
+
+    Parameters
+    ----------
+    found : Explored
+        What `latentbits.explore` returned.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    from latentbits.explorer.printed_parts import draw_loadings
+
+    return draw_loadings(found.content)
+
+
+def table(found: Any) -> Any:
+    """The cells of the table as a picture, rows and columns in the order of the first trait.
+
+    Parameters
+    ----------
+    found : Explored
+        What `latentbits.explore` returned.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    from latentbits.explorer.printed_parts import draw_table
+
+    return draw_table(found.content)
+
+
+def misfit(found: Any) -> Any:
+    """The rows and the columns that the model of the map fits worst; of a map that has converged.
+
+    Parameters
+    ----------
+    found : Explored
+        What `latentbits.explore` returned.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    from latentbits.explorer.printed_parts import draw_misfit
+
+    return draw_misfit(found.content)
 
 
 def __getattr__(name: str) -> Any:

@@ -164,7 +164,8 @@ def test_from_a_table_to_a_page(tool, csv, monkeypatch):
     assert opened == [Path("x.html").resolve().as_uri()]
     assert found["page"] == "x.html"
     assert Path("x.html").read_text().lstrip().lower().startswith("<!doctype html>")
-    assert sorted(Path("drawn").iterdir()) == [Path("drawn/explore.png"), Path("drawn/map.png")]
+    names = ["explore", "loadings", "map", "misfit", "table"]
+    assert sorted(Path("drawn").iterdir()) == [Path(f"drawn/{name}.png") for name in names]
     assert len(found["findings"]) == 3
     assert found["findings"][0].startswith("The bits are not independent: the mixture of")
     assert found["best"].startswith("mixture of")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from contents import small_content
 
@@ -57,6 +59,39 @@ def test_a_link_shows_what_its_sender_saw(open_page, path):
     assert look(other) == pytest.approx(place, abs=1e-3)
 
 
+def test_a_link_has_the_lasso_and_the_order_of_the_table(open_page, path):
+    page = ready(open_page(path))
+    page.select_option("#colour-by", "label:0")
+    page.locator(".legend .level").first.click()  # hides its rows
+    page.locator(".map-over").scroll_into_view_if_needed()
+    box = page.locator(".map-over").bounding_box()
+    page.keyboard.down("Shift")
+    corners = [(0.3, 0.3), (0.7, 0.32), (0.68, 0.7), (0.5, 0.55), (0.31, 0.72)]
+    for k, (x, y) in enumerate(corners):
+        page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"], steps=10)
+        if k == 0:
+            page.mouse.down()
+    page.mouse.up()
+    page.keyboard.up("Shift")
+    title = page.locator("#selection h3").inner_text()
+    assert not title.startswith("0 of")
+    page.locator("#heat select").first.select_option("surprise")
+    page.locator("#heat select").last.select_option("share of ones")
+    page.wait_for_function("() => location.hash.includes('lasso') && location.hash.includes('columns-by')")
+    lasso = re.search(r"lasso=([^&]*)", page.url)[1]
+    assert len(lasso) < 120  # few corners, few digits
+    other = open_page(path)
+    other.goto(page.url)
+    other.reload()
+    ready(other)
+    assert other.locator("#selection h3").inner_text() == title
+    assert other.locator(".legend .level").first.get_attribute("aria-pressed") == "false"
+    assert other.locator("#heat select").first.input_value() == "surprise"
+    assert other.locator("#heat select").last.input_value() == "share of ones"
+    other.locator("#selection").get_by_role("button", name="clear").click()
+    other.wait_for_function("() => !location.hash.includes('lasso')")
+
+
 def test_a_link_can_be_copied(open_page, path):
     page = ready(open_page(path))
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -72,9 +107,12 @@ def test_a_link_can_be_copied(open_page, path):
 
 def test_a_link_to_what_is_not_there_does_no_harm(open_page, path):
     page = open_page(path)
-    page.goto(f"{page.url}#row=9999&colour=label:8&lines=70&model=none&cause=5:5&view=0,0,1e9&section=no")
+    nowhere = "row=9999&colour=label:8&lines=70&model=none&cause=5:5&view=0,0,1e9&section=no"
+    page.goto(f"{page.url}#{nowhere}&lasso=1,2,x,4,5,6&rows-by=no&hidden=99")
     page.reload()
     ready(page)
     assert page.locator(".row-title").count() == 0
-    assert page.locator("#colour-by").input_value() == "label:0"
+    assert page.locator("#colour-by").input_value() == "label:1"
+    assert page.locator("#selection h3").count() == 0
+    assert page.locator("#heat select").first.input_value() == "trait 1"
     assert page.get_by_role("tab").first.get_attribute("aria-selected") == "true"

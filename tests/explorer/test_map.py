@@ -206,9 +206,11 @@ def test_colours_and_levels(open_page, screenshot, path):
     page = open_page(path)
     _ready(page)
     page.locator(".line-control").get_by_role("button", name="none").click()
+    page.select_option("#colour-by", "label:0")
     by_label = screenshot(page, "label")
     level = page.locator(".legend .level").first
     level.click()
+    assert page.evaluate("() => document.activeElement.dataset.code") == "0"  # though buttons were made anew
     assert page.locator(".legend .level").first.get_attribute("aria-pressed") == "false"
     hidden = screenshot(page, "hidden")
     page.select_option("#colour-by", "cost")

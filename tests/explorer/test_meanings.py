@@ -11,7 +11,7 @@ from scipy import stats
 
 from latentbits.explorer import meanings
 from latentbits.explorer.content import Labels, Map, Meaning, Table
-from latentbits.explorer.meanings import axis_title, holm, in_words, meanings_of, poles_of, strength, telling
+from latentbits.explorer.meanings import axis_title, colouring, holm, in_words, meanings_of, poles_of, strength, telling
 from latentbits.telling.records import Gallery, Layer
 
 
@@ -231,3 +231,14 @@ def test_labels_that_cannot_be_tested_are_not():
     assert meanings_of(a_table(labels, n), a_map(means), ()) == ()
     assert meanings_of(small_content().table, None, ()) == ()
     assert meanings_of(small_content().table, a_map(np.zeros((60, 2))), ()) == ()  # rows that are all alike
+
+
+def test_the_map_is_coloured_by_what_its_axes_go_with_most():
+    content = small_content()
+    assert [one.name for one in content.table.labels] == ["party", "water"]
+    assert colouring(content.meanings, content.table.labels) == (
+        1,
+        "the label that the axes go with most: trait 1, rank correlation \N{MINUS SIGN}1.00",
+    )
+    assert colouring(content.meanings[1:], content.table.labels) == (0, "")  # ones are no label, nor is a cause an axis
+    assert colouring(content.meanings, ()) is None

@@ -12,7 +12,8 @@ matplotlib.use("Agg")
 
 from latentbits import plot
 from latentbits.core.errors import DataError
-from latentbits.explorer.content import Guesses, Labels
+from latentbits.explorer.content import Axes, Guesses, Labels
+from latentbits.explorer.misfit import misfit_of
 
 
 def drawn(content):
@@ -100,11 +101,10 @@ def test_what_has_not_converged_is_marked_and_not_drawn():
 def test_map_of_a_table_names_bits_and_labels():
     content = small_content()
     figure = plot.map(SimpleNamespace(content=content))
-    (ax,) = figure.axes
-    words = {text.get_text() for text in ax.texts}
+    words = {text.get_text() for text in figure.axes[0].texts}
     assert words
     assert words <= set(content.table.columns)
-    assert titles(figure) == ["Where the rows are, by party"]
+    assert titles(figure) == ["Where the rows are, by water"]  # which the axes go with
     assert figure.get_suptitle() == "toy: 60 rows, placed by 2 latent traits"
     with pytest.raises(DataError, match="there is no 'state'; there is party, water"):
         plot.map(SimpleNamespace(content=content), labels="state")
@@ -138,9 +138,48 @@ def test_map_of_many_kinds_names_the_commonest():
 @pytest.mark.parametrize("real", [False, True])
 def test_map_of_images_decodes_places(real):
     content = small_content(image=True)
-    rows, images = plot.map(SimpleNamespace(content=replace(content, table=replace(content.table, real=real)))).axes
+    content = replace(content, table=replace(content.table, real=real))
+    rows, images, _ = plot.map(SimpleNamespace(content=content)).axes  # the last is the scale of colours
     numbers = [str(number) for number in range(1, 10)]
     assert [text.get_text() for text in images.texts] == numbers == [text.get_text() for text in rows.texts]
+
+
+def test_loadings_have_their_intervals():
+    content = small_content()
+    figure = plot.loadings(SimpleNamespace(content=content))
+    assert titles(figure) == ["trait 1", "trait 2"]
+    for axis, ax in enumerate(figure.axes):
+        bars = np.concatenate([bar.get_segments() for drawn in ax.containers for bar in drawn[2] if bar.get_segments()])
+        ends = sorted(zip(bars[:, 0, 0].round(6), bars[:, 1, 0].round(6)))
+        value, error = content.map.weights[axis], 1.96 * content.axes.errors[axis]
+        assert ends == sorted(zip((value - error).round(6), (value + error).round(6)))
+    why = Axes(None, "they are told for bits only", "")
+    told = plot.loadings(SimpleNamespace(content=replace(content, axes=why)))
+    assert told.get_supxlabel() == "intervals are not told: they are told for bits only"
+    assert plot.loadings(SimpleNamespace(content=small_content(image=True))).axes
+
+
+@pytest.mark.parametrize("real", [False, True])
+def test_table_is_in_the_order_of_the_first_trait(real):
+    content = small_content(missing=True)
+    content = replace(content, table=replace(content.table, real=real))
+    (ax,) = plot.table(SimpleNamespace(content=content)).axes
+    (image,) = ax.images
+    down, across = np.argsort(content.map.means[:, 0]), np.argsort(content.map.weights[0])
+    names = [text.get_text() for text in ax.get_xticklabels()]
+    assert names == [content.table.columns[j] for j in across]
+    if not real:
+        np.testing.assert_array_equal(image.get_array().filled(np.nan), content.table.values[down][:, across])
+
+
+def test_what_fits_worst():
+    content = small_content()
+    content = replace(content, misfit=misfit_of(content.map, content.table.values, None))
+    rows, columns = plot.misfit(SimpleNamespace(content=content)).axes
+    assert rows.get_yticklabels()[0].get_text() == f"row {content.misfit.rows[0]}"
+    assert columns.get_yticklabels()[0].get_text() == f"column {np.argmax(content.misfit.column_bits)}"
+    with pytest.raises(DataError, match="map that has converged"):
+        plot.misfit(SimpleNamespace(content=replace(content, misfit=None)))
 
 
 def test_every_figure_has_one_public_name():

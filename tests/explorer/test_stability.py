@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from latentbits import BernoulliMixture, explore
-from latentbits.explorer.stability import alike, with_rounds
+from latentbits.explorer.stability import alike, axes_again, with_rounds
 from latentbits.telling.records import Gallery, Layer
 
 
@@ -38,6 +38,20 @@ def test_rounds_are_counted():
     assert layer.n_rounds == 2
     assert layer.found_again.tolist() == [2, 1]
     assert with_rounds(gallery(ours), []).layers[0].found_again is None
+
+
+def test_axes_are_found_again_however_they_are_turned():
+    rng = np.random.default_rng(0)
+    ours = rng.normal(size=(200, 2)) * [2.0, 1.0]
+    turned, _ = np.linalg.qr(rng.normal(size=(3, 3)))
+    in_three = np.column_stack([ours, 0.1 * rng.normal(size=200)]) @ turned
+    one_alone = np.column_stack([ours[:, 0], rng.normal(size=200)])
+    assert axes_again(ours, [in_three, -ours[:, ::-1]]).startswith("The axes were found again in 2 of 2 rounds")
+    told = axes_again(ours, [in_three, one_alone])
+    assert told.startswith("Trait 1 was found again in 2 of 2 rounds, trait 2 in 1 of 2")
+    assert "not to be trusted" in told
+    assert "cannot be told: no fit of traits" in axes_again(ours, [])
+    assert "cannot be told: the fits to parts of the rows had one trait" in axes_again(ours, [ours[:, :1]])
 
 
 @pytest.mark.slow

@@ -261,3 +261,18 @@ def test_a_sparse_table_is_checked_without_making_it_dense(monkeypatch):
     X.data[5] = 2
     with pytest.raises(DataError, match="row 5, column 15 holds 2"):
         take_table(X)
+
+
+def test_labels_without_names_and_with_the_same_name_are_told_apart():
+    wet = np.arange(10.0) / 4
+    numbered = pd.DataFrame(np.column_stack([BITS, wet, PARTY])).astype(dict.fromkeys(range(BITS.shape[1]), float))
+    with pytest.warns(UserWarning, match="taken as labels"):
+        known = take_table(numbered).labels
+    assert list(known) == ["label 1", "label 2"]
+    twice = pd.DataFrame({**{f"b{j}": BITS[:, j] for j in range(BITS.shape[1])}, "x": wet, "y": PARTY})
+    with pytest.warns(UserWarning, match="taken as labels"):
+        known = take_table(twice.rename(columns={"x": "site", "y": "site"})).labels
+    assert list(known) == ["site", "site (2)"]
+    assert known["site (2)"].tolist() == PARTY.tolist()
+    assert list(take_table(BITS, np.column_stack([PARTY, PARTY])).labels) == ["label 1", "label 2"]
+    assert list(take_table(BITS, pd.DataFrame({"a": PARTY})).labels) == ["a"]

@@ -13,6 +13,11 @@ test("what is seen comes back from its fragment", () => {
     view: { x: -1.25, y: 0.5, zoom: 3 },
     model: "noisy OR of 3, 2 & more=#",
     cause: "1:0",
+    hidden: [0, 2],
+    columns: /** @type {const} */ ("arrows"),
+    lasso: [0.5, -1, 2, 1, -1.25, 3],
+    rowsBy: "strongest cause: mixture of 4",
+    columnsBy: "their place",
   };
   assert.deepEqual(seenIn(fragmentOf(seen)), seen);
   assert.equal(fragmentOf({}), "");
@@ -23,6 +28,8 @@ test("what makes no sense in a fragment is left out", () => {
   assert.deepEqual(seenIn("row=-3&second=x&view=1,2&lines=a.2&other=1"), { lines: [2] });
   assert.deepEqual(seenIn("view=1,2,0"), {});
   assert.deepEqual(seenIn("view=1,,2"), {});
+  assert.deepEqual(seenIn("lasso=1,2,3,4&columns=none&rows-by="), {});
+  assert.deepEqual(seenIn("lasso=1,2,3,4,5,x"), {});
 });
 
 test("a window of another size looks at the same place, as much larger than at first", () => {

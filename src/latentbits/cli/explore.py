@@ -36,7 +36,7 @@ __all__ = ["explore"]
 PAGES = (".html", ".htm")
 DEFAULT_OUT = "latentbits-explore.html"
 NAME_IN_FOLDER = "explore.html"
-FIGURES = ("explore", "map")
+FIGURES = ("explore", "map", "loadings", "table", "misfit")
 FORMATS = ("png", "svg", "pdf")
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -226,8 +226,8 @@ def _page_path(out: str) -> Path:
     return path
 
 
-def _labels(rows: Rows, reading: Reading) -> dict[str, Any]:
-    """What is known of the rows, by name; what --labels names comes first, and colours the map."""
+def _labels(rows: Rows, reading: Reading) -> dict[str | int, Any]:
+    """What is known of the rows, by name, or by number where columns have no names; what --labels names comes first."""
     from latentbits.core.errors import DataError
 
     known = {name: values for name, values in rows.labels.items() if name}
@@ -236,7 +236,8 @@ def _labels(rows: Rows, reading: Reading) -> dict[str, Any]:
             there = ", ".join(known) or "none"
             raise DataError(f"--labels {name}: {rows.source} has no such column of labels; there is {there}")
     first = {name: known[name] for name in reading.labels if name in known}
-    return {**first, **known}
+    nameless = rows.names is None
+    return {int(name) if nameless and name.isdecimal() else name: cells for name, cells in (first | known).items()}
 
 
 @contextmanager
@@ -269,7 +270,11 @@ def _draw(found: Any, folder: Path, kind: str, outputs: Outputs) -> list[Path]:
     """The figures for print; one that fails is told, and costs nothing else."""
     from latentbits import plot
 
-    draw = dict(zip(FIGURES, (plot.exploration, plot.map), strict=True))
+    pictures = (plot.exploration, plot.map, plot.loadings, plot.table, plot.misfit)
+    draw = dict(zip(FIGURES, pictures, strict=True))
+    if found.content.misfit is None:
+        del draw["misfit"]
+        say("no figure of what fits worst: the fit of the map had not converged")
     drawn = []
     for name, picture in draw.items():
         path = folder / f"{name}.{kind}"

@@ -14,6 +14,7 @@ from latentbits.explorer.together import Together
 from latentbits.telling.records import Gallery, Morph, Spectra
 
 __all__ = [
+    "Axes",
     "Content",
     "Course",
     "Guesses",
@@ -62,7 +63,7 @@ class Table:
     image_shape
         Height and width where rows are images, else None.
     labels
-        What rows are known to be; the map is coloured by the first.
+        What rows are known to be.
     left_out_labels
         Names of labels that tell nothing of rows, and why.
     row_names
@@ -127,6 +128,25 @@ class Map:
         if self.converged:
             return ""
         return "The fit of the map had not converged: where rows lie on it, and which bits surprise it, may change."
+
+
+@dataclass(frozen=True)
+class Axes:
+    """How sure the axes of the map are.
+
+    Attributes
+    ----------
+    errors : (2, d) or None
+        Standard errors of the map's weights, NaN where a column has none.
+    why
+        There are no errors, in words; "" where there are.
+    again
+        A sentence: whether fits to other parts of the rows have found the axes, too, or why that cannot be told.
+    """
+
+    errors: np.ndarray | None
+    why: str
+    again: str
 
 
 @dataclass(frozen=True)
@@ -290,6 +310,7 @@ class Content:
     methods: str = ""  # a paragraph that can be cited
     meanings: tuple[Meaning, ...] = ()  # the strongest first
     poles: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = ()  # of each axis: columns that grow, and that fall
+    axes: Axes | None = None  # of the map
     misfit: Misfit | None = None
     together: Together | None = None  # of bits of which models tell nothing clearly: do columns go together?
     n_compared: int | None = None  # rows that the models have seen or were scored on, where these are a sample

@@ -26,6 +26,7 @@ from latentbits.explorer import looks
 from latentbits.explorer.content import Content, Course, Guesses, Map, ModelRow, Table, Trial
 from latentbits.explorer.findings import findings, is_sure
 from latentbits.explorer.guesses import guesses_of
+from latentbits.explorer.loadings import axes_of
 from latentbits.explorer.meanings import meanings_of, poles_of
 from latentbits.explorer.methods import methods
 from latentbits.explorer.misfit import misfit_of
@@ -122,7 +123,7 @@ def explore(
     labels : str, array-like of n values, mapping of names to such, or None
         What rows are known to be: kinds, or numbers; no model sees it.  A name is that of a column of a frame, which is
         left out of the bits; None takes those that hold no bits, and a warning names them.  The page says which of them
-        its axes and causes go with; the first colours the map.
+        its axes and causes go with; that which the axes go with most colours the map.
     image_shape : (height, width) or None
         Where rows are images.
     column_names, row_names : sequences of str or None
@@ -289,10 +290,10 @@ def content_of(
         return family(found.families[name]).teller.show(name, model, close, models[name].n_rows, weights)
 
     shows = {entry.name: show(entry.name, models[entry.name].model) for entry in found.comparison.entries}
+    told = {name: one.gallery for name, one in shows.items() if one.gallery is not None}
+    others = {name: _other_galleries(show, name, found, models) for name in told}
     galleries = tuple(
-        _gallery(one.gallery, _other_galleries(show, name, found, models), models[name].model, found)
-        for name, one in shows.items()
-        if one.gallery is not None
+        _gallery(own, [gallery for gallery, _ in others[name]], models[name].model, found) for name, own in told.items()
     )
     rows, sound = (
         tuple(_model_row(found, entry, shows[entry.name]) for entry in entries)
@@ -304,6 +305,13 @@ def content_of(
     meanings = meanings_of(shown, where, galleries)
     unclear = not (shown.real or shown.weights is not None or is_sure(sound))
     together = go_together(shown.values) if unclear else None
+    n_mapped = min(len(given.counting), _rows_for_map(given.values.shape[1]))
+    traits = [
+        gallery.layers[0].active
+        for name, theirs in others.items()
+        for gallery, converged in theirs
+        if found.families[name] == "latent-trait" and converged and gallery.layers
+    ]
     return Content(
         title=f"{shown.source}: what is hidden in the {'numbers' if shown.real else 'bits'}",
         findings=findings(shown, where, sound, galleries, guesses, unfinished, meanings, together),
@@ -319,9 +327,10 @@ def content_of(
         spectra=next((one.spectra for one in shows.values() if one.spectra is not None), None),
         courses=tuple(_course(name, found, models[name]) for name in shows if _learned(models[name].model)),
         guesses=guesses,
-        methods=methods(given, found, rows, min(len(given.counting), _rows_for_map(given.values.shape[1])), seed),
+        methods=methods(given, found, rows, n_mapped, seed),
         meanings=meanings,
         poles=poles_of(shown, where),
+        axes=axes_of(where, shown, n_mapped, traits),
         misfit=misfit_of(where, shown.values, shown.weights) if where.converged else None,
         together=together,
         n_compared=found.n_used if found.n_used < found.n_rows else None,
@@ -336,11 +345,11 @@ def _gallery(gallery: Gallery, others: Sequence[Gallery], model: Any, found: Sea
 
 def _other_galleries(
     show: Callable[[str, Any], Shown], name: str, found: Search, models: Mapping[str, Refitted]
-) -> list[Gallery]:
-    """What the fits to parts of the rows, of the same size, have found."""
+) -> list[tuple[Gallery, bool]]:
+    """What the fits to parts of the rows, of the same size, have found, and whether each has converged."""
     others = (model for model in found.rounds.get(name, ()) if model is not models[name].model)
-    shown = (show(name, model).gallery for model in others)
-    return [gallery for gallery in shown if gallery is not None]
+    shown = ((show(name, model).gallery, bool(getattr(model, "_finished", True))) for model in others)
+    return [(gallery, converged) for gallery, converged in shown if gallery is not None]
 
 
 def _course(name: str, found: Search, learned: Refitted) -> Course:

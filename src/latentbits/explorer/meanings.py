@@ -18,7 +18,7 @@ from latentbits.choosing.real_tables import mean_seen
 from latentbits.explorer.content import Labels, Map, Meaning, Table
 from latentbits.telling.records import Gallery
 
-__all__ = ["axis_title", "felt", "in_words", "meanings_of", "poles_of", "strength", "telling"]
+__all__ = ["axis_title", "colouring", "felt", "in_words", "meanings_of", "poles_of", "strength", "telling"]
 
 SURE = 0.01  # adjusted p below which a meaning is told
 WORTH_TELLING = {"rank correlation": 0.3, "AUC": 0.7, "eta squared": 0.1}
@@ -113,6 +113,18 @@ def axis_title(axis: int, told: Sequence[Meaning]) -> str:
         kind = "" if meaning.measure == "rank correlation" else f"{meaning.kinds[0]}, {meaning.measure} "
         words.append(f"{meaning.label or 'number of ones'} ({kind}{meaning.value:.2f})")
     return f"trait {axis + 1}" + (f": {', '.join(words)}" if words else "")
+
+
+def colouring(meanings: Sequence[Meaning], labels: Sequence[Labels]) -> tuple[int, str] | None:
+    """Which label colours the map at first, and why in words: that which its axes go with most, else the first."""
+    if not labels:
+        return None
+    names = [one.name for one in labels]
+    told = next((m for m in meanings if m.gallery is None and m.label in names), None)
+    if told is None:
+        return 0, ""
+    number = f"{told.measure} {told.value:.2f}".replace("-", "\N{MINUS SIGN}")
+    return names.index(told.label), f"the label that the axes go with most: {told.of}, {number}"
 
 
 def felt(spread: np.ndarray, table: Table) -> np.ndarray:

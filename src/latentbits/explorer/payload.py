@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from latentbits.explorer.content import Content, Labels, Map, Meaning, Misfit, ModelRow, Table
-from latentbits.explorer.meanings import axis_title, in_words, telling
+from latentbits.explorer.meanings import ONES, axis_title, colouring, in_words, telling
 from latentbits.explorer.typed_arrays import Arrays
 from latentbits.telling.records import Gallery, Layer
 
@@ -26,7 +26,7 @@ def payload_of(content: Content) -> tuple[dict[str, Any], Arrays]:
         "unit": content.unit,
         "n_close": content.n_close,
         "table": _table(content.table, arrays),
-        "map": None if content.map is None else _map(content.map, content.meanings, arrays),
+        "map": None if content.map is None else _map(content.map, content, arrays),
         "misfit": None if content.misfit is None else _misfit(content.misfit),
         "models": [_model(model) for model in content.models],
         "galleries": [_gallery(g, f"gallery.{i}", content.meanings, arrays) for i, g in enumerate(content.galleries)],
@@ -87,7 +87,7 @@ def _add_labels(name: str, labels: Labels, arrays: Arrays) -> None:
         arrays.add(name, labels.numbers, "f4")
 
 
-def _map(where: Map, meanings: Sequence[Meaning], arrays: Arrays) -> dict[str, Any]:
+def _map(where: Map, content: Content, arrays: Arrays) -> dict[str, Any]:
     arrays.add_scaled("map.means", where.means)
     arrays.add_scaled("map.covariances", where.covariances)
     arrays.add("map.weights", where.weights, "f4")
@@ -95,11 +95,25 @@ def _map(where: Map, meanings: Sequence[Meaning], arrays: Arrays) -> dict[str, A
     arrays.add("map.cost", np.minimum(where.cost, np.finfo(np.float32).max), "f4")
     if where.noise is not None:
         arrays.add("map.noise", where.noise, "f4")
+    if content.axes is not None and content.axes.errors is not None:
+        arrays.add("map.errors", content.axes.errors, "f4")
+    coloured = colouring(content.meanings, content.table.labels)
     return {
         "name": where.name,
         "lines": [int(j) for j in where.lines],
-        "axes": [axis_title(axis, telling(meanings, None, 0, axis)) for axis in range(2)],
+        "axes": [axis_title(axis, telling(content.meanings, None, 0, axis)) for axis in range(2)],
+        "label": None if coloured is None else coloured[0],
+        "label_why": "" if coloured is None else coloured[1],
+        "no_errors": "they were not looked for" if content.axes is None else content.axes.why,
+        "meanings": [_meaning(one) for one in content.meanings if one.gallery is None],
     }
+
+
+def _meaning(one: Meaning) -> dict[str, Any]:
+    """What an axis goes with, for a picture: how strongly, from -1 to 1 where it has a sign."""
+    signed = {"AUC": 2 * one.value - 1, "eta squared": math.sqrt(max(one.value, 0))}.get(one.measure, one.value)
+    measure = f"{one.measure} {one.value:.2f}".replace("-", "\N{MINUS SIGN}")
+    return {"axis": one.number, "label": one.label or ONES, "strength": _number(signed), "measure": measure}
 
 
 def _misfit(found: Misfit) -> dict[str, Any]:

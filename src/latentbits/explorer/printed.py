@@ -11,6 +11,7 @@ from latentbits.core.errors import DataError
 from latentbits.core.printable import printable
 from latentbits.explorer.content import Content, Guesses, Labels
 from latentbits.explorer.findings import headline
+from latentbits.explorer.meanings import colouring
 from latentbits.figures.any_model.arrays import numbers_on
 from latentbits.figures.any_model.pictures import (
     MOST_COLUMNS,
@@ -81,7 +82,7 @@ def draw_map(content: Content, labels: str | None = None) -> Any:
     content : latentbits.explorer.content.Content
         What its page shows.
     labels : str or None
-        Which labels colour it; None takes the first.
+        Which labels colour it; None takes that which the axes go with most, else the first.
 
     Returns
     -------
@@ -93,7 +94,8 @@ def draw_map(content: Content, labels: str | None = None) -> Any:
     known = {found.name: found for found in table.labels}
     if labels is not None and labels not in known:
         raise DataError(f"labels: there is no {labels!r}; there is {', '.join(known) or 'nothing'}")
-    chosen = known[labels] if labels is not None else next(iter(table.labels), None)
+    first = colouring(content.meanings, table.labels)
+    chosen = known[labels] if labels is not None else None if first is None else table.labels[first[0]]
     means = where.means[:MOST_ON_MAP]
     kinds = None if chosen is None or chosen.numbers is not None else _kinds(chosen)[:MOST_ON_MAP]
     numbers = None if chosen is None or chosen.numbers is None else chosen.numbers[:MOST_ON_MAP]

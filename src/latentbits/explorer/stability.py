@@ -1,4 +1,4 @@
-"""How sure a cause is: whether fits to other parts of the rows have found it, too."""
+"""How sure causes and axes are: whether fits to other parts of the rows have found them, too."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy.optimize import linear_sum_assignment
 
 from latentbits.telling.records import Gallery
 
-__all__ = ["alike", "with_rounds"]
+__all__ = ["alike", "axes_again", "axes_alike", "with_rounds"]
 
 FOUND = 0.9  # correlation over rows from which a cause of another fit is the same
 
@@ -48,6 +48,45 @@ def alike(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
     found = np.zeros(ours.shape[1])
     found[rows] = match[rows, columns]
     return found
+
+
+def axes_alike(means: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    """How much each axis of a map (n, 2) goes with that of another fit (n', q), q at least 2, over the rows of both.
+
+    The likelihood fixes no rotation of the traits, so theirs are turned as a whole to lie on ours as well as they can
+    (Procrustes), and an axis may point the other way.
+
+    >>> turned = np.array([[0.6, 0.8], [-0.8, 0.6]])
+    >>> places = np.random.default_rng(0).normal(size=(50, 2))
+    >>> (axes_alike(places, places @ turned) > 0.999).tolist()
+    [True, True]
+    """
+    n = min(len(means), len(theirs))
+    ours, other = (x[:n] - x[:n].mean(0) for x in (means, theirs))
+    left, _, right = np.linalg.svd(other.T @ ours, full_matrices=False)
+    return np.sum(_standard(ours) * _standard(other @ left @ right), axis=0)
+
+
+def axes_again(means: np.ndarray, rounds: Sequence[np.ndarray]) -> str:
+    """In a sentence, whether the axes of a map (n, 2) were found in rounds: places (n', q) of rows by each fit.
+
+    >>> places = np.random.default_rng(0).normal(size=(50, 2))
+    >>> axes_again(places, [places, -places])
+    "The axes were found again in 2 of 2 rounds (correlation of rows' places at least 1.00)."
+    """
+    whole = [theirs for theirs in rounds if theirs.shape[1] > 1]
+    if not whole:
+        why = "the fits to parts of the rows had one trait" if len(rounds) else "no fit of traits to them has converged"
+        return f"Whether other parts of the rows give the same axes cannot be told: {why}."
+    match = np.array([axes_alike(means, theirs) for theirs in whole])
+    (first, second), m = (match >= FOUND).sum(axis=0).tolist(), len(whole)
+    least, s = f"{np.floor(100 * match.min()) / 100:.2f}", "s" if m > 1 else ""
+    if first == second == m:
+        return f"The axes were found again in {m} of {m} round{s} (correlation of rows' places at least {least})."
+    return (
+        f"Trait 1 was found again in {first} of {m} round{s}, trait 2 in {second} of {m} (correlation of rows' places "
+        f"{FOUND} or more; the least is {least}): an axis that is not found again is not to be trusted."
+    )
 
 
 def _standard(x: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -201,7 +202,8 @@ def _from_frame(
         named = [place for place, one in odd.items() if one in found.labels]
         kept = [place for place in kept if place not in named]
     if named:
-        labels = {there[place]: _column(frame, place) for place in named}
+        called = label_names([list(frame.columns)[place] for place in named])
+        labels = {name: _column(frame, place) for name, place in zip(called, named)}
     part = _part(frame, kept)
     if len(set(there)) < len(there):  # which scikit-learn refuses
         part = part.set_axis(range(len(kept)), axis=1)
@@ -283,11 +285,36 @@ def _pixels(image_shape: tuple[int, int] | None) -> list[str] | None:
     return [f"r{i}c{j}" for i in range(height) for j in range(width)]
 
 
+def label_names(names: Sequence[Any]) -> list[str]:
+    """What columns of labels are called: those that have a number for a name "label 1", and none as another.
+
+    >>> label_names([4, "party", 7, "party"])
+    ['label 1', 'party', 'label 3', 'party (2)']
+    """
+    found: list[str] = []
+    for place, given in enumerate(names, 1):
+        name = own = f"label {place}" if isinstance(given, Integral) else str(given)
+        again = 2
+        while own in found:
+            own, again = f"{name} ({again})", again + 1
+        found.append(own)
+    return found
+
+
 def _labels(labels: Any, n: int) -> dict[str, np.ndarray]:
     if labels is None:
         return {}
-    named = labels if isinstance(labels, Mapping) else {"label": labels}
-    arrays = {str(name): _plain(values) for name, values in named.items()}
+    if isinstance(labels, Mapping):
+        named, columns = list(labels), list(labels.values())
+    elif hasattr(labels, "columns"):
+        named = list(labels.columns)
+        columns = [_column(labels, place) for place in range(len(named))]
+    elif np.ndim(labels) == 2 and np.shape(labels)[0] == n:
+        columns = list(np.asarray(labels).T)
+        named = list(range(len(columns)))
+    else:
+        named, columns = ["label"], [labels]
+    arrays = dict(zip(label_names(named), map(_plain, columns)))
     for name, values in arrays.items():
         if values.shape != (n,):
             raise DataError(f"labels: {name} must be {n} values, one a row, found shape {values.shape}")

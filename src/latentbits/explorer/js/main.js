@@ -2,6 +2,7 @@
 
 import { showCauses } from "./causes/causes.js";
 import { showDecode } from "./map/decode.js";
+import { showLoadings } from "./map/loadings.js";
 import { showMap } from "./map/map.js";
 import { showCourses, showSpectra, showTrials } from "./models/curves.js";
 import { showMorph } from "./morph/morph.js";
@@ -47,6 +48,7 @@ async function start() {
   const state = new State();
   state.set({ lines: head.map?.lines ?? [] });
   showMap(head, arrays, state);
+  showLoadings(head, arrays);
   showDecode(head, arrays, state);
   showInspector(head, arrays, state);
   showCauses(head, arrays, state);

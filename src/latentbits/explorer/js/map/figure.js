@@ -2,6 +2,7 @@
 
 import { shortened } from "../page/cells.js";
 import { make, themeColour } from "../page/dom.js";
+import { ARROW_FONT, arrowAt, drawArrows, layOutArrows, strongestColumns } from "./arrows.js";
 import { colouringOf } from "./colours.js";
 import { drawLines, LABEL_FONT, layOutLines, notForNames } from "./lines.js";
 import { ellipseOf } from "./maths.js";
@@ -50,6 +51,10 @@ export class MapFigure {
     this.dueBelow = false;
     /** @type {import("./lines.js").DrawnLine[] | null} */
     this.lines = null;
+    /** @type {ReturnType<typeof strongestColumns> | null} */
+    this.strongest = null; // columns, found when arrows are first drawn
+    /** @type {import("./arrows.js").Arrow[] | null} */
+    this.arrows = null;
     this.ratio = 1;
     /** @type {import("../page/state.js").Look | null} */
     this.look = null; // what the state knows of the view
@@ -69,9 +74,14 @@ export class MapFigure {
       this.view.lookAt(view);
       this.moved();
     });
-    state.on(["lines"], () => {
-      this.lines = null;
+    state.on(["lines", "columns"], () => {
+      this.layOutAgain();
       this.request(false);
+    });
+    state.on(["hidden"], ({ hidden }) => {
+      if (hidden.join() === [...this.hidden].join()) return; // it is its own
+      this.hidden = new Set(hidden.filter((code) => code < this.colouring.levels.length));
+      this.repaint();
     });
     this.resize();
   }
@@ -94,7 +104,7 @@ export class MapFigure {
       canvas.height = Math.round(height * ratio);
     }
     this.stale = true;
-    this.lines = null;
+    this.layOutAgain();
     this.drawBelow(true);
     this.drawAbove();
   }
@@ -108,6 +118,8 @@ export class MapFigure {
 
   /** Hidden levels or the selection have changed. */
   repaint() {
+    const hidden = [...this.hidden];
+    if (hidden.join() !== this.state.choices.hidden.join()) this.state.set({ hidden });
     this.points.colour(this.colouring, this.hidden, this.state.choices.selected);
     this.stale = true;
     this.request(true);
@@ -115,7 +127,7 @@ export class MapFigure {
 
   /** The view has changed. */
   moved() {
-    this.lines = null;
+    this.layOutAgain();
     this.look = this.view.look();
     this.state.set({ view: this.look });
     this.request(true);
@@ -167,6 +179,37 @@ export class MapFigure {
     if (performance.getEntriesByName("map-painted").length === 0) performance.mark("map-painted");
   }
 
+  layOutAgain() {
+    this.lines = null;
+    this.arrows = null;
+  }
+
+  /**
+   * Columns as arrows, where the reader wants them so.
+   *
+   * @returns {import("./arrows.js").Arrow[]}
+   */
+  laidOutArrows() {
+    if (this.state.choices.columns !== "arrows") return [];
+    if (!this.arrows) {
+      const { rows, weights, bias } = this;
+      this.strongest ??= strongestColumns(weights, bias, rows.real, rows.overall().sds);
+      const context = this.above.getContext("2d");
+      if (context) context.font = ARROW_FONT;
+      const widthOf = (/** @type {string} */ text) => context?.measureText(text).width ?? 0;
+      this.arrows = layOutArrows(this.view, this.strongest, rows.columns, widthOf);
+    }
+    return this.arrows;
+  }
+
+  /**
+   * @param {number} x pixels
+   * @param {number} y
+   */
+  arrowAt(x, y) {
+    return arrowAt(this.laidOutArrows(), x, y);
+  }
+
   /** @returns {import("./lines.js").DrawnLine[]} */
   laidOut() {
     if (!this.lines) {
@@ -174,7 +217,7 @@ export class MapFigure {
       if (context) context.font = LABEL_FONT;
       this.lines = layOutLines(
         this.view,
-        this.rows.real ? [] : this.state.choices.lines,
+        this.rows.real || this.state.choices.columns === "arrows" ? [] : this.state.choices.lines,
         this.rows.columns,
         this.weights,
         this.bias,
@@ -201,7 +244,8 @@ export class MapFigure {
         const text = shortened(this.rows.name(row), 28) + (more ? ` and ${more.toLocaleString("en")} more` : "");
         return { row, text, ...this.placeOf(row) };
       });
-    const taken = [...notForNames(this.view), ...this.laidOut().map(({ label }) => label.box)];
+    const drawn = [...this.laidOut(), ...this.laidOutArrows()];
+    const taken = [...notForNames(this.view), ...drawn.map(({ label }) => label.box)];
     return layOutNames(this.view, wanted, widthOf, taken);
   }
 
@@ -221,6 +265,7 @@ export class MapFigure {
   drawMarks(context) {
     const colours = { ink: themeColour("--ink"), paper: themeColour("--paper"), accent: themeColour("--accent") };
     drawLines(context, this.laidOut(), colours, this.marked);
+    drawArrows(context, this.laidOutArrows(), colours, this.marked);
     context.font = NAME_FONT;
     drawNames(
       context,

@@ -47,7 +47,7 @@ export function showSelection(element, head, rows, state) {
     if (selected.length === 0) return;
     const found = differences(rows, selected);
     const clear = make("button", { type: "button", class: "small", text: "clear" });
-    clear.addEventListener("click", () => state.set({ selected: new Uint32Array(0) }));
+    clear.addEventListener("click", () => state.set({ lasso: [] }));
     element.append(
       make("h3", {}, [
         `${selected.length.toLocaleString("en")} of ${rows.n.toLocaleString("en")} rows selected `,

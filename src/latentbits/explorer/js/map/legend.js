@@ -14,6 +14,9 @@ export function showLegend(element, figure) {
   const { title, levels, ramp } = figure.colouring;
   element.replaceChildren();
   if (title) element.append(make("span", { class: "legend-title", text: title }));
+  const { label, label_why: why } = figure.rows.head.map;
+  if (why && figure.state.choices.colour === `label:${label}`)
+    element.append(make("span", { class: "note legend-why", text: `(${why})` }));
   if (ramp) element.append(rampLegend(ramp));
   const list = make("div", { class: "legend-levels", role: "group", "aria-label": `Levels of ${title}` });
   // few in their own order, many by how common they are
@@ -58,9 +61,9 @@ function levelButton(level, code, figure, again) {
     ],
   );
   const change = () => {
-    figure.repaint();
     const focused = document.activeElement === button;
     const list = button.parentElement?.parentElement;
+    figure.repaint(); // which makes the buttons anew
     again();
     if (focused) /** @type {HTMLElement | null | undefined} */ (list?.querySelector(`[data-code="${code}"]`))?.focus();
   };

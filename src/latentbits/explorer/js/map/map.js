@@ -1,16 +1,18 @@
 /** The map of rows: pan, zoom, colours, lines, lasso, and a row picked by mouse, finger or key. */
 import { rowsOf } from "../page/cells.js";
 import { make, part, say } from "../page/dom.js";
+import { arrowWords } from "./arrows.js";
 import { MapFigure } from "./figure.js";
 import { listenTo } from "./gestures.js";
 import { showSelection } from "./lasso.js";
 import { showLegend } from "./legend.js";
-import { colourControl, columnNames, lineControl } from "./mapcontrols.js";
+import { colourControl, columnControl, columnNames } from "./mapcontrols.js";
 import { mapDownloads } from "./mapfiles.js";
-import { pointsInside } from "./maths.js";
+import { fewerCorners, pointsInside } from "./maths.js";
 
 const REACH = 24; // pixels to the nearest point that counts as under the cursor
 const NEAR_EDGE = 12; // pixels
+const LASSO_STEP = 2; // pixels that a lasso's corners may be off what was drawn
 const KEYS =
   "Arrow keys move the map, plus and minus zoom, 0 shows all. N and P go to the next and the previous nearest row, " +
   "Enter picks it, Shift and Enter picks a second one. L turns the lasso on, S selects the rows in the window, " +
@@ -45,13 +47,17 @@ export function showMap(head, arrays, state) {
         `Shift-drag to draw a lasso. With the map in focus: ${KEYS}`,
     }),
   ]);
-  if (!rows.real) element.append(lineControl(rows, state, figure, names.id));
+  element.append(columnControl(rows, state, figure, names.id));
   element.append(mapDownloads(head, rows, figure, state), keys);
   const about = part("map-about");
-  if (about) about.textContent = aboutMap(rows, figure);
+  const describe = () => {
+    if (about) about.textContent = aboutMap(rows, figure, state.choices.columns);
+  };
+  describe();
+  state.on(["columns"], describe);
   const relegend = () => showLegend(legend, figure);
   relegend();
-  state.on(["colour"], relegend);
+  state.on(["colour", "hidden"], relegend);
   document.addEventListener("themechange", relegend);
   const selection = part("selection");
   if (selection) showSelection(selection, head, rows, state);
@@ -59,7 +65,7 @@ export function showMap(head, arrays, state) {
 
 /** @param {any} head */
 function firstColour(head) {
-  if (head.table.labels.length) return "label:0";
+  if (head.map.label !== null) return `label:${head.map.label}`;
   if (head.table.image_shape || head.map.lines.length === 0) return "cost";
   return `bit:${head.map.lines[0]}`;
 }
@@ -67,10 +73,15 @@ function firstColour(head) {
 /**
  * @param {import("../page/cells.js").Rows} rows
  * @param {MapFigure} figure
+ * @param {"lines" | "arrows"} columns
  */
-function aboutMap(rows, figure) {
+function aboutMap(rows, figure, columns) {
   const said = ["Each point is a row, placed by its two latent traits: rows near each other are alike."];
-  if (!rows.real) {
+  if (columns === "arrows") {
+    said.push(
+      `An arrow points to where ${rows.real ? "the mean of a column" : "a bit's chance to be 1"} grows; the longer, the more it changes along the map.`,
+    );
+  } else if (!rows.real) {
     said.push("On a line a bit is as likely 1 as 0; its strokes point to where it is more likely 1.");
   }
   said.push("The ellipses show how sure the place of a row is: one and two standard deviations.");
@@ -120,6 +131,12 @@ class MapControl {
     });
     state.on(["hovered", "picked", "other"], () => this.showTip());
     state.on(["picked"], ({ picked }) => picked !== null && this.bringIn(picked));
+    state.on(["lasso"], ({ lasso }) => {
+      const inside = lasso.length ? pointsInside(figure.means, lasso, (row) => figure.isSeen(row)) : [];
+      state.set({ selected: Uint32Array.from(inside) });
+    });
+    /** @type {import("./arrows.js").Arrow | null} */
+    this.arrow = null; // under the cursor
   }
 
   /** @param {() => void} move of the view */
@@ -142,13 +159,25 @@ class MapControl {
       if (!this.cursor) return;
       this.walk = null;
       this.figure.crosshair = false;
-      const { row } = this.figure.rowAt(this.cursor.x, this.cursor.y, REACH);
-      this.state.set({ hovered: row, place: this.figure.view.place(this.cursor.x, this.cursor.y) });
+      const { x, y } = this.cursor;
+      this.point(this.figure.arrowAt(x, y));
+      const row = this.arrow ? null : this.figure.rowAt(x, y, REACH).row;
+      this.state.set({ hovered: row, place: this.figure.view.place(x, y) });
     });
+  }
+
+  /** @param {import("./arrows.js").Arrow | null} arrow under the cursor */
+  point(arrow) {
+    if (arrow?.column === this.arrow?.column) return;
+    this.arrow = arrow;
+    this.figure.marked = arrow ? arrow.column : null;
+    this.figure.request(false);
+    this.showTip();
   }
 
   leave() {
     this.cursor = null;
+    this.point(null);
     this.state.set({ hovered: null });
   }
 
@@ -189,25 +218,31 @@ class MapControl {
     figure.request(false);
     if (!done || points.length < 6) return;
     const polygon = [];
-    for (let i = 0; i < points.length; i += 2) {
-      const { x, y } = figure.view.place(points[i], points[i + 1]);
+    const corners = fewerCorners(points, LASSO_STEP);
+    for (let i = 0; i < corners.length; i += 2) {
+      const { x, y } = figure.view.place(corners[i], corners[i + 1]);
       polygon.push(x, y);
     }
-    this.select(pointsInside(figure.means, polygon, (row) => figure.isSeen(row)));
+    this.select(polygon);
     this.setMode("move");
   }
 
-  /** @param {Uint32Array} rows */
-  select(rows) {
-    this.state.set({ selected: rows });
-    say(`${rows.length} rows selected`);
+  /**
+   * Corners are rounded to about a pixel first: the link that holds them selects the same rows.
+   *
+   * @param {number[]} polygon places of the map, x and y by turns
+   */
+  select(polygon) {
+    const digits = Math.max(0, Math.ceil(Math.log10(this.figure.view.scale)));
+    this.state.set({ lasso: polygon.map((value) => Number(value.toFixed(digits))) });
+    say(`${this.state.choices.selected.length} rows selected`);
     part("selection")?.scrollIntoView({ block: "nearest" }); // on a narrow window it is below the map
   }
 
   selectWindow() {
     const { left, right, bottom, top } = this.figure.view.window();
     const corners = [left, bottom, right, bottom, right, top, left, top];
-    this.select(pointsInside(this.figure.means, corners, (row) => this.figure.isSeen(row)));
+    this.select(corners);
   }
 
   /**
@@ -249,7 +284,7 @@ class MapControl {
   letGo() {
     this.figure.lasso = [];
     this.setMode("move");
-    this.state.set({ picked: null, other: null, hovered: null, selected: new Uint32Array(0) });
+    this.state.set({ picked: null, other: null, hovered: null, lasso: [] });
     say("Nothing is picked or selected");
   }
 
@@ -343,12 +378,25 @@ class MapControl {
   /** The name of the row under the cursor, beside its point. */
   showTip() {
     const { hovered } = this.state.choices;
-    this.tip.hidden = hovered === null;
+    const { figure, arrow } = this;
+    this.tip.hidden = hovered === null && !arrow;
+    if (arrow) {
+      this.tipAt(arrow.to[0], arrow.to[1], arrowWords(arrow, figure.rows, figure.weights, figure.bias));
+      return;
+    }
     if (hovered === null) return;
-    const { figure } = this;
     const { x, y } = figure.pixelOf(hovered);
     const { many } = figure.rowAt(x, y, 1);
-    const lines = [this.inWords(hovered), ...(many > 1 ? [`${many} rows are here`] : [])];
+    this.tipAt(x, y, [this.inWords(hovered), ...(many > 1 ? [`${many} rows are here`] : [])]);
+  }
+
+  /**
+   * @param {number} x pixels
+   * @param {number} y
+   * @param {string[]} lines
+   */
+  tipAt(x, y, lines) {
+    const { figure } = this;
     this.tip.replaceChildren(...lines.map((text) => make("div", { text })));
     const right = x > figure.view.width / 2;
     this.tip.style.left = right ? "" : `${x + 14}px`;

@@ -1,4 +1,4 @@
-/** What stands around the map: by what it is coloured, and which lines are drawn. */
+/** What stands around the map: by what it is coloured, and how columns are drawn on it. */
 import { shortened } from "../page/cells.js";
 import { make, say } from "../page/dom.js";
 
@@ -94,6 +94,40 @@ function columnInput(rows, names, label, take) {
 }
 
 /**
+ * Columns as lines, or as arrows.
+ *
+ * @param {import("../page/cells.js").Rows} rows
+ * @param {import("../page/state.js").State} state
+ * @param {import("./figure.js").MapFigure} figure
+ * @param {string} names id of the list of columns
+ */
+export function columnControl(rows, state, figure, names) {
+  const select = /** @type {HTMLSelectElement} */ (
+    make("select", { id: "columns-as" }, [
+      make("option", { value: "lines", text: rows.real ? "nothing" : "lines P = ½" }),
+      make("option", { value: "arrows", text: "arrows" }),
+    ])
+  );
+  const lines = rows.real ? make("span") : lineControl(rows, state, figure, names);
+  const note = make("span", { class: "note", text: "those that change most, where their names have room" });
+  const show = () => {
+    const { columns } = state.choices;
+    select.value = columns;
+    lines.hidden = columns === "arrows";
+    note.hidden = columns !== "arrows";
+  };
+  select.addEventListener("change", () => state.set({ columns: select.value === "arrows" ? "arrows" : "lines" }));
+  state.on(["columns"], show);
+  show();
+  return make("div", { class: "controls line-control" }, [
+    make("label", { for: "columns-as", text: "Columns as" }),
+    select,
+    lines,
+    note,
+  ]);
+}
+
+/**
  * Lines P(bit = 1 | x) = 0.5: chips that can be taken away, and an input that adds one.
  *
  * @param {import("../page/cells.js").Rows} rows
@@ -101,7 +135,7 @@ function columnInput(rows, names, label, take) {
  * @param {import("./figure.js").MapFigure} figure
  * @param {string} names id of the list of columns
  */
-export function lineControl(rows, state, figure, names) {
+function lineControl(rows, state, figure, names) {
   const chips = make("span", { class: "chips" });
   const input = columnInput(rows, names, "Add the line of a column", (column) => {
     const { lines } = state.choices;
@@ -143,9 +177,5 @@ export function lineControl(rows, state, figure, names) {
   };
   state.on(["lines"], show);
   show();
-  return make("div", { class: "controls line-control" }, [
-    make("span", { class: "legend-title", text: "Lines P = ½" }),
-    chips,
-    input,
-  ]);
+  return make("span", { class: "line-names" }, [chips, input]);
 }

@@ -1,5 +1,6 @@
 /** The map as a drawing of shapes, for papers: each place a circle, or slices of one. */
 import { makeSvg, themeColour } from "../page/dom.js";
+import { arrowHead } from "./arrows.js";
 import { legendEntries } from "./legend.js";
 import { strokesAlong } from "./lines.js";
 import { roundTicks } from "./maths.js";
@@ -25,7 +26,8 @@ export function mapSvg(figure) {
   svg.append(makeSvg("rect", { width, height, fill: themeColour("--paper") }), svgGround(view, figure.points.axes));
   const inside = makeSvg("svg", { width: view.width, height: view.height });
   const names = figure.names((text) => 6.2 * text.length);
-  inside.append(svgDots(figure), ...figure.laidOut().map(svgLine), ...names.map(svgName));
+  const columns = [...figure.laidOut().map(svgLine), ...figure.laidOutArrows().map(svgArrow)];
+  inside.append(svgDots(figure), ...columns, ...names.map(svgName));
   svg.append(inside);
   for (const { x, y, text, colour } of entries.items) {
     if (colour) svg.append(makeSvg("circle", { cx: x, cy: view.height + y, r: 5, fill: colour }));
@@ -116,17 +118,38 @@ function svgLine({ ends, towards, text, label }) {
       "stroke-opacity": 0.6,
     }),
     makeSvg("circle", { cx: tidy(label.dot[0]), cy: tidy(label.dot[1]), r: 3 }),
-    makeSvg("text", {
-      x: tidy(label.x),
-      y: tidy(label.y + 4),
-      "text-anchor": anchorOf(label.align),
-      "font-weight": 600,
-      stroke: themeColour("--paper"),
-      "stroke-width": 4,
-      "paint-order": "stroke",
-      text,
-    }),
+    svgColumnName(text, label),
   ]);
+}
+
+/** @param {import("./arrows.js").Arrow} arrow */
+function svgArrow(arrow) {
+  const { from, text, label } = arrow;
+  const [left, tip, right] = arrowHead(arrow).map((place) => place.map(tidy).join(" "));
+  const d = `M ${from.map(tidy).join(" ")} L ${tip} M ${left} L ${tip} L ${right}`;
+  const look = { fill: "none", "stroke-linejoin": "round", "stroke-linecap": "round" };
+  return makeSvg("g", { class: "arrow" }, [
+    makeSvg("path", { d, ...look, stroke: themeColour("--paper"), "stroke-width": 4 }),
+    makeSvg("path", { d, ...look, stroke: themeColour("--ink"), "stroke-width": 1.5 }),
+    svgColumnName(text, label),
+  ]);
+}
+
+/**
+ * @param {string} text
+ * @param {{x: number, y: number, align: CanvasTextAlign}} label
+ */
+function svgColumnName(text, label) {
+  return makeSvg("text", {
+    x: tidy(label.x),
+    y: tidy(label.y + 4),
+    "text-anchor": anchorOf(label.align),
+    "font-weight": 600,
+    stroke: themeColour("--paper"),
+    "stroke-width": 4,
+    "paint-order": "stroke",
+    text,
+  });
 }
 
 /** @param {CanvasTextAlign} align */

@@ -290,3 +290,26 @@ export function rankIn(sorted, value) {
   };
   return (firstNot((other) => other < value) + firstNot((other) => other <= value)) / 2 / Math.max(1, sorted.length);
 }
+
+/**
+ * A line with fewer corners that is nowhere further off than a step (Douglas and Peucker).
+ *
+ * @param {number[]} points x and y by turns
+ * @param {number} step
+ * @returns {number[]}
+ */
+export function fewerCorners(points, step) {
+  const n = points.length / 2;
+  if (n < 3) return [...points];
+  const [x1, y1, x2, y2] = [points[0], points[1], points[2 * n - 2], points[2 * n - 1]];
+  const length = Math.hypot(x2 - x1, y2 - y1);
+  let [farthest, most] = [0, -1];
+  for (let i = 1; i < n - 1; i++) {
+    const [a, b] = [points[2 * i] - x1, points[2 * i + 1] - y1];
+    const off = length > 0 ? Math.abs(a * (y2 - y1) - b * (x2 - x1)) / length : Math.hypot(a, b);
+    if (off > most) [farthest, most] = [i, off];
+  }
+  if (most <= step) return [x1, y1, x2, y2];
+  const before = fewerCorners(points.slice(0, 2 * farthest + 2), step);
+  return [...before.slice(0, -2), ...fewerCorners(points.slice(2 * farthest), step)];
+}

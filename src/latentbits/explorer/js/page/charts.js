@@ -5,7 +5,7 @@ import { downloadRow, fileName, saveCsv, savePng, saveSvg } from "./downloads.js
 import { clipped, shortNumber } from "./images.js";
 
 const LINE = 18; // height of a name above a narrow chart
-const NARROW = "(max-width: 600px)";
+export const NARROW = "(max-width: 600px)";
 
 /**
  * @typedef {{x: number, y: number, error?: number, ringed?: boolean, hollow?: boolean}} ChartPoint `hollow`: of a fit that
@@ -80,7 +80,7 @@ export function chartRows(chart) {
  * @param {string} title
  * @param {Array<Array<string | number | null>>} rows
  */
-function tableOf(title, rows) {
+export function tableOf(title, rows) {
   const details = make("details", {}, [make("summary", { text: "The numbers" })]);
   details.addEventListener("toggle", () => {
     if (details.childElementCount > 1) return;
@@ -224,7 +224,7 @@ function* axesOf(chart, frame) {
 }
 
 /** @param {number} tick */
-function tickText(tick) {
+export function tickText(tick) {
   return tick.toLocaleString("en", { maximumSignificantDigits: 6 }).replace("-", "−");
 }
 

@@ -12,6 +12,11 @@ const SAID = 2500; // milliseconds that a button tells what it did
  * @property {number} [second] the other row of a morph
  * @property {string} [colour]
  * @property {number[]} [lines]
+ * @property {number[]} [hidden] colours whose rows are not shown
+ * @property {"arrows"} [columns] how columns are drawn
+ * @property {number[]} [lasso] its corners
+ * @property {string} [rowsBy] order of the table's picture
+ * @property {string} [columnsBy]
  * @property {import("./state.js").Look} [view]
  * @property {string} [model] whose causes are shown
  * @property {string} [cause] that is marked
@@ -21,13 +26,19 @@ const SAID = 2500; // milliseconds that a button tells what it did
  * @param {Seen} seen
  * @returns {string} without its "#"
  */
-export function fragmentOf({ section, row, second, colour, lines, view, model, cause }) {
+export function fragmentOf(seen) {
+  const { section, row, second, colour, lines, view, model, cause, hidden, columns, lasso, rowsBy, columnsBy } = seen;
   const parts = new URLSearchParams();
   if (section) parts.set("section", section);
   if (row !== undefined) parts.set("row", String(row));
   if (second !== undefined) parts.set("second", String(second));
   if (colour) parts.set("colour", colour);
+  if (hidden?.length) parts.set("hidden", hidden.join("."));
   if (lines) parts.set("lines", lines.join("."));
+  if (columns) parts.set("columns", columns);
+  if (lasso?.length) parts.set("lasso", lasso.join(","));
+  if (rowsBy) parts.set("rows-by", rowsBy);
+  if (columnsBy) parts.set("columns-by", columnsBy);
   if (view) parts.set("view", [view.x, view.y, view.zoom].map((value) => Number(value.toPrecision(5))).join(","));
   if (model) parts.set("model", model);
   if (cause) parts.set("cause", cause);
@@ -52,8 +63,16 @@ export function seenIn(fragment) {
     const text = parts.get(name);
     if (text) seen[name] = text;
   }
-  const lines = parts.get("lines");
-  if (lines !== null) seen.lines = lines.split(".").flatMap((text) => number(text) ?? []);
+  for (const name of /** @type {const} */ (["lines", "hidden"])) {
+    const numbers = parts.get(name);
+    if (numbers !== null) seen[name] = numbers.split(".").flatMap((text) => number(text) ?? []);
+  }
+  if (parts.get("columns") === "arrows") seen.columns = "arrows";
+  const corners = (parts.get("lasso") ?? "").split(",").map((text) => (text ? Number(text) : Number.NaN));
+  if (corners.length >= 6 && corners.length % 2 === 0 && corners.every(Number.isFinite)) seen.lasso = corners;
+  const [rowsBy, columnsBy] = ["rows-by", "columns-by"].map((name) => parts.get(name));
+  if (rowsBy) seen.rowsBy = rowsBy;
+  if (columnsBy) seen.columnsBy = columnsBy;
   const [x, y, zoom] = (parts.get("view") ?? "").split(",").map((text) => (text ? Number(text) : Number.NaN));
   if (Number.isFinite(x) && Number.isFinite(y) && zoom > 0) seen.view = { x, y, zoom };
   return seen;
@@ -82,7 +101,8 @@ export function followLink(head, arrays, state) {
   };
   const restore = () => restoreSeen(location.hash.slice(1), rows, state);
   restore();
-  state.on(["picked", "other", "colour", "lines", "view", "model", "cause"], later);
+  const told = /** @type {const} */ (["picked", "other", "colour", "hidden", "lines", "columns", "lasso", "view"]);
+  state.on([...told, "model", "cause", "rowsBy", "columnsBy"], later);
   addEventListener("scroll", later, { passive: true });
   addEventListener("hashchange", () => location.hash.includes("=") && restore());
   const copy = part("copy-link");
@@ -115,6 +135,11 @@ function seenNow(now, first, numberOf) {
     ...(now.other !== null && { second: numberOf(now.other) }),
     ...(now.colour !== first.colour && { colour: now.colour }),
     ...(now.lines.join() !== first.lines.join() && { lines: now.lines }),
+    ...(now.hidden.length && { hidden: now.hidden }),
+    ...(now.columns === "arrows" && { columns: now.columns }),
+    ...(now.lasso.length && { lasso: now.lasso }),
+    ...(now.rowsBy !== first.rowsBy && { rowsBy: now.rowsBy }),
+    ...(now.columnsBy !== first.columnsBy && { columnsBy: now.columnsBy }),
     ...(now.view && { view: now.view }),
     ...(now.model !== first.model && { model: now.model }),
     ...(now.cause && { cause: now.cause }),
@@ -143,8 +168,13 @@ function restoreSeen(fragment, rows, state) {
     other: numbered(seen.second) ?? null,
     ...(seen.colour && (known || (column && Number(column[1]) < rows.d)) && { colour: seen.colour }),
     ...(seen.lines && { lines: seen.lines.filter((j) => j < rows.d) }),
+    ...(seen.columns && { columns: seen.columns }),
+    ...(seen.rowsBy && { rowsBy: seen.rowsBy }),
+    ...(seen.columnsBy && { columnsBy: seen.columnsBy }),
     ...(shown && { model: seen.model }),
   });
+  if (seen.hidden) state.set({ hidden: seen.hidden }); // of this colouring
+  if (seen.lasso) state.set({ lasso: seen.lasso }); // around those that are not hidden
   if (seen.cause) state.set({ cause: seen.cause });
   if (seen.view) state.set({ view: seen.view }); // after the picked row, to which the map may have moved
   const marked = seen.cause ? document.querySelector("#causes .card.chosen") : null;

@@ -8,9 +8,14 @@
  * @property {number | null} picked row looked at: the first of a morph
  * @property {number | null} other the second row of a morph
  * @property {{x: number, y: number} | null} place of the map under the cursor, or of the hovered row
+ * @property {number[]} lasso its corners on the map, x and y by turns; none where nothing is selected
  * @property {Uint32Array} selected rows in the lasso, ascending
+ * @property {number[]} hidden codes of the colours whose rows are not shown
  * @property {string} colour what the map is coloured by: "label:0", "bit:3", "cost" or "none"
  * @property {number[]} lines columns whose lines are drawn
+ * @property {"lines" | "arrows"} columns how columns are drawn on the map
+ * @property {string} rowsBy order of the rows of the table's picture
+ * @property {string} columnsBy order of its columns
  * @property {Look | null} view of the map; null for all of it
  * @property {string} model whose causes are shown
  * @property {string | null} cause of this model that is marked: its layer and its number, "0:3"
@@ -24,9 +29,14 @@ export class State {
       picked: null,
       other: null,
       place: null,
+      lasso: [],
       selected: new Uint32Array(0),
+      hidden: [],
       colour: "none",
       lines: [],
+      columns: "lines",
+      rowsBy: "",
+      columnsBy: "",
       view: null,
       model: "",
       cause: null,

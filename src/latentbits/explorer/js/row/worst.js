@@ -3,11 +3,13 @@ import { rowsOf } from "../page/cells.js";
 import { make, part } from "../page/dom.js";
 import { downloadRow, fileName, saveCsv } from "../page/downloads.js";
 import { shortNumber } from "../page/images.js";
+import { stripFigure } from "../page/strips.js";
 import { makeSortable } from "../page/tables.js";
 import { chance } from "./inspector.js";
 
 const MOST_LINES = 1000; // of columns
 const MANY_LINES = 30; // that a field narrows down
+const MOST_DRAWN = 25; // in a picture
 
 /**
  * @typedef {{row: number, beyond: number, sd: number, n_odd: number, expected_odd: number, odd: number[],
@@ -84,6 +86,7 @@ function worstRows(head, rows, state) {
     make("h3", { text: "Rows" }),
     make("div", { class: "scroll tall", tabindex: 0 }, [table]),
     downloadRow("the rows that fit worst", [["CSV", csv]]),
+    ...(found.length ? [asPicture(() => stripFigure(worstRowStrips(head, rows, found)))] : []),
   ]);
 }
 
@@ -158,7 +161,67 @@ function worstColumns(head, rows) {
       ? [make("p", { class: "note", text: `The first ${MOST_LINES} of ${order.length}; the file has all.` })]
       : []),
     downloadRow("the columns", [["CSV", csv]]),
+    asPicture(() => stripFigure(worstColumnStrips(head, rows, order))),
   ]);
+}
+
+/**
+ * Drawn when it is opened.
+ *
+ * @param {() => HTMLElement} draw
+ */
+function asPicture(draw) {
+  const details = make("details", { class: "as-picture" }, [make("summary", { text: "As a picture" })]);
+  details.addEventListener("toggle", () => {
+    if (details.childElementCount === 1) details.append(draw());
+  });
+  return details;
+}
+
+/**
+ * @param {any} head
+ * @param {import("../page/cells.js").Rows} rows
+ * @param {WorstRow[]} found
+ * @returns {import("../page/strips.js").Strips}
+ */
+function worstRowStrips(head, rows, found) {
+  const shown = found.slice(0, MOST_DRAWN);
+  const marks = shown.map(({ beyond, sd }) => {
+    const text = `${shortNumber(beyond)} bits beyond what is expected, whose standard deviation is ${shortNumber(sd)}`;
+    return { value: beyond, other: 2 * sd, text };
+  });
+  return {
+    title: "Rows that fit worst",
+    about: "Bits beyond what the model expects of such rows (full), and two standard deviations of that (hollow).",
+    file: head.table.source,
+    names: shown.map(({ row }) => rows.name(row)),
+    panels: [{ title: "full: beyond what is expected; hollow: two sd", axis: "bits", zero: true, marks }],
+    table: worstRowLines(found, rows),
+  };
+}
+
+/**
+ * @param {any} head
+ * @param {import("../page/cells.js").Rows} rows
+ * @param {number[]} order
+ * @returns {import("../page/strips.js").Strips}
+ */
+function worstColumnStrips(head, rows, order) {
+  const { column_bits: bits, column_alone: alone } = head.misfit;
+  const shown = order.slice(0, MOST_DRAWN);
+  const marks = shown.map((j) => ({
+    value: bits[j] ?? Number.NaN,
+    other: alone[j] ?? Number.NaN,
+    text: `${shortNumber(bits[j] ?? Number.NaN)} bits a cell, alone ${shortNumber(alone[j] ?? Number.NaN)}`,
+  }));
+  return {
+    title: "Columns that fit worst",
+    about: "Bits per cell predicted from the others of its row (full), and by the mean of its column alone (hollow).",
+    file: head.table.source,
+    names: shown.map((j) => rows.columns[j]),
+    panels: [{ title: "full: from the others; hollow: alone", axis: "bits per cell", zero: true, marks }],
+    table: [["column", "bits per cell", "alone"], ...order.map((j) => [rows.columns[j], bits[j], alone[j]])],
+  };
 }
 
 /** @param {HTMLElement[]} lines */

@@ -2,9 +2,10 @@
 import { bestFirst } from "../causes/causes.js";
 import { rowsOf } from "../page/cells.js";
 import { make, part } from "../page/dom.js";
-import { downloadRow, fileName, savePng } from "../page/downloads.js";
+import { downloadRow, fileName, saveBlob, savePng } from "../page/downloads.js";
 import { drawImage, shortNumber } from "../page/images.js";
 import { blockMeans, orderBy, orderByCause, startOfBlock } from "./blocks.js";
+import { heatSvg } from "./heatsvg.js";
 
 const MOST_HIGH = 560; // pixels
 const LARGEST_ROW = 14; // pixels of a row of few
@@ -38,8 +39,8 @@ export function showHeat(head, arrays, state) {
   const draw = () => {
     heat = heatOf(
       rows,
-      rowOrders[rowChoice.selectedIndex],
-      columnOrders[columnChoice.selectedIndex],
+      orderOf(rowOrders, state.choices.rowsBy),
+      orderOf(columnOrders, state.choices.columnsBy),
       frame.clientWidth,
     );
     const look = rows.real
@@ -53,7 +54,14 @@ export function showHeat(head, arrays, state) {
     readout.textContent = `${label}. ${sizeWords(heat)}${close}`;
     showMark();
   };
-  const [rowChoice, columnChoice] = [rowOrders, columnOrders].map((orders) => orderChoice(orders, draw));
+  state.set({ rowsBy: rowOrders[0].text, columnsBy: columnOrders[0].text });
+  const rowChoice = orderChoice(rowOrders, (rowsBy) => state.set({ rowsBy }));
+  const columnChoice = orderChoice(columnOrders, (columnsBy) => state.set({ columnsBy }));
+  state.on(["rowsBy", "columnsBy"], ({ rowsBy, columnsBy }) => {
+    rowChoice.value = orderOf(rowOrders, rowsBy).text;
+    columnChoice.value = orderOf(columnOrders, columnsBy).text;
+    if (heat) draw(); // else when it comes into sight
+  });
   followCursor(
     canvas,
     () => heat,
@@ -72,6 +80,14 @@ export function showHeat(head, arrays, state) {
     readout,
     downloadRow("the picture of the table", [
       ["PNG", () => savePng(canvas, fileName(head.table.source, "table", "png"))],
+      [
+        "SVG",
+        () => {
+          if (!heat) return;
+          const text = heatSvg(canvas, heat, rows, rowChoice.value, columnChoice.value);
+          saveBlob(new Blob([text], { type: "image/svg+xml" }), fileName(head.table.source, "table", "svg"));
+        },
+      ],
     ]),
   );
   drawWhenSeen(frame, draw);
@@ -148,16 +164,28 @@ function ordersOfColumns(arrays, rows) {
 
 /**
  * @param {Order[]} orders
- * @param {() => void} onchange
+ * @param {(text: string) => void} choose
  */
-function orderChoice(orders, onchange) {
-  return /** @type {HTMLSelectElement} */ (
+function orderChoice(orders, choose) {
+  const select = /** @type {HTMLSelectElement} */ (
     make(
       "select",
-      { onchange },
+      {},
       orders.map(({ text }) => make("option", { value: text, text })),
     )
   );
+  select.addEventListener("change", () => choose(select.value));
+  return select;
+}
+
+/**
+ * The order of this name, or the first.
+ *
+ * @param {Order[]} orders
+ * @param {string} text
+ */
+function orderOf(orders, text) {
+  return orders.find((one) => one.text === text) ?? orders[0];
 }
 
 /**

@@ -1,0 +1,191 @@
+/** Numbers of named things as SVG, a line each: points with whiskers in one panel or several, saved like a chart. */
+import { niceTicks, scaleOf } from "./axes.js";
+import { shortened } from "./cells.js";
+import { NARROW, tableOf, tickText } from "./charts.js";
+import { make, makeSvg } from "./dom.js";
+import { downloadRow, fileName, saveCsv, savePng, saveSvg } from "./downloads.js";
+
+const LINE_HIGH = 19;
+const TOP = 24;
+const STRIP_LETTER = 7.3; // pixels, about
+
+/**
+ * @typedef {{value: number, low?: number, high?: number, other?: number, text: string}} Mark `low` to `high`: whiskers;
+ *   `other`: a second number, a hollow point joined to the first; `text`: what the line below says of it
+ * @typedef {{title: string, axis: string, marks: Mark[], zero?: boolean}} Panel a mark for each name; `zero`: a line marks
+ *   it
+ * @typedef {object} Strips
+ * @property {string} title
+ * @property {string} about
+ * @property {string} file the beginning of file names
+ * @property {string[]} names
+ * @property {Panel[]} panels
+ * @property {Array<Array<string | number | null>>} table all numbers, the first line their names
+ */
+
+/**
+ * @param {Strips} strips
+ * @returns {HTMLElement}
+ */
+export function stripFigure(strips) {
+  const readout = make("p", { class: "readout", "aria-live": "polite", text: "\u00a0" });
+  let svg = makeSvg("svg");
+  const draw = () => {
+    const fresh = drawStrips(strips, matchMedia(NARROW).matches);
+    followLines(fresh, strips, readout);
+    svg.replaceWith(fresh);
+    svg = fresh;
+  };
+  draw();
+  matchMedia(NARROW).addEventListener("change", draw);
+  const name = (/** @type {string} */ end) => fileName(strips.file, strips.title, end);
+  return make("figure", { class: "chart" }, [
+    svg,
+    readout,
+    downloadRow(strips.title.toLowerCase(), [
+      ["SVG", () => saveSvg(svg, name("svg"))],
+      ["PNG", () => savePng(svg, name("png"))],
+      ["CSV", () => saveCsv(strips.table, name("csv"))],
+    ]),
+    tableOf(strips.title, strips.table),
+  ]);
+}
+
+/**
+ * Where the panels are: side by side, or on a narrow screen one below the other.
+ *
+ * @param {Strips} strips
+ * @param {boolean} narrow
+ */
+export function stripFrames(strips, narrow) {
+  const { names, panels } = strips;
+  const width = narrow ? 380 : 760;
+  const longest = Math.max(...names.map((name) => name.length), 4);
+  const letters = Math.min(longest, narrow ? 16 : 30);
+  const left = 10 + letters * STRIP_LETTER;
+  const high = LINE_HIGH * names.length;
+  const each = narrow ? width - left - 12 : (width - left - 12) / panels.length;
+  const block = TOP + high + 40;
+  // one scale for all, so that they can be compared
+  const domain = domainOf(
+    panels.flatMap(({ marks }) => marks),
+    panels.some(({ zero }) => zero),
+  );
+  const frames = panels.map((_, k) => {
+    const from = narrow ? left : left + k * each;
+    const top = TOP + (narrow ? k * block : 0);
+    return { left: from + 10, right: from + each - 8, top, bottom: top + high, domain };
+  });
+  return { width, height: narrow ? panels.length * block : block, letters, left, frames };
+}
+
+/**
+ * @param {Mark[]} marks
+ * @param {boolean} zero
+ * @returns {[number, number]}
+ */
+function domainOf(marks, zero) {
+  const all = marks.flatMap(({ value, low, high, other }) => [value, low, high, other]);
+  const there = /** @type {number[]} */ (all.filter((one) => one !== undefined && Number.isFinite(one)));
+  if (zero || there.length === 0) there.push(0);
+  const [low, high] = [Math.min(...there), Math.max(...there)];
+  const margin = 0.04 * (high - low || 1);
+  return [low - margin, high + margin];
+}
+
+/**
+ * @param {Strips} strips
+ * @param {boolean} narrow
+ * @returns {SVGElement}
+ */
+function drawStrips(strips, narrow) {
+  const { width, height, letters, left, frames } = stripFrames(strips, narrow);
+  const svg = makeSvg("svg", { class: "plot strips", viewBox: `0 0 ${width} ${height}`, role: "img", tabindex: 0 });
+  svg.setAttribute("aria-label", `${strips.title}. ${strips.about} Arrow keys read the values.`);
+  svg.append(makeSvg("title", { text: strips.title }), makeSvg("desc", { text: strips.about }));
+  strips.panels.forEach((panel, k) => {
+    const { top, bottom, right, domain } = frames[k];
+    const x = scaleOf(domain, [frames[k].left, right]);
+    const middle = (frames[k].left + right) / 2;
+    svg.append(makeSvg("text", { class: "panel", x: middle, y: top - 9, "text-anchor": "middle", text: panel.title }));
+    for (const tick of niceTicks(...domain, narrow ? 5 : Math.max(2, 14 / strips.panels.length))) {
+      const look = tick === 0 && panel.zero ? "zero" : "grid";
+      svg.append(makeSvg("line", { class: look, x1: x(tick), x2: x(tick), y1: top, y2: bottom }));
+      const text = { class: "tick", x: x(tick), y: bottom + 14, "text-anchor": "middle", text: tickText(tick) };
+      svg.append(makeSvg("text", text));
+    }
+    svg.append(
+      makeSvg("text", { class: "axis", x: middle, y: bottom + 31, "text-anchor": "middle", text: panel.axis }),
+    );
+    strips.names.forEach((name, i) => {
+      const y = top + LINE_HIGH * (i + 0.5);
+      if (k === 0 || narrow) {
+        const own = { class: "name", x: left, y: y + 4, "text-anchor": "end", text: shortened(name, letters) };
+        svg.append(makeSvg("text", own));
+      }
+      svg.append(...markOf(panel.marks[i], x, y));
+    });
+  });
+  svg.append(makeSvg("rect", { class: "cursor", display: "none", "data-screen": "", width, x: 0, height: LINE_HIGH }));
+  return svg;
+}
+
+/**
+ * @param {Mark} mark
+ * @param {(value: number) => number} x
+ * @param {number} y
+ */
+function* markOf({ value, low, high, other }, x, y) {
+  if (!Number.isFinite(value)) return;
+  const sure = low !== undefined && high !== undefined && (low > 0 || high < 0);
+  const look = low === undefined || sure ? "whisker" : "whisker unsure";
+  if (low !== undefined && high !== undefined) {
+    const [a, b] = [x(low).toFixed(1), x(high).toFixed(1)];
+    yield makeSvg("path", {
+      class: look,
+      d: `M ${a} ${y} H ${b} M ${a} ${y - 4} V ${y + 4} M ${b} ${y - 4} V ${y + 4}`,
+    });
+  }
+  if (other !== undefined && Number.isFinite(other)) {
+    yield makeSvg("line", { class: "whisker", x1: x(other), x2: x(value), y1: y, y2: y });
+    yield makeSvg("circle", { class: "spot hollow", cx: x(other), cy: y, r: 4 });
+  }
+  yield makeSvg("circle", { class: look === "whisker" ? "spot" : "spot unsure", cx: x(value), cy: y, r: 4 });
+}
+
+/**
+ * The line under the pointer, or that arrow keys lead to, in words.
+ *
+ * @param {SVGElement} svg
+ * @param {Strips} strips
+ * @param {HTMLElement} readout
+ */
+function followLines(svg, strips, readout) {
+  const { height, frames } = stripFrames(strips, matchMedia(NARROW).matches);
+  const cursor = /** @type {SVGElement} */ (svg.querySelector(".cursor"));
+  let at = -1;
+  const show = (/** @type {number} */ top) => {
+    cursor.setAttribute("y", String(top + LINE_HIGH * at));
+    cursor.removeAttribute("display");
+    readout.textContent = `${strips.names[at]}: ${strips.panels.map(({ marks }) => marks[at].text).join("; ")}`;
+  };
+  svg.addEventListener("pointermove", (event) => {
+    const box = svg.getBoundingClientRect();
+    const y = (event.clientY - box.top) * (height / box.height);
+    const frame = frames.find(({ top, bottom }) => y >= top && y < bottom);
+    if (!frame) return;
+    at = Math.min(Math.floor((y - frame.top) / LINE_HIGH), strips.names.length - 1);
+    show(frame.top);
+  });
+  svg.addEventListener("pointerleave", () => {
+    cursor.setAttribute("display", "none");
+    readout.textContent = "\u00a0";
+  });
+  svg.addEventListener("keydown", (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!step || strips.names.length === 0) return;
+    event.preventDefault();
+    at = Math.min(Math.max(at + step, 0), strips.names.length - 1);
+    show(frames[0].top);
+  });
+}

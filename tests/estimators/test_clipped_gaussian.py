@@ -11,6 +11,7 @@ import pytest
 from scipy import sparse
 from scipy.linalg import subspace_angles
 from sklearn.decomposition import PCA
+from sklearn.exceptions import ConvergenceWarning
 
 from latentbits import ClippedGaussian, load, load_dataset
 from latentbits.core import limits
@@ -588,6 +589,13 @@ def test_likelihood_of_lsat6_is_that_of_a_normal_ogive(tmp_path):
     assert again.learner == "likelihood"
     assert again.aic(X) == m.aic(X)
     np.testing.assert_array_equal(again.components_, m.components_)
+
+
+@pytest.mark.slow
+def test_nothing_has_converged_without_an_iteration():
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        m = ClippedGaussian(1, learner="likelihood", max_iter=0).fit(simulate(200, d=5, k=1)[0])
+    assert not m.converged_
 
 
 def test_moments_alone_have_no_likelihood():

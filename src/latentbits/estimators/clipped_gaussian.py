@@ -372,7 +372,9 @@ class ClippedGaussian(WithCriteria):
 
     def _beginning_with(self, stages: tuple[Stage, ...]) -> Model:
         """The record, with other stages for the moments."""
-        climb = em.stages(self.n_components, bool(self.bias), accelerate=True) if self._climbs else ()
+        size = self.n_components
+        size = size if isinstance(size, str) else int(size)
+        climb = em.stages(size, bool(self.bias), accelerate=True) if self._climbs else ()
         return self._model()._replace(stages=(*stages, *climb))
 
     @property
@@ -415,7 +417,9 @@ class ClippedGaussian(WithCriteria):
         p = result.params
         if self._climbs:
             turned = p.weights @ psychometrics.canonical_axes(p.weights)
-            return super()._adopt(result._replace(params=eqx.tree_at(lambda p: p.weights, p, turned)))
+            reason = result.reason if self.max_iter > 0 else Stop.MAX_ITER  # counting pairs has converged, but not this
+            params = eqx.tree_at(lambda p: p.weights, p, turned)
+            return super()._adopt(result._replace(params=params, reason=reason))
         if len(p.correlation):
             left = p.correlation - p.weights @ p.weights.T
             value = -np.sum(np.tril(left, -1) ** 2)

@@ -580,7 +580,5 @@ def model(
     if noise == "none":
         raise ValueError("learner='likelihood' needs noise='unique': without noise most rows have probability 0")
     if n_components == "positive":
-        raise ValueError(
-            "learner='likelihood' needs a number of components, or 'parallel': 'positive' leaves no noise"
-        )
+        raise ValueError("learner='likelihood' needs a number of components, or 'parallel': 'positive' leaves no noise")
     return em.beyond(by_moments, n_components, bias, weight_prior, accelerate)

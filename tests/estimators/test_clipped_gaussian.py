@@ -11,6 +11,7 @@ import pytest
 from scipy import sparse
 from scipy.linalg import subspace_angles
 from sklearn.decomposition import PCA
+from sklearn.exceptions import ConvergenceWarning
 
 from latentbits import ClippedGaussian, load, load_dataset
 from latentbits.core import limits
@@ -562,3 +563,41 @@ def test_an_empty_cell_is_empty_whatever_the_weights(table, keep_pairs):
         np.testing.assert_allclose(a.correlation_, b.correlation_, atol=1e-9)
         assert a.correlation_[0, 1] == b.correlation_[0, 1] == 1
         assert a.correlation_[2, 2] == b.correlation_[2, 2] == 0
+
+
+# --- maximum likelihood ---
+
+
+def test_likelihood_of_lsat6_is_that_of_a_normal_ogive(tmp_path):
+    """As high as the logistic model's, -2466.653, but for the link; criteria; and a file of it."""
+    X = load_dataset("lsat6").X
+    by_moments, m = ClippedGaussian(1).fit(X), ClippedGaussian(1, learner="likelihood").fit(X)
+    assert m.converged_
+    assert m.left_to_gain_ < 1e-6 * len(X)
+    assert m.log_likelihood(X) == pytest.approx(-2466.685, abs=0.002)
+    assert m.log_likelihood(X) > by_moments.log_likelihood(X) + 0.02
+    assert m.objective_ == pytest.approx(m.log_likelihood(X), abs=0.002)
+    assert m.history_[-1] == pytest.approx(m.objective_, abs=0.01)
+    np.testing.assert_allclose(m.noise_variance_, 1 - m.communalities_)
+    assert m.n_parameters_ == 10
+    assert m.aic(X) == pytest.approx(2 * 10 - 2 * m.log_likelihood(X))
+    assert m.bic(X) == pytest.approx(10 * np.log(1000) - 2 * m.log_likelihood(X))
+    with pytest.raises(ValueError, match="learner='likelihood'"):
+        by_moments.aic(X)
+    m.save(tmp_path / "m.safetensors")
+    again = load(tmp_path / "m.safetensors")
+    assert again.learner == "likelihood"
+    assert again.aic(X) == m.aic(X)
+    np.testing.assert_array_equal(again.components_, m.components_)
+
+
+@pytest.mark.slow
+def test_nothing_has_converged_without_an_iteration():
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        m = ClippedGaussian(1, learner="likelihood", max_iter=0).fit(simulate(200, d=5, k=1)[0])
+    assert not m.converged_
+
+
+def test_moments_alone_have_no_likelihood():
+    with pytest.raises(ValueError, match="needs rows"):
+        ClippedGaussian.from_moments([0.5, 0.5], np.eye(2) / 4, noise="unique", n_components=1, learner="likelihood")

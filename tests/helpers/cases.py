@@ -121,6 +121,20 @@ CASES = [
         {},
     ),
     Case("clipped Gaussian", clipped_gaussian.model(1), answers(missing=0.1), {"monotone": NO_ASCENT}),
+    Case(
+        "clipped Gaussian by likelihood",
+        clipped_gaussian.model(1, learner="likelihood", accelerate=False),
+        answers(n=300, missing=0.1),
+        {},
+        slow=True,
+    ),
+    Case(
+        "accelerated clipped Gaussian",
+        clipped_gaussian.model(2, learner="likelihood"),
+        answers(n=300),
+        {"monotone": ACCELERATED},
+        slow=True,
+    ),
     Case("latent trait by sampling", latent_trait.model(2, "monte_carlo"), answers(), {"monotone": ACCELERATED}, True),
 ]
 

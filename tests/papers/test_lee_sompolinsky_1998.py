@@ -32,12 +32,34 @@ def quick(tmp_path_factory):
 @pytest.mark.slow
 def test_all_findings_hold(quick):
     """All that expected.json has, but for what needs the twos of USPS or is left out of a quick run."""
-    left_out = {"entropy_biased_1", "entropy_biased_3"}
+    left_out = {f"{what}_biased_{size}" for what in ("entropy", "states") for size in (1, 3)}
     asked = {
-        name for name in pages.expected(lee.__package__)["relations"] if not name.startswith(("twos", "held_out"))
+        name
+        for name in pages.expected(lee.__package__)["relations"]
+        if not name.startswith(("twos", "held_out", "likelihood"))
     } - left_out
     assert set(quick.results["relations"]) == asked
     assert {name: one["measured"] for name, one in quick.results["relations"].items() if not one["within"]} == {}
+
+
+@pytest.mark.slow
+def test_the_table_says_no_where_the_paper_does_not_come_out(quick):
+    """States and neighbours, which we doubt; and nothing else."""
+    found = quick.results["relations"]
+    denied = {name for name, one in found.items() if one["reproduced"] == "no"}
+    assert denied == {
+        "states_neighbours_plain",
+        "states_neighbours_biased",
+        *(f"{what}_plain_{size}" for what in ("states", "entropy") for size in (2, 3)),
+    }
+    assert denied == {name for name, one in found.items() if "doubt" in one}
+    assert found["bump_latent"]["reproduced"] == found["rescaled_rank"]["reproduced"] == "yes"
+
+
+def test_every_claim_says_where_it_stands():
+    for one in pages.expected(lee.__package__)["relations"].values():
+        assert ("paper" in one) == ("where" in one)
+        assert "paper" in one or "doubt" not in one
 
 
 @pytest.mark.slow
@@ -58,6 +80,19 @@ def test_any_mixture_of_shifts_has_rank_two(share):
     theta = bump.angles(X)
     np.testing.assert_allclose(latent, np.cos(theta[:, None] - theta), atol=1e-13)
     assert np.ptp(np.diff(theta)) > 0.01  # the circle is warped
+
+
+def test_eigenvectors_and_units_of_a_small_bump():
+    """C^ss and C^xx have the first plane in common; not so where shifts are not equally frequent.  Ranks stay."""
+    exact = bump.fit_bump(16, None).model
+    assert bump.vectors(exact)["plane"] < 1e-9
+    assert bump.vectors(exact)["off_fourier"] < 1e-12
+    uneven = bump.fit_bump(16, 12, seed=1).model
+    assert bump.vectors(uneven)["plane"] > 1e-3
+    assert bump.vectors(uneven)["off_fourier"] > 1e-3
+    for spread in (0.1, 1.0):
+        assert bump.rescaled(exact, spread)["rank"] == 2
+    assert bump.rescaled(exact, 1.0)["change"] > bump.rescaled(exact, 0.1)["change"] > 1e-3
 
 
 @pytest.mark.slow
@@ -125,8 +160,9 @@ def small(tmp_path_factory):
     """The small twos, few components, and noise, which compiles faster: the numbers and the figure's files."""
     notes = []
     found = load_twos("bundled", notes)._replace(n_train=140)
-    run = Run(lee.QUICK._replace(n_components=3, noise="unique", held_out=(3,)), tmp_path_factory.mktemp("twos"))
-    return lee._twos(found, run), run.figures["4"]
+    plan = lee.QUICK._replace(n_components=3, noise="unique", held_out=(0, 3), likelihood=(1,), n_morphs=5)
+    run = Run(plan, tmp_path_factory.mktemp("twos"))
+    return lee._twos(found, "bundled", run), run.figures["4"]
 
 
 @pytest.mark.slow
@@ -137,8 +173,12 @@ def test_twos(small):
     assert found["kept_latent"] > found["kept_bits"]
     assert 0 < found["negative_share"] < 0.5
     assert found["without_rare"][-1]["negative_share"] < found["negative_share"]
-    assert found["morph"]["back"] == 0
     assert sum(found["morph"]["flips"]) > 0
+    assert found["vectors"]["by_chance"] < found["vectors"]["shared"] <= 1
+    assert len(found["nearer"]) == 5
+    (climbed,) = found["likelihood"]
+    assert climbed["converged"]
+    assert climbed["gain"]["nats"] == pytest.approx(0, abs=2)
     alone, one = found["held_out"]
     assert one["nats"] < alone["nats"] - 1
 
@@ -187,12 +227,22 @@ def test_twos_of_usps(real_data, monkeypatch):
     monkeypatch.setenv("LATENTBITS_DATA", str(real_data))
     found = load_twos("usps_twos", [])
     assert (found.X.shape, found.n_train, found.is_usps) == ((929, 256), 731, True)
-    alone, one = twos.held_out(found, (1,))
+    alone, one = (twos.scored(found, size) for size in (0, 1))
     assert alone["nats"] == pytest.approx(123.2, abs=0.1)
     assert one["nats"] == pytest.approx(113.0, abs=0.5)
 
 
-# --- files ---
+# --- trials, and files ---
+
+
+@pytest.mark.slow
+def test_trials_are_what_a_run_finds_done(quick, tmp_path):
+    """Each can be done by itself, in any order; a run that finds it does not do it again."""
+    tasks = lee.trials(tmp_path, quick=True)
+    assert len(tasks) == len(lee.QUICK.likelihood) + len(lee.QUICK.held_out) + 2 * lee.QUICK.n_seeds
+    again = lee._recovered(quick.out, lee.QUICK.n_simulated, 1.0, 0)
+    assert again == quick.results["simulated"][0]["runs"][0]
+    assert len(list((quick.out / "runs").glob("simulated-1-0-*.json"))) == 1
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from functools import cache, partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,18 +18,18 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from latentbits.core import tree
 from latentbits.core.errors import ModelFileError
 from latentbits.core.limits import check_memory
-from latentbits.core.model import Measure, Model, Stop
+from latentbits.core.model import Measure, Model, Stage, Stop
 from latentbits.engines.chunks import Layout, rechunk
 from latentbits.engines.fit import FitResult
 from latentbits.engines.monitor import Record
 from latentbits.engines.passes import Engine
 from latentbits.estimators import psychometrics
-from latentbits.estimators.base import LatentModel
+from latentbits.estimators.criteria import Criteria, WithCriteria
 from latentbits.estimators.moments import checked_moments
 from latentbits.estimators.precision import DOUBLE
 from latentbits.estimators.psychometrics import Rotation
 from latentbits.estimators.tables.validate import at_column
-from latentbits.models.clipped_gaussian import cell_probability, cells, spectrum, tetrachoric, wide
+from latentbits.models.clipped_gaussian import cell_probability, cells, em, spectrum, tetrachoric, wide
 from latentbits.models.clipped_gaussian import expectation as ep
 from latentbits.models.clipped_gaussian import model as clipped_gaussian
 from latentbits.models.clipped_gaussian.gibbs import gibbs
@@ -63,12 +64,13 @@ class Morph(NamedTuple):
     cross_fade: np.ndarray
 
 
-class ClippedGaussian(LatentModel):
+class ClippedGaussian(WithCriteria):
     """Clipped low-rank Gaussian (Lee & Sompolinsky 1998): tetrachoric correlations and their principal components.
 
     y ~ N(0, I), x = W y, bit i is 1 where phi_i + x_i > 0.  Means and correlations of the bits are mapped, pair by
     pair, to those of the Gaussian behind them, and that matrix is diagonalised: one pass over the rows, no iterations.
-    Missing entries are left out of the pairs they are in.
+    Missing entries are left out of the pairs they are in.  From there `learner="likelihood"` climbs to the weights and
+    biases of the largest likelihood.
 
     Parameters
     ----------
@@ -98,18 +100,28 @@ class ClippedGaussian(LatentModel):
         an error (with noise, more points for rows where it would be above 0.05 nats); or by expectation propagation
         alone, which is mostly right to 0.01 to 0.03 nats (0.1 to 0.5 without noise), but cannot tell (the error is
         NaN).
+    learner : {"moments", "likelihood"}, default="moments"
+        "moments" is the paper's.  "likelihood" begins there and maximises the log-likelihood of the rows over weights
+        and thresholds, by accelerated EM with posteriors by Gauss-Hermite nodes (up to three components) or a
+        quasi-random net around where expectation propagation puts them.  It needs noise, and passes over the rows some
+        tens of times; in return it describes rows better, missing entries are left out of the likelihood and not of
+        pairs, and there are `aic` and `bic`.
+    weight_prior : float or None
+        Of "likelihood": standard deviation of a Gaussian prior on the slopes ``w_i / sqrt(psi_i)`` of each column
+        (Martin & McDonald 1975).  None is maximum likelihood.  With many columns for the rows, or rare bits, slopes
+        of some columns would run to infinity, and end at a uniqueness of 0.005: 3, say, keeps them from it.
     random_state : int, RandomState or None
         Seed, of "parallel" only: nothing else in learning is random.
     n_init : int, default=1
         Ignored; there is one solution.
     max_iter : int, default=1000
-        Ignored; there is one pass.
+        Most iterations of each stage of "likelihood"; "moments" make one pass.
     max_time : float or None
         Seconds.  Half a diagonalisation is no model: where all pairs of columns will take longer (and more than two
         seconds), `fit` raises `latentbits.core.errors.OutOfTimeError` as soon as that shows, after the first pairs, or
         when the time is over while factors are found.
     tol : float, default=1e-6
-        Ignored.
+        "likelihood" stops when less than this is left to gain, in nats per row; "moments" do not need it.
     verbose : int, default=0
         Above 0: a progress bar, if standard error is a terminal.
     dtype : "auto", "float32" or "float64", default="auto"
@@ -122,17 +134,17 @@ class ClippedGaussian(LatentModel):
         columns, and beyond where `repair` or an `n_components` that is no number needs them.  Without them learning
         takes far less memory and time, and there are no standard errors: `correlation_`, `binary_correlation_`,
         `correlation_error_`, `undetermined_` and `corrected_` are None, `eigenvalues_` and `binary_eigenvalues_` the
-        first few, `negative_share_` is NaN, and `history_` has nothing.  What would not fit into memory either way
-        is refused before the rows are read.
+        first few, `negative_share_` is NaN, and `history_` of "moments" has nothing.  What would not fit into
+        memory either way is refused before the rows are read.
 
     Attributes
     ----------
     components_ : ndarray of shape (n_components, n_columns)
         Weights, W.T; the longest first, each with a sum that is not negative.  Components are eigenvectors of
-        `correlation_` times the roots of their eigenvalues.
+        `correlation_` times the roots of their eigenvalues.  Those of "likelihood" are orthogonal to each other.
     thresholds_ : ndarray of shape (n_columns,)
         phi of eq. 9, ``sqrt(2 C_ii) erfinv(<s_i>)``: a bit is 1 where ``phi + x > 0``.  C_ii is the variance of x: 1
-        with ``noise="unique"``, that of W y without.
+        with ``noise="unique"``, that of W y without.  "likelihood" learns them along with the weights.
     noise_variance_ : ndarray of shape (n_columns,)
         Uniquenesses: what W leaves over of a variance of 1.  0 without noise.  With factors at least 0.005; where that
         bound holds (a Heywood case) a warning names the columns.  With components, which take part of the noise for
@@ -163,12 +175,15 @@ class ClippedGaussian(LatentModel):
         P.
     dtype_ : str
         Precision of the rows in the fit, "float32" or "float64".
+    n_parameters_ : int
+        Free parameters: weights but for a rotation, and thresholds, of columns that vary.
     history_ : ndarray
-        One number: minus half the sum of squares of what W W' leaves over of the correlations.
+        One number: minus half the sum of squares of what W W' leaves over of the correlations.  Of "likelihood": the
+        log-likelihoods of its passes, less the penalty of `weight_prior`.
     history_table_, objective_
         The same, as everywhere.
-    n_iter_, converged_, stop_reason_
-        1, True and "converged".
+    n_iter_, converged_, stop_reason_, left_to_gain_
+        Of "moments" 1, True, "converged" and 0; of "likelihood" as everywhere.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
@@ -187,7 +202,7 @@ class ClippedGaussian(LatentModel):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LatentModel._parameter_constraints,
+        **WithCriteria._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"positive", "parallel"})],
         "noise": [StrOptions(set(clipped_gaussian.NOISES))],
         "bias": ["boolean"],
@@ -195,6 +210,8 @@ class ClippedGaussian(LatentModel):
         "repair": ["boolean"],
         "extraction": [StrOptions(set(clipped_gaussian.EXTRACTIONS))],
         "likelihood": [StrOptions(set(clipped_gaussian.LIKELIHOODS))],
+        "learner": [StrOptions(set(clipped_gaussian.LEARNERS))],
+        "weight_prior": [Interval(Real, 0, None, closed="neither"), None],
         "keep_pairs": ["boolean", StrOptions({"auto"})],
     }
 
@@ -222,6 +239,8 @@ class ClippedGaussian(LatentModel):
         extraction: str = "auto",
         repair: bool = False,
         likelihood: str = "importance",
+        learner: str = "moments",
+        weight_prior: float | None = None,
         random_state: Any = None,
         n_init: int = 1,
         max_iter: int = 1000,
@@ -240,6 +259,8 @@ class ClippedGaussian(LatentModel):
         self.extraction = extraction
         self.repair = repair
         self.likelihood = likelihood
+        self.learner = learner
+        self.weight_prior = weight_prior
         super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
 
     @classmethod
@@ -271,6 +292,8 @@ class ClippedGaussian(LatentModel):
         """
         m = cls(**{"n_components": "positive", "noise": "none", "repair": True, **params})
         m._validate_params()
+        if m._climbs:
+            raise ValueError("learner='likelihood' needs rows: moments alone have no likelihood")
         means, covariance = checked_moments(mean, cov, bool(m.bias))
         found = tetrachoric.from_covariance(means, 4 * covariance)
         size = m.n_components
@@ -311,6 +334,8 @@ class ClippedGaussian(LatentModel):
             repair=bool(self.repair),
             extraction=self.extraction,
             likelihood=self.likelihood,
+            learner=self.learner,
+            weight_prior=None if self.weight_prior is None else float(self.weight_prior),
         )
 
     def _model_for(self, engine: Engine) -> Model:
@@ -323,17 +348,16 @@ class ClippedGaussian(LatentModel):
             )
             if self.n_components != "parallel":
                 return self._model()
-            return self._model()._replace(
-                stages=clipped_gaussian.parallel_stages(
-                    partial(_encoded, engine),
-                    self.noise,
-                    bool(self.bias),
-                    float(self.correction),
-                    bool(self.repair),
-                    self.extraction,
-                    engine.weights,
-                )
+            stages = clipped_gaussian.parallel_stages(
+                partial(_encoded, engine),
+                self.noise,
+                bool(self.bias),
+                float(self.correction),
+                bool(self.repair),
+                self.extraction,
+                engine.weights,
             )
+            return self._beginning_with(stages)
         check_memory(wide.bytes_needed(d), f"learning a clipped Gaussian of {d} columns", wide.FEWER_COLUMNS)
         stages = clipped_gaussian.wide_stages(
             partial(_encoded, engine),
@@ -344,7 +368,18 @@ class ClippedGaussian(LatentModel):
             self.extraction,
             engine.weights,
         )
-        return self._model()._replace(stages=stages)
+        return self._beginning_with(stages)
+
+    def _beginning_with(self, stages: tuple[Stage, ...]) -> Model:
+        """The record, with other stages for the moments."""
+        size = self.n_components
+        size = size if isinstance(size, str) else int(size)
+        climb = em.stages(size, bool(self.bias), accelerate=True) if self._climbs else ()
+        return self._model()._replace(stages=(*stages, *climb))
+
+    @property
+    def _climbs(self) -> bool:
+        return bool(self.learner == "likelihood")
 
     def _learn(self, engine: Engine, seed: int, dtype: np.dtype, max_time: float | None) -> float:
         weights = engine.weights
@@ -377,9 +412,14 @@ class ClippedGaussian(LatentModel):
         return 1  # there is one solution
 
     def _adopt(self, result: FitResult) -> None:
-        if result.reason == Stop.INTERRUPTED:
+        if result.reason == Stop.INTERRUPTED and not (self._climbs and np.isfinite(result.objective)):
             raise KeyboardInterrupt  # half of a diagonalisation is no model
         p = result.params
+        if self._climbs:
+            turned = p.weights @ psychometrics.canonical_axes(p.weights)
+            reason = result.reason if self.max_iter > 0 else Stop.MAX_ITER  # counting pairs has converged, but not this
+            params = eqx.tree_at(lambda p: p.weights, p, turned)
+            return super()._adopt(result._replace(params=params, reason=reason))
         if len(p.correlation):
             left = p.correlation - p.weights @ p.weights.T
             value = -np.sum(np.tril(left, -1) ** 2)
@@ -402,6 +442,9 @@ class ClippedGaussian(LatentModel):
         self.eigenvalues_, self.binary_eigenvalues_ = p.eigenvalues, p.binary_eigenvalues
         self.negative_share_ = float(p.negative_share)
         self.n_components_ = self._n_features_out = p.weights.shape[1]
+        n_free = int(np.sum(np.any(p.weights != 0, 1)))  # constant columns have no weights
+        rank = min(n_free, self.n_components_)
+        self.n_parameters_ = n_free * rank - rank * (rank - 1) // 2 + (n_free if self.bias else 0)
 
     def _shapes(self) -> dict[str, tuple[int | None, ...]]:
         d = self.n_features_in_
@@ -417,7 +460,8 @@ class ClippedGaussian(LatentModel):
         return {"weights": (d, k), **each, **values, **pairs, "negative_share": ()}
 
     def _finish(self, engine: Engine, result: FitResult) -> None:
-        if self.correlation_ is not None:  # else what can be said of pairs has been said along with them
+        # a likelihood needs neither pairs nor a correlation matrix; of pairs that are not kept all has been said
+        if self.correlation_ is not None and not self._climbs:
             self._warn_of_pairs()
             if not self.repair:
                 self._warn_of_misfit()
@@ -433,6 +477,7 @@ class ClippedGaussian(LatentModel):
         told = ", ".join(at_column(int(i), names) for i in found[:MOST_TOLD])
         more = f" and {len(found) - MOST_TOLD} more" if len(found) > MOST_TOLD else ""
         fewer = "take fewer components (n_components), " if self.n_components_ > 1 else ""
+        fewer += "give a prior (weight_prior=3, say), " if self._climbs else ""
         warnings.warn(
             f"a Heywood case: factors explain all that they may of {told}{more}, whose uniqueness is at its bound of "
             f"{least}, so that their weights say little: {fewer}leave out a column that hardly differs from another, "
@@ -471,6 +516,31 @@ class ClippedGaussian(LatentModel):
         )
 
     # ---------------------------------------------------------------- use
+
+    def criteria(self, X: Any, sample_weight: Any = None) -> Criteria:
+        """Log-likelihood with its error, parameters and rows that count, and the information criteria made of them.
+
+        Of ``learner="likelihood"`` alone: the criteria are of a maximum of the likelihood.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+        sample_weight : array-like of shape (n_rows,) or None
+            How often each row counts; None for once.
+
+        Returns
+        -------
+        Criteria
+            `log_likelihood`, `error`, `n_parameters`, `n_rows` (those with an answer), `aic` and `bic`.
+        """
+        self._fitted()
+        if not self._climbs:
+            raise ValueError(
+                "information criteria are of a maximum of the likelihood, which learner='moments' does not look for: "
+                "fit with learner='likelihood'"
+            )
+        return super().criteria(X, sample_weight)
 
     @property
     def _errors_average_out(self) -> bool:

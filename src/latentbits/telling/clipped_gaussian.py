@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from latentbits.telling.along import gallery_along, places_of
+from latentbits.telling.numbers import criteria_facts, criteria_lines
 from latentbits.telling.records import Morph, Printed, Shown, Spectra, Table, Told, Values
 
 __all__ = ["show", "tell"]
@@ -20,7 +21,7 @@ def tell(model: Any, table: Table) -> Told:
 
     Constant columns are set aside.  Of the pairs of the others it is told how many had an empty cell, which was
     corrected, and how many the data cannot tell.  Where pairs were not kept these are None, and the negative share and
-    what is left over NaN.
+    what is left over NaN.  A maximum of the likelihood has information criteria, too.
     """
     kept = model.correlation_ is not None
     there = np.diag(model.correlation_) > 0 if kept else (model.means_ > 0) & (model.means_ < 1)
@@ -38,8 +39,13 @@ def tell(model: Any, table: Table) -> Told:
         "n_undetermined": int(np.sum(model.undetermined_ & pairs)) if kept else None,
         "left_over": _left_over(model, pairs),
     }
+    printed = [_eigenvalues(facts), _counts(facts)]
+    if model.learner == "likelihood":
+        found = model.criteria(table.values, table.weights)
+        facts |= criteria_facts(found)
+        printed.append(Printed(["", "value"], criteria_lines(found)))
     files = {"items": lambda: _weights(model, table.names), "correlations": lambda: _correlations(model, table)}
-    return Told(facts, (_eigenvalues(facts), _counts(facts)), files)
+    return Told(facts, tuple(printed), files)
 
 
 def show(name: str, model: Any, values: np.ndarray, n_rows: float, weights: np.ndarray | None = None) -> Shown:

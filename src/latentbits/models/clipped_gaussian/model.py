@@ -11,10 +11,14 @@ Where the paper's equations are:
     (9)             tetrachoric.thresholds
     (10)            tetrachoric.covariance, and tetrachoric.invert, its inverse
 
+(10) is lost in the text of the paper that we have; what stands for it is our reconstruction, from what it says around
+it (tetrachoric.py).
+
 Learning is one pass, which counts how often bits are 1 together (`counting.py`), and then a scalar function of each
 pair and one diagonalisation.  What P components leave over of a column's variance is either dropped, as in the paper
 (`noise="none"`: bits are a function of y), or kept as noise of the column's own (`noise="unique"`: a probit factor
-model, in which every row has a probability).  Given a row, y is found by expectation propagation (`expectation.py`);
+model, in which every row has a probability).  With noise the paper's alternative, maximum likelihood, can go on from
+there (`em.py`).  Given a row, y is found by expectation propagation (`expectation.py`);
 without noise the rows that can occur are the cells of an arrangement of hyperplanes (`cells.py`).
 """
 
@@ -30,19 +34,20 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Float, Int, Key
 
 from latentbits.core import tree
 from latentbits.core.batch import MISSING, Batch
 from latentbits.core.limits import Pace, TimeLeft, no_limit
 from latentbits.core.model import LogLikelihood, Measure, Model, OnePass, Progress, Stage, Summary, Transform
 from latentbits.core.nodes import log_integral
-from latentbits.models.clipped_gaussian import cells, tetrachoric, wide
+from latentbits.models.clipped_gaussian import cells, em, tetrachoric, wide
 from latentbits.models.clipped_gaussian import expectation as ep
 from latentbits.models.clipped_gaussian.cell_probability import Integral, integrate
 from latentbits.models.clipped_gaussian.counting import Stats, count
 from latentbits.models.clipped_gaussian.expectation import Factors
 from latentbits.models.clipped_gaussian.likelihood import is_sampled, log_evidence
+from latentbits.models.clipped_gaussian.params import LEAST_UNIQUENESS, Params, signs_of
 from latentbits.models.clipped_gaussian.spectrum import (
     factor_weights,
     n_above_chance,
@@ -55,6 +60,7 @@ from latentbits.models.clipped_gaussian.tetrachoric import Correlations, Moments
 
 __all__ = [
     "EXTRACTIONS",
+    "LEARNERS",
     "LEAST_UNIQUENESS",
     "LIKELIHOODS",
     "NOISES",
@@ -70,6 +76,7 @@ __all__ = [
 ]
 
 NOISES = ("unique", "none")
+LEARNERS = ("moments", "likelihood")
 LIKELIHOODS = ("importance", "ep")
 ROUGH = 0.1  # standard error of a log-probability from which on the points say less of a posterior than EP does
 ROUGHLY = 0.01  # standard deviations that a posterior may be off where it says no more than where points go
@@ -78,40 +85,7 @@ FEW_COLUMNS = 10  # per component: with fewer, components are far too long
 # Of a column with noise.  Components reproduce the variances too.  Where the spectrum has a negative part, its positive
 # part has more than a column's variance, and rows that were not learned from say that there is noise all the same.
 LEAST_NOISE = 0.1
-LEAST_UNIQUENESS = 0.005  # of a column in factor analysis, which reproduces no variances; as elsewhere
 SMALL = 400  # columns of a matrix that is diagonalised in no time
-
-
-class Params(eqx.Module):
-    """The model, and the moments that it was made from.
-
-    Attributes
-    ----------
-    weights, phi, psi
-        W, the biases of eq. 9, and the variance of each column's own noise (0 without).
-    means
-        P(bit = 1) in the data.
-    binary, correlation, error, undetermined, corrected
-        C^ss, C^xx, standard errors of the latter, the pairs that the data cannot tell, and those with an empty cell
-        that was corrected; without any entries where pairs were not kept.
-    eigenvalues, binary_eigenvalues
-        Of C^xx and C^ss, largest first; the first few where pairs were not kept.
-    negative_share
-        Of the eigenvalues of C^xx, before any repair; NaN where not all are known.
-    """
-
-    weights: Float[Array, "columns latents"]
-    phi: Float[Array, " columns"]
-    psi: Float[Array, " columns"]
-    means: Float[Array, " columns"]
-    binary: Float[Array, "pairs pairs"]
-    correlation: Float[Array, "pairs pairs"]
-    error: Float[Array, "pairs pairs"]
-    undetermined: Bool[Array, "pairs pairs"]
-    corrected: Bool[Array, "pairs pairs"]
-    eigenvalues: Float[Array, " known"]
-    binary_eigenvalues: Float[Array, " known"]
-    negative_share: Float[Array, ""]
 
 
 class Posterior(eqx.Module):
@@ -132,11 +106,6 @@ class Posterior(eqx.Module):
     covariance: Float[Array, "rows latents latents"]
     mode: Float[Array, "rows latents"]
     violated: Int[Array, " rows"]
-
-
-def signs_of(batch: Batch) -> Float[Array, "rows columns"]:
-    """Bits as +1 and -1, and 0 where missing."""
-    return (2 * batch.values - 1) * batch.mask
 
 
 def _after(first: Float[Array, "rows latents"], x: Float[Array, "rows columns"]) -> Float[Array, "rows columns"]:
@@ -301,6 +270,10 @@ def _prepare_counting(params: Params, state: Any, progress: Progress | None) -> 
     """Nothing: pairs are counted before there are any weights."""
 
 
+def _no_state(params: Params) -> None:
+    """Counting carries nothing from before."""
+
+
 def _e_step(params: Params, shared: Factors | None, batch: Batch, row_state: None) -> tuple[Stats, None]:
     return count(batch), None
 
@@ -406,6 +379,9 @@ def _whole_stages(
         measure=Measure.PROGRESS,
         comparable=False,
         prepare=_prepare_counting,
+        e_step=_e_step,
+        objective=_objective,
+        start=_no_state,
         update=_keep_counts,
         row_floats=lambda n_columns: max(1, n_columns // 4),  # bytes, which are packed
     )
@@ -541,6 +517,9 @@ def model(
     repair: bool = False,
     extraction: str = "auto",
     likelihood: str = "importance",
+    learner: str = "moments",
+    weight_prior: float | None = None,
+    accelerate: bool = True,
 ) -> Model:
     """The clipped Gaussian model.
 
@@ -560,11 +539,18 @@ def model(
         "components", "factors", or "auto": factors with noise and few columns per component, components otherwise.
     likelihood
         "importance" or "ep".
+    learner
+        "moments", or "likelihood", which goes on from there by EM (`em.py`) and needs noise.
+    weight_prior
+        Of that: standard deviation of a Gaussian prior on the slopes of a column, in units of its noise; None for none.
+    accelerate
+        Whether its steps are Newton's, expanded and extrapolated; without, each is one of EM that never falls.
     """
     for name, value, known in (
         ("noise", noise, NOISES),
         ("extraction", extraction, EXTRACTIONS),
         ("likelihood", likelihood, LIKELIHOODS),
+        ("learner", learner, LEARNERS),
     ):
         if value not in known:
             raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
@@ -574,7 +560,7 @@ def model(
         latents = n_components if isinstance(n_components, int) else min(16, n_columns)
         return 12 * n_columns + 4 * latents**2
 
-    return Model(
+    by_moments = Model(
         name="clipped Gaussian",
         init=_init,
         prepare=_prepare,
@@ -589,3 +575,10 @@ def model(
         stages=_whole_stages(n_components, noise, bias, correction, repair, extraction),
         needs_summary=False,
     )
+    if learner == "moments":
+        return by_moments
+    if noise == "none":
+        raise ValueError("learner='likelihood' needs noise='unique': without noise most rows have probability 0")
+    if n_components == "positive":
+        raise ValueError("learner='likelihood' needs a number of components, or 'parallel': 'positive' leaves no noise")
+    return em.beyond(by_moments, n_components, bias, weight_prior, accelerate)

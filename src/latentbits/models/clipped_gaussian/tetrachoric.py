@@ -5,6 +5,11 @@ covariance C of two bits gives the correlation rho of their x (eq. 10), which is
 
     C = (2 / pi) Int_0^rho dr (1 - r^2)^(-1/2) exp(-(phi_i^2 + phi_j^2 - 2 r phi_i phi_j) / (2 (1 - r^2)))
 
+Eq. 10 itself is missing from the text of the paper that we have ("the following integral equation", and then nothing).
+This one is our reconstruction: it follows from eqs. 5, 6 and 8, since by Price's theorem dC / drho is four times the
+density of the two x at the thresholds (the slope of <s_i s_j>, bits being -1 and +1), and it is eq. 7 where both phi
+are 0.  The paper's may have another form.
+
 Turning a bit round changes the signs of its phi and of rho and C.  So each pair is solved as one of rare bits, with
 thresholds h = -|phi_i| and k = -|phi_j|: then P = Phi(h) and Q = Phi(k) are at most 1/2, the share of rows in which
 both occur is ``P Q + C / 4``, and all terms are no larger than P and Q, which keeps small probabilities exact.  With

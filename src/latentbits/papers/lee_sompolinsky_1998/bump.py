@@ -6,12 +6,23 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import subspace_angles
 
 from latentbits.data.toys import bump, sum_constrained
 from latentbits.estimators.clipped_gaussian import ClippedGaussian
 from latentbits.figures.clipped_gaussian.arrays import spectrum_of
 
-__all__ = ["BumpFit", "angles", "are_bumps", "constraint", "fit_bump", "smallest_eigenvalue", "spectrum_numbers"]
+__all__ = [
+    "BumpFit",
+    "angles",
+    "are_bumps",
+    "constraint",
+    "fit_bump",
+    "rescaled",
+    "smallest_eigenvalue",
+    "spectrum_numbers",
+    "vectors",
+]
 
 
 class BumpFit(NamedTuple):
@@ -52,6 +63,39 @@ def spectrum_numbers(model: ClippedGaussian, X: np.ndarray) -> dict[str, Any]:
         "off_circle": float(np.linalg.norm(unit - circle @ (circle.T @ unit), axis=0).max()),
         "off_cosine": float(np.abs(model.correlation_ - np.cos(theta[:, None] - theta)).max()),
     }
+
+
+def vectors(model: ClippedGaussian) -> dict[str, float]:
+    """The eigenvectors of C^ss and C^xx of the exact bump, compared.
+
+    `off_fourier`: the largest entry of C^ss outside of the diagonal in the basis of the Fourier modes, over its largest
+    eigenvalue (a circulant matrix has none).  `plane`: sine of the largest angle between the planes of the first two
+    eigenvectors of either matrix.
+    """
+    bits, latent = model.binary_correlation_, model.correlation_
+    n = len(bits)
+    modes = np.exp(2j * np.pi * np.outer(np.arange(n), np.arange(n)) / n) / np.sqrt(n)
+    turned = np.abs(modes.conj().T @ bits @ modes)
+    planes = [np.linalg.eigh(matrix)[1][:, -2:] for matrix in (bits, latent)]
+    return {
+        "off_fourier": float((turned - np.diag(np.diag(turned))).max() / np.diag(turned).max()),
+        "plane": float(np.sin(subspace_angles(*planes)).max()),
+    }
+
+
+def rescaled(model: ClippedGaussian, spread: float, seed: int = 0) -> dict[str, float]:
+    """C^xx of variables x_i in other units: its rank, and by how much its eigenvalues change.
+
+    Units are drawn with a standard deviation of their logarithms of `spread`, and brought to a mean square of 1, so
+    that what changes is not the sum of all variances.
+    """
+    units = np.exp(spread * np.random.default_rng(seed).standard_normal(len(model.correlation_)))
+    units /= np.sqrt(np.mean(units**2))
+    before, after = (
+        np.linalg.eigvalsh(c)[::-1] for c in (model.correlation_, np.outer(units, units) * model.correlation_)
+    )
+    rank = int((np.abs(after) > 1e-12 * after[0]).sum())
+    return {"rank": rank, "change": float(np.max(np.abs(after[:rank] / before[:rank] - 1)))}
 
 
 def angles(X: np.ndarray) -> np.ndarray:

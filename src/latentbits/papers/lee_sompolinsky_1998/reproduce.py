@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,15 +12,17 @@ import numpy as np
 from latentbits.models.clipped_gaussian.cells import n_cells
 from latentbits.papers.digits import Twos, load_twos
 from latentbits.papers.lee_sompolinsky_1998 import figures, tables
-from latentbits.papers.lee_sompolinsky_1998.bump import BumpFit, are_bumps, constraint, fit_bump
+from latentbits.papers.lee_sompolinsky_1998.bump import BumpFit, are_bumps, constraint, fit_bump, rescaled, vectors
 from latentbits.papers.lee_sompolinsky_1998.simulated import recover
 from latentbits.papers.lee_sompolinsky_1998.states import entropy_law
-from latentbits.papers.lee_sompolinsky_1998.twos import fit_twos, held_out, numbers, pick_pair, wrong_bits
-from latentbits.papers.skeleton import Part, Run, Say, repeat, silent
+from latentbits.papers.lee_sompolinsky_1998.twos import fit_twos, hidden, nearer, numbers, pick_pair, scored, wrong_bits
+from latentbits.papers.pages import Measured, averaged, share_of
+from latentbits.papers.skeleton import Part, Run, Say, kept, repeat, silent
 
-__all__ = ["Plan", "reproduce"]
+__all__ = ["Plan", "reproduce", "trials"]
 
 N_BUMP = 256
+UNITS = (0.1, 1.0)  # of x_i: standard deviations of their logarithms
 EXPLAINED = (1.0, 0.5)  # simulated data: the paper's model, and one in which half of each variance is noise
 
 
@@ -41,8 +43,11 @@ class Plan(NamedTuple):
         Draws of the hidden variables for each of these.
     most_cells
         States are counted one by one up to so many.
-    n_components, noise, held_out
-        On the twos: of figure 4 (the paper's model has no noise), and components for which unseen twos are scored.
+    n_components, noise, n_morphs
+        On the twos: of figure 4 (the paper's model has no noise), and pairs between which morphs are compared with
+        cross-fades.
+    held_out, likelihood
+        Components for which unseen twos are scored, and those for which the likelihood is maximised, too.
     n_seeds, n_simulated
         Simulated sets of each kind, and rows of each.
     """
@@ -62,7 +67,9 @@ class Plan(NamedTuple):
     most_cells: int = 50_000
     n_components: int = 16
     noise: str = "none"
-    held_out: tuple[int, ...] = (1, 2, 4, 8, 16)
+    n_morphs: int = 100
+    held_out: tuple[int, ...] = (0, 1, 2, 4, 8, 16)
+    likelihood: tuple[int, ...] = (1, 2, 4)
     n_seeds: int = 20
     n_simulated: int = 50_000
 
@@ -75,7 +82,9 @@ QUICK = Plan(
     laws=((2, True, (8, 16, 32)), (2, False, (16, 32, 64, 128, 256)), (3, False, (8, 16, 32))),
     n_states=50_000,
     most_cells=2000,
-    held_out=(1, 2),
+    n_morphs=20,
+    held_out=(0, 1, 2),
+    likelihood=(1,),
     n_seeds=1,
     n_simulated=20_000,
 )
@@ -96,11 +105,27 @@ def reproduce(out: Path, *, quick: bool = False, say: Say = silent, digits: str 
     parts: dict[str, Part] = {
         "bump": _bump,
         "constraint": _constraint,
-        "twos": partial(_twos, load_twos(digits, run.notes)),
+        "twos": partial(_twos, load_twos(digits, run.notes), digits),
         "laws": _laws,
         "simulated": _simulated,
     }
     return repeat(__package__, run, quick, parts, tables.report)
+
+
+def trials(out: Path, *, quick: bool = False) -> list[Callable[[], Any]]:
+    """What may be done in any order, and in other processes: simulated sets, and models of the twos."""
+    plan: Plan = QUICK if quick else Plan()
+    models = [(size, "likelihood") for size in reversed(plan.likelihood)] + [
+        (size, "moments") for size in plan.held_out
+    ]
+    return [
+        *(partial(_scored, out, "usps_twos", *one) for one in models),
+        *(
+            partial(_recovered, out, plan.n_simulated, share, seed)
+            for share in EXPLAINED
+            for seed in range(plan.n_seeds)
+        ),
+    ]
 
 
 # --- figures 2 and 3 ---
@@ -124,6 +149,8 @@ def _bump(run: Run) -> dict[str, Any]:
         "N": N_BUMP,
         "fits": {name: fit.numbers for name, fit in fits.items()},
         "finite": [f"{size} shifts" for size in samples],
+        "vectors": vectors(exact.model),
+        "rescaled": {str(spread): rescaled(exact.model, spread) for spread in UNITS},
         **_regenerated(exact, run.plan.n_drawn),
     }
     run.measured |= _of_bump(found)
@@ -152,6 +179,10 @@ def _of_bump(bump: Mapping[str, Any]) -> dict[str, float]:
         "bump_circle": exact["off_circle"],
         "bump_finite": max(one["third_share"] for one in finite),
         "bump_finite_cosine": max(one["off_cosine"] for one in finite),
+        "bump_fourier": bump["vectors"]["off_fourier"],
+        "bump_plane": bump["vectors"]["plane"],
+        "rescaled_rank": max(one["rank"] for one in bump["rescaled"].values()),
+        "rescaled_change": bump["rescaled"][str(UNITS[0])]["change"],
         "bump_regenerated": bump["are_bumps"],
         "bump_distinct": bump["distinct"],
     }
@@ -166,7 +197,6 @@ def _constraint(run: Run) -> list[dict[str, Any]]:
 
 def _of_constraint(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     return {
-        "constraint_two": next(row["theory"] for row in rows if row["N"] == 2),
         "constraint_four": next(row["measured"] for row in rows if row["N"] == 4),
         "constraint_largest": max(row["measured"] for row in rows if row["N"] >= 4),
         "constraint_warned": float(np.mean([row["warned"] for row in rows if row["N"] >= 4])),
@@ -177,28 +207,49 @@ def _of_constraint(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 # --- figure 4 ---
 
 
-def _twos(twos: Twos | None, run: Run) -> dict[str, Any] | None:
+def _twos(twos: Twos | None, digits: str, run: Run) -> dict[str, Any] | None:
     """Figure 4, its numbers, and how well unseen twos are described."""
     if twos is None:
         return None
     run.say(f"{twos.title}: {run.plan.n_components} components")
     model = fit_twos(twos, run.plan.n_components, run.plan.noise)
-    wrong = wrong_bits(model, twos.X)
+    y = hidden(model, twos.X)
+    wrong = wrong_bits(model, twos.X, y)
     pair = pick_pair(model, twos.X, wrong)
     run.draw("4", figures.figure_4(model, twos, pair))
     run.say(f"{twos.title}: {len(twos.X) - twos.n_train} rows held out")
-    found = {**numbers(model, twos, pair, wrong), "held_out": held_out(twos, run.plan.held_out)}
+    found = {
+        **numbers(model, twos, pair, wrong),
+        "nearer": nearer(model, twos.X, y, wrong, run.plan.n_morphs),
+        "held_out": [_scored(run.out, digits, size, "moments", twos) for size in run.plan.held_out],
+        "likelihood": [_scored(run.out, digits, size, "likelihood", twos) for size in run.plan.likelihood],
+    }
     if twos.is_usps:
         run.measured |= _of_twos(found)
     return found
 
 
-def _of_twos(found: Mapping[str, Any]) -> dict[str, float]:
+def _scored(out: Path, digits: str, size: int, learner: str, twos: Twos | None = None) -> dict[str, Any]:
+    """Unseen twos under one model, as kept or computed now."""
+
+    def compute() -> dict[str, Any]:
+        found = load_twos(digits, []) if twos is None else twos
+        assert found is not None
+        return scored(found, size, learner)
+
+    return kept(out / "runs", f"twos-{learner}-{size}", compute, digits)
+
+
+def _of_twos(found: Mapping[str, Any]) -> dict[str, float | Measured]:
     return {
         "twos_negative": found["negative_share"],
         "twos_steeper": found["kept_latent"] - found["kept_bits"],
-        "twos_flip_back": found["morph"]["back"],
+        "twos_vectors": found["vectors"]["shared"],
+        "twos_morph_nearer": averaged(found["nearer"]),
         **{f"held_out_{row['P']}": row["nats"] for row in found["held_out"]},
+        **{
+            f"likelihood_{row['P']}": Measured(row["gain"]["nats"], row["gain"]["error"]) for row in found["likelihood"]
+        },
     }
 
 
@@ -217,14 +268,17 @@ def _laws(run: Run) -> list[dict[str, Any]]:
 
 
 def _of_laws(laws: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    counted = [{**row, "P": law["P"]} for law in laws for row in law["rows"] if "counted" in row]
+    counted = [{**row, "P": law["P"], "bias": law["bias"]} for law in laws for row in law["rows"] if "counted" in row]
     by_kind = {(law["P"], law["bias"]): law for law in laws}
     found: dict[str, float] = {
         "states_off": max(abs(row["counted"] - row["formula"]) for row in counted),
-        "states_neighbours": min(row["fewest_neighbours"] - row["P"] for row in counted),
     }
+    for bias in (True, False):
+        fewest = [row["fewest_neighbours"] - row["P"] for row in counted if row["bias"] == bias]
+        found[f"states_neighbours_{'biased' if bias else 'plain'}"] = min(fewest)
     for (size, bias), law in by_kind.items():
         found[f"entropy_{'biased' if bias else 'plain'}_{size}"] = law["slope_entropy"]
+        found[f"states_{'biased' if bias else 'plain'}_{size}"] = law["slope_states"]
     largest = by_kind[2, False]["rows"][-1]
     return {**found, f"states_{largest['formula']}": largest["counted"]}
 
@@ -236,19 +290,25 @@ def _simulated(run: Run) -> list[dict[str, Any]]:
     found, plan = [], run.plan
     for explained in EXPLAINED:
         run.say(f"{plan.n_seeds} simulated sets, {explained:.0%} of each variance shared")
-        runs = [recover(50, 3, plan.n_simulated, explained, seed) for seed in range(plan.n_seeds)]
+        runs = [_recovered(run.out, plan.n_simulated, explained, seed) for seed in range(plan.n_seeds)]
         found.append({"explained": explained, "n_rows": plan.n_simulated, "runs": runs})
     run.measured |= _of_simulated(found)
     return found
 
 
-def _of_simulated(sets: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    found = {}
+def _recovered(out: Path, n_rows: int, explained: float, seed: int) -> dict[str, Any]:
+    """One simulated set, as kept or computed now."""
+    compute = partial(recover, 50, 3, n_rows, explained, seed)
+    return kept(out / "runs", f"simulated-{explained:g}-{seed}", compute, n_rows)
+
+
+def _of_simulated(sets: Sequence[Mapping[str, Any]]) -> dict[str, float | Measured]:
+    found: dict[str, float | Measured] = {}
     for one in sets:
         name = "noisy" if one["explained"] < 1 else "clipped"
         runs = one["runs"]
         found[f"simulated_error_{name}"] = max(run["largest_error"] for run in runs)
         found[f"simulated_error_full_{name}"] = max(run["largest_error_full"] for run in runs)
         found[f"simulated_degrees_{name}"] = max(run["degrees"] for run in runs)
-        found[f"simulated_found_{name}"] = float(np.mean([run["found"] == 3 for run in runs]))
+        found[f"simulated_found_{name}"] = share_of([run["found"] == 3 for run in runs])
     return found

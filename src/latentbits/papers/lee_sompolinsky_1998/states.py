@@ -103,8 +103,13 @@ def entropy_law(
         "n_samples": n_samples,
         "rows": rows,
         "slope_entropy": float(np.polyfit(logs, [row["entropy"] for row in rows], 1)[0]),
-        "slope_states": float(np.polyfit(logs, np.log([row["formula"] for row in rows]), 1)[0]),
+        "slope_states": _slope([row for row in rows if "counted" in row]),
     }
+
+
+def _slope(rows: Sequence[dict[str, Any]]) -> float:
+    """Of the logarithm of the number of states, counted one by one, against log N."""
+    return float(np.polyfit(np.log([row["N"] for row in rows]), np.log([row["counted"] for row in rows]), 1)[0])
 
 
 def _one_size(planes: Planes, bias: bool, n_samples: int, rng: np.random.Generator, most_cells: int) -> dict[str, Any]:

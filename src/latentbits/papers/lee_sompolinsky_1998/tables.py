@@ -30,6 +30,7 @@ def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
         "third largest eigenvalue of C^xx over the first. *Off the circle*: largest part of a unit eigenvector outside "
         "of the plane of cosine and sine of the warped angle. No biases and no correction unless named.",
         _drawn(results["bump"]),
+        _vectors(results["bump"]),
         "## Bits that sum to zero",
         _constraint(results["constraint"]),
         "The smallest eigenvalue of C^xx, by theory 1 - (N - 1) sin(pi / (2 (N - 1))), and from samples.",
@@ -87,6 +88,18 @@ def _drawn(bump: Mapping[str, Any]) -> str:
     )
 
 
+def _vectors(bump: Mapping[str, Any]) -> str:
+    ranks = [f"{one['rank']} where they are spread by {spread}" for spread, one in bump["rescaled"].items()]
+    change = next(iter(bump["rescaled"].values()))["change"]
+    return (
+        f"Eigenvectors: in the basis of the Fourier modes the largest entry of C^ss outside of the diagonal is "
+        f"{bump['vectors']['off_fourier']:.1e} of its largest eigenvalue, and the planes of the first two eigenvectors "
+        f"of C^ss and C^xx are apart by a sine of {bump['vectors']['plane']:.1e}. Rank of C^xx of variables in other "
+        f"units: {', '.join(ranks)} (standard deviation of their logarithms); in the first case an eigenvalue changes "
+        f"by {change:.1%} at most."
+    )
+
+
 def _constraint(rows: Sequence[Mapping[str, Any]]) -> str:
     cells = [
         [
@@ -119,10 +132,37 @@ def _twos(found: Mapping[str, Any] | None) -> list[str]:
         f"With {k} components and no noise {found['rows_without_error']:.1%} of the twos can be produced exactly; the "
         f"best y found for a row gets {found['wrong_bits']:.1f} bits wrong on average. The morph is between rows "
         f"{morph['rows'][0]} and {morph['rows'][1]}, which differ in {morph['apart']} bits; from step to step "
-        f"{', '.join(map(str, morph['flips']))} bits flip, and {morph['back']} flip more than once. At most "
-        f"{morph['grey_pixels']:.0%} of the pixels of the linear cross-fade are between 0.1 and 0.9.",
+        f"{', '.join(map(str, morph['flips']))} bits flip. At most {morph['grey_pixels']:.0%} of the pixels of the "
+        f"linear cross-fade are between 0.1 and 0.9. In {len(found['nearer'])} pairs the middle of the morph is nearer "
+        f"to another two than the middle of the cross-fade by {np.mean(found['nearer']):.1f} pixels on average, and in "
+        f"{np.mean(np.array(found['nearer']) > 0):.0%} of them.",
+        f"The first {k} eigenvectors of C^ss and C^xx span subspaces that have {found['vectors']['shared']:.0%} in "
+        f"common (mean squared cosine of the angles between them; {found['vectors']['by_chance']:.0%} by chance), and "
+        f"the first of each have a cosine of {found['vectors']['first']:.2f}.",
         "Nats per unseen row (the set's own test rows), by expectation propagation:",
         markdown(["model", "nats"], held_out),
+        *_likelihood(found["likelihood"]),
+    ]
+
+
+def _likelihood(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What maximum likelihood gains on unseen rows over the moments that it begins with."""
+    cells = [
+        [
+            str(row["P"]),
+            f"{row['gain']['nats']:.2f} ± {row['gain']['error']:.2f}",
+            f"{row['gain']['nats'] / np.log(2):.2f}",
+            str(row["n_iter"]),
+            f"{row['seconds']:.0f}",
+            "yes" if row["converged"] else "no",
+            str(row["at_bound"]),
+        ]
+        for row in rows
+    ]
+    columns = ["P", "nats gained", "bits gained", "iterations", "seconds", "converged", "columns at their bound"]
+    return [
+        'Maximum likelihood (`learner="likelihood"`), per unseen row, over the moments:',
+        markdown(columns, cells, left=0),
     ]
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import time
 import warnings
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,9 +11,10 @@ import numpy as np
 from latentbits.estimators.clipped_gaussian import ClippedGaussian, Morph
 from latentbits.estimators.product import BernoulliProduct
 from latentbits.figures.clipped_gaussian.arrays import flips, spectrum_of
+from latentbits.models.clipped_gaussian.params import LEAST_UNIQUENESS
 from latentbits.papers.digits import Twos
 
-__all__ = ["Pair", "fit_twos", "held_out", "numbers", "pick_pair", "wrong_bits"]
+__all__ = ["Pair", "fit_twos", "hidden", "nearer", "numbers", "pick_pair", "scored", "wrong_bits"]
 
 N_STEPS = 8
 RARE = (0.0, 0.01, 0.05, 0.1)  # pixels that are on, or off, in no more than such a share of the images are left out
@@ -52,13 +53,13 @@ def numbers(model: ClippedGaussian, twos: Twos, pair: Pair, wrong: np.ndarray) -
         "smallest_bits": float(bits.eigenvalues[-1]),
         "kept_latent": _kept(latent.eigenvalues, model.n_components_),
         "kept_bits": _kept(bits.eigenvalues, model.n_components_),
+        "vectors": _same_vectors(model),
         "wrong_bits": float(wrong.mean()),
         "rows_without_error": float(np.mean(wrong == 0)),
         "morph": {
             "rows": pair.rows.tolist(),
             "apart": int(np.count_nonzero(twos.X[pair.rows[0]] != twos.X[pair.rows[1]])),
             "flips": steps.tolist(),
-            "back": _flipped_back(pair.morph.bits),
             "grey_pixels": float(np.mean(np.abs(pair.morph.cross_fade - 0.5) < 0.4, axis=1).max()),
         },
     }
@@ -89,16 +90,51 @@ def _kept(eigenvalues: np.ndarray, n: int) -> float:
     return float(positive[:n].sum() / positive.sum())
 
 
-def _flipped_back(bits: np.ndarray) -> int:
-    """Bits that flip more than once along a straight line: there are none, as each half-space is entered once."""
-    return int((np.count_nonzero(bits[1:] != bits[:-1], axis=0) > 1).sum())
+def _same_vectors(model: ClippedGaussian) -> dict[str, float]:
+    """How much the first P eigenvectors of C^ss and C^xx have in common.
+
+    `shared`: mean of the squared cosines of the angles between the two subspaces, 1 where they are the same, and P / N
+    for subspaces that have nothing to do with each other.  `first`: cosine between the first two eigenvectors.
+    """
+    n = model.n_components_
+    bits, latent = (np.linalg.eigh(c)[1][:, ::-1][:, :n] for c in (model.binary_correlation_, model.correlation_))
+    return {
+        "shared": float(np.mean(np.linalg.svd(bits.T @ latent, compute_uv=False) ** 2)),
+        "first": float(abs(bits[:, 0] @ latent[:, 0])),
+        "by_chance": n / len(bits),
+    }
 
 
-def wrong_bits(model: ClippedGaussian, X: np.ndarray) -> np.ndarray:
-    """How many bits of each row its hidden variables, as the model finds them, get wrong."""
+def nearer(model: ClippedGaussian, X: np.ndarray, y: np.ndarray, wrong: np.ndarray, n_pairs: int) -> list[float]:
+    """How many pixels the middle of a morph is nearer to a real image than the middle of a linear cross-fade is.
+
+    Of pairs of rows drawn from the tenth that the model gets best: distances are sums of absolute differences to the
+    nearest row that is not an end of the pair.
+    """
+    best = np.argsort(wrong, kind="stable")[: max(len(X) // 10, 3)]
+    rng = np.random.default_rng(0)
+    vectors = np.linalg.eigh(model.binary_correlation_)[1][:, ::-1][:, : model.n_components_]
+    found = []
+    for _ in range(n_pairs):
+        a, b = rng.choice(best, 2, replace=False)
+        others = np.delete(X, [a, b], axis=0).astype(float)
+        middle = model.thresholds_ + (y[a] + y[b]) / 2 @ model.components_ > 0
+        away = (X[a].astype(float) + X[b]) / 2 - model.means_
+        faded = model.means_ + away @ vectors @ vectors.T
+        morph, fade = (np.abs(others - one).sum(1).min() for one in (middle, faded))
+        found.append(float(fade - morph))
+    return found
+
+
+def hidden(model: ClippedGaussian, X: np.ndarray) -> np.ndarray:
+    """The hidden variables of each row."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that no y produces some rows is what is counted here
-        y = model.transform(X)
+        warnings.simplefilter("ignore")  # that no y produces some rows is what `wrong_bits` counts
+        return np.asarray(model.transform(X))
+
+
+def wrong_bits(model: ClippedGaussian, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """How many bits of each row its hidden variables y get wrong."""
     return np.count_nonzero((model.thresholds_ + y @ model.components_ > 0) != (X == 1), axis=1)
 
 
@@ -116,18 +152,36 @@ def pick_pair(model: ClippedGaussian, X: np.ndarray, wrong: np.ndarray, n_steps:
     return Pair(rows, model.morph(X[rows[0]], X[rows[1]], n_steps))
 
 
-def held_out(twos: Twos, sizes: Sequence[int]) -> list[dict[str, Any]]:
-    """Nats per unseen row and their standard error: independent bits, then several P."""
+def scored(twos: Twos, size: int, learner: str = "moments") -> dict[str, Any]:
+    """Nats per unseen row and their standard error, with P hidden variables; none is independent bits.
+
+    By expectation propagation.  What "likelihood" gains over "moments" is of the same rows, and by points.
+    """
     train, test = twos.X[: twos.n_train], twos.X[twos.n_train :]
-    rows = [_nats("independent bits", 0, BernoulliProduct().fit(train), test)]
-    for size in sizes:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            model = ClippedGaussian(size, noise="unique", likelihood="ep", random_state=0).fit(train)
-        rows.append(_nats(f"P = {size}", size, model, test))
-    return rows
+    if size == 0:
+        model: Any = BernoulliProduct().fit(train)
+        return {"model": "independent bits", "P": 0, **_nats(model.score_samples(test))}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        began = time.perf_counter()
+        model = ClippedGaussian(size, likelihood="ep", learner=learner, random_state=0).fit(train)
+        seconds = time.perf_counter() - began
+        found = {"model": f"P = {size}", "P": size, **_nats(model.score_samples(test))}
+        if learner == "moments":
+            return found
+        before = ClippedGaussian(size, random_state=0).fit(train).score_samples(test)
+        after = model.set_params(likelihood="importance").score_samples(test)
+    return {
+        **found,
+        "model": f"P = {size}, likelihood",
+        "gain": _nats(before - after),
+        "seconds": seconds,
+        "n_iter": int(model.n_iter_),
+        "converged": bool(model.converged_),
+        "at_bound": int(np.sum(model.noise_variance_ < LEAST_UNIQUENESS + 1e-9)),
+    }
 
 
-def _nats(name: str, size: int, model: Any, X: np.ndarray) -> dict[str, Any]:
-    nats = -np.asarray(model.score_samples(X), np.float64)
-    return {"model": name, "P": size, "nats": float(nats.mean()), "error": float(nats.std() / np.sqrt(len(nats)))}
+def _nats(log_p: Any) -> dict[str, float]:
+    nats = -np.asarray(log_p, np.float64)
+    return {"nats": float(nats.mean()), "error": float(nats.std() / np.sqrt(len(nats)))}

@@ -1,0 +1,336 @@
+"""Weights and biases of the largest likelihood, by EM from where the moments put them (`learner="likelihood"`).
+
+With noise a column has P(s_i | y) = Phi(s_i eta_i), eta_i = a_i.y + c_i, in units of its own noise,
+
+    a_i = w_i / sqrt(psi_i),    c_i = phi_i / sqrt(psi_i),
+
+and the other way round, since x has variance 1, ``psi = 1 / (1 + |a|^2)``, ``w = a sqrt(psi)``, ``phi = c sqrt(psi)``.
+(a, c) are free, so the likelihood is climbed in them.  With b = (a_i, c_i) and y^ = (y, 1), and means <.> over the
+posterior of y, the gradient of log p(s) is that of Q, the expected log P(s, y) (Fisher's identity), and Q a sum over
+columns:
+
+    g_i = sum_rows <s_i r(s_i eta_i) y^>,              r = phi / Phi
+    H_i = sum_rows <(1 - v(s_i eta_i)) y^ y^'>,        1 - v = r (z + r), minus the second derivative of log Phi
+    M_i = sum_rows <y^ y^'>
+
+where a bit is missing its row is left out of all three.  As 0 < 1 - v < 1, Q falls off less than M says, and
+
+    b_i + M_i^-1 g_i
+
+never lowers the likelihood.  It is also the M-step of the EM that takes both y and x for hidden, a regression of <x_i>
+on y.  b_i + H_i^-1 g_i is Newton's step on Q, longer, and mostly better.  Two accelerations are those of the latent
+trait model: the prior of y may be any Gaussian in the M-step, which is folded back into (a, c) (Liu, Rubin & Wu 1998);
+and Anderson's method extrapolates, and takes back what did not help, down to the step that always climbs.
+
+Posteriors are points with weights: the nodes of `core/nodes.py`, moved to where expectation propagation puts a row's
+posterior.  They are placed anew at every pass, so that a row has no state, and any engine learns the same.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, TypeAlias
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.tree_util import Partial
+from jaxtyping import Array, Float
+
+from latentbits.core import anderson, nodes
+from latentbits.core.anderson import Anderson
+from latentbits.core.batch import Batch
+from latentbits.core.gaussians import moments
+from latentbits.core.model import Iterate, Measure, Model, Progress, Stage
+from latentbits.core.nodes import Rule
+from latentbits.core.packed import inverse_factor, pairs, products, unpack
+from latentbits.core.products import over_rows, sum_over_rows
+from latentbits.core.special import half_line
+from latentbits.core.tree import sum_rows
+from latentbits.models.clipped_gaussian import expectation as ep
+from latentbits.models.clipped_gaussian.expectation import Factors
+from latentbits.models.clipped_gaussian.params import LEAST_UNIQUENESS, Params, signs_of
+
+__all__ = ["beyond", "stages"]
+
+# nodes a dimension by the number of latents, of the way there and of its end, with few columns and with many; above
+# three latents the power of two of a net
+FEW = {1: (15, 81), 2: (9, 21), 3: (5, 11), 4: (7, 10)}
+MANY = {1: (7, 15), 2: (5, 7), 3: (3, 5), 4: (6, 8)}
+PLACED = 0.01  # standard deviations that a posterior may be off where it says no more than where nodes go
+ROUGH_TOL = 1e-5  # nats a row: few nodes are not right to more
+LONGEST_STEP = 2.0  # of a column, in standard deviations of its noise
+STEEPEST = np.sqrt(1 / LEAST_UNIQUENESS - 1)  # |a| of a column whose uniqueness is at its bound
+CAUTION_MANY, CAUTION_FEW = 1.0, 10.0  # see State
+# nats a row to which the objective is known: few nodes, and those of nets, move with the rows' posteriors
+NOISE, NET_NOISE = 5e-6, 5e-5
+MEMORY = 5  # former steps that Anderson's method looks back on
+ROUNDS = 8  # to find a multiplier
+PATIENCE = 5  # passes without gain: a bold step, a cautious one and shorter ones, each taken back
+
+Number: TypeAlias = Float[Array, ""] | float  # traced where it is an argument of a program
+
+
+class Stats(eqx.Module):
+    """Sums over rows: the log-likelihood, the posteriors' moments, and g, H and M of each column (packed)."""
+
+    n_rows: Float[Array, ""]
+    objective: Float[Array, "2"]  # see sum_rows
+    moments: Float[Array, " pairs"]  # of y^, all rows
+    gradient: Float[Array, "columns extended"]
+    curvature: Float[Array, "columns pairs"]
+    steepest: Float[Array, "columns pairs"]
+    ones: Float[Array, " columns"]
+    observed: Float[Array, " columns"]
+
+
+class State(eqx.Module):
+    """Of the optimiser.
+
+    Attributes
+    ----------
+    anderson
+        The acceleration.
+    left
+        Nats in all that are left to gain, NaN where not known: what the next step promises, column by column, as one of
+        Newton's would keep it; but not less than Newton's step on Q promises, nor than the last pass gained; and with
+        few columns, where slow directions hide, ten times as much.
+    """
+
+    anderson: Anderson
+    left: Float[Array, ""]
+
+
+class Way(eqx.Module):
+    """What the programs are compiled for.
+
+    Attributes
+    ----------
+    rough
+        By few nodes, on the way.
+    bias
+        Whether columns have biases.
+    accelerate
+        Without, the step that always climbs.
+    """
+
+    rough: bool = eqx.field(static=True)
+    bias: bool = eqx.field(static=True)
+    accelerate: bool = eqx.field(static=True)
+
+
+def rule_for(way: Way, n_latents: int, n_columns: int, complete: bool) -> Rule:
+    """Nodes to learn with; rows that are not complete may have few columns each."""
+    many = complete and n_columns >= nodes.MANY_COLUMNS
+    size = (MANY if many else FEW)[min(n_latents, nodes.MOST_GRID + 1)][0 if way.rough else 1]
+    if n_latents > nodes.MOST_GRID:
+        return nodes.quasi_monte_carlo(2**size, n_latents)
+    return nodes.product_rule(size, n_latents)
+
+
+def e_step(way: Way, params: Params, shared: Factors, batch: Batch, row_state: None) -> tuple[Stats, None]:
+    """log p(s) of each row and its posterior, as the sums that an update needs."""
+    signs, weight = signs_of(batch), batch.weight
+    n, q = len(signs), shared.weights.shape[1]
+    rule = rule_for(way, q, signs.shape[1], batch.observed is None)
+    at = ep.approximate(shared, signs, PLACED).posterior
+    if q > nodes.MOST_GRID:
+        at = nodes.for_net(at, batch.rows)
+    points = nodes.points_of(at, rule)
+    root = jnp.sqrt(shared.psi)
+    cut = half_line(signs[:, None] * (points @ (shared.weights / root[:, None]).T + shared.phi / root))
+    log_mass, bend = cut.log_mass, 1 - cut.variance
+    if batch.observed is not None:
+        log_mass, bend = log_mass * batch.observed[:, None], bend * batch.observed[:, None]
+    value, share = nodes.weigh(log_mass.sum(-1), points, at, rule)
+    extended = jnp.concatenate([points, jnp.ones_like(points[..., :1])], -1)
+    weighted = (weight[:, None] * share)[..., None]
+    mean = jnp.einsum("nk,nkj->nj", share, points)
+    away = points - mean[:, None]
+    second = weight[:, None] * moments(mean, jnp.einsum("nk,nki,nkj->nij", share, away, away))
+    total = sum_over_rows(second)
+    slope = (signs[:, None] * cut.ratio).reshape(n * len(rule.nodes), -1)
+    flat = len(slope)
+    stats = Stats(
+        weight.sum(),
+        sum_rows(weight, value),
+        total,
+        over_rows((weighted * extended).reshape(flat, -1), slope).T,
+        over_rows((weighted * products(extended)).reshape(flat, -1), bend.reshape(flat, -1)).T,
+        jnp.broadcast_to(total, (signs.shape[1], len(total)))
+        if batch.observed is None
+        else over_rows(second, batch.observed).T,
+        weight @ (signs > 0).astype(signs.dtype),
+        weight @ jnp.abs(signs),
+    )
+    return stats, None
+
+
+def objective(precision: Number, params: Params, shared: Factors, stats: Stats) -> Float[Array, ""]:
+    """The log-likelihood, less the penalty of a prior of this precision on a (0 for none)."""
+    return stats.objective.sum() - 0.5 * precision * jnp.sum(_slopes(params)[:, :-1] ** 2)
+
+
+def start(params: Params) -> State:
+    """Nothing seen yet."""
+    return State(anderson.start(_slopes(params).ravel(), 2, MEMORY), jnp.asarray(jnp.nan))
+
+
+def left(state: State) -> Float[Array, ""]:
+    """Nats in all that are left to gain, as the last update has it."""
+    return state.left
+
+
+def update(
+    way: Way, precision: Number, state: State, params: Params, shared: Factors, stats: Stats, progress: Progress
+) -> tuple[State, Params]:
+    """One step of all columns."""
+    here = _slopes(params)
+    d, size = here.shape
+    # a bit that is always (or never) set has its optimum at infinity, and one never seen none: they stay as they are
+    free = ((stats.ones > 0) & (stats.ones < stats.observed))[:, None]
+    gradient = jnp.where(free, stats.gradient, 0)
+    if not way.bias:
+        gradient = gradient.at[:, -1].set(0)
+    safe = here + _step(way, precision, here, gradient, stats.steepest)
+    if not way.accelerate:
+        return state, _with_slopes(params, safe)
+    step = _step(way, precision, here, gradient, stats.curvature)
+    ahead = here + step * jnp.minimum(1, LONGEST_STEP / jnp.maximum(_length(step), 1e-300))
+    # a prior, or a column at its bound, has a say in the coordinates, too
+    stands_alone = (precision == 0) & jnp.all(_length(ahead[:, :-1]) < 0.99 * STEEPEST)
+    bold = jnp.where(free & stands_alone, _bounded(_expanded(way, stats, ahead)), ahead)
+    many, on_grid = d >= nodes.MANY_COLUMNS, size - 1 <= nodes.MOST_GRID
+    noise = stats.n_rows * (NET_NOISE if not on_grid else NOISE if many else 0.0)
+    images = jnp.stack([bold.ravel(), safe.ravel()])
+    value = objective(precision, params, shared, stats)
+    memory, point, _ = anderson.advance(state.anderson, here.ravel(), value, images, noise)
+    point = _bounded(point.reshape(d, size))
+    uphill = gradient.at[:, :-1].add(-precision * jnp.where(free, here[:, :-1], 0))
+    promised = [jnp.sum(jnp.abs(jnp.sum(uphill * way_on, 1))) / 2 for way_on in (point - here, step)]
+    gained = jnp.maximum(value - state.anderson.value - noise, 0)
+    most = jnp.maximum(jnp.maximum(*promised), gained)
+    caution = CAUTION_FEW if on_grid and not many else CAUTION_MANY
+    return State(memory, jnp.where(memory.refused > 0, jnp.nan, caution * most)), _with_slopes(params, point)
+
+
+def _slopes(params: Params) -> Float[Array, "columns extended"]:
+    """(a, c) of each column."""
+    return jnp.concatenate([params.weights, params.phi[:, None]], 1) / jnp.sqrt(params.psi)[:, None]
+
+
+def _with_slopes(params: Params, slopes: Float[Array, "columns extended"]) -> Params:
+    psi = 1 / (1 + jnp.sum(slopes[:, :-1] ** 2, 1))
+    scaled = slopes * jnp.sqrt(psi)[:, None]
+    return eqx.tree_at(lambda p: (p.weights, p.phi, p.psi), params, (scaled[:, :-1], scaled[:, -1], psi))
+
+
+def _length(x: Float[Array, "columns size"]) -> Float[Array, "columns 1"]:
+    return jnp.sqrt(jnp.sum(x**2, 1, keepdims=True))
+
+
+def _bounded(slopes: Float[Array, "columns extended"]) -> Float[Array, "columns extended"]:
+    return slopes * jnp.minimum(1, STEEPEST / jnp.maximum(_length(slopes[:, :-1]), 1e-300))
+
+
+def _step(
+    way: Way,
+    precision: Number,
+    here: Float[Array, "columns extended"],
+    gradient: Float[Array, "columns extended"],
+    curvature: Float[Array, "columns pairs"],
+) -> Float[Array, "columns extended"]:
+    """To the highest point of a quadratic with this gradient and curvature, less the prior's penalty, within the bound.
+
+    Where the latents determine a bit wholly its slopes would run to infinity: they end where its uniqueness is at its
+    bound, |a| = R.  The multiplier of that is found as the radius of a trust region is (More & Sorensen 1983): Newton's
+    method on 1 / |a|, which is nearly linear in it.
+    """
+    size = here.shape[1]
+    j, k = pairs(size)
+    if not way.bias:
+        curvature = jnp.where(k == size - 1, jnp.asarray(j == k, curvature.dtype), curvature)
+    ridge = 1e-9 * (1 + curvature[:, j == k].sum(1, keepdims=True))
+    curvature = curvature + jnp.where(j == k, ridge, 0)
+    slope = jnp.asarray((j == k) & (j < size - 1), curvature.dtype)
+    first = jnp.asarray(np.arange(size) < size - 1, curvature.dtype)
+
+    def solved(multiplier: Float[Array, "columns 1"], right: Array) -> Float[Array, "columns extended"]:
+        inverse, _ = inverse_factor(curvature + multiplier * slope)
+        return jnp.einsum("nij,ni->nj", inverse, jnp.einsum("nij,nj->ni", inverse, right))
+
+    def step(multiplier: Float[Array, "columns 1"]) -> Float[Array, "columns extended"]:
+        return solved(multiplier, gradient - multiplier * first * here)
+
+    def improve(_: Any, multiplier: Float[Array, "columns 1"]) -> Float[Array, "columns 1"]:
+        ahead = first * (here + step(multiplier))
+        length = jnp.maximum(_length(ahead), 1e-300)
+        fall = jnp.sum(ahead * solved(multiplier, ahead), 1, keepdims=True)
+        more = length**2 / jnp.maximum(fall, 1e-300) * (length / STEEPEST - 1)
+        return jnp.where(length > 1e-9, jnp.maximum(multiplier + more, precision), precision)
+
+    least = jnp.full_like(here[:, :1], precision)
+    return step(jax.lax.fori_loop(0, ROUNDS, improve, least))
+
+
+def _expanded(way: Way, stats: Stats, slopes: Float[Array, "columns extended"]) -> Float[Array, "columns extended"]:
+    """The same bits in coordinates in which the posteriors of all rows together have mean 0 and covariance I."""
+    q = slopes.shape[1] - 1
+    j, k = pairs(q + 1)
+    second = stats.moments / stats.n_rows
+    inner, mean = second[k < q], second[(k == q) & (j < q)]
+    mean = mean if way.bias else jnp.zeros_like(mean)
+    j, k = pairs(q)
+    covariance = inner - mean[j] * mean[k] + 1e-6 * (j == k)
+    inverse, _ = inverse_factor(covariance[None])  # lower triangular R^-1 of covariance = R R'
+    root = unpack(covariance, q) @ inverse[0].T
+    return jnp.concatenate([slopes[:, :q] @ root, slopes[:, q:] + (slopes[:, :q] @ mean)[:, None]], 1)
+
+
+def row_floats(way: Way, n_components: int | str, n_columns: int) -> int:
+    """Numbers that the E-step holds per row."""
+    q = n_components if isinstance(n_components, int) else 4
+    return 4 * n_columns * len(rule_for(way, q, n_columns, False).nodes) + 4 * (q + 1) ** 2
+
+
+@cache
+def _with(function: Any, *settings: Any) -> Any:
+    """A function with its settings; compiled code is found by the identity of what this returns."""
+    return Partial(function, *settings)
+
+
+def beyond(
+    model: Model, n_components: int | str, bias: bool, weight_prior: float | None = None, accelerate: bool = True
+) -> Model:
+    """The record that goes on from where one that learns from moments ends."""
+    fine, precision = Way(False, bias, accelerate), 0.0 if weight_prior is None else 1 / weight_prior**2
+    return model._replace(
+        e_step=_with(e_step, fine),
+        objective=_with(objective, precision),
+        update=_with(update, fine, precision),
+        start=start,
+        left=left if accelerate else None,
+        stages=(*model.stages, *stages(n_components, bias, accelerate)),
+    )
+
+
+def stages(n_components: int | str, bias: bool, accelerate: bool) -> tuple[Stage, ...]:
+    """Of a record of `beyond`: most of the way by few nodes; without acceleration, all of it by many."""
+    rough, fine = (Way(few, bias, accelerate) for few in (True, False))
+    by_many = Iterate(
+        "EM",
+        row_floats=_with(row_floats, fine, n_components),
+        patience=PATIENCE if accelerate else 1,
+    )
+    if not accelerate:
+        return (by_many,)
+    by_few = Iterate(
+        "EM by few nodes",
+        measure=Measure.PROGRESS,
+        e_step=_with(e_step, rough),
+        row_floats=_with(row_floats, rough, n_components),
+        tol=ROUGH_TOL,
+        patience=PATIENCE,
+    )
+    return by_few, by_many

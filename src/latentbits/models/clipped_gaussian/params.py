@@ -1,0 +1,49 @@
+"""What a clipped Gaussian is made of, and bits as it takes them."""
+
+from __future__ import annotations
+
+import equinox as eqx
+from jaxtyping import Array, Bool, Float
+
+from latentbits.core.batch import Batch
+
+__all__ = ["LEAST_UNIQUENESS", "Params", "signs_of"]
+
+LEAST_UNIQUENESS = 0.005  # of a column whose weights reproduce no variances: in factor analysis, and by the likelihood
+
+
+class Params(eqx.Module):
+    """The model, and the moments that it was made from.
+
+    Attributes
+    ----------
+    weights, phi, psi
+        W, the biases of eq. 9, and the variance of each column's own noise (0 without).
+    means
+        P(bit = 1) in the data.
+    binary, correlation, error, undetermined, corrected
+        C^ss, C^xx, standard errors of the latter, the pairs that the data cannot tell, and those with an empty cell
+        that was corrected; without any entries where pairs were not kept.
+    eigenvalues, binary_eigenvalues
+        Of C^xx and C^ss, largest first; the first few where pairs were not kept.
+    negative_share
+        Of the eigenvalues of C^xx, before any repair; NaN where not all are known.
+    """
+
+    weights: Float[Array, "columns latents"]
+    phi: Float[Array, " columns"]
+    psi: Float[Array, " columns"]
+    means: Float[Array, " columns"]
+    binary: Float[Array, "pairs pairs"]
+    correlation: Float[Array, "pairs pairs"]
+    error: Float[Array, "pairs pairs"]
+    undetermined: Bool[Array, "pairs pairs"]
+    corrected: Bool[Array, "pairs pairs"]
+    eigenvalues: Float[Array, " known"]
+    binary_eigenvalues: Float[Array, " known"]
+    negative_share: Float[Array, ""]
+
+
+def signs_of(batch: Batch) -> Float[Array, "rows columns"]:
+    """Bits as +1 and -1, and 0 where missing."""
+    return (2 * batch.values - 1) * batch.mask

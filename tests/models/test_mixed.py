@@ -250,8 +250,7 @@ def test_likelihood_completion_and_samples_of_rows():
         pytest.param("quadrature", True, None, "float32", marks=pytest.mark.slow),
     ],
 )
-def test_no_step_goes_down(method, accelerate, prior, dtype):
-    columns = KINDS["few"]
+def test_no_step_goes_down(method, accelerate, prior, dtype, columns=KINDS["few"]):
     params = parameters(columns, 1, seed=8, size=1.5)
     table = table_of(columns, params, 200, seed=9)
     record = latent_trait.model(1, method, columns, weight_prior=prior, accelerate=accelerate)
@@ -270,6 +269,16 @@ def test_no_step_goes_down(method, accelerate, prior, dtype):
     else:
         penalty = 0 if prior is None else 0.5 * np.sum(result.params.weights**2) / prior**2
         assert values.max() == pytest.approx(exact - penalty, rel=1e-5)
+
+
+def test_no_step_goes_down_with_one_variance_for_all():
+    """With bits, holes and two numbers in one table; the variance is one to the bit."""
+    shared = Columns(binary=(0, 2), continuous=(1, 3), shared_noise=True)
+    test_no_step_goes_down("variational", False, None, "float64", columns=shared)
+    table = table_of(shared, parameters(shared, 1, seed=8), 200)
+    record = latent_trait.model(1, "variational", shared)
+    learned = fit(record, MemoryEngine(table), seed_key(0), dtype="float64", limits=Limits(20, -np.inf)).params
+    assert len(set(learned.log_variance.tolist())) == len(set(learned.scale.tolist())) == 1
 
 
 @in_double

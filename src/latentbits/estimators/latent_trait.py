@@ -76,6 +76,10 @@ class LatentTrait(WithCriteria):
         binary, other numbers continuous, and text and categorical dtypes categorical, two categories or more.
         Continuous columns are Gaussian with a variance of their own, categorical ones a softmax.  Such a table must be
         in memory, as a frame, an array or a list of rows.
+    noise : {"own", "shared"}, default="own"
+        Variance of the continuous columns: one for each, or one for all, in the units of the data.  With nothing but
+        continuous columns the latter is probabilistic principal component analysis: the components span the principal
+        subspace, and `noise_variance_` is the mean of the variances that it leaves out.
     equal_discrimination : bool, default=False
         One weight for all columns: the one-parameter (Rasch) model.  Needs ``n_components=1``.
     weight_prior : float or None, default=None
@@ -178,6 +182,7 @@ class LatentTrait(WithCriteria):
         "n_components": [Interval(Integral, 1, 20, closed="both")],
         "method": [StrOptions(set(latent_trait.METHODS))],
         "column_types": [None, StrOptions({"infer"}), "array-like", dict],
+        "noise": [StrOptions({"own", "shared"})],
         "equal_discrimination": ["boolean"],
         "weight_prior": [Interval(Real, 0, None, closed="neither"), None],
         "n_samples": [Interval(Integral, 1, None, closed="left")],
@@ -205,6 +210,7 @@ class LatentTrait(WithCriteria):
         *,
         method: str = "auto",
         column_types: Any = None,
+        noise: str = "own",
         equal_discrimination: bool = False,
         weight_prior: float | None = None,
         n_samples: int = 500,
@@ -222,6 +228,7 @@ class LatentTrait(WithCriteria):
         self.n_components = n_components
         self.method = method
         self.column_types = column_types
+        self.noise = noise
         self.equal_discrimination = equal_discrimination
         self.weight_prior = weight_prior
         self.n_samples = n_samples
@@ -242,6 +249,8 @@ class LatentTrait(WithCriteria):
                 f"n_nodes must be between 5 and 14 above {MOST_GRID} latent dimensions, where 2 to that power is the "
                 f"number of points, got {self.n_nodes}"
             )
+        if self.noise == "shared" and not self._columns().n_reals:
+            raise ValueError("noise='shared' is for continuous columns, and there are none: column_types names them")
         if self.method == "monte_carlo":
             self._bits_only("method='monte_carlo'", "choose another method")
         if self.equal_discrimination:
@@ -278,7 +287,8 @@ class LatentTrait(WithCriteria):
         return 4 if by_net else 1
 
     def _columns(self) -> Columns:
-        return ALL_BITS if self._encoding is None else self._encoding.columns
+        columns = ALL_BITS if self._encoding is None else self._encoding.columns
+        return columns._replace(shared_noise=True) if self.noise == "shared" and columns.n_reals else columns
 
     def _open(self, X: Any, *, reset: bool, sample_weight: Any = None) -> Engine:
         if self.column_types is None:
@@ -323,7 +333,8 @@ class LatentTrait(WithCriteria):
         rank = min(n_free, q)
         slopes = n_free * rank - rank * (rank - 1) // 2
         slopes = min(1, n_free) if self.equal_discrimination else slopes
-        self.n_parameters_ = slopes + bias.size - n_idle + self.params_.log_variance.size
+        n_variances = min(self.params_.log_variance.size, 1 if self.noise == "shared" else len(weights))
+        self.n_parameters_ = slopes + bias.size - n_idle + n_variances
         self._n_features_out = q
 
     def _expose_kinds(self, encoding: Encoding) -> None:

@@ -29,7 +29,6 @@ from typing import Any, TypeAlias
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, Key
@@ -42,7 +41,6 @@ from latentbits.core.model import Iterate, LogLikelihood, Measure, Model, Progre
 from latentbits.core.packed import inverse_factor, pairs, unpack
 from latentbits.models.latent_trait import beginning, kinds, quadrature, sampling, variational
 from latentbits.models.latent_trait.kinds import ALL_BITS, Columns, Params, Rows, Stats
-from latentbits.models.latent_trait.reals import SMALLEST_VARIANCE
 
 __all__ = ["METHODS", "Posterior", "Scored", "finer", "model"]
 
@@ -287,7 +285,7 @@ def _update(
         return state, plain
     move = expansion(stats) if precision is None else _no_move(q)
     value = _objective(precision, params, shared, stats)
-    state, ahead = _accelerated(state, params, value, plain, move, state.noise * stats.n_rows)
+    state, ahead = _accelerated(columns, state, params, value, plain, move, state.noise * stats.n_rows)
     if columns != ALL_BITS:
         return state, ahead
     step = jnp.concatenate([ahead.weights - params.weights, (ahead.bias - params.bias)[:, None]], 1)
@@ -312,7 +310,7 @@ def _update_sampling(
     if not structure.accelerate:
         return state, plain
     value = _objective(precision, params, shared, stats)
-    return _accelerated(state, params, value, plain, _no_move(structure.q), 0.0)
+    return _accelerated(structure.columns, state, params, value, plain, _no_move(structure.q), 0.0)
 
 
 # ---------------------------------------------------------------- use
@@ -552,7 +550,7 @@ def _stages(
 
 
 def _accelerated(
-    state: State, params: Params, value: Float[Array, ""], plain: Params, move: Move, slack: Any
+    columns: Columns, state: State, params: Params, value: Float[Array, ""], plain: Params, move: Move, slack: Any
 ) -> tuple[State, Params]:
     """Expansion, then extrapolation; both can be taken back."""
     flat, restore = ravel_pytree(params)
@@ -563,6 +561,6 @@ def _accelerated(
     moved = jax.tree.map(lambda a, b: jnp.where(kept, a, b), move, _no_move(q))
     # a variance that was extrapolated below what the M-step allows would be kept for its likelihood
     ahead = restore(ahead)
-    allowed = jnp.maximum(ahead.log_variance, np.log(SMALLEST_VARIANCE))
+    allowed = kinds.allowed_noise(columns, ahead.log_variance)
     ahead = eqx.tree_at(lambda p: p.log_variance, ahead, allowed)
     return State(memory, moved, state.longest, state.noise, state.left, state.caution), ahead

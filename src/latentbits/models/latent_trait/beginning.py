@@ -79,13 +79,13 @@ def _noise(variance: Float[Array, " reals"], columns: Columns) -> Float[Array, "
     return jnp.full_like(variance, jnp.log(variance.mean())) if columns.shared_noise else jnp.log(variance)
 
 
-def awake(key: Key[Array, ""], params: Params, state: Any) -> Params:
+def awake(key: Key[Array, ""], params: Any, state: Any) -> Any:
     """Lengthen components that the bound has let fall asleep.
 
     Where bits are unbalanced or few, the optimum of the bound can be w = 0, which is a stationary point of the
-    likelihood too: EM would stay there.  Their directions are kept.
+    likelihood too: EM would stay there.  Their directions are kept.  Of one map or of several.
     """
     weights = np.asarray(params.weights)
-    size = np.sqrt(np.mean(weights**2, 0))
+    size = np.sqrt(np.mean(weights**2, -2, keepdims=True))
     longer = np.maximum(LEAST_WEIGHT / np.maximum(size, 1e-12), 1)
     return eqx.tree_at(lambda p: p.weights, params, weights * longer)

@@ -20,8 +20,8 @@ from latentbits.core.gaussians import Gaussian
 from latentbits.core.packed import pairs
 from latentbits.models.latent_trait import bits, classes, reals
 
-__all__ = ["ALL_BITS", "Columns", "Params", "Rows", "Stats", "allowed_noise", "best_guess", "bound", "bound_stats", "density", "draw",
-           "expected", "local", "maximise", "point_stats", "rows_of", "transformed",
+__all__ = ["ALL_BITS", "Columns", "Params", "Rows", "Stats", "allowed_noise", "best_guess", "bound", "bound_stats",
+           "density", "draw", "expected", "local", "maximise", "point_stats", "rows_of", "transformed",
            "typical_curvature"]  # fmt: skip
 
 

@@ -98,7 +98,7 @@ def test_a_signal_while_importing(signalled, csv, tmp_path, module):
 @pytest.mark.slow
 def test_a_signal_where_nothing_is_kept_ends_all_of_it(signalled, tmp_path):
     """The fits of `reproduce` are of no use one by one: none of them may take the signal for its own end."""
-    signalled(("record", 3), "reproduce", "tipping_1998", "--quick", "--out", "out")
+    signalled(("record", 3), "reproduce", "tipping_1998", "--quick", "--jobs", 1, "--out", "out")
     assert not list((tmp_path / "out").glob("results.*"))
 
 

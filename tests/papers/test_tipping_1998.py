@@ -39,7 +39,7 @@ def test_relations_that_no_clock_decides(quick):
     assert set(relations) == {
         f"{what}_{flip}" for what in ("error", "separation", "behind", "best") for flip in (0.05, 0.15)
     }
-    assert {name: one["measured"] for name, one in relations.items() if not one["holds"]} == {}
+    assert {name: one["measured"] for name, one in relations.items() if not one["within"]} == {}
 
 
 @pytest.mark.slow

@@ -3,6 +3,10 @@
 A folder has ``reproduce.py`` with a function `reproduce(out, *, quick, say)`, ``expected.json`` (what the paper
 reports, and what we hold ourselves to) and ``README.md``.  What all of them share is in ``skeleton.py``
 and ``pages.py``.  Nothing heavy is imported before an experiment runs.
+
+``reproduce.py`` may also have `trials(out, *, quick)`: a list of experiments that do not depend on each other, each a
+`functools.partial` of a function of its module, which keeps what it finds below ``out / "runs"`` (`skeleton.kept`).
+They may be called in other processes, in any order; `reproduce` calls the same functions, and finds what is kept.
 """
 
 from __future__ import annotations
@@ -16,11 +20,12 @@ __all__ = ["PAPERS", "Paper", "reproduce"]
 
 
 class Paper(NamedTuple):
-    """The name of a folder here, the paper, and what of it is repeated."""
+    """The name of a folder here, the paper, what of it is repeated, and whether an accelerator is of use for it."""
 
     name: str
     citation: str
     repeated: str
+    accelerated: bool = False
 
 
 PAPERS = {
@@ -45,6 +50,7 @@ PAPERS = {
             "henniges_2010",
             "Henniges et al. (2010), Binary sparse coding",
             "figures 1 and 2 and the reliability on bars, with BinarySparseCoding",
+            accelerated=True,  # natural images at the paper's size
         ),
         Paper(
             "lewicki_sejnowski_1996",
@@ -67,7 +73,7 @@ def reproduce(
     out
         The folder for ``results.md``, ``results.json`` and the figures; made if need be.
     quick
-        Smaller and fewer experiments, in about a minute: to see that all works.
+        Smaller and fewer experiments, in a minute or two: to see that all works.
     say
         Called with a line whenever there is something to tell; None tells nothing.
 

@@ -1,14 +1,16 @@
-"""What the papers share: tables in Markdown, findings held to ranges, the machine, files."""
+"""What the papers share: tables in Markdown, findings and their verdicts, the machine, files."""
 
 from __future__ import annotations
 
 import json
 import os
 import platform
+import re
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,9 +18,17 @@ from latentbits.core.atomic import write_atomically
 from latentbits.core.version import __version__
 
 __all__ = [
+    "CANNOT",
+    "COLUMNS",
+    "Measured",
+    "averaged",
+    "doubts",
     "expected",
     "findings",
     "head",
+    "in_cells",
+    "in_words",
+    "is_reproduced",
     "judge",
     "machine",
     "markdown",
@@ -27,9 +37,12 @@ __all__ = [
     "pictures",
     "range_in_words",
     "save",
+    "share_of",
     "spread",
     "write_results",
 ]
+
+CANNOT = "cannot be told"
 
 
 def expected(package: str) -> dict[str, Any]:
@@ -60,33 +73,149 @@ def markdown(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (columns, marks, *rows))
 
 
-def judge(bounds: Mapping[str, Mapping[str, Any]], measured: Mapping[str, float]) -> dict[str, dict[str, Any]]:
-    """Each finding of expected.json that was measured: with what was found, and whether it is within its range.
+class Measured(NamedTuple):
+    """A number that our runs gave.
 
-    >>> judge({"a": {"least": 1.0, "most": None}}, {"a": 2.0})
-    {'a': {'least': 1.0, 'most': None, 'measured': 2.0, 'holds': True}}
+    Attributes
+    ----------
+    value
+        The number.
+    error
+        Its standard error over runs; None where it has none: an exact number, or a single run.
+    n
+        Runs that it comes from; None where that means nothing.
     """
+
+    value: float
+    error: float | None = None
+    n: int | None = None
+
+
+def averaged(values: Any) -> Measured:
+    """The mean over runs, with its standard error; one run has none."""
+    values = np.asarray(values, dtype=float)
+    error = None if len(values) < 2 else float(values.std(ddof=1) / np.sqrt(len(values)))
+    return Measured(float(values.mean()), error, len(values))
+
+
+def share_of(flags: Any) -> Measured:
+    """The share of runs in which something is so, with its standard error.
+
+    That none of a few runs failed does not make the error 0: it is that of one more run of each kind (Laplace's rule).
+    """
+    flags = np.asarray(flags, dtype=bool)
+    n, n_so = len(flags), int(np.count_nonzero(flags))
+    guess = (n_so + 1) / (n + 2)
+    return Measured(n_so / n, float(np.sqrt(guess * (1 - guess) / n)), n)
+
+
+def judge(
+    relations: Mapping[str, Mapping[str, Any]], measured: Mapping[str, float | Measured]
+) -> dict[str, dict[str, Any]]:
+    """Each finding of expected.json that was measured, with what was found and two verdicts.
+
+    `reproduced` is about the paper: None where the finding is ours alone, else "yes", "no" or "cannot be told"
+    (`is_reproduced`).  `within` is about us: whether the number is within the range that our own runs are held to.
+
+    >>> claim = {"paper": {"value": 3, "least": 2.5, "most": None}, "ours": {"least": 1, "most": 2}}
+    >>> found = judge({"a": claim}, {"a": 2})["a"]
+    >>> found["reproduced"], found["within"]
+    ('no', True)
+    """
+    return {name: _judged(one, measured[name]) for name, one in relations.items() if name in measured}
+
+
+def _judged(one: Mapping[str, Any], found: float | Measured) -> dict[str, Any]:
+    value, error, n = found if isinstance(found, Measured) else Measured(found)
+    value, error = float(value), None if error is None else float(error)
     return {
-        name: {**one, "measured": measured[name], "holds": _within(measured[name], one["least"], one["most"])}
-        for name, one in bounds.items()
-        if name in measured
+        **one,
+        "measured": value,
+        "error": error,
+        "n": n,
+        "reproduced": is_reproduced(one.get("paper"), value, error),
+        "within": _lies(value, one["ours"]["least"], one["ours"]["most"]),
     }
 
 
-def _within(value: float, least: float | None, most: float | None) -> bool:
+def is_reproduced(paper: Mapping[str, Any] | None, value: float, error: float | None = None) -> str | None:
+    """Whether a number of ours is what the paper claims.
+
+    "yes" within the paper's range, "no" if outside it by more than two standard errors.  It cannot be told where the
+    paper gives no range, just outside, and where two standard errors stick out of the range at every end that it has:
+    then we would hardly have found anything else.
+
+    >>> claim = {"least": 0, "most": None}
+    >>> is_reproduced(claim, 1.0, 0.2), is_reproduced(claim, 1.0, 0.8), is_reproduced(claim, -1.0, 0.2)
+    ('yes', 'cannot be told', 'no')
+    """
+    if paper is None:
+        return None
+    least, most, around = paper["least"], paper["most"], 2 * (error or 0.0)
+    low = least is not None and value - around < least  # sticks out there
+    high = most is not None and value + around > most
+    if (low and value + around < least) or (high and value - around > most):
+        return "no"
+    told = not (low or least is None) or not (high or most is None)
+    return "yes" if told and _lies(value, least, most) else CANNOT
+
+
+def _lies(value: float, least: float | None, most: float | None) -> bool:
     return (least is None or value >= least) and (most is None or value <= most)
 
 
 def findings(relations: Mapping[str, Mapping[str, Any]]) -> str:
-    """What `judge` gave, as a table."""
-    rows = []
-    for one in relations.values():
-        paper = one.get("paper", "")
-        paper = paper if isinstance(paper, str) else f"{paper:g}"
-        rows.append(
-            [one["says"], range_in_words(one), f"{one['measured']:.4g}", paper, "yes" if one["holds"] else "**no**"]
-        )
-    return markdown(["finding", "held to", "measured", "paper", "holds"], rows)
+    """What `judge` gave, as a table, with our doubts about the paper below it."""
+    rows = [[cell.replace("|", "\\|") for cell in in_cells(one)] for one in relations.values()]
+    rows = [[*row[:-2], *(re.sub(r"^no\b", "**no**", cell) for cell in row[-2:])] for row in rows]
+    said = "\n".join(f"- {line}" for line in doubts(relations))
+    return "\n\n".join([markdown(COLUMNS, rows, left=len(COLUMNS)), *([said] if said else [])])
+
+
+def doubts(relations: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Where we think that the paper is wrong, and why."""
+    return [f"{one['says']}: we doubt the paper here. {one['doubt']}" for one in relations.values() if "doubt" in one]
+
+
+COLUMNS = ("claim", "where", "paper", "ours", "reproduced", "within our range")
+
+
+def in_cells(one: Mapping[str, Any]) -> list[str]:
+    """A finding as a row of the table."""
+    reproduced = one["reproduced"] or ""
+    return [
+        one["says"],
+        one.get("where", ""),
+        _claimed(one["paper"]) if "paper" in one else "",
+        in_words(Measured(one["measured"], one["error"], one["n"])),
+        f"{reproduced}, doubted" if "doubt" in one else reproduced,
+        f"{'yes' if one['within'] else 'no'}: {range_in_words(one['ours'])}",
+    ]
+
+
+def _claimed(paper: Mapping[str, Any]) -> str:
+    """
+    >>> _claimed({"value": 0.978, "least": 0.969, "most": 0.987, "words": "978 of 1000"})
+    '0.978, 978 of 1000 (0.969 to 0.987)'
+    """
+    value = [] if paper["value"] is None else [f"{paper['value']:.12g}"]
+    said = ", ".join([*value, *([paper["words"]] if "words" in paper else [])])
+    within = range_in_words(paper)
+    return f"{said} ({within})" if said and within else said or within
+
+
+def in_words(found: Measured) -> str:
+    """
+    >>> in_words(Measured(0.97832, 0.0046, 1000)), in_words(Measured(2, None, None))
+    ('0.9783 ± 0.0046, 1000 runs', '2')
+    """
+    value, error, n = found
+    if error is not None and np.isfinite(error) and error > 0:
+        digits = max(0, 1 - int(np.floor(np.log10(error))))
+        text = f"{value:.{digits}f} ± {error:.{digits}f}"
+    else:
+        text = f"{value:.4g}"
+    return text if n is None else f"{text}, {n} run{'' if n == 1 else 's'}"
 
 
 def range_in_words(one: Mapping[str, Any]) -> str:
@@ -96,7 +225,7 @@ def range_in_words(one: Mapping[str, Any]) -> str:
     """
     least, most = one["least"], one["most"]
     if least is None:
-        return f"at most {most:.12g}"
+        return "" if most is None else f"at most {most:.12g}"
     if most is None:
         return f"at least {least:.12g}"
     return f"{least:.12g}" if least == most else f"{least:.12g} to {most:.12g}"
@@ -137,7 +266,7 @@ def pictures(
 def measured_on(machine: Mapping[str, Any]) -> str:
     """`machine` in words."""
     return (
-        f"Measured on {machine['cores']} cores ({machine['processor']}, {machine['device']}), "
+        f"Measured on {machine['date']}, with {machine['cores']} cores ({machine['processor']}, {machine['device']}), "
         f"latentbits {machine['latentbits']}, jax {machine['jax']}."
     )
 
@@ -164,10 +293,11 @@ def page(
 
 
 def machine() -> dict[str, Any]:
-    """What the numbers were measured with."""
+    """What the numbers were measured with, and when."""
     import jax
 
     return {
+        "date": datetime.now(UTC).date().isoformat(),
         "processor": platform.machine(),
         "cores": os.cpu_count(),
         "device": jax.default_backend(),

@@ -5,6 +5,8 @@ A paper has a `Plan` of how much is done, and parts: functions of a `Run` that g
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -16,10 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from latentbits.core.atomic import write_atomically
 from latentbits.core.errors import import_extra
+from latentbits.core.version import __version__
 from latentbits.papers import pages
 
-__all__ = ["Fitted", "Part", "Run", "Say", "fitted", "in_style", "new_figure", "repeat", "silent"]
+__all__ = ["Fitted", "Part", "Run", "Say", "fitted", "in_style", "kept", "new_figure", "repeat", "silent"]
 
 Say = Callable[[str], None]
 
@@ -52,7 +56,7 @@ class Run:
     out: Path
     say: Say = silent
     notes: list[str] = field(default_factory=list)
-    measured: dict[str, float] = field(default_factory=dict)
+    measured: dict[str, float | pages.Measured] = field(default_factory=dict)
     figures: dict[str, list[str]] = field(default_factory=dict)
 
     def draw(self, number: str, figure: Any, name: str | None = None) -> None:
@@ -100,6 +104,31 @@ def repeat(
     }
     pages.write_results(run.out, results, report(results, held_to))
     return results
+
+
+def kept(folder: Path, name: str, compute: Callable[[], Any], asked: Any = ()) -> Any:
+    """What an experiment found: as the folder has it, or computed now and kept there, so that none is done twice.
+
+    Parameters
+    ----------
+    folder
+        As a rule ``run.out / "runs"``; made if need be.
+    name
+        Of the experiment, with its seed where it has one; letters that a file may have.
+    compute
+        Gives numbers that JSON can hold.  They are given as JSON has them: tuples come as lists, keys as strings.
+    asked
+        All else that decides how it comes out (numbers of rows, settings): where it is another, or the version is, the
+        experiment is done anew.  What JSON cannot hold counts by its `repr`.
+    """
+    words = json.dumps([__version__, name, asked], sort_keys=True, default=repr)
+    path = folder / f"{name}-{hashlib.sha256(words.encode()).hexdigest()[:12]}.json"
+    if not path.exists():
+        text = json.dumps({"asked": json.loads(words), "found": compute()}, indent=1)
+        folder.mkdir(parents=True, exist_ok=True)
+        with write_atomically(path) as file:
+            file.write(text.encode())
+    return json.loads(path.read_text("utf-8"))["found"]
 
 
 class Fitted(NamedTuple):

@@ -1,0 +1,111 @@
+"""Results of papers together: those that come with the package, or those in a folder; what is so, and what is not.
+
+Numbers are read from ``results.json``; verdicts are made of them anew, by the expected.json of now.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from latentbits.papers import PAPERS, pages
+from latentbits.papers.pages import CANNOT, Measured
+
+__all__ = ["counts", "counts_in_words", "in_folder", "in_package", "keep", "kept_folder", "summarize"]
+
+LARGEST = 150_000  # bytes of a figure that is kept
+KEPT = ("results.json", "results.md")
+
+
+def kept_folder(name: str) -> Path:
+    """Where the package has the results of a full run of a paper, if it has them."""
+    return Path(str(resources.files(f"latentbits.papers.{name}"))) / "results"
+
+
+def in_package(name: str) -> dict[str, Any] | None:
+    """The results of a paper that come with the package; None where there are none."""
+    return _read(kept_folder(name))
+
+
+def in_folder(folder: Path) -> dict[str, dict[str, Any]]:
+    """The results that `reproduce` wrote into a folder, of one paper or of several in folders of their names."""
+    found = {name: one for name in PAPERS if (one := _read(folder / name)) is not None}
+    alone = _read(folder)
+    return found if alone is None else {alone["paper"]: alone, **found}
+
+
+def _read(folder: Path) -> dict[str, Any] | None:
+    path = folder / "results.json"
+    return json.loads(path.read_text("utf-8")) if path.is_file() else None
+
+
+def summarize(name: str, results: Mapping[str, Any]) -> dict[str, Any]:
+    """What a summary shows of a paper: relations judged, those that the run did not measure, and what it was."""
+    relations = pages.expected(f"latentbits.papers.{name}")["relations"]
+    judged = pages.judge(relations, measured(results))
+    return {
+        "quick": results["quick"],
+        "machine": results["machine"],
+        "notes": results["notes"],
+        "relations": judged,
+        "not_measured": [key for key in relations if key not in judged],
+    }
+
+
+def measured(results: Mapping[str, Any]) -> dict[str, float | Measured]:
+    """The numbers of a run, for `pages.judge`."""
+    return {key: Measured(one["measured"], one["error"], one["n"]) for key, one in results["relations"].items()}
+
+
+def counts(relations: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """How many claims of papers there are and what became of them; and findings of ours that are within their range."""
+    relations = list(relations)
+    claims = [one["reproduced"] for one in relations if one["reproduced"] is not None]
+    ours = [one["within"] for one in relations if one["reproduced"] is None]
+    return {
+        "claims": len(claims),
+        "reproduced": claims.count("yes"),
+        "not_reproduced": claims.count("no"),
+        "cannot_be_told": claims.count(CANNOT),
+        "ours": len(ours),
+        "ours_within": sum(ours),
+        "outside": sum(not one["within"] for one in relations),
+    }
+
+
+def counts_in_words(found: Mapping[str, int]) -> list[str]:
+    """What `counts` gave, as lines."""
+    return [
+        f"{found['claims']} claims of papers: {found['reproduced']} reproduced, "
+        f"{found['not_reproduced']} not reproduced, {found['cannot_be_told']} cannot be told",
+        f"{found['ours']} findings of our own: {found['ours_within']} within their range",
+        f"{found['outside']} of all {found['claims'] + found['ours']} outside of the range that our runs are held to",
+    ]
+
+
+def keep(name: str, folder: Path) -> list[str]:
+    """Copy the results of a full run into the package, in place of those that are there, with figures that are small.
+
+    Returns
+    -------
+    list of str
+        Names of the files.
+    """
+    results = _read(folder)
+    if results is None or results["quick"]:
+        raise ValueError(
+            f"only the results of a full run are kept, found {'none' if results is None else 'a quick one'} in {folder}"
+        )
+    goal = kept_folder(name)
+    if goal.exists():
+        shutil.rmtree(goal)
+    goal.mkdir()
+    drawn = (file for files in results["figures"].values() for file in files if file.endswith(".png"))
+    files = [*KEPT, *(file for file in drawn if (folder / file).stat().st_size <= LARGEST)]
+    for file in files:
+        shutil.copyfile(folder / file, goal / file)
+    return files

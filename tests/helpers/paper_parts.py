@@ -1,0 +1,38 @@
+"""Parts of papers that take no time, for other processes to import."""
+
+import os
+import time
+from functools import partial
+from pathlib import Path
+
+from latentbits.papers import side_by_side, skeleton
+
+
+def trials(folder, n):
+    return [partial(trial, folder, seed) for seed in range(n)]
+
+
+def trial(folder, seed):
+    skeleton.kept(Path(folder) / "runs", f"trial-{seed}", partial(where, seed))
+
+
+def where(seed):
+    """Which process does it, and what it may use."""
+    (cores,) = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else (0,)
+    return {"process": os.getpid(), "core": cores, "platforms": os.environ.get("JAX_PLATFORMS")}
+
+
+def paper(name, folder):
+    side_by_side.say_there(name, "all trials are there")
+    found = [skeleton.kept(Path(folder) / "runs", f"trial-{seed}", None) for seed in range(3)]
+    return {"trials": found, "process": os.getpid(), "platforms": os.environ.get("JAX_PLATFORMS")}
+
+
+def failing(text):
+    raise ValueError(text)
+
+
+def endless(file):
+    Path(file).write_text(str(os.getpid()))
+    while True:
+        time.sleep(0.05)

@@ -1,0 +1,101 @@
+"""Papers in processes of their own: trials first, each with its share of the machine; failures and ends."""
+
+import os
+import time
+from functools import partial
+
+import paper_parts
+import pytest
+
+from latentbits.papers import side_by_side
+from latentbits.papers.side_by_side import Work, in_processes
+
+
+@pytest.fixture
+def told():
+    return []
+
+
+@pytest.fixture
+def tell(told):
+    return lambda name, text: told.append((name, text))
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="cores cannot be shared out here")
+def test_trials_and_then_the_paper(tmp_path, monkeypatch, told, tell):
+    monkeypatch.delenv("JAX_PLATFORMS", raising=False)
+    mine = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(mine)[:2])
+    try:
+        work = {
+            "one": Work(partial(paper_parts.trials, tmp_path, 3), partial(paper_parts.paper, "one", tmp_path), True),
+            "two": Work(partial(paper_parts.failing, "no data"), partial(paper_parts.paper, "two", tmp_path)),
+        }
+        ended = in_processes(work, 2, tell)
+    finally:
+        os.sched_setaffinity(0, mine)
+    found = ended.results["one"]
+    others = {one["process"] for one in found["trials"]}
+    assert os.getpid() not in others | {found["process"]}
+    assert found["process"] not in others
+    assert {one["core"] for one in found["trials"]} <= mine
+    assert {one["platforms"] for one in found["trials"]} == {"cpu"}  # trials leave an accelerator alone
+    assert found["platforms"] is None
+    assert len(list((tmp_path / "runs").iterdir())) == 3
+    assert list(ended.results) == ["one"]  # the other failed, and did not keep it from ending
+    assert str(ended.failed["two"]) == "no data"
+    assert [line for line in told if line[0] == "one"] == [
+        *(("one", f"{done} of 3 trials") for done in (1, 2, 3)),
+        ("one", "all trials are there"),
+    ]
+    assert ("two", "failed: no data") in told
+
+
+def test_no_process_outlives_an_interrupt(tmp_path, tell):
+    """What is raised in this process, as a signal does it, ends the others."""
+    begun = tmp_path / "begun"
+
+    def interrupt(name, text):
+        while not begun.exists():
+            time.sleep(0.05)
+        raise KeyboardInterrupt
+
+    work = {
+        "long": Work(list, partial(paper_parts.endless, begun)),
+        "short": Work(partial(paper_parts.failing, "now"), list),
+    }
+    with pytest.raises(KeyboardInterrupt):
+        in_processes(work, 2, interrupt)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and _runs(int(begun.read_text())):
+        time.sleep(0.1)
+    assert not _runs(int(begun.read_text()))
+
+
+def _runs(process):
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_one_job_is_this_process(tmp_path, monkeypatch, told, tell):
+    def reproduce(name, out, *, quick, say):
+        if name == "henniges_2010":
+            raise ValueError("no images")
+        say(f"quick: {quick}")
+        return {"out": str(out), "process": os.getpid()}
+
+    monkeypatch.setattr(side_by_side, "reproduce", reproduce)
+    folders = {name: tmp_path / name for name in ("henniges_2010", "tipping_1998")}
+    ended = side_by_side.reproduce_all(folders, quick=True, jobs=1, say=tell)
+    assert ended.results == {"tipping_1998": {"out": str(tmp_path / "tipping_1998"), "process": os.getpid()}}
+    assert list(ended.failed) == ["henniges_2010"]
+    assert told == [("henniges_2010", "failed: no images"), ("tipping_1998", "quick: True")]
+
+
+def test_cores_are_shared_out():
+    assert side_by_side._shares([0, 1, 2, 3, 4, 5], 2) == [[0, 1, 2], [3, 4, 5]]
+    assert side_by_side._shares([0, 1, 2], 2) == [[0], [1]]
+    assert side_by_side._shares([7], 3) == [[7], [7], [7]]

@@ -60,7 +60,7 @@ def plot_several_maps(
     number = 0
     for place, ax in enumerate(axes):
         _draw(ax, means[:, place], sure[:, place], names, groups)
-        here = np.empty((0, 2)) if marks is None else np.asarray(marks[place], np.float64)
+        here = np.empty((0, 2)) if marks is None else np.reshape(np.asarray(marks[place], np.float64), (-1, 2))
         for mark in here:
             number += 1
             draw_number(ax, number, mark)

@@ -67,6 +67,8 @@ def reproduce(out: Path, *, quick: bool = False, say: Say = silent, digits: str 
         compared = {key: _compare(titles[key], X, plan, say) for key, X in tables_of_bits.items()}
         found = {key: numbers for key, (numbers, _) in compared.items()}
         _draw(run, toys, titles, twos, found, {key: model for key, (_, model) in compared.items()})
+        for key, toy in toys.items():
+            run.measured[f"lines_{key.removeprefix('synthetic_')}"] = _right_sides(compared[key][1], toy)
         for key in held:
             run.measured |= _of_times(found[key], key.removeprefix("synthetic_"))
         return found
@@ -148,6 +150,14 @@ def _compare(title: str, X: np.ndarray, plan: Plan, say: Say) -> tuple[dict[str,
         "posterior": _posterior_accuracy(model, X),
     }
     return found, model
+
+
+def _right_sides(model: LatentTrait, toy: Prototypes) -> float:
+    """Lines P(t_i | x) = 1/2 of bits in which prototypes differ: share of those with each prototype on its own side."""
+    places = model.variational(toy.prototypes).mean
+    right = (places @ model.components_ + model.intercept_ > 0) == (toy.prototypes == 1)
+    telling = toy.prototypes.min(axis=0) < toy.prototypes.max(axis=0)
+    return float(right[:, telling].all(axis=0).mean())
 
 
 def _first_below(line: Mapping[str, list[float]], goal: float) -> float | None:
@@ -279,7 +289,8 @@ def _of_maps(found: Mapping[str, Mapping[str, list[Any]]] | None) -> dict[str, M
 
 def _of_times(one: Mapping[str, Any], name: str) -> dict[str, float]:
     rows = one["algorithms"]
-    return {
+    sooner = rows["sampling"].get("cpu_seconds_to_variational_error")
+    return ({} if sooner is None else {f"as_good_{name}": sooner / rows["variational"]["cpu_seconds"]}) | {
         f"slower_{name}": rows["sampling"]["relative_time"],
         f"auto_time_{name}": rows["auto"]["relative_time"],
     }

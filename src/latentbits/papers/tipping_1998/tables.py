@@ -134,8 +134,8 @@ def _words(found: Mapping[str, Any]) -> list[str]:
             "## Several maps",
             markdown(["maps", "log-likelihood of rows learned from", "of unseen rows", "loops told by the map"], rows),
             "Nats per row; a mixture of maps in two dimensions, by the bound, with a weak prior on the weights; mean "
-            "and standard deviation over starts. *Loops told by the map*: the area under the curve (1/2 for nothing) of "
-            "the responsibility of the map that tells them best.",
+            "and standard deviation over starts. *Loops told by the map*: the area under the curve (1/2 for nothing) "
+            "of the responsibility of the map that tells them best.",
         ]
     return parts
 

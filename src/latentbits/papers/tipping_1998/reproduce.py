@@ -61,7 +61,9 @@ def reproduce(out: Path, *, quick: bool = False, say: Say = silent, digits: str 
     if twos is not None:
         twos = twos._replace(X=twos.X[: plan.n_digits])
         tables_of_bits["digits"], titles["digits"] = twos.X, twos.title
-    held = [key for key in titles if key != "digits" or (twos is not None and twos.is_usps)]
+    # what is held to ranges: the digits only where they are those of the ranges, and all of them
+    whole = twos is not None and twos.is_usps and not quick
+    held = [key for key in titles if key != "digits" or whole]
 
     def sets(run: Run) -> dict[str, Any]:
         compared = {key: _compare(titles[key], X, plan, say) for key, X in tables_of_bits.items()}

@@ -8,6 +8,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from latentbits import LatentTrait, load
 from latentbits.core.errors import ModelFileError
+from latentbits.telling.latent_trait import tell
+from latentbits.telling.records import Table
 
 N, D = 400, 8
 SETTINGS = {"n_maps": 2, "random_state": 0, "n_init": 2}
@@ -146,3 +148,19 @@ def test_one_map_is_the_model_it_was(table):
     assert type(m.params_).__module__.endswith("kinds")
     assert not hasattr(m, "shares_")
     np.testing.assert_array_equal(m.responsibilities(X), np.ones((N, 1)))
+
+
+def test_what_is_told(table, model):
+    """Shares and rows of the maps; what is written has the number of the map behind each quantity."""
+    X, _ = table
+    told = tell(model, Table(X, tuple("abcdefgh")))
+    assert told.facts["shares"] == model.shares_.tolist()
+    assert told.facts["n_parameters"] == model.n_parameters_
+    maps = told.printed[0]
+    assert [line[:2] for line in maps.lines] == [[str(m + 1), f"{model.shares_[m]:.3f}"] for m in range(2)]
+    assert sum(float(line[2]) for line in maps.lines) == N
+    items = told.files["items"]()
+    assert "intercept_map_2" in items.columns
+    np.testing.assert_array_equal(items.values[:, items.columns.index("intercept_map_2")], model.intercept_[1])
+    with pytest.raises(ValueError, match="standard_errors is not defined for several maps"):
+        tell(model, Table(X, tuple("abcdefgh"), errors=True))

@@ -379,7 +379,7 @@ class LatentTrait(WithCriteria):
         self.n_parameters_ = int(self.n_maps) * each + int(self.n_maps) - 1
         self._n_features_out = q
 
-    def _items_of(self, params: kinds.Params) -> tuple[np.ndarray | None, ...]:
+    def _items_of(self, params: Any) -> tuple[np.ndarray | None, ...]:
         """Components, intercepts, difficulties, discriminations and noise variances of a map."""
         if self._encoding is None:
             weights, bias = params.weights, params.bias

@@ -290,7 +290,8 @@ def _e_step_variational(
         return variational.improve(columns, one, rows, state.moved(move.matrix, move.shift))
 
     def stats(one: kinds.Params, found: Any, weight: Float[Array, " rows"]) -> kinds.Stats:
-        return variational.stats_of(columns, one, rows, *found, weight)
+        posterior, bound, contact = found
+        return variational.stats_of(columns, one, rows, posterior, bound, contact, weight)
 
     found = _each(improved, params, shared, _turned(row_state))
     share, value = _responsibilities(params.log_share, found[1])
@@ -421,8 +422,8 @@ def _infer(structure: Structure, params: Params, shared: Any, batch: Batch) -> P
     of_maps, *places = _each(inferred, params)
     share, _ = _responsibilities(params.log_share, of_maps)
     best = jnp.argmax(share, 0)
-    own = [place[best, jnp.arange(len(best))] for place in places]
-    return Posterior(*own, best, share.T, jnp.swapaxes(places[0], 0, 1))
+    mean, covariance, mode, around = (place[best, jnp.arange(len(best))] for place in places)
+    return Posterior(mean, covariance, mode, around, best, share.T, jnp.swapaxes(places[0], 0, 1))
 
 
 def _decode(structure: Structure, params: Params, latents: Float[Array, "rows numbered"]) -> Array:

@@ -51,7 +51,7 @@ def rounds(params: Params, X: np.ndarray, most: int = 30) -> np.ndarray:
         rows = kinds.Rows(values, None, values[:, :0], values[:, :0], (), ())
         start = variational.prior(len(values), 2, values.dtype)
 
-        def step(posterior: Any, _: None) -> Any:
+        def step(posterior: Any, nothing: None) -> Any:
             posterior, bound, _ = variational.improve(ALL_BITS, params, rows, posterior)
             return posterior, bound
 

@@ -72,4 +72,4 @@ docs: $(VENV)/installed-docs
 	@echo "open docs/_build/html/index.html"
 
 clean:
-	rm -rf $(VENV) build dist docs/_build docs/api/generated docs/auto_examples latentbits-explore latentbits-explore.html node_modules
+	rm -rf $(VENV) build dist docs/_build docs/api/generated docs/auto_examples docs/papers latentbits-explore latentbits-explore.html node_modules

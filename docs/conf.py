@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import click
@@ -11,6 +12,9 @@ from latentbits import __version__
 from latentbits.cli.fit import FAMILY
 from latentbits.cli.main import cli
 from latentbits.estimators.families import families
+
+sys.path.insert(0, str(Path(__file__).parent))
+import paper_pages
 
 project = "latentbits"
 author = "The latentbits developers"
@@ -78,6 +82,7 @@ PAGES = (
     "combination-machine",
     "sparse-coding",
     "noisy-or",
+    "papers/index",
     "data",
     "cli",
     "design",
@@ -117,3 +122,4 @@ def _write_datasets() -> None:
 
 _write_help()
 _write_datasets()
+paper_pages.write(Path(__file__).parent / "papers")

@@ -2,7 +2,9 @@
 
 import json
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from latentbits.papers import PAPERS, pages, side_by_side, summary
 
@@ -39,9 +41,10 @@ def results_of(name, quick=False, **measured):
 def write(folder, results):
     folder.mkdir(parents=True, exist_ok=True)
     pages.write_results(folder, results, f"# {results['paper']}\n")
-    for number, size in (("1", 100), ("2", summary.LARGEST + 1)):
-        for kind in ("png", "svg"):
-            (folder / f"figure_{number}.{kind}").write_bytes(bytes(size))
+    for number, size in (("1", 20), ("2", 500)):  # noise, which takes as many bytes as it has pixels
+        noise = np.random.default_rng(0).integers(0, 256, (size, size, 3), np.uint8)
+        Image.fromarray(noise).save(folder / f"figure_{number}.png")
+        (folder / f"figure_{number}.svg").write_text("<svg/>")
 
 
 @pytest.fixture(autouse=True)
@@ -177,6 +180,8 @@ def test_a_full_run_is_kept(tool, calls, expected):
     kept = expected / "tipping_1998"
     assert sorted(file.name for file in kept.iterdir()) == ["figure_1.png", "results.json", "results.md"]
     assert json.loads((kept / "results.json").read_text()) == results_of("tipping_1998")
+    with Image.open(kept / "figure_1.png") as figure:
+        assert (figure.mode, figure.size) == ("P", (20, 20))
     result = tool("reproduce", "--summary")
     assert "clusters separate" in result.stdout
     assert "Not measured in this run: e." in result.stdout

@@ -5,7 +5,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from latentbits.papers import side_by_side, skeleton
+from latentbits.papers import side_by_side
 
 
 def trials(folder, n):
@@ -13,6 +13,8 @@ def trials(folder, n):
 
 
 def trial(folder, seed):
+    from latentbits.papers import skeleton  # which takes seconds, and not every part needs it
+
     skeleton.kept(Path(folder) / "runs", f"trial-{seed}", partial(where, seed))
 
 
@@ -23,16 +25,23 @@ def where(seed):
 
 
 def paper(name, folder):
+    from latentbits.papers import skeleton
+
     side_by_side.say_there(name, "all trials are there")
     found = [skeleton.kept(Path(folder) / "runs", f"trial-{seed}", None) for seed in range(3)]
     return {"trials": found, "process": os.getpid(), "platforms": os.environ.get("JAX_PLATFORMS")}
 
 
-def failing(text):
+def failing(text, after=None):
+    """Fails at once, or when there is a file."""
+    while after is not None and not after.exists():
+        time.sleep(0.05)
     raise ValueError(text)
 
 
 def endless(file):
-    Path(file).write_text(str(os.getpid()))
+    written = Path(f"{file}.new")
+    written.write_text(str(os.getpid()))
+    written.rename(file)  # whoever sees it can read it
     while True:
         time.sleep(0.05)

@@ -1,6 +1,8 @@
 """Papers in processes of their own: trials first, each with its share of the machine; failures and ends."""
 
 import os
+import subprocess
+import sys
 import time
 from functools import partial
 
@@ -51,25 +53,49 @@ def test_trials_and_then_the_paper(tmp_path, monkeypatch, told, tell):
     assert ("two", "failed: no data") in told
 
 
-def test_no_process_outlives_an_interrupt(tmp_path, tell):
+def test_no_process_outlives_an_interrupt(tmp_path):
     """What is raised in this process, as a signal does it, ends the others."""
     begun = tmp_path / "begun"
 
     def interrupt(name, text):
-        while not begun.exists():
-            time.sleep(0.05)
         raise KeyboardInterrupt
 
     work = {
         "long": Work(list, partial(paper_parts.endless, begun)),
-        "short": Work(partial(paper_parts.failing, "now"), list),
+        "short": Work(partial(paper_parts.failing, "now", begun), list),  # once the other is at work
     }
     with pytest.raises(KeyboardInterrupt):
         in_processes(work, 2, interrupt)
+    assert _ends(int(begun.read_text()))
+
+
+KILLED = """
+from functools import partial
+import paper_parts
+from latentbits.papers.side_by_side import Work, in_processes
+if __name__ == "__main__":
+    in_processes({"long": Work(list, partial(paper_parts.endless, "begun"))}, 2, print)
+"""
+
+
+def test_no_process_outlives_a_kill(tmp_path):
+    (tmp_path / "killed.py").write_text(KILLED)
+    begun = tmp_path / "begun"
+    path = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with subprocess.Popen([sys.executable, "killed.py"], cwd=tmp_path, env={**os.environ, **path}) as process:
+        while not begun.exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.kill()
+    assert _ends(int(begun.read_text()))
+
+
+def _ends(process):
+    """Within a minute, which is for machines that are busy."""
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and _runs(int(begun.read_text())):
+    while time.monotonic() < deadline and _runs(process):
         time.sleep(0.1)
-    assert not _runs(int(begun.read_text()))
+    return not _runs(process)
 
 
 def _runs(process):

@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import queue
 import signal
+import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -131,14 +132,14 @@ def _do(work: Mapping[str, Work], jobs: int, tell: Say, workers: _Workers, ended
             return
         if part.kind == "plan":
             total[name] = left[name] = len(found)
-            waiting.extend(_Part("trial", name, partial(workers.trial, one)) for one in found)
+            waiting.extend(_Part("trial", name, partial(workers.submit, partial(_kept, one))) for one in found)
         else:
             left[name] -= 1
             _tell_trials(partial(tell, name), total[name] - left[name], total[name])
         if not left[name]:  # first of those that wait: as a rule the longest
             waiting.appendleft(_Part("paper", name, partial(workers.paper, work[name].paper, work[name].accelerated)))
 
-    waiting = deque(_Part("plan", name, partial(workers.trial, one.trials)) for name, one in work.items())
+    waiting = deque(_Part("plan", name, partial(workers.submit, one.trials)) for name, one in work.items())
     running: dict[Future[Any], _Part] = {}
     while waiting or running:
         while waiting and len(running) < jobs:
@@ -181,10 +182,12 @@ class _Workers:
         pool = ProcessPoolExecutor(size, self._context, _begin, settings)
         return self._closing.enter_context(pool)
 
-    def trial(self, call: Callable[[], Any]) -> Future[Any]:
+    def submit(self, call: Callable[[], Any]) -> Future[Any]:
+        """To one of the processes for trials."""
         return self._trials.submit(call)
 
     def paper(self, call: Callable[[], Any], accelerated: bool) -> Future[Any]:
+        """To a process of its own."""
         pool = self._pool(1, None, accelerated)
         future = pool.submit(call)
         pool.shutdown(wait=False)  # the process ends with its only part
@@ -233,10 +236,19 @@ def _begin(lines: Any, shares: Any, accelerated: bool) -> None:
     """What a process does first: papers may use all cores, since most of their work was in their trials."""
     _Here.lines = lines
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever began it ends it
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     if not accelerated:  # small fits are slower there, and only one process at a time has its memory
         os.environ["JAX_PLATFORMS"] = "cpu"
     if shares is not None and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, shares.get())
+
+
+def _end_with_parent() -> None:
+    """Where that one was killed and could not end this one."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def say_there(name: str, text: str) -> None:
@@ -247,6 +259,11 @@ def say_there(name: str, text: str) -> None:
 def _trials_of(name: str, folder: Path, quick: bool) -> list[Callable[[], Any]]:
     module = import_module(f"latentbits.papers.{name}.reproduce")
     return list(module.trials(folder, quick=quick)) if hasattr(module, "trials") else []
+
+
+def _kept(trial: Callable[[], Any]) -> None:
+    """What a trial finds is on the disk then, and nobody waits for it here."""
+    trial()
 
 
 def _repeat(name: str, folder: Path, quick: bool) -> dict[str, Any]:

@@ -1,0 +1,76 @@
+"""Full runs that come with the package: as the expectations of now have them, and as a quick run finds them."""
+
+import math
+
+import pytest
+
+from latentbits.papers import PAPERS, pages, reproduce, summary
+from latentbits.papers.pages import Measured
+
+
+@pytest.fixture(params=PAPERS)
+def kept(request):
+    results = summary.in_package(request.param)
+    if results is None:
+        pytest.skip(f"no full run of {request.param} is kept yet")
+    return results
+
+
+def test_what_is_kept_is_a_full_run(kept):
+    assert not kept["quick"]
+    assert {"date", "processor", "cores", "device", "latentbits", "jax"} == set(kept["machine"])
+    text = (summary.kept_folder(kept["paper"]) / "results.json").read_text("utf-8")
+    assert "/home/" not in text
+    assert "/tmp/" not in text
+
+
+def test_verdicts_are_those_of_now(kept):
+    """Whoever changes expected.json makes the page anew."""
+    found = summary.summarize(kept["paper"], kept)
+    assert found["relations"] == kept["relations"]
+    page = (summary.kept_folder(kept["paper"]) / "results.md").read_text("utf-8")
+    assert pages.findings(found["relations"]) in page
+    assert [key for key, one in found["relations"].items() if not one["within"]] == []
+
+
+@pytest.mark.slow
+def test_a_quick_run_agrees(kept, tmp_path):
+    quick = reproduce(kept["paper"], tmp_path, quick=True)
+    both, apart = compared(quick["relations"], kept["relations"])
+    assert both
+    assert apart == {}
+
+
+def compared(quick, kept):
+    """Findings that both have, and those of them that disagree: by four standard errors, and outside of our range.
+
+    What a clock measured is left out: machines differ.
+    """
+    both = [key for key in quick if key in kept and not quick[key].get("timed")]
+    apart = {key: (quick[key]["measured"], kept[key]["measured"]) for key in both if _apart(quick[key], kept[key])}
+    return both, apart
+
+
+def _apart(quick, kept):
+    error = math.hypot(quick["error"] or 0.0, kept["error"] or 0.0)
+    return not (quick["within"] or abs(quick["measured"] - kept["measured"]) <= 4 * error)
+
+
+@pytest.mark.parametrize(
+    ("quick", "full", "agree"),
+    [
+        (Measured(1.5), Measured(1.9), True),  # both within our range
+        (Measured(2.3, 0.1, 3), Measured(1.9, 0.01, 20), True),  # a few seeds that are within their error
+        (Measured(2.5, 0.1, 3), Measured(1.9, 0.01, 20), False),
+        (Measured(2.3), Measured(1.9), False),
+        (Measured(float("nan"), 0.1, 3), Measured(1.9), False),
+    ],
+)
+def test_agreement(quick, full, agree):
+    ours = {"ours": {"least": 1, "most": 2}, "says": "x"}
+    relations = {"a": ours, "b": {**ours, "timed": True}, "c": ours}
+    one = pages.judge(relations, {"a": quick, "b": 100.0})
+    other = pages.judge(relations, {"a": full, "b": 1.0, "c": 1.0})
+    both, apart = compared(one, other)
+    assert both == ["a"]
+    assert (apart == {}) == agree

@@ -129,7 +129,7 @@ CASES = [
     ),
     Case(
         "trait maps",
-        mixture_of_maps.model(2, 1),
+        mixture_of_maps.model(2, 1, "quadrature"),
         bits(k=3, missing=0.1),
         {"monotone": ACCELERATED},
         slow=True,

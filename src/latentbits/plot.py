@@ -30,6 +30,7 @@ _MODULES = {
     "combination_machine.pictures": ("plot_gaussians", "plot_hinton", "plot_projections", "plot_unit_bars"),
     "noisy_or.pictures": ("plot_explanation", "plot_layer", "plot_network", "plot_projected"),
     "any_model.learning": ("plot_errors", "plot_runs"),
+    "latent_trait.several_maps": ("plot_several_maps",),
     "latent_trait.maps": ("plot_decoded", "plot_decoded_grid", "plot_map", "plot_posterior_contours"),
     "clipped_gaussian.pictures": ("plot_cells", "plot_loadings", "plot_morph", "plot_spectra", "plot_weights"),
 }

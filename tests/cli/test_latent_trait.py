@@ -60,10 +60,11 @@ def asked(tool, csv, monkeypatch):
 
 def test_options_reach_the_estimator(asked):
     found = asked("-k", 1, "--method", "monte_carlo", "--samples", 20, "--nodes", 7, "--plain", "--weight-prior", 2.5,
-                  "--equal-discrimination", "--max-iter", 3, "--tol", 1e-3, "--seed", 4)  # fmt: skip
+                  "--equal-discrimination", "--max-iter", 3, "--tol", 1e-3, "--seed", 4, "--n-maps", 3,
+                  "--noise", "shared")  # fmt: skip
     expected = {"n_components": 1, "method": "monte_carlo", "n_samples": 20, "n_nodes": 7, "accelerate": False,
                 "equal_discrimination": True, "weight_prior": 2.5, "max_iter": 3, "tol": 1e-3,
-                "random_state": 4}  # fmt: skip
+                "random_state": 4, "n_maps": 3, "noise": "shared"}  # fmt: skip
     assert {key: found[key] for key in expected} == expected
 
 

@@ -49,7 +49,7 @@ EXCUSED = {
     "pursuit": {"written": OWN_CHAINS, "fit": OWN_CHAINS},
 }
 # The bound of a chunk is improved until its last row has settled, and which rows are in a chunk is not the same.
-ROUGH = {"latent trait": 1e-5, "latent trait by the bound": 1e-5}
+ROUGH = dict.fromkeys(("latent trait", "latent trait by the bound", "trait maps", "trait maps by the bound"), 1e-5)
 
 
 def tabled(case):

@@ -113,6 +113,28 @@ def test_all_continuous_is_factor_analysis():
     assert m.score(X) == pytest.approx(m.history_.max() / len(X), rel=1e-5)
 
 
+def test_one_variance_for_all_is_probabilistic_pca():
+    """Likelihood, noise and subspace to a millionth; scikit-learn divides by n - 1, maximum likelihood by n."""
+    rng = np.random.default_rng(3)
+    n, d, q = 120, 6, 2
+    X = 2 * rng.normal(size=(n, q)) @ rng.normal(size=(q, d)) + 0.7 * rng.normal(size=(n, d)) + 5 * rng.normal(size=d)
+    theirs = PCA(q).fit(X)
+    theirs.explained_variance_ *= (n - 1) / n
+    theirs.noise_variance_ *= (n - 1) / n
+    settings = {"method": "variational", "noise": "shared", "dtype": "float64", "tol": 1e-15, "random_state": 0}
+    m = LatentTrait(q, column_types=["continuous"] * d, **settings).fit(X)
+    assert m.converged_
+    assert m.score(X) == pytest.approx(theirs.score(X), abs=1e-6)
+    np.testing.assert_allclose(m.noise_variance_, theirs.noise_variance_, atol=1e-6)
+    assert np.max(subspace_angles(m.components_.T, theirs.components_.T)) < 1e-6
+    np.testing.assert_allclose(np.square(m.components_).sum(1), theirs.explained_variance_ - theirs.noise_variance_,
+                               rtol=1e-6)  # fmt: skip
+    np.testing.assert_allclose(m.intercept_, theirs.mean_, atol=1e-6)
+    assert m.n_parameters_ == d * q - 1 + d + 1
+    with pytest.raises(ValueError, match="noise='shared' is for continuous columns"):
+        LatentTrait(1, noise="shared").fit([[0, 1], [1, 0]])
+
+
 @pytest.mark.slow
 def test_variational_learning_of_all_kinds(frame, model):
     m = fitted(frame, method="variational")

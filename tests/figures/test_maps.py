@@ -15,6 +15,7 @@ from latentbits.core.errors import DataError
 from latentbits.data.toys import noisy_prototypes
 from latentbits.figures.latent_trait import arrays as map_summaries
 from latentbits.figures.latent_trait import maps
+from latentbits.figures.latent_trait.several_maps import plot_several_maps
 from latentbits.figures.style import SMALL
 
 
@@ -322,3 +323,21 @@ def test_difficulties_that_crowd_do_not_overlap():
     assert len(ax.texts) == maps.MOST_LINES
     assert overlapping(ax) == []
     assert all(text.get_fontsize() >= SMALL for text in ax.texts)
+
+
+def test_several_maps_side_by_side():
+    """Rows are drawn on the maps that they may be on, as dark as they probably are."""
+    rng = np.random.default_rng(0)
+    means = rng.normal(size=(40, 3, 2))
+    sure = rng.dirichlet(np.full(3, 0.3), size=40)
+    axes = plot_several_maps(means, sure, labels=np.arange(40) % 2, marks=[np.zeros((1, 2)), np.ones((2, 2)), []])
+    assert len(axes) == 3
+    for place, ax in enumerate(axes):
+        (points,) = ax.collections
+        there = np.sort(sure[sure[:, place] >= 0.02, place])
+        assert len(points.get_offsets()) == len(there)
+        np.testing.assert_allclose(points.get_facecolors()[:, 3], 0.1 + 0.7 * there)
+        assert ax.get_title() == f"map {place + 1}: {100 * sure[:, place].mean():.0f} % of the rows"
+    assert [text.get_text() for ax in axes for text in ax.texts] == ["1", "2", "3"]
+    with pytest.raises(DataError, match="responsibilities"):
+        plot_several_maps(means, sure[:, :2])

@@ -14,6 +14,7 @@ from latentbits.models import product
 from latentbits.models.binary_sparse_coding import model as binary_sparse_coding
 from latentbits.models.clipped_gaussian import model as clipped_gaussian
 from latentbits.models.combination_machine import model as combination_machine
+from latentbits.models.latent_trait import mixture_of_maps
 from latentbits.models.latent_trait import model as latent_trait
 from latentbits.models.mixture import model as mixture
 from latentbits.models.noisy_or import model as noisy_or
@@ -119,6 +120,19 @@ CASES = [
         latent_trait.model(1, "variational", accelerate=False),
         answers(missing=0.2),
         {},
+    ),
+    Case(
+        "trait maps by the bound",
+        mixture_of_maps.model(2, 1, "variational", accelerate=False),
+        bits(k=3, missing=0.1),
+        {},
+    ),
+    Case(
+        "trait maps",
+        mixture_of_maps.model(2, 1, "quadrature"),
+        bits(k=3, missing=0.1),
+        {"monotone": ACCELERATED},
+        slow=True,
     ),
     Case("clipped Gaussian", clipped_gaussian.model(1), answers(missing=0.1), {"monotone": NO_ASCENT}),
     Case(

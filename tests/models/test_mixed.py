@@ -33,6 +33,7 @@ class Numbers(NamedTuple):
 KINDS = {
     "bits": Columns(binary=(0, 1, 2, 3)),
     "few": Columns(binary=(0, 2), continuous=(1,), categorical=(3,), n_classes=(3,)),
+    "one variance": Columns(binary=(0, 2), continuous=(1, 3), shared_noise=True),
     "reals": Columns(binary=(), continuous=(0, 1, 2, 3)),
     "classes": Columns(binary=(), categorical=(0, 1, 2), n_classes=(2, 3, 5)),
     "mixed": Columns(binary=(0, 3, 4), continuous=(1, 5), categorical=(2, 6), n_classes=(3, 4)),
@@ -243,15 +244,16 @@ def test_likelihood_completion_and_samples_of_rows():
 
 
 @pytest.mark.parametrize(
-    ("method", "accelerate", "prior", "dtype"),
+    ("method", "accelerate", "prior", "dtype", "kind"),
     [
-        ("variational", False, None, "float64"),
-        pytest.param("quadrature", False, 2.0, "float64", marks=pytest.mark.slow),
-        pytest.param("quadrature", True, None, "float32", marks=pytest.mark.slow),
+        ("variational", False, None, "float64", "few"),
+        ("variational", False, None, "float64", "one variance"),
+        pytest.param("quadrature", False, 2.0, "float64", "few", marks=pytest.mark.slow),
+        pytest.param("quadrature", True, None, "float32", "few", marks=pytest.mark.slow),
     ],
 )
-def test_no_step_goes_down(method, accelerate, prior, dtype):
-    columns = KINDS["few"]
+def test_no_step_goes_down(method, accelerate, prior, dtype, kind):
+    columns = KINDS[kind]
     params = parameters(columns, 1, seed=8, size=1.5)
     table = table_of(columns, params, 200, seed=9)
     record = latent_trait.model(1, method, columns, weight_prior=prior, accelerate=accelerate)
@@ -270,6 +272,14 @@ def test_no_step_goes_down(method, accelerate, prior, dtype):
     else:
         penalty = 0 if prior is None else 0.5 * np.sum(result.params.weights**2) / prior**2
         assert values.max() == pytest.approx(exact - penalty, rel=1e-5)
+
+
+def test_one_variance_for_all_is_one_to_the_bit():
+    shared = KINDS["one variance"]
+    table = table_of(shared, parameters(shared, 1, seed=8), 200)
+    record = latent_trait.model(1, "variational", shared)
+    learned = fit(record, MemoryEngine(table), seed_key(0), dtype="float64", limits=Limits(20, -np.inf)).params
+    assert len(set(learned.log_variance.tolist())) == len(set(learned.scale.tolist())) == 1
 
 
 @in_double

@@ -1,19 +1,21 @@
 """Tipping (1998) repeated: the relations of table 1 that no clock decides, the maps, and the files."""
 
 import json
+import pickle
 from types import SimpleNamespace
 
 import matplotlib
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import multivariate_normal, norm
+from sklearn.metrics import roc_auc_score
 
 matplotlib.use("Agg")
 
 from latentbits.data.toys import noisy_prototypes
 from latentbits.papers import PAPERS, pages, reproduce
 from latentbits.papers.digits import load_twos
-from latentbits.papers.tipping_1998 import fits, tables
+from latentbits.papers.tipping_1998 import claims, fits, tables, trials
 from latentbits.papers.tipping_1998 import reproduce as tipping
 
 pytestmark = pytest.mark.optimised
@@ -36,10 +38,13 @@ def quick(tmp_path_factory):
 def test_relations_that_no_clock_decides(quick):
     """Of errors and of the separation of clusters, each as expected.json has it."""
     relations = {name: one for name, one in quick.results["relations"].items() if not one["timed"]}
-    assert set(relations) == {
-        f"{what}_{flip}" for what in ("error", "separation", "behind", "best") for flip in (0.05, 0.15)
-    }
+    of_sets = ("error", "sampling_error", "separation", "behind", "best", "fall", "rounds", "divergence", "lines")
+    expected = {f"{what}_{flip}" for what in of_sets for flip in (0.05, 0.15)}
+    assert set(relations) == expected | {"principal_shared", "principal_own"}
     assert {name: one["measured"] for name, one in relations.items() if not one["within"]} == {}
+    verdicts = {name: one["reproduced"] for name, one in relations.items()}
+    assert verdicts["principal_shared"] == verdicts["separation_0.05"] == "yes"
+    assert verdicts["principal_own"] == "no"
 
 
 @pytest.mark.slow
@@ -98,6 +103,65 @@ def test_exact_error_against_one_dimension():
     flat = SimpleNamespace(weights=np.zeros((5, 2)), bias=np.log(mean / (1 - mean)))
     for error in (fits.exact_error(flat, X), fits.sample_error(flat, X)):
         assert error == pytest.approx(fits.independent_error(X), abs=1e-6)
+
+
+def test_divergence_against_a_grid():
+    """Of the Gaussian from the exact posterior, by sums over a fine grid."""
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 2, (6, 5)).astype(np.uint8)
+    params = SimpleNamespace(weights=rng.normal(size=(5, 2)), bias=rng.normal(size=5))
+    axis = np.arange(-8, 8.01, 0.05)
+    points = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)
+    p = 1 / (1 + np.exp(-(points @ params.weights.T + params.bias)))
+    joint = np.where(X[:, None] == 1, p, 1 - p).prod(2) * norm.pdf(points).prod(1)
+    exact = joint / joint.sum(1, keepdims=True) / 0.05**2
+    mean, covariance = rng.normal(size=(6, 2)) * 0.3, np.tile([[0.5, 0.1], [0.1, 0.4]], (6, 1, 1))
+    model = SimpleNamespace(
+        components_=params.weights.T,
+        intercept_=params.bias,
+        variational=lambda X: SimpleNamespace(mean=mean, covariance=covariance),
+        score_samples=lambda X: np.log(joint.sum(1) * 0.05**2),
+    )
+    expected = []
+    for row in range(6):
+        q = multivariate_normal(mean[row], covariance[row]).pdf(points)
+        expected.append(np.sum(q * (np.log(q) - np.log(exact[row])) * (q > 1e-300)) * 0.05**2)
+    np.testing.assert_allclose(claims.divergence(model, X), expected, atol=1e-4)
+
+
+def test_words_as_numbers():
+    """Areas as scikit-learn has them; a place that tells nothing is worth one half; a horseshoe is no cloud."""
+    rng = np.random.default_rng(2)
+    score, flags = rng.integers(0, 5, 300).astype(float), rng.random(300) < 0.4
+    found = claims.area_under_curve(score, flags)
+    assert found.value == pytest.approx(roc_auc_score(flags, score))
+    assert abs(found.value - 0.5) < 4 * found.error
+    means = rng.normal(size=(300, 2))
+    assert claims.told_by_place(means, means[:, 0] > 0.3).value > 0.95
+    assert abs(claims.told_by_place(means, flags).value - 0.5) < 0.15
+    shoe = np.column_stack([means[:, 0], means[:, 0] ** 2 + 0.1 * means[:, 1]])
+    assert claims.bend(means) < 0.06 < 0.8 < claims.bend(shoe)
+
+
+def test_trials_go_to_other_processes(tmp_path):
+    made = tipping.trials(tmp_path, quick=True)
+    assert len(made) == 1 + 2 * 3
+    assert len(tipping.trials(tmp_path)) == 1 + 2 * 20 + 10 + 3 * 5 + 3 * 5
+    assert all(pickle.loads(pickle.dumps(one)).func.__module__.endswith("tipping_1998.trials") for one in made)
+
+
+@pytest.mark.slow
+def test_several_maps_of_bundled_digits(tmp_path):
+    """A trial is kept: the second call computes nothing."""
+    plan = trials.QUICK._replace(tol=1e-3)
+    found = trials.of_maps(tmp_path, plan, "bundled", 2, 0)
+    assert sum(found["shares"]) == pytest.approx(1)
+    assert found["unseen"] < found["seen"] < 0
+    assert 0.5 <= found["loop"] <= 1
+    (kept,) = (tmp_path / "runs").iterdir()
+    before = kept.stat().st_mtime_ns
+    assert trials.of_maps(tmp_path, plan, "bundled", 2, 0) == found
+    assert kept.stat().st_mtime_ns == before
 
 
 # --- files ---

@@ -21,7 +21,7 @@ __all__ = ["FamilyName", "Numbers", "flag_of", "options_of", "settings_of", "siz
 # No options: progress is always shown, tables hold numbers alone, every command is a process of its own, and a file
 # does not keep the components of all iterations.
 NO_OPTIONS = ("verbose", "column_types", "warm_start", "keep_components")
-OTHER_NAMES = {"n_init": "restarts", "random_state": "seed", "accelerate": "plain"}
+OTHER_NAMES = {"n_init": "restarts", "random_state": "seed", "accelerate": "plain", "n_maps": "n-maps"}
 ELSEWHERE = "As everywhere"  # what a docstring says of parameters that the base class explains
 
 

@@ -148,6 +148,10 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _shapes(self) -> dict[str, tuple[int | None, ...]]:
         """Shapes of the parameters by name, None for a free length: what a model file is held to."""
 
+    def _params_type(self) -> type:
+        """The pytree of the parameters, for these hyper-parameters."""
+        return self._params_class
+
     def _extra(self) -> dict[str, Any]:
         """What a model file must keep beside parameters and hyper-parameters, as JSON can hold it."""
         return {}
@@ -398,8 +402,12 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         -------
         ndarray of shape (n_rows, n_columns)
         """
+        return self._decoded(X, self._n_features_out)
+
+    def _decoded(self, latents: Any, n_latents: int) -> np.ndarray:
+        """Means of the columns at latents as the model's record has them."""
         model = self._fitted()
-        engine = open_values(self, X, self._n_features_out)
+        engine = open_values(self, latents, n_latents)
         return self._in_place(_join(self._map_engine(Partial(_decode_rows, callable_tree(model.decode)), engine)))
 
     def score_samples(self, X: Any) -> np.ndarray:

@@ -30,7 +30,7 @@ from latentbits.estimators.tables.column_types import KINDS, Encoding, open_tabl
 from latentbits.estimators.tables.validate import weighted
 from latentbits.estimators.trait_errors import steady_covariance
 from latentbits.estimators.trait_likelihoods import ENOUGH, foresee, refined
-from latentbits.models.latent_trait import kinds, quadrature, variational
+from latentbits.models.latent_trait import kinds, mixture_of_maps, quadrature, variational
 from latentbits.models.latent_trait import model as latent_trait
 from latentbits.models.latent_trait.kinds import ALL_BITS, Columns
 
@@ -76,6 +76,14 @@ class LatentTrait(WithCriteria):
         binary, other numbers continuous, and text and categorical dtypes categorical, two categories or more.
         Continuous columns are Gaussian with a variance of their own, categorical ones a softmax.  Such a table must be
         in memory, as a frame, an array or a list of rows.
+    n_maps : int, default=1
+        Number of maps.  With several the model is a mixture of them (the hierarchy of the paper's conclusion): each has
+        weights, biases and a share of the rows of its own, and a row is on one of them, on which with the probabilities
+        of `responsibilities`.  Of up to three dimensions, and not by sampling.
+    noise : {"own", "shared"}, default="own"
+        Variance of the continuous columns: one for each, or one for all, in the units of the data.  With nothing but
+        continuous columns the latter is probabilistic principal component analysis: the components span the principal
+        subspace, and `noise_variance_` is the mean of the variances that it leaves out.
     equal_discrimination : bool, default=False
         One weight for all columns: the one-parameter (Rasch) model.  Needs ``n_components=1``.
     weight_prior : float or None, default=None
@@ -95,8 +103,8 @@ class LatentTrait(WithCriteria):
     random_state : int, RandomState or None
         Seed; the same seed gives the same fit.
     n_init : int or None, default=None
-        Number of restarts; the best objective is kept.  None is 1 up to three dimensions, and 4 above, where there are
-        several maxima: all of them with few nodes, and the best with many.
+        Number of restarts; the best objective is kept.  None is 1 up to three dimensions, and 4 above, and with several
+        maps, where there are several maxima: all of them a part of the way, and the best to the end.
     max_iter : int, default=1000
         Most EM iterations of each stage.
     max_time : float or None
@@ -119,7 +127,8 @@ class LatentTrait(WithCriteria):
         orthogonal, the longest first, each with a sum that is not negative.  There is one output for each column, and
         one for each category of a categorical column, whose probabilities are the softmax over its outputs (those of
         its first category are 0).  The mean of a continuous column is its output, in the units of the data; the
-        rotation is canonical when each is divided by its standard deviation.
+        rotation is canonical when each is divided by its standard deviation.  With several maps this and the next four
+        have a map in front, (n_maps, n_components, n_outputs) and so on: the map with the largest share first.
     intercept_ : ndarray of shape (n_outputs,)
         Biases.
     difficulty_ : ndarray of shape (n_columns,)
@@ -129,6 +138,8 @@ class LatentTrait(WithCriteria):
     noise_variance_ : ndarray of shape (n_columns,)
         With `column_types`: variance of each continuous column given the latents, NaN for the others.  It stays above
         1e-4 of the column's own variance.
+    shares_ : ndarray of shape (n_maps,)
+        With several maps: share of the rows on each.
     categories_ : dict
         With `column_types`: sorted labels of each categorical column, by name (or position, where columns have none).
     output_names_ : list of str
@@ -178,6 +189,8 @@ class LatentTrait(WithCriteria):
         "n_components": [Interval(Integral, 1, 20, closed="both")],
         "method": [StrOptions(set(latent_trait.METHODS))],
         "column_types": [None, StrOptions({"infer"}), "array-like", dict],
+        "n_maps": [Interval(Integral, 1, 1000, closed="both")],
+        "noise": [StrOptions({"own", "shared"})],
         "equal_discrimination": ["boolean"],
         "weight_prior": [Interval(Real, 0, None, closed="neither"), None],
         "n_samples": [Interval(Integral, 1, None, closed="left")],
@@ -191,6 +204,7 @@ class LatentTrait(WithCriteria):
     difficulty_: np.ndarray
     discrimination_: np.ndarray
     noise_variance_: np.ndarray
+    shares_: np.ndarray
     categories_: dict[Any, list[Any]]
     output_names_: list[str]
 
@@ -205,6 +219,8 @@ class LatentTrait(WithCriteria):
         *,
         method: str = "auto",
         column_types: Any = None,
+        n_maps: int = 1,
+        noise: str = "own",
         equal_discrimination: bool = False,
         weight_prior: float | None = None,
         n_samples: int = 500,
@@ -222,6 +238,8 @@ class LatentTrait(WithCriteria):
         self.n_components = n_components
         self.method = method
         self.column_types = column_types
+        self.n_maps = n_maps
+        self.noise = noise
         self.equal_discrimination = equal_discrimination
         self.weight_prior = weight_prior
         self.n_samples = n_samples
@@ -242,26 +260,49 @@ class LatentTrait(WithCriteria):
                 f"n_nodes must be between 5 and 14 above {MOST_GRID} latent dimensions, where 2 to that power is the "
                 f"number of points, got {self.n_nodes}"
             )
+        if self.n_maps > 1:
+            self._check_several()
+        if self.noise == "shared" and not self._columns().n_reals:
+            raise ValueError("noise='shared' is for continuous columns, and there are none: column_types names them")
         if self.method == "monte_carlo":
             self._bits_only("method='monte_carlo'", "choose another method")
         if self.equal_discrimination:
             self._bits_only("equal_discrimination=True", "leave it out")
         return self._record(None if self.n_nodes is None else int(self.n_nodes))
 
+    def _check_several(self) -> None:
+        """Refuse what one map can and several cannot."""
+        for name, value in (("equal_discrimination", True), ("method", "monte_carlo")):
+            if getattr(self, name) == value:
+                raise ValueError(f"{name}={value!r} is for one map, and n_maps is {self.n_maps}: leave one of them out")
+        if self.n_components > MOST_GRID:
+            raise ValueError(
+                f"several maps have up to {MOST_GRID} dimensions each, and n_components is {self.n_components}"
+            )
+
+    def _one_map_only(self, what: str) -> None:
+        if self.n_maps > 1:
+            raise ValueError(f"{what} is not defined for several maps, and n_maps is {self.n_maps}: fit one map")
+
+    def _params_type(self) -> type:
+        return kinds.Params if self.n_maps == 1 else mixture_of_maps.Params
+
     def _record(self, n_nodes: int | None, method: str | None = None) -> Model:
         """The record for so many nodes to learn with; None chooses by columns."""
         # with few columns the bound is so loose that its optimum is no place to start from, and can be w = 0
         alone = self.method == "auto" and self.n_features_in_ < FEW_COLUMNS * self.n_components
-        return latent_trait.model(
-            n_components=int(self.n_components),
-            method=method or ("quadrature" if alone else self.method),
-            columns=self._columns(),
-            equal_discrimination=bool(self.equal_discrimination),
-            weight_prior=None if self.weight_prior is None else float(self.weight_prior),
-            n_samples=int(self.n_samples),
-            n_nodes=n_nodes,
-            accelerate=bool(self.accelerate),
-        )
+        settings: dict[str, Any] = {
+            "n_components": int(self.n_components),
+            "method": method or ("quadrature" if alone else self.method),
+            "columns": self._columns(),
+            "weight_prior": None if self.weight_prior is None else float(self.weight_prior),
+            "n_nodes": n_nodes,
+            "accelerate": bool(self.accelerate),
+        }
+        if self.n_maps > 1:
+            return mixture_of_maps.model(n_maps=int(self.n_maps), **settings)
+        tied, n_samples = bool(self.equal_discrimination), int(self.n_samples)
+        return latent_trait.model(equal_discrimination=tied, n_samples=n_samples, **settings)
 
     def _model_for(self, engine: Engine) -> Model:
         model = self._model()
@@ -275,10 +316,11 @@ class LatentTrait(WithCriteria):
         if self.n_init is not None:
             return int(self.n_init)
         by_net = self.n_components > MOST_GRID and self.n_nodes is None and self.method in ("auto", "quadrature")
-        return 4 if by_net else 1
+        return 4 if by_net or self.n_maps > 1 else 1
 
     def _columns(self) -> Columns:
-        return ALL_BITS if self._encoding is None else self._encoding.columns
+        columns = ALL_BITS if self._encoding is None else self._encoding.columns
+        return columns._replace(shared_noise=True) if self.noise == "shared" and columns.n_reals else columns
 
     def _open(self, X: Any, *, reset: bool, sample_weight: Any = None) -> Engine:
         if self.column_types is None:
@@ -302,38 +344,64 @@ class LatentTrait(WithCriteria):
         columns = self._columns()
         bits = range(self.n_features_in_) if columns.binary is None else columns.binary
         self._idle = () if self._seen is None else tuple(place for place in bits if self._seen.idle[place])
-        weights = result.params.weights
-        turned = eqx.tree_at(lambda p: p.weights, result.params, weights @ psychometrics.canonical_axes(weights))
-        super()._adopt(result._replace(params=turned))
+        params = result.params
+        if self.n_maps > 1:
+            order = np.argsort(-params.log_share, kind="stable")
+            own = ("log_share", "weights", "bias", "log_variance")
+            ordered = [getattr(params, name)[order] for name in own]
+            params = eqx.tree_at(lambda p: [getattr(p, name) for name in own], params, ordered)
+            weights = np.stack([one @ psychometrics.canonical_axes(one) for one in params.weights])
+        else:
+            weights = params.weights @ psychometrics.canonical_axes(params.weights)
+        super()._adopt(result._replace(params=eqx.tree_at(lambda p: p.weights, params, weights)))
 
     def _expose(self) -> None:
-        weights, bias = self.params_.weights, self.params_.bias
-        q = weights.shape[1]
-        for name in ("noise_variance_", "categories_", "output_names_"):
+        for name in ("noise_variance_", "categories_", "output_names_", "shares_"):
             self.__dict__.pop(name, None)  # of an earlier fit
-        if self._encoding is None:
-            self.components_, self.intercept_ = weights.T, bias
-            self.difficulty_ = psychometrics.difficulty(weights, bias)
-            self.discrimination_ = psychometrics.discrimination(weights)
+        if self.n_maps == 1:
+            self._expose_items(*self._items_of(self.params_))
         else:
-            self._expose_kinds(self._encoding)
+            items = [self._items_of(mixture_of_maps.one_map(self.params_, m)) for m in range(int(self.n_maps))]
+            self._expose_items(*(np.stack(parts) if parts[0] is not None else None for parts in zip(*items)))
+            self.shares_ = np.exp(self.params_.log_share)
+        if self._encoding is not None:
+            self._expose_names(self._encoding)
+        weights, bias, noise = (getattr(self.params_, name) for name in ("weights", "bias", "log_variance"))
+        n_outputs, q = weights.shape[-2:]
         self._sample_dtype = np.uint8 if self._encoding is None else np.float64
         n_idle = len(self._idle)
-        n_free = len(weights) - n_idle
+        n_free = n_outputs - n_idle
         rank = min(n_free, q)
         slopes = n_free * rank - rank * (rank - 1) // 2
         slopes = min(1, n_free) if self.equal_discrimination else slopes
-        self.n_parameters_ = slopes + bias.size - n_idle + self.params_.log_variance.size
+        n_variances = min(noise.shape[-1], 1 if self.noise == "shared" else n_outputs)
+        each = slopes + bias.shape[-1] - n_idle + n_variances
+        self.n_parameters_ = int(self.n_maps) * each + int(self.n_maps) - 1
         self._n_features_out = q
 
-    def _expose_kinds(self, encoding: Encoding) -> None:
-        weights, bias, self.noise_variance_ = encoding.outputs(self.params_)
-        self.components_, self.intercept_ = weights.T, bias
-        bits = np.array([kind == "binary" for kind in encoding.kinds])
-        lines = [block.start for block, bit in zip(encoding.blocks, bits) if bit]
-        self.difficulty_, self.discrimination_ = np.full((2, len(bits)), np.nan)
-        self.difficulty_[bits] = psychometrics.difficulty(weights[lines], bias[lines])
-        self.discrimination_[bits] = psychometrics.discrimination(weights[lines])
+    def _items_of(self, params: Any) -> tuple[np.ndarray | None, ...]:
+        """Components, intercepts, difficulties, discriminations and noise variances of a map."""
+        if self._encoding is None:
+            weights, bias = params.weights, params.bias
+            easy, steep = psychometrics.difficulty(weights, bias), psychometrics.discrimination(weights)
+            return weights.T, bias, easy, steep, None
+        weights, bias, noise = self._encoding.outputs(params)
+        bits = np.array([kind == "binary" for kind in self._encoding.kinds])
+        lines = [block.start for block, bit in zip(self._encoding.blocks, bits) if bit]
+        easy, steep = np.full((2, len(bits)), np.nan)
+        easy[bits] = psychometrics.difficulty(weights[lines], bias[lines])
+        steep[bits] = psychometrics.discrimination(weights[lines])
+        return weights.T, bias, easy, steep, noise
+
+    def _expose_items(
+        self, components: Any, intercept: Any, difficulty: Any, discrimination: Any, noise: np.ndarray | None
+    ) -> None:
+        self.components_, self.intercept_ = components, intercept
+        self.difficulty_, self.discrimination_ = difficulty, discrimination
+        if noise is not None:
+            self.noise_variance_ = noise
+
+    def _expose_names(self, encoding: Encoding) -> None:
         names = getattr(self, "feature_names_in_", None)
         self.output_names_ = encoding.output_names(names)
         self.categories_ = {
@@ -343,8 +411,14 @@ class LatentTrait(WithCriteria):
     def _shapes(self) -> dict[str, tuple[int | None, ...]]:
         columns, q = self._columns(), self.n_components
         outputs, reals = columns.n_outputs(self.n_features_in_), columns.n_reals
-        each = dict.fromkeys(("log_variance", "centre", "scale"), (reals,))
-        return {"weights": (outputs, q), "bias": (outputs,), **each}
+        own: dict[str, tuple[int | None, ...]] = {
+            "weights": (outputs, q),
+            "bias": (outputs,),
+            "log_variance": (reals,),
+        }
+        if self.n_maps > 1:
+            own = {name: (int(self.n_maps), *shape) for name, shape in own.items()} | {"log_share": (self.n_maps,)}
+        return {**own, "centre": (reals,), "scale": (reals,)}
 
     def _extra(self) -> dict[str, Any]:
         idle = super()._extra()
@@ -360,7 +434,7 @@ class LatentTrait(WithCriteria):
     def _finish(self, engine: Engine, result: FitResult) -> None:
         at_the_end = self._learned_on(engine, result)
         columns = self._columns()
-        size = np.linalg.norm(self.params_.weights, axis=1)
+        size = np.linalg.norm(self.params_.weights, axis=-1).reshape(self.n_maps, -1).max(0)
         if columns.binary is None:
             places = np.arange(len(size))
         else:
@@ -434,16 +508,18 @@ class LatentTrait(WithCriteria):
         return abs(by_learning - sum_of(rows, engine.weights))
 
     def _nodes_needed(self, seen: Seen) -> int:
-        bend = quadrature.bend_of(self._columns(), self.params_, seen.few)
+        several = self.n_maps > 1
+        maps = [mixture_of_maps.one_map(self.params_, m) for m in range(self.n_maps)] if several else [self.params_]
+        bend = max(quadrature.bend_of(self._columns(), one, seen.few) for one in maps)
         return quadrature.nodes_for(int(self.n_components), bend, seen.n_rows)
 
     def _affordable(self, seen: Seen) -> int:
         """The most nodes with which a pass takes a fraction of a second; steep slopes would ask for any number."""
-        q, each = int(self.n_components), MOST_TERMS / max(seen.n_rows * self.n_features_in_, 1)
+        q, each = int(self.n_components), MOST_TERMS / max(seen.n_rows * self.n_features_in_ * self.n_maps, 1)
         most = quadrature.MOST_NODES[min(q, MOST_GRID + 1)]
         if q <= MOST_GRID and seen.few >= MANY_COLUMNS:
             # posteriors are narrow; slopes that run to infinity ask for any number of nodes, and find no maximum
-            steepest = np.linalg.norm(self.params_.weights, axis=1).max()
+            steepest = np.linalg.norm(self.params_.weights, axis=-1).max()
             most = 0 if steepest > RUNAWAY and self.weight_prior is None else FEW_NODES
         return min(most, int(each ** (1 / q)) if q <= MOST_GRID else int(math.log2(max(each, 1))))
 
@@ -467,7 +543,7 @@ class LatentTrait(WithCriteria):
     # ---------------------------------------------------------------- use
 
     def transform(self, X: Any) -> np.ndarray:
-        """Posterior means of the latents of each row.
+        """Posterior means of the latents of each row; with several maps, on the one it most probably is on.
 
         Parameters
         ----------
@@ -477,12 +553,33 @@ class LatentTrait(WithCriteria):
         Returns
         -------
         ndarray of shape (n_rows, n_components)
+            Places on different maps cannot be compared: `responsibilities` tells the map, and `posterior(X).means`
+            has the means on all of them, (n_rows, n_maps, n_components).
         """
         # by the program of `score`, where that has looked at the posterior
-        return self._map_rows(self._fitted().log_likelihood, X).mean if self._on_grid else super().transform(X)
+        scored = self._on_grid and self.n_maps == 1
+        return self._map_rows(self._fitted().log_likelihood, X).mean if scored else super().transform(X)
+
+    def responsibilities(self, X: Any) -> np.ndarray:
+        """P(map | row): the probability of each map, given what is observed of a row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_maps)
+            Rows sum to 1.
+        """
+        self._fitted()
+        if self.n_maps == 1:
+            return np.ones((len(self.transform(X)), 1))
+        return self.posterior(X).responsibilities
 
     def _foresee_use(self, model: Model, engine: Engine, shapes: Any) -> None:
-        if not self._on_grid:
+        if not self._on_grid or self.n_maps > 1:
             return super()._foresee_use(model, engine, shapes)
         dtype = self._dtype()
         ahead.using(model, model.log_likelihood, model.log_likelihood, engine, dtype, shapes)
@@ -511,26 +608,40 @@ class LatentTrait(WithCriteria):
             return super().complete(X)
         return self._encoding.filled(X, self._map_rows(model.complete, X))
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
+    def inverse_transform(self, X: Any, maps: Any = None) -> np.ndarray:
         """Mean of each column at given points of the latent space: P(bit = 1 | latents) for bits.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_components)
             Latents, as `transform` gives them.
+        maps : int, array-like of shape (n_rows,) or None
+            Number of the map, from 0, that each point is on; needed where there are several.
 
         Returns
         -------
         ndarray of shape (n_rows, n_outputs)
             For a categorical column the probabilities of its categories; `output_names_` has the names.
         """
-        means = super().inverse_transform(X)
+        self._fitted()
+        means = super().inverse_transform(X) if self.n_maps == 1 else self._decoded_on(X, maps)
         if self._encoding is None:
             return means
         means = means.astype(np.float64)
         for place in self._columns().continuous:
             means[:, self._encoding.blocks[place]] += self._encoding.offset[place]
         return means
+
+    def _decoded_on(self, X: Any, maps: Any) -> np.ndarray:
+        if maps is None:
+            raise ValueError(f"a place alone does not tell its map, and there are {self.n_maps}: give maps, from 0")
+        points, numbers = np.asarray(X, float), np.asarray(maps)
+        if points.ndim != 2 or points.shape[1] != self._n_features_out:
+            raise ValueError(f"points must have shape (n, {self._n_features_out}), found {points.shape}")
+        if numbers.dtype.kind not in "iu" or ((numbers < 0) | (numbers >= self.n_maps)).any():
+            raise ValueError(f"maps must be whole numbers from 0 to {self.n_maps - 1}, found {maps!r}")
+        numbers = np.broadcast_to(numbers, len(points))
+        return self._decoded(np.column_stack([numbers, points]), self._n_features_out + 1)
 
     def sample(self, n: int = 1, random_state: Any = None) -> Any:
         """Draw rows from the model.
@@ -567,6 +678,7 @@ class LatentTrait(WithCriteria):
             `mean` (n_rows, n_components), `covariance` (n_rows, n_components, n_components) and `bound` (n_rows,).
         """
         self._fitted()
+        self._one_map_only("variational")
         mean, covariance, bound = self._map_rows(_variational_rows(self._columns()), X)
         return Variational(mean, covariance, np.asarray(bound, np.float64))
 
@@ -577,6 +689,8 @@ class LatentTrait(WithCriteria):
     def _rounded(self, model: Model, engine: Engine, dtype: np.dtype) -> LogLikelihood:
         """log p(x) of each row; where errors are largest by finer rules, until that in all is small."""
         rows = super()._rounded(model, engine, dtype)
+        if self.n_maps > 1:  # by the first rule only, whose error is told
+            return rows
         rows = eqx.tree_at(lambda r: r.mean, rows, None, is_leaf=lambda leaf: leaf is None)
         return refined(rows, model, self.params_, engine, self._columns(), dtype)
 
@@ -629,6 +743,7 @@ class LatentTrait(WithCriteria):
             and finer rules do not agree on, which a warning names.
         """
         model = self._fitted()
+        self._one_map_only("standard_errors")
         self._bits_only("standard_errors")
         weights, bias = self.params_.weights, self.params_.bias
         d, q = weights.shape
@@ -695,6 +810,7 @@ class LatentTrait(WithCriteria):
             Their sum over columns is the test information in one dimension.
         """
         self._fitted()
+        self._one_map_only("item_information")
         self._bits_only("item_information")
         points = np.asarray(X, float)
         if points.ndim != 2 or points.shape[1] != self._n_features_out:
@@ -715,6 +831,7 @@ class LatentTrait(WithCriteria):
             `components`, `correlation` of the rotated latents, and `matrix`: rotated latents are ``Z @ matrix``.
         """
         self._fitted()
+        self._one_map_only("rotate")
         self._bits_only("rotate")
         weights = self.params_.weights
         return psychometrics.rotate(weights, method, psychometrics.loadings(weights))

@@ -1,4 +1,4 @@
-"""Items: discriminations and difficulties with their errors, information criteria; and traits for the page."""
+"""Items: discriminations and difficulties with their errors, information criteria, maps; and traits for the page."""
 
 from __future__ import annotations
 
@@ -19,15 +19,52 @@ MOST_SHOWN = 100  # items printed; all of them go into a file
 def tell(model: Any, table: Table) -> Told:
     """Item parameters and information criteria.
 
-    In one dimension an item has a discrimination and a difficulty; in several also its slopes and intercept.
+    In one dimension an item has a discrimination and a difficulty; in several also its slopes and intercept.  Of
+    several maps what is printed are their shares, and what is written has the number of the map behind each quantity.
     """
     found = model.criteria(table.values, table.weights)
+    if model.n_maps > 1:
+        return _tell_maps(model, table, found)
     items = _items(model, table)
     return Told(
         criteria_facts(found) | {"items": items.lines()},
         (_printed(items), Printed(["", "value"], criteria_lines(found))),
         {"items": lambda: items},
     )
+
+
+def _tell_maps(model: Any, table: Table, found: Any) -> Told:
+    if table.errors:
+        model.standard_errors(table.values)  # says why there are none
+    sure = model.responsibilities(table.values)
+    weights = np.ones(len(sure)) if table.weights is None else table.weights
+    home = np.argmax(sure, axis=1)
+    lines = []
+    for m, share in enumerate(model.shares_):
+        here = home == m
+        mean = np.average(sure[here, m], weights=weights[here]) if weights[here].sum() > 0 else np.nan
+        lines.append([str(m + 1), f"{share:.3f}", f"{weights[here].sum():g}", f"{mean:.3f}"])
+    items = Values(table.names, *_quantities_of_maps(model))
+    title = "Maps: their shares, the rows most probably on each, and the mean of that probability"
+    return Told(
+        criteria_facts(found) | {"shares": model.shares_.tolist(), "items": items.lines()},
+        (Printed(["map", "share", "rows", "probability"], lines, title=title),
+         Printed(["", "value"], criteria_lines(found))),
+        {"items": lambda: items},
+    )  # fmt: skip
+
+
+def _quantities_of_maps(model: Any) -> tuple[tuple[str, ...], np.ndarray]:
+    """Names and values of what items have on each map."""
+    columns: dict[str, np.ndarray] = {}
+    for m in range(model.n_maps):
+        slopes = (
+            {f"slope_{k + 1}": line for k, line in enumerate(model.components_[m])} if model.n_components > 1 else {}
+        )
+        own = {"discrimination": model.discrimination_[m], "difficulty": model.difficulty_[m],
+               "intercept": model.intercept_[m], **slopes}  # fmt: skip
+        columns |= {f"{name}_map_{m + 1}": values for name, values in own.items()}
+    return tuple(columns), np.column_stack(list(columns.values()))
 
 
 def show(name: str, model: Any, values: np.ndarray, n_rows: float, weights: np.ndarray | None = None) -> Shown:

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Key
+from jaxtyping import Array, Float, Key
 
 from latentbits.core.model import Summary
 from latentbits.core.products import over_rows
@@ -30,6 +30,8 @@ def init_params(n_components: int, columns: Columns, tied: bool, key: Key[Array,
     # a continuous column may be in any unit; a constant one has none
     variance = summary.variance[real]
     spread = spread.at[real].set(jnp.sqrt(jnp.where(variance > 0, variance, 1.0)))
+    if columns.shared_noise:  # one variance in the units of the data is one in units of a common scale
+        spread = spread.at[real].set(jnp.sqrt(jnp.mean(spread[real] ** 2)))
     table = jnp.where(summary.sample_observed > 0, (summary.sample - summary.mean) / spread, 0)
     names = [table[:, at], table[:, real]]
     log_odds = []
@@ -66,19 +68,24 @@ def init_params(n_components: int, columns: Columns, tied: bool, key: Key[Array,
     return Params(
         jnp.concatenate(weights),
         jnp.concatenate(biases),
-        jnp.log(1 - share[n_bits : n_bits + len(real), 0]),
+        _noise(1 - share[n_bits : n_bits + len(real), 0], columns),
         summary.mean[real],
         spread[real],
     )
 
 
-def awake(key: Key[Array, ""], params: Params, state: Any) -> Params:
+def _noise(variance: Float[Array, " reals"], columns: Columns) -> Float[Array, " reals"]:
+    """log of the variances to begin with; of all columns together where they share one."""
+    return jnp.full_like(variance, jnp.log(variance.mean())) if columns.shared_noise else jnp.log(variance)
+
+
+def awake(key: Key[Array, ""], params: Any, state: Any) -> Any:
     """Lengthen components that the bound has let fall asleep.
 
     Where bits are unbalanced or few, the optimum of the bound can be w = 0, which is a stationary point of the
-    likelihood too: EM would stay there.  Their directions are kept.
+    likelihood too: EM would stay there.  Their directions are kept.  Of one map or of several.
     """
     weights = np.asarray(params.weights)
-    size = np.sqrt(np.mean(weights**2, 0))
+    size = np.sqrt(np.mean(weights**2, -2, keepdims=True))
     longer = np.maximum(LEAST_WEIGHT / np.maximum(size, 1e-12), 1)
     return eqx.tree_at(lambda p: p.weights, params, weights * longer)

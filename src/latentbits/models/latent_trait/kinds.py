@@ -20,8 +20,8 @@ from latentbits.core.gaussians import Gaussian
 from latentbits.core.packed import pairs
 from latentbits.models.latent_trait import bits, classes, reals
 
-__all__ = ["ALL_BITS", "Columns", "Params", "Rows", "Stats", "best_guess", "bound", "bound_stats", "density", "draw",
-           "expected", "local", "maximise", "point_stats", "rows_of", "transformed",
+__all__ = ["ALL_BITS", "Columns", "Params", "Rows", "Stats", "allowed_noise", "best_guess", "bound", "bound_stats",
+           "density", "draw", "expected", "local", "maximise", "point_stats", "rows_of", "transformed",
            "typical_curvature"]  # fmt: skip
 
 
@@ -29,13 +29,15 @@ class Columns(NamedTuple):
     """Positions of the columns of each kind in the table, and the numbers of classes.
 
     The outputs of a model, one line of weights each, come in the order of the kinds: bits, reals, and for each
-    categorical column its classes but the first.  None for `binary` is all columns, however many.
+    categorical column its classes but the first.  None for `binary` is all columns, however many.  With `shared_noise`
+    all continuous columns have one variance, and so one scale.
     """
 
     binary: tuple[int, ...] | None = None
     continuous: tuple[int, ...] = ()
     categorical: tuple[int, ...] = ()
     n_classes: tuple[int, ...] = ()
+    shared_noise: bool = False
 
     @property
     def n_reals(self) -> int:
@@ -251,7 +253,7 @@ def maximise(
     w, b = bits.maximise(w, b, stats.bits, precision, tied, longest)
     weights, biases, log_variance = [w], [b], params.log_variance
     if stats.reals is not None:
-        w, b, log_variance = reals.maximise(stats.reals, precision, params.log_variance)
+        w, b, log_variance = reals.maximise(stats.reals, precision, params.log_variance, columns.shared_noise)
         weights.append(w)
         biases.append(b)
     for (w, b), part in zip(several, stats.classes):
@@ -259,6 +261,12 @@ def maximise(
         weights.append(w)
         biases.append(b)
     return Params(jnp.concatenate(weights), jnp.concatenate(biases), log_variance, params.centre, params.scale)
+
+
+def allowed_noise(columns: Columns, log_variance: Float[Array, " reals"]) -> Float[Array, " reals"]:
+    """Variances that were extrapolated, as the M-step allows them; where columns share one, it is one to the bit."""
+    allowed = jnp.maximum(log_variance, np.log(reals.SMALLEST_VARIANCE))
+    return jnp.full_like(allowed, allowed.mean()) if columns.shared_noise else allowed
 
 
 def transformed(params: Params, matrix: Float[Array, "latents latents"], shift: Float[Array, " latents"]) -> Params:

@@ -29,7 +29,6 @@ from typing import Any, TypeAlias
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, Key
@@ -42,9 +41,11 @@ from latentbits.core.model import Iterate, LogLikelihood, Measure, Model, Progre
 from latentbits.core.packed import inverse_factor, pairs, unpack
 from latentbits.models.latent_trait import beginning, kinds, quadrature, sampling, variational
 from latentbits.models.latent_trait.kinds import ALL_BITS, Columns, Params, Rows, Stats
-from latentbits.models.latent_trait.reals import SMALLEST_VARIANCE
 
-__all__ = ["METHODS", "Posterior", "Scored", "finer", "model"]
+__all__ = ["CAUTION_FEW", "CAUTION_MANY", "LONGEST_STEP", "MEMORY", "METHODS", "NOISE", "PATIENCE", "Count", "Move",
+           "Number", "Posterior", "Scored", "State", "Structure", "back", "expansion", "finer", "floats_of_bound",
+           "floats_of_nodes", "floats_of_use", "left_of", "model", "no_move", "nodes_by",
+           "with_settings"]  # fmt: skip
 
 METHODS = ("auto", "variational", "quadrature", "monte_carlo")
 LONGEST_STEP = 4.0  # of a column, in log-odds: where bits are separable, their curvature vanishes
@@ -125,7 +126,7 @@ class State(eqx.Module):
     caution: Float[Array, ""]
 
 
-def _no_move(q: int) -> Move:
+def no_move(q: int) -> Move:
     return Move(jnp.eye(q), jnp.eye(q), jnp.zeros(q))
 
 
@@ -138,7 +139,7 @@ def expansion(stats: Stats) -> Move:
     return Move(root[0].T, root[0] @ unpack(covariance, len(shift)), shift)
 
 
-def _back(move: Move, posterior: Gaussian) -> Gaussian:
+def back(move: Move, posterior: Gaussian) -> Gaussian:
     """A posterior in the coordinates before the move, which the E-step is about to make."""
     return posterior.moved(move.inverse, -move.shift @ move.matrix)
 
@@ -175,7 +176,7 @@ class Count(eqx.Module):
     n: int = eqx.field(static=True)
 
 
-def _with(function: Any, *settings: Any) -> Any:
+def with_settings(function: Any, *settings: Any) -> Any:
     """A function with its settings: numbers among them are arguments of the program, the rest is its structure.
 
     Compiled code is found by the identity of what this returns, so the same settings give the same object.
@@ -206,15 +207,15 @@ def _start(structure: Structure, exact: Bool[Array, ""] | bool, params: Params) 
     by_nodes, as_it_is = jnp.asarray([LONGEST_STEP, noise, caution]), jnp.asarray([jnp.inf, 0.0, jnp.nan])
     longest, noise, caution = jnp.where(exact, as_it_is, by_nodes)
     start = anderson.start(flat, 2, MEMORY)
-    return State(start, _no_move(structure.q), longest, noise, jnp.asarray(jnp.nan), caution)
+    return State(start, no_move(structure.q), longest, noise, jnp.asarray(jnp.nan), caution)
 
 
-def _left(state: State) -> Float[Array, ""]:
+def left_of(state: State) -> Float[Array, ""]:
     return state.left
 
 
 def _prepare(structure: Structure, params: Params, state: State | None, progress: Progress | None) -> Move:
-    return _no_move(structure.q) if state is None else state.move
+    return no_move(structure.q) if state is None else state.move
 
 
 def _prepare_sampling(
@@ -225,12 +226,12 @@ def _prepare_sampling(
 
 def _start_variational(structure: Structure, params: Params, shared: Move, batch: Batch) -> Gaussian:
     columns = structure.columns
-    return _back(shared, variational.converge(columns, params, kinds.rows_of(columns, params, batch)))
+    return back(shared, variational.converge(columns, params, kinds.rows_of(columns, params, batch)))
 
 
 def _start_quadrature(structure: Structure, params: Params, shared: Move, batch: Batch) -> Gaussian:
     columns = structure.columns
-    return _back(shared, quadrature.start(columns, params, kinds.rows_of(columns, params, batch)))
+    return back(shared, quadrature.start(columns, params, kinds.rows_of(columns, params, batch)))
 
 
 def _e_step_variational(
@@ -243,7 +244,7 @@ def _e_step_variational(
     return variational.stats_of(columns, params, rows, posterior, bound, contact, batch.weight), posterior
 
 
-def _nodes_by(structure: Structure, n_nodes: Count | None, n_columns: int) -> int:
+def nodes_by(structure: Structure, n_nodes: Count | None, n_columns: int) -> int:
     """Nodes to learn with; None chooses by the number of columns."""
     if n_nodes is not None:
         return n_nodes.n
@@ -255,7 +256,7 @@ def _e_step_quadrature(
 ) -> tuple[Stats, Gaussian]:
     columns = structure.columns
     rows = kinds.rows_of(columns, params, batch)
-    rule = quadrature.learning_rule(structure.q, _nodes_by(structure, n_nodes, batch.values.shape[1]))
+    rule = quadrature.learning_rule(structure.q, nodes_by(structure, n_nodes, batch.values.shape[1]))
     at = quadrature.placed(columns, params, rows, row_state.moved(shared.matrix, shared.shift))
     spread = at if structure.on_grid else nodes.for_net(at, batch.rows)
     integral = quadrature.integrate(columns, params, rows, spread, rule)
@@ -285,9 +286,9 @@ def _update(
     plain = kinds.maximise(columns, params, stats, penalty, structure.tied, state.longest)
     if not structure.accelerate:
         return state, plain
-    move = expansion(stats) if precision is None else _no_move(q)
+    move = expansion(stats) if precision is None else no_move(q)
     value = _objective(precision, params, shared, stats)
-    state, ahead = _accelerated(state, params, value, plain, move, state.noise * stats.n_rows)
+    state, ahead = _accelerated(columns, state, params, value, plain, move, state.noise * stats.n_rows)
     if columns != ALL_BITS:
         return state, ahead
     step = jnp.concatenate([ahead.weights - params.weights, (ahead.bias - params.bias)[:, None]], 1)
@@ -312,7 +313,7 @@ def _update_sampling(
     if not structure.accelerate:
         return state, plain
     value = _objective(precision, params, shared, stats)
-    return _accelerated(state, params, value, plain, _no_move(structure.q), 0.0)
+    return _accelerated(structure.columns, state, params, value, plain, no_move(structure.q), 0.0)
 
 
 # ---------------------------------------------------------------- use
@@ -372,8 +373,8 @@ def finer(q: int, columns: Columns, level: int) -> Any:
     """
     structure = Structure(q, columns, False, True)
     if structure.on_grid:
-        return _with(_finer_by_rule, structure)
-    return _with(_finer_by_net, structure, Count(2 ** nodes.FINER_NETS[level]))
+        return with_settings(_finer_by_rule, structure)
+    return with_settings(_finer_by_net, structure, Count(2 ** nodes.FINER_NETS[level]))
 
 
 def _infer(structure: Structure, params: Params, shared: Any, batch: Batch) -> Posterior:
@@ -406,18 +407,18 @@ def _sample(structure: Structure, params: Params, shared: Any, keys: Key[Array, 
 # ---------------------------------------------------------------- numbers held per row
 
 
-def _floats_of_use(structure: Structure, n: int) -> int:
+def floats_of_use(structure: Structure, n: int) -> int:
     q, on_grid = structure.q, structure.on_grid
     points = len(nodes.accurate_rules(q, n, False)[0].nodes) if on_grid else nodes.net_points()
     return 2 * points * structure.columns.n_outputs(n) + 8 * (q + 1) ** 2
 
 
-def _floats_of_bound(structure: Structure, n: int) -> int:
+def floats_of_bound(structure: Structure, n: int) -> int:
     return 8 * structure.columns.n_outputs(n) + 8 * (structure.q + 1) ** 2
 
 
-def _floats_of_nodes(structure: Structure, n_nodes: Count | None, n: int) -> int:
-    rule = quadrature.learning_rule(structure.q, _nodes_by(structure, n_nodes, n))
+def floats_of_nodes(structure: Structure, n_nodes: Count | None, n: int) -> int:
+    rule = quadrature.learning_rule(structure.q, nodes_by(structure, n_nodes, n))
     return 3 * structure.columns.n_outputs(n) * max(len(rule.nodes), FEWEST_POINTS)
 
 
@@ -467,26 +468,26 @@ def model(
     structure = Structure(n_components, columns, equal_discrimination, accelerate)
     precision = None if weight_prior is None else 1 / weight_prior**2
     count = None if n_nodes is None else Count(n_nodes)
-    e_step = _with(_e_step_quadrature, structure, count)
-    start_rows = _with(_start_quadrature, structure)
+    e_step = with_settings(_e_step_quadrature, structure, count)
+    start_rows = with_settings(_start_quadrature, structure)
     patience = PATIENCE if accelerate else 1
     stages = _stages(structure, method, count, Count(n_samples), precision, patience)
     by_few = any(stage.name == BY_FEW for stage in stages)
     return Model(
         name="latent trait",
-        init=_with(_init, structure),
-        prepare=_with(_prepare, structure),
+        init=with_settings(_init, structure),
+        prepare=with_settings(_prepare, structure),
         e_step=e_step,
-        update=_with(_update, structure, precision),
-        objective=_with(_objective, precision),
-        log_likelihood=_with(_log_likelihood, structure),
-        infer=_with(_infer, structure),
-        decode=_with(_decode, structure),
-        complete=_with(_complete, structure),
-        sample=_with(_sample, structure),
-        row_floats=_with(_floats_of_use, structure),
-        start=_with(_start, structure, False),
-        left=_left if accelerate and columns == ALL_BITS else None,
+        update=with_settings(_update, structure, precision),
+        objective=with_settings(_objective, precision),
+        log_likelihood=with_settings(_log_likelihood, structure),
+        infer=with_settings(_infer, structure),
+        decode=with_settings(_decode, structure),
+        complete=with_settings(_complete, structure),
+        sample=with_settings(_sample, structure),
+        row_floats=with_settings(floats_of_use, structure),
+        start=with_settings(_start, structure, False),
+        left=left_of if accelerate and columns == ALL_BITS else None,
         start_rows=start_rows,
         stages=stages,
         # few points tell starts apart; with n_nodes given there is no stage that has fewer
@@ -505,25 +506,27 @@ def _stages(
     if method == "monte_carlo":
         by_sample = Iterate(
             "sampling EM",
-            prepare=_with(_prepare_sampling, structure, samples),
+            prepare=with_settings(_prepare_sampling, structure, samples),
             e_step=sampling.e_step,
-            update=_with(_update_sampling, structure, samples, precision),
-            start=_with(_start, structure, True),
-            row_floats=_with(_floats_of_samples, samples),
+            update=with_settings(_update_sampling, structure, samples, precision),
+            start=with_settings(_start, structure, True),
+            row_floats=with_settings(_floats_of_samples, samples),
             patience=patience,
         )
         return (by_sample,)
     # on the way to quadrature rows start, and are cut, as they are there, so that both stages have the same programs
     # but for the E-step: any posterior is a place to improve the bound from
     same = method == "auto" and structure.on_grid
-    start_rows, floats = _with(_start_variational, structure), _with(_floats_of_bound, structure)
+    start_rows, floats = with_settings(_start_variational, structure), with_settings(floats_of_bound, structure)
     by_bound = Iterate(
         "variational EM",
         measure=Measure.BOUND,
-        e_step=_with(_e_step_variational, structure),
-        start_rows=_with(_start_quadrature, structure) if same else start_rows,
-        start=_with(_start, structure, True),  # (11) as it stands; only numbers differ, so the update is the same
-        row_floats=_with(_floats_of_nodes, structure, n_nodes) if same else floats,
+        e_step=with_settings(_e_step_variational, structure),
+        start_rows=with_settings(_start_quadrature, structure) if same else start_rows,
+        start=with_settings(
+            _start, structure, True
+        ),  # (11) as it stands; only numbers differ, so the update is the same
+        row_floats=with_settings(floats_of_nodes, structure, n_nodes) if same else floats,
         # where it is not the goal, near its optimum is near enough to go on
         tol=1e-4 if method == "auto" else None,
         patience=patience,
@@ -531,7 +534,7 @@ def _stages(
     if method == "variational":
         return (by_bound,)
     by_quadrature: tuple[Stage, ...] = (
-        Iterate("quadrature EM", row_floats=_with(_floats_of_nodes, structure, n_nodes), patience=patience),
+        Iterate("quadrature EM", row_floats=with_settings(floats_of_nodes, structure, n_nodes), patience=patience),
     )
     if not structure.on_grid and n_nodes is None:
         # the objective of a net of few points is no match for that of many, and its optimum not the goal
@@ -539,9 +542,9 @@ def _stages(
         by_few = Iterate(
             BY_FEW,
             measure=Measure.PROGRESS,
-            e_step=_with(_e_step_quadrature, structure, few),
-            start_rows=_with(_start_quadrature, structure),
-            row_floats=_with(_floats_of_nodes, structure, few),
+            e_step=with_settings(_e_step_quadrature, structure, few),
+            start_rows=with_settings(_start_quadrature, structure),
+            row_floats=with_settings(floats_of_nodes, structure, few),
             tol=FEW_POINTS_TOL,
             patience=patience,
         )
@@ -552,7 +555,7 @@ def _stages(
 
 
 def _accelerated(
-    state: State, params: Params, value: Float[Array, ""], plain: Params, move: Move, slack: Any
+    columns: Columns, state: State, params: Params, value: Float[Array, ""], plain: Params, move: Move, slack: Any
 ) -> tuple[State, Params]:
     """Expansion, then extrapolation; both can be taken back."""
     flat, restore = ravel_pytree(params)
@@ -560,9 +563,9 @@ def _accelerated(
     images = jnp.stack([ravel_pytree(bold)[0], ravel_pytree(plain)[0]])
     memory, ahead, kept = anderson.advance(state.anderson, flat, value, images, slack)
     q = params.weights.shape[1]
-    moved = jax.tree.map(lambda a, b: jnp.where(kept, a, b), move, _no_move(q))
+    moved = jax.tree.map(lambda a, b: jnp.where(kept, a, b), move, no_move(q))
     # a variance that was extrapolated below what the M-step allows would be kept for its likelihood
     ahead = restore(ahead)
-    allowed = jnp.maximum(ahead.log_variance, np.log(SMALLEST_VARIANCE))
+    allowed = kinds.allowed_noise(columns, ahead.log_variance)
     ahead = eqx.tree_at(lambda p: p.log_variance, ahead, allowed)
     return State(memory, moved, state.longest, state.noise, state.left, state.caution), ahead

@@ -1,4 +1,6 @@
-"""Continuous columns: t ~ N(w.x + b, variance), each with a variance of its own (section 2 of the paper).
+"""Continuous columns: t ~ N(w.x + b, variance), each with a variance of its own or all with one (section 2).
+
+With one variance for all, in the units of the data, the model is probabilistic principal component analysis.
 
 Values are taken relative to a centre and a scale of their column, which stay what they were at the start: float32
 then has digits left for a column of years.  The "bound" of a Gaussian is the Gaussian itself.
@@ -91,9 +93,9 @@ def local(
 
 
 def maximise(
-    stats: Stats, precision: Float[Array, ""] | float, log_variance: Float[Array, " columns"]
+    stats: Stats, precision: Float[Array, ""] | float, log_variance: Float[Array, " columns"], shared: bool = False
 ) -> tuple[Float[Array, "columns latents"], Float[Array, " columns"], Float[Array, " columns"]]:
-    """Regression of every column on the latents, and its residual variance; in closed form."""
+    """Regression of every column on the latents, and its residual variance, or that of all; in closed form."""
     extended = stats.cross.shape[1]
     squares = unpack(stats.squares, extended)
     # the prior is on w; the likelihood's curvature has 1 / variance, hence its product with the variance here
@@ -102,7 +104,10 @@ def maximise(
     solved = jnp.linalg.solve(squares + prior + 1e-9 * jnp.eye(extended), right)
     explained = jnp.einsum("di,dij,dj->d", solved[..., 0], squares, solved[..., 0])
     residual = stats.total - 2 * jnp.sum(right * solved, (1, 2)) + explained
-    variance = jnp.maximum(residual / jnp.maximum(stats.observed, 1), SMALLEST_VARIANCE)
     unseen = stats.observed == 0
     solved = jnp.where(unseen[:, None], 0, solved[..., 0])
+    if shared:
+        variance = jnp.maximum(residual.sum() / jnp.maximum(stats.observed.sum(), 1), SMALLEST_VARIANCE)
+        return solved[:, :-1], solved[:, -1], jnp.full_like(log_variance, jnp.log(variance))
+    variance = jnp.maximum(residual / jnp.maximum(stats.observed, 1), SMALLEST_VARIANCE)
     return solved[:, :-1], solved[:, -1], jnp.where(unseen, 0.0, jnp.log(variance))

@@ -1,4 +1,4 @@
-"""Figures 1 to 4 of the paper, from fitted models."""
+"""Figures 1 to 4 of the paper, and several maps, from fitted models."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from latentbits.estimators.latent_trait import LatentTrait
 from latentbits.figures.latent_trait.arrays import posterior_grid, spread_places
 from latentbits.figures.latent_trait.curves import plot_error_against_time
 from latentbits.figures.latent_trait.maps import plot_decoded, plot_map, plot_posterior_contours
+from latentbits.figures.latent_trait.several_maps import plot_several_maps
 from latentbits.papers.skeleton import in_style, new_figure
+from latentbits.papers.tipping_1998.claims import has_loop
 
-__all__ = ["Clusters", "figure_1", "figure_2", "figure_3", "figure_4"]
+__all__ = ["Clusters", "figure_1", "figure_2", "figure_3", "figure_4", "several_maps"]
 
 N_PLACES = 6  # of figure 2; the paper has 4
 
@@ -97,6 +99,28 @@ def figure_4(panels: Sequence[tuple[str, LatentTrait, np.ndarray]]) -> Any:
         mean, covariance = approximate.mean[row], approximate.covariance[row]
         plot_posterior_contours(exact.log_density, mean, covariance, exact.extent, ax)
         ax.set_title(f"{title}: row {row}")
+    return figure
+
+
+@in_style
+def several_maps(model: LatentTrait, X: np.ndarray, image_shape: tuple[int, int], title: str) -> Any:
+    """The rows on each of several maps, coloured by whether they have a loop, and P(t | x) at some places below."""
+    found, n_maps = model.posterior(X), int(model.n_maps)
+    home = found.responsibilities.argmax(axis=1)
+    places = [spread_places(found.means[home == m, m], N_PLACES // 2 + 1) for m in range(n_maps)]
+    figure = new_figure((5.6 * n_maps, 8.4))
+    above, below = figure.subplots(2, n_maps, squeeze=False, height_ratios=(2.2, 1))
+    loops = has_loop(X, image_shape).astype(int)
+    plot_several_maps(
+        found.means, found.responsibilities, above, labels=loops, label_names=["no loop", "a loop"], marks=places
+    )
+    number = 1
+    for m, ax in enumerate(below):
+        images = model.inverse_transform(places[m], maps=m)
+        numbers = range(number, number + len(images))
+        plot_decoded(images, image_shape, ax, numbers=list(numbers), n_columns=len(images))
+        number += len(images)
+    figure.suptitle(title)
     return figure
 
 

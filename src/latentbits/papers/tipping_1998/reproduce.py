@@ -1,68 +1,44 @@
-"""Table 1, figures 1 to 4, and how well clusters separate; ``latentbits reproduce tipping_1998`` runs it."""
+"""Table 1, figures 1 to 4, words as numbers, several maps; ``latentbits reproduce tipping_1998`` runs it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from latentbits.data.toys import Prototypes, noisy_prototypes
-from latentbits.engines.fit import FitResult
 from latentbits.estimators.latent_trait import LatentTrait
 from latentbits.papers.digits import Twos, load_twos
-from latentbits.papers.skeleton import Part, Run, Say, repeat, silent
+from latentbits.papers.pages import Measured, averaged
+from latentbits.papers.skeleton import Part, Run, Say, fitted, repeat, silent
 from latentbits.papers.tipping_1998 import figures, tables
 from latentbits.papers.tipping_1998.fits import (
-    ALGORITHMS,
     MAIN,
     N_SAMPLES,
     curve,
     estimator_of,
     exact_error,
     independent_error,
-    learn,
     sample_error,
     start,
     timed_fits,
 )
+from latentbits.papers.tipping_1998.trials import (
+    FLIPS,
+    QUICK,
+    WEAK,
+    Plan,
+    all_trials,
+    of_maps,
+    of_pixels,
+    of_set,
+    of_start,
+    principal,
+)
 
-__all__ = ["Plan", "reproduce"]
-
-FLIPS = (0.05, 0.15)
-
-
-class Plan(NamedTuple):
-    """How much is done.
-
-    Attributes
-    ----------
-    n_per_prototype, n_digits
-        Rows of each prototype, and of the digits at most.
-    algorithms
-        Rows of table 1.
-    repeats
-        Of the fits that are timed.
-    n_seeds, n_starts
-        Synthetic sets of each noise, and starts on the digits.
-    step
-        Of the grid for exact errors.
-    tol
-        Nats per row: an algorithm stops when an iteration gains less.
-    """
-
-    n_per_prototype: int = 200
-    n_digits: int = 10_000
-    algorithms: tuple[str, ...] = tuple(ALGORITHMS)
-    repeats: int = 7
-    n_seeds: int = 20
-    n_starts: int = 5
-    step: float = 0.05
-    tol: float = 1e-5
-
-
-QUICK = Plan(n_digits=150, algorithms=MAIN, repeats=1, n_seeds=3, n_starts=0, step=0.1, tol=1e-4)
+__all__ = ["reproduce", "trials"]
 
 
 def reproduce(out: Path, *, quick: bool = False, say: Say = silent, digits: str = "usps_twos") -> dict[str, Any]:
@@ -85,27 +61,52 @@ def reproduce(out: Path, *, quick: bool = False, say: Say = silent, digits: str 
     if twos is not None:
         twos = twos._replace(X=twos.X[: plan.n_digits])
         tables_of_bits["digits"], titles["digits"] = twos.X, twos.title
-    held = [key for key in titles if key != "digits" or (twos is not None and twos.is_usps)]
+    # what is held to ranges: the digits only where they are those of the ranges, and all of them
+    whole = twos is not None and twos.is_usps and not quick
+    held = [key for key in titles if key != "digits" or whole]
 
     def sets(run: Run) -> dict[str, Any]:
         compared = {key: _compare(titles[key], X, plan, say) for key, X in tables_of_bits.items()}
         found = {key: numbers for key, (numbers, _) in compared.items()}
         _draw(run, toys, titles, twos, found, {key: model for key, (_, model) in compared.items()})
+        for key, toy in toys.items():
+            run.measured[f"lines_{key.removeprefix('synthetic_')}"] = _right_sides(compared[key][1], toy)
         for key in held:
             run.measured |= _of_times(found[key], key.removeprefix("synthetic_"))
         return found
 
     def seeds(run: Run) -> dict[str, Any]:
-        found = {_key(flip): _seeds(flip, plan, say) for flip in FLIPS}
+        found = {_key(flip): _seeds(out, flip, plan, say) for flip in FLIPS}
         if twos is not None and plan.n_starts > 0:
-            found["digits"] = _starts(twos, plan, say)
+            found["digits"] = _starts(out, twos.title, plan, digits, say)
         for key in set(held) & set(found):
             run.measured |= _of_errors(found[key]["algorithms"], key.removeprefix("synthetic_"))
+        if "digits" in held and "digits" in found:
+            run.measured |= _of_both(found[_key(FLIPS[0])]["algorithms"], found["digits"]["algorithms"])
+        return found
+
+    def words(run: Run) -> dict[str, Any]:
+        """What the paper says in words, and the conclusion's several maps."""
+        angles = principal(out)
+        run.measured |= {"principal_shared": angles["shared"], "principal_own": angles["own"]}
+        found: dict[str, Any] = {"principal": angles}
+        if twos is not None and plan.n_draws > 0:
+            found["pixels"] = _pixels(out, plan, digits, say)
+        if twos is not None and plan.n_mixtures > 0:
+            found["maps"] = _mixtures(out, plan, digits, say)
+            _draw_maps(run, twos)
+        if "digits" in held:
+            run.measured |= _of_pixels(found.get("pixels")) | _of_maps(found.get("maps"))
         return found
 
     stopping = {"tol": plan.tol, "n_samples": N_SAMPLES, "repeats": plan.repeats}
-    parts: dict[str, Part] = {"stopping": lambda run: stopping, "sets": sets, "seeds": seeds}
+    parts: dict[str, Part] = {"stopping": lambda run: stopping, "sets": sets, "seeds": seeds, "words": words}
     return repeat(__package__, run, quick, parts, tables.report)
+
+
+def trials(out: Path, *, quick: bool = False) -> list[Callable[[], Any]]:
+    """The experiments that do not depend on each other; `reproduce` finds what they keep.  None is timed."""
+    return all_trials(out, QUICK if quick else Plan(), "usps_twos")
 
 
 def _key(flip: float) -> str:
@@ -153,6 +154,14 @@ def _compare(title: str, X: np.ndarray, plan: Plan, say: Say) -> tuple[dict[str,
     return found, model
 
 
+def _right_sides(model: LatentTrait, toy: Prototypes) -> float:
+    """Lines P(t_i | x) = 1/2 of bits in which prototypes differ: share of those with each prototype on its own side."""
+    places = model.variational(toy.prototypes).mean
+    right = (places @ model.components_ + model.intercept_ > 0) == (toy.prototypes == 1)
+    telling = toy.prototypes.min(axis=0) < toy.prototypes.max(axis=0)
+    return float(right[:, telling].all(axis=0).mean())
+
+
 def _first_below(line: Mapping[str, list[float]], goal: float) -> float | None:
     """When a curve of figure 3 is first as low as the goal."""
     times = (time for time, error in zip(line["cpu_seconds"], line["error"]) if error <= goal)
@@ -175,85 +184,115 @@ def _posterior_accuracy(model: LatentTrait, X: np.ndarray) -> dict[str, float]:
 # --- many seeds ---
 
 
-def _seeds(flip: float, plan: Plan, say: Say) -> dict[str, Any]:
+def _seeds(out: Path, flip: float, plan: Plan, say: Say) -> dict[str, Any]:
     """Errors and separation over synthetic sets, each with prototypes of its own."""
-    lists, by_bits = _empty("sample_error", "exact_error", "separation"), []
+    found = []
     for seed in range(plan.n_seeds):
         say(f"synthetic, flips {flip}: set {seed + 1} of {plan.n_seeds}")
-        toy = noisy_prototypes(plan.n_per_prototype, flip=flip, random_state=seed)
-        params = start(toy.X, seed)
-        for name in MAIN:
-            result = learn(name, toy.X, params, plan.tol)
-            _add_errors(lists[name], result, toy.X)
-            lists[name]["separation"].append(_separation(result, toy, variational=name == "variational"))
-        by_bits.append(_nearest(toy.X.astype(float), toy.prototypes.astype(float), toy.labels))
+        found.append(of_set(out, plan, flip, seed))
     title = f"{plan.n_seeds} sets, flips {flip}"
-    return {"title": title, "algorithms": lists, "separation_by_bits": by_bits}
+    return {"title": title, "algorithms": _lists(found), "separation_by_bits": [one["by_bits"] for one in found]}
 
 
-def _starts(twos: Twos, plan: Plan, say: Say) -> dict[str, Any]:
-    """Errors over starts on the digits, which differ in rotation: the sample is not the same in all directions."""
-    lists = _empty("sample_error", "exact_error")
+def _starts(out: Path, title: str, plan: Plan, digits: str, say: Say) -> dict[str, Any]:
+    """Errors over starts on the digits."""
+    found = []
     for seed in range(plan.n_starts):
-        say(f"{twos.title}: start {seed + 1} of {plan.n_starts}")
-        params = start(twos.X, seed)
-        for name in MAIN:
-            _add_errors(lists[name], learn(name, twos.X, params, plan.tol), twos.X)
-    return {"title": f"{plan.n_starts} starts, {twos.title}", "algorithms": lists}
+        say(f"{title}: start {seed + 1} of {plan.n_starts}")
+        found.append(of_start(out, plan, digits, seed))
+    return {"title": f"{plan.n_starts} starts, {title}", "algorithms": _lists(found)}
 
 
-def _empty(*keys: str) -> dict[str, dict[str, list[float]]]:
-    return {name: {key: [] for key in keys} for name in MAIN}
+def _lists(found: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, list[float]]]:
+    """By algorithm and quantity, what each trial found."""
+    return {name: {key: [one[name][key] for one in found] for key in found[0][name]} for name in MAIN}
 
 
-def _add_errors(lists: dict[str, list[float]], result: FitResult, X: np.ndarray) -> None:
-    lists["sample_error"].append(sample_error(result.params, X))
-    lists["exact_error"].append(exact_error(result.params, X, step=0.1))
+def _pixels(out: Path, plan: Plan, digits: str, say: Say) -> dict[str, list[float]]:
+    found = {}
+    for n in plan.pixels:
+        say(f"posteriors on maps of {n} pixels")
+        found[str(n)] = [of_pixels(out, plan, digits, n, seed) for seed in range(plan.n_draws)]
+    return found
 
 
-def _separation(result: FitResult, toy: Prototypes, variational: bool) -> float:
-    """Share of the rows whose place on the map is nearest to that of their own prototype.
-
-    Places are posterior means: by eq. 7 for the variational algorithm, exact for the others.
-    """
-    model = estimator_of(result, toy.X.shape[1])
-    both = np.concatenate([toy.X, toy.prototypes])
-    places = model.variational(both).mean if variational else model.posterior(both).mean
-    return _nearest(places[: len(toy.X)], places[len(toy.X) :], toy.labels)
+def _mixtures(out: Path, plan: Plan, digits: str, say: Say) -> dict[str, dict[str, list[Any]]]:
+    found = {}
+    for n in plan.maps:
+        say(f"mixtures of {n} map{'' if n == 1 else 's'}")
+        each = [of_maps(out, plan, digits, n, seed) for seed in range(plan.n_mixtures)]
+        found[str(n)] = {key: [one[key] for one in each] for key in each[0]}
+    return found
 
 
-def _nearest(rows: np.ndarray, prototypes: np.ndarray, labels: np.ndarray) -> float:
-    """Share of rows nearest to the prototype of their label; among equally near ones it is a matter of luck.
-
-    >>> _nearest(np.array([[0.0], [3.0]]), np.array([[0.0], [6.0]]), np.array([0, 1]))
-    0.75
-    """
-    distance = np.square(rows[:, None] - prototypes).sum(axis=2)
-    near = distance <= distance.min(axis=1, keepdims=True) + 1e-12
-    return float(np.mean(near[np.arange(len(rows)), labels] / near.sum(axis=1)))
+# --- what is judged ---
 
 
-# --- what we hold ourselves to ---
-
-
-def _of_errors(lists: Mapping[str, Mapping[str, list[float]]], name: str) -> dict[str, float]:
+def _of_errors(lists: Mapping[str, Mapping[str, list[float]]], name: str) -> dict[str, Measured]:
     variational, sampling, auto = ({key: np.array(values) for key, values in lists[one].items()} for one in MAIN)
     better = np.minimum(variational["exact_error"], sampling["exact_error"])
     behind = variational["sample_error"] - sampling["sample_error"]
     found = {
-        f"error_{name}": float(variational["sample_error"].mean()),
-        f"behind_{name}": float(behind.mean()),
-        f"behind_percent_{name}": float(100 * np.mean(behind / sampling["sample_error"])),
-        f"best_{name}": float(np.mean(better - auto["exact_error"])),
+        f"error_{name}": averaged(variational["sample_error"]),
+        f"sampling_error_{name}": averaged(sampling["sample_error"]),
+        f"behind_{name}": averaged(behind),
+        f"behind_percent_{name}": averaged(100 * behind / sampling["sample_error"]),
+        f"best_{name}": averaged(better - auto["exact_error"]),
+        f"fall_{name}": Measured(float(variational["largest_fall"].max()), None, len(behind)),
+        f"divergence_{name}": averaged(variational["divergence"]),
+        f"rounds_{name}": averaged(variational["rounds"]),
     }
     if "separation" in variational:
-        found[f"separation_{name}"] = float(variational["separation"].mean())
+        found[f"separation_{name}"] = averaged(variational["separation"])
+    if "loop" in variational:  # starts are of the same rows, whose chance is the larger error
+        error = float(np.mean(variational["loop_error"]))
+        found[f"loop_{name}"] = Measured(float(variational["loop"].mean()), error, len(behind))
+        found[f"bend_{name}"] = averaged(variational["bend"])
     return found
+
+
+def _of_both(small: Mapping[str, Any], large: Mapping[str, Any]) -> dict[str, Measured]:
+    """How the larger images compare with the synthetic set."""
+    errors = [[np.array(one[name]["sample_error"]) for name in MAIN[:2]] for one in (small, large)]
+    behind = [averaged(100 * (variational - sampling) / sampling) for variational, sampling in errors]
+    apart = [averaged(np.log(one["variational"]["divergence"])) for one in (small, large)]
+    return {
+        "behind_less_digits": _difference(*behind),
+        "more_accurate_digits": _difference(*apart),
+    }
+
+
+def _difference(a: Measured, b: Measured) -> Measured:
+    """Of two means over runs of their own."""
+    error = None if a.error is None or b.error is None else float(np.hypot(a.error, b.error))
+    return Measured(a.value - b.value, error, min(a.n or 1, b.n or 1))
+
+
+def _of_pixels(found: Mapping[str, list[float]] | None) -> dict[str, Measured]:
+    """The exponent with which the divergence grows with the number of pixels, draw by draw."""
+    if found is None:
+        return {}
+    sizes = np.log([float(n) for n in found])
+    slopes = [np.polyfit(sizes, np.log(each), 1)[0] for each in zip(*found.values())]
+    return {"divergence_exponent": averaged(slopes)}
+
+
+def _of_maps(found: Mapping[str, Mapping[str, list[Any]]] | None) -> dict[str, Measured]:
+    if found is None:
+        return {}
+    one, two, three = (found[str(n)] for n in (1, 2, 3))
+    loop = Measured(float(np.mean(two["loop"])), float(np.mean(two["loop_error"])), len(two["loop"]))
+    return {
+        "maps_two": averaged(np.subtract(two["unseen"], one["unseen"])),
+        "maps_three": averaged(np.subtract(three["unseen"], two["unseen"])),
+        "maps_loop": loop,
+    }
 
 
 def _of_times(one: Mapping[str, Any], name: str) -> dict[str, float]:
     rows = one["algorithms"]
-    return {
+    sooner = rows["sampling"].get("cpu_seconds_to_variational_error")
+    return ({} if sooner is None else {f"as_good_{name}": sooner / rows["variational"]["cpu_seconds"]}) | {
         f"slower_{name}": rows["sampling"]["relative_time"],
         f"auto_time_{name}": rows["auto"]["relative_time"],
     }
@@ -278,3 +317,9 @@ def _draw(
         run.draw("2", figures.figure_2(models["digits"], twos.X, twos.image_shape, twos.title))
     run.draw("3", figures.figure_3({titles[key]: sets[key]["curves"] for key in shown}))
     run.draw("4", figures.figure_4([(titles[key], models[key], X) for key, X in shown.items()]))
+
+
+def _draw_maps(run: Run, twos: Twos) -> None:
+    """The conclusion's several maps: a mixture of two, of all rows."""
+    model = LatentTrait(2, n_maps=2, method="variational", weight_prior=WEAK, random_state=0, tol=run.plan.tol)
+    run.draw("maps", figures.several_maps(fitted(model, twos.X).model, twos.X, twos.image_shape, twos.title), "maps")

@@ -20,7 +20,10 @@ CAPTIONS = {
     "2": "Map of the twos, and what some of its places stand for.",
     "3": "Error by the sample against time; the paper's two algorithms step by step, and `auto`.",
     "4": "The posterior of a typical row, exact and by equations 6 and 7.",
+    "maps": "A mixture of two maps, by the bound: each row on both, as dark and large as the probability that it is on "
+    "it; below, what numbered places stand for.",
 }
+TITLES = {"maps": "Several maps"}
 
 
 def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
@@ -52,8 +55,9 @@ def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
         "*Gap*: mean of log p(row) less its bound. *Shift*: median distance of the approximate posterior mean from the "
         "exact one, in posterior standard deviations. *Area*: median of the approximate over the exact posterior's "
         "area; below 1 the approximation is too sure.",
+        *_words(results["words"]),
         "## Figures",
-        *pictures(results["figures"], CAPTIONS),
+        *pictures(results["figures"], CAPTIONS, TITLES),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -108,6 +112,32 @@ def _seeds(seeds: Mapping[str, Any]) -> str:
 
 def _shares(values: Sequence[float] | None) -> list[str]:
     return ["", ""] if values is None else [spread(values, 4), f"{min(values):.4f}"]
+
+
+def _words(found: Mapping[str, Any]) -> list[str]:
+    """Pixels and maps, where they were looked at."""
+    parts = []
+    if "pixels" in found:
+        rows = [[n, spread(each, 4)] for n, each in found["pixels"].items()]
+        parts += [
+            "## Posteriors of maps of fewer pixels",
+            markdown(["pixels", "divergence, nats"], rows),
+            "Median over rows of the divergence of the approximate posterior from the exact one, on maps that were "
+            "learned from so many pixels of the twos; mean and standard deviation over draws of pixels.",
+        ]
+    if "maps" in found:
+        rows = [
+            [n, spread(one["seen"], 2), spread(one["unseen"], 2), spread(one["loop"], 3) if n != "1" else ""]
+            for n, one in found["maps"].items()
+        ]
+        parts += [
+            "## Several maps",
+            markdown(["maps", "log-likelihood of rows learned from", "of unseen rows", "loops told by the map"], rows),
+            "Nats per row; a mixture of maps in two dimensions, by the bound, with a weak prior on the weights; mean "
+            "and standard deviation over starts. *Loops told by the map*: the area under the curve (1/2 for nothing) "
+            "of the responsibility of the map that tells them best.",
+        ]
+    return parts
 
 
 def _posteriors(sets: Mapping[str, Any]) -> str:

@@ -1,0 +1,549 @@
+"""Several maps at once: a mixture of latent trait models, the hierarchy that the paper's conclusion asks for.
+
+    p(t) = sum_m share_m p(t | map m),    p(t | map m) as in (1) and (2), with weights and biases of its own
+
+A row belongs to map m with the responsibility r_m = share_m p(t | m) / p(t).  EM: given the parameters, the expected
+complete log-likelihood is the sum over maps of that of one map, every row weighted by r_m; so each map's M-step is
+that of `kinds.maximise` with weights r_m, and share_m is the mean of r_m.  With the bound of section 4 in place of
+p(t | m) the same is true of sum_m share_m P~(t | m), which is a bound on p(t): "variational" learns by it.  (Bishop &
+Tipping 1998 do so with principal components.)
+
+Parameter expansion goes map by map, as every map has latents with a prior of their own.  Rows keep a posterior for each
+map.  What one map computes is as in `model.py`; here it is done for each, and put together.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from latentbits.core import anderson, nodes
+from latentbits.core.batch import Batch
+from latentbits.core.gaussians import Gaussian
+from latentbits.core.model import Iterate, LogLikelihood, Measure, Model, Progress, Stage, Summary, Transform
+from latentbits.core.products import sum_over_rows
+from latentbits.core.tree import sum_rows
+from latentbits.models.latent_trait import beginning, kinds, quadrature, variational
+from latentbits.models.latent_trait.kinds import ALL_BITS, Columns, Rows
+from latentbits.models.latent_trait.model import (
+    CAUTION_FEW,
+    CAUTION_MANY,
+    LONGEST_STEP,
+    MEMORY,
+    NOISE,
+    PATIENCE,
+    Count,
+    Move,
+    Number,
+    State,
+    Structure,
+    back,
+    expansion,
+    floats_of_bound,
+    floats_of_nodes,
+    floats_of_use,
+    left_of,
+    no_move,
+    nodes_by,
+    with_settings,
+)
+
+__all__ = ["METHODS", "Params", "Posterior", "Stats", "model", "one_map"]
+
+METHODS = ("auto", "variational", "quadrature")
+NEAR = 1e-4  # nats a row that are left where starts are told apart
+ROUNDS = 20  # of k-means on the sample of rows that a start is made from
+SMALLEST_SHARE = 1e-10  # of a map that no row is on any more
+
+
+class Params(eqx.Module):
+    """As `kinds.Params`, with a map in front; and the logs of the maps' shares of the rows."""
+
+    log_share: Float[Array, " maps"]
+    weights: Float[Array, "maps outputs latents"]
+    bias: Float[Array, "maps outputs"]
+    log_variance: Float[Array, "maps reals"]
+    centre: Float[Array, " reals"]
+    scale: Float[Array, " reals"]
+
+
+class Stats(eqx.Module):
+    """Sums over rows: the log-likelihood (or its bound), the rows of each map, and what each map's M-step needs."""
+
+    n_rows: Float[Array, ""]
+    objective: Float[Array, "2"]  # see sum_rows
+    members: Float[Array, " maps"]
+    of_maps: kinds.Stats  # each of its arrays with a map in front
+
+
+class Posterior(eqx.Module):
+    """Which map each row is on, and where on it.
+
+    Attributes
+    ----------
+    mean, covariance, mode, mode_covariance
+        On the row's most probable map, as of a single one.
+    map
+        Its number, from 0.
+    responsibilities
+        P(map | row).
+    means
+        Posterior means on all maps.
+    """
+
+    mean: Float[Array, "rows latents"]
+    covariance: Float[Array, "rows latents latents"]
+    mode: Float[Array, "rows latents"]
+    mode_covariance: Float[Array, "rows latents latents"]
+    map: Int[Array, " rows"]
+    responsibilities: Float[Array, "rows maps"]
+    means: Float[Array, "rows maps latents"]
+
+
+# ---------------------------------------------------------------- maps, one by one and together
+
+
+def one_map(params: Any, number: Any) -> kinds.Params:
+    """The parameters of one map."""
+    own = (params.weights[number], params.bias[number], params.log_variance[number])
+    return _unchecked(kinds.Params, *own, params.centre, params.scale)
+
+
+def _unchecked(record: type, *values: Any) -> Any:
+    """A record of any arrays: of NumPy, or with a map in front."""
+    made: Any = object.__new__(record)
+    for field, value in zip(dataclasses.fields(record), values, strict=True):
+        object.__setattr__(made, field.name, value)
+    return made
+
+
+def _each(function: Callable[..., Any], params: Params, *more: Any) -> Any:
+    """A function of each map, and of what each map has in `more`; answers have a map in front.
+
+    One after the other, so that what is compiled is one map, and sums over rows are those of one map, to the bit.
+    """
+
+    def one(given: tuple[Any, ...]) -> Any:
+        weights, bias, log_variance, *rest = given
+        return function(kinds.Params(weights, bias, log_variance, params.centre, params.scale), *rest)
+
+    return jax.lax.map(one, (params.weights, params.bias, params.log_variance, *more))
+
+
+def _rows_of(columns: Columns, params: Params, batch: Batch) -> Rows:
+    return kinds.rows_of(columns, one_map(params, 0), batch)
+
+
+def _turned(posteriors: Any) -> Any:
+    """Maps in front of rows, or rows in front of maps: a state of rows begins with these."""
+    return jax.tree.map(lambda x: jnp.swapaxes(x, 0, 1), posteriors)
+
+
+def _responsibilities(
+    log_share: Float[Array, " maps"], of_maps: Float[Array, "maps rows"]
+) -> tuple[Float[Array, "maps rows"], Float[Array, " rows"]]:
+    """P(map | row), and log p(row)."""
+    joint = log_share[:, None] + of_maps
+    top = jnp.max(joint, 0)
+    scaled = jnp.exp(joint - top)
+    total = jnp.sum(scaled, 0)
+    return scaled / total, top + jnp.log(total)
+
+
+def _no_moves(structure: Structure, n_maps: int) -> Move:
+    return jax.tree.map(lambda x: jnp.broadcast_to(x, (n_maps, *x.shape)), no_move(structure.q))
+
+
+# ---------------------------------------------------------------- where learning begins
+
+
+def _init(structure: Structure, n_maps: Count, key: Key[Array, ""], summary: Summary) -> Params:
+    """Groups of the sampled rows by k-means, and in each of them a map as it begins alone."""
+    columns, n = structure.columns, n_maps.n
+    for_groups, for_maps = jax.random.split(key)
+    group = _groups(columns, n, for_groups, summary)
+    found = [
+        beginning.init_params(structure.q, columns, False, own, _within(columns, own, group == number, summary))
+        for number, own in enumerate(jax.random.split(for_maps, n))
+    ]
+    real = np.asarray(columns.continuous, int)
+    variance = jnp.where(summary.variance[real] > 0, summary.variance[real], 1.0)
+    variance = jnp.full_like(variance, variance.mean()) if columns.shared_noise else variance
+    centre, scale = summary.mean[real], jnp.sqrt(variance)
+    first, last = columns.starts(len(found[0].bias))[:2]
+    weights, biases, noise = [], [], []
+    for one in found:  # in the common units
+        longer = one.scale / scale
+        weights.append(one.weights.at[first:last].multiply(longer[:, None]))
+        biases.append(one.bias.at[first:last].set((one.centre - centre) / scale))
+        noise.append(one.log_variance + 2 * jnp.log(longer))
+    count = jnp.stack([jnp.sum(group == number) for number in range(n)]) + 1.0
+    log_share = jnp.log(count / count.sum())
+    return Params(log_share, jnp.stack(weights), jnp.stack(biases), jnp.stack(noise), centre, scale)
+
+
+def _groups(columns: Columns, n_maps: int, key: Key[Array, ""], summary: Summary) -> Int[Array, " sampled"]:
+    """Which group each sampled row is in: k-means from rows that are far from each other (k-means++)."""
+    units = jnp.ones_like(summary.mean)
+    real = np.asarray(columns.continuous, int)
+    units = units.at[real].set(1 / jnp.sqrt(jnp.maximum(summary.variance[real], 1e-12)))
+    table = jnp.where(summary.sample_observed > 0, (summary.sample - summary.mean) * units, 0)
+
+    def distances(centres: Float[Array, "groups columns"]) -> Float[Array, "sampled groups"]:
+        return jnp.sum(centres**2, 1) - 2 * table @ centres.T + jnp.sum(table**2, 1, keepdims=True)
+
+    keys = jax.random.split(key, n_maps)
+    centres = table[jax.random.randint(keys[0], (1,), 0, len(table))]
+    for own in keys[1:]:
+        far = jnp.maximum(distances(centres).min(1), 0) + 1e-12
+        centres = jnp.concatenate([centres, table[jax.random.categorical(own, jnp.log(far))][None]])
+
+    def body(_: Any, centres: Float[Array, "groups columns"]) -> Float[Array, "groups columns"]:
+        chosen = jax.nn.one_hot(jnp.argmin(distances(centres), 1), n_maps, dtype=table.dtype)
+        count = chosen.sum(0)[:, None]
+        return jnp.where(count > 0, chosen.T @ table / jnp.maximum(count, 1), centres)
+
+    return jnp.argmin(distances(jax.lax.fori_loop(0, ROUNDS, body, centres)), 1)
+
+
+def _within(columns: Columns, key: Key[Array, ""], member: Bool[Array, " sampled"], summary: Summary) -> Summary:
+    """The summary of a group of rows: as many as were sampled, drawn from it with repetition."""
+    there = summary.sample_observed * member[:, None].astype(summary.sample.dtype)
+    count = there.sum(0)
+    # as if one more row had been seen, with the means of all: a group may be small
+    mean = ((summary.sample * there).sum(0) + summary.mean) / (count + 1)
+    spread = (jnp.square(summary.sample - mean) * there).sum(0) + summary.variance
+    variance = spread / (count + 1)
+    if columns.binary is None or columns.binary:
+        at = np.arange(len(mean)) if columns.binary is None else np.asarray(columns.binary, int)
+        variance = variance.at[at].set((mean * (1 - mean))[at])
+    n = len(member)
+    drawn = jax.random.categorical(key, jnp.where(member, 0.0, -jnp.inf), shape=(n,))
+    drawn = jnp.where(member.any(), drawn, jnp.arange(n))
+    share = (member.sum() + 1) / (n + 1)
+    return Summary(
+        summary.n_rows * share,
+        mean,
+        variance,
+        summary.observed * share,
+        summary.sample[drawn],
+        summary.sample_observed[drawn],
+    )
+
+
+# ---------------------------------------------------------------- learning
+
+
+def _start(structure: Structure, n_maps: Count, exact: Bool[Array, ""] | bool, params: Params) -> State:
+    """As of a single map; `exact` is a number."""
+    flat, _ = ravel_pytree(params)
+    many = params.bias.shape[1] >= nodes.MANY_COLUMNS
+    by_nodes = jnp.asarray([LONGEST_STEP, NOISE if many else 0.0, CAUTION_MANY if many else CAUTION_FEW])
+    longest, noise, caution = jnp.where(exact, jnp.asarray([jnp.inf, 0.0, jnp.nan]), by_nodes)
+    begin = anderson.start(flat, 2, MEMORY)
+    return State(begin, _no_moves(structure, n_maps.n), longest, noise, jnp.asarray(jnp.nan), caution)
+
+
+def _prepare(
+    structure: Structure, n_maps: Count, params: Params, state: State | None, progress: Progress | None
+) -> Move:
+    return _no_moves(structure, n_maps.n) if state is None else state.move
+
+
+def _start_variational(structure: Structure, params: Params, shared: Move, batch: Batch) -> Gaussian:
+    columns = structure.columns
+    rows = _rows_of(columns, params, batch)
+    start = lambda one, move: back(move, variational.converge(columns, one, rows))  # noqa: E731
+    return _turned(_each(start, params, shared))
+
+
+def _start_quadrature(structure: Structure, params: Params, shared: Move, batch: Batch) -> Gaussian:
+    columns = structure.columns
+    rows = _rows_of(columns, params, batch)
+    start = lambda one, move: back(move, quadrature.start(columns, one, rows))  # noqa: E731
+    return _turned(_each(start, params, shared))
+
+
+def _summed(
+    batch: Batch, share: Float[Array, "maps rows"], value: Float[Array, " rows"], of_maps: kinds.Stats
+) -> Stats:
+    members = sum_over_rows((share * batch.weight).T)
+    return Stats(batch.weight.sum(), sum_rows(batch.weight, value), members, of_maps)
+
+
+def _e_step_variational(
+    structure: Structure, params: Params, shared: Move, batch: Batch, row_state: Gaussian
+) -> tuple[Stats, Gaussian]:
+    columns = structure.columns
+    rows = _rows_of(columns, params, batch)
+
+    def improved(one: kinds.Params, move: Move, state: Gaussian) -> Any:
+        return variational.improve(columns, one, rows, state.moved(move.matrix, move.shift))
+
+    def stats(one: kinds.Params, found: Any, weight: Float[Array, " rows"]) -> kinds.Stats:
+        posterior, bound, contact = found
+        return variational.stats_of(columns, one, rows, posterior, bound, contact, weight)
+
+    found = _each(improved, params, shared, _turned(row_state))
+    share, value = _responsibilities(params.log_share, found[1])
+    of_maps = _each(stats, params, found, share * batch.weight)
+    return _summed(batch, share, value, of_maps), _turned(found[0])
+
+
+def _e_step_quadrature(
+    structure: Structure, n_nodes: Count | None, params: Params, shared: Move, batch: Batch, row_state: Gaussian
+) -> tuple[Stats, Gaussian]:
+    columns = structure.columns
+    rows = _rows_of(columns, params, batch)
+    rule = quadrature.learning_rule(structure.q, nodes_by(structure, n_nodes, batch.values.shape[1]))
+
+    def integrated(one: kinds.Params, move: Move, state: Gaussian) -> Any:
+        at = quadrature.placed(columns, one, rows, state.moved(move.matrix, move.shift))
+        return at.scale, quadrature.integrate(columns, one, rows, at, rule)
+
+    def stats(one: kinds.Params, integral: quadrature.Integral, weight: Float[Array, " rows"]) -> Any:
+        return quadrature.stats_of(columns, one, rows, integral, weight), quadrature.mean_of(integral)
+
+    scale, integrals = _each(integrated, params, shared, _turned(row_state))
+    share, value = _responsibilities(params.log_share, integrals.log_likelihood)
+    of_maps, mean = _each(stats, params, integrals, share * batch.weight)
+    return _summed(batch, share, value, of_maps), _unchecked(Gaussian, *_turned((mean, scale)))
+
+
+def _objective(precision: Number | None, params: Params, shared: Any, stats: Stats) -> Float[Array, ""]:
+    total = stats.objective.sum()
+    return total if precision is None else total - 0.5 * precision * jnp.sum(params.weights**2)
+
+
+def _update(
+    structure: Structure,
+    precision: Number | None,
+    state: State,
+    params: Params,
+    shared: Move,
+    stats: Stats,
+    progress: Progress,
+) -> tuple[State, Params]:
+    columns, q = structure.columns, structure.q
+    penalty = 0.0 if precision is None else precision
+    maximise = lambda one, part: kinds.maximise(columns, one, part, penalty, False, state.longest)  # noqa: E731
+    share = jnp.maximum(stats.members / stats.members.sum(), SMALLEST_SHARE)
+    plain = _joined(jnp.log(share / share.sum()), _each(maximise, params, stats.of_maps), params)
+    if not structure.accelerate:
+        return state, plain
+    none = _no_moves(structure, len(params.log_share))
+    moves = none if precision is not None else jax.vmap(expansion)(_never_empty(stats.of_maps))
+    value = _objective(precision, params, shared, stats)
+    state, ahead = _accelerated(columns, state, params, value, plain, moves, none, stats.n_rows)
+    if columns != ALL_BITS:
+        return state, ahead
+    step = jnp.concatenate([ahead.weights - params.weights, (ahead.bias - params.bias)[..., None]], -1)
+    gradient = stats.of_maps.bits.gradient.at[..., :q].add(-penalty * params.weights)
+    by_shares = (stats.members - stats.n_rows * jnp.exp(params.log_share)) @ (ahead.log_share - params.log_share)
+    gain = jnp.abs(jnp.sum(gradient * step) + by_shares) / 2
+    refused = state.anderson.refused > 0
+    return eqx.tree_at(lambda s: s.left, state, jnp.where(refused, jnp.nan, state.caution * gain)), ahead
+
+
+def _joined(log_share: Float[Array, " maps"], of_maps: kinds.Params, params: Params) -> Params:
+    return Params(log_share, of_maps.weights, of_maps.bias, of_maps.log_variance, params.centre, params.scale)
+
+
+def _never_empty(of_maps: kinds.Stats) -> kinds.Stats:
+    """Statistics whose means over the rows of a map are numbers, also of a map that no row is on."""
+    return eqx.tree_at(lambda s: s.n_rows, of_maps, jnp.maximum(of_maps.n_rows, SMALLEST_SHARE))
+
+
+def _accelerated(
+    columns: Columns,
+    state: State,
+    params: Params,
+    value: Float[Array, ""],
+    plain: Params,
+    moves: Move,
+    none: Move,
+    n_rows: Float[Array, ""],
+) -> tuple[State, Params]:
+    """Expansion of every map, then extrapolation of all; both can be taken back."""
+    flat, restore = ravel_pytree(params)
+    of_maps = _each(lambda one, move: kinds.transformed(one, move.inverse, move.shift), plain, moves)
+    bold = _joined(plain.log_share, of_maps, params)
+    images = jnp.stack([ravel_pytree(bold)[0], ravel_pytree(plain)[0]])
+    memory, far, kept = anderson.advance(state.anderson, flat, value, images, state.noise * n_rows)
+    moved = jax.tree.map(lambda a, b: jnp.where(kept, a, b), moves, none)
+    ahead = restore(far)
+    allowed = jax.vmap(lambda noise: kinds.allowed_noise(columns, noise))(ahead.log_variance)
+    log_share = jnp.maximum(jax.nn.log_softmax(ahead.log_share), np.log(SMALLEST_SHARE))
+    ahead = eqx.tree_at(lambda p: (p.log_share, p.log_variance), ahead, (jax.nn.log_softmax(log_share), allowed))
+    return State(memory, moved, state.longest, state.noise, state.left, state.caution), ahead
+
+
+# ---------------------------------------------------------------- use
+
+
+def _checked(structure: Structure, params: Params, batch: Batch) -> tuple[Array, Array, Array]:
+    """log p(row | map), its error, and the row's mean on the map, each with a map in front."""
+    columns, rows = structure.columns, _rows_of(structure.columns, params, batch)
+    rules = nodes.accurate_rules(structure.q, batch.values.shape[1], batch.observed is None)
+
+    def checked(one: kinds.Params) -> Any:
+        at = quadrature.accurately_placed(columns, one, rows, far=False)
+        return quadrature.checked(columns, one, rows, at, *rules)
+
+    return _each(checked, params)
+
+
+def _log_likelihood(structure: Structure, params: Params, shared: Any, batch: Batch) -> LogLikelihood:
+    of_maps, error, _ = _checked(structure, params, batch)
+    share, value = _responsibilities(params.log_share, of_maps)
+    return LogLikelihood(value, jnp.sum(share * error, 0), jnp.zeros((), value.dtype))  # errors may have one sign
+
+
+def _infer(structure: Structure, params: Params, shared: Any, batch: Batch) -> Posterior:
+    columns, rows = structure.columns, _rows_of(structure.columns, params, batch)
+    rule, _ = nodes.accurate_rules(structure.q, batch.values.shape[1], batch.observed is None)
+
+    def inferred(one: kinds.Params) -> Any:
+        at = quadrature.accurately_placed(columns, one, rows, far=False)
+        integral = quadrature.integrate(columns, one, rows, at, rule)
+        mean, covariance = quadrature.covariance_of(integral)
+        peak = quadrature.mode(columns, one, rows, mean)
+        return integral.log_likelihood, mean, covariance, peak.mean, peak.covariance
+
+    of_maps, *places = _each(inferred, params)
+    share, _ = _responsibilities(params.log_share, of_maps)
+    best = jnp.argmax(share, 0)
+    mean, covariance, mode, around = (place[best, jnp.arange(len(best))] for place in places)
+    return Posterior(mean, covariance, mode, around, best, share.T, jnp.swapaxes(places[0], 0, 1))
+
+
+def _decode(structure: Structure, params: Params, latents: Float[Array, "rows numbered"]) -> Array:
+    """Means of the columns at places of maps; the first entry of `latents` is the number of the map."""
+
+    def one(given: Float[Array, " numbered"]) -> Float[Array, " outputs"]:
+        return kinds.expected(structure.columns, one_map(params, given[0].astype(int)), given[1:])
+
+    return jax.vmap(one)(latents)
+
+
+def _complete(structure: Structure, params: Params, shared: Any, batch: Batch) -> Float[Array, "rows columns"]:
+    columns, rows = structure.columns, _rows_of(structure.columns, params, batch)
+    rule, _ = nodes.accurate_rules(structure.q, batch.values.shape[1], batch.observed is None)
+
+    def means(one: kinds.Params) -> Any:
+        at = quadrature.accurately_placed(columns, one, rows, far=False)
+        integral = quadrature.integrate(columns, one, rows, at, rule)
+        guess = jnp.einsum("nk,nko->no", integral.share, kinds.expected(columns, one, integral.points))
+        return integral.log_likelihood, guess
+
+    of_maps, guesses = _each(means, params)
+    share, _ = _responsibilities(params.log_share, of_maps)
+    return kinds.best_guess(columns, jnp.einsum("mn,mno->no", share, guesses))
+
+
+def _sample(structure: Structure, params: Params, shared: Any, keys: Key[Array, " rows"]) -> Array:
+    def one(key: Key[Array, ""]) -> Float[Array, " columns"]:
+        which, latent, rest = jax.random.split(key, 3)
+        own = one_map(params, jax.random.categorical(which, params.log_share))
+        return kinds.draw(structure.columns, own, jax.random.normal(latent, (structure.q,), params.bias.dtype), rest)
+
+    return jax.vmap(one)(keys)
+
+
+# ---------------------------------------------------------------- the record
+
+
+def _floats_of_use(structure: Structure, n_maps: Count, n: int) -> int:
+    return n_maps.n * floats_of_use(structure, n)
+
+
+def _floats_of_bound(structure: Structure, n_maps: Count, n: int) -> int:
+    return n_maps.n * floats_of_bound(structure, n)
+
+
+def _floats_of_nodes(structure: Structure, n_nodes: Count | None, n_maps: Count, n: int) -> int:
+    return n_maps.n * floats_of_nodes(structure, n_nodes, n)
+
+
+@cache
+def model(
+    n_maps: int,
+    n_components: int = 2,
+    method: str = "auto",
+    columns: Columns = ALL_BITS,
+    weight_prior: float | None = None,
+    n_nodes: int | None = None,
+    accelerate: bool = True,
+) -> Model:
+    """A mixture of latent trait maps.
+
+    Parameters
+    ----------
+    n_maps
+        Number of maps, at least 2.
+    n_components
+        Latent dimensions of each, up to three.
+    method, columns, weight_prior, n_nodes, accelerate
+        As of `latent_trait.model.model`; there is no sampling.
+    """
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {METHODS} for several maps, got {method!r}")
+    structure = Structure(n_components, columns, False, accelerate)
+    if not structure.on_grid:
+        raise ValueError(f"maps have up to {nodes.MOST_GRID} dimensions where they are several, got {n_components}")
+    precision = None if weight_prior is None else 1 / weight_prior**2
+    count, maps = None if n_nodes is None else Count(n_nodes), Count(n_maps)
+    patience = PATIENCE if accelerate else 1
+    stages = _stages(structure, maps, method, count, patience)
+    return Model(
+        name="mixture of latent trait maps",
+        init=with_settings(_init, structure, maps),
+        prepare=with_settings(_prepare, structure, maps),
+        e_step=with_settings(_e_step_quadrature, structure, count),
+        update=with_settings(_update, structure, precision),
+        objective=with_settings(_objective, precision),
+        log_likelihood=with_settings(_log_likelihood, structure),
+        infer=with_settings(_infer, structure),
+        decode=with_settings(_decode, structure),
+        complete=with_settings(_complete, structure),
+        sample=with_settings(_sample, structure),
+        row_floats=with_settings(_floats_of_use, structure, maps),
+        start=with_settings(_start, structure, maps, False),
+        left=left_of if accelerate and columns == ALL_BITS else None,
+        start_rows=with_settings(_start_quadrature, structure),
+        stages=stages,
+        heats=len(stages) - 1,
+    )
+
+
+def _stages(structure: Structure, maps: Count, method: str, n_nodes: Count | None, patience: int) -> tuple[Stage, ...]:
+    """Starts go a part of the way, by the bound where that is near enough, and the best goes on alone."""
+    floats = with_settings(_floats_of_nodes, structure, n_nodes, maps)
+    by_bound: dict[str, Any] = {
+        "measure": Measure.BOUND,
+        "e_step": with_settings(_e_step_variational, structure),
+        "start": with_settings(_start, structure, maps, True),
+        "patience": patience,
+    }
+    by_nodes: dict[str, Any] = {"row_floats": floats, "patience": patience}
+    if method == "auto":
+        same = {"start_rows": with_settings(_start_quadrature, structure), "row_floats": floats}
+        return (
+            Iterate("variational EM of starts", tol=NEAR, **by_bound, **same),
+            Transform("waking idle columns", beginning.awake, keeps_shapes=True),
+            Iterate("quadrature EM", **by_nodes),
+        )
+    if method == "variational":
+        floats_by_bound = with_settings(_floats_of_bound, structure, maps)
+        by_bound |= {"start_rows": with_settings(_start_variational, structure), "row_floats": floats_by_bound}
+        return Iterate("variational EM of starts", tol=NEAR, **by_bound), Iterate("variational EM", **by_bound)
+    return Iterate("quadrature EM of starts", tol=NEAR, **by_nodes), Iterate("quadrature EM", **by_nodes)

@@ -1,0 +1,166 @@
+"""`LatentTrait(n_maps=...)`: a mixture of maps as a user meets it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from latentbits import LatentTrait, load
+from latentbits.core.errors import ModelFileError
+from latentbits.telling.latent_trait import tell
+from latentbits.telling.records import Table
+
+N, D = 400, 8
+SETTINGS = {"n_maps": 2, "random_state": 0, "n_init": 2}
+
+
+def two_maps(n=N, seed=0, missing=0.05):
+    """Rows of two kinds, each with a trait of its own that moves other columns."""
+    rng = np.random.default_rng(seed)
+    weights = np.zeros((2, D))
+    weights[0, :4], weights[1, 4:] = 2.0, 2.0
+    still = [2.5, -2.5, 2.5, -2.5]
+    bias = np.array([[0.0] * 4 + still, still + [0.0] * 4])
+    kind = (rng.random(n) < 0.35).astype(int)
+    p = 1 / (1 + np.exp(-(rng.normal(size=(n, 1)) * weights[kind] + bias[kind])))
+    X = (rng.random((n, D)) < p).astype(float)
+    X[rng.random(X.shape) < missing] = np.nan
+    return X, kind
+
+
+@pytest.fixture(scope="module")
+def table():
+    return two_maps()
+
+
+@pytest.fixture(scope="module")
+def model(table):
+    return LatentTrait(1, **SETTINGS).fit(table[0])
+
+
+def test_it_finds_the_maps(table, model):
+    """Shares, the map of each row, and which columns a map's trait moves; and what is told of how it ended."""
+    X, kind = table
+    assert model.converged_
+    assert model.left_to_gain_ < 1e-4
+    np.testing.assert_allclose(model.shares_, [np.mean(kind == 0), np.mean(kind == 1)], atol=0.06)
+    sure = model.responsibilities(X)
+    np.testing.assert_allclose(sure.sum(1), 1, atol=1e-6)
+    assert np.mean(sure.argmax(1) == kind) > 0.93
+    assert model.discrimination_.shape == (2, D)
+    assert np.abs(model.components_[0, 0, :4]).min() > np.abs(model.components_[0, 0, 4:]).max()
+    assert np.all(np.diff([one["objective"] for one in model.history_table_ if "starts" not in one["stage"]]) > -1)
+    np.testing.assert_allclose(model.objective_, model.log_likelihood(X), atol=0.01)
+    assert model.n_parameters_ == 2 * 2 * D + 1
+    assert model.bic(X) == pytest.approx(model.n_parameters_ * np.log(N) - 2 * model.log_likelihood(X))
+
+
+def test_places_are_on_the_most_probable_map(table, model):
+    X, _ = table
+    posterior = model.posterior(X)
+    best = model.responsibilities(X).argmax(1)
+    np.testing.assert_array_equal(posterior.map, best)
+    np.testing.assert_array_equal(model.transform(X), posterior.means[np.arange(N), best])
+    assert model.scores(X).error.shape == (N, 1)
+    by_hand = 1 / (1 + np.exp(-(0.7 * model.components_[1, 0] + model.intercept_[1])))
+    np.testing.assert_allclose(model.inverse_transform([[0.7]], maps=1)[0], by_hand, rtol=1e-5)
+    with pytest.raises(ValueError, match="does not tell its map"):
+        model.inverse_transform([[0.7]])
+    with pytest.raises(ValueError, match="whole numbers from 0 to 1"):
+        model.inverse_transform([[0.7]], maps=2)
+
+
+def test_completion_and_samples(table, model):
+    X, _ = table
+    filled = model.complete(X)
+    np.testing.assert_array_equal(filled[~np.isnan(X)], X[~np.isnan(X)])
+    # a row of the second kind, whose fourth column is mostly off
+    assert model.complete([[1, 0, 1, np.nan, 1, 1, 1, 1]])[0, 3] < 0.2
+    drawn = model.sample(4000, random_state=1)
+    assert np.all(np.abs(drawn.mean(0) - np.nanmean(X, 0)) < 5 * 0.5 * np.sqrt(1 / 4000 + 1 / N))
+
+
+def test_a_file_holds_all_maps(table, model, tmp_path):
+    X, _ = table
+    model.save(tmp_path / "maps.safetensors")
+    back = load(tmp_path / "maps.safetensors")
+    np.testing.assert_array_equal(back.transform(X), model.transform(X))
+    np.testing.assert_array_equal(back.shares_, model.shares_)
+    np.testing.assert_array_equal(back.score_samples(X), model.score_samples(X))
+    single = LatentTrait(1, random_state=0, max_iter=0)
+    with pytest.warns(ConvergenceWarning):
+        single.fit(X)
+    single.n_maps = 2  # the file would not say what it holds
+    single.save(tmp_path / "wrong.safetensors")
+    with pytest.raises(ModelFileError):
+        load(tmp_path / "wrong.safetensors")
+
+
+@pytest.mark.slow
+def test_weights_and_streams_make_no_difference(table, model):
+    X, _ = table
+    rows, counts = np.unique(np.nan_to_num(X, nan=2), axis=0, return_counts=True)
+    rows = np.where(rows == 2, np.nan, rows)
+    again = LatentTrait(1, **SETTINGS).fit(rows, sample_weight=counts)
+    assert again.score(X) == pytest.approx(model.score(X), abs=1e-4)
+    batches = [X[:130], X[130:131], X[131:]]
+    streamed = LatentTrait(1, **SETTINGS).fit(lambda: iter(batches))
+    assert streamed.score(X) == pytest.approx(model.score(X), abs=1e-5)
+
+
+@pytest.mark.slow
+def test_one_map_is_not_enough_for_two(table, model):
+    """Nor do two pay where there is one: BIC says so."""
+    X, _ = table
+    assert LatentTrait(1, random_state=0).fit(X).bic(X) > model.bic(X) + 20
+    plain = LatentTrait(1, random_state=0).fit(X).sample(N, random_state=2).astype(float)
+    assert LatentTrait(1, random_state=0).fit(plain).bic(plain) < LatentTrait(1, **SETTINGS).fit(plain).bic(plain)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"equal_discrimination": True, "n_components": 1}, "equal_discrimination=True is for one map"),
+        ({"method": "monte_carlo"}, "method='monte_carlo' is for one map"),
+        ({"n_components": 4}, "up to 3 dimensions"),
+        ({"n_maps": 0}, "n_maps"),
+    ],
+)
+def test_what_several_maps_cannot(table, settings, message):
+    with pytest.raises(ValueError, match=message):
+        LatentTrait(**{"n_maps": 2} | settings).fit(table[0])
+
+
+def test_what_is_not_defined_for_several_maps(table, model):
+    for name, argument in (
+        ("standard_errors", table[0]), ("variational", table[0]), ("item_information", [[0.0]]), ("rotate", "varimax"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=f"{name} is not defined for several maps"):
+            getattr(model, name)(argument)
+
+
+def test_one_map_is_the_model_it_was(table):
+    """A single map is no mixture: its parameters, and what is asked of it, are those of the plain model."""
+    X, _ = table
+    with pytest.warns(ConvergenceWarning):
+        m = LatentTrait(1, n_maps=1, random_state=0, max_iter=2).fit(X)
+    assert type(m.params_).__module__.endswith("kinds")
+    assert not hasattr(m, "shares_")
+    np.testing.assert_array_equal(m.responsibilities(X), np.ones((N, 1)))
+
+
+def test_what_is_told(table, model):
+    """Shares and rows of the maps; what is written has the number of the map behind each quantity."""
+    X, _ = table
+    told = tell(model, Table(X, tuple("abcdefgh")))
+    assert told.facts["shares"] == model.shares_.tolist()
+    assert told.facts["n_parameters"] == model.n_parameters_
+    maps = told.printed[0]
+    assert [line[:2] for line in maps.lines] == [[str(m + 1), f"{model.shares_[m]:.3f}"] for m in range(2)]
+    assert sum(float(line[2]) for line in maps.lines) == N
+    items = told.files["items"]()
+    assert "intercept_map_2" in items.columns
+    np.testing.assert_array_equal(items.values[:, items.columns.index("intercept_map_2")], model.intercept_[1])
+    with pytest.raises(ValueError, match="standard_errors is not defined for several maps"):
+        tell(model, Table(X, tuple("abcdefgh"), errors=True))

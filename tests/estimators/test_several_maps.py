@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from latentbits import LatentTrait, load
 from latentbits.core.errors import ModelFileError
-from latentbits.telling.latent_trait import tell
+from latentbits.telling.latent_trait import show, tell
 from latentbits.telling.records import Table
 
 N, D = 400, 8
@@ -54,6 +54,15 @@ def test_it_finds_the_maps(table, model):
     np.testing.assert_allclose(model.objective_, model.log_likelihood(X), atol=0.01)
     assert model.n_parameters_ == 2 * 2 * D + 1
     assert model.bic(X) == pytest.approx(model.n_parameters_ * np.log(N) - 2 * model.log_likelihood(X))
+
+
+def test_the_page_has_the_traits_of_each_map(table, model):
+    X, kind = table
+    (layer,) = show("1 latent trait", model, X, N).gallery.layers
+    assert layer.names == ("map 1, trait 1", "map 2, trait 1")
+    np.testing.assert_array_equal(layer.weights, model.components_[:, 0])
+    assert layer.active.shape == (N, 2)
+    assert np.mean(np.abs(layer.active[kind == 0]).argmax(1) == 0) > 0.8  # places on the other map hardly count
 
 
 def test_places_are_on_the_most_probable_map(table, model):

@@ -9,7 +9,7 @@ import numpy as np
 
 from latentbits.telling.along import gallery_along, places_of
 from latentbits.telling.numbers import criteria_facts, criteria_lines
-from latentbits.telling.records import Printed, Shown, Table, Told, Values
+from latentbits.telling.records import Gallery, Layer, Printed, Shown, Table, Told, Values, strongest_rows
 
 __all__ = ["show", "tell"]
 
@@ -68,8 +68,19 @@ def _quantities_of_maps(model: Any) -> tuple[tuple[str, ...], np.ndarray]:
 
 
 def show(name: str, model: Any, values: np.ndarray, n_rows: float, weights: np.ndarray | None = None) -> Shown:
-    """The traits, the longest first."""
-    return Shown(gallery_along("trait", name, model, places_of(model, values)))
+    """The traits, the longest first; of several maps, those of each."""
+    if model.n_maps == 1:
+        return Shown(gallery_along("trait", name, model, places_of(model, values)))
+    means, sure = model.posterior(values).means, model.responsibilities(values)
+    places = (sure[:, :, None] * means).reshape(len(values), -1)
+    names = tuple(f"map {m + 1}, trait {k + 1}" for m in range(model.n_maps) for k in range(model.n_components))
+    weights = model.components_.reshape(len(names), -1)
+    layer = Layer("Traits", names, weights, None, np.full(len(names), np.nan), places, strongest_rows(places))
+    about = (
+        "Each row is on one of several maps, and has a place along each trait of it. Shown is how much a bit is pulled "
+        "up or down along it; places count as much as it is probable that a row is on that map."
+    )
+    return Shown(Gallery(name, about, "signed", (layer,)))
 
 
 def _items(model: Any, table: Table) -> Values:

@@ -111,16 +111,19 @@ def test_options_reach_the_estimator(tool, csv, monkeypatch):
         (("-m", "latent-trait", "-k", "positive"), "'positive' is no number from 1 to 20"),
         (("-m", "clipped-gaussian", "-k", "0"), "'0' is neither a number from 1 nor one of parallel and positive"),
         (("-m", "clipped-gaussian", "-k", "many"), "'many' is neither a number"),
-        (
-            ("-m", "clipped-gaussian", "--weight-prior", 3),
-            "is for --model latent-trait and combination-machine, not clipped-gaussian",
-        ),
-        (("-m", "latent-trait", "--noise", "none"), "is for --model clipped-gaussian, not latent-trait"),
+        (("-m", "clipped-gaussian", "--nodes", 5), "is for --model latent-trait, not clipped-gaussian"),
+        (("-m", "latent-trait", "--extraction", "factors"), "is for --model clipped-gaussian, not latent-trait"),
         (("-m", "mixture", "--errors"), "is for --model latent-trait and clipped-gaussian, not mixture"),
     ],
 )
 def test_what_is_not_understood(tool, csv, options, words):
     assert words in tool("fit", csv, *options, code=2).stderr
+
+
+def test_a_prior_is_of_the_likelihood(tool, csv):
+    result = tool("fit", csv, "-m", "clipped-gaussian", "--weight-prior", 3, code=1)
+    assert "weight" in result.stderr
+    assert "learner" in result.stderr
 
 
 def test_a_folder_that_is_not_there(tool, csv):

@@ -84,7 +84,10 @@ def test_options_reach_the_estimator(tool, csv, monkeypatch):
             ("-m", "combination-machine", "--smoothing", 1),
             "is for --model product and mixture, not combination-machine",
         ),
-        (("-m", "mixture", "--learner", "pursuit"), "is for --model combination-machine and noisy-or, not mixture"),
+        (
+            ("-m", "mixture", "--learner", "pursuit"),
+            "is for --model clipped-gaussian, combination-machine and noisy-or, not mixture",
+        ),
     ],
 )
 def test_what_is_not_understood(tool, csv, options, words):

@@ -402,6 +402,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         -------
         ndarray of shape (n_rows, n_columns)
         """
+        self._fitted()  # or it has no latents yet
         return self._decoded(X, self._n_features_out)
 
     def _decoded(self, latents: Any, n_latents: int) -> np.ndarray:

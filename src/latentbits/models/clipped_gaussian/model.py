@@ -576,6 +576,8 @@ def model(
         needs_summary=False,
     )
     if learner == "moments":
+        if weight_prior is not None:
+            raise ValueError("weight_prior is for learner='likelihood': moments have no prior")
         return by_moments
     if noise == "none":
         raise ValueError("learner='likelihood' needs noise='unique': without noise most rows have probability 0")

@@ -146,7 +146,7 @@ def test_figures_and_pages_that_fail_cost_nothing_else(tool, write_csv, table, k
     Path("x.html").symlink_to("/dev/full")
     options = ("--model", "mixture", "--budget", "none", "--out", "x.html", "--figures", "drawn")
     result = tool("explore", data, *options, code=1)
-    assert drawn == [Path("drawn/explore.png")]
+    assert drawn == [Path(f"drawn/{name}.png") for name in ("explore", "loadings", "table", "misfit")]
     assert "error: the figure drawn/map.png could not be drawn: no ink\n" in result.stderr
     assert "held-out rows" in result.stdout
     (page,) = kept.glob("latentbits-*/x.html")

@@ -119,6 +119,7 @@ def test_weights_and_streams_make_no_difference(table, model):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:the weights of column:UserWarning")  # one trait has to do with two kinds of rows
 def test_one_map_is_not_enough_for_two(table, model):
     """Nor do two pay where there is one: BIC says so."""
     X, _ = table

@@ -125,8 +125,8 @@ def draw_misfit(content: Content) -> Any:
 def block_means(cells: np.ndarray, most: int = MOST_PIXELS) -> np.ndarray:
     """Means of blocks of cells, `most` a side at most; NaN where nothing is known.
 
-    >>> block_means(np.array([[0.0, 1.0], [1.0, np.nan]]), most=1).round(2).tolist()
-    [[0.67]]
+    >>> bool(np.allclose(block_means(np.array([[0.0, 1.0], [1.0, np.nan]]), most=1), [[2 / 3]]))
+    True
     """
     known, sums = ~np.isnan(cells), np.nan_to_num(cells)
     for axis in (0, 1):

@@ -161,7 +161,8 @@ class Meaning:
         The name of the label; "" for how many ones a row has, which is no label: models saw it.
     measure
         "rank correlation" (Spearman's) of numbers; "AUC" of two kinds: how often a row of the first of `kinds` is
-        further along than one of the second; "eta squared" of more: their share of the variance of the ranks.
+        further along than one of the second; "eta squared" of more: their share of the variance of the ranks, less
+        what chance would give so many kinds, so that it is 0 on average where there is nothing.
     value
         Of the measure.
     p

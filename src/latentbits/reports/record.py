@@ -1,0 +1,179 @@
+"""A report: named numbers that print as a table, and leave as a frame, csv, LaTeX, markdown or json."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from latentbits.core.errors import import_extra
+
+__all__ = ["Report", "Table", "number"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of equal length with a name for each row.
+
+    Attributes
+    ----------
+    index
+        Names of the rows.
+    columns
+        Name of each column, and its values: numbers or text.
+    title, notes
+        What it shows, and what has to be said of it: parameters at a bound, cells too sparse.
+    """
+
+    index: list[str]
+    columns: dict[str, Any]
+    title: str = ""
+    notes: tuple[str, ...] = ()
+
+    def lines(self, digits: int = 4) -> list[list[str]]:
+        """Every cell as text, the names of columns first."""
+        parts = [[number(value, digits) for value in values] for values in self.columns.values()]
+        return [["", *self.columns], *([name, *row] for name, *row in zip(self.index, *parts, strict=True))]
+
+    def __str__(self) -> str:
+        lines = self.lines()
+        widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+        body = [
+            "  ".join([line[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(line[1:], widths[1:]))]).rstrip()
+            for line in lines
+        ]
+        return "\n".join([*([self.title] if self.title else []), *body, *(f"note: {note}" for note in self.notes)])
+
+    def _repr_html_(self) -> str:
+        return self.to_frame().to_html() + "".join(f"<p>note: {note}</p>" for note in self.notes)
+
+    def to_frame(self) -> Any:
+        """A pandas data frame, every number in full."""
+        pandas = import_extra("pandas", extra="tables", purpose="a data frame")
+        return pandas.DataFrame({name: list(values) for name, values in self.columns.items()}, index=self.index)
+
+    def to_csv(self) -> str:
+        """Comma-separated text, every number in full."""
+        file = io.StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["", *self.columns])
+        writer.writerows(zip(self.index, *([_plain(v) for v in values] for values in self.columns.values())))
+        return file.getvalue()
+
+    def to_markdown(self, digits: int = 4) -> str:
+        """A table for a README or a notebook."""
+        head, *rows = [[cell.replace("|", "\\|") for cell in line] for line in self.lines(digits)]
+        rule = ["---", *["---:"] * len(self.columns)]
+        return "\n".join("| " + " | ".join(line) + " |" for line in [head, rule, *rows])
+
+    def to_latex(self, digits: int = 4) -> str:
+        """A `tabular` with the rules of the package booktabs."""
+        head, *rows = [" & ".join(map(_latex, line)) + r" \\" for line in self.lines(digits)]
+        layout = "l" + "r" * len(self.columns)
+        return "\n".join(
+            [rf"\begin{{tabular}}{{{layout}}}", r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
+        )
+
+
+@dataclass(frozen=True)
+class Report:
+    """Base of all reports: a frozen dataclass whose fields are read as attributes or, as of a dict, by name.
+
+    A subclass says in `table` how it prints.
+    """
+
+    def table(self) -> Table:
+        """The report as a table; here one row for each field that is a number."""
+        shown = {name: self[name] for name in self.keys() if isinstance(self[name], (int, float, str))}
+        return Table(list(shown), {"value": list(shown.values())})
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.keys():
+            raise KeyError(f"{type(self).__name__} has no {name!r}; it has {', '.join(self.keys())}")
+        return getattr(self, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def keys(self) -> list[str]:
+        """Names of what is in it."""
+        return [field.name for field in fields(self)]
+
+    def __str__(self) -> str:
+        return str(self.table())
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
+    def to_frame(self) -> Any:
+        """The table as a pandas data frame."""
+        return self.table().to_frame()
+
+    def to_csv(self) -> str:
+        """The table as comma-separated text."""
+        return self.table().to_csv()
+
+    def to_markdown(self) -> str:
+        """The table as markdown."""
+        return self.table().to_markdown()
+
+    def to_latex(self) -> str:
+        """The table as a LaTeX `tabular`."""
+        return self.table().to_latex()
+
+    def to_json(self) -> dict[str, Any]:
+        """Every field as plain numbers, lists and text; what is not a number is None."""
+        return {name: _json(self[name]) for name in self.keys()}
+
+
+def number(value: Any, digits: int = 4) -> str:
+    """A cell as text: whole numbers as they are, others with so many significant digits, nothing for NaN."""
+    if isinstance(value, (bool, np.bool_)):
+        return "yes" if value else "no"
+    if isinstance(value, (int, np.integer)):
+        return str(value)
+    if not isinstance(value, (float, np.floating)):
+        return "" if value is None else str(value)
+    value = float(value)
+    if math.isnan(value):
+        return ""
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    size = abs(value)
+    if size >= 10**digits:
+        return f"{value:.2f}"
+    text = f"{value:.{digits}g}"
+    if "e" in text or size == 0:
+        return "0" if size == 0 else text
+    # trailing zeros are kept, so that a column lines up by its digits
+    return f"{value:.{max(digits - 1 - math.floor(math.log10(size)), 0) if size >= 1 else digits}f}"
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, Table):
+        return {"index": list(value.index), "columns": {name: _json(v) for name, v in value.columns.items()}}
+    if isinstance(value, Report):
+        return value.to_json()
+    if isinstance(value, np.ndarray):
+        return _json(value.tolist())
+    if isinstance(value, dict):
+        return {str(name): _json(v) for name, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_json(v) for v in value]
+    value = _plain(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _latex(cell: str) -> str:
+    for sign in "&%$#_{}":
+        cell = cell.replace(sign, "\\" + sign)
+    return cell

@@ -1,0 +1,58 @@
+"""Reports print, and leave in every format with the same numbers."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from latentbits.reports.record import Report, Table, number
+
+
+@dataclass(frozen=True)
+class Items(Report):
+    """Two numbers for each of some items."""
+
+    names: list[str]
+    fit: np.ndarray
+    p: np.ndarray
+
+    def table(self) -> Table:
+        return Table(self.names, {"fit": self.fit, "p": self.p}, title="items", notes=("one is at its bound",))
+
+
+REPORT = Items(["a_1", "b|2"], np.array([1.5, np.nan]), np.array([0.25, 1e-9]))
+
+
+def test_fields_are_attributes_and_keys():
+    assert REPORT["fit"] is REPORT.fit
+    assert list(REPORT) == ["names", "fit", "p"]
+    assert dict(REPORT)["names"] == ["a_1", "b|2"]
+    with pytest.raises(KeyError, match="has no 'x'"):
+        REPORT["x"]
+
+
+def test_formats():
+    text = str(REPORT)
+    assert text.startswith("items\n")
+    assert text.endswith("note: one is at its bound")
+    assert "1e-09" in text
+    rows = list(csv.reader(io.StringIO(REPORT.to_csv())))
+    assert rows[0] == ["", "fit", "p"]
+    assert float(rows[2][2]) == 1e-9
+    assert "b\\|2" in REPORT.to_markdown()
+    assert REPORT.to_markdown().count("\n") == 3
+    assert "a\\_1" in REPORT.to_latex()
+    assert "\\bottomrule" in REPORT.to_latex()
+    assert REPORT.to_frame().loc["a_1", "fit"] == 1.5
+    assert json.loads(json.dumps(REPORT.to_json(), allow_nan=False))["fit"] == [1.5, None]
+    assert "<table" in REPORT._repr_html_()
+
+
+def test_numbers():
+    assert [number(v) for v in (3, 0.0, True, None, float("nan"), -np.inf)] == ["3", "0", "yes", "", "", "-inf"]
+    assert [number(v) for v in (12.3456, 0.51234, -2466.65338, 123456.789)] == ["12.35", "0.5123", "-2467", "123456.79"]

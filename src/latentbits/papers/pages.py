@@ -311,6 +311,21 @@ def machine() -> dict[str, Any]:
 
 def write_results(out: Path, results: Mapping[str, Any], page: str) -> None:
     """``results.json`` and ``results.md``, whole or not at all."""
-    for name, text in (("results.json", json.dumps(results, indent=1) + "\n"), ("results.md", page)):
+    for name, text in (("results.json", _on_lines(results) + "\n"), ("results.md", page)):
         with write_atomically(out / name) as file:
             file.write(text.encode())
+
+
+def _on_lines(results: Mapping[str, Any]) -> str:
+    """Json with a line for each name, and for each list of numbers or words.
+
+    >>> print(_on_lines({"a": [1, 2.5], "b": {"c": []}}))
+    {
+     "a": [1, 2.5],
+     "b": {
+      "c": []
+     }
+    }
+    """
+    text = json.dumps(results, indent=1)  # in text a line's end is written as two signs, so these are those of lists
+    return re.sub(r"\[\n\s*([^][{}]*?)\n\s*\]", lambda found: "[" + re.sub(r",\n\s*", ", ", found[1]) + "]", text)

@@ -90,7 +90,7 @@ class Report:
     def table(self) -> Table:
         """The report as a table; here one row for each field that is a number."""
         shown = {name: self[name] for name in self.keys() if isinstance(self[name], (int, float, str))}
-        return Table(list(shown), {"value": list(shown.values())})
+        return Table(list(shown), {"value": list(shown.values())}, notes=tuple(getattr(self, "notes", ())))
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.keys():
@@ -132,7 +132,10 @@ class Report:
 
 
 def number(value: Any, digits: int = 4) -> str:
-    """A cell as text: whole numbers as they are, others with so many significant digits, nothing for NaN."""
+    """A cell as text: whole numbers as they are, nothing for NaN, others with so many significant digits.
+
+    Large ones keep two decimals, as differences of log-likelihoods count.
+    """
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
     if isinstance(value, (int, np.integer)):
@@ -145,13 +148,13 @@ def number(value: Any, digits: int = 4) -> str:
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
     size = abs(value)
-    if size >= 10**digits:
-        return f"{value:.2f}"
+    if size == 0:
+        return "0"
     text = f"{value:.{digits}g}"
-    if "e" in text or size == 0:
-        return "0" if size == 0 else text
+    if size < 1 and "e" in text:
+        return text
     # trailing zeros are kept, so that a column lines up by its digits
-    return f"{value:.{max(digits - 1 - math.floor(math.log10(size)), 0) if size >= 1 else digits}f}"
+    return f"{value:.{max(digits - 1 - math.floor(math.log10(size)), 2) if size >= 1 else digits}f}"
 
 
 def _plain(value: Any) -> Any:

@@ -151,7 +151,9 @@ def _rank(log_p, shapes, rows, seed=0):
     rng = np.random.default_rng(seed)
     values = [rng.uniform(0.15, 0.45, size=shape) for shape in shapes]
     with double():
-        parts = jax.jacfwd(log_p, argnums=tuple(range(1, len(shapes) + 1)))(jnp.asarray(rows), *map(jnp.asarray, values))
+        parts = jax.jacfwd(log_p, argnums=tuple(range(1, len(shapes) + 1)))(
+            jnp.asarray(rows), *map(jnp.asarray, values)
+        )
         matrix = np.concatenate([np.asarray(part).reshape(len(rows), -1) for part in parts], 1)
     sizes = np.linalg.svd(matrix, compute_uv=False)
     return int(np.sum(sizes > 1e-9 * sizes[0]))

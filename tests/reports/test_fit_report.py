@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from itertools import product as all_of
 
 import jax
@@ -10,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import latentbits
 from latentbits import (
     BernoulliMixture,
     BernoulliProduct,
@@ -20,14 +20,23 @@ from latentbits import (
     LatentTrait,
     NoisyOrNetwork,
     load,
+    load_dataset,
 )
 from latentbits.core.tree import double
 from latentbits.estimators.families import families
+from latentbits.reports.fit import FitReport
 
 D = 6
 ROWS = np.array(list(all_of([0, 1], repeat=D)), float)
 NODES, MASSES = np.polynomial.hermite_e.hermegauss(15)
 LOG_MASSES = np.log(MASSES / MASSES.sum())
+
+
+@dataclass(frozen=True)
+class Longer(FitReport):
+    """A report with one number more."""
+
+    entropy: float
 
 
 def _bits(n: int = 60, d: int = D, seed: int = 0) -> np.ndarray:
@@ -181,7 +190,7 @@ def test_without_noise_the_scale_of_a_column_is_not_counted():
         planes = rng.normal(size=(D, n_components + bias))
 
         def what_shows(flat, planes=planes, n=n_components):
-            """What does not depend on scales and rotations: cosines of normals, and offsets in units of their lengths."""
+            """What no scale and no rotation changes: cosines of normals, and offsets in units of their lengths."""
             p = flat.reshape(planes.shape)
             normals = p[:, :n] / jnp.linalg.norm(p[:, :n], axis=1, keepdims=True)
             offsets = p[:, n:] / jnp.linalg.norm(p[:, :n], axis=1, keepdims=True)
@@ -190,3 +199,135 @@ def test_without_noise_the_scale_of_a_column_is_not_counted():
         with double():
             matrix = np.asarray(jax.jacfwd(what_shows)(jnp.asarray(planes.ravel())))
         assert np.linalg.matrix_rank(matrix, tol=1e-9) == expected == m.n_parameters_
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "estimator",
+    [BernoulliProduct(), BernoulliMixture(2, **FEW), LatentTrait(1, max_iter=2), ClippedGaussian(1)],
+    ids=lambda one: type(one).__name__,
+)
+def test_columns_that_tell_nothing_have_no_parameters(estimator, tmp_path):
+    X = _bits()
+    wide = np.column_stack([X, np.ones(len(X)), np.full(len(X), np.nan)])
+    few = estimator.set_params(random_state=0).fit(X).n_parameters_
+    fitted = estimator.fit(wide)
+    assert fitted.n_parameters_ == few
+    fitted.save(tmp_path / "m.safetensors")
+    assert load(tmp_path / "m.safetensors").n_parameters_ == few
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "estimator",
+    [CombinationMachine(1, n_epochs=1, **FEW), NoisyOrNetwork((1,), n_updates=2, **FEW)],
+    ids=lambda one: type(one).__name__,
+)
+def test_so_it_is_where_columns_are_looked_at_once_more(estimator, tmp_path):
+    X = np.column_stack([_bits(), np.zeros(60)])
+    fitted = estimator.set_params(random_state=0).fit(X)
+    assert fitted.n_parameters_ == 2 * D + 1
+    fitted.save(tmp_path / "m.safetensors")
+    assert load(tmp_path / "m.safetensors").n_parameters_ == 2 * D + 1
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_constant_number_tells_of_the_noise_and_has_parameters(tmp_path):
+    X = np.column_stack([REALS, np.ones(len(REALS)), np.full(len(REALS), np.nan)])
+    fitted = BinarySparseCoding(1, n_init=1, max_iter=3, random_state=0).fit(X)
+    assert fitted.n_parameters_ == 5 + 2
+    fitted.save(tmp_path / "m.safetensors")
+    assert load(tmp_path / "m.safetensors").n_parameters_ == 5 + 2
+
+
+def test_numbers_are_those_of_their_definitions():
+    X = _bits()
+    X[3] = np.nan  # no observation
+    X[4, 1] = np.nan
+    found = BernoulliProduct(smoothing=0).fit(X).fit_report(X)
+    seen, ones = np.sum(~np.isnan(X), 0), np.nansum(X, 0)
+    value = float(np.sum(ones * np.log(ones / seen) + (seen - ones) * np.log(1 - ones / seen)))
+    n, p = len(X) - 1, D
+    assert (found.n_rows, found.n_parameters, found.notes) == (n, p, ())
+    expected = [2 * p, p * math.log(n), p * math.log((n + 2) / 24), p * (math.log(n) + 1)]
+    np.testing.assert_allclose(found.log_likelihood, value, rtol=1e-6)
+    np.testing.assert_allclose(
+        [found.aic, found.bic, found.sabic, found.caic], np.array(expected) - 2 * value, rtol=1e-6
+    )
+    assert found["bic"] == found.bic
+
+
+def test_counts_of_patterns_report_as_the_table_written_out():
+    X = _bits(80, 3)
+    rows, counts = np.unique(X, axis=0, return_counts=True)
+    m = BernoulliMixture(2, smoothing=0, random_state=0, n_init=1).fit(rows, sample_weight=counts)
+    short, whole = m.fit_report(rows, counts), m.fit_report(X)
+    assert (short.n_rows, short.n_parameters) == (whole.n_rows, whole.n_parameters) == (80, 7)
+    np.testing.assert_allclose(short.bic, whole.bic, rtol=1e-9)
+    found = m.criteria(rows, counts)  # one way of computing
+    assert (found.aic, found.bic, m.bic(rows, counts)) == (short.aic, short.bic, short.bic)
+
+
+def test_what_keeps_a_fit_from_its_maximum_is_told():
+    X = _bits()
+    smooth = BernoulliMixture(2, random_state=0, n_init=1).fit(X)
+    assert "smoothing=1" in smooth.fit_report(X).notes[0]
+    assert "note: the likelihood is not at its maximum (smoothing=1)" in str(smooth.fit_report(X))
+    with pytest.raises(ValueError, match="smoothing=0"):
+        smooth.criteria(X)
+    assert "learner='moments'" in ClippedGaussian(1).fit(X).fit_report(X).notes[0]
+    with pytest.warns(UserWarning, match="max_iter"):
+        cut = LatentTrait(1, weight_prior=3, max_iter=1, random_state=0).fit(X)
+    notes = cut.fit_report(X).notes
+    assert "weight_prior=3" in notes[0]
+    assert "'max_iter'" in notes[1]
+
+
+def test_impossible_rows_and_too_many_parameters_are_told():
+    X = _bits(60, 2)
+    m = BernoulliMixture(3, smoothing=0, random_state=0, n_init=1).fit(X)
+    assert any("8 parameters for 3 degrees of freedom" in note for note in m.fit_report(X).notes)
+    sure = BernoulliProduct(smoothing=0).fit([[1, 0], [1, 1]])
+    found = sure.fit_report([[1, 0], [0, 0]])
+    assert found.bic == np.inf
+    assert "some rows have probability 0 under this model" in found.notes
+    assert found.to_json()["bic"] is None
+
+
+def test_a_likelihood_that_is_an_estimate_has_its_error():
+    rng = np.random.default_rng(0)
+    X = (rng.random((40, 30)) < 0.5).astype(float)
+    weights = rng.normal(size=(25, 30))
+    m = CombinationMachine.from_parameters(
+        weights, np.zeros(25), annealing_chains=8, annealing_steps=20, random_state=0
+    )
+    found = m.fit_report(X)
+    total, error = m.log_likelihood(X, return_error=True)
+    assert (found.log_likelihood, found.error) == (total, error)
+    assert error > 1
+    assert any("is an estimate, known to ±" in note for note in found.notes)
+    assert "the parameters were given, and not learned" in found.notes
+
+
+def test_a_family_may_tell_more():
+    class Telling(BernoulliProduct):
+        def _more_of_fit(self, X, sample_weight, report):
+            return Longer(**dict(report), entropy=0.5)
+
+    X = _bits()
+    found = Telling().fit(X).fit_report(X)
+    assert found.entropy == 0.5
+    assert "entropy" in str(found)
+
+
+@pytest.mark.real_data
+def test_published_latent_classes_and_items():
+    """poLCA's carcinoma, and ltm's LSAT."""
+    X = load_dataset("carcinoma").X
+    found = BernoulliMixture(3, smoothing=0, random_state=0).fit(X).fit_report(X)
+    assert found.n_parameters == 23
+    np.testing.assert_allclose(found.log_likelihood, -293.705, atol=0.01)
+    np.testing.assert_allclose([found.aic, found.bic], [633.41, 697.1357], atol=0.02)
+    X = load_dataset("lsat6").X
+    found = LatentTrait(1, random_state=0).fit(X).fit_report(X)
+    np.testing.assert_allclose([found.log_likelihood, found.aic], [-2466.65, 4953.31], atol=0.01)

@@ -40,6 +40,8 @@ class SizeTable(Report):
         The whole report of each fit.
     fitted
         The fitted models.
+    interrupted
+        Whether Ctrl-C ended it; it is then of the sizes that were finished.
     notes
         What has to be said of these numbers, and of sizes that are not there.
     """
@@ -55,6 +57,7 @@ class SizeTable(Report):
     converged: np.ndarray
     reports: tuple[FitReport, ...]
     fitted: tuple[Any, ...]
+    interrupted: bool
     notes: tuple[str, ...]
 
     def best(self, criterion: str = "bic") -> Any:
@@ -65,13 +68,13 @@ class SizeTable(Report):
 
     def keys(self) -> list[str]:
         """Names of what is in it; models are no numbers, and only an attribute."""
-        return [name for name in super().keys() if name != "fitted"]
+        return [field.name for field in fields(self) if field.name != "fitted"]
 
     def table(self) -> Table:
         """One line a size; with whatever else the reports of these models have."""
         known = {field.name for field in fields(FitReport)}
         first = self.reports[0]
-        more = [name for name in first.keys() if name not in known and isinstance(first[name], (int, float))]
+        more = [name for name in first if name not in known and isinstance(first[name], (int, float))]
         columns = {name: self[name] for name in CRITERIA} | {name: [one[name] for one in self.reports] for name in more}
         index = [", ".join(map(str, size)) if isinstance(size, tuple) else str(size) for size in self.sizes]
         return Table(index, columns | {"converged": self.converged}, title=f"by {self.parameter}", notes=self.notes)
@@ -120,6 +123,7 @@ def size_table(
         raise ValueError("sizes is empty: nothing to fit")
     done: dict[Any, tuple[Any, FitReport]] = {}
     notes: list[str] = []
+    interrupted = False
     with interrupts.held():
         for size in asked:
             try:
@@ -133,7 +137,9 @@ def size_table(
                 if not done:
                     raise
                 notes.append(f"interrupted before {record.title(size)} was fitted")
+                interrupted = True
                 break
+        interrupted = interrupts.take() or interrupted
     if not done:
         raise ValueError("; ".join(notes))
     models, reports = (tuple(parts) for parts in zip(*done.values()))
@@ -141,7 +147,7 @@ def size_table(
     notes += dict.fromkeys(note for report in reports for note in report.notes)
     numbers = (np.array([report[name] for report in reports]) for name in CRITERIA)
     converged = np.array([bool(one.converged_) for one in models])
-    return SizeTable(record.size, tuple(done), *numbers, converged, reports, models, tuple(notes))
+    return SizeTable(record.size, tuple(done), *numbers, converged, reports, models, interrupted, tuple(notes))
 
 
 def _fitted(estimator: Any, X: Any, sample_weight: Any) -> Any:

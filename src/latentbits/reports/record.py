@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from latentbits.core.errors import import_extra
+from latentbits.data.formulas import guarded
 
 __all__ = ["Report", "Table", "number"]
 
@@ -61,8 +62,9 @@ class Table:
         """Comma-separated text, every number in full."""
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["", *self.columns])
-        writer.writerows(zip(self.index, *([_plain(v) for v in values] for values in self.columns.values())))
+        writer.writerow(["", *map(guarded, self.columns)])
+        cells = ([_cell(v) for v in values] for values in (self.index, *self.columns.values()))
+        writer.writerows(zip(*cells, strict=True))
         return file.getvalue()
 
     def to_markdown(self, digits: int = 4) -> str:
@@ -155,6 +157,11 @@ def number(value: Any, digits: int = 4) -> str:
         return text
     # trailing zeros are kept, so that a column lines up by its digits
     return f"{value:.{max(digits - 1 - math.floor(math.log10(size)), 2) if size >= 1 else digits}f}"
+
+
+def _cell(value: Any) -> Any:
+    """For a csv file: names that a spreadsheet would run as formulas are told to be text."""
+    return guarded(value) if isinstance(value, str) else _plain(value)
 
 
 def _plain(value: Any) -> Any:

@@ -65,7 +65,7 @@ class Morph(NamedTuple):
 
 
 class ClippedGaussian(WithCriteria):
-    """Clipped low-rank Gaussian (Lee & Sompolinsky 1998): tetrachoric correlations and their principal components.
+    """Clipped low-rank Gaussian (Lee & Sompolinsky 1998): tetrachoric correlations, their components and factors.
 
     y ~ N(0, I), x = W y, bit i is 1 where phi_i + x_i > 0.  Means and correlations of the bits are mapped, pair by
     pair, to those of the Gaussian behind them, and that matrix is diagonalised: one pass over the rows, no iterations.

@@ -56,10 +56,11 @@ class Variational(NamedTuple):
 
 
 class LatentTrait(WithCriteria):
-    """Latent trait model: Gaussian latents, logistic bits (Tipping 1998); the multidimensional 2PL of item response.
+    """Latent trait model (Tipping 1998): item response theory (Rasch, 2PL, in one dimension or more) and logistic PCA.
 
-    x ~ N(0, I),  P(t_i = 1 | x) = sigmoid(w_i.x + b_i).  With two latents it is a map of the data; with one, the
-    two-parameter logistic model of item response theory.  Missing bits are left out, which marginalises them.
+    x ~ N(0, I),  P(t_i = 1 | x) = sigmoid(w_i.x + b_i): Gaussian latents, logistic bits.  With two latents it is a map
+    of the data; with one, the two-parameter logistic model of item response theory.  Where logistic PCA finds places of
+    rows along with the weights, here they are integrated out.  Missing bits are left out, which marginalises them.
 
     Parameters
     ----------

@@ -79,6 +79,7 @@ PAGES = (
     "models",
     "item-response",
     "tetrachoric",
+    "reports",
     "combination-machine",
     "sparse-coding",
     "noisy-or",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     # checkers of types know no families; a test holds these to the records
     from latentbits import plot as plot
     from latentbits.choosing.compare import compare as compare
+    from latentbits.choosing.sizes import size_table as size_table
     from latentbits.data.fetch import load_dataset as load_dataset
     from latentbits.data.read import read as read
     from latentbits.engines.checkpoint import Checkpoint as Checkpoint
@@ -36,6 +37,7 @@ _FUNCTIONS = {
     "load": "latentbits.estimators.files",
     "load_dataset": "latentbits.data.fetch",
     "read": "latentbits.data.read",
+    "size_table": "latentbits.choosing.sizes",
 }
 
 __all__ = sorted([*_FUNCTIONS, "plot", *(family.class_name for family in families())])

@@ -17,6 +17,7 @@ LONG = [
     "docs/models.md",
     "docs/item-response.md",
     "docs/tetrachoric.md",
+    "docs/reports.md",
     "docs/combination-machine.md",
     "docs/sparse-coding.md",
     "docs/noisy-or.md",

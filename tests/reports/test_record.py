@@ -55,4 +55,9 @@ def test_formats():
 
 def test_numbers():
     assert [number(v) for v in (3, 0.0, True, None, float("nan"), -np.inf)] == ["3", "0", "yes", "", "", "-inf"]
-    assert [number(v) for v in (12.3456, 0.51234, -2466.65338, 123456.789)] == ["12.35", "0.5123", "-2467", "123456.79"]
+    assert [number(v) for v in (12.3456, 0.51234, -2466.65338, 123456.789)] == [
+        "12.35",
+        "0.5123",
+        "-2466.65",
+        "123456.79",
+    ]

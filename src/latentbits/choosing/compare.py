@@ -18,10 +18,12 @@ from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.validation import has_fit_parameter
 
 from latentbits.core import interrupts
-from latentbits.core.errors import FitError, OutOfTimeError, TooLargeError, is_out_of_memory
+from latentbits.core.errors import FitError, OutOfTimeError, PrecisionWarning, TooLargeError, is_out_of_memory
 from latentbits.engines.checkpoint import under
+from latentbits.estimators.criteria import WithFitReport
 from latentbits.estimators.families import families
 from latentbits.estimators.tables.validate import check_bits, open_weights, with_nan
+from latentbits.reports.fit import FitReport
 
 __all__ = [
     "FAILURES",
@@ -41,6 +43,9 @@ __all__ = [
 
 # What one family may fail by while others do not: numbers, memory (of the host and of the device), its own arguments.
 FAILURES = (FitError, ValueError, MemoryError, jax.errors.JaxRuntimeError)
+LEARNED = "Of the rows that were learned from; the lower AIC and BIC, the better"
+CRITERIA = ("parameters", "log-lik.", "AIC", "BIC", "")
+NOT_HIGHEST = "the likelihood is not at its maximum, or not well known"
 MOST_ENTRIES = 2 * 10**10  # of a table: learning reads all of them, zeros too, again and again
 
 
@@ -61,6 +66,9 @@ class Entry:
         Time to fit and to score, all folds together, compilation included.
     converged
         Whether every fit converged, or went through its schedule.
+    n_parameters, log_likelihood, aic, bic
+        Of the fit that is in `Comparison.fitted`, to the rows that it has learned from; None and NaN where a model
+        cannot tell.
     """
 
     name: str
@@ -70,6 +78,10 @@ class Entry:
     behind_error: float
     seconds: float
     converged: bool
+    n_parameters: int | None = None
+    log_likelihood: float = float("nan")
+    aic: float = float("nan")
+    bic: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -96,6 +108,9 @@ class Comparison:
         Whether Ctrl-C ended the comparison; it is then of the models that were finished.
     unfinished
         Names of those that were not.
+    reports
+        By name: the report of each of the fits in `fitted`, to the rows that it has learned from.  Its `notes` say
+        where a prior or smoothing keeps it from the maximum of the likelihood.
     """
 
     entries: tuple[Entry, ...]
@@ -107,6 +122,7 @@ class Comparison:
     interrupted: bool = False
     unfinished: tuple[str, ...] = ()
     weights: np.ndarray | None = None
+    reports: Mapping[str, FitReport] = field(default_factory=dict)
 
     @property
     def simplest(self) -> str:
@@ -118,6 +134,26 @@ class Comparison:
         behind = {entry.name: entry for entry in self.entries}
         return next(name for name in self.row_bits if behind[name].behind <= behind[name].behind_error)
 
+    @property
+    def off_maximum(self) -> tuple[str, ...]:
+        """Names of models whose reports have something to say of the likelihood that criteria are made of."""
+        return tuple(name for name, report in self.reports.items() if report.notes)
+
+    @property
+    def costs(self) -> list[list[str]]:
+        """For people: name, parameters, log-likelihood, AIC and BIC of each model, in the order of `entries`."""
+        off = self.off_maximum
+        return [
+            [
+                e.name,
+                str(e.n_parameters),
+                *(f"{x:.1f}" for x in (e.log_likelihood, e.aic, e.bic)),
+                "*" * (e.name in off),
+            ]
+            for e in self.entries
+            if e.name in self.reports
+        ]
+
     def __str__(self) -> str:
         width = max(5, *(len(e.name) for e in self.entries))
         lines = [f"{'model':<{width}}  bits/row  std.err.  behind the best  seconds"]
@@ -127,6 +163,11 @@ class Comparison:
             lines.append(
                 f"{e.name:<{width}}  {e.bits_per_row:8.3f}  {e.error:8.3f}  {behind:>15}  {e.seconds:7.1f}{note}"
             )
+        if self.reports:
+            lines += ["", LEARNED]
+            for name, *cells, mark in [["model", *CRITERIA], *self.costs]:
+                lines.append(f"{name:<{width}}{''.join(f'{cell:>12}' for cell in cells)} {mark}".rstrip())
+            lines += [f"* {NOT_HIGHEST}: reports[name].notes"] if self.off_maximum else []
         lines += [f"{name}: {why}" for name, why in self.left_out.items()]
         if self.unfinished:
             lines.append(f"interrupted before {', '.join(self.unfinished)} could be fitted")
@@ -230,6 +271,7 @@ def compare(
     row_bits, common, seconds, converged = {}, {}, {}, {}
     last: dict[str, Any] = {}
     left_out: dict[str, str] = {}
+    reports: dict[str, FitReport] = {}
     with interrupts.held(), under(checkpoint):
         for name, estimator in named.items():
             began = time.perf_counter()
@@ -255,6 +297,9 @@ def compare(
             seconds[name] = time.perf_counter() - began
             converged[name] = all(getattr(m, "_finished", True) for m in fits)
             last[name] = fits[-1]
+            learned = splits[-1][0]
+            report = _report(last[name], _safe_indexing(X, learned), weights_of(weights, learned))
+            reports |= {} if report is None else {name: report}
         unfinished = tuple(name for name in named if name not in last and name not in left_out)
         interrupted = interrupts.take() or bool(unfinished)
     if not row_bits:
@@ -262,10 +307,9 @@ def compare(
     rows = np.concatenate([test for _, test in splits])
     if unfinished:
         warnings.warn(f"interrupted before {', '.join(unfinished)} could be compared", UserWarning, stacklevel=2)
-    entries = ranked(row_bits, common, seconds, converged, weights_of(weights, rows))
-    return Comparison(
-        entries, len(rows), row_bits, rows, last, left_out, interrupted, unfinished, weights_of(weights, rows)
-    )
+    own = weights_of(weights, rows)
+    entries = ranked(row_bits, common, seconds, converged, own, reports)
+    return Comparison(entries, len(rows), row_bits, rows, last, left_out, interrupted, unfinished, own, reports)
 
 
 def _check_size(shape: tuple[int, ...]) -> None:
@@ -302,6 +346,7 @@ def ranked(
     seconds: Mapping[str, float],
     converged: Mapping[str, bool],
     weights: np.ndarray | None = None,
+    reports: Mapping[str, FitReport] | None = None,
 ) -> tuple[Entry, ...]:
     """The entries of a comparison, best first.
 
@@ -316,7 +361,10 @@ def ranked(
         By name, as in `Entry`.
     weights
         How often each row counts; None for once.
+    reports
+        By name: of fits, where models can tell.
     """
+    costs = ("n_parameters", "log_likelihood", "aic", "bic")
     best = min(row_bits, key=lambda name: np.average(row_bits[name], weights=weights))
     entries = []
     for name, bits in row_bits.items():
@@ -333,6 +381,7 @@ def ranked(
                 else float(np.hypot(standard_error(difference, weights), np.hypot(common[name], common[best]))),
                 seconds=seconds[name],
                 converged=converged[name],
+                **({cost: reports[name][cost] for cost in costs} if reports and name in reports else {}),
             )
         )
     return tuple(sorted(entries, key=lambda e: e.bits_per_row))
@@ -356,6 +405,18 @@ def score_rows(fitted: Any, X: Any, weights: np.ndarray | None = None) -> tuple[
     error = fitted.error_of_mean(rows, weights)
     error = error if np.isfinite(error) else 0.0  # not known ("ep"), or of rows that the model holds impossible
     return -np.asarray(rows.value, float) / np.log(2), error / np.log(2)
+
+
+def _report(fitted: Any, X: Any, weights: np.ndarray | None) -> FitReport | None:
+    """What a fit is worth on the rows that it has learned from; None of a model that cannot tell."""
+    if not isinstance(fitted, WithFitReport):
+        return None
+    with interrupts.shielded(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrecisionWarning)  # its error is told
+        try:
+            return fitted._fit_report(X, weights)
+        except FAILURES:
+            return None
 
 
 def fit_copy(estimator: Any, X: Any, weights: np.ndarray | None = None) -> Any:

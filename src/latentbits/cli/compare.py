@@ -13,6 +13,7 @@ from latentbits.cli.console import (
     give,
     print_table,
     say,
+    show_line,
     told_warnings,
 )
 from latentbits.cli.inputs import Reading, check_bits, load_rows, reading_options, weights_option
@@ -161,6 +162,12 @@ def show_comparison(found: Any) -> None:
         lines.append([name, f"{entry.bits_per_row:.3f} ± {entry.error:.3f}", behind, f"{entry.seconds:.1f}"])
     title = f"{found.n_rows} held-out rows, ± standard error; fewer bits are better"
     print_table(["model", "bits per row", "behind the best", "seconds"], lines, title=title)
+    if found.reports:
+        from latentbits.choosing.compare import CRITERIA, LEARNED, NOT_HIGHEST
+
+        print_table(["model", *CRITERIA], found.costs, title=LEARNED)
+        if found.off_maximum:
+            show_line(f"* {NOT_HIGHEST}")
     for name, why in found.left_out.items():
         say(f"{name}: {why}")
 

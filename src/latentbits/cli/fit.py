@@ -22,13 +22,14 @@ from latentbits.cli.console import (
 from latentbits.cli.inputs import Reading, fit_named, load_rows, reading_options, weights_option, without_names
 from latentbits.cli.options import FamilyName, options_of, settings_of
 from latentbits.cli.outputs import Outputs
+from latentbits.cli.reports import report_file, report_option, show_reports, write_reports
 from latentbits.cli.signals import keeping
 from latentbits.estimators.families import Family, families, family
 
 if TYPE_CHECKING:
     from latentbits.telling.records import Values
 
-__all__ = ["FAMILY", "fit"]
+__all__ = ["FAMILY", "USUAL", "Fit", "fit"]
 
 USUAL = "mixture"
 FAMILY = "latentbits.family"  # where a context has it
@@ -40,7 +41,7 @@ class Fit(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args or not set(args) <= set(ctx.help_option_names):  # help alone is about all models, and needs no JAX
             model = next(option for option in self.params if option.name == "model")
-            ctx.meta[FAMILY] = family(FamilyName().convert(_model_in(args) or USUAL, model, ctx))
+            ctx.meta[FAMILY] = family(model.type.convert(_model_in(args) or USUAL, model, ctx))
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -48,8 +49,16 @@ class Fit(click.Command):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         source, model, *others = super().get_params(ctx)
-        own = options_of(ctx.meta[FAMILY]) if FAMILY in ctx.meta else []
+        own = self.options_of(ctx.meta[FAMILY]) if FAMILY in ctx.meta else []
         return [source, model, *own, *others]
+
+    def families(self) -> list[Family]:
+        """Those that it is for."""
+        return list(families())
+
+    def options_of(self, record: Family) -> list[click.Option]:
+        """The options that are the family's."""
+        return options_of(record)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if FAMILY in ctx.meta:
@@ -57,9 +66,9 @@ class Fit(click.Command):
             formatter.write_text(f"More on each option: help(latentbits.{ctx.meta[FAMILY].class_name}) in Python.")
             return
         with formatter.section("Models"):
-            formatter.write_dl([(one.name, one.summary) for one in families()])
+            formatter.write_dl([(one.name, one.summary) for one in self.families()])
         formatter.write_paragraph()
-        formatter.write_text("Each has options of its own:  latentbits fit --model NAME --help")
+        formatter.write_text(f"Each has options of its own:  latentbits {self.name} --model NAME --help")
 
 
 def _model_in(args: list[str]) -> str | None:
@@ -93,6 +102,7 @@ def _foreign(error: click.NoSuchOption, asked: Family) -> click.UsageError:
     default="model.safetensors",
     help="Where the model goes.",
 )
+@report_option
 @checkpoint_options
 @reading_options
 @weights_option
@@ -102,6 +112,7 @@ def fit(
     reading: Reading,
     model: str,
     output: str,
+    report: str | None,
     checkpoint: str | None,
     resume: bool,
     as_json: bool,
@@ -119,7 +130,8 @@ def fit(
     check_checkpoint(checkpoint, resume)
     record = family(model)
     files = {f"--{name}": own[name] for name in record.files}
-    outputs = Outputs({"--output": output, **files}, tables=tuple(files))  # before minutes of fitting
+    to_report = report_file(report)
+    outputs = Outputs({"--output": output, "--report": to_report, **files}, tables=tuple(files))  # before minutes
     rows = load_rows(source, reading, streams=True)
     estimator = record.cls(**settings_of(record, own), verbose=1)
     title = record.title(getattr(estimator, record.size, 1))
@@ -134,9 +146,6 @@ def fit(
         written = outputs.write(output, lambda path: _save(estimator, path))
     with told_warnings(rows.names), without_names(estimator):
         told = record.teller.tell(estimator, Table(rows.values, rows.all_names, own.get("errors", False), rows.weights))
-    for name, make in told.files.items():
-        if own[name] is not None:
-            outputs.write(own[name], partial(_write_values, make()))
     result = {
         "output": written,
         "model": type(estimator).__name__,
@@ -149,10 +158,24 @@ def fit(
         "left_to_gain": estimator.left_to_gain_ if math.isfinite(estimator.left_to_gain_) else None,
         "seconds": seconds,
     }
+    reports, left_out = {}, {}
+    if report is not None:
+        from latentbits.telling.reports import reports_of
+
+        with told_warnings(rows.names):  # under the names of its columns
+            reports, left_out = reports_of(estimator, Table(rows.values, rows.all_names, weights=rows.weights))
+        result["reports"] = {title: found.to_json() for title, found in reports.items()}
+        result["reports_left_out"] = left_out
+    for name, make in told.files.items():
+        if own[name] is not None:
+            outputs.write(own[name], partial(_write_values, make()))
+    if to_report is not None:
+        write_reports(outputs, to_report, reports)
 
     def show() -> None:
         for table in told.printed:
             print_table(*table)
+        show_reports(reports, left_out)
 
     give({**result, **told.facts}, as_json, show)
     if estimator.stop_reason_ == "interrupted":

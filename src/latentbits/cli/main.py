@@ -25,6 +25,7 @@ from latentbits.cli.reproduce import reproduce
 from latentbits.cli.sample import sample
 from latentbits.cli.score import score
 from latentbits.cli.signals import ending, exit_code, has_arrived
+from latentbits.cli.sizes import sizes
 from latentbits.cli.transform import transform
 from latentbits.core.errors import LatentBitsError, is_out_of_memory
 from latentbits.core.printable import printable
@@ -110,7 +111,7 @@ def cli(debug: bool) -> None:
     """
 
 
-for command in (explore, compare, fit, score, transform, complete, sample, data, reproduce):
+for command in (explore, compare, sizes, fit, score, transform, complete, sample, data, reproduce):
     cli.add_command(command)
 
 

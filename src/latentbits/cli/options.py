@@ -50,7 +50,7 @@ def settings_of(family: Family, given: Mapping[str, Any]) -> dict[str, Any]:
     """The constructor's parameters among what was given, with what the files that are asked for need."""
     settings = {one.name: given[one.name] for one in _parameters(family.cls) if one.name in given}
     for name, file in family.files.items():
-        settings |= file.settings if given[name] is not None else {}
+        settings |= file.settings if given.get(name) is not None else {}
     return settings
 
 

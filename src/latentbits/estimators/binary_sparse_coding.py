@@ -27,6 +27,7 @@ from latentbits.engines.monitor import Limits, Record
 from latentbits.engines.passes import Engine
 from latentbits.engines.summary import Powers, column_moments, row_powers, summarise
 from latentbits.estimators.base import LatentModel
+from latentbits.estimators.criteria import WithFitReport
 from latentbits.estimators.precision import DOUBLE, SINGLE, TOLD
 from latentbits.models.binary_sparse_coding import model as sparse_coding
 from latentbits.models.binary_sparse_coding.posterior import Params, Shared, expectations, state_table
@@ -67,7 +68,7 @@ class SparsePosterior(NamedTuple):
     probabilities: np.ndarray
 
 
-class BinarySparseCoding(LatentModel):
+class BinarySparseCoding(WithFitReport):
     """Rows of real numbers as sums of a few components, each on or off, in Gaussian noise (Henniges et al. 2010).
 
     A row is y = s W + noise, where each of the causes s is on with probability pi.  Components W, noise and sparseness
@@ -152,6 +153,8 @@ class BinarySparseCoding(LatentModel):
     truncation_loss_ : float
         Estimated nats per row by which `score_samples` is too low; also its error.  0 where it is exact, that is with
         at most 12 causes, and NaN where more states are too many to look at.
+    n_parameters_ : int
+        Free parameters: components of columns that were seen, noise and sparseness.
     reseeded_ : int
         How often a cause that no row used was given a new start.
     sparseness_history_, noise_history_ : ndarray
@@ -433,6 +436,7 @@ class BinarySparseCoding(LatentModel):
 
     def _learn(self, engine: Engine, seed: int, dtype: np.dtype, max_time: float | None) -> float:
         self.dtype_ = dtype.name
+        self._idle = self._idle_in(engine)
         self.max_active_, self.n_candidates_ = self._first_size()
         n_rows, rows = self._some_rows(engine)
         result = self._best_start(engine, seed_key(seed), n_rows, max_time)
@@ -714,13 +718,14 @@ class BinarySparseCoding(LatentModel):
         self.sparseness_ = self.prior_ * len(p.components)
         self.reseeded_, self.truncation_loss_ = int(p.reseeded), float(p.truncation_loss)
         self._n_features_out = len(p.components)
+        self.n_parameters_ = len(p.components) * self._n_varying + 2
 
     def _shapes(self) -> dict[str, tuple[int | None, ...]]:
         scalars = ("noise_std", "prior", "reseeded", "truncation_loss")
         return {"components": (self.n_causes, self.n_features_in_), **dict.fromkeys(scalars, ())}
 
     def _extra(self) -> dict[str, Any]:
-        return {
+        return super()._extra() | {
             "max_active": self.max_active_,
             "n_candidates": self.n_candidates_,
             "sparseness_history": self.sparseness_history_.tolist(),

@@ -65,7 +65,7 @@ class Morph(NamedTuple):
 
 
 class ClippedGaussian(WithCriteria):
-    """Clipped low-rank Gaussian (Lee & Sompolinsky 1998): tetrachoric correlations and their principal components.
+    """Clipped low-rank Gaussian (Lee & Sompolinsky 1998): tetrachoric correlations, their components and factors.
 
     y ~ N(0, I), x = W y, bit i is 1 where phi_i + x_i > 0.  Means and correlations of the bits are mapped, pair by
     pair, to those of the Gaussian behind them, and that matrix is diagonalised: one pass over the rows, no iterations.
@@ -176,7 +176,8 @@ class ClippedGaussian(WithCriteria):
     dtype_ : str
         Precision of the rows in the fit, "float32" or "float64".
     n_parameters_ : int
-        Free parameters: weights but for a rotation, and thresholds, of columns that vary.
+        Free parameters: weights but for a rotation, and thresholds, of columns that vary; without noise less one for
+        each of them, as bits do not depend on the scale of weights and threshold.
     history_ : ndarray
         One number: minus half the sum of squares of what W W' leaves over of the correlations.  Of "likelihood": the
         log-likelihoods of its passes, less the penalty of `weight_prior`.
@@ -442,9 +443,11 @@ class ClippedGaussian(WithCriteria):
         self.eigenvalues_, self.binary_eigenvalues_ = p.eigenvalues, p.binary_eigenvalues
         self.negative_share_ = float(p.negative_share)
         self.n_components_ = self._n_features_out = p.weights.shape[1]
-        n_free = int(np.sum(np.any(p.weights != 0, 1)))  # constant columns have no weights
+        self._idle = tuple(np.flatnonzero(~np.any(p.weights != 0, 1)).tolist())  # constant columns have no weights
+        n_free = self._n_varying
         rank = min(n_free, self.n_components_)
-        self.n_parameters_ = n_free * rank - rank * (rank - 1) // 2 + (n_free if self.bias else 0)
+        each = rank + bool(self.bias) - (self.noise == "none")  # without noise the scale of a column says nothing
+        self.n_parameters_ = n_free * each - rank * (rank - 1) // 2
 
     def _shapes(self) -> dict[str, tuple[int | None, ...]]:
         d = self.n_features_in_
@@ -541,6 +544,12 @@ class ClippedGaussian(WithCriteria):
                 "fit with learner='likelihood'"
             )
         return super().criteria(X, sample_weight)
+
+    def _off_maximum(self) -> Iterator[str]:
+        if not self._climbs:
+            yield "learner='moments' does not look for it"
+        elif self.weight_prior is not None:
+            yield f"weight_prior={self.weight_prior:g}"
 
     @property
     def _errors_average_out(self) -> bool:

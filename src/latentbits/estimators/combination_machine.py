@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -23,6 +23,7 @@ from latentbits.engines.passes import Engine
 from latentbits.engines.stream import moved
 from latentbits.engines.summary import Powers, column_moments, row_powers, summarise
 from latentbits.estimators.base import LatentModel
+from latentbits.estimators.criteria import WithFitReport
 from latentbits.estimators.precision import SINGLE, TOLERANCE
 from latentbits.models.combination_machine import model as machines
 from latentbits.models.combination_machine.ascent import machine_of
@@ -43,7 +44,7 @@ PURSUIT_STARTS = 8  # of every unit, unless the pursuit is the paper's
 FEW_EFFECTIVE = 0.05  # share of annealed chains below which log Z is not to be trusted
 
 
-class CombinationMachine(LatentModel):
+class CombinationMachine(WithFitReport):
     """Influence combination machine (restricted Boltzmann machine; Freund & Haussler 1994).
 
     Binary causes that act together: each row has hidden units h in {0, 1}, and each column a field
@@ -130,6 +131,8 @@ class CombinationMachine(LatentModel):
     left_out_, left_out_error_ : float
         With `max_active`: the share of Z in states with more active units, estimated, and its standard error.  With
         `max_terms`: the share of Z that is not in the terms found.
+    n_parameters_ : int
+        Free parameters: weights and biases, those of bits that are constant or were never seen left out.
     dtype_, history_, history_table_, objective_, left_to_gain_, n_iter_, converged_, stop_reason_, n_features_in_, \
     feature_names_in_
         As everywhere.  `history_` has log-likelihoods: of the held-out rows, scaled up to all, and at last of all rows.
@@ -431,7 +434,20 @@ class CombinationMachine(LatentModel):
             self.input_bias_ = p.input_bias + self._offset
         self.log_partition_error_ = float(p.log_partition_error)
         self.log_partition_effective_ = float(p.log_partition_effective)
-        self._n_features_out = len(self.hidden_bias_)
+        self._n_features_out = m = len(self.hidden_bias_)
+        self.n_parameters_ = m + (m + bool(self.input_bias)) * self._n_varying
+
+    def _off_maximum(self) -> Iterator[str]:
+        learner = self._learner()
+        if "gradient" not in learner:
+            yield f"learner={learner!r} does not look for it"
+        elif self.optimizer == "adam":
+            if self.weight_prior is not None:
+                yield f"weight_prior={self.weight_prior:g}"
+            if self.validation_fraction > 0:
+                yield f"validation_fraction={self.validation_fraction:g}"
+        if self.max_terms is not None:
+            yield f"max_terms={self.max_terms}"
 
     def _adopt(self, result: FitResult) -> None:
         params = result.params
@@ -529,7 +545,7 @@ class CombinationMachine(LatentModel):
             )
 
     def _extra(self) -> dict[str, Any]:
-        return {} if self._offset is None else {"offset": self._offset.tolist()}
+        return super()._extra() | ({} if self._offset is None else {"offset": self._offset.tolist()})
 
     def _take_extra(self, extra: dict[str, Any]) -> None:
         offset = extra.get("offset")

@@ -1,8 +1,8 @@
-"""Information criteria, and what of a table counts for them: rows with an answer, columns that vary."""
+"""What a fit is worth for its parameters, and what of a table counts: rows with an answer, columns that vary."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,16 +11,20 @@ import numpy as np
 from latentbits.core import interrupts
 from latentbits.core.batch import MISSING
 from latentbits.core.errors import ModelFileError
+from latentbits.core.model import Model, Stop
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
 from latentbits.engines.sparse import SparseEngine
 from latentbits.engines.summary import column_moments
 from latentbits.engines.threads import by_slices
 from latentbits.estimators.base import LatentModel
+from latentbits.reports.fit import FitReport, fit_report
 
-__all__ = ["Criteria", "Seen", "WithCriteria", "criteria", "look"]
+__all__ = ["Criteria", "Seen", "WithCriteria", "WithFitReport", "look"]
 
 FEW_SEEN = 0.1  # the share of rows that may have fewer observed columns than `Seen.few`
+MOST_COUNTED = 60  # columns of bits: the cells of a table of more are beyond any number of parameters
+LARGE_ERROR = 0.5  # nats: an error of a criterion, twice that, by which models are ranked wrongly
 
 
 class Seen(NamedTuple):
@@ -105,14 +109,8 @@ def _seen_in(block: np.ndarray, weights: np.ndarray | None, some: slice) -> _See
     return _SeenIn(lengths, low, np.max(rows, axis=0, initial=0 if bits else -np.inf, where=seen))
 
 
-def criteria(total: float, error: float, n_parameters: int, n_rows: int) -> Criteria:
-    """Akaike's and Schwarz's; a row without an answer is no observation."""
-    bic = n_parameters * math.log(max(n_rows, 1)) - 2 * total
-    return Criteria(total, error, n_parameters, n_rows, 2 * n_parameters - 2 * total, bic)
-
-
-class WithCriteria(LatentModel):
-    """A model whose parameters can be counted; a column that is constant, or never observed, has none."""
+class WithFitReport(LatentModel):
+    """A model whose parameters can be counted; a column of bits that is constant, or never observed, has none."""
 
     n_parameters_: int
     _idle: tuple[int, ...] = ()  # such columns
@@ -126,6 +124,86 @@ class WithCriteria(LatentModel):
             raise ModelFileError(f"'idle' must be a list of columns below {self.n_features_in_}")
         self._idle = tuple(sorted(set(idle)))
         super()._take_extra(extra)
+
+    def _model_for(self, engine: Engine) -> Model:
+        self._idle = self._idle_in(engine)
+        return super()._model_for(engine)
+
+    def _idle_in(self, engine: Engine) -> tuple[int, ...]:
+        """Columns without parameters; of real numbers a constant has some, as it tells of the noise."""
+        idle = column_moments(engine).observed == 0 if self.real_valued else look(engine).idle
+        return tuple(np.flatnonzero(idle).tolist())
+
+    @property
+    def _n_varying(self) -> int:
+        return self.n_features_in_ - len(self._idle)
+
+    def fit_report(self, X: Any, sample_weight: Any = None) -> FitReport:
+        """What the fit is worth: log-likelihood, free parameters, AIC, BIC, sample-size adjusted BIC and CAIC.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            The rows that the model was fitted to; NaN for missing.
+        sample_weight : array-like of shape (n_rows,) or None
+            How often each row counts; None for once.
+
+        Returns
+        -------
+        FitReport
+            A record with `log_likelihood`, `error`, `n_parameters`, `n_rows`, `aic`, `bic`, `sabic`, `caic` and
+            `notes`, which prints as a table.  The criteria are those of a maximum of the likelihood: `notes` say where
+            a prior, smoothing or an early end keeps a fit away from it.
+
+        Examples
+        --------
+        >>> from latentbits import BernoulliProduct
+        >>> found = BernoulliProduct(smoothing=0).fit([[1, 0], [0, 0], [1, 1]]).fit_report([[1, 0], [0, 0], [1, 1]])
+        >>> found.n_parameters, found["n_rows"], found.notes
+        (2, 3, ())
+        """
+        return self._more_of_fit(X, sample_weight, self._fit_report(X, sample_weight))
+
+    def _more_of_fit(self, X: Any, sample_weight: Any, report: FitReport) -> FitReport:
+        """The report with what else a family can tell of a fit."""
+        return report
+
+    def _fit_report(self, X: Any, sample_weight: Any) -> FitReport:
+        total, error = self.log_likelihood(X, return_error=True, sample_weight=sample_weight)  # type: ignore[misc]
+        n_rows = look(self._open(X, reset=False, sample_weight=sample_weight)).n_rows
+        return fit_report(total, error, self.n_parameters_, n_rows, tuple(self._notes_of_fit(total, error)))
+
+    def _notes_of_fit(self, total: float, error: float) -> Iterator[str]:
+        if reasons := " and ".join(self._off_maximum()):
+            yield f"the likelihood is not at its maximum ({reasons}), where the criteria would be lower"
+        if self.stop_reason_ == Stop.GIVEN:
+            yield "the parameters were given, and not learned"
+        elif not self.converged_:
+            yield f"learning ended by {self.stop_reason_!r}, so that the likelihood may be below its maximum"
+        if total == -np.inf:
+            yield "some rows have probability 0 under this model"
+        elif np.isnan(error):
+            yield "how well the log-likelihood is known cannot be told"
+        elif error > LARGE_ERROR:
+            yield f"the log-likelihood is an estimate, known to ±{error:.2g} nats; the criteria to twice that"
+        freedom = self._freedom()
+        if freedom is not None and self.n_parameters_ > freedom:
+            yield (
+                f"{self.n_parameters_} parameters for {freedom} degrees of freedom, as columns that vary have "
+                f"{freedom + 1} patterns: not all of them can be told, and the criteria count too many"
+            )
+
+    def _off_maximum(self) -> Iterator[str]:
+        """What keeps a fit with these settings away from the maximum of the likelihood."""
+        yield from ()
+
+    def _freedom(self) -> int | None:
+        """Degrees of freedom of the rows; None where they are too many to matter."""
+        return 2**self._n_varying - 1 if not self.real_valued and self._n_varying <= MOST_COUNTED else None
+
+
+class WithCriteria(WithFitReport):
+    """A model that is fitted by maximum likelihood, so that information criteria are of it."""
 
     def criteria(self, X: Any, sample_weight: Any = None) -> Criteria:
         """Log-likelihood with its error, parameters and rows that count, and the information criteria made of them.
@@ -142,9 +220,8 @@ class WithCriteria(LatentModel):
         Criteria
             `log_likelihood`, `error`, `n_parameters`, `n_rows` (those with an answer), `aic` and `bic`.
         """
-        total, error = self.log_likelihood(X, return_error=True, sample_weight=sample_weight)  # type: ignore[misc]
-        n_rows = look(self._open(X, reset=False, sample_weight=sample_weight)).n_rows
-        return criteria(total, error, self.n_parameters_, n_rows)
+        found = self._fit_report(X, sample_weight)
+        return Criteria(*(found[name] for name in Criteria._fields))
 
     def aic(self, X: Any, sample_weight: Any = None) -> float:
         """Akaike's information criterion: 2 parameters - 2 log-likelihood; the lower the better.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
@@ -23,7 +23,7 @@ from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import Engine
 from latentbits.estimators import psychometrics
 from latentbits.estimators.base import LatentModel
-from latentbits.estimators.criteria import Seen, WithCriteria, look
+from latentbits.estimators.criteria import MOST_COUNTED, Seen, WithCriteria, look
 from latentbits.estimators.precision import error_of_sum, sum_of
 from latentbits.estimators.psychometrics import Rotation, Scores, StandardErrors
 from latentbits.estimators.tables.column_types import KINDS, Encoding, open_table
@@ -56,10 +56,11 @@ class Variational(NamedTuple):
 
 
 class LatentTrait(WithCriteria):
-    """Latent trait model: Gaussian latents, logistic bits (Tipping 1998); the multidimensional 2PL of item response.
+    """Latent trait model (Tipping 1998): item response theory (Rasch, 2PL, in one dimension or more) and logistic PCA.
 
-    x ~ N(0, I),  P(t_i = 1 | x) = sigmoid(w_i.x + b_i).  With two latents it is a map of the data; with one, the
-    two-parameter logistic model of item response theory.  Missing bits are left out, which marginalises them.
+    x ~ N(0, I),  P(t_i = 1 | x) = sigmoid(w_i.x + b_i): Gaussian latents, logistic bits.  With two latents it is a map
+    of the data; with one, the two-parameter logistic model of item response theory.  Where logistic PCA finds places of
+    rows along with the weights, here they are integrated out.  Missing bits are left out, which marginalises them.
 
     Parameters
     ----------
@@ -379,6 +380,23 @@ class LatentTrait(WithCriteria):
         self.n_parameters_ = int(self.n_maps) * each + int(self.n_maps) - 1
         self._n_features_out = q
 
+    def _off_maximum(self) -> Iterator[str]:
+        if self.method in ("variational", "monte_carlo"):
+            yield f"method={self.method!r} maximises something near to it"
+        if self.weight_prior is not None:
+            yield f"weight_prior={self.weight_prior:g}"
+
+    def _freedom(self) -> int | None:
+        columns = self._columns()
+        if columns.n_reals or self._n_bits + len(columns.categorical) > MOST_COUNTED:
+            return None
+        return 2**self._n_bits * math.prod(columns.n_classes) - 1
+
+    @property
+    def _n_bits(self) -> int:
+        binary = self._columns().binary
+        return (self.n_features_in_ if binary is None else len(binary)) - len(self._idle)
+
     def _items_of(self, params: Any) -> tuple[np.ndarray | None, ...]:
         """Components, intercepts, difficulties, discriminations and noise variances of a map."""
         if self._encoding is None:
@@ -525,13 +543,9 @@ class LatentTrait(WithCriteria):
 
     def _warn_of_freedom(self) -> None:
         """Say so where answers can differ in fewer ways than there are parameters."""
-        columns = self._columns()
-        n_bits = (self.n_features_in_ if columns.binary is None else len(columns.binary)) - len(self._idle)
-        if columns.n_reals or n_bits + len(columns.categorical) > 60 or self.weight_prior is not None:
-            return
-        freedom = 2**n_bits * math.prod(columns.n_classes) - 1
-        if self.n_parameters_ > freedom:
-            kinds_of = f"{n_bits} binary columns" + (" and the categories" if columns.categorical else "")
+        freedom = self._freedom()
+        if freedom is not None and self.n_parameters_ > freedom and self.weight_prior is None:
+            kinds_of = f"{self._n_bits} binary columns" + (" and the categories" if self._columns().categorical else "")
             warnings.warn(
                 f"{self.n_parameters_} parameters for {freedom} degrees of freedom, as {kinds_of} that vary have "
                 f"{freedom + 1} patterns: many parameters fit equally well, and these are one choice. Fewer "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -10,9 +10,8 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from latentbits.core.model import Model
-from latentbits.engines.passes import Engine
 from latentbits.estimators.base import LatentModel
-from latentbits.estimators.criteria import Criteria, WithCriteria, look
+from latentbits.estimators.criteria import Criteria, WithCriteria
 from latentbits.models.mixture import model as mixture
 from latentbits.models.mixture import newton
 
@@ -23,7 +22,7 @@ SMALL = 2**23  # rows x columns x components for which float64 takes no time to 
 
 
 class BernoulliMixture(WithCriteria):
-    """Mixture of Bernoulli products (latent class analysis), by EM.
+    """Latent class analysis: a mixture of Bernoulli products, by EM.
 
     P(x) = sum_k w_k prod_j m_kj^x_j (1 - m_kj)^(1 - x_j).  Each row comes from one of the components;
     `transform` gives the responsibilities.  Missing bits are marginalised exactly.
@@ -167,10 +166,6 @@ class BernoulliMixture(WithCriteria):
     def _double_rows(self) -> int:
         return SMALL // (int(self.n_components) * self.n_features_in_)
 
-    def _model_for(self, engine: Engine) -> Model:
-        self._idle = tuple(np.flatnonzero(look(engine).idle).tolist())
-        return self._model()
-
     def criteria(self, X: Any, sample_weight: Any = None) -> Criteria:
         """Log-likelihood, parameters and rows that count, and the information criteria made of them.
 
@@ -190,10 +185,14 @@ class BernoulliMixture(WithCriteria):
             )
         return super().criteria(X, sample_weight)
 
+    def _off_maximum(self) -> Iterator[str]:
+        if self.smoothing > 0:
+            yield f"smoothing={self.smoothing:g}"
+
     def _expose(self) -> None:
         self.weights_, self.means_ = self.params_.weights, self.params_.means
-        k, d = self.means_.shape
-        self.n_parameters_ = k - 1 + k * (d - len(self._idle))
+        k = len(self.weights_)
+        self.n_parameters_ = k - 1 + k * self._n_varying
         self._n_features_out = len(self.weights_)
 
     def _shapes(self) -> dict[str, tuple[int | None, ...]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import pairwise
 from numbers import Integral, Real
@@ -24,6 +24,7 @@ from latentbits.engines.order import in_random_order
 from latentbits.engines.passes import Engine
 from latentbits.engines.summary import summarise
 from latentbits.estimators.base import LatentModel, means_of
+from latentbits.estimators.criteria import WithFitReport
 from latentbits.estimators.explanations import Explanation, explanation_of
 from latentbits.models.noisy_or import model as networks
 from latentbits.models.noisy_or import sampling
@@ -34,7 +35,7 @@ __all__ = ["NoisyOrNetwork"]
 SMALL = 2**24  # rows x columns x states for which float64 takes no time to speak of
 
 
-class NoisyOrNetwork(LatentModel):
+class NoisyOrNetwork(WithFitReport):
     """Multilayer belief network of noisy-OR units (Lewicki & Sejnowski 1996).
 
     Each unit of each layer is an OR of its causes in the layer above, every one of which may fail:
@@ -100,6 +101,9 @@ class NoisyOrNetwork(LatentModel):
         Bottom first.
     biases_ : list of ndarray
         Of each layer, the inputs first.
+    n_parameters_ : int
+        Free parameters: weights and biases, those of columns that are constant or were never seen left out, and those
+        at their bound counted too.  With ``bias=False`` the biases of the top layer alone are free.
     dtype_, history_, history_table_, objective_, left_to_gain_, n_iter_, converged_, stop_reason_, n_features_in_, \
     feature_names_in_
         As everywhere.  `history_` is the log joint probability of rows and sampled states, or log p(x) plus the log
@@ -297,6 +301,20 @@ class NoisyOrNetwork(LatentModel):
         self.weights_ = [np.asarray(w) for w in self.params_.weights]
         self.biases_ = [np.asarray(b) for b in self.params_.biases]
         self._n_features_out = sum(len(w) for w in self.weights_)
+        sizes = [self._n_varying, *(len(w) for w in self.weights_)]
+        n_biases = sum(sizes) if self.bias else sizes[-1]
+        self.n_parameters_ = n_biases + sum(below * above for below, above in pairwise(sizes))
+
+    def _off_maximum(self) -> Iterator[str]:
+        if self.beta > 0 or self.alpha > 1:
+            yield f"the prior of the weights, alpha={self.alpha:g} and beta={self.beta:g}"
+
+    def _notes_of_fit(self, total: float, error: float) -> Iterator[str]:
+        yield from super()._notes_of_fit(total, error)
+        varying = np.delete(self.weights_[0], self._idle, axis=1)
+        n_zero = sum(int(np.sum(w == 0)) for w in (varying, *self.weights_[1:]))
+        if n_zero:
+            yield f"{n_zero} weights are at their bound of 0, and are counted all the same"
 
     def _finish(self, engine: Engine, result: FitResult) -> None:
         summary = summarise(engine)
@@ -317,7 +335,7 @@ class NoisyOrNetwork(LatentModel):
             )
 
     def _extra(self) -> dict[str, Any]:
-        return {"cost_history": self.cost_history_.tolist()}
+        return super()._extra() | {"cost_history": self.cost_history_.tolist()}
 
     def _take_extra(self, extra: dict[str, Any]) -> None:
         course = extra.get("cost_history")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -11,12 +11,13 @@ from sklearn.utils._param_validation import Interval
 
 from latentbits.core.model import Model
 from latentbits.estimators.base import LatentModel
+from latentbits.estimators.criteria import WithFitReport
 from latentbits.models import product
 
 __all__ = ["BernoulliProduct"]
 
 
-class BernoulliProduct(LatentModel):
+class BernoulliProduct(WithFitReport):
     """Independent bits, the baseline that any model with hidden causes must beat.
 
     P(x) = prod_j m_j^x_j (1 - m_j)^(1 - x_j).  Learned in one pass; missing bits are left out.
@@ -57,6 +58,8 @@ class BernoulliProduct(LatentModel):
         0: one pass is all there is.
     stop_reason_ : str
         "converged", "max_iter", "max_time" or "interrupted".
+    n_parameters_ : int
+        Free parameters: one for each column, those that are constant or were never seen left out.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
@@ -101,8 +104,13 @@ class BernoulliProduct(LatentModel):
     def _model(self) -> Model:
         return product.model(smoothing=float(self.smoothing))
 
+    def _off_maximum(self) -> Iterator[str]:
+        if self.smoothing > 0:
+            yield f"smoothing={self.smoothing:g}"
+
     def _expose(self) -> None:
         self.means_ = self.params_.means
+        self.n_parameters_ = self._n_varying
         self._n_features_out = 0
 
     def _shapes(self) -> dict[str, tuple[int | None, ...]]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from latentbits.core.errors import import_extra
+from latentbits.data.formulas import guarded
 
 __all__ = ["Report", "Table", "number"]
 
@@ -61,8 +62,9 @@ class Table:
         """Comma-separated text, every number in full."""
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["", *self.columns])
-        writer.writerows(zip(self.index, *([_plain(v) for v in values] for values in self.columns.values())))
+        writer.writerow(["", *map(guarded, self.columns)])
+        cells = ([_cell(v) for v in values] for values in (self.index, *self.columns.values()))
+        writer.writerows(zip(*cells, strict=True))
         return file.getvalue()
 
     def to_markdown(self, digits: int = 4) -> str:
@@ -90,7 +92,7 @@ class Report:
     def table(self) -> Table:
         """The report as a table; here one row for each field that is a number."""
         shown = {name: self[name] for name in self.keys() if isinstance(self[name], (int, float, str))}
-        return Table(list(shown), {"value": list(shown.values())})
+        return Table(list(shown), {"value": list(shown.values())}, notes=tuple(getattr(self, "notes", ())))
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.keys():
@@ -132,7 +134,10 @@ class Report:
 
 
 def number(value: Any, digits: int = 4) -> str:
-    """A cell as text: whole numbers as they are, others with so many significant digits, nothing for NaN."""
+    """A cell as text: whole numbers as they are, nothing for NaN, others with so many significant digits.
+
+    Large ones keep two decimals, as differences of log-likelihoods count.
+    """
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
     if isinstance(value, (int, np.integer)):
@@ -145,13 +150,18 @@ def number(value: Any, digits: int = 4) -> str:
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
     size = abs(value)
-    if size >= 10**digits:
-        return f"{value:.2f}"
+    if size == 0:
+        return "0"
     text = f"{value:.{digits}g}"
-    if "e" in text or size == 0:
-        return "0" if size == 0 else text
+    if size < 1 and "e" in text:
+        return text
     # trailing zeros are kept, so that a column lines up by its digits
-    return f"{value:.{max(digits - 1 - math.floor(math.log10(size)), 0) if size >= 1 else digits}f}"
+    return f"{value:.{max(digits - 1 - math.floor(math.log10(size)), 2) if size >= 1 else digits}f}"
+
+
+def _cell(value: Any) -> Any:
+    """For a csv file: names that a spreadsheet would run as formulas are told to be text."""
+    return guarded(value) if isinstance(value, str) else _plain(value)
 
 
 def _plain(value: Any) -> Any:

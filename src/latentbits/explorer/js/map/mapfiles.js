@@ -10,6 +10,7 @@ import { mapSvg } from "./mapsvg.js";
 
 const LEGEND_FONT = "13px system-ui, sans-serif";
 const MOST_IN_SVG = 5000; // points
+const COMPLETIONS = "CSV of completions";
 const SLICE = 30; // milliseconds of work before the page may draw
 
 /**
@@ -34,11 +35,15 @@ export function mapDownloads(head, rows, figure, state) {
   actions.push(["CSV of positions", () => saveCsv(positions(rows, chosen(), figure.ground), name("positions", "csv"))]);
   if (rows.missing) {
     actions.push([
-      "CSV of completions",
+      COMPLETIONS,
       async () => saveCsv(await completions(rows, chosen(), figure.ground), name("completions", "csv")),
     ]);
   }
   const row = downloadRow("the map", actions);
+  const filled = [...row.querySelectorAll("button")].find(({ textContent }) => textContent === COMPLETIONS);
+  state.on(["map"], ({ map }) => {
+    if (filled) filled.hidden = map !== null; // a hole is filled by all maps, of which this is one
+  });
   const note = make("span", { class: "note" });
   const show = () => {
     const many = state.choices.selected.length;

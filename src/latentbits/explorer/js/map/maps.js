@@ -41,7 +41,7 @@ export function showMaps(head, arrays, state) {
     { class: "maps-frame" },
     bubbles.map(({ button }) => button),
   );
-  const back = make("button", { type: "button", id: "all-rows", text: "← Back to all rows on one map" });
+  const back = make("button", { type: "button", id: "all-rows", text: "← Back to the map of maps" });
   const where = make("p", { class: "maps-way", role: "status" });
   back.addEventListener("click", () => {
     const { map } = state.choices;

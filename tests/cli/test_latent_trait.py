@@ -68,6 +68,14 @@ def test_options_reach_the_estimator(asked):
     assert {key: found[key] for key in expected} == expected
 
 
+@pytest.mark.parametrize(
+    ("options", "told"), [((), "2 latent traits"), (("-k", 1, "--n-maps", 3), "3 maps of 1 latent trait")]
+)
+def test_what_is_fitted_is_told(tool, csv, monkeypatch, options, told):
+    monkeypatch.setattr("latentbits.cli.fit.fit_named", lambda *_: 1 / 0)
+    assert f"fitting {told}\n" in tool("fit", csv, "-m", "latent-trait", *options, code=1).stderr
+
+
 def test_the_defaults_are_those_of_the_estimator(asked):
     assert asked() == latentbits.LatentTrait(random_state=0, verbose=1).get_params()
 

@@ -134,6 +134,13 @@ CASES = [
         {"monotone": ACCELERATED},
         slow=True,
     ),
+    Case(
+        "trait maps by the bound, then by nodes",  # as they are learned where nothing is asked for
+        mixture_of_maps.model(2, 1, "auto", accelerate=False),
+        bits(n=300, k=3, missing=0.1),
+        {},
+        slow=True,
+    ),
     Case("clipped Gaussian", clipped_gaussian.model(1), answers(missing=0.1), {"monotone": NO_ASCENT}),
     Case(
         "clipped Gaussian by likelihood",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from latentbits.explorer.content import (
@@ -10,6 +12,7 @@ from latentbits.explorer.content import (
     Course,
     Labels,
     Map,
+    Maps,
     Meaning,
     ModelRow,
     Table,
@@ -135,3 +138,31 @@ def small_content(
         ),
         poles=(((called("column 1"),), (called("column 2"), called("column 3"))), ((called("column 4"),), ())),
     )
+
+
+def _falling(n: int) -> np.ndarray:
+    return np.arange(n, 0, -1) / (n * (n + 1) / 2)
+
+
+def with_maps(content: Content, n_maps: int = 3, seed: int = 1) -> Content:
+    """The same page with several maps, on which rows lie as on the one of all rows, but moved; each has a row."""
+    rng = np.random.default_rng(seed)
+    where, n, d = content.map, len(content.table.values), len(content.table.columns)
+    assert where is not None
+    home = np.concatenate([np.arange(n_maps), rng.choice(n_maps, n - n_maps, p=_falling(n_maps))])
+    maps = Maps(
+        name=f"{n_maps} maps of 2 latent traits",
+        shares=np.bincount(home, minlength=n_maps) / n,
+        home=home,
+        sure=0.5 + 0.5 * rng.random(n),
+        means=where.means + 0.1 * home[:, None],
+        covariances=where.covariances / 2,
+        weights=rng.normal(size=(n_maps, 2, d)),
+        bias=rng.normal(size=(n_maps, d)),
+        noise=None,
+        cost=where.cost + 1,
+        lines=tuple(np.array([m, m + 2]) for m in range(n_maps)),
+        places=rng.normal(size=(n_maps, 2)),
+        told=f"{n_maps} maps hold all of the rows.",
+    )
+    return replace(content, maps=maps)

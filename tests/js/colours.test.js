@@ -17,9 +17,9 @@ const ARRAYS = {
   "rows.values": { shape: [4, 3], data: Uint8Array.of(0b10000000, 0b11000000, 0, 0b01100000) },
   "rows.missing": { shape: [4, 3], data: Uint8Array.of(0, 0, 0b10000000, 0) },
   "labels.0": { shape: [4], data: Uint16Array.of(1, 0, 65535, 1) },
-  "map.cost": { shape: [4], data: Float32Array.of(5, 1, 9, 3) },
 };
 const rows = new Rows(HEAD, ARRAYS);
+const ALL = /** @type {any} */ ({ rows: null, cost: Float32Array.of(5, 1, 9, 3) }); // the map of all rows
 
 test("twelve kinds have twelve colours; of more, the commonest have their own, and the others one", () => {
   assert.deepEqual(commonest([1, 5, 3]), [0, 1, 2]);
@@ -32,7 +32,7 @@ test("twelve kinds have twelve colours; of more, the commonest have their own, a
   const codes = Uint16Array.of(...kinds.keys(), ...Array.from({ length: 12 }, (_, i) => i + 3), 65535);
   const table = { ...HEAD.table, n_shown: codes.length, labels: [{ name: "kind", levels: kinds, numeric: false }] };
   const many = new Rows({ table }, { ...ARRAYS, "labels.0": { shape: [codes.length], data: codes } });
-  const { levels, colours } = colouringOf(many, "label:0", true);
+  const { levels, colours } = colouringOf(many, "label:0", true, ALL);
   assert.deepEqual(
     levels.map(({ name, count }) => [name, count]),
     [...kinds.slice(3).map((name) => [name, 2]), ["3 other kinds", 3], ["not known", 1]],
@@ -44,7 +44,7 @@ test("rows by a number that is known of them", () => {
   const table = { ...HEAD.table, labels: [{ name: "water", levels: [], numeric: true }] };
   const data = Float32Array.of(39.18, 5, Number.NaN, 21);
   const numbered = new Rows({ table }, { ...ARRAYS, "labels.0": { shape: [4], data } });
-  const { title, codes, levels, ramp } = colouringOf(numbered, "label:0", false);
+  const { title, codes, levels, ramp } = colouringOf(numbered, "label:0", false, ALL);
   assert.equal(title, "water");
   assert.deepEqual(levels, []);
   assert.equal(ramp?.low, 5);
@@ -60,7 +60,7 @@ test("rows by a number that is known of them", () => {
 });
 
 test("rows by label, with those of no known kind", () => {
-  const { title, codes, levels } = colouringOf(rows, "label:0", false);
+  const { title, codes, levels } = colouringOf(rows, "label:0", false, ALL);
   assert.equal(title, "kind");
   assert.deepEqual([...codes], [1, 0, 2, 1]);
   assert.deepEqual(
@@ -74,21 +74,40 @@ test("rows by label, with those of no known kind", () => {
 });
 
 test("rows by a bit that is missing in one", () => {
-  const { codes, levels } = colouringOf(rows, "bit:0", false);
+  const { codes, levels } = colouringOf(rows, "bit:0", false, ALL);
   assert.deepEqual([...codes], [1, 1, 2, 0]);
   assert.deepEqual(
     levels.map(({ count }) => count),
     [1, 2, 1],
   );
-  assert.equal(colouringOf(rows, "bit:1", false).levels.length, 2);
+  assert.equal(colouringOf(rows, "bit:1", false, ALL).levels.length, 2);
 });
 
 test("rows by surprise, on a scale", () => {
-  const { codes, colours, ramp } = colouringOf(rows, "cost", false);
+  const { codes, colours, ramp } = colouringOf(rows, "cost", false, ALL);
   assert.deepEqual(ramp, { low: 1, high: 9, beyond: false, unknown: 0 });
   assert.equal(colours[codes[1]], rampColour(0));
   assert.equal(colours[codes[2]], rampColour(1));
   assert.ok(codes[3] < codes[0]);
+});
+
+test("on one of several maps its own rows count, in the colours of all", () => {
+  const some = { ...ALL, rows: Uint32Array.of(2, 3) };
+  const [whole, own] = [ALL, some].map((ground) => colouringOf(rows, "label:0", false, ground));
+  assert.deepEqual([...own.codes], [...whole.codes]);
+  assert.deepEqual(
+    own.levels.map(({ name, count }) => [name, count]),
+    [
+      ["x", 0],
+      ["y", 1],
+      ["not known", 1],
+    ],
+  );
+  const known = { ...HEAD.table, labels: [{ name: "depth", levels: [], numeric: true }] };
+  const depths = { shape: [4], data: Float32Array.of(1, Number.NaN, 2, Number.NaN) };
+  const numbered = new Rows({ table: known }, { ...ARRAYS, "labels.0": depths });
+  assert.equal(colouringOf(numbered, "label:0", false, ALL).ramp?.unknown, 2);
+  assert.equal(colouringOf(numbered, "label:0", false, some).ramp?.unknown, 1);
 });
 
 test("rows know their cells, names and shares", () => {

@@ -21,7 +21,7 @@ from latentbits.core import interrupts
 from latentbits.core.errors import FitError, OutOfTimeError, PrecisionWarning, TooLargeError, is_out_of_memory
 from latentbits.engines.checkpoint import under
 from latentbits.estimators.criteria import WithFitReport
-from latentbits.estimators.families import families
+from latentbits.estimators.families import families, name_of
 from latentbits.estimators.tables.validate import check_bits, open_weights, with_nan
 from latentbits.reports.fit import FitReport
 
@@ -465,7 +465,7 @@ def _title(model: Any) -> str:
     """Family and size; of another library's model, the name of its class."""
     for family in families():
         if family.class_name == type(model).__name__:
-            return family.title(getattr(model, family.size) if family.size else 1)
+            return name_of(model)
     return type(model).__name__
 
 

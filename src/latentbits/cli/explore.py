@@ -81,6 +81,13 @@ class Seconds(click.ParamType):
     "--model", type=FamilyName("auto", alone=False), default="auto", help="All models that suit (auto), or one by name."
 )
 @click.option("--layers", type=Numbers(), help="With --model noisy-or: units of each layer, lowest first.")
+@click.option(
+    "--maps",
+    "n_maps",
+    type=click.IntRange(1, 12),
+    default=1,
+    help="With more than one: also a map of so many maps, each row on one of them, that one can step into.",
+)
 @click.option("--image", type=ImageShape(), help="Show each row as an image of this height and width, e.g. 8x8.")
 @click.option("--out", type=click.Path(), default=DEFAULT_OUT, help="The page: a file that ends in .html, or a folder.")
 @click.option(
@@ -105,6 +112,7 @@ def explore(
     reading: Reading,
     model: str,
     layers: tuple[int, ...] | None,
+    n_maps: int,
     image: tuple[int, int] | None,
     out: str,
     budget: float,
@@ -171,6 +179,7 @@ def explore(
                 report=report,
                 checkpoint=checkpoint,
                 sample_weight=rows.weights,
+                n_maps=n_maps,
             )
         path = Path(outputs.write(str(path), save))
     if open_page:

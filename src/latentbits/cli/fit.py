@@ -24,7 +24,7 @@ from latentbits.cli.options import FamilyName, options_of, settings_of
 from latentbits.cli.outputs import Outputs
 from latentbits.cli.reports import report_file, report_option, show_reports, write_reports
 from latentbits.cli.signals import keeping
-from latentbits.estimators.families import Family, families, family
+from latentbits.estimators.families import Family, families, family, name_of
 
 if TYPE_CHECKING:
     from latentbits.telling.records import Values
@@ -134,8 +134,10 @@ def fit(
     outputs = Outputs({"--output": output, "--report": to_report, **files}, tables=tuple(files))  # before minutes
     rows = load_rows(source, reading, streams=True)
     estimator = record.cls(**settings_of(record, own), verbose=1)
-    title = record.title(getattr(estimator, record.size, 1))
-    say(f"fitting {title}" + (f", best of {estimator.n_init} restarts" if (estimator.n_init or 1) > 1 else ""))
+    say(
+        f"fitting {name_of(estimator)}"
+        + (f", best of {estimator.n_init} restarts" if (estimator.n_init or 1) > 1 else "")
+    )
     began = time.perf_counter()
     with told_warnings(rows.names), keeping(f"nothing was learned yet: {output} is not written"):
         fit_named(estimator, rows, checkpoint)

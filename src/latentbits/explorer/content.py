@@ -20,6 +20,7 @@ __all__ = [
     "Guesses",
     "Labels",
     "Map",
+    "Maps",
     "Meaning",
     "Misfit",
     "ModelRow",
@@ -128,6 +129,59 @@ class Map:
         if self.converged:
             return ""
         return "The fit of the map had not converged: where rows lie on it, and which bits surprise it, may change."
+
+
+@dataclass(frozen=True)
+class Maps:
+    """Where a model of several maps places the rows, each on the map that it most probably is on.
+
+    Attributes
+    ----------
+    name
+        Of the model.
+    shares : (m,)
+        Of the rows, as the model has them.
+    home, sure : (n,)
+        Number of the row's map, from 0, and the probability that it is on it.
+    means, covariances : (n, 2) and (n, 3)
+        Posterior means, and (co)variances xx, yy, xy, on that map.
+    weights, bias, noise : (m, 2, d), (m, d) and (m, d) or None
+        Of each map, as of `Map`.
+    cost : (n,)
+        -log2 p(row) under all maps together.
+    lines
+        Of each map: columns whose lines tell most.
+    places : (m, 2)
+        Of the maps to each other: near where the means of columns are alike.
+    told
+        What is seen of them, in sentences; "" where the fit has not converged.
+    converged
+        Whether it has.
+    """
+
+    name: str
+    shares: np.ndarray
+    home: np.ndarray
+    sure: np.ndarray
+    means: np.ndarray
+    covariances: np.ndarray
+    weights: np.ndarray
+    bias: np.ndarray
+    noise: np.ndarray | None
+    cost: np.ndarray
+    lines: tuple[np.ndarray, ...]
+    places: np.ndarray
+    told: str
+    converged: bool = True
+
+    @property
+    def note(self) -> str:
+        """What to know of it; "" where its fit has converged."""
+        if self.converged:
+            return ""
+        return (
+            f"The fit of the {len(self.shares)} maps had not converged: which rows are on which, and where, may change."
+        )
 
 
 @dataclass(frozen=True)
@@ -314,4 +368,5 @@ class Content:
     axes: Axes | None = None  # of the map
     misfit: Misfit | None = None
     together: Together | None = None  # of bits of which models tell nothing clearly: do columns go together?
+    maps: Maps | None = None  # several, beside the one map of all rows
     n_compared: int | None = None  # rows that the models have seen or were scored on, where these are a sample

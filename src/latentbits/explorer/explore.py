@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from latentbits.choosing.compare import fit_copy, weights_of
 from latentbits.choosing.real_tables import mean_seen
@@ -19,11 +20,12 @@ from latentbits.choosing.refit import Refitted, as_searched, refit
 from latentbits.choosing.search import Search, check_families, search
 from latentbits.core import interrupts
 from latentbits.core.atomic import check_writable
+from latentbits.core.errors import OutOfTimeError
 from latentbits.engines import ahead
 from latentbits.engines.checkpoint import under
-from latentbits.estimators.families import families, family
+from latentbits.estimators.families import families, family, name_of
 from latentbits.explorer import looks
-from latentbits.explorer.content import Content, Course, Guesses, Map, ModelRow, Table, Trial
+from latentbits.explorer.content import Content, Course, Guesses, Map, Maps, ModelRow, Table, Trial
 from latentbits.explorer.findings import findings, is_sure
 from latentbits.explorer.guesses import guesses_of
 from latentbits.explorer.loadings import axes_of
@@ -32,6 +34,7 @@ from latentbits.explorer.methods import methods
 from latentbits.explorer.misfit import misfit_of
 from latentbits.explorer.notes import how_compared, tried, with_note
 from latentbits.explorer.page import write_page
+from latentbits.explorer.several_maps import Gain, check_maps, gain_of, maps_asked, maps_of
 from latentbits.explorer.stability import with_rounds
 from latentbits.explorer.tables import WIDE, Given, shown_rows, take_table
 from latentbits.explorer.together import go_together
@@ -46,6 +49,7 @@ FEW_COLUMNS, MISSING = 64, 255  # of more columns hardly any rows are equal
 FOR_MODELS = (
     1 / 3
 )  # of the budget, at least, for the comparison; the map may take half, and placing rows on it the rest
+LEAST_FOR_MAPS = 1.0  # seconds: with less, several maps are not compared with one
 FOR_REFITS = 0.2  # of the time for models, to fit those that were chosen to all rows
 MOST_GUESSED = 500  # unseen rows of which a part is hidden
 
@@ -69,6 +73,8 @@ class Explored:
         By name: the models that are shown, fitted to all rows of the search where there was time.
     map
         The model that places the rows in the plane.
+    maps
+        The model that places them on several maps; None where none was asked for.
     """
 
     path: Path | None
@@ -77,15 +83,17 @@ class Explored:
     search: Search
     models: Mapping[str, Any]
     map: Any
+    maps: Any = None
 
     def __str__(self) -> str:
         return "\n".join([*self.findings, *self.notes, *([f"Page: {self.path}"] if self.path else [])])
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to know of the findings: that the map has not converged, and what was not tried."""
-        where = self.content.map
-        return tuple(text for text in ("" if where is None else where.note, self.content.tried) if text)
+        """What to know: what is seen of several maps, that a map has not converged, and what was not tried."""
+        where, maps = self.content.map, self.content.maps
+        several = "" if maps is None else maps.told or maps.note
+        return tuple(text for text in (several, "" if where is None else where.note, self.content.tried) if text)
 
 
 def explore(
@@ -106,6 +114,7 @@ def explore(
     report: Callable[[str, float], None] | None = None,
     checkpoint: Any = None,
     sample_weight: Any = None,
+    n_maps: int = 1,
 ) -> Explored:
     """Find out what is hidden in a table, and write a page that shows it.
 
@@ -150,6 +159,10 @@ def explore(
     sample_weight : str, array-like of n values, or None
         How often each row counts: in fits, scores, and what is shown of them; None for once.  A name is that of a
         column of a frame, which is neither a bit nor a label.  Rows of weight 0 are left out.
+    n_maps : int, default=1
+        With more than one, the page also has a map of so many maps that one can step into: a mixture of them is learned
+        (`LatentTrait(2, n_maps=...)`), and compared with one map on a quarter of the rows.  Up to 12.  Such an
+        estimator as `model` asks for it, too.
 
     Returns
     -------
@@ -177,6 +190,8 @@ def explore(
 
     if budget is not None and not (isinstance(budget, Real) and budget > 0):
         raise ValueError(f"budget must be a number of seconds above 0, or None, found {budget!r}")
+    check_maps(n_maps)
+    n_maps = n_maps if n_maps > 1 else maps_asked(model)
     if out is not None:
         check_writable(out)  # before minutes of fitting
     given = take_table(X, labels, image_shape, column_names, row_names, source, binarize, real, sample_weight)
@@ -184,15 +199,21 @@ def explore(
     if not (isinstance(model, str) and model == "auto"):
         asked = [*(one.name for one in families("reals" if given.real else "bits") if one.alone), model]
         check_families(asked, given.real)  # before the map is fitted
-    shown, n_close = shown_rows(given, random_state)
+    shown, n_close = shown_rows(given, random_state, several_maps=n_maps > 1)
     with interrupts.held(), under(checkpoint):
         tell("fitting the map")
         with ahead.asked(transformed=len(shown.values)):
-            mapped = _fit_map(given, None if budget is None else budget / 2, random_state)
+            mapped = _fit_map(given, None if budget is None else budget / (2 if n_maps == 1 else 4), random_state)
         tell("placing the rows on it")
         # a line of one pixel says little
         n_lines = looks.N_LINES if shown.image_shape is None else 0
         where = looks.map_of("2 latent traits", mapped, shown.values, n_lines)
+        several, maps = None, None
+        if n_maps > 1:
+            until = None if budget is None else began + (1 - FOR_MODELS) * budget
+            like = model if maps_asked(model) == n_maps else mapped
+            several, gain = _fit_maps(given, clone(like).set_params(n_maps=n_maps), until, random_state, tell)
+            maps = maps_of(name_of(several), several, shown.values, shown.weights, n_lines, gain)
         left = None if budget is None else max(FOR_MODELS * budget, budget - (time.perf_counter() - began))
         found = search(
             given.values,
@@ -207,7 +228,7 @@ def explore(
         models = _models(found, given, mapped, left, lambda name: tell(f"fitting {name} to all rows"))
         with interrupts.shielded():  # what is finished gets its page
             tell("looking at what was found")
-            content = content_of(given, shown, n_close, where, found, models, random_state)
+            content = content_of(given, shown, n_close, where, found, models, random_state, maps)
             content = replace(content, tried=tried(found, budget, kept=checkpoint is not None))
             path = None
             if out is not None:
@@ -215,19 +236,50 @@ def explore(
                 path = write_page(content, out)
     if open_page and path is not None:
         webbrowser.open(path.resolve().as_uri())
-    return Explored(path, content.findings, content, found, {name: one.model for name, one in models.items()}, mapped)
+    shown_models = {name: one.model for name, one in models.items()}
+    return Explored(path, content.findings, content, found, shown_models, mapped, several)
 
 
 def _fit_map(given: Given, limit: float | None, seed: int | None) -> Any:
     """Two latent traits, learned from all rows or from a sample of very many."""
-    d = given.values.shape[1]
-    rows = np.sort(np.random.default_rng(seed).permutation(given.counting)[: _rows_for_map(d)])
-    estimator = family("latent-trait").new(2, "reals" if given.real else "bits", d)
+    estimator = family("latent-trait").new(2, "reals" if given.real else "bits", given.values.shape[1])
     estimator.set_params(random_state=seed, max_time=limit)
-    values, weights = given.values[rows], weights_of(given.weights, rows)
+    values, weights = _to_learn_maps_from(given, seed)
     if not given.real:
         values, weights = _each_once(values, weights)
     return fit_copy(estimator, values, weights).set_params(max_time=None)
+
+
+def _to_learn_maps_from(given: Given, seed: int | None) -> tuple[Any, np.ndarray | None]:
+    """Rows, and how often each counts."""
+    n = _rows_for_map(given.values.shape[1])
+    rows = np.sort(np.random.default_rng(seed).permutation(given.counting)[:n])
+    return given.values[rows], weights_of(given.weights, rows)
+
+
+def _fit_maps(
+    given: Given, estimator: Any, until: float | None, seed: int | None, tell: Callable[[str], None]
+) -> tuple[Any, Gain | None]:
+    """Several maps, learned from the rows that the one of all rows is, and what they gain on unseen ones.
+
+    Of the time that is left the fit gets half, and the comparison, of two fits, the rest.
+    """
+    values, weights = _to_learn_maps_from(given, seed)
+
+    def limited(n_maps: int) -> Any:
+        left = None if until is None else max((until - time.perf_counter()) / 2, LEAST_FOR_MAPS)
+        return clone(estimator).set_params(n_maps=n_maps, random_state=seed, max_time=left)
+
+    tell(f"fitting {name_of(estimator)}")
+    n_maps, own = estimator.n_maps, (values, weights) if given.real else _each_once(values, weights)
+    several = fit_copy(limited(n_maps), *own).set_params(max_time=None)
+    if until is not None and until - time.perf_counter() < 2 * LEAST_FOR_MAPS:
+        return several, None
+    tell("comparing them with one map")
+    try:
+        return several, gain_of(values, limited(1), limited(n_maps), weights, seed)
+    except OutOfTimeError:
+        return several, None
 
 
 def _each_once(values: Any, weights: np.ndarray | None) -> tuple[Any, np.ndarray | None]:
@@ -281,6 +333,7 @@ def content_of(
     found: Search,
     models: Mapping[str, Refitted],
     seed: int | None = 0,
+    maps: Maps | None = None,
 ) -> Content:
     """All that the page shows."""
     close = _in_units(shown.values[:n_close], found)
@@ -327,12 +380,13 @@ def content_of(
         spectra=next((one.spectra for one in shows.values() if one.spectra is not None), None),
         courses=tuple(_course(name, found, models[name]) for name in shows if _learned(models[name].model)),
         guesses=guesses,
-        methods=methods(given, found, rows, n_mapped, seed),
+        methods=methods(given, found, rows, n_mapped, seed, 1 if maps is None else len(maps.shares)),
         meanings=meanings,
         poles=poles_of(shown, where),
         axes=axes_of(where, shown, n_mapped, traits),
         misfit=misfit_of(where, shown.values, shown.weights) if where.converged else None,
         together=together,
+        maps=maps,
         n_compared=found.n_used if found.n_used < found.n_rows else None,
     )
 

@@ -17,14 +17,17 @@ from latentbits.explorer.tables import Given
 __all__ = ["methods"]
 
 
-def methods(given: Given, found: Search, models: Sequence[ModelRow], n_for_map: int, seed: int | None) -> str:
-    """In sentences; `n_for_map` are the rows that the map was learned from."""
+def methods(
+    given: Given, found: Search, models: Sequence[ModelRow], n_for_map: int, seed: int | None, n_maps: int = 1
+) -> str:
+    """In sentences; `n_for_map` are the rows that the map was learned from, and the `n_maps`, where there are more."""
+    several = f" So were {n_maps} maps, a mixture of such models." if n_maps > 1 else ""
     texts = (
         _table(given, found),
         _fits(found),
         _scores(models),
         _unconverged(models),
-        f"The map has two latent traits (Tipping 1998), learned from {n_for_map:,} rows.",
+        f"The map has two latent traits (Tipping 1998), learned from {n_for_map:,} rows.{several}",
         _software(seed),
     )
     return " ".join(text for text in texts if text)

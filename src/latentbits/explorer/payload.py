@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.explorer.content import Content, Labels, Map, Meaning, Misfit, ModelRow, Table
+from latentbits.explorer.content import Content, Labels, Map, Maps, Meaning, Misfit, ModelRow, Table
 from latentbits.explorer.meanings import ONES, axis_title, colouring, in_words, telling
 from latentbits.explorer.typed_arrays import Arrays
 from latentbits.telling.records import Gallery, Layer
@@ -27,6 +27,7 @@ def payload_of(content: Content) -> tuple[dict[str, Any], Arrays]:
         "n_close": content.n_close,
         "table": _table(content.table, arrays),
         "map": None if content.map is None else _map(content.map, content, arrays),
+        "maps": None if content.maps is None else _maps(content.maps, arrays),
         "misfit": None if content.misfit is None else _misfit(content.misfit),
         "models": [_model(model) for model in content.models],
         "galleries": [_gallery(g, f"gallery.{i}", content.meanings, arrays) for i, g in enumerate(content.galleries)],
@@ -106,6 +107,24 @@ def _map(where: Map, content: Content, arrays: Arrays) -> dict[str, Any]:
         "label_why": "" if coloured is None else coloured[1],
         "no_errors": "they were not looked for" if content.axes is None else content.axes.why,
         "meanings": [_meaning(one) for one in content.meanings if one.gallery is None],
+    }
+
+
+def _maps(maps: Maps, arrays: Arrays) -> dict[str, Any]:
+    arrays.add("maps.home", maps.home, "u1")
+    arrays.add_scaled("maps.sure", maps.sure)
+    arrays.add_scaled("maps.means", maps.means)
+    arrays.add_scaled("maps.covariances", maps.covariances)
+    arrays.add("maps.weights", maps.weights, "f4")
+    arrays.add("maps.bias", maps.bias, "f4")
+    arrays.add("maps.cost", np.minimum(maps.cost, np.finfo(np.float32).max), "f4")
+    if maps.noise is not None:
+        arrays.add("maps.noise", maps.noise, "f4")
+    return {
+        "name": maps.name,
+        "shares": _numbers(maps.shares),
+        "places": [_numbers(place) for place in maps.places],
+        "lines": [lines.tolist() for lines in maps.lines],
     }
 
 

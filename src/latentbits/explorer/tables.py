@@ -34,6 +34,7 @@ FEW_NUMBERS = 10  # different whole numbers that are taken for kinds
 NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)  # 007 is a code
 SLICE_CELLS = 2**21  # of a dense table that are looked at together
 PLACED = 14  # bytes of a row beside its bits: its place, its ellipse, its cost, its number
+ON_A_MAP = 17  # more where there are several maps: which one, how surely, and all that again
 
 
 class Given(NamedTuple):
@@ -143,14 +144,14 @@ def most_varied(values: Any, n: int, weights: np.ndarray | None = None) -> np.nd
     return np.sort(np.argsort(-variance * seen, kind="stable")[:n])
 
 
-def shown_rows(given: Given, seed: int | None) -> tuple[Table, int]:
+def shown_rows(given: Given, seed: int | None, several_maps: bool = False) -> tuple[Table, int]:
     """The part of a table that the page shows, and how many of its first rows are looked at closely.
 
     Of a large table the rows looked at closely are a sample, and come first; so are all that are shown of a very large
     one.
     """
     n, d = len(given.counting), given.values.shape[1]
-    per_row = PLACED + (4 * d if given.real else d / 8)
+    per_row = PLACED + ON_A_MAP * several_maps + (4 * d if given.real else d / 8)
     room = min(MOST_BYTES / per_row, WIDE_CELLS / d if d > WIDE else np.inf)
     n_shown = min(n, MOST_SHOWN, max(FEWEST_SHOWN, int(room)))
     n_close = min(n_shown, MOST_CLOSE)

@@ -4,6 +4,7 @@ import { showCauses } from "./causes/causes.js";
 import { showDecode } from "./map/decode.js";
 import { showLoadings } from "./map/loadings.js";
 import { showMap } from "./map/map.js";
+import { showMaps } from "./map/maps.js";
 import { showCourses, showSpectra, showTrials } from "./models/curves.js";
 import { showMorph } from "./morph/morph.js";
 import { readArray } from "./page/arrays.js";
@@ -48,6 +49,7 @@ async function start() {
   const state = new State();
   state.set({ lines: head.map?.lines ?? [] });
   showMap(head, arrays, state);
+  showMaps(head, arrays, state);
   showLoadings(head, arrays);
   showDecode(head, arrays, state);
   showInspector(head, arrays, state);

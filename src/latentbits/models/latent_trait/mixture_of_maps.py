@@ -54,6 +54,9 @@ from latentbits.models.latent_trait.model import (
     left_of,
     no_move,
     nodes_by,
+    objective,
+    slope_along,
+    with_left,
     with_settings,
 )
 
@@ -319,11 +322,6 @@ def _e_step_quadrature(
     return _summed(batch, share, value, of_maps), _unchecked(Gaussian, *_turned((mean, scale)))
 
 
-def _objective(precision: Number | None, params: Params, shared: Any, stats: Stats) -> Float[Array, ""]:
-    total = stats.objective.sum()
-    return total if precision is None else total - 0.5 * precision * jnp.sum(params.weights**2)
-
-
 def _update(
     structure: Structure,
     precision: Number | None,
@@ -333,7 +331,7 @@ def _update(
     stats: Stats,
     progress: Progress,
 ) -> tuple[State, Params]:
-    columns, q = structure.columns, structure.q
+    columns = structure.columns
     penalty = 0.0 if precision is None else precision
     maximise = lambda one, part: kinds.maximise(columns, one, part, penalty, False, state.longest)  # noqa: E731
     share = jnp.maximum(stats.members / stats.members.sum(), SMALLEST_SHARE)
@@ -342,16 +340,12 @@ def _update(
         return state, plain
     none = _no_moves(structure, len(params.log_share))
     moves = none if precision is not None else jax.vmap(expansion)(_never_empty(stats.of_maps))
-    value = _objective(precision, params, shared, stats)
+    value = objective(precision, params, shared, stats)
     state, ahead = _accelerated(columns, state, params, value, plain, moves, none, stats.n_rows)
     if columns != ALL_BITS:
         return state, ahead
-    step = jnp.concatenate([ahead.weights - params.weights, (ahead.bias - params.bias)[..., None]], -1)
-    gradient = stats.of_maps.bits.gradient.at[..., :q].add(-penalty * params.weights)
     by_shares = (stats.members - stats.n_rows * jnp.exp(params.log_share)) @ (ahead.log_share - params.log_share)
-    gain = jnp.abs(jnp.sum(gradient * step) + by_shares) / 2
-    refused = state.anderson.refused > 0
-    return eqx.tree_at(lambda s: s.left, state, jnp.where(refused, jnp.nan, state.caution * gain)), ahead
+    return with_left(state, slope_along(stats.of_maps.bits.gradient, penalty, params, ahead) + by_shares), ahead
 
 
 def _joined(log_share: Float[Array, " maps"], of_maps: kinds.Params, params: Params) -> Params:
@@ -510,7 +504,7 @@ def model(
         prepare=with_settings(_prepare, structure, maps),
         e_step=with_settings(_e_step_quadrature, structure, count),
         update=with_settings(_update, structure, precision),
-        objective=with_settings(_objective, precision),
+        objective=with_settings(objective, precision),
         log_likelihood=with_settings(_log_likelihood, structure),
         infer=with_settings(_infer, structure),
         decode=with_settings(_decode, structure),

@@ -44,8 +44,8 @@ from latentbits.models.latent_trait.kinds import ALL_BITS, Columns, Params, Rows
 
 __all__ = ["CAUTION_FEW", "CAUTION_MANY", "LONGEST_STEP", "MEMORY", "METHODS", "NOISE", "PATIENCE", "Count", "Move",
            "Number", "Posterior", "Scored", "State", "Structure", "back", "expansion", "finer", "floats_of_bound",
-           "floats_of_nodes", "floats_of_use", "left_of", "model", "no_move", "nodes_by",
-           "with_settings"]  # fmt: skip
+           "floats_of_nodes", "floats_of_use", "left_of", "model", "no_move", "nodes_by", "objective", "slope_along",
+           "with_left", "with_settings"]  # fmt: skip
 
 METHODS = ("auto", "variational", "quadrature", "monte_carlo")
 LONGEST_STEP = 4.0  # of a column, in log-odds: where bits are separable, their curvature vanishes
@@ -264,9 +264,7 @@ def _e_step_quadrature(
     return stats, Gaussian(quadrature.mean_of(integral), at.scale)
 
 
-def _objective(
-    precision: Number | None, params: Params, shared: Any, stats: Stats | sampling.Stats
-) -> Float[Array, ""]:
+def objective(precision: Number | None, params: Any, shared: Any, stats: Any) -> Float[Array, ""]:
     """log-likelihood or bound, less the penalty of a prior of this precision (None for none)."""
     total = stats.objective.sum()
     return total if precision is None else total - 0.5 * precision * jnp.sum(params.weights**2)
@@ -287,15 +285,23 @@ def _update(
     if not structure.accelerate:
         return state, plain
     move = expansion(stats) if precision is None else no_move(q)
-    value = _objective(precision, params, shared, stats)
+    value = objective(precision, params, shared, stats)
     state, ahead = _accelerated(columns, state, params, value, plain, move, state.noise * stats.n_rows)
     if columns != ALL_BITS:
         return state, ahead
-    step = jnp.concatenate([ahead.weights - params.weights, (ahead.bias - params.bias)[:, None]], 1)
-    gradient = stats.bits.gradient.at[:, :q].add(-penalty * params.weights)
-    gain = jnp.abs(jnp.sum(gradient * step)) / 2
-    refused = state.anderson.refused > 0
-    return eqx.tree_at(lambda s: s.left, state, jnp.where(refused, jnp.nan, state.caution * gain)), ahead
+    return with_left(state, slope_along(stats.bits.gradient, penalty, params, ahead)), ahead
+
+
+def slope_along(gradient: Array, penalty: Number, params: Any, ahead: Any) -> Float[Array, ""]:
+    """How much the objective would grow on the way to `ahead`, were it straight; of one map or of several."""
+    step = jnp.concatenate([ahead.weights - params.weights, (ahead.bias - params.bias)[..., None]], -1)
+    return jnp.sum(gradient.at[..., :-1].add(-penalty * params.weights) * step)
+
+
+def with_left(state: State, slope: Float[Array, ""]) -> State:
+    """The state that knows what is left to gain by a step of this slope; after one that was taken back it does not."""
+    left = jnp.where(state.anderson.refused > 0, jnp.nan, state.caution * jnp.abs(slope) / 2)
+    return eqx.tree_at(lambda s: s.left, state, left)
 
 
 def _update_sampling(
@@ -312,7 +318,7 @@ def _update_sampling(
     plain = sampling.regress(params, stats, drawn, penalty, structure.tied, state.longest)
     if not structure.accelerate:
         return state, plain
-    value = _objective(precision, params, shared, stats)
+    value = objective(precision, params, shared, stats)
     return _accelerated(structure.columns, state, params, value, plain, no_move(structure.q), 0.0)
 
 
@@ -479,7 +485,7 @@ def model(
         prepare=with_settings(_prepare, structure),
         e_step=e_step,
         update=with_settings(_update, structure, precision),
-        objective=with_settings(_objective, precision),
+        objective=with_settings(objective, precision),
         log_likelihood=with_settings(_log_likelihood, structure),
         infer=with_settings(_infer, structure),
         decode=with_settings(_decode, structure),

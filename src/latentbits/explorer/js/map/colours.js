@@ -54,14 +54,45 @@ export function rampColour(t) {
 }
 
 /**
- * The colours of all rows for a choice of State: "label:0", "bit:3", "cost" or "none".
+ * The colours of all rows for a choice of State, "label:0", "bit:3", "cost" or "none"; the legend counts those on the map.
  *
  * @param {import("../page/cells.js").Rows} rows
  * @param {string} choice
  * @param {boolean} dark
+ * @param {import("./grounds.js").Ground} ground
  * @returns {Colouring}
  */
-export function colouringOf(rows, choice, dark) {
+export function colouringOf(rows, choice, dark, ground) {
+  const whole = ofAll(rows, choice, dark, ground.cost);
+  return ground.rows ? countedOn(whole, ground.rows) : whole;
+}
+
+/**
+ * @param {Colouring} colouring of all rows
+ * @param {Uint32Array} rows that count
+ * @returns {Colouring}
+ */
+export function countedOn(colouring, rows) {
+  const { codes, colours, levels, ramp } = colouring;
+  const counts = countsOf(
+    Uint16Array.from(rows, (row) => codes[row]),
+    colours.length,
+  );
+  return {
+    ...colouring,
+    levels: levels.map((level, code) => ({ ...level, count: counts[code] })),
+    ramp: ramp && { ...ramp, unknown: counts[RAMP_STEPS] },
+  };
+}
+
+/**
+ * @param {import("../page/cells.js").Rows} rows
+ * @param {string} choice
+ * @param {boolean} dark
+ * @param {Float32Array} cost
+ * @returns {Colouring}
+ */
+function ofAll(rows, choice, dark, cost) {
   const [kind, which] = choice.split(":");
   const shade = dark ? "dark" : "light";
   if (kind === "label") return byLabel(rows, Number(which), dark);
@@ -74,13 +105,7 @@ export function colouringOf(rows, choice, dark) {
     );
   }
   if (kind === "bit") return byBit(rows, Number(which), shade);
-  if (kind === "cost") {
-    return byNumber(
-      "surprise, −log₂ p(row), in bits",
-      /** @type {Float32Array} */ (rows.arrays["map.cost"].data),
-      dark,
-    );
-  }
+  if (kind === "cost") return byNumber("surprise, −log₂ p(row), in bits", cost, dark);
   return {
     title: "",
     codes: new Uint16Array(rows.n),

@@ -2,6 +2,7 @@
 import { rowsOf, shortened } from "../page/cells.js";
 import { make, part } from "../page/dom.js";
 import { barOf, drawImage, shortNumber } from "../page/images.js";
+import { groundOf } from "./grounds.js";
 import { decodeAt } from "./maths.js";
 
 const MOST_BARS = 14;
@@ -15,21 +16,22 @@ export function showDecode(head, arrays, state) {
   const element = part("decode");
   if (!element || !head.map) return;
   const rows = rowsOf(head, arrays);
-  const [weights, bias] = [arrays["map.weights"].data, arrays["map.bias"].data];
   const where = make("p", { class: "note where" });
   element.append(make("h3", { text: "Under the cursor" }), where);
   const show = head.table.image_shape ? decodedImage(element, head, rows) : decodedBars(element, rows);
   const update = () => {
     const place = state.choices.place ?? { x: 0, y: 0 };
+    const { weights, bias, number } = groundOf(head, arrays, state.choices.map);
     const means = decodeAt(weights, bias, place, rows.real);
-    where.textContent = `${rows.real ? "Mean" : "P(bit = 1)"} at trait 1 = ${signed(place.x)}, trait 2 = ${signed(place.y)}${
+    const on = number === null ? "" : ` on map ${number + 1}`;
+    where.textContent = `${rows.real ? "Mean" : "P(bit = 1)"}${on} at trait 1 = ${signed(place.x)}, trait 2 = ${signed(place.y)}${
       state.choices.place ? "" : ", the middle of the map; move over the map to see other places"
     }`;
     where.dataset.x = String(place.x);
     where.dataset.y = String(place.y);
     show(means);
   };
-  state.on(["place"], update);
+  state.on(["place", "map"], update);
   update();
 }
 

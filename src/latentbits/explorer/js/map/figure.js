@@ -4,6 +4,7 @@ import { shortened } from "../page/cells.js";
 import { make, themeColour } from "../page/dom.js";
 import { ARROW_FONT, arrowAt, drawArrows, layOutArrows, strongestColumns } from "./arrows.js";
 import { colouringOf } from "./colours.js";
+import { groundOf, isOn } from "./grounds.js";
 import { drawLines, LABEL_FONT, layOutLines, notForNames } from "./lines.js";
 import { ellipseOf } from "./maths.js";
 import { drawNames, layOutNames, NAME_FONT, outermost } from "./outliers.js";
@@ -24,17 +25,14 @@ export class MapFigure {
     this.frame = frame;
     this.rows = rows;
     this.state = state;
-    this.means = /** @type {Float32Array} */ (arrays["map.means"].data);
-    this.covariances = arrays["map.covariances"].data;
-    this.weights = arrays["map.weights"].data;
-    this.bias = arrays["map.bias"].data;
+    this.ground = groundOf(rows.head, arrays, state.choices.map);
     this.view = new View();
-    this.points = new Points(this.means, rows.head.map.axes);
-    this.outliers = outermost(this.means);
+    this.points = this.newPoints();
+    this.outliers = outermost(this.means, undefined, this.ground.rows);
     this.named = true; // whether they have their names beside them
     /** @type {Set<number>} */
     this.hidden = new Set();
-    this.colouring = colouringOf(rows, "none", false);
+    this.colouring = colouringOf(rows, "none", false, this.ground);
     /** @type {number[]} */
     this.lasso = [];
     /** @type {number | null} */
@@ -63,6 +61,7 @@ export class MapFigure {
     this.recolour();
     new ResizeObserver(() => this.resize()).observe(frame);
     document.addEventListener("themechange", () => this.recolour());
+    state.on(["map"], ({ map }) => this.standOn(groundOf(rows.head, arrays, map)));
     state.on(["colour"], () => {
       this.hidden.clear();
       this.recolour();
@@ -86,6 +85,39 @@ export class MapFigure {
     this.resize();
   }
 
+  get means() {
+    return this.ground.means;
+  }
+
+  get weights() {
+    return this.ground.weights;
+  }
+
+  get bias() {
+    return this.ground.bias;
+  }
+
+  newPoints() {
+    return new Points(this.means, this.ground.axes, this.ground.rows);
+  }
+
+  /**
+   * Another map, all of it.
+   *
+   * @param {import("./grounds.js").Ground} ground
+   */
+  standOn(ground) {
+    this.ground = ground;
+    this.points = this.newPoints();
+    this.outliers = outermost(this.means, undefined, ground.rows);
+    this.strongest = null;
+    this.crosshair = false;
+    this.view.fit(this.means, ground.rows);
+    this.view.goHome();
+    this.layOutAgain();
+    this.recolour();
+  }
+
   resize() {
     const { clientWidth: width, clientHeight: height } = this.frame;
     const ratio = window.devicePixelRatio || 1;
@@ -95,7 +127,7 @@ export class MapFigure {
     const zoomed = this.fitted ? this.view.scale / this.view.home.scale : 1;
     Object.assign(this.view, { width, height });
     this.frame.style.setProperty("--shape", `${width} / ${height}`); // on paper the width is another
-    this.view.fit(this.means);
+    this.view.fit(this.means, this.ground.rows);
     if (this.fitted) this.view.scale = this.view.home.scale * zoomed;
     else this.view.goHome();
     this.fitted = true;
@@ -112,7 +144,7 @@ export class MapFigure {
   /** The theme or what the colours tell has changed. */
   recolour() {
     const dark = document.documentElement.dataset.theme === "dark";
-    this.colouring = colouringOf(this.rows, this.state.choices.colour, dark);
+    this.colouring = colouringOf(this.rows, this.state.choices.colour, dark, this.ground);
     this.repaint();
   }
 
@@ -272,7 +304,10 @@ export class MapFigure {
       this.names((text) => context.measureText(text).width),
       colours,
     );
-    const { hovered, picked, other, place } = this.state.choices;
+    const { place } = this.state.choices;
+    const [hovered, picked, other] = ["hovered", "picked", "other"].map((name) =>
+      this.onIt(this.state.choices[/** @type {"hovered" | "picked" | "other"} */ (name)]),
+    );
     const close = hovered ?? picked;
     if (close !== null) this.drawEllipses(context, close, colours);
     if (picked !== null) this.drawRing(context, picked, "A", colours);
@@ -290,7 +325,7 @@ export class MapFigure {
    * @param {{ink: string}} colours
    */
   drawEllipses(context, row, colours) {
-    const [xx, yy, xy] = [0, 1, 2].map((k) => this.covariances[3 * row + k]);
+    const [xx, yy, xy] = [0, 1, 2].map((k) => this.ground.covariances[3 * row + k]);
     const { long, short, angle } = ellipseOf(xx, yy, xy);
     const { x, y } = this.pixelOf(row);
     context.strokeStyle = colours.ink;
@@ -383,9 +418,18 @@ export class MapFigure {
     return { x: this.view.across(x), y: this.view.down(y) };
   }
 
+  /**
+   * A row that is on the map, or null.
+   *
+   * @param {number | null} row
+   */
+  onIt(row) {
+    return row !== null && isOn(this.ground, row) ? row : null;
+  }
+
   /** @param {number} row */
   isSeen(row) {
-    return !this.hidden.has(this.colouring.codes[row]);
+    return isOn(this.ground, row) && !this.hidden.has(this.colouring.codes[row]);
   }
 
   /**

@@ -15,7 +15,7 @@ export function showLegend(element, figure) {
   element.replaceChildren();
   if (title) element.append(make("span", { class: "legend-title", text: title }));
   const { label, label_why: why } = figure.rows.head.map;
-  if (why && figure.state.choices.colour === `label:${label}`)
+  if (why && figure.ground.number === null && figure.state.choices.colour === `label:${label}`)
     element.append(make("span", { class: "note legend-why", text: `(${why})` }));
   if (ramp) element.append(rampLegend(ramp));
   const list = make("div", { class: "legend-levels", role: "group", "aria-label": `Levels of ${title}` });

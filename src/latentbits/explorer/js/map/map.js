@@ -17,6 +17,7 @@ const KEYS =
   "Arrow keys move the map, plus and minus zoom, 0 shows all. N and P go to the next and the previous nearest row, " +
   "Enter picks it, Shift and Enter picks a second one. L turns the lasso on, S selects the rows in the window, " +
   "Escape lets all go.";
+const KEY_BACK = " Backspace leaves one of several maps.";
 
 /**
  * @param {any} head
@@ -44,7 +45,7 @@ export function showMap(head, arrays, state) {
       id: "map-keys",
       text:
         "Drag to move, turn the wheel or pinch to zoom, click to pick a row (A), Ctrl-click for a second one (B), " +
-        `Shift-drag to draw a lasso. With the map in focus: ${KEYS}`,
+        `Shift-drag to draw a lasso. With the map in focus: ${KEYS}${head.maps ? KEY_BACK : ""}`,
     }),
   ]);
   element.append(columnControl(rows, state, figure, names.id));
@@ -52,12 +53,13 @@ export function showMap(head, arrays, state) {
   const about = part("map-about");
   const describe = () => {
     if (about) about.textContent = aboutMap(rows, figure, state.choices.columns);
+    figure.above.setAttribute("aria-label", nameOfMap(rows, figure));
   };
   describe();
-  state.on(["columns"], describe);
+  state.on(["columns", "map"], describe);
   const relegend = () => showLegend(legend, figure);
   relegend();
-  state.on(["colour", "hidden"], relegend);
+  state.on(["colour", "hidden", "map"], relegend);
   document.addEventListener("themechange", relegend);
   const selection = part("selection");
   if (selection) showSelection(selection, head, rows, state);
@@ -76,7 +78,13 @@ function firstColour(head) {
  * @param {"lines" | "arrows"} columns
  */
 function aboutMap(rows, figure, columns) {
+  const { number, rows: own } = figure.ground;
   const said = ["Each point is a row, placed by its two latent traits: rows near each other are alike."];
+  if (own && number !== null) {
+    said[0] =
+      `Each point is one of the ${own.length.toLocaleString("en")} rows that are most probably on map ${number + 1}, ` +
+      "placed by the two latent traits of this map.";
+  }
   if (columns === "arrows") {
     said.push(
       `An arrow points to where ${rows.real ? "the mean of a column" : "a bit's chance to be 1"} grows; the longer, the more it changes along the map.`,
@@ -92,6 +100,15 @@ function aboutMap(rows, figure, columns) {
   const { most } = figure.points;
   if (most > 1) said.push(`The larger a point, the more rows share it, up to ${most.toLocaleString("en")}.`);
   return said.join(" ");
+}
+
+/**
+ * @param {import("../page/cells.js").Rows} rows
+ * @param {MapFigure} figure
+ */
+function nameOfMap(rows, { ground }) {
+  const many = (ground.rows ? ground.rows.length : rows.n).toLocaleString("en");
+  return ground.number === null ? `Map of ${many} rows` : `Map ${ground.number + 1}, of ${many} rows`;
 }
 
 /** What the reader does on the map, and what comes of it. */
@@ -117,7 +134,6 @@ class MapControl {
     this.due = 0;
     const canvas = figure.above;
     canvas.setAttribute("role", "application");
-    canvas.setAttribute("aria-label", `Map of ${figure.rows.n.toLocaleString("en")} rows`);
     canvas.setAttribute("aria-describedby", "map-keys");
     listenTo(canvas, {
       hover: (x, y) => this.hover(x, y),
@@ -134,6 +150,11 @@ class MapControl {
     state.on(["lasso"], ({ lasso }) => {
       const inside = lasso.length ? pointsInside(figure.means, lasso, (row) => figure.isSeen(row)) : [];
       state.set({ selected: Uint32Array.from(inside) });
+    });
+    state.on(["map"], () => {
+      this.walk = null;
+      this.point(null);
+      this.showTip();
     });
     /** @type {import("./arrows.js").Arrow | null} */
     this.arrow = null; // under the cursor
@@ -265,6 +286,7 @@ class MapControl {
     else if (key === "s") this.selectWindow();
     else if (key === "Enter" && state.choices.hovered !== null) this.pick(state.choices.hovered, shift);
     else if (key === "Escape") this.letGo();
+    else if (key === "Backspace" && state.choices.map !== null) part("all-rows")?.click();
     else return false;
     return true;
   }
@@ -309,6 +331,7 @@ class MapControl {
    */
   bringIn(row) {
     const { figure } = this;
+    if (figure.onIt(row) === null) return;
     const { x, y } = figure.pixelOf(row);
     if (x >= NEAR_EDGE && y >= NEAR_EDGE && x <= figure.view.width - NEAR_EDGE && y <= figure.view.height - NEAR_EDGE)
       return;
@@ -377,8 +400,8 @@ class MapControl {
 
   /** The name of the row under the cursor, beside its point. */
   showTip() {
-    const { hovered } = this.state.choices;
     const { figure, arrow } = this;
+    const hovered = figure.onIt(this.state.choices.hovered);
     this.tip.hidden = hovered === null && !arrow;
     if (arrow) {
       this.tipAt(arrow.to[0], arrow.to[1], arrowWords(arrow, figure.rows, figure.weights, figure.bias));

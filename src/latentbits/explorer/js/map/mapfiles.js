@@ -1,8 +1,8 @@
 /** Files of the map: a picture as it is seen, positions, completions. */
 import { make, say, themeColour } from "../page/dom.js";
 import { downloadRow, fileName, saveBlob, saveCsv, savePng } from "../page/downloads.js";
-import { modelOf, startOf } from "../row/inspector.js";
 import { completed } from "../row/posterior.js";
+import { startOn } from "./grounds.js";
 import { legendEntries } from "./legend.js";
 import { mapSvg } from "./mapsvg.js";
 
@@ -10,6 +10,7 @@ import { mapSvg } from "./mapsvg.js";
 
 const LEGEND_FONT = "13px system-ui, sans-serif";
 const MOST_IN_SVG = 5000; // points
+const COMPLETIONS = "CSV of completions";
 const SLICE = 30; // milliseconds of work before the page may draw
 
 /**
@@ -19,10 +20,11 @@ const SLICE = 30; // milliseconds of work before the page may draw
  * @param {import("../page/state.js").State} state
  */
 export function mapDownloads(head, rows, figure, state) {
-  const name = (/** @type {string[]} */ ...parts) => fileName(head.table.source, ...parts);
+  const name = (/** @type {string} */ what, /** @type {string} */ end) =>
+    fileName(head.table.source, figure.ground.number === null ? what : `${what}-${figure.ground.number + 1}`, end);
   const chosen = () => {
     const { selected } = state.choices;
-    return selected.length ? selected : Uint32Array.from({ length: rows.n }, (_, i) => i);
+    return selected.length ? selected : (figure.ground.rows ?? Uint32Array.from({ length: rows.n }, (_, i) => i));
   };
   const actions = /** @type {Array<[string, () => void]>} */ ([
     ["PNG", () => savePng(mapPicture(figure), name("map", "png"))],
@@ -30,14 +32,18 @@ export function mapDownloads(head, rows, figure, state) {
   if (figure.points.n <= MOST_IN_SVG) {
     actions.push(["SVG", () => saveBlob(new Blob([mapSvg(figure)], { type: "image/svg+xml" }), name("map", "svg"))]);
   }
-  actions.push(["CSV of positions", () => saveCsv(positions(rows, chosen()), name("positions", "csv"))]);
+  actions.push(["CSV of positions", () => saveCsv(positions(rows, chosen(), figure.ground), name("positions", "csv"))]);
   if (rows.missing) {
     actions.push([
-      "CSV of completions",
-      async () => saveCsv(await completions(rows, chosen()), name("completions", "csv")),
+      COMPLETIONS,
+      async () => saveCsv(await completions(rows, chosen(), figure.ground), name("completions", "csv")),
     ]);
   }
   const row = downloadRow("the map", actions);
+  const filled = [...row.querySelectorAll("button")].find(({ textContent }) => textContent === COMPLETIONS);
+  state.on(["map"], ({ map }) => {
+    if (filled) filled.hidden = map !== null; // a hole is filled by all maps, of which this is one
+  });
   const note = make("span", { class: "note" });
   const show = () => {
     const many = state.choices.selected.length;
@@ -49,20 +55,23 @@ export function mapDownloads(head, rows, figure, state) {
 }
 
 /**
- * One line a row: where it is, how sure that is, how surprising it is.
+ * One line a row: where it is, how sure that is, how surprising it is; of several maps also which, and how probably.
  *
  * @param {import("../page/cells.js").Rows} rows
  * @param {Uint32Array} chosen
+ * @param {import("./grounds.js").Ground} ground
  * @returns {CsvRows}
  */
-export function positions(rows, chosen) {
+export function positions(rows, chosen, ground) {
   const names = rows.table.labels.map((/** @type {{name: string}} */ label) => label.name);
   /** @type {CsvRows} */
   const lines = [["row", "name", ...names, "trait 1", "trait 2", "sd 1", "sd 2", "surprise in bits"]];
-  const cost = rows.arrays["map.cost"].data;
+  const { cost, number, sure } = ground;
+  if (sure) lines[0].push("map", "probability of the map");
   for (const i of chosen) {
-    const { mean, covariance } = startOf(rows.arrays, i);
+    const { mean, covariance } = startOn(ground, i);
     const numbers = [...mean, Math.sqrt(covariance[0]), Math.sqrt(covariance[1]), cost[i]];
+    if (sure && number !== null) numbers.push(number + 1, sure[i]);
     lines.push([...whoIs(rows, i), ...numbers.map(rounded)]);
   }
   return lines;
@@ -81,18 +90,18 @@ function whoIs(rows, i) {
  *
  * @param {import("../page/cells.js").Rows} rows
  * @param {Uint32Array} chosen
+ * @param {import("./grounds.js").Ground} ground
  * @returns {Promise<CsvRows>}
  */
-async function completions(rows, chosen) {
+async function completions(rows, chosen, ground) {
   const names = rows.table.labels.map((/** @type {{name: string}} */ label) => label.name);
   /** @type {CsvRows} */
   const lines = [["row", "name", ...names, ...rows.columns]];
-  const model = modelOf(rows.arrays);
   let since = performance.now();
   for (const [k, i] of chosen.entries()) {
     const cells = rows.cells(i);
     if (!cells.some(Number.isNaN)) continue;
-    lines.push([...whoIs(rows, i), ...Array.from(completed(model, cells, startOf(rows.arrays, i)), rounded)]);
+    lines.push([...whoIs(rows, i), ...Array.from(completed(ground, cells, startOn(ground, i)), rounded)]);
     if (performance.now() - since < SLICE) continue;
     say(`Completions: ${Math.round((100 * k) / chosen.length)} %`);
     await new Promise((resolve) => setTimeout(resolve));

@@ -140,6 +140,8 @@ export function roundTicks(low, high, count) {
   return { ticks, digits };
 }
 
+const NOWHERE = 2 ** 32 - 1; // the place of a row that is on another map
+
 /**
  * Points at the very same place, to single precision, belong together.
  *
@@ -176,6 +178,21 @@ export function placesOf(points) {
   }
   const { start, order } = sortedByKey(of, many);
   return { first: first.slice(0, many), start, rows: order, of };
+}
+
+/**
+ * The same of some rows alone, by their own numbers; all others are at no place.
+ *
+ * @param {ArrayLike<number>} points x and y of all rows by turns
+ * @param {Uint32Array} only ascending
+ */
+export function placesOfSome(points, only) {
+  const own = new Float32Array(2 * only.length);
+  for (const [k, row] of only.entries()) own.set([points[2 * row], points[2 * row + 1]], 2 * k);
+  const found = placesOf(own);
+  const of = new Uint32Array(points.length >> 1).fill(NOWHERE);
+  for (const [k, row] of only.entries()) of[row] = found.of[k];
+  return { first: found.first.map((k) => only[k]), start: found.start, rows: found.rows.map((k) => only[k]), of };
 }
 
 /**

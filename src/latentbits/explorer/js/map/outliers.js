@@ -14,16 +14,18 @@ export const NAME_FONT = "11px system-ui, sans-serif";
  *
  * @param {ArrayLike<number>} means x and y by turns
  * @param {number} [most]
+ * @param {Uint32Array | null} [only] rows that count; null for all
  * @returns {number[]}
  */
-export function outermost(means, most = CANDIDATES) {
-  const n = means.length / 2;
+export function outermost(means, most = CANDIDATES, only = null) {
+  const rows = only ?? Uint32Array.from({ length: means.length / 2 }, (_, i) => i);
+  const n = rows.length;
   let [x, y, xx, yy, xy] = [0, 0, 0, 0, 0];
-  for (let i = 0; i < n; i++) {
+  for (const i of rows) {
     x += means[2 * i] / n;
     y += means[2 * i + 1] / n;
   }
-  for (let i = 0; i < n; i++) {
+  for (const i of rows) {
     const [a, b] = [means[2 * i] - x, means[2 * i + 1] - y];
     xx += (a * a) / n;
     yy += (b * b) / n;
@@ -31,13 +33,14 @@ export function outermost(means, most = CANDIDATES) {
   }
   const size = xx * yy - xy * xy;
   const flat = !(size > 1e-9 * xx * yy); // all on one line
-  const far = Float64Array.from({ length: n }, (_, i) => {
+  const far = Float64Array.from(rows, (i) => {
     const [a, b] = [means[2 * i] - x, means[2 * i + 1] - y];
     return flat ? a * a + b * b : (yy * a * a - 2 * xy * a * b + xx * b * b) / size;
   });
-  return Array.from({ length: n }, (_, i) => i)
+  return Array.from(rows.keys())
     .sort((i, j) => far[j] - far[i] || i - j)
-    .slice(0, most);
+    .slice(0, most)
+    .map((k) => rows[k]);
 }
 
 /**

@@ -1,7 +1,7 @@
 /** The points of the map as a picture: places with one or many rows, coloured, hidden, chosen. */
 import { shortened } from "../page/cells.js";
 import { themeColour } from "../page/dom.js";
-import { NearestPoint, placesOf, roundTicks } from "./maths.js";
+import { NearestPoint, placesOf, placesOfSome, roundTicks } from "./maths.js";
 import { drawDots, Stamps } from "./splat.js";
 
 /** @typedef {import("./view.js").View} View */
@@ -27,11 +27,12 @@ export class Points {
   /**
    * @param {Float32Array} means x and y of rows by turns
    * @param {[string, string]} axes what is written at them
+   * @param {Uint32Array | null} [only] rows that are there; null for all
    */
-  constructor(means, axes) {
+  constructor(means, axes, only = null) {
     this.means = means;
     this.axes = axes;
-    this.places = placesOf(means);
+    this.places = only ? placesOfSome(means, only) : placesOf(means);
     const { first, start } = this.places;
     this.n = first.length;
     this.xs = new Float32Array(this.n);

@@ -17,10 +17,13 @@ export class View {
    * Show all points, with a margin; both axes in the same units.
    *
    * @param {ArrayLike<number>} points x and y by turns
+   * @param {Uint32Array | null} [only] those that count; null for all
    */
-  fit(points) {
+  fit(points, only = null) {
     let [left, right, bottom, top] = [Infinity, -Infinity, Infinity, -Infinity];
-    for (let i = 0; i < points.length; i += 2) {
+    const many = only ? only.length : points.length / 2;
+    for (let k = 0; k < many; k++) {
+      const i = 2 * (only ? only[k] : k);
       left = Math.min(left, points[i]);
       right = Math.max(right, points[i]);
       bottom = Math.min(bottom, points[i + 1]);

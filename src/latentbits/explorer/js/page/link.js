@@ -1,4 +1,5 @@
 /** What the reader looks at as the end of the page's address, and back: whoever opens the link sees the same. */
+import { groundOf, steppedOnto } from "../map/grounds.js";
 import { rowsOf } from "./cells.js";
 import { part, say } from "./dom.js";
 
@@ -11,6 +12,7 @@ const SAID = 2500; // milliseconds that a button tells what it did
  * @property {number} [row] picked, by its number in the table
  * @property {number} [second] the other row of a morph
  * @property {string} [colour]
+ * @property {number} [map] of several, from 1
  * @property {number[]} [lines]
  * @property {number[]} [hidden] colours whose rows are not shown
  * @property {"arrows"} [columns] how columns are drawn
@@ -27,11 +29,13 @@ const SAID = 2500; // milliseconds that a button tells what it did
  * @returns {string} without its "#"
  */
 export function fragmentOf(seen) {
-  const { section, row, second, colour, lines, view, model, cause, hidden, columns, lasso, rowsBy, columnsBy } = seen;
+  const { section, row, second, map, colour, lines, view, model, cause, hidden, columns, lasso } = seen;
+  const { rowsBy, columnsBy } = seen;
   const parts = new URLSearchParams();
   if (section) parts.set("section", section);
   if (row !== undefined) parts.set("row", String(row));
   if (second !== undefined) parts.set("second", String(second));
+  if (map !== undefined) parts.set("map", String(map));
   if (colour) parts.set("colour", colour);
   if (hidden?.length) parts.set("hidden", hidden.join("."));
   if (lines) parts.set("lines", lines.join("."));
@@ -56,9 +60,10 @@ export function seenIn(fragment) {
   /** @type {Seen} */
   const seen = {};
   const number = (/** @type {string} */ text) => (/^\d+$/.test(text) ? Number(text) : undefined);
-  const [row, second] = ["row", "second"].map((name) => number(parts.get(name) ?? ""));
+  const [row, second, map] = ["row", "second", "map"].map((name) => number(parts.get(name) ?? ""));
   if (row !== undefined) seen.row = row;
   if (second !== undefined) seen.second = second;
+  if (map) seen.map = map;
   for (const name of /** @type {const} */ (["section", "colour", "model", "cause"])) {
     const text = parts.get(name);
     if (text) seen[name] = text;
@@ -90,7 +95,9 @@ export function followLink(head, arrays, state) {
   const first = { ...state.choices };
   const write = () => {
     clearTimeout(timer);
-    const fragment = fragmentOf(seenNow(state.choices, first, (row) => rows.number(row)));
+    const { map } = state.choices;
+    const usual = { ...first, lines: map === null ? first.lines : groundOf(head, arrays, map).lines };
+    const fragment = fragmentOf(seenNow(state.choices, usual, (row) => rows.number(row)));
     const address = location.href.split("#")[0] + (fragment ? `#${fragment}` : "");
     if (address !== location.href) history.replaceState(null, "", address);
   };
@@ -101,7 +108,17 @@ export function followLink(head, arrays, state) {
   };
   const restore = () => restoreSeen(location.hash.slice(1), rows, state);
   restore();
-  const told = /** @type {const} */ (["picked", "other", "colour", "hidden", "lines", "columns", "lasso", "view"]);
+  const told = /** @type {const} */ ([
+    "picked",
+    "other",
+    "map",
+    "colour",
+    "hidden",
+    "lines",
+    "columns",
+    "lasso",
+    "view",
+  ]);
   state.on([...told, "model", "cause", "rowsBy", "columnsBy"], later);
   addEventListener("scroll", later, { passive: true });
   addEventListener("hashchange", () => location.hash.includes("=") && restore());
@@ -133,6 +150,7 @@ function seenNow(now, first, numberOf) {
     ...(link && { section: link.hash.slice(1).replace(/-section$/, "") }),
     ...(now.picked !== null && { row: numberOf(now.picked) }),
     ...(now.other !== null && { second: numberOf(now.other) }),
+    ...(now.map !== null && { map: now.map + 1 }),
     ...(now.colour !== first.colour && { colour: now.colour }),
     ...(now.lines.join() !== first.lines.join() && { lines: now.lines }),
     ...(now.hidden.length && { hidden: now.hidden }),
@@ -162,6 +180,8 @@ function restoreSeen(fragment, rows, state) {
   const colours = /** @type {HTMLSelectElement | null} */ (part("colour-by"));
   const known = [...(colours?.options ?? [])].some(({ value }) => value === seen.colour);
   const shown = rows.head.galleries.some((/** @type {{name: string}} */ { name }) => name === seen.model);
+  const map = seen.map !== undefined && seen.map <= (rows.head.maps?.shares.length ?? 0) ? seen.map - 1 : null;
+  if (rows.head.maps && map !== state.choices.map) state.set(steppedOnto(groundOf(rows.head, rows.arrays, map)));
   const column = /^bit:(\d+)$/.exec(seen.colour ?? "");
   state.set({
     picked: numbered(seen.row) ?? null,

@@ -12,6 +12,7 @@
  * @property {Uint32Array} selected rows in the lasso, ascending
  * @property {number[]} hidden codes of the colours whose rows are not shown
  * @property {string} colour what the map is coloured by: "label:0", "bit:3", "cost" or "none"
+ * @property {number | null} map which of several maps the reader has stepped into, from 0; null for that of all rows
  * @property {number[]} lines columns whose lines are drawn
  * @property {"lines" | "arrows"} columns how columns are drawn on the map
  * @property {string} rowsBy order of the rows of the table's picture
@@ -33,6 +34,7 @@ export class State {
       selected: new Uint32Array(0),
       hidden: [],
       colour: "none",
+      map: null,
       lines: [],
       columns: "lines",
       rowsBy: "",

@@ -1,5 +1,6 @@
 /** One row close up: what was observed, what the other columns make us expect, what is surprising, what is missing. */
 
+import { homeOf, startOn } from "../map/grounds.js";
 import { rankIn } from "../map/maths.js";
 import { rowsOf } from "../page/cells.js";
 import { noSuchRow } from "../page/chooser.js";
@@ -26,7 +27,7 @@ export function showInspector(head, arrays, state) {
   const body = make("div", { class: "inspected" });
   element.append(make("h3", { text: "Row" }), rowSearch(rows, state), body);
   /** @type {Inspection} */
-  const inspection = { head, rows, state, model: modelOf(arrays), costs: sortedCosts(arrays), all: false, filter: "" };
+  const inspection = { head, rows, state, costs: new Map(), all: false, filter: "" };
   let shown = -1;
   const show = () => {
     const row = state.choices.picked ?? state.choices.hovered;
@@ -40,7 +41,7 @@ export function showInspector(head, arrays, state) {
     showRow(body, row, inspection);
   };
   let timer = 0;
-  state.on(["picked"], show);
+  state.on(["picked", "map"], show);
   state.on(["hovered"], () => {
     clearTimeout(timer);
     if (state.choices.picked === null) timer = window.setTimeout(show, PAUSE);
@@ -54,41 +55,20 @@ export function showInspector(head, arrays, state) {
  * @property {any} head
  * @property {import("../page/cells.js").Rows} rows
  * @property {import("../page/state.js").State} state
- * @property {import("./posterior.js").Model} model
- * @property {Float32Array} costs ascending
+ * @property {Map<Float32Array, Float32Array>} costs of the rows by a model, and the same ascending
  * @property {boolean} all whether all columns are listed
  * @property {string} filter part of the names that are listed
  */
 
 /**
- * @param {import("../page/arrays.js").Arrays} arrays
- * @returns {import("./posterior.js").Model}
+ * @param {Inspection} inspection
+ * @param {Float32Array} cost
+ * @returns {Float32Array} ascending
  */
-export function modelOf(arrays) {
-  return {
-    weights: arrays["map.weights"].data,
-    bias: arrays["map.bias"].data,
-    noise: arrays["map.noise"]?.data ?? null,
-  };
-}
-
-/** @param {import("../page/arrays.js").Arrays} arrays */
-function sortedCosts(arrays) {
-  return Float32Array.from(arrays["map.cost"].data).sort();
-}
-
-/**
- * Where the page says a row is, to start from.
- *
- * @param {import("../page/arrays.js").Arrays} arrays
- * @param {number} row
- * @returns {import("./posterior.js").Gaussian}
- */
-export function startOf(arrays, row) {
-  return {
-    mean: [...arrays["map.means"].data.subarray(2 * row, 2 * row + 2)],
-    covariance: [...arrays["map.covariances"].data.subarray(3 * row, 3 * row + 3)],
-  };
+function sortedCosts({ costs }, cost) {
+  const sorted = costs.get(cost) ?? Float32Array.from(cost).sort();
+  costs.set(cost, sorted);
+  return sorted;
 }
 
 /**
@@ -114,8 +94,9 @@ function rowSearch(rows, state) {
   /** @param {number} row */
   const go = (row) => {
     answer.replaceChildren();
-    const means = rows.arrays["map.means"].data;
-    state.set({ picked: row, place: { x: means[2 * row], y: means[2 * row + 1] } });
+    const [x, y] = startOn(homeOf(rows.head, rows.arrays, state, row), row).mean;
+    state.set({ picked: row });
+    state.set({ place: { x, y } }); // after the step to the map that the row is on
     say(`Picked: ${rows.name(row)}`);
   };
   form.addEventListener("submit", (event) => {
@@ -134,12 +115,13 @@ function rowSearch(rows, state) {
  * @param {Inspection} inspection
  */
 function showRow(body, row, inspection) {
-  const { head, rows, state, model, costs } = inspection;
+  const { head, rows, state } = inspection;
+  const ground = homeOf(head, rows.arrays, state, row);
   const cells = rows.cells(row);
-  const story = storyOf(model, cells, startOf(rows.arrays, row));
+  const story = storyOf(ground, cells, startOn(ground, row));
   const odd = surprisingOf(story);
-  const cost = rows.arrays["map.cost"].data[row];
-  const percent = Math.floor(100 * rankIn(costs, cost));
+  const cost = ground.cost[row];
+  const percent = Math.floor(100 * rankIn(sortedCosts(inspection, ground.cost), cost));
   const title = make("p", { class: "row-title" }, [
     make("strong", { text: rows.name(row) }),
     ...rows.labels(row).map(([name, level]) => make("span", { class: "tag", text: `${name}: ${level}` })),
@@ -148,6 +130,11 @@ function showRow(body, row, inspection) {
   const { mean, covariance } = story.place;
   const place = mean.map((m, k) => `${shortNumber(m)} ± ${shortNumber(Math.sqrt(covariance[k]))}`);
   const facts = [
+    ...(ground.number !== null && ground.sure
+      ? [
+          `On map ${ground.number + 1} with probability ${ground.sure[row].toFixed(2)}; what follows takes it to be there.`,
+        ]
+      : []),
     `At ${place.join(" and ")}.`,
     ...(rows.weights ? [`It counts ${shortNumber(rows.weight(row))} times.`] : []),
     `−log₂ p(row) = ${shortNumber(cost, 1)} bits: more surprising than about ${percent} % of rows.`,

@@ -18,7 +18,7 @@ from latentbits.engines.summary import column_moments
 from latentbits.engines.threads import by_slices
 from latentbits.estimators.base import LatentModel
 
-__all__ = ["Criteria", "Seen", "WithCriteria", "criteria", "look"]
+__all__ = ["FEW_SEEN", "Criteria", "Seen", "WithCriteria", "criteria", "look"]
 
 FEW_SEEN = 0.1  # the share of rows that may have fewer observed columns than `Seen.few`
 

@@ -78,6 +78,17 @@ def test_information_is_the_curvature_of_the_likelihood():
     np.testing.assert_allclose(found, curvature(weights, bias, bits, counts), atol=0.01 * np.abs(found).max())
 
 
+def test_columns_that_no_row_has_seen_change_nothing():
+    """Nodes go by what rows have observed: three of sixty columns are three columns."""
+    weights, bias, bits = drawn(20, 3)
+    more = [(0, 0), (0, 57)]
+    wide = np.pad(bits, more, constant_values=np.nan)
+    of_wide = information_of(mapped(np.pad(weights, more), np.pad(bias, (0, 57)), wide), wide, np.ones(20))
+    found = information_of(mapped(weights, bias, bits), bits, np.ones(20))
+    np.testing.assert_allclose(of_wide[:9, :9], found, rtol=1e-6, atol=1e-6)
+    assert not of_wide[9:].any()
+
+
 def test_four_times_the_rows_halve_the_errors():
     weights, bias, bits = drawn(600, 10)
     where = mapped(weights, bias, bits)

@@ -20,7 +20,7 @@ from latentbits.engines.threads import by_slices
 from latentbits.estimators.base import LatentModel
 from latentbits.reports.fit import FitReport, fit_report
 
-__all__ = ["Criteria", "Seen", "WithCriteria", "WithFitReport", "look"]
+__all__ = ["FEW_SEEN", "Criteria", "Seen", "WithCriteria", "WithFitReport", "look"]
 
 FEW_SEEN = 0.1  # the share of rows that may have fewer observed columns than `Seen.few`
 MOST_COUNTED = 60  # columns of bits: the cells of a table of more are beyond any number of parameters

@@ -70,7 +70,8 @@ class LatentTrait(WithCriteria):
         "variational" is the EM of the paper's section 4, which maximises a bound; "monte_carlo" that of its section 3,
         with `n_samples` fixed draws of the latents.  "quadrature" is EM by nodes adapted to each row (Gauss-Hermite up
         to three dimensions, quasi-Monte Carlo above): maximum likelihood.  "auto" is variational EM to get near, and
-        then quadrature: the same optimum, sooner (quadrature alone below ten columns a latent dimension).
+        then quadrature: the same optimum, sooner (quadrature alone where rows have observed fewer than ten columns a
+        latent dimension).
     column_types : None, "infer", list or dict, default=None
         None takes bits only.  A list with "binary", "continuous" or "categorical" for each column; a dict from column
         names or positions to these, the rest being binary; or "infer": booleans and columns of nothing but 0 and 1 are
@@ -269,7 +270,7 @@ class LatentTrait(WithCriteria):
             self._bits_only("method='monte_carlo'", "choose another method")
         if self.equal_discrimination:
             self._bits_only("equal_discrimination=True", "leave it out")
-        return self._record(None if self.n_nodes is None else int(self.n_nodes))
+        return self._record()
 
     def _check_several(self) -> None:
         """Refuse what one map can and several cannot."""
@@ -288,17 +289,19 @@ class LatentTrait(WithCriteria):
     def _params_type(self) -> type:
         return kinds.Params if self.n_maps == 1 else mixture_of_maps.Params
 
-    def _record(self, n_nodes: int | None, method: str | None = None) -> Model:
-        """The record for so many nodes to learn with; None chooses by columns."""
+    def _record(self, n_nodes: int | None = None, method: str | None = None, few: int | None = None) -> Model:
+        """The record for so many nodes to learn with, None chooses; `few` is what nearly every row has observed."""
         # with few columns the bound is so loose that its optimum is no place to start from, and can be w = 0
-        alone = self.method == "auto" and self.n_features_in_ < FEW_COLUMNS * self.n_components
+        alone = self.method == "auto" and (few or self.n_features_in_) < FEW_COLUMNS * self.n_components
+        n_nodes = n_nodes or self.n_nodes
         settings: dict[str, Any] = {
             "n_components": int(self.n_components),
             "method": method or ("quadrature" if alone else self.method),
             "columns": self._columns(),
             "weight_prior": None if self.weight_prior is None else float(self.weight_prior),
-            "n_nodes": n_nodes,
+            "n_nodes": None if n_nodes is None else int(n_nodes),
             "accelerate": bool(self.accelerate),
+            "seen": few,
         }
         if self.n_maps > 1:
             return mixture_of_maps.model(n_maps=int(self.n_maps), **settings)
@@ -307,10 +310,13 @@ class LatentTrait(WithCriteria):
 
     def _model_for(self, engine: Engine) -> Model:
         model = self._model()
-        self._seen = seen = look(engine)
-        if self.n_nodes is not None or self.n_components > MOST_GRID or seen.few >= self.n_features_in_:
-            return model
-        return self._record(quadrature.nodes_at_first(int(self.n_components), seen.few))
+        self._seen = look(engine)
+        return model if self._few is None else self._record(few=self._few)
+
+    @property
+    def _few(self) -> int | None:
+        """Columns that nearly every row of the table of the last fit has observed; None for all of them."""
+        return self._seen.few if self._seen is not None and self._seen.few < self.n_features_in_ else None
 
     @property
     def _n_restarts(self) -> int:
@@ -490,7 +496,7 @@ class LatentTrait(WithCriteria):
             limits, used = Limits(self.max_iter, self.tol, left), needed
             try:
                 more = fit(
-                    self._record(used, method="quadrature"),
+                    self._record(used, "quadrature", self._few),
                     engine,
                     seed_key(0),
                     params=result.params,

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from latentbits.estimators.criteria import FEW_SEEN
 from latentbits.estimators.families import WEAK_PRIOR
 from latentbits.explorer.content import Axes, Map, Table
 from latentbits.explorer.stability import axes_again
@@ -15,7 +16,8 @@ from latentbits.models.latent_trait.information import covariance
 __all__ = ["axes_of", "information_of", "loading_errors"]
 
 MOST_COLUMNS = 700  # the information has thrice as many lines, and is inverted
-NODES = ((40, 13), (100, 7), (MOST_COLUMNS, 5))  # columns up to which, and nodes a trait: many make posteriors Gaussian
+# observed columns up to which, and nodes a trait: many make posteriors Gaussian
+NODES = ((40, 13), (100, 7), (MOST_COLUMNS, 5))
 MOST_WORK = 5e9  # products; of more rows a sample tells the information of one
 FUNCTIONS = 300  # products that take as long as what is computed of one cell at one node
 FEWEST_SAMPLED = 300  # rows
@@ -65,7 +67,7 @@ def loading_errors(
         return None, f"they are told for up to {MOST_COLUMNS} columns"
     if len(values) < FEWEST_ROWS:
         return None, "there are too few rows"
-    each = _nodes(d) ** 2 * d * (FUNCTIONS + 9 * d)
+    each = _nodes(values) ** 2 * d * (FUNCTIONS + 9 * d)
     rows = np.arange(len(values))
     most = max(int(MOST_WORK / each), FEWEST_SAMPLED)
     if sampled := len(rows) > most:
@@ -84,14 +86,14 @@ def loading_errors(
 
 def information_of(where: Map, bits: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """Of (w_1, b_1, w_2, b_2, ...), by Louis's identity: what complete rows would tell less what is lost with x."""
-    d = bits.shape[1]
+    d, n_nodes = bits.shape[1], _nodes(bits)
     blocks, lost = np.zeros((d, 3, 3)), np.zeros((3 * d, 3 * d))
-    step = max(1, AT_ONCE // (_nodes(d) ** 2 * 3 * d))
+    step = max(1, AT_ONCE // (n_nodes**2 * 3 * d))
     for start in range(0, len(bits), step):
         part = slice(start, start + step)
         own, many = bits[part], counts[part]
         there, ones = (~np.isnan(own)).astype(np.float64), np.nan_to_num(own)
-        points, share, p = _posterior(where, ones, there, part)  # (n, k, 2), (n, k), (n, k, d)
+        points, share, p = _posterior(where, ones, there, part, n_nodes)  # (n, k, 2), (n, k), (n, k, d)
         errors = ones[:, None] - p * there[:, None]
         extended = np.concatenate([points, np.ones_like(points[..., :1])], axis=-1)
         curvature = (many[:, None] * share)[..., None] * p * (1 - p) * there[:, None]
@@ -107,10 +109,10 @@ def information_of(where: Map, bits: np.ndarray, counts: np.ndarray) -> np.ndarr
 
 
 def _posterior(
-    where: Map, ones: np.ndarray, there: np.ndarray, part: slice
+    where: Map, ones: np.ndarray, there: np.ndarray, part: slice, n_nodes: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Points of x about the posterior mean of each row, their shares of the posterior, and P(bit = 1) there."""
-    at, weight = np.polynomial.hermite_e.hermegauss(_nodes(ones.shape[1]))
+    at, weight = np.polynomial.hermite_e.hermegauss(n_nodes)
     steps = np.stack(np.meshgrid(at, at), axis=-1).reshape(-1, 2)
     log_weight = np.log(np.outer(weight, weight).ravel()) + 0.5 * np.square(steps).sum(axis=1)
     xx, yy, xy = where.covariances[part].T
@@ -124,5 +126,7 @@ def _posterior(
     return points, share / share.sum(axis=1, keepdims=True), p
 
 
-def _nodes(d: int) -> int:
-    return next(nodes for most, nodes in NODES if d <= most)
+def _nodes(bits: np.ndarray) -> int:
+    """By what nearly every row has observed, and not by what it was asked."""
+    seen = np.quantile(np.count_nonzero(~np.isnan(bits), axis=1), FEW_SEEN)
+    return next(nodes for most, nodes in NODES if seen <= most)

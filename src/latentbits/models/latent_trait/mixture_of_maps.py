@@ -35,11 +35,7 @@ from latentbits.core.tree import sum_rows
 from latentbits.models.latent_trait import beginning, kinds, quadrature, variational
 from latentbits.models.latent_trait.kinds import ALL_BITS, Columns, Rows
 from latentbits.models.latent_trait.model import (
-    CAUTION_FEW,
-    CAUTION_MANY,
-    LONGEST_STEP,
     MEMORY,
-    NOISE,
     PATIENCE,
     Count,
     Move,
@@ -47,6 +43,7 @@ from latentbits.models.latent_trait.model import (
     State,
     Structure,
     back,
+    count_for,
     expansion,
     floats_of_bound,
     floats_of_nodes,
@@ -56,6 +53,7 @@ from latentbits.models.latent_trait.model import (
     nodes_by,
     objective,
     slope_along,
+    steps_of,
     with_left,
     with_settings,
 )
@@ -246,12 +244,12 @@ def _within(columns: Columns, key: Key[Array, ""], member: Bool[Array, " sampled
 # ---------------------------------------------------------------- learning
 
 
-def _start(structure: Structure, n_maps: Count, exact: Bool[Array, ""] | bool, params: Params) -> State:
+def _start(
+    structure: Structure, n_maps: Count, seen: Number | None, exact: Bool[Array, ""] | bool, params: Params
+) -> State:
     """As of a single map; `exact` is a number."""
     flat, _ = ravel_pytree(params)
-    many = params.bias.shape[1] >= nodes.MANY_COLUMNS
-    by_nodes = jnp.asarray([LONGEST_STEP, NOISE if many else 0.0, CAUTION_MANY if many else CAUTION_FEW])
-    longest, noise, caution = jnp.where(exact, jnp.asarray([jnp.inf, 0.0, jnp.nan]), by_nodes)
+    longest, noise, caution = steps_of(structure, float(params.bias.shape[1]) if seen is None else seen, exact)
     begin = anderson.start(flat, 2, MEMORY)
     return State(begin, _no_moves(structure, n_maps.n), longest, noise, jnp.asarray(jnp.nan), caution)
 
@@ -477,6 +475,7 @@ def model(
     weight_prior: float | None = None,
     n_nodes: int | None = None,
     accelerate: bool = True,
+    seen: int | None = None,
 ) -> Model:
     """A mixture of latent trait maps.
 
@@ -486,7 +485,7 @@ def model(
         Number of maps, at least 2.
     n_components
         Latent dimensions of each, up to three.
-    method, columns, weight_prior, n_nodes, accelerate
+    method, columns, weight_prior, n_nodes, accelerate, seen
         As of `latent_trait.model.model`; there is no sampling.
     """
     if method not in METHODS:
@@ -495,9 +494,11 @@ def model(
     if not structure.on_grid:
         raise ValueError(f"maps have up to {nodes.MOST_GRID} dimensions where they are several, got {n_components}")
     precision = None if weight_prior is None else 1 / weight_prior**2
-    count, maps = None if n_nodes is None else Count(n_nodes), Count(n_maps)
+    count, maps = count_for(structure, n_nodes, seen), Count(n_maps)
+    few = None if seen is None else float(seen)
+    start, start_exact = (with_settings(_start, structure, maps, few, exact) for exact in (False, True))
     patience = PATIENCE if accelerate else 1
-    stages = _stages(structure, maps, method, count, patience)
+    stages = _stages(structure, maps, method, count, patience, start_exact)
     return Model(
         name="mixture of latent trait maps",
         init=with_settings(_init, structure, maps),
@@ -511,7 +512,7 @@ def model(
         complete=with_settings(_complete, structure),
         sample=with_settings(_sample, structure),
         row_floats=with_settings(_floats_of_use, structure, maps),
-        start=with_settings(_start, structure, maps, False),
+        start=start,
         left=left_of if accelerate and columns == ALL_BITS else None,
         start_rows=with_settings(_start_quadrature, structure),
         stages=stages,
@@ -519,13 +520,15 @@ def model(
     )
 
 
-def _stages(structure: Structure, maps: Count, method: str, n_nodes: Count | None, patience: int) -> tuple[Stage, ...]:
+def _stages(
+    structure: Structure, maps: Count, method: str, n_nodes: Count | None, patience: int, start_exact: Any
+) -> tuple[Stage, ...]:
     """Starts go a part of the way, by the bound where that is near enough, and the best goes on alone."""
     floats = with_settings(_floats_of_nodes, structure, n_nodes, maps)
     by_bound: dict[str, Any] = {
         "measure": Measure.BOUND,
         "e_step": with_settings(_e_step_variational, structure),
-        "start": with_settings(_start, structure, maps, True),
+        "start": start_exact,
         "patience": patience,
     }
     by_nodes: dict[str, Any] = {"row_floats": floats, "patience": patience}

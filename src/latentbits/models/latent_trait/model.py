@@ -42,10 +42,10 @@ from latentbits.core.packed import inverse_factor, pairs, unpack
 from latentbits.models.latent_trait import beginning, kinds, quadrature, sampling, variational
 from latentbits.models.latent_trait.kinds import ALL_BITS, Columns, Params, Rows, Stats
 
-__all__ = ["CAUTION_FEW", "CAUTION_MANY", "LONGEST_STEP", "MEMORY", "METHODS", "NOISE", "PATIENCE", "Count", "Move",
-           "Number", "Posterior", "Scored", "State", "Structure", "back", "expansion", "finer", "floats_of_bound",
-           "floats_of_nodes", "floats_of_use", "left_of", "model", "no_move", "nodes_by", "objective", "slope_along",
-           "with_left", "with_settings"]  # fmt: skip
+__all__ = ["MEMORY", "METHODS", "PATIENCE", "Count", "Move", "Number", "Posterior", "Scored", "State", "Structure",
+           "back", "count_for", "expansion", "finer", "floats_of_bound", "floats_of_nodes", "floats_of_use", "left_of",
+           "model", "no_move", "nodes_by", "objective", "slope_along", "steps_of", "with_left",
+           "with_settings"]  # fmt: skip
 
 METHODS = ("auto", "variational", "quadrature", "monte_carlo")
 LONGEST_STEP = 4.0  # of a column, in log-odds: where bits are separable, their curvature vanishes
@@ -196,18 +196,21 @@ def _init(structure: Structure, key: Key[Array, ""], summary: Summary) -> Params
     return beginning.init_params(structure.q, structure.columns, structure.tied, key, summary)
 
 
-def _start(structure: Structure, exact: Bool[Array, ""] | bool, params: Params) -> State:
+def _start(structure: Structure, seen: Number | None, exact: Bool[Array, ""] | bool, params: Params) -> State:
     """`exact` is a number: of stages whose updates are exact, and their objectives known to the last digit."""
     flat, _ = ravel_pytree(params)
-    # with many columns few nodes are used, and posteriors are narrow, so that EM hardly crawls
-    on_grid = structure.on_grid
-    many = on_grid and len(params.bias) >= nodes.MANY_COLUMNS
-    noise = NOISE if many else 0.0 if on_grid else NET_NOISE
-    caution = CAUTION_FEW if on_grid and not many else CAUTION_MANY
-    by_nodes, as_it_is = jnp.asarray([LONGEST_STEP, noise, caution]), jnp.asarray([jnp.inf, 0.0, jnp.nan])
-    longest, noise, caution = jnp.where(exact, as_it_is, by_nodes)
+    longest, noise, caution = steps_of(structure, float(len(params.bias)) if seen is None else seen, exact)
     start = anderson.start(flat, 2, MEMORY)
     return State(start, no_move(structure.q), longest, noise, jnp.asarray(jnp.nan), caution)
+
+
+def steps_of(structure: Structure, seen: Number, exact: Bool[Array, ""] | bool) -> Float[Array, "3"]:
+    """`longest`, `noise` and `caution` of a state, for rows with so many observed columns."""
+    # with many of them few nodes are used, and posteriors are narrow, so that EM hardly crawls
+    few, many, net = [0.0, CAUTION_FEW], [NOISE, CAUTION_MANY], [NET_NOISE, CAUTION_MANY]
+    by_grid = jnp.where(seen >= nodes.MANY_COLUMNS, jnp.asarray(many), jnp.asarray(few))
+    by_nodes = jnp.append(LONGEST_STEP, by_grid if structure.on_grid else jnp.asarray(net))
+    return jnp.where(exact, jnp.asarray([jnp.inf, 0.0, jnp.nan]), by_nodes)
 
 
 def left_of(state: State) -> Float[Array, ""]:
@@ -249,6 +252,13 @@ def nodes_by(structure: Structure, n_nodes: Count | None, n_columns: int) -> int
     if n_nodes is not None:
         return n_nodes.n
     return quadrature.nodes_at_first(structure.q, n_columns) if structure.on_grid else quadrature.LAST_NET
+
+
+def count_for(structure: Structure, n_nodes: int | None, seen: int | None) -> Count | None:
+    """Nodes to learn with: those given, else by the columns that rows have observed; None leaves it to all columns."""
+    if n_nodes is None and seen is not None and structure.on_grid:
+        n_nodes = quadrature.nodes_at_first(structure.q, seen)
+    return None if n_nodes is None else Count(n_nodes)
 
 
 def _e_step_quadrature(
@@ -445,6 +455,7 @@ def model(
     n_samples: int = 500,
     n_nodes: int | None = None,
     accelerate: bool = True,
+    seen: int | None = None,
 ) -> Model:
     """A latent trait model.
 
@@ -465,19 +476,23 @@ def model(
         L of eq. 3.
     n_nodes
         Nodes a dimension to learn with (above three dimensions: 2 to that power in all); None chooses by the number of
-        columns.
+        columns that are observed.
     accelerate
         Parameter expansion and Anderson's method; without, EM is the paper's.
+    seen
+        Observed columns of nearly every row; None for all columns.
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {METHODS}, got {method!r}")
     structure = Structure(n_components, columns, equal_discrimination, accelerate)
     precision = None if weight_prior is None else 1 / weight_prior**2
-    count = None if n_nodes is None else Count(n_nodes)
+    count = count_for(structure, n_nodes, seen)
     e_step = with_settings(_e_step_quadrature, structure, count)
     start_rows = with_settings(_start_quadrature, structure)
     patience = PATIENCE if accelerate else 1
-    stages = _stages(structure, method, count, Count(n_samples), precision, patience)
+    few = None if seen is None else float(seen)
+    start, start_exact = (with_settings(_start, structure, few, exact) for exact in (False, True))
+    stages = _stages(structure, method, count, Count(n_samples), precision, patience, start_exact)
     by_few = any(stage.name == BY_FEW for stage in stages)
     return Model(
         name="latent trait",
@@ -492,7 +507,7 @@ def model(
         complete=with_settings(_complete, structure),
         sample=with_settings(_sample, structure),
         row_floats=with_settings(floats_of_use, structure),
-        start=with_settings(_start, structure, False),
+        start=start,
         left=left_of if accelerate and columns == ALL_BITS else None,
         start_rows=start_rows,
         stages=stages,
@@ -508,6 +523,7 @@ def _stages(
     samples: Count,
     precision: Number | None,
     patience: int,
+    start_exact: Any,
 ) -> tuple[Stage, ...]:
     if method == "monte_carlo":
         by_sample = Iterate(
@@ -515,7 +531,7 @@ def _stages(
             prepare=with_settings(_prepare_sampling, structure, samples),
             e_step=sampling.e_step,
             update=with_settings(_update_sampling, structure, samples, precision),
-            start=with_settings(_start, structure, True),
+            start=start_exact,
             row_floats=with_settings(_floats_of_samples, samples),
             patience=patience,
         )
@@ -529,9 +545,7 @@ def _stages(
         measure=Measure.BOUND,
         e_step=with_settings(_e_step_variational, structure),
         start_rows=with_settings(_start_quadrature, structure) if same else start_rows,
-        start=with_settings(
-            _start, structure, True
-        ),  # (11) as it stands; only numbers differ, so the update is the same
+        start=start_exact,  # (11) as it stands; only numbers differ, so the update is the same
         row_floats=with_settings(floats_of_nodes, structure, n_nodes) if same else floats,
         # where it is not the goal, near its optimum is near enough to go on
         tol=1e-4 if method == "auto" else None,

@@ -22,12 +22,13 @@ class Checker(doctest.OutputChecker):
 
 
 def _marked(name):
-    """The examples of four estimators fit what takes seconds to compile."""
+    """The examples of these estimators fit what takes seconds to compile."""
     *_, layer, family = name.split(".")
     long = layer == "estimators" and family in (
         "combination_machine",
         "noisy_or",
         "latent_trait",
+        "item_reports",
         "binary_sparse_coding",
     )
     return pytest.param(name, marks=[pytest.mark.slow] if long else [])

@@ -141,7 +141,7 @@ def test_scores_follow_the_latents_and_tell_their_errors():
         assert 0.9 < np.sqrt(np.mean(away**2)) < 1.1
     np.testing.assert_allclose(m.scores(X).value, m.transform(X), atol=1e-6)
     with pytest.raises(ValueError, match="eap"):
-        m.scores(X, "ml")
+        m.scores(X, "mean")
 
 
 @pytest.mark.slow

@@ -23,7 +23,8 @@ from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import Engine
 from latentbits.estimators import psychometrics
 from latentbits.estimators.base import LatentModel
-from latentbits.estimators.criteria import MOST_COUNTED, Seen, WithCriteria, look
+from latentbits.estimators.criteria import MOST_COUNTED, Seen, look
+from latentbits.estimators.item_reports import WithItemReports
 from latentbits.estimators.precision import error_of_sum, sum_of
 from latentbits.estimators.psychometrics import Rotation, Scores, StandardErrors
 from latentbits.estimators.tables.column_types import KINDS, Encoding, open_table
@@ -55,7 +56,7 @@ class Variational(NamedTuple):
     bound: np.ndarray
 
 
-class LatentTrait(WithCriteria):
+class LatentTrait(WithItemReports):
     """Latent trait model (Tipping 1998): item response theory (Rasch, 2PL, in one dimension or more) and logistic PCA.
 
     x ~ N(0, I),  P(t_i = 1 | x) = sigmoid(w_i.x + b_i): Gaussian latents, logistic bits.  With two latents it is a map
@@ -721,16 +722,21 @@ class LatentTrait(WithCriteria):
         ----------
         X : array-like of shape (n_rows, n_columns)
             Bits, NaN for missing.
-        method : {"eap", "map"}, default="eap"
-            Posterior mean and standard deviation, or posterior mode and inverse root of the curvature there.
+        method : {"eap", "map", "ml", "wle"}, default="eap"
+            Posterior mean and standard deviation; posterior mode and inverse root of the curvature there; maximum
+            likelihood, or, in one dimension, Warm's weighted likelihood (the maximum of log-likelihood + 1/2 log I),
+            with the inverse root of the test information I.
 
         Returns
         -------
         Scores
-            `value` and `error`, (n_rows, n_components).
+            `value` and `error`, (n_rows, n_components).  The likelihood of a row whose answers are all right, or all
+            wrong, has no maximum: its score is infinite (NaN in several dimensions), its error NaN; a warning tells.
         """
+        if method in ("ml", "wle"):
+            return self._maxima(X, method)
         if method not in ("eap", "map"):
-            raise ValueError(f"method must be 'eap' or 'map', got {method!r}")
+            raise ValueError(f"method must be 'eap', 'map', 'ml' or 'wle', got {method!r}")
         posterior = self.posterior(X)
         eap = method == "eap"
         covariance = posterior.covariance if eap else posterior.mode_covariance

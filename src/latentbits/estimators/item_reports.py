@@ -1,0 +1,341 @@
+"""What a psychometrician reports of a test: fit of the model, of items and of persons, scores, reliability."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from latentbits.estimators.criteria import WithCriteria
+from latentbits.estimators.psychometrics import Scores
+from latentbits.reports import limited_information, reliability, scoring
+from latentbits.reports.fit import FitReport
+from latentbits.reports.item_fit import ItemFit, item_fit
+from latentbits.reports.items import MOST_ON_GRID, Answers, Items, distinct, listed
+from latentbits.reports.limited_information import ItemFitReport
+from latentbits.reports.local_dependence import LocalDependence, local_dependence
+from latentbits.reports.person_fit import PersonFit, person_fit
+from latentbits.reports.reliability import Reliability, TestInformation
+from latentbits.reports.scoring import PlausibleValues
+from latentbits.reports.sum_scores import SumScores, sum_scores
+
+__all__ = ["WithItemReports"]
+
+RUNAWAY = 10.0  # |w|: margins of such items are known to be near 0 and 1 only
+
+
+class WithItemReports(WithCriteria):
+    """A latent trait model of binary items, whose fit can be reported item by item."""
+
+    if TYPE_CHECKING:
+        n_components: int
+        n_maps: int
+        method: str
+        equal_discrimination: bool
+        weight_prior: float | None
+
+        def _bits_only(self, what: str) -> None: ...
+
+        def _one_map_only(self, what: str) -> None: ...
+
+    # ---------------------------------------------------------------- of the model
+
+    def _more_of_fit(self, X: Any, sample_weight: Any, report: FitReport) -> ItemFitReport:
+        """The report of all families, and M2 with what is made of it."""
+        return limited_information.with_limited_fit(report, self._limited_fit(X, sample_weight))
+
+    def _limited_fit(self, X: Any, sample_weight: Any) -> limited_information.LimitedFit:
+        try:
+            items, which = self._varying("M2")
+        except ValueError as error:  # the criteria of such a model are told all the same
+            return limited_information.untold(str(error))
+        answers = self._answers(X, sample_weight).of_items(which)
+        found = limited_information.limited_fit(items, answers, bool(self.equal_discrimination))
+        notes = []
+        if self.weight_prior is not None or self.method in ("variational", "monte_carlo"):
+            notes.append("M2 takes the estimates to be those of maximum likelihood, and these are not")
+        if np.linalg.norm(items.slopes, axis=1).max(initial=0) > RUNAWAY:
+            notes.append("slopes run to infinity, for which the distribution of M2 is not known")
+        return found._replace(notes=(*found.notes, *notes))
+
+    # ---------------------------------------------------------------- of items
+
+    def item_fit(self, X: Any, sample_weight: Any = None, *, scores: str = "eap", min_expected: float = 1.0) -> ItemFit:
+        """Fit of each item: S-X² of Orlando and Thissen, infit and outfit.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.  S-X² is of the complete rows, infit and outfit of all answers.
+        sample_weight : array-like of shape (n_rows,) or None
+            How often each row counts; None for once.
+        scores : {"eap", "map", "ml", "wle"}, default="eap"
+            Where residuals are taken for infit and outfit.  At posterior means, as elsewhere, both are below 1 for a
+            model that holds; "wle" is nearest to the mean squares of Rasch programs.
+        min_expected : float, default=1.0
+            Score groups with an expected count below this are merged with a neighbour, as the R package mirt does
+            (`mincell`); 0 merges none.
+
+        Returns
+        -------
+        ItemFit
+            `s_x2`, `df`, `p`, `infit`, `outfit` with deviates `infit_z` and `outfit_z`, each (n_columns,); NaN for
+            columns that do not vary.
+
+        Examples
+        --------
+        >>> from latentbits import LatentTrait, load_dataset
+        >>> X = load_dataset("lsat7").X
+        >>> fit = LatentTrait(1, random_state=0).fit(X).item_fit(X)
+        >>> [name for name, p in zip(fit.item, fit.p) if p < 0.05]
+        ['column 1']
+        """
+        items, which = self._varying("item_fit")
+        answers = self._answers(X, sample_weight).of_items(which)
+        latents = self._estimates(items, answers, scores).value
+        report = item_fit(items, answers, latents, float(min_expected))
+        return self._told(report.among(self._names(), which), which)
+
+    def local_dependence(self, X: Any, sample_weight: Any = None) -> LocalDependence:
+        """Pairs of items that depend on each other beyond the latents: Yen's Q3 and the X² of Chen and Thissen.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing; a pair is judged by the rows that have answered both.
+        sample_weight : array-like of shape (n_rows,) or None
+            How often each row counts; None for once.
+
+        Returns
+        -------
+        LocalDependence
+            `q3`, `x2` and `signed_x2`, each (n_columns, n_columns), with NaN on the diagonal.  The table has the most
+            dependent pairs first.
+
+        Examples
+        --------
+        >>> from latentbits import LatentTrait, load_dataset
+        >>> X = load_dataset("lsat6").X
+        >>> found = LatentTrait(1, random_state=0).fit(X).local_dependence(X)
+        >>> found.table().index[0]
+        'column 3, column 4'
+        """
+        items, which = self._varying("local_dependence")
+        answers = self._answers(X, sample_weight).of_items(which)
+        report = local_dependence(items, answers, self._estimates(items, answers, "eap").value)
+        return self._told(report.among(self._names(), which), which)
+
+    # ---------------------------------------------------------------- of persons
+
+    def person_fit(self, X: Any, *, scores: str = "eap") -> PersonFit:
+        """Rows that do not answer as the model expects: l_z of Drasgow, Levine and Williams (Zh in mirt).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+        scores : {"eap", "map", "ml", "wle"}, default="eap"
+            Where it is taken.
+
+        Returns
+        -------
+        PersonFit
+            `lz` (n_rows,), `score` (n_rows, n_components), and `n`, the items answered.
+
+        Examples
+        --------
+        >>> from latentbits import LatentTrait, load_dataset
+        >>> X = load_dataset("lsat6").X
+        >>> lz = LatentTrait(1, random_state=0).fit(X).person_fit(X).lz
+        >>> X[lz.argmin()]  # the hardest item right, and no other
+        array([0, 0, 1, 0, 0], dtype=uint8)
+        """
+        items, which = self._varying("person_fit")
+        answers = self._answers(X).of_items(which)
+        return self._told(person_fit(items, answers, self._estimates(items, answers, scores).value), which)
+
+    def _maxima(self, X: Any, method: str) -> Scores:
+        """Scores of maximum likelihood, plain or weighted as by Warm."""
+        items, answers = self._items(f"method={method!r}"), self._answers(X)
+        found = self._estimates(items, answers, method)
+        lost = np.count_nonzero(~np.isfinite(found.value).all(1)[answers.place])
+        if lost:
+            why = "everything answered is right, or wrong, or nothing is answered"
+            if self.n_components > 1:
+                why = "answers can be told apart by a plane in the latent space, or are too few"
+            warnings.warn(
+                f"{lost} rows have no finite {method.upper()} score, and no error (NaN): {why}. "
+                "method='eap' gives all rows a score" + (", and so does 'wle'" if self.n_components == 1 else ""),
+                UserWarning,
+                stacklevel=3,
+            )
+        return Scores(found.value[answers.place], found.error[answers.place])
+
+    def sum_scores(self, X: Any, sample_weight: Any = None) -> SumScores:
+        """Latents by sum score: posterior mean and standard deviation, with observed and expected counts.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing; complete rows are counted.
+        sample_weight : array-like of shape (n_rows,) or None
+            How often each row counts; None for once.
+
+        Returns
+        -------
+        SumScores
+            `score`, `eap`, `sd`, `observed` and `expected`: those of the rows of a complete table are
+            ``eap[X.sum(axis=1)]``.
+
+        Examples
+        --------
+        >>> from latentbits import LatentTrait, load_dataset
+        >>> X = load_dataset("lsat6").X
+        >>> LatentTrait(1, random_state=0).fit(X).sum_scores(X).observed
+        array([  3,  20,  85, 237, 357, 298])
+        """
+        items, which = self._varying("sum_scores")
+        return self._told(sum_scores(items, self._answers(X, sample_weight).of_items(which)), which)
+
+    def plausible_values(self, X: Any, n_draws: int = 5, random_state: Any = None) -> PlausibleValues:
+        """Draws from the posterior of each row, for analyses that scores would bias.
+
+        Variances and regressions of scores are those of the scores, not of the latents.  Instead, do the analysis with
+        each draw, and put the results together by Rubin's rules.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+        n_draws : int, default=5
+            Number of draws.
+        random_state : int, RandomState or None
+            Seed.
+
+        Returns
+        -------
+        PlausibleValues
+            `draws` (n_draws, n_rows, n_components).
+
+        Examples
+        --------
+        >>> from latentbits import LatentTrait, load_dataset
+        >>> X = load_dataset("lsat6").X
+        >>> LatentTrait(1, random_state=0).fit(X).plausible_values(X[:50], random_state=0).draws.shape
+        (5, 50, 1)
+        """
+        items = self._items("plausible_values")
+        if n_draws < 1:
+            raise ValueError(f"n_draws must be at least 1, got {n_draws}")
+        rng = np.random.default_rng(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+        posterior = self.posterior(X)
+        mean, covariance = (np.asarray(part, np.float64) for part in (posterior.mean, posterior.covariance))
+        return PlausibleValues(scoring.draw(items, self._answers(X), mean, covariance, int(n_draws), rng))
+
+    # ---------------------------------------------------------------- of the test
+
+    def reliability(self, X: Any, sample_weight: Any = None) -> Reliability:
+        """How reliably the test measures: marginal and empirical reliability, and alpha.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+        sample_weight : array-like of shape (n_rows,) or None
+            How often each row counts; None for once.
+
+        Returns
+        -------
+        Reliability
+            `marginal` and `alpha`, and the empirical reliabilities of scores, `eap`, `map`, `ml` and `wle`, each
+            (n_components,).
+
+        Examples
+        --------
+        >>> from latentbits import LatentTrait, load_dataset
+        >>> X = load_dataset("lsat6").X
+        >>> found = LatentTrait(1, random_state=0).fit(X).reliability(X)
+        >>> found.table().index
+        ['marginal', 'empirical, EAP', 'empirical, MAP', 'empirical, ML', 'empirical, WLE', 'alpha']
+        """
+        items, which = self._varying("reliability")
+        answers = self._answers(X, sample_weight).of_items(which)
+        methods = [method for method in scoring.METHODS if method != "wle" or items.n_dimensions == 1]
+        scores = {method: self._estimates(items, answers, method) for method in methods}
+        return self._told(reliability.reliability(items, answers, scores), which)
+
+    def test_information(self, theta: Any) -> TestInformation:
+        """Fisher information of the whole test at places of one latent dimension, and the error of a score there.
+
+        Parameters
+        ----------
+        theta : float or array-like of shape (n_points,)
+            Places.
+
+        Returns
+        -------
+        TestInformation
+            `theta`, `information` and `error`, its inverse root.
+
+        Examples
+        --------
+        >>> from latentbits import LatentTrait, load_dataset
+        >>> m = LatentTrait(1, random_state=0).fit(load_dataset("lsat6").X)
+        >>> int(m.test_information([-2, 0, 2]).information.argmax())  # the items are easy
+        0
+        """
+        items = self._items("test_information")
+        if items.n_dimensions > 1:
+            raise ValueError(
+                f"test_information is for one latent dimension, and there are {items.n_dimensions}: item_information "
+                "has that of each item along its own direction"
+            )
+        points = np.atleast_1d(np.asarray(theta, float))
+        if points.ndim != 1:
+            raise ValueError(f"theta must be a number or a list of numbers, found shape {points.shape}")
+        return reliability.test_information(items, points)
+
+    # ---------------------------------------------------------------- what they are made from
+
+    def _names(self) -> list[str]:
+        names = getattr(self, "feature_names_in_", None)
+        return [f"column {i}" for i in range(self.n_features_in_)] if names is None else [str(name) for name in names]
+
+    def _items(self, what: str) -> Items:
+        self._fitted()
+        self._one_map_only(what)
+        self._bits_only(what)
+        weights, bias = np.asarray(self.params_.weights), np.asarray(self.params_.bias)
+        return Items(self._names(), weights, bias, np.zeros(len(bias)))
+
+    def _varying(self, what: str) -> tuple[Items, np.ndarray]:
+        """The items that vary, and which of all columns they are; for what takes a grid over the latents."""
+        items = self._items(what)
+        if items.n_dimensions > MOST_ON_GRID:
+            raise ValueError(
+                f"{what} is for up to {MOST_ON_GRID} latent dimensions, and there are {items.n_dimensions}"
+            )
+        which = ~np.isin(np.arange(len(items.names)), self._idle)
+        if not which.any():
+            raise ValueError(f"{what} needs columns that vary, and all are constant")
+        return items.only(which), which
+
+    def _answers(self, X: Any, sample_weight: Any = None) -> Answers:
+        engine = self._open(X, reset=False, sample_weight=sample_weight)
+        return distinct(engine.blocks(), engine.weights)
+
+    @staticmethod
+    def _estimates(items: Items, answers: Answers, method: str) -> scoring.Estimates:
+        if method not in scoring.METHODS:
+            raise ValueError(f"scores must be one of {', '.join(scoring.METHODS)}, got {method!r}")
+        return scoring.estimates(items, answers, method)
+
+    def _told(self, report: Any, which: np.ndarray) -> Any:
+        """A report that says which columns it leaves out."""
+        idle = [name for name, varies in zip(self._names(), which) if not varies]
+        if not idle:
+            return report
+        return replace(report, notes=(*report.notes, f"left out, as all rows answer alike: {listed(idle)}"))

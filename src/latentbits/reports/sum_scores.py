@@ -1,0 +1,72 @@
+"""Sum scores: their distribution by the recursion of Lord and Wingersky (1984), and what they say of the latents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from latentbits.reports.items import Answers, Items, curves, grid_for, whole
+from latentbits.reports.record import Report, Table
+
+__all__ = ["SumScores", "score_distribution", "sum_scores"]
+
+
+@dataclass(frozen=True)
+class SumScores(Report):
+    """Latents by the number of ones: what can be told of a row of which nothing else is known.
+
+    Attributes
+    ----------
+    score
+        0, 1, ... up to the number of items.
+    eap, sd
+        Posterior mean and standard deviation given the sum score; (scores, dimensions) in several dimensions.
+    observed, expected
+        Complete rows with this score, and how many the model expects.
+    notes
+        What has to be said of these numbers.
+    """
+
+    score: np.ndarray
+    eap: np.ndarray
+    sd: np.ndarray
+    observed: np.ndarray
+    expected: np.ndarray
+    notes: tuple[str, ...]
+
+    def table(self) -> Table:
+        """One row for each score."""
+        columns = {}
+        for name, values in (("EAP", self.eap), ("SD", self.sd)):
+            several = values[:, None] if values.ndim == 1 else values
+            columns |= {name + (f" {k + 1}" if values.ndim > 1 else ""): several[:, k] for k in range(several.shape[1])}
+        columns |= {"observed": self.observed, "expected": self.expected}
+        return Table([str(score) for score in self.score], columns, notes=self.notes)
+
+
+def score_distribution(p: np.ndarray) -> np.ndarray:
+    """P(sum score | point) from P(1 | point): (points, items) to (points, scores)."""
+    found = np.zeros((len(p), p.shape[1] + 1))
+    found[:, 0] = 1
+    for i in range(p.shape[1]):
+        one = p[:, [i]]
+        found[:, 1:] = found[:, 1:] * (1 - one) + found[:, :-1] * one
+        found[:, 0] *= 1 - p[:, i]
+    return found
+
+
+def sum_scores(items: Items, answers: Answers) -> SumScores:
+    """The table of sum scores; observed counts are those of complete rows."""
+    rule = grid_for(items)
+    joint = score_distribution(curves(items, rule.points).right) * rule.weights[:, None]
+    shares = joint.sum(0)
+    mean = joint.T @ rule.points / shares[:, None]
+    sd = np.sqrt(np.maximum(joint.T @ rule.points**2 / shares[:, None] - mean**2, 0))
+    full = answers.only(answers.complete)
+    observed = np.bincount(full.rows.sum(1, dtype=int), full.counts, minlength=len(shares))
+    left_out = answers.counts[~answers.complete].sum()
+    notes = (f"{left_out:g} rows with missing answers have no sum score",) if left_out else ()
+    score, line = np.arange(len(shares)), items.n_dimensions == 1
+    mean, sd = (mean[:, 0], sd[:, 0]) if line else (mean, sd)
+    return SumScores(score, mean, sd, whole(observed), observed.sum() * shares, notes)

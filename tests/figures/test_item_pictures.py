@@ -14,7 +14,9 @@ from latentbits import plot
 from latentbits.core.errors import DataError
 from latentbits.core.nodes import evenly_spaced
 from latentbits.data import load_dataset
+from latentbits.estimators.families import family
 from latentbits.estimators.latent_trait import LatentTrait
+from latentbits.estimators.mixture import BernoulliMixture
 from latentbits.figures import fitted
 from latentbits.figures.latent_trait import item_arrays, items
 
@@ -211,7 +213,8 @@ def test_slopes_that_run_away_are_left_out_of_the_information(lsat, monkeypatch)
 
 def test_what_can_be_drawn_depends_on_the_model(lsat):
     data, model = lsat
-    assert list(fitted.figures_of(model, data.X)) == ["curves", "information", "wright", "pairs"]
+    assert tuple(fitted.figures_of(model, data.X)) == family("latent-trait").figures
+    assert tuple(fitted.figures_of(BernoulliMixture(2), data.X)) == family("mixture").figures
     assert fitted.figures_of(LatentTrait(1, n_maps=2), data.X) == {}
     assert list(fitted.figures_of(LatentTrait(2), data.X)) == ["pairs"]
     plane = LatentTrait(2, weight_prior=1.0, tol=1e-2, random_state=0).fit(data.X[:100])

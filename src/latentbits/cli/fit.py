@@ -19,6 +19,7 @@ from latentbits.cli.console import (
     say,
     told_warnings,
 )
+from latentbits.cli.figures import check_figures, draw_figures, figure_options
 from latentbits.cli.inputs import Reading, fit_named, load_rows, reading_options, weights_option, without_names
 from latentbits.cli.options import FamilyName, options_of, settings_of
 from latentbits.cli.outputs import Outputs
@@ -93,6 +94,7 @@ def _foreign(error: click.NoSuchOption, asked: Family) -> click.UsageError:
     default="model.safetensors",
     help="Where the model goes.",
 )
+@figure_options
 @checkpoint_options
 @reading_options
 @weights_option
@@ -102,6 +104,8 @@ def fit(
     reading: Reading,
     model: str,
     output: str,
+    figures: str | None,
+    figure_format: str,
     checkpoint: str | None,
     resume: bool,
     as_json: bool,
@@ -109,7 +113,8 @@ def fit(
 ) -> None:
     """Learn a model from DATA (a file, or the name of a public data set) and write it to a file.
 
-    What the model has found is printed, or given as --json.
+    What the model has found is printed, or given as --json.  --figures draws it, of a mixture its classes, of a latent
+    trait its items: curves with observed proportions, information, a Wright map; of both, residuals of pairs.
 
     Ctrl-C or SIGTERM ends the fit, keeps the best model so far, and exits with 130 or 143; a second one ends at once.
     With --checkpoint, it is also kept where learning stands, and --resume goes on to the model that it would have been.
@@ -118,6 +123,10 @@ def fit(
 
     check_checkpoint(checkpoint, resume)
     record = family(model)
+    if figures is not None and not record.figures:
+        able = " and ".join(one.name for one in families() if one.figures)
+        raise click.UsageError(f"--figures is for --model {able}, not {record.name}.")
+    check_figures(figures, record.figures, figure_format, "fit")
     files = {f"--{name}": own[name] for name in record.files}
     outputs = Outputs({"--output": output, **files}, tables=tuple(files))  # before minutes of fitting
     rows = load_rows(source, reading, streams=True)
@@ -137,6 +146,13 @@ def fit(
     for name, make in told.files.items():
         if own[name] is not None:
             outputs.write(own[name], partial(_write_values, make()))
+    if figures is not None:
+        from latentbits.figures.fitted import figures_of
+
+        with told_warnings(rows.names), without_names(estimator):
+            makers = figures_of(estimator, rows.values, rows.all_names, rows.weights)
+            drawn = draw_figures(makers, figures, figure_format, outputs)
+        say(f"wrote {figures}: {', '.join(path.name for path in drawn)}" if drawn else "there is nothing to draw of it")
     result = {
         "output": written,
         "model": type(estimator).__name__,

@@ -397,3 +397,13 @@ def test_weights_are_no_labels_and_come_in_files_with_columns(tool):
     refused = tool("fit", "x.npy", "--weights", "0", "-o", "m.safetensors", code=1)
     assert "--weights names a column of text or parquet files" in refused.stderr
     assert "--weights is for files" in tool("fit", "digits", "--weights", "0", "-o", "m.safetensors", code=2).stderr
+
+
+def test_fit_draws_the_classes(tool, csv):
+    result = tool("fit", csv, "-k", 2, "--figures", "drawn", "--figure-format", "svg")
+    assert "wrote drawn: classes.svg, pairs.svg" in result.stderr
+    words = Path("drawn/classes.svg").read_text("utf-8")
+    assert "class 1, " in words
+    assert "class 2, " in words
+    result = tool("fit", csv, "-m", "noisy-or", "--figures", "drawn", code=2)
+    assert "--figures is for --model mixture and latent-trait, not noisy-or." in result.stderr

@@ -47,6 +47,8 @@ def kept(tmp_path, monkeypatch):
         (("explore", "absent.csv", "--out", "file/x.html"), "file"),
         (("explore", "absent.csv", "--figures", "file/x"), "file"),
         (("explore", "absent.csv", "--figures", "taken"), "--figures: cannot write taken/map.png: it is a folder"),
+        (("fit", "absent.csv", "--figures", "file/x"), "file"),
+        (("fit", "absent.csv", "--figures", "taken"), "--figures: cannot write taken/pairs.png: it is a folder"),
         (("reproduce", "tipping_1998", "--out", "file/x"), "file"),
         (("reproduce", "tipping_1998", "--out", "taken"), "cannot write taken/results.json: it is a folder"),
     ],
@@ -54,6 +56,7 @@ def kept(tmp_path, monkeypatch):
 def test_what_cannot_be_written_is_told_before_the_work(tool, arguments, message):
     Path("file").write_bytes(b"mine")
     Path("taken/map.png").mkdir(parents=True)
+    Path("taken/pairs.png").mkdir()
     Path("taken/results.json").mkdir()
     before = sorted(Path().rglob("*"))
     result = tool(*arguments, code=1)

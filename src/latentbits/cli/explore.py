@@ -19,11 +19,11 @@ from latentbits.cli.console import (
     checkpoint_options,
     common_options,
     give,
-    in_one_line,
     say,
     show_line,
     told_warnings,
 )
+from latentbits.cli.figures import check_figures, draw_figures, figure_options
 from latentbits.cli.inputs import Reading, Rows, load_rows, reading_options, weights_option
 from latentbits.cli.options import FamilyName, Numbers
 from latentbits.cli.outputs import Outputs
@@ -37,7 +37,6 @@ PAGES = (".html", ".htm")
 DEFAULT_OUT = "latentbits-explore.html"
 NAME_IN_FOLDER = "explore.html"
 FIGURES = ("explore", "map", "loadings", "table", "misfit")
-FORMATS = ("png", "svg", "pdf")
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -94,8 +93,7 @@ class Seconds(click.ParamType):
     "--budget", type=Seconds(), default="60s", help="Time for the comparison of models: 60s, 2m; none for no limit."
 )
 @click.option("--open", "open_page", is_flag=True, help="Open the page in a browser.")
-@click.option("--figures", type=click.Path(file_okay=False), help="Also draw figures for print, into this folder.")
-@click.option("--figure-format", type=click.Choice(FORMATS), default="png", help="How --figures are written.")
+@figure_options
 @click.option("--binarize", type=float, metavar="T", help="Values above T are 1, others 0.")
 @click.option("--real", is_flag=True, help="Take whole numbers, too, as real numbers; fractions always are.")
 @click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the splits and of the fits.")
@@ -134,19 +132,12 @@ def explore(
 
     Ctrl-C ends the fits, writes the page of those that are finished, and exits with 130.
     """
-    from latentbits.core.errors import import_extra
-
-    if figures is not None:
-        import_extra("matplotlib", extra="plot", purpose="drawing the figures of explore")  # before minutes of fitting
     if layers is not None and (model == "auto" or not family(model).has_layers):
         able = " or ".join(one.name for one in families() if one.has_layers)
         raise click.UsageError(f"--layers needs --model {able}")
     path = _page_path(out)
     outputs = Outputs({"--out": path})
-    if figures is not None:
-        Path(figures).mkdir(parents=True, exist_ok=True)
-        for name in FIGURES:
-            Outputs({"--figures": Path(figures) / f"{name}.{figure_format}"})
+    check_figures(figures, FIGURES, figure_format, "explore")
     check_checkpoint(checkpoint, resume)
     numbers = real or binarize is not None or image is not None  # all that are there are wanted
     rows = load_rows(source, reading, guess="text" if numbers else "numbers")
@@ -185,7 +176,8 @@ def explore(
     if open_page:
         webbrowser.open(path.resolve().as_uri())
     with told_warnings():
-        drawn = [] if figures is None else _draw(found, Path(figures), figure_format, outputs)
+        makers = {} if figures is None else _makers(found)
+        drawn = draw_figures(makers, figures, figure_format, outputs)
     searched = found.search
     for name, why in searched.cut_short.items():
         say(f"{name}: {why}")
@@ -275,20 +267,13 @@ def _progress(budget: float | None) -> Iterator[Callable[[str, float], None]]:
         yield show
 
 
-def _draw(found: Any, folder: Path, kind: str, outputs: Outputs) -> list[Path]:
-    """The figures for print; one that fails is told, and costs nothing else."""
+def _makers(found: Any) -> dict[str, Callable[[], Any]]:
+    """What draws the figures for print."""
     from latentbits import plot
 
     pictures = (plot.exploration, plot.map, plot.loadings, plot.table, plot.misfit)
-    draw = dict(zip(FIGURES, pictures, strict=True))
+    makers = {name: functools.partial(picture, found) for name, picture in zip(FIGURES, pictures, strict=True)}
     if found.content.misfit is None:
-        del draw["misfit"]
+        del makers["misfit"]
         say("no figure of what fits worst: the fit of the map had not converged")
-    drawn = []
-    for name, picture in draw.items():
-        path = folder / f"{name}.{kind}"
-        try:
-            drawn.append(plot.save_figure(picture(found), path))
-        except Exception as error:  # whatever it is, the page is written and the comparison is still to be told
-            outputs.fail(f"the figure {path} could not be drawn: {in_one_line(error)}")
-    return drawn
+    return makers

@@ -19,6 +19,7 @@ from latentbits.cli.console import (
     say,
     told_warnings,
 )
+from latentbits.cli.figures import check_figures, draw_figures, figure_options
 from latentbits.cli.inputs import Reading, fit_named, load_rows, reading_options, weights_option, without_names
 from latentbits.cli.options import FamilyName, options_of, settings_of
 from latentbits.cli.outputs import Outputs
@@ -103,6 +104,7 @@ def _foreign(error: click.NoSuchOption, asked: Family) -> click.UsageError:
     help="Where the model goes.",
 )
 @report_option
+@figure_options
 @checkpoint_options
 @reading_options
 @weights_option
@@ -113,6 +115,8 @@ def fit(
     model: str,
     output: str,
     report: str | None,
+    figures: str | None,
+    figure_format: str,
     checkpoint: str | None,
     resume: bool,
     as_json: bool,
@@ -120,7 +124,8 @@ def fit(
 ) -> None:
     """Learn a model from DATA (a file, or the name of a public data set) and write it to a file.
 
-    What the model has found is printed, or given as --json.
+    What the model has found is printed, or given as --json.  --figures draws it, of a mixture its classes, of a latent
+    trait its items: curves with observed proportions, information, a Wright map; of both, residuals of pairs.
 
     Ctrl-C or SIGTERM ends the fit, keeps the best model so far, and exits with 130 or 143; a second one ends at once.
     With --checkpoint, it is also kept where learning stands, and --resume goes on to the model that it would have been.
@@ -129,6 +134,10 @@ def fit(
 
     check_checkpoint(checkpoint, resume)
     record = family(model)
+    if figures is not None and not record.figures:
+        able = " and ".join(one.name for one in families() if one.figures)
+        raise click.UsageError(f"--figures is for --model {able}, not {record.name}.")
+    check_figures(figures, record.figures, figure_format, "fit")
     files = {f"--{name}": own[name] for name in record.files}
     to_report = report_file(report)
     outputs = Outputs({"--output": output, "--report": to_report, **files}, tables=tuple(files))  # before minutes
@@ -148,6 +157,13 @@ def fit(
         written = outputs.write(output, lambda path: _save(estimator, path))
     with told_warnings(rows.names), without_names(estimator):
         told = record.teller.tell(estimator, Table(rows.values, rows.all_names, own.get("errors", False), rows.weights))
+    if figures is not None:
+        from latentbits.figures.fitted import figures_of
+
+        with told_warnings(rows.names), without_names(estimator):
+            makers = figures_of(estimator, rows.values, rows.all_names, rows.weights)
+            drawn = draw_figures(makers, figures, figure_format, outputs)
+        say(f"wrote {figures}: {', '.join(path.name for path in drawn)}" if drawn else "there is nothing to draw of it")
     result = {
         "output": written,
         "model": type(estimator).__name__,

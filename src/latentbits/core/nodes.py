@@ -33,6 +33,7 @@ __all__ = [
     "Finer",
     "Rule",
     "accurate_rules",
+    "evenly_spaced",
     "finer",
     "finer_integral",
     "for_net",

@@ -109,6 +109,8 @@ class Family:
         Of a model of so many real columns there; None: real rows need to be prepared by somebody who knows them.
     files
         By option: tables that the command line can write.
+    figures
+        Names of the figures that the command line can draw of one, as `figures.fitted` gives them.
     errors
         Whether it knows standard errors of what it has found.
     in_words
@@ -139,6 +141,7 @@ class Family:
     settings: Mapping[str, Any] = field(default_factory=dict)
     real_settings: Callable[[int], Mapping[str, Any]] | None = None
     files: Mapping[str, File] = field(default_factory=dict)
+    figures: tuple[str, ...] = ()
     errors: bool = False
     in_words: str = "the {}"
     hidden: tuple[str, str] = ("hidden cause", "hidden causes that act together")
@@ -253,6 +256,7 @@ FAMILIES: tuple[Family, ...] = (
         cost=2,
         compared=(2, 4, 8, 16, 32),
         usual_size=8,
+        figures=("classes", "pairs"),
         hidden=("hidden kind of rows", "hidden kinds of rows"),
     ),
     Family(
@@ -271,6 +275,7 @@ FAMILIES: tuple[Family, ...] = (
         settings={"weight_prior": WEAK_PRIOR},
         real_settings=_all_continuous,
         files={"items": File("discrimination, difficulty and intercept of each column (item)")},
+        figures=("curves", "information", "wright", "pairs"),
         errors=True,
         in_words="the model with {}",
         hidden=("hidden trait", "hidden traits"),

@@ -227,8 +227,8 @@ def plot_numbers_on(numbers: np.ndarray, ax: Any = None) -> Any:
 
 
 @contextmanager
-def sheet(size: tuple[float, float], title: str) -> Iterator[Any]:
-    """A new figure in the style of all, with a title; not one of pyplot's: no window, no state."""
+def sheet(size: tuple[float, float], title: str = "") -> Iterator[Any]:
+    """A new figure in the style of all, with a title if there is one; not one of pyplot's: no window, no state."""
     import_extra("matplotlib", extra="plot", purpose="drawing")
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -237,7 +237,8 @@ def sheet(size: tuple[float, float], title: str) -> Iterator[Any]:
         figure = Figure(figsize=size, layout="constrained", dpi=150)
         layout: Any = figure.get_layout_engine()
         layout.set(w_pad=0.15, h_pad=0.1, wspace=0.03, hspace=0.04)
-        figure.suptitle(printable(title), x=0.012, ha="left", fontsize=17, fontweight="bold", parse_math=False)
+        if title:
+            figure.suptitle(printable(title), x=0.012, ha="left", fontsize=17, fontweight="bold", parse_math=False)
         yield figure
 
 

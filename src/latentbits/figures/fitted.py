@@ -1,0 +1,301 @@
+"""Pictures of a fitted model and the table that it was fitted to: what goes into a paper on items, or on classes.
+
+Each function takes the model and returns a matplotlib Figure; those of `latent_trait`, `mixture` and `any_model` draw
+the same from arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from latentbits.core.batch import MISSING
+from latentbits.core.errors import DataError
+from latentbits.core.nodes import MOST_GRID, Rule, evenly_spaced, quasi_monte_carlo
+from latentbits.engines.memory import MemoryEngine
+from latentbits.estimators.latent_trait import RUNAWAY, LatentTrait
+from latentbits.estimators.mixture import BernoulliMixture
+from latentbits.estimators.tables.validate import open_weights
+from latentbits.figures.any_model.pairs import PairResiduals, implied_pairs, plot_pair_residuals
+from latentbits.figures.any_model.pairs import pair_residuals as residuals_of
+from latentbits.figures.any_model.pictures import sheet
+from latentbits.figures.latent_trait.curves import plot_item_information
+from latentbits.figures.latent_trait.item_arrays import observed_by_others
+from latentbits.figures.latent_trait.items import plot_item_fit, plot_test_information, plot_wright_map
+from latentbits.figures.mixture.pictures import plot_class_profiles
+from latentbits.figures.style import SMALL, short
+
+__all__ = ["class_profiles", "figures_of", "item_curves", "item_information", "item_pairs", "wright_map"]
+
+MOST_PANELS = 60
+NODES = {1: 161, 2: 61, 3: 31}  # a dimension
+NET = 2**14  # points above three dimensions
+
+
+def item_curves(
+    model: LatentTrait,
+    X: Any,
+    names: Sequence[str] | None = None,
+    sample_weight: Any = None,
+    extent: tuple[float, float] = (-3.5, 3.5),
+) -> Any:
+    """The curve of every item, with the proportions observed in groups of persons and their 95 % intervals.
+
+    Persons are grouped, item by item, by what their answers to the other items say.
+
+    Parameters
+    ----------
+    model : LatentTrait
+        With one dimension and bits only.
+    X : array-like of shape (n_rows, n_columns)
+        Bits, NaN for missing.
+    names : sequence of str, optional
+        Of the items; else those of the frame it was fitted to, else numbers from 1.
+    sample_weight : array-like of shape (n_rows,) or None
+        How often each person counts; None for once.
+    extent : (left, right)
+        Of the trait.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    _one_trait(model, "item curves")
+    bits, weights, words = _table(model, X, names, sample_weight)
+    rule = evenly_spaced(NODES[1], 1)
+    groups = observed_by_others(bits, rule.nodes[:, 0], rule.log_weights, model.inverse_transform(rule.nodes), weights)
+    x = np.linspace(*extent, 121)
+    curves = model.inverse_transform(x[:, None])
+    worst = np.nansum(groups.counts * (groups.observed - groups.expected) ** 2, axis=1)
+    shown = np.sort(np.argsort(-worst, kind="stable")[:MOST_PANELS])
+    across = min(len(shown), 3 if len(shown) <= 9 else 4 if len(shown) <= 16 else 6)
+    down = -(-len(shown) // across)
+    wide, high = (3.1, 2.5) if across <= 4 else (1.9, 1.6)
+    size = max(across, 2) * wide + 0.6, down * high + 0.6
+    with sheet(size) as figure:
+        figure.set_layout_engine(None)  # of sixty panels it takes longer than all else
+        axes = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
+        edges = {"left": 0.6 / size[0], "right": 1 - 0.12 / size[0], "top": 1 - 0.3 / size[1], "bottom": 0.85 / size[1]}
+        figure.subplots_adjust(**edges, wspace=0.14, hspace=0.32)
+        for ax, item in zip(axes.flat, shown):
+            plot_item_fit(x, curves[:, item], groups, item, ax, words[item])
+        for ax in axes.flat[len(shown) :]:
+            ax.set_visible(False)
+        for ax in axes[-2, len(shown) - len(axes.flat) :] if len(shown) < axes.size else ():
+            ax.tick_params(labelbottom=True)
+        figure.supylabel("P(1)", x=0.12 / size[0], fontsize=SMALL + 2)
+        some = f"; the {len(shown)} of {len(worst)} items that are furthest off" if len(shown) < len(worst) else ""
+        told = f"points: observed in groups of persons by their other answers, 95 % intervals{some}"
+        figure.supxlabel(f"trait\n{told}", y=0.08 / size[1], fontsize=SMALL + 1)
+    return figure
+
+
+def item_information(
+    model: LatentTrait, names: Sequence[str] | None = None, extent: tuple[float, float] = (-3.5, 3.5)
+) -> Any:
+    """How much each item tells along the trait; and the whole test, with the standard error that it leaves.
+
+    Items whose slopes run to infinity are left out, and named: their information has no meaning.
+
+    Parameters
+    ----------
+    model : LatentTrait
+        With one dimension and bits only.
+    names : sequence of str, optional
+        Of the items; else those of the frame it was fitted to, else numbers from 1.
+    extent : (left, right)
+        Of the trait.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    _one_trait(model, "test information")
+    x = np.linspace(*extent, 141)
+    information, words = model.item_information(x[:, None]), _names(model, names)
+    steep = np.abs(model.discrimination_) > RUNAWAY
+    kept = np.flatnonzero(~steep)
+    with sheet((11, 4.4)) as figure:
+        left, right = figure.subplots(1, 2)
+        plot_item_information(x, information[:, kept], [words[item] for item in kept], left, total=False)
+        left.set_xlabel(left.get_xlabel().replace("latent 1", "trait"))
+        left.set_ylabel("item information")
+        plot_test_information(x, information[:, kept], right)
+        if steep.any():
+            gone = ", ".join(short(words[item]) for item in np.flatnonzero(steep)[:5]) + (
+                ", …" if steep.sum() > 5 else ""
+            )
+            figure.supxlabel(f"left out, as slopes run to infinity: {gone}", fontsize=SMALL + 1, parse_math=False)
+    return figure
+
+
+def wright_map(model: LatentTrait, X: Any, names: Sequence[str] | None = None, sample_weight: Any = None) -> Any:
+    """The persons' EAP scores beside the difficulties of the items, on one scale.
+
+    EAP scores vary less than the trait does, the fewer items there are the less.
+
+    Parameters
+    ----------
+    model : LatentTrait
+        With one dimension and bits only.
+    X : array-like of shape (n_rows, n_columns)
+        Bits, NaN for missing.
+    names : sequence of str, optional
+        Of the items; else those of the frame it was fitted to, else numbers from 1.
+    sample_weight : array-like of shape (n_rows,) or None
+        How often each person counts; None for once.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    _one_trait(model, "a Wright map")
+    words = _names(model, names)
+    weights = open_weights(sample_weight, None)
+    scores = model.transform(X)[:, 0]
+    with sheet((6.4, min(9.0, max(4.4, 0.11 * len(words))))) as figure:
+        plot_wright_map(scores, model.difficulty_, words, figure.subplots(), weights, "EAP scores")
+    return figure
+
+
+def class_profiles(
+    model: BernoulliMixture, errors: Any = None, names: Sequence[str] | None = None, most: int = MOST_PANELS
+) -> Any:
+    """P(bit = 1) of every column in each latent class, the largest class first.
+
+    Parameters
+    ----------
+    model : BernoulliMixture
+    errors : array-like of shape (n_components, n_columns), or None
+        Standard errors of `means_`, for 95 % intervals; or what has them as its attribute `means`.
+    names : sequence of str, optional
+        Of the columns; else those of the frame it was fitted to, else numbers from 1.
+    most : int
+        Number of columns shown: those in which the classes differ most, in the order of the table.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    check_is_fitted(model)
+    d = min(model.means_.shape[1], most)
+    spread = None if errors is None else np.asarray(getattr(errors, "means", errors), np.float64)
+    words = _names(model, names)
+    with sheet((6.8, min(13.0, 1.7 + (0.24 if spread is None else 0.3) * max(d, 4)))) as figure:
+        plot_class_profiles(model.weights_, model.means_, words, figure.subplots(), spread, most)
+    return figure
+
+
+def item_pairs(
+    model: LatentTrait | BernoulliMixture,
+    X: Any,
+    names: Sequence[str] | None = None,
+    sample_weight: Any = None,
+    most: int = MOST_PANELS,
+) -> Any:
+    """Where pairs of columns go together more, or less, than the model says: bivariate residuals as a heat map.
+
+    Parameters
+    ----------
+    model : LatentTrait or BernoulliMixture
+        Of bits only, one map.
+    X : array-like of shape (n_rows, n_columns)
+        Bits, NaN for missing.
+    names : sequence of str, optional
+        Of the columns; else those of the frame it was fitted to, else numbers from 1.
+    sample_weight : array-like of shape (n_rows,) or None
+        How often each row counts; None for once.
+    most : int
+        Columns shown: those with the largest residuals, in the order of the table.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    bits, weights, words = _table(model, X, names, sample_weight)
+    found = _residuals(model, bits, weights)
+    side = min(10.0, max(4.6, 2.2 + 0.17 * min(len(words), most)))
+    with sheet((side + 0.8, side)) as figure:
+        plot_pair_residuals(found.signed, words, figure.subplots(), most, found.least)
+    return figure
+
+
+def figures_of(
+    model: Any, X: Any, names: Sequence[str] | None = None, sample_weight: Any = None
+) -> dict[str, Callable[[], Any]]:
+    """What can be drawn of a fitted model, by name: functions that draw it.
+
+    Empty for families that have no pictures of this kind, and for traits of several dimensions only the pairs.
+    """
+    pairs = {"pairs": partial(item_pairs, model, X, names, sample_weight)}
+    if isinstance(model, BernoulliMixture):
+        return {"classes": partial(class_profiles, model, names=names), **pairs}
+    if not isinstance(model, LatentTrait) or model.n_maps > 1 or model.column_types is not None:
+        return {}
+    if model.n_components > 1:
+        return pairs
+    return {
+        "curves": partial(item_curves, model, X, names, sample_weight),
+        "information": partial(item_information, model, names),
+        "wright": partial(wright_map, model, X, names, sample_weight),
+        **pairs,
+    }
+
+
+# --- what they share ---
+
+
+def _one_trait(model: Any, what: str) -> None:
+    check_is_fitted(model)
+    if model.n_components != 1 or model.n_maps > 1:
+        found = f"n_components={model.n_components} and n_maps={model.n_maps}"
+        raise ValueError(f"{what}: for one map with one dimension, found {found}")
+    _bits_only(model, what)
+
+
+def _bits_only(model: Any, what: str) -> None:
+    if getattr(model, "column_types", None) is not None:
+        raise ValueError(f"{what}: for models of bits, and this one has column_types; fit the binary columns alone")
+
+
+def _names(model: Any, names: Sequence[str] | None) -> list[str]:
+    """Of all columns: those given, those of the frame, or numbers from 1."""
+    d = model.n_features_in_
+    own = names if names is not None else getattr(model, "feature_names_in_", None)
+    words = [str(column + 1) for column in range(d)] if own is None else [str(name) for name in own]
+    if len(words) != d:
+        raise DataError(f"names must be one for each of the {d} columns, found {len(words)}")
+    return words
+
+
+def _table(
+    model: Any, X: Any, names: Sequence[str] | None, sample_weight: Any
+) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
+    """Bits with NaN for missing, weights, and the names of the columns."""
+    check_is_fitted(model)
+    engine = model._open(X, reset=False, sample_weight=sample_weight)
+    if not isinstance(engine, MemoryEngine):
+        raise TypeError(f"X is a {type(X).__name__} that is not dense in memory: pass some of its rows as an array")
+    table = np.asarray(engine.table)
+    return np.where(table == MISSING, np.nan, table), engine.weights, _names(model, names)
+
+
+def _residuals(model: Any, bits: np.ndarray, weights: np.ndarray | None) -> PairResiduals:
+    """Residuals of pairs under a mixture, or under latent traits of any number."""
+    if isinstance(model, BernoulliMixture):
+        return residuals_of(bits, implied_pairs(model.weights_, model.means_), weights)
+    if not isinstance(model, LatentTrait) or model.n_maps > 1:
+        raise ValueError(f"residuals of pairs are of a BernoulliMixture or a LatentTrait with one map, found {model}")
+    _bits_only(model, "residuals of pairs")
+    rule = _rule(int(model.n_components))
+    shares = np.exp(rule.log_weights)
+    means = model.inverse_transform(rule.nodes).astype(np.float64)
+    return residuals_of(bits, implied_pairs(shares / shares.sum(), means), weights)
+
+
+def _rule(q: int) -> Rule:
+    return evenly_spaced(NODES[q], q) if q <= MOST_GRID else quasi_monte_carlo(NET, q)

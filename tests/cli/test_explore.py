@@ -63,6 +63,10 @@ def test_options_reach_the_function(tool, csv, table, names, asked):
     assert (asked["budget"], asked["real"]) == (None, True)
     tool("explore", csv, "--model", "noisy-or", "--layers", "4,2", code=1)
     assert (type(asked["model"]).__name__, asked["model"].layer_sizes) == ("NoisyOrNetwork", (4, 2))
+    assert asked["n_maps"] == 1
+    tool("explore", csv, "--maps", 3, code=1)
+    assert asked["n_maps"] == 3
+    tool("explore", csv, "--maps", 13, code=2)
     assert "--layers needs --model noisy-or" in tool("explore", csv, "--layers", "4,2", code=2).stderr
     tool("explore", csv, "--image", "wide", code=2)
     tool("explore", csv, "--model", "product", code=2)

@@ -187,7 +187,8 @@ def test_an_estimator_of_several_maps_is_shown_so():
 def test_a_page_of_one_map_knows_of_no_others():
     content = small_content()
     assert payload_of(content)[0]["maps"] is None
-    assert "Map of maps" not in render_page(content).split("<style>")[0] + render_page(content).split("</style>")[1]
+    assert 'id="maps' not in render_page(content)
+    assert 'id="maps"' in render_page(with_maps(content))
 
 
 def test_a_page_holds_each_map(content):

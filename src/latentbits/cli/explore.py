@@ -272,7 +272,9 @@ def _makers(found: Any) -> dict[str, Callable[[], Any]]:
     from latentbits import plot
 
     pictures = (plot.exploration, plot.map, plot.loadings, plot.table, plot.misfit)
-    makers = {name: functools.partial(picture, found) for name, picture in zip(FIGURES, pictures, strict=True)}
+    makers: dict[str, Callable[[], Any]] = {
+        name: functools.partial(picture, found) for name, picture in zip(FIGURES, pictures, strict=True)
+    }
     if found.content.misfit is None:
         del makers["misfit"]
         say("no figure of what fits worst: the fit of the map had not converged")

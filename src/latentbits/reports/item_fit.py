@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import chi2
@@ -12,12 +13,12 @@ from latentbits.reports.items import Answers, Items, curves, grid_for, in_place,
 from latentbits.reports.record import Report, Table
 from latentbits.reports.sum_scores import score_distribution
 
-__all__ = ["ItemFit", "item_fit", "mean_squares", "merged", "score_groups"]
+__all__ = ["ItemFit", "MeanSquares", "item_fit", "mean_squares", "merged", "score_groups"]
 
 MOST_SPREAD = 2**0.5  # of a mean square, beyond which the cube root is far from normal
 FEW_ROWS = 200
 TENTH = 0.1  # of a logit
-MEAN_SQUARES = ("infit", "infit_z", "outfit", "outfit_z")
+SQUARES = ("infit", "infit_z", "outfit", "outfit_z")
 
 
 @dataclass(frozen=True)
@@ -61,9 +62,19 @@ class ItemFit(Report):
 
     def among(self, names: list[str], which: np.ndarray) -> ItemFit:
         """The same, in its place among all columns of a table; the others have nothing."""
-        numbers = {name: in_place(self[name], which) for name in ("s_x2", "p", *MEAN_SQUARES)}
-        counts = {name: in_place(self[name], which, 0) for name in ("df", "n")}
+        numbers: dict[str, Any] = {name: in_place(self[name], which) for name in ("s_x2", "p", *SQUARES)}
+        counts: dict[str, Any] = {name: in_place(self[name], which, 0) for name in ("df", "n")}
         return replace(self, item=names, **numbers, **counts)
+
+
+class MeanSquares(NamedTuple):
+    """Infit and outfit of each item, with their deviates, and the number of its answers; see `ItemFit`."""
+
+    infit: np.ndarray
+    infit_z: np.ndarray
+    outfit: np.ndarray
+    outfit_z: np.ndarray
+    n: np.ndarray
 
 
 def item_fit(items: Items, answers: Answers, latents: np.ndarray, min_expected: float = 1.0) -> ItemFit:
@@ -96,12 +107,16 @@ def item_fit(items: Items, answers: Answers, latents: np.ndarray, min_expected: 
         notes.append(f"sum scores are too few, or too sparse, to test {listed(names)} by S-X2")
     if 0 < n_full < FEW_ROWS:
         notes.append(f"{n_full:g} rows are few: S-X2 is only roughly chi-square distributed")
+    lost = answers.counts[answers.answered & np.isnan(latents).any(1)].sum()
+    if lost:
+        notes.append(f"{lost:g} rows without a score are left out of infit and outfit")
     moved, n_moved = _finite(latents, answers.counts, TENTH / np.abs(items.slopes).mean())
     if n_moved:
         notes.append(
             f"{n_moved:g} rows with infinite scores are put just beyond the last finite one for infit and outfit"
         )
-    return ItemFit(items.names, s_x2, df, p, *mean_squares(items, answers, moved), tuple(notes))
+    squares = mean_squares(items, answers, moved)
+    return ItemFit(items.names, s_x2, df, p, **squares._asdict(), notes=tuple(notes))
 
 
 def score_groups(items: Items, answers: Answers) -> tuple[np.ndarray, np.ndarray]:
@@ -158,11 +173,12 @@ def merged(observed: np.ndarray, expected: np.ndarray, least: float) -> tuple[np
     return pairs[:, 0], pairs[:, 1]
 
 
-def mean_squares(items: Items, answers: Answers, latents: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Infit, its z, outfit, its z and the number of answers, by item."""
-    at = curves(items, latents)
+def mean_squares(items: Items, answers: Answers, latents: np.ndarray) -> MeanSquares:
+    """Infit and outfit by item, of the rows that have latents."""
+    placed = np.isfinite(latents).all(1)
+    answers, at = answers.only(placed), curves(items, latents[placed])
     p, variance = at.right, at.right * at.wrong
-    w = (answers.rows != MISSING) * (answers.counts * np.isfinite(latents).all(1))[:, None]
+    w = (answers.rows != MISSING) * answers.counts[:, None]
     square = (answers.right - p) ** 2
     kurtosis = variance * (p**3 + at.wrong**3)
     n = w.sum(0)
@@ -172,7 +188,7 @@ def mean_squares(items: Items, answers: Answers, latents: np.ndarray) -> tuple[n
         outfit_spread = np.sqrt(np.sum(w * kurtosis / variance**2, 0) / n**2 - 1 / n)
         infit_spread = np.sqrt(np.sum(w * (kurtosis - variance**2), 0)) / np.sum(w * variance, 0)
         zs = [_deviate(square, spread) for square, spread in ((infit, infit_spread), (outfit, outfit_spread))]
-    return infit, zs[0], outfit, zs[1], whole(n)
+    return MeanSquares(infit, zs[0], outfit, zs[1], whole(n))
 
 
 def _deviate(square: np.ndarray, spread: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ whatever consistent estimate.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -103,8 +103,8 @@ def with_limited_fit(report: FitReport, found: LimitedFit) -> ItemFitReport:
 
 def untold(why: str) -> LimitedFit:
     """No numbers, and the reason."""
-    nothing = float("nan")
-    return LimitedFit(nothing, 0, *[nothing] * 7, (why,))  # type: ignore[arg-type]
+    numbers: dict[str, Any] = dict.fromkeys(LimitedFit._fields, float("nan"))
+    return LimitedFit(**{**numbers, "m2_df": 0, "notes": (why,)})
 
 
 def pairs_of(answers: Answers) -> Pairs:

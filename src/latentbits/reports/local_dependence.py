@@ -62,8 +62,8 @@ class LocalDependence(Report):
 
     def among(self, names: list[str], which: np.ndarray) -> LocalDependence:
         """The same, in its place among all columns of a table; the others have nothing."""
-        numbers = {name: in_place(self[name], which) for name in ("q3", "x2", "signed_x2")}
-        return replace(self, item=names, n=in_place(self.n, which, 0), **numbers)
+        q3, x2, signed = (in_place(matrix, which) for matrix in (self.q3, self.x2, self.signed_x2))
+        return replace(self, item=names, q3=q3, x2=x2, signed_x2=signed, n=in_place(self.n, which, 0))
 
 
 def local_dependence(items: Items, answers: Answers, latents: np.ndarray) -> LocalDependence:

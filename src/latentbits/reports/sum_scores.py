@@ -37,7 +37,7 @@ class SumScores(Report):
 
     def table(self) -> Table:
         """One row for each score."""
-        columns = {}
+        columns: dict[str, np.ndarray] = {}
         for name, values in (("EAP", self.eap), ("SD", self.sd)):
             several = values[:, None] if values.ndim == 1 else values
             columns |= {name + (f" {k + 1}" if values.ndim > 1 else ""): several[:, k] for k in range(several.shape[1])}

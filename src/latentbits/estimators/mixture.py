@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
+import jax
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from latentbits.core.model import Model
+from latentbits.engines.fit import FitResult
 from latentbits.engines.passes import Engine
 from latentbits.estimators.base import LatentModel
+from latentbits.estimators.class_reports import WithClassReports
 from latentbits.estimators.criteria import Criteria, WithCriteria, look
 from latentbits.models.mixture import model as mixture
 from latentbits.models.mixture import newton
@@ -22,7 +25,7 @@ FAST = 2**24  # rows x squared parameters for which one of Newton's steps takes 
 SMALL = 2**23  # rows x columns x components for which float64 takes no time to speak of
 
 
-class BernoulliMixture(WithCriteria):
+class BernoulliMixture(WithClassReports, WithCriteria):
     """Mixture of Bernoulli products (latent class analysis), by EM.
 
     P(x) = sum_k w_k prod_j m_kj^x_j (1 - m_kj)^(1 - x_j).  Each row comes from one of the components;
@@ -66,7 +69,7 @@ class BernoulliMixture(WithCriteria):
     Attributes
     ----------
     weights_ : ndarray of shape (n_components,)
-        Share of each component.
+        Share of each component, the largest first.
     means_ : ndarray of shape (n_components, n_columns)
         P(bit = 1) of each column in each component.
     dtype_ : str
@@ -189,6 +192,10 @@ class BernoulliMixture(WithCriteria):
                 "mixture away from it: fit it with smoothing=0"
             )
         return super().criteria(X, sample_weight)
+
+    def _adopt(self, result: FitResult) -> None:
+        order = np.argsort(-result.params.weights, kind="stable")
+        super()._adopt(result._replace(params=jax.tree.map(lambda own: own[order], result.params)))
 
     def _expose(self) -> None:
         self.weights_, self.means_ = self.params_.weights, self.params_.means

@@ -211,4 +211,5 @@ def test_pairs_never_observed_together_and_long_tables():
     assert np.isfinite(found.matrix[0, 4])
     assert "never observed together" in found.notes[-1]
     assert "15 more pairs" in str(found)
-    assert len(found.to_frame()) == 45
+    assert len(found.table().index) == 30
+    assert len(found.to_frame()) == found.to_csv().count("\n") - 1 == 45

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.stats import chi2
@@ -267,18 +268,23 @@ class BivariateResiduals(Report):
     notes: tuple[str, ...]
 
     def table(self) -> Table:
-        order = np.argsort(-np.nan_to_num(self.x2, nan=-1), kind="stable")
-        index = [f"{self.names[i]} - {self.names[j]}" for i, j in self.pairs[order].tolist()]
-        return Table(index, {"X2": self.x2[order].round(12), "rows": as_counts(self.n_rows[order])}, notes=self.notes)
+        """The largest; `to_frame` and `to_csv` have all."""
+        left = len(self.x2) - MOST_SHOWN
+        more = (f"the {MOST_SHOWN} largest; {left} more pairs are in `matrix`",) if left > 0 else ()
+        return self._largest(MOST_SHOWN, (*self.notes, *more))
 
-    def __str__(self) -> str:
-        table = self.table()
-        left = len(table.index) - MOST_SHOWN
-        if left <= 0:
-            return str(table)
-        columns = {name: values[:MOST_SHOWN] for name, values in table.columns.items()}
-        more = f"the {MOST_SHOWN} largest; {left} more pairs are in `matrix`"
-        return str(Table(table.index[:MOST_SHOWN], columns, notes=(*table.notes, more)))
+    def _largest(self, n_pairs: int, notes: tuple[str, ...]) -> Table:
+        order = np.argsort(-np.nan_to_num(self.x2, nan=-1), kind="stable")[:n_pairs]
+        index = [f"{self.names[i]} - {self.names[j]}" for i, j in self.pairs[order].tolist()]
+        return Table(index, {"X2": self.x2[order].round(12), "rows": as_counts(self.n_rows[order])}, notes=notes)
+
+    def to_frame(self) -> Any:
+        """All pairs as a pandas data frame."""
+        return self._largest(len(self.x2), self.notes).to_frame()
+
+    def to_csv(self) -> str:
+        """All pairs as comma-separated text."""
+        return self._largest(len(self.x2), self.notes).to_csv()
 
 
 def bivariate_residuals(rows: Patterns, weights: np.ndarray, means: np.ndarray, names: list[str]) -> BivariateResiduals:

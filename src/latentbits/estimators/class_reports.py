@@ -61,11 +61,12 @@ class WithClassReports(WithCriteria):
 
         Examples
         --------
-        >>> from latentbits import BernoulliMixture, load_dataset
-        >>> X = load_dataset("carcinoma").X
+        >>> import numpy as np
+        >>> from latentbits import BernoulliMixture
+        >>> X = np.array([[1, 1, 0, 0], [1, 1, 1, 0], [0, 0, 1, 1], [0, 0, 0, 1]] * 10)
         >>> m = BernoulliMixture(2, smoothing=0, random_state=0).fit(X)
         >>> m.standard_errors(X).means.shape
-        (2, 7)
+        (2, 4)
         """
         check_is_fitted(self, "params_")
         size = self.weights_.size + self.means_.size
@@ -102,11 +103,12 @@ class WithClassReports(WithCriteria):
 
         Examples
         --------
-        >>> from latentbits import BernoulliMixture, load_dataset
-        >>> X = load_dataset("carcinoma").X
+        >>> import numpy as np
+        >>> from latentbits import BernoulliMixture
+        >>> X = np.array([[1, 1, 0, 0], [1, 1, 1, 0], [0, 0, 1, 1], [0, 0, 0, 1]] * 10)
         >>> m = BernoulliMixture(2, smoothing=0, random_state=0).fit(X)
         >>> m.classification(X).counts.astype(int).tolist()
-        [59, 59]
+        [20, 20]
         """
         check_is_fitted(self, "params_")
         return class_fit.classification(self._patterns(X, sample_weight), *self._classes())
@@ -129,11 +131,12 @@ class WithClassReports(WithCriteria):
 
         Examples
         --------
-        >>> from latentbits import BernoulliMixture, load_dataset
-        >>> X = load_dataset("carcinoma").X
+        >>> import numpy as np
+        >>> from latentbits import BernoulliMixture
+        >>> X = np.array([[1, 1, 0, 0], [1, 1, 1, 0], [0, 0, 1, 1], [0, 0, 0, 1]] * 10)
         >>> m = BernoulliMixture(2, smoothing=0, random_state=0).fit(X)
         >>> m.bivariate_residuals(X).matrix.shape
-        (7, 7)
+        (4, 4)
         """
         check_is_fitted(self, "params_")
         return class_fit.bivariate_residuals(self._patterns(X, sample_weight), *self._classes(), self._column_names())

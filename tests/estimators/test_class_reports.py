@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from latentbits import BernoulliMixture, load, load_dataset
 from latentbits.core.errors import DataError
@@ -191,6 +192,13 @@ def test_rows_without_an_answer_do_not_count(table, fitted):
     np.testing.assert_allclose(found.estimate, fitted.class_differences(table, y[:120]).estimate)
 
 
+def test_an_early_end_is_told(table, fitted):
+    with pytest.warns(ConvergenceWarning):
+        early = BernoulliMixture(2, smoothing=0, random_state=1, n_init=1, max_iter=2, tol=-1).fit(table)
+    assert "learning ended by 'max_iter'" in early.standard_errors(table).notes[-1]
+    assert not any("learning ended" in note for note in fitted.standard_errors(table).notes)
+
+
 def test_a_loaded_model_reports_the_same(table, fitted, tmp_path):
     fitted.save(tmp_path / "m.safetensors")
     found = load(tmp_path / "m.safetensors").standard_errors(table)
@@ -253,6 +261,9 @@ def test_refusals(table, fitted):
         fitted.class_differences(table, np.where(np.arange(120) == 3, np.inf, 0.5))
     with pytest.raises(DataError, match="1-dimensional"):
         fitted.class_differences(table, table)
+    for report in (fitted.standard_errors, fitted.classification, fitted.bivariate_residuals):
+        with pytest.raises(DataError, match="no row with an answer"):
+            report(np.full((3, 5), np.nan))
     with pytest.raises(DataError, match="no row has both"):
         fitted.class_differences(table, np.full(120, np.nan), kind="continuous")
 

@@ -78,7 +78,7 @@ class WithClassReports(WithCriteria):
         if weights_are not in ("counts", "sampling"):
             raise ValueError(f"weights_are must be 'counts' or 'sampling', got {weights_are!r}")
         _check_level(level)
-        return class_errors.class_errors(
+        found = class_errors.class_errors(
             self._patterns(X, sample_weight),
             *self._classes(),
             self._column_names(),
@@ -86,6 +86,10 @@ class WithClassReports(WithCriteria):
             level=float(level),
             sampling=weights_are == "sampling",
         )
+        if self.converged_:
+            return found
+        why = f"learning ended by {self.stop_reason_!r}: errors are those of a maximum, and this may be none"
+        return replace(found, notes=(*found.notes, why))
 
     def classification(self, X: Any, sample_weight: Any = None) -> Classification:
         """How clearly rows belong to classes: mean posteriors by most probable class, and what is expected to be wrong.

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from latentbits.core.batch import MISSING
+from latentbits.core.errors import DataError
 
 __all__ = ["Patterns", "blocks_of", "distinct"]
 
@@ -57,8 +58,8 @@ def distinct(blocks: Iterable[tuple[np.ndarray, np.ndarray | None]]) -> Patterns
                 f"more than {len(found.bits)} distinct rows of {found.bits.shape[1]} columns, which are too many to "
                 "hold in memory: take a sample of the rows, or fewer columns"
             )
-    if found is None:
-        raise ValueError("there are no rows")
+    if found is None or not len(found.bits):
+        raise DataError("X has no row with an answer: at least one is needed")
     return found
 
 

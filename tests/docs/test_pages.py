@@ -15,6 +15,7 @@ LONG = [
     "docs/scale.md",
     "docs/quickstart.md",
     "docs/models.md",
+    "docs/latent-classes.md",
     "docs/item-response.md",
     "docs/tutorial-items.md",
     "docs/tutorial-classes.md",

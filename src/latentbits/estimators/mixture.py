@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterator, Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
+import jax
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from latentbits.core.model import Model
+from latentbits.engines.fit import FitResult
 from latentbits.estimators.base import LatentModel
+from latentbits.estimators.class_reports import WithClassReports
 from latentbits.estimators.criteria import Criteria, WithCriteria
 from latentbits.models.mixture import model as mixture
 from latentbits.models.mixture import newton
@@ -21,7 +24,7 @@ FAST = 2**24  # rows x squared parameters for which one of Newton's steps takes 
 SMALL = 2**23  # rows x columns x components for which float64 takes no time to speak of
 
 
-class BernoulliMixture(WithCriteria):
+class BernoulliMixture(WithClassReports, WithCriteria):
     """Latent class analysis: a mixture of Bernoulli products, by EM.
 
     P(x) = sum_k w_k prod_j m_kj^x_j (1 - m_kj)^(1 - x_j).  Each row comes from one of the components;
@@ -65,7 +68,7 @@ class BernoulliMixture(WithCriteria):
     Attributes
     ----------
     weights_ : ndarray of shape (n_components,)
-        Share of each component.
+        Share of each component, the largest first.
     means_ : ndarray of shape (n_components, n_columns)
         P(bit = 1) of each column in each component.
     dtype_ : str
@@ -188,6 +191,10 @@ class BernoulliMixture(WithCriteria):
     def _off_maximum(self) -> Iterator[str]:
         if self.smoothing > 0:
             yield f"smoothing={self.smoothing:g}"
+
+    def _adopt(self, result: FitResult) -> None:
+        order = np.argsort(-result.params.weights, kind="stable")
+        super()._adopt(result._replace(params=jax.tree.map(lambda own: own[order], result.params)))
 
     def _expose(self) -> None:
         self.weights_, self.means_ = self.params_.weights, self.params_.means

@@ -9,7 +9,14 @@ import numpy as np
 from latentbits.telling.numbers import criteria_facts, criteria_lines, with_error
 from latentbits.telling.records import Gallery, Layer, Printed, Shown, Table, Told, strongest_rows
 
-__all__ = ["show", "tell"]
+__all__ = ["REPORTS", "show", "tell"]
+
+# what `fit --report` tells besides the fit: titles, and methods of the model
+REPORTS = (
+    ("Classes", "standard_errors"),
+    ("Classification", "classification"),
+    ("Pairs of columns", "bivariate_residuals"),
+)
 
 
 def tell(model: Any, table: Table) -> Told:

@@ -145,9 +145,16 @@ def size_table(
     models, reports = (tuple(parts) for parts in zip(*done.values()))
     # what several sizes have in common is said once
     notes += dict.fromkeys(note for report in reports for note in report.notes)
-    numbers = (np.array([report[name] for report in reports]) for name in CRITERIA)
-    converged = np.array([bool(one.converged_) for one in models])
-    return SizeTable(record.size, tuple(done), *numbers, converged, reports, models, interrupted, tuple(notes))
+    return SizeTable(
+        parameter=record.size,
+        sizes=tuple(done),
+        **{name: np.array([report[name] for report in reports]) for name in CRITERIA},
+        converged=np.array([bool(one.converged_) for one in models]),
+        reports=reports,
+        fitted=models,
+        interrupted=interrupted,
+        notes=tuple(notes),
+    )
 
 
 def _fitted(estimator: Any, X: Any, sample_weight: Any) -> Any:

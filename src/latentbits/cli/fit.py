@@ -28,6 +28,7 @@ from latentbits.cli.signals import keeping
 from latentbits.estimators.families import Family, families, family, name_of
 
 if TYPE_CHECKING:
+    from latentbits.reports.record import Report
     from latentbits.telling.records import Values
 
 __all__ = ["FAMILY", "USUAL", "Fit", "fit"]
@@ -46,7 +47,7 @@ class Fit(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            raise _foreign(error, ctx.meta[FAMILY]) from error
+            raise self._foreign(error, ctx.meta[FAMILY]) from error
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         source, model, *others = super().get_params(ctx)
@@ -60,6 +61,16 @@ class Fit(click.Command):
     def options_of(self, record: Family) -> list[click.Option]:
         """The options that are the family's."""
         return options_of(record)
+
+    def _foreign(self, error: click.NoSuchOption, asked: Family) -> click.UsageError:
+        """An option of other models is told as such."""
+        has = {one.name: {name for option in self.options_of(one) for name in option.opts} for one in self.families()}
+        able = [name for name, options in has.items() if error.option_name in options]
+        if not able:
+            return error
+        *others, last = able
+        named = f"{', '.join(others)} and {last}" if others else last
+        return click.UsageError(f"{error.option_name} is for --model {named}, not {asked.name}.", error.ctx)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if FAMILY in ctx.meta:
@@ -81,16 +92,6 @@ def _model_in(args: list[str]) -> str | None:
         if word.startswith(("--model=", "-m")):
             return word.removeprefix("--model=").removeprefix("-m")
     return None
-
-
-def _foreign(error: click.NoSuchOption, asked: Family) -> click.UsageError:
-    """An option of other models is told as such."""
-    able = [one.name for one in families() if any(error.option_name in option.opts for option in options_of(one))]
-    if not able:
-        return error
-    *others, last = able
-    named = f"{', '.join(others)} and {last}" if others else last
-    return click.UsageError(f"{error.option_name} is for --model {named}, not {asked.name}.", error.ctx)
 
 
 @click.command(cls=Fit, short_help="Learn a model and write it to a file.")
@@ -176,7 +177,8 @@ def fit(
         "left_to_gain": estimator.left_to_gain_ if math.isfinite(estimator.left_to_gain_) else None,
         "seconds": seconds,
     }
-    reports, left_out = {}, {}
+    reports: dict[str, Report] = {}
+    left_out: dict[str, str] = {}
     if report is not None:
         from latentbits.telling.reports import reports_of
 

@@ -18,9 +18,9 @@ from latentbits.estimators.families import Family, families
 
 __all__ = ["FamilyName", "Numbers", "flag_of", "options_of", "settings_of", "size_from", "with_flags"]
 
-# No options: progress is always shown, tables hold numbers alone, every command is a process of its own, and a file
-# does not keep the components of all iterations.
-NO_OPTIONS = ("verbose", "column_types", "warm_start", "keep_components")
+# No options: progress is always shown, tables hold numbers alone, every command is a process of its own, a file keeps
+# the components of no iteration but the last, and what is said of single items is said in Python.
+NO_OPTIONS = ("verbose", "column_types", "warm_start", "keep_components", "asymptote_prior", "fixed", "shared")
 OTHER_NAMES = {"n_init": "restarts", "random_state": "seed", "accelerate": "plain", "n_maps": "n-maps"}
 ELSEWHERE = "As everywhere"  # what a docstring says of parameters that the base class explains
 

@@ -68,7 +68,7 @@ class Criteria(NamedTuple):
 
 def look(engine: Engine) -> Seen:
     """One reading of the rows; of complete bits in memory the counts of columns tell all, and are needed anyway."""
-    d = engine.n_features
+    d = getattr(engine, "n_answers", engine.n_features)  # what comes after is known of people, and no answer
     if isinstance(engine, MemoryEngine) and engine.weights is None and engine.holds_complete_bits:
         mean = column_moments(engine).mean
         return Seen(len(engine.table), d, (mean == 0) | (mean == 1))
@@ -83,7 +83,7 @@ def look(engine: Engine) -> Seen:
         interrupts.check()
         weights = None if engine.weights is None else engine.weights[first : first + len(block)]
         first += len(block)
-        for part in by_slices(partial(_seen_in, block, weights), block):
+        for part in by_slices(partial(_seen_in, block[:, :d], weights), block):
             lengths += part.lengths
             low, high = np.minimum(low, part.low), np.maximum(high, part.high)
     answered = lengths[1:]

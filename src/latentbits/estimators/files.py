@@ -322,4 +322,4 @@ def _unplain(value: Any) -> Any:
     """The inverse of `plain`; a list comes back as a tuple."""
     if isinstance(value, list):
         return tuple(value)
-    return dict(value["items"]) if isinstance(value, dict) else value
+    return {name: _unplain(part) for name, part in value["items"]} if isinstance(value, dict) else value

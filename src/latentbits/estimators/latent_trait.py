@@ -24,14 +24,17 @@ from latentbits.engines.passes import Engine
 from latentbits.estimators import psychometrics
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.criteria import MOST_COUNTED, Seen, look
+from latentbits.estimators.item_dif import WithDif
+from latentbits.estimators.item_models import ItemErrors
 from latentbits.estimators.item_reports import WithItemReports
-from latentbits.estimators.precision import error_of_sum, sum_of
+from latentbits.estimators.item_templates import DEFAULT_PRIOR
+from latentbits.estimators.precision import DOUBLE, error_of_sum, sum_of
 from latentbits.estimators.psychometrics import Rotation, Scores, StandardErrors
 from latentbits.estimators.tables.column_types import KINDS, Encoding, open_table
 from latentbits.estimators.tables.validate import weighted
 from latentbits.estimators.trait_errors import steady_covariance
 from latentbits.estimators.trait_likelihoods import ENOUGH, foresee, refined
-from latentbits.models.latent_trait import kinds, mixture_of_maps, quadrature, variational
+from latentbits.models.latent_trait import items, kinds, mixture_of_maps, quadrature, variational
 from latentbits.models.latent_trait import model as latent_trait
 from latentbits.models.latent_trait.kinds import ALL_BITS, Columns
 
@@ -56,7 +59,7 @@ class Variational(NamedTuple):
     bound: np.ndarray
 
 
-class LatentTrait(WithItemReports):
+class LatentTrait(WithItemReports, WithDif):
     """Latent trait model (Tipping 1998): item response theory (Rasch, 2PL, in one dimension or more) and logistic PCA.
 
     x ~ N(0, I),  P(t_i = 1 | x) = sigmoid(w_i.x + b_i): Gaussian latents, logistic bits.  With two latents it is a map
@@ -89,6 +92,23 @@ class LatentTrait(WithItemReports):
         subspace, and `noise_variance_` is the mean of the variances that it leaves out.
     equal_discrimination : bool, default=False
         One weight for all columns: the one-parameter (Rasch) model.  Needs ``n_components=1``.
+    asymptote : bool or list, default=False
+        Lower asymptotes (guessing): True for all columns, or names or positions of those that have one.  With slopes
+        it is the three-parameter model (3PL): P = g + (1 - g) sigmoid(w x + b).  This and the next four are for one
+        latent and binary columns, and learn by Newton's method on the marginal likelihood.
+    asymptote_prior : (float, float), dict or None, default=(-1.1, 0.5)
+        Mean and standard deviation of a normal prior on the logit of each asymptote: here it is 0.25, and between 0.11
+        and 0.47 with 95 %.  A dict has them by column, the default for others; None is no prior, and the likelihood is
+        then nearly flat in the asymptotes, which a warning says.
+    population : {"standard", "variance", "free"}, default="standard"
+        What of the trait is learned: nothing, N(0, 1); its variance, where slopes set the unit (with
+        `equal_discrimination` they are 1 then, the Rasch model as others have it); or its mean, too, where intercepts
+        are held.  In the first group, where there are several.
+    fixed : dict or None, default=None
+        Parameters that are held, by column: ``{"item1": {"slope": 1.2, "intercept": 0.3, "asymptote": 0.2}}``, any of
+        the three; anchors.  For given items and no fit see `from_items`.
+    shared : dict or None, default=None
+        Columns that have a parameter in common: ``{"slope": [["item1", "item6"]], "intercept": [[...]]}``.
     weight_prior : float or None, default=None
         Standard deviation of a Gaussian prior on the weights.  None is maximum likelihood, whose weights run to
         infinity where bits are separable; 3 is weak, and stops them.  For a continuous column it is in units of the
@@ -141,6 +161,14 @@ class LatentTrait(WithItemReports):
     noise_variance_ : ndarray of shape (n_columns,)
         With `column_types`: variance of each continuous column given the latents, NaN for the others.  It stays above
         1e-4 of the column's own variance.
+    asymptote_ : ndarray of shape (n_columns,)
+        Of item models: lower asymptotes.
+    trait_mean_, trait_variance_ : float
+        Of item models: mean and variance of the trait, in the first group, and where covariates are 0.
+    groups_, group_means_, group_variances_ : ndarray of shape (n_groups,)
+        Of a fit with groups: sorted labels, and mean and variance of the trait in each.
+    coefficients_ : ndarray of shape (n_covariates,)
+        Of a fit with covariates.
     shares_ : ndarray of shape (n_maps,)
         With several maps: share of the rows on each.
     categories_ : dict
@@ -195,6 +223,11 @@ class LatentTrait(WithItemReports):
         "n_maps": [Interval(Integral, 1, 1000, closed="both")],
         "noise": [StrOptions({"own", "shared"})],
         "equal_discrimination": ["boolean"],
+        "asymptote": ["boolean", "array-like"],
+        "asymptote_prior": ["array-like", dict, None],
+        "population": [StrOptions({"standard", "variance", "free"})],
+        "fixed": [dict, None],
+        "shared": [dict, None],
         "weight_prior": [Interval(Real, 0, None, closed="neither"), None],
         "n_samples": [Interval(Integral, 1, None, closed="left")],
         "n_nodes": [Interval(Integral, 1, 60, closed="both"), None],
@@ -212,6 +245,9 @@ class LatentTrait(WithItemReports):
     output_names_: list[str]
 
     _params_class: ClassVar[type] = kinds.Params
+    _ranges: ClassVar[Any] = {"guessed": (0.0, 1.0)} | dict.fromkeys(
+        ("item_places", "mean_places", "sd_places", "coefficient_places", "prior_precision"), (0.0, np.inf)
+    )
     _most_work: ClassVar[tuple[tuple[str, ...], int]] = (("n_samples",), 10**6)  # draws, made at every use
     _encoding: Encoding | None = None
     _seen: Seen | None = None  # of the table of the last fit
@@ -225,6 +261,11 @@ class LatentTrait(WithItemReports):
         n_maps: int = 1,
         noise: str = "own",
         equal_discrimination: bool = False,
+        asymptote: Any = False,
+        asymptote_prior: Any = DEFAULT_PRIOR,
+        population: str = "standard",
+        fixed: dict[Any, Any] | None = None,
+        shared: dict[str, Any] | None = None,
         weight_prior: float | None = None,
         n_samples: int = 500,
         n_nodes: int | None = None,
@@ -244,6 +285,11 @@ class LatentTrait(WithItemReports):
         self.n_maps = n_maps
         self.noise = noise
         self.equal_discrimination = equal_discrimination
+        self.asymptote = asymptote
+        self.asymptote_prior = asymptote_prior
+        self.population = population
+        self.fixed = fixed
+        self.shared = shared
         self.weight_prior = weight_prior
         self.n_samples = n_samples
         self.n_nodes = n_nodes
@@ -253,6 +299,9 @@ class LatentTrait(WithItemReports):
     # ---------------------------------------------------------------- learning
 
     def _model(self) -> Model:
+        if self._by_items:
+            self._check_item_options()
+            return items.model(self._n_item_nodes)
         if self.equal_discrimination and self.n_components != 1:
             raise ValueError(
                 f"equal_discrimination=True is the one-parameter model, which has one latent dimension: "
@@ -288,6 +337,8 @@ class LatentTrait(WithItemReports):
             raise ValueError(f"{what} is not defined for several maps, and n_maps is {self.n_maps}: fit one map")
 
     def _params_type(self) -> type:
+        if self._by_items:
+            return items.Params
         return kinds.Params if self.n_maps == 1 else mixture_of_maps.Params
 
     def _record(self, n_nodes: int | None = None, method: str | None = None, few: int | None = None) -> Model:
@@ -310,6 +361,9 @@ class LatentTrait(WithItemReports):
         return latent_trait.model(equal_discrimination=tied, n_samples=n_samples, **settings)
 
     def _model_for(self, engine: Engine) -> Model:
+        if self._by_items:
+            model, self._seen = self._item_model_for(engine)
+            return model
         model = self._model()
         self._seen = look(engine)
         return model if self._few is None else self._record(few=self._few)
@@ -331,6 +385,9 @@ class LatentTrait(WithItemReports):
         return columns._replace(shared_noise=True) if self.noise == "shared" and columns.n_reals else columns
 
     def _open(self, X: Any, *, reset: bool, sample_weight: Any = None) -> Engine:
+        if self._by_items:
+            self._encoding = None
+            return self._open_people(X, reset=reset, sample_weight=sample_weight)
         if self.column_types is None:
             self._encoding = None
             return super()._open(X, reset=reset, sample_weight=sample_weight)
@@ -348,10 +405,18 @@ class LatentTrait(WithItemReports):
             kinds_there = ", ".join(kind for kind in KINDS if kind in self._encoding.kinds) if self._encoding else ""
             raise ValueError(f"{what} is for binary columns only, and here they are {kinds_there}: {advice}")
 
+    def _dtype(self) -> np.dtype:
+        return DOUBLE if self._by_items and self._given_dtype() is None else super()._dtype()
+
+    def _in_place(self, rows: np.ndarray) -> np.ndarray:
+        return rows[:, : self.n_features_in_] if self._by_items else rows  # without groups and covariates
+
     def _adopt(self, result: FitResult) -> None:
         columns = self._columns()
         bits = range(self.n_features_in_) if columns.binary is None else columns.binary
         self._idle = () if self._seen is None else tuple(place for place in bits if self._seen.idle[place])
+        if self._by_items:
+            return super()._adopt(self._adopt_items(result))
         params = result.params
         if self.n_maps > 1:
             order = np.argsort(-params.log_share, kind="stable")
@@ -364,8 +429,10 @@ class LatentTrait(WithItemReports):
         super()._adopt(result._replace(params=eqx.tree_at(lambda p: p.weights, params, weights)))
 
     def _expose(self) -> None:
-        for name in ("noise_variance_", "categories_", "output_names_", "shares_"):
+        for name in ("noise_variance_", "categories_", "output_names_", "shares_", *self._item_attributes):
             self.__dict__.pop(name, None)  # of an earlier fit
+        if self._by_items:
+            return self._expose_item_model()
         if self.n_maps == 1:
             self._expose_items(*self._items_of(self.params_))
         else:
@@ -434,6 +501,8 @@ class LatentTrait(WithItemReports):
         }
 
     def _shapes(self) -> dict[str, tuple[int | None, ...]]:
+        if self._by_items:
+            return self._item_shapes()
         columns, q = self._columns(), self.n_components
         outputs, reals = columns.n_outputs(self.n_features_in_), columns.n_reals
         own: dict[str, tuple[int | None, ...]] = {
@@ -447,16 +516,20 @@ class LatentTrait(WithItemReports):
 
     def _extra(self) -> dict[str, Any]:
         idle = super()._extra()
+        if self._by_items:
+            return self._item_extra() | idle
         return idle if self._encoding is None else {"columns": self._encoding.to_json(), **idle}
 
     def _take_extra(self, extra: dict[str, Any]) -> None:
         if self.column_types is None:
-            return super()._take_extra(extra)
+            return super()._take_extra(self._take_item_extra(extra))
         names = getattr(self, "feature_names_in_", None)
         self._encoding = Encoding.from_json(extra.get("columns"), self.n_features_in_, self.column_types, names)
         super()._take_extra({name: value for name, value in extra.items() if name != "columns"})
 
     def _finish(self, engine: Engine, result: FitResult) -> None:
+        if self._by_items:
+            return self._finish_items(engine, result)
         at_the_end = self._learned_on(engine, result)
         columns = self._columns()
         size = np.linalg.norm(self.params_.weights, axis=-1).reshape(self.n_maps, -1).max(0)
@@ -600,7 +673,7 @@ class LatentTrait(WithItemReports):
         return self.posterior(X).responsibilities
 
     def _foresee_use(self, model: Model, engine: Engine, shapes: Any) -> None:
-        if not self._on_grid or self.n_maps > 1:
+        if not self._on_grid or self.n_maps > 1 or self._by_items:
             return super()._foresee_use(model, engine, shapes)
         dtype = self._dtype()
         ahead.using(model, model.log_likelihood, model.log_likelihood, engine, dtype, shapes)
@@ -664,7 +737,7 @@ class LatentTrait(WithItemReports):
         numbers = np.broadcast_to(numbers, len(points))
         return self._decoded(np.column_stack([numbers, points]), self._n_features_out + 1)
 
-    def sample(self, n: int = 1, random_state: Any = None) -> Any:
+    def sample(self, n: int = 1, random_state: Any = None, groups: Any = None, covariates: Any = None) -> Any:
         """Draw rows from the model.
 
         Parameters
@@ -673,6 +746,8 @@ class LatentTrait(WithItemReports):
             Number of rows.
         random_state : int, RandomState or None
             Seed.
+        groups, covariates : array-like or None
+            Of each row to draw, of a model that was fitted with these.
 
         Returns
         -------
@@ -680,6 +755,9 @@ class LatentTrait(WithItemReports):
             Bits; with `column_types` values of the columns, as a frame where the model was fitted to one.  Else an
             array of numbers, or of objects where categories are text.
         """
+        if self._people is not None or groups is not None or covariates is not None:
+            self._fitted()
+            return self._sample_people(n, random_state, groups, covariates)
         drawn = super().sample(n, random_state)
         if self._encoding is None:
             return drawn
@@ -700,6 +778,8 @@ class LatentTrait(WithItemReports):
         """
         self._fitted()
         self._one_map_only("variational")
+        if self._by_items:
+            raise ValueError("variational is not defined for item models: posterior(X) has the exact one")
         mean, covariance, bound = self._map_rows(_variational_rows(self._columns()), X)
         return Variational(mean, covariance, np.asarray(bound, np.float64))
 
@@ -709,6 +789,8 @@ class LatentTrait(WithItemReports):
 
     def _rounded(self, model: Model, engine: Engine, dtype: np.dtype) -> LogLikelihood:
         """log p(x) of each row; where errors are largest by finer rules, until that in all is small."""
+        if self._by_items:
+            return self._rounded_items(engine, dtype)
         rows = super()._rounded(model, engine, dtype)
         if self.n_maps > 1:  # by the first rule only, whose error is told
             return rows
@@ -743,7 +825,9 @@ class LatentTrait(WithItemReports):
         error = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
         return Scores(posterior.mean if eap else posterior.mode, error)
 
-    def standard_errors(self, X: Any, sample_weight: Any = None, weights_are: str = "counts") -> StandardErrors:
+    def standard_errors(
+        self, X: Any, sample_weight: Any = None, weights_are: str = "counts"
+    ) -> StandardErrors | ItemErrors:
         """Standard errors of weights, biases, difficulties and discriminations.
 
         From the observed information of the rows (Louis's identity, by quadrature, in float64).  In several dimensions
@@ -766,9 +850,12 @@ class LatentTrait(WithItemReports):
         StandardErrors
             `components` (n_components, n_columns), `intercept`, `difficulty`, `discrimination` (n_columns,), and the
             `covariance` of all estimates.  NaN for columns without a finite estimate, and for those whose error finer
-            and finer rules do not agree on, which a warning names.
+            and finer rules do not agree on, which a warning names.  Of item models an `ItemErrors`, which has those of
+            asymptotes, groups and coefficients, too; the information of their priors is added.
         """
         model = self._fitted()
+        if self._by_items:
+            return self._item_errors(X, sample_weight, weights_are)
         self._one_map_only("standard_errors")
         self._bits_only("standard_errors")
         weights, bias = self.params_.weights, self.params_.bias
@@ -823,7 +910,7 @@ class LatentTrait(WithItemReports):
         return psychometrics.item_errors(weights, bias, covariance)
 
     def item_information(self, X: Any) -> np.ndarray:
-        """Fisher information of each item at given points of the latent space: ``|w|^2 P (1 - P)``.
+        """Fisher information of each item at given points of the latent space: ``|w|^2 P (1 - P)``, less by guessing.
 
         Parameters
         ----------
@@ -841,7 +928,8 @@ class LatentTrait(WithItemReports):
         points = np.asarray(X, float)
         if points.ndim != 2 or points.shape[1] != self._n_features_out:
             raise ValueError(f"points must have shape (n, {self._n_features_out}), found {points.shape}")
-        return psychometrics.item_information(self.params_.weights, self.params_.bias, points)
+        asymptote = self.asymptote_ if self._by_items else None
+        return psychometrics.item_information(self.params_.weights, self.params_.bias, points, asymptote)
 
     def rotate(self, method: str = "varimax") -> Rotation:
         """Components in rotated coordinates; the fitted model stays as it is.

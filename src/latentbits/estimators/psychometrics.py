@@ -82,13 +82,22 @@ def item_errors(weights: np.ndarray, bias: np.ndarray, covariance: np.ndarray) -
     return StandardErrors(errors[:, :q].T, errors[:, q], place_error, slope_error, covariance)
 
 
-def item_information(weights: np.ndarray, bias: np.ndarray, latents: np.ndarray) -> np.ndarray:
+def item_information(
+    weights: np.ndarray, bias: np.ndarray, latents: np.ndarray, asymptote: np.ndarray | None = None
+) -> np.ndarray:
     """Fisher information of each item about the latents, |w|^2 P (1 - P), at given points: (n_points, d).
 
-    In several dimensions it is the information along the item's own direction, where it is greatest.
+    In several dimensions it is the information along the item's own direction, where it is greatest.  With a lower
+    asymptote g it is, for the P without, |w|^2 P (1 - P) times (1 - g) P / (g + (1 - g) P): the share of right answers
+    that were not guessed.
     """
-    p = 1 / (1 + np.exp(-np.abs(latents @ weights.T + bias)))
-    return np.sum(weights**2, 1) * p * (1 - p)
+    z = latents @ weights.T + bias
+    p = 1 / (1 + np.exp(-np.abs(z)))
+    information = np.sum(weights**2, 1) * p * (1 - p)
+    if asymptote is None:
+        return information
+    known = (1 - asymptote) * np.where(z < 0, 1 - p, p)
+    return information * known / (asymptote + known)
 
 
 def canonical_axes(weights: np.ndarray) -> np.ndarray:

@@ -1,0 +1,68 @@
+"""Newton's method for an objective of few parameters whose information is summed over rows, with a way back.
+
+The observed information is measured in units of a positive definite one (that of the complete data, or Fisher's), in
+which its eigenvalues are near 1 where nothing is hidden and near 0 where the objective is flat.  Steps divide the
+gradient by them, by their size where the objective bends up, and by no less than a damping that grows when a step is
+taken back.  The same quadratic model tells what is left to gain.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+__all__ = ["Newton", "advance", "start"]
+
+FIRST_DAMPING, LEAST_DAMPING = 0.1, 1e-10
+LONGEST = 2.0  # change of one parameter in a step
+RIDGE = 1e-9  # relative, on what is the unit
+UPWARD = -1e-6  # an eigenvalue below this is no rounding
+FLAT = 1e-9  # the least eigenvalue by which a gradient is divided: directions that the data do not determine
+SLACK = 1e-13  # relative; the accuracy to which an objective is known
+
+
+class Newton(eqx.Module):
+    """The best point, the step from it along axes of the information, and the damping; `left` is left to gain."""
+
+    value: Float[Array, ""]
+    best: Float[Array, " size"]
+    bends: Float[Array, " size"]
+    axes: Float[Array, "size size"]
+    slope: Float[Array, " size"]
+    damping: Float[Array, ""]
+    left: Float[Array, ""]
+
+
+def start(x: Float[Array, " size"]) -> Newton:
+    """Nothing seen yet."""
+    nothing, far = jnp.zeros_like(x), jnp.asarray(jnp.inf, x.dtype)
+    return Newton(
+        -far, x, nothing, jnp.zeros((x.size, x.size), x.dtype), nothing, jnp.full_like(far, FIRST_DAMPING), far
+    )
+
+
+def advance(
+    state: Newton,
+    x: Float[Array, " size"],
+    value: Float[Array, ""],
+    gradient: Float[Array, " size"],
+    information: Float[Array, "size size"],
+    unit: Float[Array, "size size"],
+) -> tuple[Newton, Float[Array, " size"]]:
+    """Where to go next, given objective, gradient and information at x, and the information that is the unit."""
+    good = value >= state.value - SLACK * jnp.abs(value)
+    scale = 1 / jnp.sqrt(jnp.maximum(jnp.diag(unit), 1e-300))
+    root = jnp.linalg.cholesky(unit * jnp.outer(scale, scale) + RIDGE * jnp.eye(x.size))
+    inverse = jax.scipy.linalg.solve_triangular(root, jnp.diag(scale), lower=True)
+    bends, turned = jnp.linalg.eigh(inverse @ information @ inverse.T)
+    axes = inverse.T @ turned
+    slope = axes.T @ gradient
+    left = jnp.where(bends.min(initial=0) < UPWARD, jnp.inf, 0.5 * jnp.sum(slope**2 / jnp.maximum(bends, FLAT)))
+    damping = jnp.maximum(state.damping / 8, LEAST_DAMPING)
+    here = Newton(value, x, bends, axes, slope, damping, left)
+    back = eqx.tree_at(lambda s: s.damping, state, jnp.maximum(16 * state.damping, 1e-4))
+    state = jax.tree.map(lambda a, b: jnp.where(good, a, b), here, back)
+    step = state.axes @ (state.slope / jnp.maximum(jnp.abs(state.bends), state.damping))
+    return state, state.best + step * jnp.minimum(1, LONGEST / jnp.maximum(jnp.abs(step).max(initial=0), 1e-300))

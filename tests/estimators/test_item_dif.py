@@ -1,0 +1,74 @@
+"""Tests of differential item functioning, against twins by SciPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit, logsumexp
+from scipy.stats import chi2, norm
+
+from latentbits import LatentTrait
+from latentbits.reports.dif import adjusted
+
+NODES = np.linspace(-6, 6, 61)
+WEIGHTS = norm.pdf(NODES) / norm.pdf(NODES).sum()
+
+
+@pytest.fixture(scope="module")
+def people():
+    """Two groups; item 1 is harder in the second, and all people of the first have item 3 right."""
+    rng = np.random.default_rng(0)
+    g = np.repeat([0, 1], 200)
+    theta = rng.standard_normal(400) + 0.5 * g
+    bias = np.tile([0.5, 0.0, -0.5, 1.0], (400, 1))
+    bias[g == 1, 1] -= 1.0
+    X = (rng.random((400, 4)) < expit(theta[:, None] * [1.0, 1.2, 0.8, 1.0] + bias)).astype(float)
+    X[g == 0, 3] = 1
+    X[rng.random(X.shape) < 0.05] = np.nan
+    return X, g
+
+
+def loss(x, X, g):
+    """Slopes and intercepts, mean and log sd of the second group; then slope and intercept of item 1 in it."""
+    a, b = (np.tile(part, (len(X), 1)) for part in x[:8].reshape(4, 2).T)
+    if len(x) > 10:
+        a[g == 1, 1], b[g == 1, 1] = x[10:]
+    theta = np.where(g == 1, x[8], 0.0)[:, None] + np.where(g == 1, np.exp(x[9]), 1.0)[:, None] * NODES
+    z = theta[..., None] * a[:, None] + b[:, None]
+    terms = np.where(np.isnan(X)[:, None], 0.0, -np.logaddexp(0, np.where(X[:, None] > 0, -z, z)))
+    return -logsumexp(terms.sum(-1) + np.log(WEIGHTS), axis=1).sum()
+
+
+def test_likelihood_ratio_and_wald(people):
+    X, g = people
+    start = np.array([1.0, 0.5, 1.0, 0.0, 1.0, -0.5, 1.0, 1.0, 0.3, 0.0])
+    base = minimize(loss, start, (X, g), method="BFGS", options={"gtol": 1e-5})
+    free = minimize(loss, np.append(base.x, base.x[2:4]), (X, g), method="BFGS", options={"gtol": 1e-5})
+    m = LatentTrait(1, random_state=0)
+    found = m.dif(X, g, items=[1, 3])
+    assert found.statistic[0] == pytest.approx(2 * (base.fun - free.fun), abs=1e-4)
+    assert found.df.tolist() == [2, 0]
+    assert found.p[0] == pytest.approx(chi2.sf(found.statistic[0], 2))
+    assert found.slope_difference[0, 0] == pytest.approx(free.x[10] - free.x[2], abs=1e-3)
+    assert found.intercept_difference[0, 0] == pytest.approx(free.x[11] - free.x[3], abs=1e-3)
+    assert found.signed_difference[0, 0] < 0 < found.unsigned_difference[0, 0]
+    # an item that does not vary in a group cannot be told
+    assert np.isnan(found.statistic[1])
+    assert np.isnan(found.p_adjusted[1])
+    assert any("column 3" in note and "alike" in note for note in found.notes)
+    assert found.p_adjusted[0] == found.p[0]
+    assert "column 1" in str(found)
+    wald = m.dif(X, g, items=[1], method="wald", parameters=("intercept",), adjust=None)
+    assert wald.df.tolist() == [1]
+    assert wald.p[0] < 0.01
+    assert wald.slope_difference[0, 0] == 0
+    with pytest.raises(ValueError, match="parameters"):
+        m.dif(X, g, parameters=("difficulty",))
+
+
+def test_adjusted():
+    p = np.array([0.02, np.nan, 0.01, 0.5])
+    assert np.allclose(adjusted(p, "holm"), [0.04, np.nan, 0.03, 0.5], equal_nan=True)
+    assert np.allclose(adjusted(p, "bh"), [0.03, np.nan, 0.03, 0.5], equal_nan=True)
+    assert np.array_equal(adjusted(p, None), p, equal_nan=True)

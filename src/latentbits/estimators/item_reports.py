@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from latentbits.core.batch import MISSING
 from latentbits.estimators.criteria import WithCriteria
 from latentbits.estimators.psychometrics import Scores
 from latentbits.reports import limited_information, reliability, scoring
@@ -36,6 +37,13 @@ class WithItemReports(WithCriteria):
         method: str
         equal_discrimination: bool
         weight_prior: float | None
+        fixed: Any
+        shared: Any
+        asymptote_: np.ndarray
+        trait_mean_: float
+        trait_variance_: float
+        _by_items: bool
+        _people: Any
 
         def _bits_only(self, what: str) -> None: ...
 
@@ -50,12 +58,15 @@ class WithItemReports(WithCriteria):
     def _limited_fit(self, X: Any, sample_weight: Any) -> limited_information.LimitedFit:
         try:
             items, which = self._varying("M2")
+            if self._by_items and (self.fixed or self.shared):
+                raise ValueError("M2 is for items whose parameters are all free, and here some are fixed or shared")
         except ValueError as error:  # the criteria of such a model are told all the same
             return limited_information.untold(str(error))
         answers = self._answers(X, sample_weight).of_items(which)
         found = limited_information.limited_fit(items, answers, bool(self.equal_discrimination))
         notes = []
-        if self.weight_prior is not None or self.method in ("variational", "monte_carlo"):
+        guessed = self._by_items and bool(np.any(items.lower > 0))  # nearly always under a prior
+        if self.weight_prior is not None or guessed or self.method in ("variational", "monte_carlo"):
             notes.append("M2 takes the estimates to be those of maximum likelihood, and these are not")
         if np.linalg.norm(items.slopes, axis=1).max(initial=0) > RUNAWAY:
             notes.append("slopes run to infinity, for which the distribution of M2 is not known")
@@ -97,6 +108,9 @@ class WithItemReports(WithCriteria):
         answers = self._answers(X, sample_weight).of_items(which)
         latents = self._estimates(items, answers, scores).value
         report = item_fit(items, answers, latents, float(min_expected))
+        if self._by_items and (self.fixed or self.shared):
+            held = "degrees of freedom of S-X² take all parameters to be estimated, and some are fixed or shared"
+            report = replace(report, notes=(*report.notes, held))
         return self._told(report.among(self._names(), which), which)
 
     def local_dependence(self, X: Any, sample_weight: Any = None) -> LocalDependence:
@@ -198,6 +212,8 @@ class WithItemReports(WithCriteria):
         array([  3,  20,  85, 237, 357, 298])
         """
         items, which = self._varying("sum_scores")
+        if self._by_items and (self.trait_mean_, self.trait_variance_) != (0.0, 1.0):
+            raise ValueError("sum_scores is for a trait of mean 0 and variance 1, and here these are learned")
         return self._told(sum_scores(items, self._answers(X, sample_weight).of_items(which)), which)
 
     def plausible_values(self, X: Any, n_draws: int = 5, random_state: Any = None) -> PlausibleValues:
@@ -227,13 +243,16 @@ class WithItemReports(WithCriteria):
         >>> LatentTrait(1, random_state=0).fit(X).plausible_values(X[:50], random_state=0).draws.shape
         (5, 50, 1)
         """
-        items = self._items("plausible_values")
+        items = self._for_a_standard_trait(self._items("plausible_values"), "plausible_values")
         if n_draws < 1:
             raise ValueError(f"n_draws must be at least 1, got {n_draws}")
         rng = np.random.default_rng(check_random_state(random_state).randint(np.iinfo(np.int32).max))
         posterior = self.posterior(X)
         mean, covariance = (np.asarray(part, np.float64) for part in (posterior.mean, posterior.covariance))
-        return PlausibleValues(scoring.draw(items, self._answers(X), mean, covariance, int(n_draws), rng))
+        middle, spread = (self.trait_mean_, self.trait_variance_**0.5) if self._by_items else (0.0, 1.0)
+        mean, covariance = (mean - middle) / spread, covariance / spread**2
+        drawn = scoring.draw(items, self._answers(X), mean, covariance, int(n_draws), rng)
+        return PlausibleValues(middle + spread * drawn)
 
     # ---------------------------------------------------------------- of the test
 
@@ -309,11 +328,20 @@ class WithItemReports(WithCriteria):
         self._one_map_only(what)
         self._bits_only(what)
         weights, bias = np.asarray(self.params_.weights), np.asarray(self.params_.bias)
-        return Items(self._names(), weights, bias, np.zeros(len(bias)))
+        return Items(self._names(), weights, bias, self.asymptote_ if self._by_items else np.zeros(len(bias)))
+
+    def _for_a_standard_trait(self, items: Items, what: str) -> Items:
+        """The same items, if the trait is put in units of its spread among the people, from their mean on."""
+        if not self._by_items:
+            return items
+        if self._people is not None:
+            raise ValueError(f"{what} is for people of one population, and this model has groups or covariates")
+        mean, spread = self.trait_mean_, np.sqrt(self.trait_variance_)
+        return items._replace(slopes=items.slopes * spread, intercepts=items.intercepts + items.slopes[:, 0] * mean)
 
     def _varying(self, what: str) -> tuple[Items, np.ndarray]:
         """The items that vary, and which of all columns they are; for what takes a grid over the latents."""
-        items = self._items(what)
+        items = self._for_a_standard_trait(self._items(what), what)
         if items.n_dimensions > MOST_ON_GRID:
             raise ValueError(
                 f"{what} is for up to {MOST_ON_GRID} latent dimensions, and there are {items.n_dimensions}"
@@ -325,7 +353,12 @@ class WithItemReports(WithCriteria):
 
     def _answers(self, X: Any, sample_weight: Any = None) -> Answers:
         engine = self._open(X, reset=False, sample_weight=sample_weight)
-        return distinct(engine.blocks(), engine.weights)
+        return distinct((self._only_answers(block) for block in engine.blocks()), engine.weights)
+
+    def _only_answers(self, block: np.ndarray) -> np.ndarray:
+        """Rows as bytes, without the groups and covariates that may be beside them."""
+        block = block[:, : self.n_features_in_]
+        return block if block.dtype == np.uint8 else np.where(np.isnan(block), MISSING, block).astype(np.uint8)
 
     @staticmethod
     def _estimates(items: Items, answers: Answers, method: str) -> scoring.Estimates:

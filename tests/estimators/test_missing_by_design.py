@@ -12,6 +12,9 @@ import pytest
 from scipy.special import expit, log_expit
 
 from latentbits import LatentTrait
+from latentbits.core.batch import MISSING
+from latentbits.engines.memory import MemoryEngine, distinct
+from latentbits.estimators import latent_trait as estimator
 from latentbits.models.latent_trait import mixture_of_maps
 from latentbits.models.latent_trait import model as latent_trait
 from latentbits.models.latent_trait.kinds import Params
@@ -113,6 +116,27 @@ def test_the_maximum_of_two_traits_is_that_of_a_grid():
     assert gradient @ covariance @ gradient / 2 < 0.01
     rows, _ = grid.posterior(m.components_, m.intercept_)
     assert abs(m.log_likelihood(X) - rows.sum()) < 0.1
+
+
+def test_rows_that_are_alike_leave_room_for_more_nodes(monkeypatch):
+    """Steep items on few columns ask for nodes that all rows cannot afford, and their few patterns can."""
+    rng = np.random.default_rng(0)
+    X = (rng.random((2000, 6)) < expit(rng.normal(size=(2000, 1)) * [6.0, 6, 6, 1, 1, 1] + rng.normal(size=6))) * 1.0
+    monkeypatch.setattr(estimator, "MOST_TERMS", 15 * X.size)  # no more nodes than to begin with
+    m = LatentTrait(1, weight_prior=PRIOR, random_state=0).fit(X)
+    penalty = np.sum(m.components_**2) / (2 * PRIOR**2)
+    rows, _ = Grid(X, 1, 2001).posterior(m.components_, m.intercept_)
+    assert abs(m.objective_ + penalty - rows.sum()) < 0.1
+
+
+def test_distinct_rows_count_as_often_as_they_are_met():
+    X = np.array([[0, 1], [1, 1], [0, 1], [MISSING, 0]], np.uint8)
+    for weights, counts in ((None, [2, 1, 1]), (np.array([0.5, 2, 1, 3]), [1.5, 2, 3])):
+        found = distinct(MemoryEngine(X, weights))
+        np.testing.assert_array_equal(found.table, [[0, 1], [1, 1], [MISSING, 0]])
+        np.testing.assert_array_equal(found.weights, counts)
+    reals = MemoryEngine(np.zeros((3, 2)))
+    assert distinct(reals) is reals
 
 
 def record(X, *settings, **named):

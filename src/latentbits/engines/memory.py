@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from typing import Any
 
 import jax
 import numpy as np
@@ -21,7 +22,7 @@ from latentbits.engines.chunks import Chunk, Layout, is_complete, rechunk
 from latentbits.engines.devices import device_of
 from latentbits.engines.threads import by_slices
 
-__all__ = ["MemoryEngine", "on_device"]
+__all__ = ["MemoryEngine", "distinct", "on_device"]
 
 BITS = np.dtype(np.uint8)
 
@@ -143,3 +144,11 @@ def on_device(chunk: Chunk, device: jax.Device | None) -> Chunk:
     """The chunk with its rows there; None for the first device."""
     values, weights = jax.device_put((chunk.values, chunk.weights), device)
     return chunk._replace(values=values, weights=weights)
+
+
+def distinct(engine: Any) -> Any:
+    """Rows of bits that are alike as one, which counts as often as all of them; other engines as they are."""
+    if not isinstance(engine, MemoryEngine) or engine.table.dtype != BITS:
+        return engine
+    rows, which = np.unique(engine.table, axis=0, return_inverse=True)
+    return MemoryEngine(rows, np.bincount(which, engine.weights).astype(np.float64))

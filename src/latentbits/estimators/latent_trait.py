@@ -19,6 +19,7 @@ from latentbits.core.model import LogLikelihood, Model, Stop
 from latentbits.core.nodes import MANY_COLUMNS, MOST_GRID
 from latentbits.engines import ahead
 from latentbits.engines.fit import FitResult, fit, seed_key
+from latentbits.engines.memory import MemoryEngine, distinct
 from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import Engine
 from latentbits.estimators import psychometrics
@@ -564,7 +565,10 @@ class LatentTrait(WithItemReports, WithDif):
         assert seen is not None
         used = quadrature.nodes_at_first(int(self.n_components), seen.few)
         used = used if self.n_components <= MOST_GRID else quadrature.LAST_NET
-        most = max(self._affordable(seen), used)
+        small = seen.n_rows * self.n_features_in_ <= MOST_CHECKED
+        if by_nodes and small and self._nodes_needed(seen) > self._affordable(seen, engine):
+            engine = distinct(engine)
+        most = max(self._affordable(seen, engine), used)
         while by_nodes and not result.reason.cut_short and (needed := min(self._nodes_needed(seen), most)) > used:
             left = None if self.max_time is None else max(self.max_time - result.seconds, 1e-3)
             limits, used = Limits(self.max_iter, self.tol, left), needed
@@ -589,7 +593,6 @@ class LatentTrait(WithItemReports, WithDif):
             )
             self._adopt(result)
         needed, last = self._nodes_needed(seen), quadrature.MOST_NODES[min(int(self.n_components), MOST_GRID + 1)]
-        small = seen.n_rows * self.n_features_in_ <= MOST_CHECKED
         return by_nodes and small and (needed > used or used == last)
 
     def _short_by(self, engine: Engine) -> float:
@@ -611,9 +614,10 @@ class LatentTrait(WithItemReports, WithDif):
         bend = max(quadrature.bend_of(self._columns(), one, seen.few) for one in maps)
         return quadrature.nodes_for(int(self.n_components), bend, seen.n_rows)
 
-    def _affordable(self, seen: Seen) -> int:
+    def _affordable(self, seen: Seen, engine: Engine) -> int:
         """The most nodes with which a pass takes a fraction of a second; steep slopes would ask for any number."""
-        q, each = int(self.n_components), MOST_TERMS / max(seen.n_rows * self.n_features_in_ * self.n_maps, 1)
+        n_rows = len(engine.table) if isinstance(engine, MemoryEngine) else seen.n_rows
+        q, each = int(self.n_components), MOST_TERMS / max(n_rows * self.n_features_in_ * self.n_maps, 1)
         most = quadrature.MOST_NODES[min(q, MOST_GRID + 1)]
         if q <= MOST_GRID and seen.few >= MANY_COLUMNS:
             # posteriors are narrow; slopes that run to infinity ask for any number of nodes, and find no maximum

@@ -37,7 +37,7 @@ def main(replications: int = 200) -> None:
     held: list[list[bool]] = []
     rejected: dict[str, list[bool]] = {"lr": [], "wald": []}
     model = LatentTrait(1, random_state=0)
-    for _ in range(replications):
+    for done in range(1, replications + 1):
         X, groups = draw(rng)
         model.fit(X, groups=groups)
         errors = model.standard_errors(model.people(X, groups=groups))
@@ -54,12 +54,17 @@ def main(replications: int = 200) -> None:
         for method, found in rejected.items():
             p = model.dif(X, groups, method=method, items=TESTED, adjust=None).p
             found.extend((p < 0.05).tolist())
-    share = 100 * np.mean(held, axis=0)
-    print(f"{replications} replications in {time.perf_counter() - begun:.0f} s")
+        if done % 20 == 0 or done == replications:
+            print(f"{done} replications in {time.perf_counter() - begun:.0f} s")
+            tell(100 * np.mean(held, axis=0), rejected)
+
+
+def tell(share: np.ndarray, rejected: dict[str, list[bool]]) -> None:
+    """Coverage in percent, and the share of tests that reject."""
     print(f"coverage: mean {share[0]:.1f} %, variance {share[1]:.1f} %", end="")
     print(f", slopes {share[2:8].mean():.1f} %, intercepts {share[8:].mean():.1f} %")
     for method, found in rejected.items():
-        print(f"size of {method} tests at 5 %: {100 * np.mean(found):.1f} % of {len(found)}")
+        print(f"size of {method} tests at 5 %: {100 * np.mean(found):.1f} % of {len(found)}", flush=True)
 
 
 if __name__ == "__main__":

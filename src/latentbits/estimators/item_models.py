@@ -586,8 +586,8 @@ def _report_of(params: Params, covariance: np.ndarray, names: list[str], notes: 
         estimates = np.asarray(items.free_of(params))
     return ItemErrors(
         by_item[None, :, 0], by_item[:, 1], place, by_item[:, 0].copy(), by_logit * logit, logit,
-        of(params.mean_places), variances, of(params.coefficient_places), tuple(names), estimates, errors, covariance,
-        notes,
+        of(params.mean_places), variances, of(params.coefficient_places), tuple(names), estimates, errors,
+        covariance, notes,
     )  # fmt: skip
 
 

@@ -282,7 +282,7 @@ def names_of_free(params: Params, items: Sequence[str], groups: Sequence[str], c
     """What each free number is of: the first that it stands for."""
     names = [""] * len(params.prior_mean)
     labels = [
-        *(((g, j, k), f"{item} {p}" + (f" in {group}" if g else ""))
+        *(((g, j, k), f"{item} {'logit of asymptote' if p == 'asymptote' else p}" + (f" in {group}" if g else ""))
           for g, group in enumerate(groups or [""]) for j, item in enumerate(items)
           for k, p in enumerate(PARAMETERS[: params.items.shape[2]])),
     ]  # fmt: skip

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from latentbits.core.model import Model
 from latentbits.engines.passes import Engine
 from latentbits.estimators.base import LatentModel
+from latentbits.estimators.class_tests import WithClassTests
 from latentbits.estimators.criteria import Criteria, WithCriteria, look
 from latentbits.models.mixture import model as mixture
 from latentbits.models.mixture import newton
@@ -22,7 +23,7 @@ FAST = 2**24  # rows x squared parameters for which one of Newton's steps takes 
 SMALL = 2**23  # rows x columns x components for which float64 takes no time to speak of
 
 
-class BernoulliMixture(WithCriteria):
+class BernoulliMixture(WithClassTests, WithCriteria):
     """Mixture of Bernoulli products (latent class analysis), by EM.
 
     P(x) = sum_k w_k prod_j m_kj^x_j (1 - m_kj)^(1 - x_j).  Each row comes from one of the components;

@@ -41,7 +41,7 @@ def test_g2_and_x2_are_sums_over_all_patterns(one_of_two):
     X, m, test = one_of_two
     observed, expected = [], []
     for pattern in itertools.product([0, 1], repeat=X.shape[1]):
-        observed.append(np.all(X == pattern, axis=1).sum())
+        observed.append(np.all(pattern == X, axis=1).sum())
         expected.append(len(X) * np.exp(m.score_samples([pattern])[0]))
     observed, expected = np.array(observed, float), np.array(expected)
     some = observed > 0

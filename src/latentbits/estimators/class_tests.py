@@ -11,16 +11,14 @@ from sklearn.utils import check_random_state
 from latentbits.core import interrupts
 from latentbits.core.errors import DataError
 from latentbits.engines.monitor import counted
-from latentbits.estimators.base import LatentModel
+from latentbits.estimators.class_covariates import WithCovariates
 from latentbits.reports.bootstrap import BootstrapTest, bootstrap_test
 
 __all__ = ["WithClassTests"]
 
 
-class WithClassTests(LatentModel):
+class WithClassTests(WithCovariates):
     """Of `BernoulliMixture`: the bootstrap test of the number of classes."""
-
-    smoothing: float
 
     def bootstrap_test(
         self,
@@ -80,6 +78,10 @@ class WithClassTests(LatentModel):
             raise ValueError(
                 f"the test compares maxima of the likelihood, and smoothing={self.smoothing:g} keeps this mixture away "
                 "from them: fit it with smoothing=0"
+            )
+        if self._n_covariates:
+            raise ValueError(
+                "the test draws rows without covariates, and this mixture was fitted with them: fit it without"
             )
         rows, counts = self._rows_and_counts(X, sample_weight)
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)

@@ -13,7 +13,7 @@ from latentbits.core.model import Model
 from latentbits.engines.passes import Engine
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.class_tests import WithClassTests
-from latentbits.estimators.criteria import Criteria, WithCriteria, look
+from latentbits.estimators.criteria import Criteria, look
 from latentbits.models.mixture import model as mixture
 from latentbits.models.mixture import newton
 
@@ -23,7 +23,7 @@ FAST = 2**24  # rows x squared parameters for which one of Newton's steps takes 
 SMALL = 2**23  # rows x columns x components for which float64 takes no time to speak of
 
 
-class BernoulliMixture(WithClassTests, WithCriteria):
+class BernoulliMixture(WithClassTests):
     """Mixture of Bernoulli products (latent class analysis), by EM.
 
     P(x) = sum_k w_k prod_j m_kj^x_j (1 - m_kj)^(1 - x_j).  Each row comes from one of the components;
@@ -67,9 +67,14 @@ class BernoulliMixture(WithClassTests, WithCriteria):
     Attributes
     ----------
     weights_ : ndarray of shape (n_components,)
-        Share of each component.
+        Share of each component; with covariates, that in the rows it was fitted to.
     means_ : ndarray of shape (n_components, n_columns)
         P(bit = 1) of each column in each component.
+    coefficients_ : ndarray of shape (n_components, n_covariates + 1)
+        Where ``fit(X, covariates=Z)`` learned how membership depends on covariates: log P(component | z) is these times
+        (1, z), but for what makes probabilities add up to 1.  Those of the first component are 0.
+    covariate_names_ : ndarray of str
+        Names of the covariates, where they came as a frame.
     dtype_ : str
         Precision of the rows in the fit, "float32" or "float64".
     history_ : ndarray
@@ -145,6 +150,8 @@ class BernoulliMixture(WithClassTests, WithCriteria):
         super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
 
     def _model(self) -> Model:
+        if self._n_covariates:
+            return self._membership_model()
         k, accelerate = int(self.n_components), bool(self.accelerate)
         few = k * (self.n_features_in_ + 1) <= newton.MOST_PARAMETERS
         return mixture.model(
@@ -169,7 +176,7 @@ class BernoulliMixture(WithClassTests, WithCriteria):
         return SMALL // (int(self.n_components) * self.n_features_in_)
 
     def _model_for(self, engine: Engine) -> Model:
-        self._idle = tuple(np.flatnonzero(look(engine).idle).tolist())
+        self._idle = tuple(np.flatnonzero(look(engine).idle[: self.n_features_in_]).tolist())
         return self._model()
 
     def criteria(self, X: Any, sample_weight: Any = None) -> Criteria:
@@ -194,11 +201,12 @@ class BernoulliMixture(WithClassTests, WithCriteria):
     def _expose(self) -> None:
         self.weights_, self.means_ = self.params_.weights, self.params_.means
         k, d = self.means_.shape
-        self.n_parameters_ = k - 1 + k * (d - len(self._idle))
+        self.n_parameters_ = (k - 1) * (1 + self._n_covariates) + k * (d - len(self._idle))
+        self._expose_coefficients()
         self._n_features_out = len(self.weights_)
 
     def _shapes(self) -> dict[str, tuple[int | None, ...]]:
         k = int(self.n_components)
         if self.init == "split":
             k = min(k, len(self.params_.weights))  # the schedule may have been cut short
-        return {"weights": (k,), "means": (k, self.n_features_in_)}
+        return {"weights": (k,), "means": (k, self.n_features_in_), **self._membership_shapes(k)}

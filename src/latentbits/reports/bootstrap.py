@@ -30,8 +30,8 @@ KEPT = 8  # of so many starts one goes on
 BEHIND = 10  # times what a climb is expected to gain: if it is further than that behind another one, it is given up
 MOST_CYCLES = 4096  # of a climb
 BLOCK_BYTES = 2**22  # of what is climbed at a time
-# climbs of a block: few, since all of them go on until the last has arrived; more, where there are so many that calls of
-# the program would take much of the time
+# climbs of a block: few, since all of them go on until the last has arrived; more, where there are so many that calls
+# of the program would take much of the time
 FEW, MANY, FROM = 16, 64, 2048
 CHUNK_BYTES, MOST_DRAWS = 2**27, 250  # of the draws that are held at a time
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from latentbits.core.errors import DataError, FitError
 from latentbits.core.model import Measure, Stop
 from latentbits.core.programs import seconds_waited
 
-__all__ = ["Limits", "Monitor", "Record", "Remaining"]
+__all__ = ["Limits", "Monitor", "Record", "Remaining", "counted"]
 
 FEWEST = 3  # passes whose gain is compared with that of as many before
 STALLED = 30  # passes without any gain, after which more of them are no use
@@ -175,7 +176,18 @@ class Remaining:
         return gain * float(np.clip(ratio / max(1 - ratio, 1e-9), 1, 100))
 
 
-def _make_bar() -> Any:
+@contextmanager
+def counted(total: int, label: str, verbose: int) -> Iterator[Callable[[int], None]]:
+    """A function to tell of so much more work done; a bar shows it where somebody is looking."""
+    if not (verbose and sys.stderr.isatty()):
+        yield lambda n: None
+        return
+    with _make_bar(objective=False) as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda n: bar.advance(task, n)
+
+
+def _make_bar(objective: bool = True) -> Any:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -183,7 +195,7 @@ def _make_bar() -> Any:
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("objective {task.fields[objective]}"),
+        *([TextColumn("objective {task.fields[objective]}")] if objective else []),
         TimeElapsedColumn(),
         console=Console(stderr=True),
         transient=True,

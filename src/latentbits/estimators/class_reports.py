@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -20,6 +20,7 @@ from latentbits.reports.class_errors import ClassErrors
 from latentbits.reports.class_fit import BivariateResiduals, ClassFitReport, Classification
 from latentbits.reports.classes import shares_of
 from latentbits.reports.fit import FitReport
+from latentbits.reports.membership import MembershipErrors
 from latentbits.reports.outside import ClassDifferences
 from latentbits.reports.patterns import Patterns, blocks_of, distinct
 
@@ -32,10 +33,21 @@ class WithClassReports(WithCriteria):
     smoothing: float
     weights_: np.ndarray
     means_: np.ndarray
+    _n_covariates: int
+
+    if TYPE_CHECKING:
+
+        def membership_errors(self, X: Any, covariates: Any, sample_weight: Any = None) -> MembershipErrors: ...
 
     def standard_errors(
-        self, X: Any, sample_weight: Any = None, *, level: float = 0.95, weights_are: str = "counts"
-    ) -> ClassErrors:
+        self,
+        X: Any,
+        sample_weight: Any = None,
+        *,
+        level: float = 0.95,
+        weights_are: str = "counts",
+        covariates: Any = None,
+    ) -> ClassErrors | MembershipErrors:
         """Standard errors of shares and probabilities of the classes, and intervals.
 
         By the observed information of the rows (Louis's identity, in float64) in the metric of probabilities.
@@ -53,6 +65,8 @@ class WithClassReports(WithCriteria):
             How often a row was met, or the inverse of the chance that it had to come into the sample (in any unit).
             Then errors are those of the sandwich form, and rows must not have been put together: two that are alike
             are two draws.  Without weights it is the form that holds for a model that is not quite right.
+        covariates : array-like of shape (n_rows, n_covariates) or None
+            Those of the rows, where `fit` had some: the errors are then those of `membership_errors`.
 
         Returns
         -------
@@ -69,6 +83,8 @@ class WithClassReports(WithCriteria):
         (2, 4)
         """
         check_is_fitted(self, "params_")
+        if self._n_covariates:
+            return self.membership_errors(X, covariates, sample_weight)
         size = self.weights_.size + self.means_.size
         if size > class_errors.MOST_PARAMETERS:
             raise ValueError(

@@ -148,11 +148,11 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentMo
     estimator._validate_params()
     _check_work(estimator)
     arrays = {name.removeprefix("params."): array for name, array in tensors.items()}
-    estimator.params_ = _unflatten(estimator._params_type(), arrays)
     estimator.n_features_in_ = header["n_features"]
     if header["feature_names"] is not None:
         estimator.feature_names_in_ = np.array(header["feature_names"], dtype=object)
     estimator._take_extra(header["extra"])
+    estimator.params_ = _unflatten(estimator._params_type(), arrays)
     _check(arrays, estimator)
     estimator.history_table_ = _table(header["stages"], history)
     estimator.n_iter_, estimator.stop_reason_ = header["n_iter"], header["stop_reason"]

@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterator, Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-import jax
+import equinox as eqx
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from latentbits.core.model import Model
 from latentbits.engines.fit import FitResult
+from latentbits.engines.passes import Engine
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.class_reports import WithClassReports
-from latentbits.estimators.criteria import Criteria, WithCriteria
+from latentbits.estimators.class_tests import WithClassTests
+from latentbits.estimators.criteria import Criteria, look
 from latentbits.models.mixture import model as mixture
 from latentbits.models.mixture import newton
 
@@ -24,7 +26,7 @@ FAST = 2**24  # rows x squared parameters for which one of Newton's steps takes 
 SMALL = 2**23  # rows x columns x components for which float64 takes no time to speak of
 
 
-class BernoulliMixture(WithClassReports, WithCriteria):
+class BernoulliMixture(WithClassTests, WithClassReports):
     """Latent class analysis: a mixture of Bernoulli products, by EM.
 
     P(x) = sum_k w_k prod_j m_kj^x_j (1 - m_kj)^(1 - x_j).  Each row comes from one of the components;
@@ -68,9 +70,14 @@ class BernoulliMixture(WithClassReports, WithCriteria):
     Attributes
     ----------
     weights_ : ndarray of shape (n_components,)
-        Share of each component, the largest first.
+        Share of each component, the largest first; with covariates, that in the rows it was fitted to.
     means_ : ndarray of shape (n_components, n_columns)
         P(bit = 1) of each column in each component.
+    coefficients_ : ndarray of shape (n_components, n_covariates + 1)
+        Where ``fit(X, covariates=Z)`` learned how membership depends on covariates: log P(component | z) is these times
+        (1, z), but for what makes probabilities add up to 1.  Those of the first component are 0.
+    covariate_names_ : ndarray of str
+        Names of the covariates, where they came as a frame.
     dtype_ : str
         Precision of the rows in the fit, "float32" or "float64".
     history_ : ndarray
@@ -146,6 +153,8 @@ class BernoulliMixture(WithClassReports, WithCriteria):
         super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
 
     def _model(self) -> Model:
+        if self._n_covariates:
+            return self._membership_model()
         k, accelerate = int(self.n_components), bool(self.accelerate)
         few = k * (self.n_features_in_ + 1) <= newton.MOST_PARAMETERS
         return mixture.model(
@@ -168,6 +177,9 @@ class BernoulliMixture(WithClassReports, WithCriteria):
     @property
     def _double_rows(self) -> int:
         return SMALL // (int(self.n_components) * self.n_features_in_)
+
+    def _idle_in(self, engine: Engine) -> tuple[int, ...]:
+        return tuple(np.flatnonzero(look(engine).idle[: self.n_features_in_]).tolist())  # covariates come after
 
     def criteria(self, X: Any, sample_weight: Any = None) -> Criteria:
         """Log-likelihood, parameters and rows that count, and the information criteria made of them.
@@ -193,17 +205,22 @@ class BernoulliMixture(WithClassReports, WithCriteria):
             yield f"smoothing={self.smoothing:g}"
 
     def _adopt(self, result: FitResult) -> None:
-        order = np.argsort(-result.params.weights, kind="stable")
-        super()._adopt(result._replace(params=jax.tree.map(lambda own: own[order], result.params)))
+        params, own = result.params, ["weights", "means", *(["slopes"] if self._n_covariates else [])]
+        order = np.argsort(-params.weights, kind="stable")
+        ordered = [getattr(params, name)[order] for name in own]
+        super()._adopt(
+            result._replace(params=eqx.tree_at(lambda p: [getattr(p, name) for name in own], params, ordered))
+        )
 
     def _expose(self) -> None:
         self.weights_, self.means_ = self.params_.weights, self.params_.means
         k = len(self.weights_)
-        self.n_parameters_ = k - 1 + k * self._n_varying
+        self.n_parameters_ = (k - 1) * (1 + self._n_covariates) + k * self._n_varying
+        self._expose_coefficients()
         self._n_features_out = len(self.weights_)
 
     def _shapes(self) -> dict[str, tuple[int | None, ...]]:
         k = int(self.n_components)
         if self.init == "split":
             k = min(k, len(self.params_.weights))  # the schedule may have been cut short
-        return {"weights": (k,), "means": (k, self.n_features_in_)}
+        return {"weights": (k,), "means": (k, self.n_features_in_), **self._membership_shapes(k)}

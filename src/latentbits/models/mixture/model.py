@@ -28,7 +28,20 @@ from latentbits.core.tree import sum_rows
 from latentbits.models.mixture import coordinates, newton, starts
 from latentbits.models.mixture.coordinates import Counts, Params
 
-__all__ = ["Params", "Posterior", "Shared", "Stats", "model"]
+__all__ = [
+    "Params",
+    "Posterior",
+    "Settings",
+    "Shared",
+    "Stats",
+    "column_means",
+    "from_short_runs",
+    "log_joint_of",
+    "maximised",
+    "model",
+    "owned_by",
+    "with_prior",
+]
 
 NEAR = 1e-4  # nats per row that are left where EM makes room for Newton's method
 ROUNDING = 1e-7  # of a row's log-likelihood and shares, in float32
@@ -64,7 +77,7 @@ def _prepare(params: Params, state: Secants | newton.State | None, progress: Pro
     return Shared(jnp.log(jnp.maximum(params.weights, TINY)), log_one, log_zero, log_zero.sum(1))
 
 
-def _log_joint(shared: Shared, batch: Batch | SparseBatch) -> Float[Array, "rows components"]:
+def log_joint_of(shared: Shared, batch: Batch | SparseBatch) -> Float[Array, "rows components"]:
     """log P(x, component), by two products whose terms have one sign.
 
     One product with the log-odds would do, and be faster, but for means near 1 it cancels against sum(log_zero): in
@@ -81,14 +94,14 @@ def _responsibilities(
     shared: Shared, batch: Batch | SparseBatch
 ) -> tuple[Float[Array, "rows components"], Float[Array, " rows"]]:
     """P(component | x) and log p(x)."""
-    log_joint = _log_joint(shared, batch)
+    log_joint = log_joint_of(shared, batch)
     top = jnp.max(log_joint, axis=1, keepdims=True)
     scaled = jnp.exp(log_joint - top)
     total = jnp.sum(scaled, axis=1, keepdims=True)
     return scaled / total, (top + jnp.log(total))[:, 0]
 
 
-def _owned(params: Params, share: Float[Array, "rows components"], batch: Batch | SparseBatch) -> Counts:
+def owned_by(params: Params, share: Float[Array, "rows components"], batch: Batch | SparseBatch) -> Counts:
     """What each component owns of the rows, by their responsibilities."""
     share = share * batch.weight[:, None]
     members = sum_over_rows(share)
@@ -101,7 +114,7 @@ def _owned(params: Params, share: Float[Array, "rows components"], batch: Batch 
 
 def _e_step(params: Params, shared: Shared, batch: Batch | SparseBatch, row_state: None) -> tuple[Stats, None]:
     share, log_likelihood = _responsibilities(shared, batch)
-    stats = Stats(batch.weight.sum(), sum_rows(batch.weight, log_likelihood), _owned(params, share, batch))
+    stats = Stats(batch.weight.sum(), sum_rows(batch.weight, log_likelihood), owned_by(params, share, batch))
     return stats, None
 
 
@@ -143,18 +156,18 @@ def _sample(params: Params, shared: Shared, keys: Key[Array, " rows"]) -> Float[
     return jax.vmap(draw)(keys)
 
 
-def _base(owned: Counts, smoothing: ScalarLike) -> Float[Array, " columns"]:
+def column_means(owned: Counts, smoothing: ScalarLike) -> Float[Array, " columns"]:
     # responsibilities sum to 1, so these are the plain column means, the same at every iteration
     return (owned.ones.sum(0) + smoothing / 2) / jnp.maximum(owned.observed.sum(0) + smoothing, TINY)
 
 
-def _with_prior(owned: Counts, smoothing: ScalarLike) -> Counts:
+def with_prior(owned: Counts, smoothing: ScalarLike) -> Counts:
     """As if each component had seen so many more rows, each with the column means of the data."""
-    ones = owned.ones + smoothing * _base(owned, smoothing)
+    ones = owned.ones + smoothing * column_means(owned, smoothing)
     return Counts(owned.members + smoothing, ones, owned.observed + smoothing)
 
 
-def _maximised(params: Params, counts: Counts) -> Params:
+def maximised(params: Params, counts: Counts) -> Params:
     """The M-step; a component that owns nothing keeps its means."""
     means = jnp.where(counts.observed > TINY, counts.ones / jnp.maximum(counts.observed, TINY), params.means)
     return Params(counts.members / counts.members.sum(), jnp.clip(means, 0, 1))
@@ -179,7 +192,7 @@ class Settings(eqx.Module):
 
 
 def _objective(settings: Settings, params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
-    mean = _base(stats.owned, settings.smoothing)
+    mean = column_means(stats.owned, settings.smoothing)
     pseudo = shared.log_weight + shared.log_one @ mean + shared.log_zero @ (1 - mean)
     return stats.log_likelihood.sum() + settings.smoothing * pseudo.sum()
 
@@ -191,8 +204,8 @@ def _start(params: Params) -> Secants:
 def _update(
     settings: Settings, state: Secants | None, params: Params, shared: Shared, stats: Stats, progress: Progress
 ) -> tuple[Secants | None, Params]:
-    counts = _with_prior(stats.owned, settings.smoothing)
-    plain = _maximised(params, counts)
+    counts = with_prior(stats.owned, settings.smoothing)
+    plain = maximised(params, counts)
     if state is None:
         return None, plain
     at, value = coordinates.of(params), _objective(settings, params, shared, stats)
@@ -213,17 +226,17 @@ def _update_newton(
     settings: Settings, state: newton.State, params: Params, shared: Shared, stats: Stats, progress: Progress
 ) -> tuple[newton.State, Params]:
     assert stats.missing is not None
-    value, counts = _objective(settings, params, shared, stats), _with_prior(stats.owned, settings.smoothing)
+    value, counts = _objective(settings, params, shared, stats), with_prior(stats.owned, settings.smoothing)
     return newton.advance(state, params, value, counts, stats.missing)
 
 
 def _one_iteration(settings: Settings, params: Params, batch: Batch) -> tuple[Float[Array, ""], Params]:
     shared = _prepare(params, None, None)
     stats, _ = _e_step(params, shared, batch, None)
-    return _objective(settings, params, shared, stats), _maximised(params, _with_prior(stats.owned, settings.smoothing))
+    return _objective(settings, params, shared, stats), maximised(params, with_prior(stats.owned, settings.smoothing))
 
 
-def _from_short_runs(settings: Settings, key: Key[Array, ""], summary: Summary) -> Params:
+def from_short_runs(settings: Settings, key: Key[Array, ""], summary: Summary) -> Params:
     return starts.best_of_short_runs(partial(_one_iteration, settings), settings.n_components, key, summary)
 
 
@@ -286,7 +299,7 @@ def model(
         stages += [Iterate("EM")]
     return Model(
         name="Bernoulli mixture",
-        init=Partial(_from_short_runs if by_runs else _from_random_rows, settings),
+        init=Partial(from_short_runs if by_runs else _from_random_rows, settings),
         prepare=_prepare,
         e_step=_e_step,
         update=Partial(_update, settings),

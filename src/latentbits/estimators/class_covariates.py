@@ -1,0 +1,394 @@
+"""Covariates of class membership: a table of bits, and beside it real numbers of each row that tell its class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.utils import check_array
+
+from latentbits.core.batch import MISSING
+from latentbits.core.errors import DataError, ModelFileError
+from latentbits.core.model import LogLikelihood, Model
+from latentbits.engines.memory import MemoryEngine
+from latentbits.engines.passes import Engine
+from latentbits.estimators.criteria import WithCriteria
+from latentbits.estimators.precision import DOUBLE
+from latentbits.estimators.tables.validate import weighted
+from latentbits.models.mixture import membership
+from latentbits.reports.fit import FitReport
+from latentbits.reports.membership import MembershipErrors, membership_errors
+
+__all__ = ["WithCovariates"]
+
+COLLINEAR = 1e-10  # of the largest variance of standardised covariates: less in some direction, and they say the same
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """Bits, and the covariates of their rows."""
+
+    bits: Any
+    covariates: Any
+
+
+class WithCovariates(WithCriteria):
+    """Of `BernoulliMixture`: `fit(X, covariates=Z)`, and the methods that take covariates too.
+
+    `score`, `score_samples`, `log_likelihood`, `log_likelihoods`, `transform` and `posterior` do, and need them where
+    `fit` had them.  The other methods that are given rows, and `sample`, refuse a mixture with covariates.
+    """
+
+    n_components: int
+    smoothing: float
+    accelerate: bool
+    init: str
+    means_: np.ndarray
+    coefficients_: np.ndarray
+    covariate_names_: np.ndarray
+
+    _n_covariates: int = 0
+    _whitening: tuple[np.ndarray, np.ndarray]
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        checkpoint: Any = None,
+        engine: Literal["dask"] | None = None,
+        covariates: Any = None,
+    ) -> Self:
+        """Learn the model from bits, and how membership depends on covariates.
+
+        With covariates z of each row, P(component | z) is a multinomial logistic regression that is learned in the same
+        EM: see `coefficients_` and `membership_errors`.  `smoothing` then concerns the probabilities of bits alone.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            0, 1 or bool, NaN for missing; a pandas or polars frame, SciPy sparse matrix, memory map, Dask array, a
+            path (.parquet, .zarr or .npy, a pattern such as "rows-*.npy", or a list of them), or a function that gives
+            an iterable of batches each time it is called (for tables larger than memory).  In memory, where there are
+            covariates.
+        y : Ignored
+            Present for scikit-learn's pipelines.
+        sample_weight : array-like of shape (n_rows,) or None
+            How often each row counts: counts of patterns, survey weights, a bootstrap's draws.  None counts each once.
+        checkpoint : str, path, latentbits.Checkpoint or None
+            A folder in which learning is kept every half a minute: after a crash the same call goes on from there, and
+            ends with the bits that it would have had.
+        engine : "dask" or None
+            "dask" has the workers of the active `distributed.Client` learn; None goes by the kind of X.
+        covariates : array-like of shape (n_rows, n_covariates) or None
+            Real numbers, none missing, and none that follow from the others: of several groups leave one out.  An
+            intercept is added.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from latentbits import BernoulliMixture
+        >>> rng = np.random.default_rng(0)
+        >>> age = rng.normal(size=400)
+        >>> of_second = rng.random(400) < 1 / (1 + np.exp(-2 * age))
+        >>> X = (rng.random((400, 6)) < np.where(of_second, 0.9, 0.1)[:, None]).astype(int)
+        >>> m = BernoulliMixture(2, smoothing=0, random_state=0).fit(X, covariates=age)
+        >>> m.coefficients_.shape, m.transform(X, covariates=age).shape
+        ((2, 2), (400, 2))
+        """
+        self._n_covariates = 0
+        self.__dict__.pop("coefficients_", None)
+        self.__dict__.pop("covariate_names_", None)
+        if covariates is None:
+            return super().fit(X, y, sample_weight, checkpoint, engine)
+        if engine is not None:
+            raise ValueError("covariates need a table in memory: leave engine out")
+        if self.init == "split":
+            raise ValueError("with covariates classes are not grown by splitting: init must be 'random'")
+        if self._given_dtype() not in (None, DOUBLE):
+            raise ValueError("with covariates rows are computed in float64: dtype must be 'auto' or 'float64'")
+        return super().fit(_Beside(X, covariates), y, sample_weight, checkpoint)
+
+    # ---------------------------------------------------------------- use
+
+    def transform(self, X: Any, covariates: Any = None) -> np.ndarray:
+        """P(component | row) of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+        covariates : array-like of shape (n_rows, n_covariates) or None
+            Those of the rows, where `fit` had some.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_components)
+        """
+        return super().transform(self._beside(X, covariates))
+
+    def posterior(self, X: Any, covariates: Any = None) -> Any:
+        """P(component | row) of each row as `mean`, and the most probable component as `mode`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+        covariates : array-like of shape (n_rows, n_covariates) or None
+            Those of the rows, where `fit` had some.
+        """
+        return super().posterior(self._beside(X, covariates))
+
+    def log_likelihoods(self, X: Any, covariates: Any = None) -> LogLikelihood:
+        """log p(x) of each row, given its covariates if any, with its errors, which are 0 but for rounding.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+        covariates : array-like of shape (n_rows, n_covariates) or None
+            Those of the rows, where `fit` had some.
+        """
+        return super().log_likelihoods(self._beside(X, covariates))
+
+    def score_samples(self, X: Any, covariates: Any = None) -> np.ndarray:
+        """log p(x) of each row, in nats, given its covariates if any; missing bits are marginalised.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+        covariates : array-like of shape (n_rows, n_covariates) or None
+            Those of the rows, where `fit` had some.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), float64
+        """
+        return super().score_samples(self._beside(X, covariates))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, covariates: Any = None) -> float:
+        """Mean of `score_samples`: nats per row, the larger the better.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+        y : Ignored
+            Present for scikit-learn's pipelines.
+        sample_weight : array-like of shape (n_rows,) or None
+            How often each row counts; None for once.
+        covariates : array-like of shape (n_rows, n_covariates) or None
+            Those of the rows, where `fit` had some.
+        """
+        return super().score(self._beside(X, covariates), y, sample_weight)
+
+    def log_likelihood(
+        self, X: Any, return_error: bool = False, sample_weight: Any = None, covariates: Any = None
+    ) -> float | tuple[float, float]:
+        """Log-likelihood of a table: the sum over its rows, in nats, given their covariates if any.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+        return_error : bool, default=False
+            Also return the standard error with which the number is known; 0 where it is exact.
+        sample_weight : array-like of shape (n_rows,) or None
+            How often each row counts; None for once.
+        covariates : array-like of shape (n_rows, n_covariates) or None
+            Those of the rows, where `fit` had some.
+        """
+        return super().log_likelihood(self._beside(X, covariates), return_error, sample_weight)
+
+    def fit_report(self, X: Any, sample_weight: Any = None, covariates: Any = None) -> FitReport:
+        """What the fit is worth: log-likelihood, free parameters and criteria; G², X² and entropy without covariates.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            The rows that the model was fitted to; NaN for missing.
+        sample_weight : array-like of shape (n_rows,) or None
+            How often each row counts; None for once.
+        covariates : array-like of shape (n_rows, n_covariates) or None
+            Those of the rows, where `fit` had some.
+
+        Returns
+        -------
+        FitReport
+            As every family has it; without covariates a `ClassFitReport`.
+        """
+        if self._n_covariates:  # patterns of bits have no one probability then
+            return self._fit_report(self._beside(X, covariates), sample_weight)
+        return super().fit_report(self._beside(X, covariates), sample_weight)
+
+    def sample(self, n: int = 1, random_state: Any = None) -> np.ndarray:
+        """Draw rows from the model, which must have no covariates.
+
+        Parameters
+        ----------
+        n : int, default=1
+            Number of rows.
+        random_state : int, RandomState or None
+            Seed.
+
+        Returns
+        -------
+        ndarray of shape (n, n_columns)
+        """
+        if self._n_covariates:
+            raise ValueError("rows of a mixture with covariates cannot be drawn without them")
+        return super().sample(n, random_state)
+
+    def membership_errors(self, X: Any, covariates: Any, sample_weight: Any = None) -> MembershipErrors:
+        """Standard errors of `coefficients_`, with z and p-values, by the observed information of all parameters.
+
+        They are of a maximum of the likelihood, so only of a fit with ``smoothing=0``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            The bits that this mixture was fitted to, NaN for missing.
+        covariates : array-like of shape (n_rows, n_covariates)
+            The covariates that it was fitted to.
+        sample_weight : array-like of shape (n_rows,) or None
+            How often each row counts; None for once.
+
+        Returns
+        -------
+        latentbits.reports.membership.MembershipErrors
+            With `coefficients`, `errors`, `z` and `p`, (n_components - 1, n_covariates + 1) each, and `means`, the
+            errors of the probabilities of bits.
+        """
+        self._fitted()
+        if not self._n_covariates:
+            raise ValueError("this mixture was fitted without covariates: fit(X, covariates=Z) learns coefficients")
+        if self.smoothing > 0:
+            raise ValueError(
+                f"standard errors are of a maximum of the likelihood, and smoothing={self.smoothing:g} keeps this "
+                "mixture away from it: fit it with smoothing=0"
+            )
+        engine = self._open(self._beside(X, covariates), reset=False, sample_weight=sample_weight)
+        rows = np.concatenate(list(engine.blocks()))
+        weights = np.ones(len(rows)) if engine.weights is None else engine.weights
+        d = self.n_features_in_
+        names = getattr(self, "covariate_names_", [f"covariate {i + 1}" for i in range(self._n_covariates)])
+        return membership_errors(
+            rows[:, :d], rows[:, d:], weights, self.means_, self.coefficients_, ["intercept", *map(str, names)]
+        )
+
+    # ---------------------------------------------------------------- inside
+
+    def _beside(self, X: Any, covariates: Any) -> Any:
+        self._fitted()
+        if isinstance(X, _Beside) or covariates is None:  # `_open` complains where they are needed
+            return X
+        if not self._n_covariates:
+            raise DataError("this mixture was fitted without covariates, and takes none")
+        return _Beside(X, covariates)
+
+    def _open(self, X: Any, *, reset: bool, sample_weight: Any = None) -> Engine:
+        if not isinstance(X, _Beside):
+            if self._n_covariates and not reset:
+                raise DataError(
+                    "this mixture was fitted with covariates, and needs those of the rows it is used on: pass "
+                    "covariates= to score, score_samples, log_likelihood, log_likelihoods, transform or posterior; "
+                    "other methods cannot be used with them"
+                )
+            return super()._open(X, reset=reset, sample_weight=sample_weight)
+        engine = super()._open(X.bits, reset=reset)
+        if not isinstance(engine, MemoryEngine):
+            raise TypeError("with covariates the bits must be in memory, and not sparse: pass an array or a frame")
+        bits = np.where(engine.table == MISSING, np.nan, engine.table.astype(np.float64))
+        joined = MemoryEngine(np.concatenate([bits, self._read(X.covariates, len(bits), reset)], 1))
+        rows = weighted(joined, sample_weight)
+        if reset:
+            self._whitening = _whitening(_covariates_of(rows, self._n_covariates), rows.weights)
+        return rows
+
+    def _read(self, covariates: Any, n_rows: int, reset: bool) -> np.ndarray:
+        """The covariates as numbers; at a fit their names and number are taken, else they must be the same."""
+        names = getattr(covariates, "columns", None)
+        values = np.asarray(covariates) if names is None else covariates
+        if getattr(values, "ndim", 2) == 1:
+            values = np.asarray(values).reshape(-1, 1)
+        Z = check_array(values, dtype=np.float64, ensure_min_samples=0, input_name="covariates")
+        if len(Z) != n_rows:
+            raise DataError(f"X has {n_rows} rows and covariates {len(Z)}: there must be one for each row")
+        if reset:
+            self._n_covariates = Z.shape[1]
+            if names is not None:
+                self.covariate_names_ = np.array([str(name) for name in names], dtype=object)
+        if Z.shape[1] != self._n_covariates:
+            raise DataError(
+                f"covariates have {Z.shape[1]} columns, and this mixture was fitted to {self._n_covariates}"
+            )
+        known = getattr(self, "covariate_names_", None)
+        if names is not None and known is not None and [str(name) for name in names] != list(known):
+            raise DataError(f"covariates must be {', '.join(known)}, in this order, as in fit")
+        return Z
+
+    def _dtype(self) -> np.dtype:
+        return DOUBLE if self._n_covariates else super()._dtype()
+
+    def _membership_model(self) -> Model:
+        return membership.model(
+            int(self.n_components), *self._whitening, smoothing=float(self.smoothing), accelerate=bool(self.accelerate)
+        )
+
+    def _params_type(self) -> type:
+        return membership.Params if self._n_covariates else super()._params_type()
+
+    def _membership_shapes(self, k: int) -> dict[str, tuple[int | None, ...]]:
+        p = self._n_covariates
+        return {"slopes": (k, p + 1), "centre": (p,), "turn": (p, p)} if p else {}
+
+    def _expose_coefficients(self) -> None:
+        """Slopes as those of the covariates as they were given, less those of the first class."""
+        if not self._n_covariates:
+            return
+        params = self.params_
+        self._whitening = np.asarray(params.centre), np.asarray(params.turn)
+        slopes = params.slopes[:, 1:] @ params.turn.T
+        both = np.column_stack([params.slopes[:, 0] - slopes @ params.centre, slopes])
+        self.coefficients_ = both - both[0]
+
+    def _extra(self) -> dict[str, Any]:
+        if not self._n_covariates:
+            return super()._extra()
+        names = getattr(self, "covariate_names_", None)
+        return super()._extra() | {"covariates": self._n_covariates if names is None else list(names)}
+
+    def _take_extra(self, extra: dict[str, Any]) -> None:
+        found = extra.pop("covariates", 0)
+        named = isinstance(found, list) and all(isinstance(name, str) for name in found)
+        if not named and (type(found) is not int or found < 0):
+            raise ModelFileError("'covariates' must be names, or how many there are")
+        self._n_covariates = len(found) if named else found
+        if named:
+            self.covariate_names_ = np.array(found, dtype=object)
+        super()._take_extra(extra)
+
+
+def _covariates_of(engine: Engine, n_covariates: int) -> np.ndarray:
+    """The covariates of rows that have them as their last columns."""
+    return np.concatenate(list(engine.blocks()))[:, -n_covariates:]
+
+
+def _whitening(Z: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """centre and turn, for which (Z - centre) @ turn has mean 0 and the identity for its covariance."""
+    centre = np.average(Z, axis=0, weights=weights)
+    spread = np.sqrt(np.average((Z - centre) ** 2, axis=0, weights=weights))
+    if not np.all(spread > 1e-12 * np.maximum(1e-300, np.abs(Z).max(0))):
+        raise DataError("a covariate is the same in all rows: it cannot tell classes apart, leave it out")
+    inner = (Z - centre) / spread
+    share = np.full(len(Z), 1 / len(Z)) if weights is None else weights / weights.sum()
+    variances, axes = np.linalg.eigh((share[:, None] * inner).T @ inner)
+    if variances[0] < COLLINEAR * variances[-1]:
+        raise DataError("a covariate follows from the others (or there are more of them than rows): leave it out")
+    return centre, axes / np.sqrt(variances) / spread[:, None]

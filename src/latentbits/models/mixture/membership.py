@@ -1,0 +1,255 @@
+"""Mixtures of Bernoulli products whose weights depend on covariates of a row (latent class regression).
+
+    p(x | z) = sum_k P(k | z) prod_j m_kj^x_j (1 - m_kj)^(1 - x_j),      P(k | z) = softmax_k(c_k . (1, z))
+
+Covariates are further columns of the table, after the bits: real numbers, none missing.  Inside, they are moved and
+turned so that they are uncorrelated and of unit variance, and coefficients of the classes add up to zero.  In these
+coordinates a bound on the second derivatives of the logs of the probabilities (Boehning 1992) is n / 2 in every
+direction, so that a step of 2 / n times the gradient, which is a sum over rows, never makes the expected complete
+likelihood worse: it takes the place of the M-step for the weights.  And the map of EM is again a step along the
+gradient in units of its own, as `core/secants.py` needs it.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.tree_util import Partial
+from jaxtyping import Array, Float, Key, ScalarLike
+
+from latentbits.core import secants
+from latentbits.core.batch import Batch
+from latentbits.core.model import Iterate, LogLikelihood, Model, Progress, Summary
+from latentbits.core.products import over_rows
+from latentbits.core.secants import Secants
+from latentbits.core.special import TINY, log_probabilities
+from latentbits.core.tree import sum_rows
+from latentbits.models.mixture import coordinates
+from latentbits.models.mixture import model as mixture
+from latentbits.models.mixture.coordinates import Counts
+from latentbits.models.mixture.model import Posterior
+
+__all__ = ["Params", "model"]
+
+ROUNDING = 1e-15  # of the objective: rows are computed in float64
+
+
+class Params(eqx.Module):
+    """P(bit = 1) of each column in each class, and how membership depends on covariates.
+
+    Attributes
+    ----------
+    weights
+        Share of each class in the rows that were learned from.
+    means
+        P(bit = 1).
+    slopes
+        Of the logs of P(class | z): the intercept, and the slopes of the covariates as they are inside.
+    centre, turn
+        Covariates are (z - centre) @ turn inside.
+    """
+
+    weights: Float[Array, " components"]
+    means: Float[Array, "components columns"]
+    slopes: Float[Array, "components covariates_and_one"]
+    centre: Float[Array, " covariates"]
+    turn: Float[Array, "covariates covariates"]
+
+
+class Stats(eqx.Module):
+    """Sums over rows: those of a mixture, and the gradient by the slopes."""
+
+    n_rows: Float[Array, ""]
+    log_likelihood: Float[Array, "2"]  # see sum_rows
+    owned: Counts
+    by_slope: Float[Array, "components covariates_and_one"]
+
+
+class Whitening(eqx.Module):
+    """Where covariates are moved to, and how they are turned."""
+
+    centre: Float[Array, " covariates"] | Float[np.ndarray, " covariates"]
+    turn: Float[Array, "covariates covariates"] | Float[np.ndarray, "covariates covariates"]
+
+
+def _bits(params: Params, batch: Batch) -> Batch:
+    d = params.means.shape[1]
+    observed = None if batch.observed is None else batch.observed[:, :d]
+    return Batch(batch.values[:, :d], observed, batch.weight, batch.rows, batch.key, batch.high)
+
+
+def _inner(params: Params, batch: Batch) -> Float[Array, "rows covariates_and_one"]:
+    """A one, and the covariates as they are inside."""
+    z = (batch.values[:, params.means.shape[1] :] - params.centre) @ params.turn
+    return jnp.concatenate([jnp.ones((len(z), 1), z.dtype), z], 1)
+
+
+def _memberships(params: Params, batch: Batch) -> Float[Array, "rows components"]:
+    """log P(class | z)."""
+    return jax.nn.log_softmax(_inner(params, batch) @ params.slopes.T, axis=1)
+
+
+def _prepare(params: Params, state: Secants | None, progress: Progress | None) -> mixture.Shared:
+    log_one, log_zero = log_probabilities(params.means)
+    # the weights of a row are its own, and come later
+    return mixture.Shared(jnp.zeros_like(params.weights), log_one, log_zero, log_zero.sum(1))
+
+
+def _log_joint(params: Params, shared: mixture.Shared, batch: Batch) -> Float[Array, "rows components"]:
+    return mixture.log_joint_of(shared, _bits(params, batch)) + _memberships(params, batch)
+
+
+def _e_step(params: Params, shared: mixture.Shared, batch: Batch, row_state: None) -> tuple[Stats, None]:
+    log_joint = _log_joint(params, shared, batch)
+    log_likelihood = jax.nn.logsumexp(log_joint, axis=1)
+    share = jnp.exp(log_joint - log_likelihood[:, None])
+    more = (share - jnp.exp(_memberships(params, batch))) * batch.weight[:, None]
+    return Stats(
+        batch.weight.sum(),
+        sum_rows(batch.weight, log_likelihood),
+        mixture.owned_by(coordinates.Params(params.weights, params.means), share, _bits(params, batch)),
+        over_rows(more, _inner(params, batch)),
+    ), None
+
+
+def _log_likelihood(params: Params, shared: mixture.Shared, batch: Batch) -> LogLikelihood:
+    return LogLikelihood.exact(jax.nn.logsumexp(_log_joint(params, shared, batch), axis=1))
+
+
+def _infer(params: Params, shared: mixture.Shared, batch: Batch) -> Posterior:
+    share = jax.nn.softmax(_log_joint(params, shared, batch), axis=1)
+    return Posterior(share, jax.nn.one_hot(jnp.argmax(share, axis=1), share.shape[1], dtype=share.dtype))
+
+
+def _decode(params: Params, latents: Float[Array, "rows components"]) -> Float[Array, "rows columns"]:
+    return latents @ params.means
+
+
+def _complete(params: Params, shared: mixture.Shared, batch: Batch) -> Float[Array, "rows columns"]:
+    filled = jnp.clip(jax.nn.softmax(_log_joint(params, shared, batch), axis=1) @ params.means, 0, 1)
+    return jnp.concatenate([filled, batch.values[:, filled.shape[1] :]], 1)
+
+
+def _sample(params: Params, shared: mixture.Shared, keys: Key[Array, " rows"]) -> Float[Array, "rows columns"]:
+    raise NotImplementedError("rows of a mixture with covariates cannot be drawn without them")
+
+
+# ---------------------------------------------------------------- learning
+
+
+def _coordinates(params: Params) -> Float[Array, "components coordinates"]:
+    means = jnp.clip(params.means, TINY, 1 - TINY)
+    return jnp.concatenate([params.slopes, 2 * jnp.arcsin(jnp.sqrt(means))], 1)
+
+
+def _params_at(params: Params, at: Float[Array, "components coordinates"], owned: Counts) -> Params:
+    q = params.slopes.shape[1]
+    weights = owned.members / owned.members.sum()
+    return Params(weights, jnp.sin(at[:, q:] / 2) ** 2, at[:, :q], params.centre, params.turn)
+
+
+def _objective(settings: mixture.Settings, params: Params, shared: mixture.Shared, stats: Stats) -> Float[Array, ""]:
+    mean = mixture.column_means(stats.owned, settings.smoothing)
+    pseudo = shared.log_one @ mean + shared.log_zero @ (1 - mean)
+    return stats.log_likelihood.sum() + settings.smoothing * pseudo.sum()
+
+
+def _start(params: Params) -> Secants:
+    return secants.start(_coordinates(params).ravel())
+
+
+def _update(
+    settings: mixture.Settings,
+    state: Secants | None,
+    params: Params,
+    shared: mixture.Shared,
+    stats: Stats,
+    progress: Progress,
+) -> tuple[Secants | None, Params]:
+    counts = mixture.with_prior(stats.owned, settings.smoothing)
+    means = mixture.maximised(coordinates.Params(params.weights, params.means), counts).means
+    plain = eqx.tree_at(
+        lambda p: (p.means, p.slopes), params, (means, params.slopes + 2 / stats.n_rows * stats.by_slope)
+    )
+    at, image = _coordinates(params), _coordinates(plain)
+    if state is None:
+        return None, _params_at(params, image, stats.owned)
+    by_angle = coordinates.gradient(coordinates.Params(params.weights, params.means), counts)[:, 1:]
+    information = jnp.concatenate([jnp.full_like(params.slopes, stats.n_rows / 2), jnp.maximum(counts.observed, 1)], 1)
+    value = _objective(settings, params, shared, stats)
+    state, ahead = secants.advance(
+        state,
+        at.ravel(),
+        value,
+        image.ravel(),
+        jnp.concatenate([stats.by_slope, by_angle], 1).ravel(),
+        jnp.sqrt(information).ravel(),
+        slack=ROUNDING * jnp.abs(value),
+        floor=ROUNDING**2 * 1000 * stats.n_rows * at.size,
+    )
+    return state, _params_at(params, ahead.reshape(at.shape), stats.owned)
+
+
+def _left(state: Secants) -> Float[Array, ""]:
+    return state.left
+
+
+def _init(settings: mixture.Settings, whitening: Whitening, key: Key[Array, ""], summary: Summary) -> Params:
+    """The start of a mixture without covariates: all rows have the same weights."""
+    d = summary.mean.shape[0] - whitening.centre.shape[0]
+    bits = Summary(
+        summary.n_rows,
+        summary.mean[:d],
+        summary.variance[:d],
+        summary.observed[:d],
+        summary.sample[:, :d],
+        summary.sample_observed[:, :d],
+    )
+    start = mixture.from_short_runs(settings, key, bits)
+    log_weight = jnp.log(jnp.maximum(start.weights, 1e-3))
+    slopes = jnp.zeros((len(log_weight), whitening.centre.shape[0] + 1), start.means.dtype)
+    slopes = slopes.at[:, 0].set(log_weight - log_weight.mean())
+    return Params(start.weights, start.means, slopes, jnp.asarray(whitening.centre), jnp.asarray(whitening.turn))
+
+
+def model(
+    n_components: int,
+    centre: Float[np.ndarray, " covariates"],
+    turn: Float[np.ndarray, "covariates covariates"],
+    smoothing: ScalarLike = 0.0,
+    accelerate: bool = True,
+) -> Model:
+    """A mixture of Bernoulli products whose weights depend on covariates.
+
+    Parameters
+    ----------
+    n_components
+        Number of classes, k.
+    centre, turn
+        Covariates (z - centre) @ turn have mean 0 and are uncorrelated, with variance 1, in the table to learn from.
+    smoothing
+        As if each class had seen so many more rows, each with the column means of the data.  It concerns the
+        probabilities of bits alone.
+    accelerate
+        Secants (`core/secants.py`).  Without, EM goes step by step.
+    """
+    settings, n_covariates = mixture.Settings(smoothing, n_components), len(centre)
+    return Model(
+        name="Bernoulli mixture with covariates",
+        init=Partial(_init, settings, Whitening(centre, turn)),
+        prepare=_prepare,
+        e_step=_e_step,
+        update=Partial(_update, settings),
+        objective=Partial(_objective, settings),
+        log_likelihood=_log_likelihood,
+        infer=_infer,
+        decode=_decode,
+        complete=_complete,
+        sample=_sample,
+        row_floats=lambda n_columns: 2 * (n_columns + n_covariates) + 4 * n_components,
+        stages=(Iterate("EM"),),
+        start=_start if accelerate else None,
+        left=_left if accelerate else None,
+    )

@@ -1,0 +1,145 @@
+"""Standard errors of a latent class regression: coefficients of covariates together with the classes' probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import log_softmax, logsumexp
+from scipy.stats import norm
+
+from latentbits.reports.record import Report, Table
+
+__all__ = ["MembershipErrors", "information", "membership_errors"]
+
+AT_BOUND = 1e-6  # probabilities nearer to 0 or 1 are held there
+SINGULAR = 1e-10  # the least eigenvalue of the information, its diagonal made 1
+CELLS = 2**22  # numbers of the scores of rows that are held at a time
+
+
+@dataclass(frozen=True)
+class MembershipErrors(Report):
+    """How well it is known how membership depends on covariates.
+
+    Attributes
+    ----------
+    coefficients, errors, z, p
+        (classes - 1, covariates + 1) log-odds of each class against the first: the intercept, then the covariates;
+        their standard errors, their ratio, and its two-sided p-value.
+    means
+        (classes, columns) standard errors of P(bit = 1); NaN where it is 0 or 1.
+    names
+        Of the intercept and the covariates.
+    covariance
+        Of the coefficients, class by class.
+    notes
+        What has to be said of these numbers.
+    """
+
+    coefficients: np.ndarray
+    errors: np.ndarray
+    z: np.ndarray
+    p: np.ndarray
+    means: np.ndarray
+    names: list[str]
+    covariance: np.ndarray
+    notes: tuple[str, ...]
+
+    def table(self) -> Table:
+        """One row for each coefficient."""
+        rows = [f"class {k + 2}, {name}" for k in range(len(self.coefficients)) for name in self.names]
+        columns = {name: self[name].ravel().tolist() for name in ("coefficients", "errors", "z", "p")}
+        return Table(rows, columns, "Log-odds of each class against the first", self.notes)
+
+
+def membership_errors(
+    X: np.ndarray, Z: np.ndarray, weights: np.ndarray, means: np.ndarray, coefficients: np.ndarray, names: list[str]
+) -> MembershipErrors:
+    """From the observed information at a maximum of the likelihood.
+
+    Parameters
+    ----------
+    X, Z, weights
+        Bits with NaN for missing, covariates, and how often each row counts.
+    means, coefficients
+        (k, d) and (k, p + 1), the first row of which is 0.
+    names
+        Of the p + 1 coefficients.
+    """
+    k, q = coefficients.shape
+    inside = (means > AT_BOUND) & (means < 1 - AT_BOUND)
+    observed = information(X, Z, weights, means, coefficients)
+    free = np.concatenate([np.ones((k - 1) * q, bool), inside.ravel()])
+    part = observed[np.ix_(free, free)]
+    notes = []
+    if not inside.all():
+        notes.append(f"{(~inside).sum()} probabilities of bits are 0 or 1 and are taken as known")
+    covariance = np.full(observed.shape, np.nan)
+    scale = np.sqrt(np.maximum(np.diag(part), 1e-300))
+    if len(part) and np.linalg.eigvalsh(part / np.outer(scale, scale))[0] > SINGULAR:
+        covariance[np.ix_(free, free)] = np.linalg.inv(part)
+    else:
+        notes.append("the information is singular: the table does not determine all parameters, so no errors are told")
+    errors = np.sqrt(np.diag(covariance))
+    of_slopes = errors[: (k - 1) * q].reshape(k - 1, q)
+    z = coefficients[1:] / of_slopes
+    return MembershipErrors(
+        coefficients[1:],
+        of_slopes,
+        z,
+        2 * norm.sf(np.abs(z)),
+        errors[(k - 1) * q :].reshape(means.shape) * means * (1 - means),
+        names,
+        covariance[: (k - 1) * q, : (k - 1) * q],
+        tuple(notes),
+    )
+
+
+def information(
+    X: np.ndarray, Z: np.ndarray, weights: np.ndarray, means: np.ndarray, coefficients: np.ndarray
+) -> np.ndarray:
+    """Minus the second derivatives of the log-likelihood by the coefficients (but the first class's) and the logits.
+
+    With the scores a_k of a row if its class were known: the complete information less <a a'> - <a><a>' (Louis 1982).
+    """
+    k, q = coefficients.shape
+    d = means.shape[1]
+    size = (k - 1) * q + k * d
+    total = np.zeros((size, size))
+    step = max(1, CELLS // (k * size))
+    for first in range(0, len(X), step):
+        some = slice(first, first + step)
+        total += _of_rows(X[some], Z[some], weights[some], means, coefficients)
+    return total
+
+
+def _of_rows(
+    X: np.ndarray, Z: np.ndarray, weights: np.ndarray, means: np.ndarray, coefficients: np.ndarray
+) -> np.ndarray:
+    n, (k, q), d = len(X), coefficients.shape, X.shape[1]
+    seen = ~np.isnan(X)
+    bits, inner = np.where(seen, X, 0), np.clip(means, 1e-12, 1 - 1e-12)
+    with_one = np.column_stack([np.ones(n), Z])
+    log_prior = log_softmax(with_one @ coefficients.T, axis=1)
+    joint = log_prior + bits @ np.log(inner).T + (seen - bits) @ np.log1p(-inner).T
+    prior, share = np.exp(log_prior), np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+
+    scores = np.zeros((n, k, (k - 1) * q + k * d))
+    of_class = np.eye(k)[None] - prior[:, None]  # (rows, class, by the linear predictor of each class)
+    scores[:, :, : (k - 1) * q] = (of_class[:, :, 1:, None] * with_one[:, None, None]).reshape(n, k, -1)
+    for c in range(k):
+        place = (k - 1) * q + c * d
+        scores[:, c, place : place + d] = bits - seen * means[c]
+    complete = np.zeros((scores.shape[2],) * 2)
+    spread = prior[:, 1:, None] * (np.eye(k)[None, 1:, 1:] - prior[:, None, 1:])
+    products = with_one[:, :, None] * with_one[:, None] * weights[:, None, None]
+    block = np.einsum("nab,nij->aibj", spread, products, optimize=True).reshape((k - 1) * q, -1)
+    complete[: (k - 1) * q, : (k - 1) * q] = block
+    of_means = ((share * weights[:, None]).T @ seen) * means * (1 - means)
+    places = np.arange((k - 1) * q, len(complete))
+    complete[places, places] = of_means.ravel()
+
+    flat = scores.reshape(n * k, -1)
+    mean = np.einsum("nk,nkp->np", share, scores)
+    within = (flat * (share * weights[:, None]).reshape(-1, 1)).T @ flat
+    return complete - (within - (mean * weights[:, None]).T @ mean)

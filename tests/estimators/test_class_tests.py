@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from latentbits import BernoulliMixture
+from latentbits.data import load_dataset
+
+QUICK = {"n_draws": 19, "n_starts": 4}
+
+
+def two_classes(n=80, d=5, seed=0):
+    rng = np.random.default_rng(seed)
+    means = np.where(np.arange(2)[:, None] == 0, 0.85, 0.2) * np.ones((2, d))
+    return (rng.random((n, d)) < means[rng.integers(0, 2, n)]).astype(float)
+
+
+@pytest.fixture(scope="module")
+def one_of_two():
+    X = two_classes()
+    m = BernoulliMixture(1, smoothing=0, random_state=0).fit(X)
+    return X, m, m.bootstrap_test(X, random_state=1, **QUICK)
+
+
+def test_the_statistic_is_of_two_fits_and_p_counts_the_draws(one_of_two):
+    X, m, test = one_of_two
+    more = BernoulliMixture(2, smoothing=0, random_state=0).fit(X)
+    assert test.log_likelihood == pytest.approx(m.log_likelihood(X), abs=1e-3)
+    assert test.log_likelihood_more == pytest.approx(more.log_likelihood(X), abs=1e-3)
+    assert test.statistic == pytest.approx(2 * (test.log_likelihood_more - test.log_likelihood), abs=1e-9)
+    assert test.p_value == (1 + np.sum(test.draws >= test.statistic)) / 20 == 0.05
+    assert np.all(test.draws >= 0)
+    assert test.notes == ()
+    assert "LR, 1 against 2 classes" in str(test)
+    assert test["n_draws"] == len(test.to_json()["draws"]) == 19
+
+
+def test_g2_and_x2_are_sums_over_all_patterns(one_of_two):
+    X, m, test = one_of_two
+    observed, expected = [], []
+    for pattern in itertools.product([0, 1], repeat=X.shape[1]):
+        observed.append(np.all(pattern == X, axis=1).sum())
+        expected.append(len(X) * np.exp(m.score_samples([pattern])[0]))
+    observed, expected = np.array(observed, float), np.array(expected)
+    some = observed > 0
+    g2 = 2 * np.sum(observed[some] * np.log(observed[some] / expected[some]))
+    assert test.g2 == pytest.approx(g2, rel=1e-4)
+    assert test.x2 == pytest.approx(np.sum((observed - expected) ** 2 / expected), rel=1e-4)
+    assert test.g2_p == (1 + np.sum(test.g2_draws >= test.g2)) / 20
+    assert test.x2_p == (1 + np.sum(test.x2_draws >= test.x2)) / 20
+
+
+def test_two_classes_are_enough_for_two():
+    X = two_classes()
+    m = BernoulliMixture(2, smoothing=0, random_state=0).fit(X)
+    test = m.bootstrap_test(X, random_state=3, **QUICK)
+    assert test.p_value > 0.05
+    assert np.all(test.draws >= 0)
+    again = m.bootstrap_test(X, random_state=3, **QUICK)
+    np.testing.assert_array_equal(again.draws, test.draws)
+    other = m.bootstrap_test(X, random_state=4, **QUICK)
+    assert not np.array_equal(other.draws, test.draws)
+
+
+def test_counts_of_patterns_are_rows_written_out(one_of_two):
+    X, m, test = one_of_two
+    patterns, counts = np.unique(X, axis=0, return_counts=True)
+    weighted = m.bootstrap_test(patterns, random_state=1, sample_weight=counts, **QUICK)
+    assert weighted.statistic == pytest.approx(test.statistic, abs=1e-4)
+    assert weighted.g2 == pytest.approx(test.g2, abs=1e-6)
+    np.testing.assert_array_equal(weighted.draws, test.draws)
+    with pytest.raises(ValueError, match="whole numbers"):
+        m.bootstrap_test(patterns, sample_weight=counts + 0.5, **QUICK)
+
+
+def test_draws_have_the_holes_of_the_table():
+    X = two_classes()
+    X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
+    X[7] = np.nan  # no observation at all
+    m = BernoulliMixture(1, smoothing=0).fit(X)
+    test = m.bootstrap_test(X, random_state=0, **QUICK)
+    more = BernoulliMixture(2, smoothing=0, random_state=0).fit(X)
+    assert test.statistic == pytest.approx(2 * (more.log_likelihood(X) - m.log_likelihood(X)), abs=1e-3)
+    assert test.p_value == 0.05
+    assert np.isnan([test.g2, test.g2_p, test.x2, test.x2_p]).all()
+    assert "missing" in test.notes[-1]
+
+
+def test_a_poor_fit_is_told_and_not_tested():
+    """The test is made with the best maximum, and what the model lacks is in the notes."""
+    X = two_classes()
+    best = BernoulliMixture(2, smoothing=0, random_state=0).fit(X)
+    with pytest.warns(UserWarning, match="max_iter"):
+        poor = BernoulliMixture(2, smoothing=0, random_state=0, accelerate=False, n_init=1, max_iter=1).fit(X)
+    assert poor.log_likelihood(X) < best.log_likelihood(X) - 0.1
+    test = poor.bootstrap_test(X, random_state=0, **QUICK)
+    assert test.log_likelihood == pytest.approx(best.log_likelihood(X), abs=1e-3)
+    assert "below a better maximum" in test.notes[0]
+
+
+def test_what_cannot_be_tested_is_refused():
+    X = two_classes(20)
+    with pytest.raises(ValueError, match="smoothing=0"):
+        BernoulliMixture(1).fit(X).bootstrap_test(X)
+    m = BernoulliMixture(1, smoothing=0).fit(X)
+    for wrong in ({"n_draws": 0}, {"n_starts": 1.5}, {"n_more": 0}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            m.bootstrap_test(X, **wrong)
+    with pytest.raises(ValueError, match="no row"):
+        m.bootstrap_test(np.full((3, 5), np.nan))
+
+
+def test_several_classes_more():
+    X = two_classes(40)
+    m = BernoulliMixture(1, smoothing=0).fit(X)
+    one, two = (m.bootstrap_test(X, random_state=0, n_more=more, **QUICK) for more in (1, 2))
+    assert two.n_more == 2
+    assert two.statistic >= one.statistic - 1e-3
+    assert two.draws.mean() > one.draws.mean()
+
+
+@pytest.mark.real_data
+@pytest.mark.parametrize(
+    ("k", "ratio", "g2", "x2", "mean", "sd", "quantile", "g2_mean", "g2_sd"),
+    [
+        (1, 414.41596, 476.78139, 1975.38669, 13.44, 4.128, 22.41, 116.2, 11.43),
+        (2, 47.10372, 62.36543, 92.64814, 7.413, 2.776, 12.89, 20.34, 6.11),
+    ],
+)
+def test_raters_of_carcinoma(k, ratio, g2, x2, mean, sd, quantile, g2_mean, g2_sd):
+    """Against poLCA with 200 draws: means within four standard errors of both."""
+    X = load_dataset("carcinoma").X
+    m = BernoulliMixture(k, smoothing=0, random_state=0).fit(X)
+    test = m.bootstrap_test(X, n_draws=400, random_state=0)
+    assert test.statistic == pytest.approx(ratio, abs=2e-3)
+    assert test.g2 == pytest.approx(g2, rel=1e-4)
+    assert test.x2 == pytest.approx(x2, rel=1e-3)
+    assert test.p_value == 1 / 401
+    error = np.sqrt(1 / 200 + 1 / 400)
+    assert abs(test.draws.mean() - mean) < 4 * sd * error
+    assert abs(np.log(test.draws.std() / sd)) < 4 * 1.2 * error
+    assert abs(np.quantile(test.draws, 0.95) - quantile) < 4 * 2.1 * sd * error
+    assert abs(test.g2_draws.mean() - g2_mean) < 4 * g2_sd * error

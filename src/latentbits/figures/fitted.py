@@ -67,7 +67,8 @@ def item_curves(
     _one_trait(model, "item curves")
     bits, weights, words = _table(model, X, names, sample_weight)
     rule = evenly_spaced(NODES[1], 1)
-    groups = observed_by_others(bits, rule.nodes[:, 0], rule.log_weights, model.inverse_transform(rule.nodes), weights)
+    nodes = _among_people(model, rule.nodes, "item curves")
+    groups = observed_by_others(bits, nodes[:, 0], rule.log_weights, model.inverse_transform(nodes), weights)
     x = np.linspace(*extent, 121)
     curves = model.inverse_transform(x[:, None])
     worst = np.nansum(groups.counts * (groups.observed - groups.expected) ** 2, axis=1)
@@ -238,6 +239,8 @@ def figures_of(
         return {}
     if model.n_components > 1:
         return pairs
+    if hasattr(model, "groups_") or hasattr(model, "coefficients_"):
+        return {"information": partial(item_information, model, names)}
     return {
         "curves": partial(item_curves, model, X, names, sample_weight),
         "information": partial(item_information, model, names),
@@ -255,6 +258,14 @@ def _one_trait(model: Any, what: str) -> None:
         found = f"n_components={model.n_components} and n_maps={model.n_maps}"
         raise ValueError(f"{what}: for one map with one dimension, found {found}")
     _bits_only(model, what)
+
+
+def _among_people(model: Any, nodes: np.ndarray, what: str) -> np.ndarray:
+    """Points of a standard normal, as those of the trait among the people of an item model."""
+    if hasattr(model, "groups_") or hasattr(model, "coefficients_"):
+        raise ValueError(f"{what}: for people of one population, and this model has groups or covariates")
+    mean, variance = getattr(model, "trait_mean_", 0.0), getattr(model, "trait_variance_", 1.0)
+    return mean + np.sqrt(variance) * nodes
 
 
 def _bits_only(model: Any, what: str) -> None:
@@ -293,7 +304,7 @@ def _residuals(model: Any, bits: np.ndarray, weights: np.ndarray | None) -> Pair
     _bits_only(model, "residuals of pairs")
     rule = _rule(int(model.n_components))
     shares = np.exp(rule.log_weights)
-    means = model.inverse_transform(rule.nodes).astype(np.float64)
+    means = model.inverse_transform(_among_people(model, rule.nodes, "residuals of pairs")).astype(np.float64)
     return residuals_of(bits, implied_pairs(shares / shares.sum(), means), weights)
 
 

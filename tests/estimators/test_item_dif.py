@@ -30,7 +30,10 @@ def people():
 
 
 def loss(x, X, g, count):
-    """Distinct rows and how often they are there; slopes and intercepts, mean and log sd of the second group; then slope and intercept of item 1 in it."""
+    """Slopes and intercepts, mean and log sd of the second group; then slope and intercept of item 1 in it.
+
+    Rows are distinct, and count as often as they are there.
+    """
     a, b = (np.tile(part, (len(X), 1)) for part in x[:8].reshape(4, 2).T)
     if len(x) > 10:
         a[g == 1, 1], b[g == 1, 1] = x[10:]

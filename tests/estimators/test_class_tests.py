@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from latentbits import BernoulliMixture
+from latentbits.core.errors import DataError
 from latentbits.data import load_dataset
 
 QUICK = {"n_draws": 19, "n_starts": 4}
@@ -143,3 +144,21 @@ def test_raters_of_carcinoma(k, ratio, g2, x2, mean, sd, quantile, g2_mean, g2_s
     assert abs(np.log(test.draws.std() / sd)) < 4 * 1.2 * error
     assert abs(np.quantile(test.draws, 0.95) - quantile) < 4 * 2.1 * sd * error
     assert abs(test.g2_draws.mean() - g2_mean) < 4 * g2_sd * error
+
+
+def test_classes_with_covariates_come_by_share_and_have_reports():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(500, 2))
+    rare = rng.random(500) < 1 / (1 + np.exp(1.5 - 1.5 * z[:, 0]))
+    bits = (rng.random((500, 6)) < np.where(rare, 0.9, 0.2)[:, None]).astype(int)
+    m = BernoulliMixture(2, smoothing=0, random_state=0).fit(bits, covariates=z)
+    assert m.weights_[0] > m.weights_[1]
+    assert m.means_[1].mean() > m.means_[0].mean()
+    assert m.coefficients_[1, 1] > 1
+    errors = m.standard_errors(bits, covariates=z)
+    assert (np.abs(m.coefficients_[1] - [-1.5, 1.5, 0.0]) < 4 * errors.errors[0]).all()
+    report = m.fit_report(bits, covariates=z)
+    assert report.n_parameters == 3 + 12
+    assert report.log_likelihood == pytest.approx(m.log_likelihood(bits, covariates=z))
+    with pytest.raises(DataError, match="covariates"):
+        m.fit_report(bits)

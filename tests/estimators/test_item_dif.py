@@ -29,22 +29,27 @@ def people():
     return X, g
 
 
-def loss(x, X, g):
-    """Slopes and intercepts, mean and log sd of the second group; then slope and intercept of item 1 in it."""
+def loss(x, X, g, count):
+    """Slopes and intercepts, mean and log sd of the second group; then slope and intercept of item 1 in it.
+
+    Rows are distinct, and count as often as they are there.
+    """
     a, b = (np.tile(part, (len(X), 1)) for part in x[:8].reshape(4, 2).T)
     if len(x) > 10:
         a[g == 1, 1], b[g == 1, 1] = x[10:]
     theta = np.where(g == 1, x[8], 0.0)[:, None] + np.where(g == 1, np.exp(x[9]), 1.0)[:, None] * NODES
     z = theta[..., None] * a[:, None] + b[:, None]
     terms = np.where(np.isnan(X)[:, None], 0.0, -np.logaddexp(0, np.where(X[:, None] > 0, -z, z)))
-    return -logsumexp(terms.sum(-1) + np.log(WEIGHTS), axis=1).sum()
+    return -count @ logsumexp(terms.sum(-1) + np.log(WEIGHTS), axis=1)
 
 
 def test_likelihood_ratio_and_wald(people):
     X, g = people
+    rows, count = np.unique(np.column_stack([np.nan_to_num(X, nan=-1), g]), axis=0, return_counts=True)
+    distinct = np.where(rows[:, :4] < 0, np.nan, rows[:, :4]), rows[:, 4], count
     start = np.array([1.0, 0.5, 1.0, 0.0, 1.0, -0.5, 1.0, 1.0, 0.3, 0.0])
-    base = minimize(loss, start, (X, g), method="BFGS", options={"gtol": 1e-5})
-    free = minimize(loss, np.append(base.x, base.x[2:4]), (X, g), method="BFGS", options={"gtol": 1e-5})
+    base = minimize(loss, start, distinct, method="BFGS", options={"gtol": 1e-5})
+    free = minimize(loss, np.append(base.x, base.x[2:4]), distinct, method="BFGS", options={"gtol": 1e-5})
     m = LatentTrait(1, random_state=0)
     found = m.dif(X, g, items=[1, 3])
     assert found.statistic[0] == pytest.approx(2 * (base.fun - free.fun), abs=1e-4)

@@ -11,6 +11,7 @@ from scipy.stats import chi2
 from sklearn.base import clone
 
 from latentbits.engines.fit import fit, seed_key
+from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
 from latentbits.estimators.item_models import WithItemModels, condensed, covariance_of, summed
 from latentbits.estimators.item_templates import PARAMETERS, with_own_items
@@ -84,7 +85,8 @@ class WithDif(WithItemModels):
         base = clone(self).fit(X, sample_weight=sample_weight, groups=groups, covariates=covariates)
         engine = condensed(base._open(base.people(X, groups, covariates), reset=False, sample_weight=sample_weight))
         tested = list(range(base.n_features_in_)) if items is None else [base._item_position(item) for item in items]
-        constant = _constant_somewhere(engine.table, base.n_features_in_, len(base.groups_))  # type: ignore[union-attr]
+        assert isinstance(engine, MemoryEngine)  # as groups have it
+        constant = _constant_somewhere(engine.table, base.n_features_in_, len(base.groups_))
         n_others = len(base.groups_) - 1
         numbers = np.full((3, len(tested)), np.nan)  # statistic, df, p
         effects = np.full((4, len(tested), n_others), np.nan)
@@ -120,7 +122,10 @@ class WithDif(WithItemModels):
             np.nan_to_num(numbers[1]).astype(int),
             numbers[2],
             adjusted(numbers[2], adjust),
-            *effects,
+            effects[0],
+            effects[1],
+            effects[2],
+            effects[3],
             method,
             adjust or "none",
             tuple(notes),

@@ -394,7 +394,7 @@ class WithItemModels(WithCriteria):
                 PrecisionWarning,
                 stacklevel=6,
             )
-        low = [self._item_name(j) for j in np.flatnonzero(_at_bound(self.params_))]
+        low = [self._item_name(j) for j in np.flatnonzero(_at_bound(self.params_)).tolist()]
         if low:
             warnings.warn(
                 f"the asymptotes of {_few(low)} have gone to 0, the bound: without them the items fit as well",
@@ -494,8 +494,8 @@ class WithItemModels(WithCriteria):
         params: Params = self.params_
         stats = summed(params, self._n_item_nodes, engine)
         covariance, notes = covariance_of(params, stats, sandwich=weights_are == "sampling")
-        low = np.flatnonzero(_at_bound(params))
-        if len(low):
+        low = np.flatnonzero(_at_bound(params)).tolist()
+        if low:
             names = _few([self._item_name(j) for j in low])
             notes = (*notes, f"the asymptotes of {names} are at their bound, 0, and are held there: no errors")
         if np.isnan(covariance).all() and len(covariance):

@@ -22,7 +22,7 @@ several groups, then the covariates.
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -203,7 +203,9 @@ class Terms(NamedTuple):
 
 
 def curves(
-    items: Float[Array, "... columns kinds"], guessed: Float[Array, " columns"], z: Float[Array, "... columns"]
+    items: Float[Array, "... columns kinds"],
+    guessed: Float[Array | np.ndarray, " columns"],
+    z: Float[Array, "... columns"],
 ) -> tuple[Array, Array, Array | None, Array | None]:
     """sigmoid(z), log P(t = 1), log of the asymptote and of 1 less it (None where there is none at all)."""
     if items.shape[-1] == 2:
@@ -221,6 +223,7 @@ def _terms(params: Params, rows: Rows, theta: Float[Array, "rows points"]) -> Te
     right = rows.bits[:, None] > 0
     s, log_p, low, rest = curves(items, params.guessed, z)
     failing = jax.nn.log_sigmoid(-z)
+    parts: tuple[Any, ...]
     if low is None or rest is None:
         value = jnp.where(right, log_p, failing)
         zz = -s * (1 - s)
@@ -402,9 +405,13 @@ def _init(template: Params, key: Key[Array, ""], summary: Summary) -> Params:
     """Slopes and intercepts that are free from the principal axis of a sample; the rest as the template has it."""
     _, d, kinds = template.items.shape
     bits = Summary(
-        summary.n_rows, *(part[:d] for part in (summary.mean, summary.variance, summary.observed)),
-        summary.sample[:, :d], summary.sample_observed[:, :d],
-    )  # fmt: skip
+        summary.n_rows,
+        summary.mean[:d],
+        summary.variance[:d],
+        summary.observed[:d],
+        summary.sample[:, :d],
+        summary.sample_observed[:, :d],
+    )
     first = beginning.init_params(1, ALL_BITS, False, key, bits)
     # anchors tell which end of the axis is up
     anchors = template.item_places[0, :, 0] >= len(template.prior_mean)

@@ -83,7 +83,7 @@ class Seconds(click.ParamType):
 @click.option(
     "--maps",
     "n_maps",
-    type=click.IntRange(1, 12),
+    type=click.IntRange(1, 12),  # several_maps.MOST_MAPS, without importing it
     default=1,
     help="With more than one: also a map of so many maps, each row on one of them, that one can step into.",
 )

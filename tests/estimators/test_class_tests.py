@@ -8,6 +8,7 @@ import pytest
 from latentbits import BernoulliMixture
 from latentbits.core.errors import DataError
 from latentbits.data import load_dataset
+from latentbits.reports import bootstrap
 
 QUICK = {"n_draws": 19, "n_starts": 4}
 
@@ -120,6 +121,21 @@ def test_several_classes_more():
     assert two.n_more == 2
     assert two.statistic >= one.statistic - 1e-3
     assert two.draws.mean() > one.draws.mean()
+
+
+def test_large_tables_are_drawn_and_climbed_some_at_a_time(one_of_two, monkeypatch):
+    X, m, test = one_of_two
+    monkeypatch.setattr(bootstrap, "CHUNK_BYTES", 2**16)
+    monkeypatch.setattr(bootstrap, "BLOCK_BYTES", 1)
+    done: list[int] = []
+    found = bootstrap.bootstrap_test(
+        X.astype(np.uint8), None, m.weights_, m.means_, n_draws=19, seed=0, n_starts=4, told=done.append
+    )
+    assert len(done) > 1
+    assert sum(done) == len(found.draws) == 19
+    assert len(np.unique(found.draws)) == 19  # every part has draws of its own
+    assert found.statistic == pytest.approx(test.statistic, abs=1e-4)
+    assert np.all(found.draws >= 0)
 
 
 @pytest.mark.real_data

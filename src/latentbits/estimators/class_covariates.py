@@ -264,6 +264,19 @@ class WithCovariates(WithCriteria):
         latentbits.reports.membership.MembershipErrors
             With `coefficients`, `errors`, `z` and `p`, (n_components - 1, n_covariates + 1) each, and `means`, the
             errors of the probabilities of bits.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from latentbits import BernoulliMixture
+        >>> rng = np.random.default_rng(0)
+        >>> age = rng.normal(size=400)
+        >>> of_second = rng.random(400) < 1 / (1 + np.exp(-2 * age))
+        >>> X = (rng.random((400, 6)) < np.where(of_second, 0.9, 0.1)[:, None]).astype(int)
+        >>> m = BernoulliMixture(2, smoothing=0, random_state=0).fit(X, covariates=age)
+        >>> told = m.membership_errors(X, age)
+        >>> told.errors.shape, bool(told.p[0, 1] < 0.001)
+        ((1, 2), True)
         """
         self._fitted()
         if not self._n_covariates:

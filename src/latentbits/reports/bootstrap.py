@@ -282,7 +282,8 @@ def _rounded_up(n: int) -> int:
 def _chunk_size(n_rows: int, n_columns: int, n_components: int, n_starts: int) -> int:
     """Draws that are held at a time; it depends on the table alone, as the draws do."""
     longest = min(n_rows, 2 ** min(n_columns, 30))
-    room = 8 * 6 * n_starts * n_components * (n_columns + 1) + longest * (n_columns + 8)
+    # starts, and patterns as bytes and for a moment as two float64
+    room = 8 * 6 * n_starts * n_components * (n_columns + 1) + longest * (17 * n_columns + 8)
     return min(MOST_DRAWS, max(1, CHUNK_BYTES // room))
 
 

@@ -134,7 +134,7 @@ def test_e_step(kinds, groups, covariates):
 
 
 def test_learning_climbs():
-    """Newton's method from far away, with missing bits, weights, groups and guessing; the end is a maximum."""
+    """From far away, with missing bits, weights, groups and guessing; the end is a maximum."""
     rng = np.random.default_rng(1)
     params, rows = case(rng, 3, 2, 1), table(rng, 300, 2, 1)
     n = len(params.prior_mean)
@@ -144,7 +144,8 @@ def test_learning_climbs():
     engine = MemoryEngine(rows, weight)
     found = fit(items.model(61, params), engine, seed_key(0), limits=Limits(100, 1e-7, None), dtype=np.float64)
     assert found.reason.converged
-    assert np.min(np.diff([one.objective for one in found.history])) >= -1e-9
+    # a step that did not climb is in the history, and taken back
+    assert found.objective >= max(one.objective for one in found.history) - 1e-9
     with double():
         at = np.asarray(items.free_of(found.params))
     penalty = lambda x: 0.25 * np.sum((x - params.prior_mean) ** 2)  # noqa: E731

@@ -59,10 +59,14 @@ def advance(
     bends, turned = jnp.linalg.eigh(inverse @ information @ inverse.T)
     axes = inverse.T @ turned
     slope = axes.T @ gradient
-    left = jnp.where(bends.min(initial=0) < UPWARD, jnp.inf, 0.5 * jnp.sum(slope**2 / jnp.maximum(bends, FLAT)))
+    # where it bends up, what a step of the longest kind would gain: much at a saddle, nothing where a value runs away
+    reach = LONGEST / jnp.maximum(jnp.abs(axes).max(0), 1e-300)
+    upward = jnp.abs(slope) * reach + 0.5 * jnp.abs(bends) * reach**2
+    left = jnp.sum(jnp.where(bends < UPWARD, upward, 0.5 * slope**2 / jnp.maximum(bends, FLAT)))
     damping = jnp.maximum(state.damping / 8, LEAST_DAMPING)
     here = Newton(value, x, bends, axes, slope, damping, left)
     back = eqx.tree_at(lambda s: s.damping, state, jnp.maximum(16 * state.damping, 1e-4))
     state = jax.tree.map(lambda a, b: jnp.where(good, a, b), here, back)
     step = state.axes @ (state.slope / jnp.maximum(jnp.abs(state.bends), state.damping))
+    step = jnp.where(jnp.isfinite(step).all(), step, 0.0)  # where a value has run so far that nothing bends any more
     return state, state.best + step * jnp.minimum(1, LONGEST / jnp.maximum(jnp.abs(step).max(initial=0), 1e-300))

@@ -677,11 +677,12 @@ class LatentTrait(WithItemReports, WithDif):
         return self.posterior(X).responsibilities
 
     def _foresee_use(self, model: Model, engine: Engine, shapes: Any) -> None:
-        if not self._on_grid or self.n_maps > 1 or self._by_items:
+        if not self._on_grid or self.n_maps > 1:
             return super()._foresee_use(model, engine, shapes)
         dtype = self._dtype()
         ahead.using(model, model.log_likelihood, model.log_likelihood, engine, dtype, shapes)
-        foresee(model, shapes, engine, self._columns(), dtype)
+        if not self._by_items:
+            foresee(model, shapes, engine, self._columns(), dtype)
 
     @property
     def _on_grid(self) -> bool:

@@ -61,3 +61,11 @@ def test_numbers():
         "-2466.65",
         "123456.79",
     ]
+
+
+def test_what_is_too_wide_is_printed_below():
+    table = Table(["row"], {f"a column of {i}": np.array([i]) for i in range(9)})
+    lines = str(table).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert len(lines) == 2 * len(table.blocks()) == 4
+    assert [line.split()[1:] for line in lines[1::2]] == [list("01234"), list("5678")]

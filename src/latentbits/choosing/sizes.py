@@ -75,9 +75,10 @@ class SizeTable(Report):
         known = {field.name for field in fields(FitReport)}
         first = self.reports[0]
         more = [name for name in first if name not in known and isinstance(first[name], (int, float))]
-        columns = {name: self[name] for name in CRITERIA} | {name: [one[name] for one in self.reports] for name in more}
+        columns = {name: self[name] for name in (*CRITERIA, "converged")}
+        columns |= {name: [one[name] for one in self.reports] for name in more}
         index = [", ".join(map(str, size)) if isinstance(size, tuple) else str(size) for size in self.sizes]
-        return Table(index, columns | {"converged": self.converged}, title=f"by {self.parameter}", notes=self.notes)
+        return Table(index, columns, title=f"by {self.parameter}", notes=self.notes)
 
 
 def size_table(

@@ -45,8 +45,8 @@ def show_reports(reports: Mapping[str, Report], left_out: Mapping[str, str] | No
     """Every report as a table under its title, and why others are not there."""
     for title, report in reports.items():
         table = report.table()
-        head, *lines = table.lines()
-        print_table(head, lines, title=title)
+        for i, (head, *lines) in enumerate(table.blocks(gap=3)):
+            print_table(head, lines, title="" if i else title)
         for note in table.notes:
             show_line(f"note: {as_options(note)}")
     for title, why in (left_out or {}).items():

@@ -20,9 +20,10 @@ __all__ = ["transform"]
 @output_option
 @click.option(
     "--scores",
-    type=click.Choice(["eap", "map"]),
+    type=click.Choice(["eap", "map", "ml", "wle"]),
     default="eap",
-    help="Posterior means or modes; of units and causes that are on or off, the most probable state.",
+    help="Posterior means or modes; of units and causes that are on or off, the most probable state.  Of latent traits "
+    "also maximum likelihood, and Warm's weighted likelihood.",
 )
 @click.option("--errors", is_flag=True, help="Also the error of each score, where the model has one.")
 @reading_options
@@ -48,6 +49,8 @@ def transform(
     if errors and not family_of(model).errors:
         able = " and ".join(one.name for one in families() if one.errors)
         raise DataError(f"--errors is for {able}, but {model_path} is a {type(model).__name__}")
+    if scores in ("ml", "wle") and not hasattr(model, "scores"):
+        raise DataError(f"--scores {scores} is for latent-trait, but {model_path} is a {type(model).__name__}")
     if errors or scores != "eap":
         with told_warnings(rows.names):
             value, error = _scores(model, rows.values, scores)

@@ -14,7 +14,9 @@ import numpy as np
 from latentbits.core.errors import import_extra
 from latentbits.data.formulas import guarded
 
-__all__ = ["Report", "Table", "number"]
+__all__ = ["WIDTH", "Report", "Table", "number"]
+
+WIDTH = 80  # of a terminal: columns that do not fit are printed below
 
 
 @dataclass(frozen=True)
@@ -41,14 +43,29 @@ class Table:
         parts = [[number(value, digits) for value in values] for values in self.columns.values()]
         return [["", *self.columns], *([name, *row] for name, *row in zip(self.index, *parts, strict=True))]
 
-    def __str__(self) -> str:
-        lines = self.lines()
+    def blocks(self, width: int = WIDTH, gap: int = 2, digits: int = 4) -> list[list[list[str]]]:
+        """The cells as text, in blocks of columns that fit into a width; each begins with the names of the rows."""
+        lines = self.lines(digits)
         widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-        body = [
-            "  ".join([line[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(line[1:], widths[1:]))]).rstrip()
-            for line in lines
-        ]
-        return "\n".join([*([self.title] if self.title else []), *body, *(f"note: {note}" for note in self.notes)])
+        parts: list[list[int]] = [[]]
+        for column in range(1, len(widths)):
+            wide = widths[0] + sum(widths[i] + gap for i in [*parts[-1], column])
+            if wide > width and parts[-1]:
+                parts.append([])
+            parts[-1].append(column)
+        return [[[line[0], *(line[i] for i in part)] for line in lines] for part in parts]
+
+    def __str__(self) -> str:
+        text = [self.title] if self.title else []
+        for lines in self.blocks():
+            widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+            text += [
+                "  ".join(
+                    [line[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(line[1:], widths[1:]))]
+                ).rstrip()
+                for line in lines
+            ]
+        return "\n".join([*text, *(f"note: {note}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
         return self.to_frame().to_html() + "".join(f"<p>note: {note}</p>" for note in self.notes)

@@ -11,8 +11,10 @@ from latentbits.telling.along import gallery_along, places_of
 from latentbits.telling.numbers import criteria_facts, criteria_lines
 from latentbits.telling.records import Gallery, Layer, Printed, Shown, Table, Told, Values, strongest_rows
 
-__all__ = ["show", "tell"]
+__all__ = ["REPORTS", "show", "tell"]
 
+# what `fit --report` tells besides the fit: titles, and methods of the model
+REPORTS = (("Items", "item_fit"), ("Pairs of items", "local_dependence"), ("Reliability", "reliability"))
 MOST_SHOWN = 100  # items printed; all of them go into a file
 
 

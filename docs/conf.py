@@ -77,6 +77,7 @@ PAGES = (
     "index",
     "quickstart",
     "models",
+    "latent-classes",
     "item-response",
     "tutorial-items",
     "tutorial-classes",

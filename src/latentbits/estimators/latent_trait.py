@@ -912,7 +912,7 @@ class LatentTrait(WithItemReports, WithDif):
             )
             gone = np.repeat(unsteady, q + 1)
             covariance[gone] = covariance[:, gone] = np.nan
-        return psychometrics.item_errors(weights, bias, covariance)
+        return psychometrics.item_errors(weights, bias, covariance, self._names())
 
     def item_information(self, X: Any) -> np.ndarray:
         """Fisher information of each item at given points of the latent space: ``|w|^2 P (1 - P)``, less by guessing.

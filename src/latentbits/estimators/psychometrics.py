@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from latentbits.core.errors import import_extra
+from latentbits.reports.record import Report, Table
 
 __all__ = ["Rotation", "Scores", "StandardErrors", "canonical_axes", "difficulty",
            "discrimination", "item_errors", "item_information", "loadings", "rotate"]  # fmt: skip
@@ -21,10 +24,12 @@ class Scores(NamedTuple):
     error: np.ndarray
 
 
-class StandardErrors(NamedTuple):
+@dataclass(frozen=True)
+class StandardErrors(Report):
     """Standard errors of the parameters, shaped like the attributes they belong to.
 
-    `covariance` is that of all estimates, over (w_1, b_1, w_2, b_2, ...), column after column.
+    `covariance` is that of all estimates, over (w_1, b_1, w_2, b_2, ...), column after column; `items` and `estimates`,
+    slopes and intercept of each item, are what they are of.
     """
 
     components: np.ndarray
@@ -32,6 +37,20 @@ class StandardErrors(NamedTuple):
     difficulty: np.ndarray
     discrimination: np.ndarray
     covariance: np.ndarray
+    items: tuple[str, ...]
+    estimates: np.ndarray
+
+    def table(self) -> Table:
+        """Slopes, intercept and difficulty of each item, each with its error."""
+        slopes, intercept = self.estimates[:, :-1], self.estimates[:, -1]
+        q = slopes.shape[1]
+        columns: dict[str, np.ndarray] = {}
+        for k in range(q):
+            name = "slope" if q == 1 else f"slope {k + 1}"
+            columns |= {name: slopes[:, k], f"error of {name}": self.components[k]}
+        columns |= {"intercept": intercept, "error of intercept": self.intercept}
+        columns |= {"difficulty": difficulty(slopes, intercept), "error of difficulty": self.difficulty}
+        return Table(list(self.items), columns, title="items and standard errors")
 
 
 class Rotation(NamedTuple):
@@ -66,7 +85,7 @@ def difficulty(weights: np.ndarray, bias: np.ndarray) -> np.ndarray:
         return -bias / discrimination(weights)
 
 
-def item_errors(weights: np.ndarray, bias: np.ndarray, covariance: np.ndarray) -> StandardErrors:
+def item_errors(weights: np.ndarray, bias: np.ndarray, covariance: np.ndarray, items: Sequence[str]) -> StandardErrors:
     """Standard errors from the covariance of the estimates; those of functions of them by the delta method."""
     d, q = weights.shape
     extended = covariance.reshape(d, q + 1, d, q + 1)
@@ -79,7 +98,8 @@ def item_errors(weights: np.ndarray, bias: np.ndarray, covariance: np.ndarray) -
         to_place = np.concatenate([direction * (bias / slope**2)[:, None], -1 / slope[:, None]], 1)
         slope_error = np.sqrt(np.einsum("di,dij,dj->d", to_slope, own, to_slope))
         place_error = np.sqrt(np.einsum("di,dij,dj->d", to_place, own, to_place))
-    return StandardErrors(errors[:, :q].T, errors[:, q], place_error, slope_error, covariance)
+    estimates = np.column_stack([weights, bias])
+    return StandardErrors(errors[:, :q].T, errors[:, q], place_error, slope_error, covariance, tuple(items), estimates)
 
 
 def item_information(

@@ -78,7 +78,7 @@ def test_guessing_is_a_maximum():
     assert np.allclose(errors.components[0], expected[:, 0], rtol=1e-3)
     assert np.allclose(errors.intercept, expected[:, 1], rtol=1e-3)
     assert np.allclose(errors.asymptote_logit, expected[:, 2], rtol=1e-3)
-    assert errors.parameters[:3] == ("column 0 slope", "column 0 intercept", "column 0 asymptote")
+    assert errors.parameters[:3] == ("column 0 slope", "column 0 intercept", "column 0 logit of asymptote")
     assert m.n_parameters_ == 12
 
 

@@ -47,9 +47,9 @@ class StandardErrors(Report):
         columns: dict[str, np.ndarray] = {}
         for k in range(q):
             name = "slope" if q == 1 else f"slope {k + 1}"
-            columns |= {name: slopes[:, k], f"error of {name}": self.components[k]}
-        columns |= {"intercept": intercept, "error of intercept": self.intercept}
-        columns |= {"difficulty": difficulty(slopes, intercept), "error of difficulty": self.difficulty}
+            columns |= {name: slopes[:, k], f"SE({name})": self.components[k]}
+        columns |= {"intercept": intercept, "SE(intercept)": self.intercept}
+        columns |= {"difficulty": difficulty(slopes, intercept), "SE(difficulty)": self.difficulty}
         return Table(list(self.items), columns, title="items and standard errors")
 
 

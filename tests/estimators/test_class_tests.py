@@ -77,6 +77,7 @@ def test_counts_of_patterns_are_rows_written_out(one_of_two):
         m.bootstrap_test(patterns, sample_weight=counts + 0.5, **QUICK)
 
 
+@pytest.mark.slow
 def test_draws_have_the_holes_of_the_table():
     X = two_classes()
     X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
@@ -114,6 +115,7 @@ def test_what_cannot_be_tested_is_refused():
         m.bootstrap_test(np.full((3, 5), np.nan))
 
 
+@pytest.mark.slow
 def test_several_classes_more():
     X = two_classes(40)
     m = BernoulliMixture(1, smoothing=0).fit(X)
@@ -123,6 +125,7 @@ def test_several_classes_more():
     assert two.draws.mean() > one.draws.mean()
 
 
+@pytest.mark.slow
 def test_large_tables_are_drawn_and_climbed_some_at_a_time(one_of_two, monkeypatch):
     X, m, test = one_of_two
     monkeypatch.setattr(bootstrap, "CHUNK_BYTES", 2**16)

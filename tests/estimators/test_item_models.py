@@ -82,6 +82,7 @@ def test_guessing_is_a_maximum():
     assert m.n_parameters_ == 12
 
 
+@pytest.mark.slow
 def test_free_variance_is_the_common_slope():
     rng = np.random.default_rng(1)
     X = answers(200, [1.3] * 4, [0.5, -0.5, 0.0, 1.0], rng.standard_normal(200), seed=1)
@@ -96,6 +97,7 @@ def test_free_variance_is_the_common_slope():
     assert np.isnan(errors.components).all()
 
 
+@pytest.mark.slow
 def test_asymptotes_without_prior_warn():
     rng = np.random.default_rng(5)
     X = answers(200, [1.0, 1.5, 0.8, 1.2], [0.5, -0.5, 0.0, 1.0], rng.standard_normal(200), seed=5)
@@ -145,6 +147,7 @@ def test_groups(grouped):
         m.transform(m.people(X[:1], groups=["third"]))
 
 
+@pytest.mark.slow
 def test_covariates():
     rng = np.random.default_rng(4)
     Z = rng.normal(size=(300, 2))
@@ -165,6 +168,7 @@ def test_covariates():
         LatentTrait(1).fit(X, covariates=np.ones((300, 1)))
 
 
+@pytest.mark.slow
 def test_anchors_and_shared():
     rng = np.random.default_rng(6)
     theta = 0.8 + 1.5 * rng.standard_normal(400)
@@ -220,6 +224,7 @@ def test_save_and_load(grouped, tmp_path):
     assert np.array_equal(again.asymptote_, m.asymptote_)
 
 
+@pytest.mark.slow
 def test_idle_items():
     rng = np.random.default_rng(7)
     X = answers(200, [1.0, 1.5, 0.8], [0.5, -0.5, 0.0], rng.standard_normal(200), seed=7)

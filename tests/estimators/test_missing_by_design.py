@@ -80,6 +80,7 @@ def theta_of(m):
     return np.column_stack([m.components_.T, m.intercept_])
 
 
+@pytest.mark.slow
 def test_the_maximum_and_standard_errors_are_those_of_a_grid(one_trait):
     X, m, grid = one_trait
     theta = theta_of(m)
@@ -90,6 +91,7 @@ def test_the_maximum_and_standard_errors_are_those_of_a_grid(one_trait):
     np.testing.assert_allclose(told.ravel(), np.sqrt(np.diag(np.linalg.inv(information))), rtol=0.02)
 
 
+@pytest.mark.slow
 def test_likelihoods_and_scores_are_those_of_a_grid(one_trait):
     X, m, grid = one_trait
     rows, share = grid.posterior(m.components_, m.intercept_)
@@ -118,6 +120,7 @@ def test_the_maximum_of_two_traits_is_that_of_a_grid():
     assert abs(m.log_likelihood(X) - rows.sum()) < 0.1
 
 
+@pytest.mark.slow
 def test_rows_that_are_alike_leave_room_for_more_nodes(monkeypatch):
     """Steep items on few columns ask for nodes that all rows cannot afford, and their few patterns can."""
     rng = np.random.default_rng(0)

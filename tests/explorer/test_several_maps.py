@@ -112,6 +112,7 @@ def test_without_time_nothing_is_measured():
     assert "was not measured: no time was left" in told(np.array([0.5, 0.5]), 0.9, None)
 
 
+@pytest.mark.slow
 def test_what_several_gain_is_measured_on_unseen_rows():
     """Two kinds against one, then the other way round: the same rows, the same difference, the other sign."""
     X = bits(n=300, d=6, k=2).astype(float)
@@ -250,6 +251,7 @@ def test_hover_decodes_by_the_map(open_page, path, fitted):
     np.testing.assert_allclose([value for _, value in lines], expected[[j for j, _ in lines]], atol=2e-4)
 
 
+@pytest.mark.slow
 def test_the_map_follows_a_picked_row(open_page, path, content):
     page = ready(open_page(path))
     step_into(page, 0)
@@ -265,6 +267,7 @@ def test_the_map_follows_a_picked_row(open_page, path, content):
     assert cost == pytest.approx(content.maps.cost[row], abs=0.06)
 
 
+@pytest.mark.slow
 def test_files_hold_the_rows_of_the_map(open_page, path, content):
     page = ready(open_page(path))
     step_into(page, 1)
@@ -297,6 +300,7 @@ def test_a_link_opens_the_map(open_page, path):
     other.wait_for_selector('.map-over[aria-label^="Map of"]')
 
 
+@pytest.mark.slow
 def test_a_lasso_and_the_legend_are_of_the_map(open_page, path, content):
     page = ready(open_page(path))
     page.select_option("#colour-by", "label:0")
@@ -324,6 +328,7 @@ def test_on_a_phone_and_with_names_that_are_markup(open_page, tmp_path, screensh
     page.wait_for_selector('.map-over[aria-label^="Map 3,"]')
 
 
+@pytest.mark.slow
 def test_images_and_real_numbers(open_page, tmp_path):
     content = with_maps(small_content(image=True))
     page = ready(open_page(write_page(content, tmp_path / "page.html")))

@@ -189,6 +189,7 @@ def test_pictures_of_a_fit_have_the_names_of_its_columns(lsat, tmp_path):
         assert plot.save_figure(wright, tmp_path / f"wright.{kind}").stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_names_of_the_frame_are_taken(lsat):
     pandas = pytest.importorskip("pandas")
     data, _ = lsat
@@ -211,6 +212,7 @@ def test_slopes_that_run_away_are_left_out_of_the_information(lsat, monkeypatch)
     assert "item2" in figure.get_supxlabel()
 
 
+@pytest.mark.slow
 def test_what_can_be_drawn_depends_on_the_model(lsat):
     data, model = lsat
     assert tuple(fitted.figures_of(model, data.X)) == family("latent-trait").figures

@@ -126,6 +126,7 @@ CASES = [
         mixture_of_maps.model(2, 1, "variational", accelerate=False),
         bits(k=3, missing=0.1),
         {},
+        slow=True,
     ),
     Case(
         "trait maps",

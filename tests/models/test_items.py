@@ -133,6 +133,7 @@ def test_e_step(kinds, groups, covariates):
     assert np.linalg.eigvalsh(np.asarray(stats.unit)).min() > -1e-9
 
 
+@pytest.mark.slow
 def test_learning_climbs():
     """From far away, with missing bits, weights, groups and guessing; the end is a maximum."""
     rng = np.random.default_rng(1)

@@ -125,6 +125,7 @@ def _sparse_coding(x, components, noise, prior):
 
 REALS = np.random.default_rng(3).normal(size=(200, 4))
 FEW = {"n_init": 1, "max_iter": 3}
+QUICK = ("product", "mixture", "Rasch", "noisy OR")
 CASES = {
     "product": (BernoulliProduct(), _product, [(D,)]),
     "mixture": (BernoulliMixture(3, **FEW), _mixture, [(3,), (3, D)]),
@@ -169,7 +170,9 @@ def _rank(log_p, shapes, rows, seed=0):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(
+    "case", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in CASES]
+)
 def test_parameters_are_as_many_as_what_they_change(case):
     estimator, log_p, shapes = CASES[case]
     rows = REALS if estimator.real_valued else ROWS
@@ -181,6 +184,7 @@ def test_every_family_of_the_library_is_counted():
     assert {type(one).__name__ for one, _, _ in CASES.values()} == {one.class_name for one in families()}
 
 
+@pytest.mark.slow
 def test_without_noise_the_scale_of_a_column_is_not_counted():
     """The rank of the angles and offsets of the planes that bits are on one side of."""
     X = _bits(200)
@@ -201,6 +205,7 @@ def test_without_noise_the_scale_of_a_column_is_not_counted():
         assert np.linalg.matrix_rank(matrix, tol=1e-9) == expected == m.n_parameters_
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     "estimator",
@@ -217,6 +222,7 @@ def test_columns_that_tell_nothing_have_no_parameters(estimator, tmp_path):
     assert load(tmp_path / "m.safetensors").n_parameters_ == few
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     "estimator",
@@ -231,6 +237,7 @@ def test_so_it_is_where_columns_are_looked_at_once_more(estimator, tmp_path):
     assert load(tmp_path / "m.safetensors").n_parameters_ == 2 * D + 1
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_constant_number_tells_of_the_noise_and_has_parameters(tmp_path):
     X = np.column_stack([REALS, np.ones(len(REALS)), np.full(len(REALS), np.nan)])
@@ -282,6 +289,7 @@ def test_what_keeps_a_fit_from_its_maximum_is_told():
     assert "'max_iter'" in notes[1]
 
 
+@pytest.mark.slow
 def test_impossible_rows_and_too_many_parameters_are_told():
     X = _bits(60, 2)
     m = BernoulliMixture(3, smoothing=0, random_state=0, n_init=1).fit(X)

@@ -36,6 +36,7 @@ default_role = "code"  # docstrings put names into single backticks
 
 # --- API reference ---
 autosummary_generate = True
+autosummary_context = {"of_text": dir(str)}  # methods that an enumeration of texts has from there
 autodoc_typehints = "none"  # numpydoc's sections have the types, in words
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False  # the template of a class lists its methods

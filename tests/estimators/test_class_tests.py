@@ -178,6 +178,9 @@ def test_classes_with_covariates_come_by_share_and_have_reports():
     assert (np.abs(m.coefficients_[1] - [-1.5, 1.5, 0.0]) < 4 * errors.errors[0]).all()
     report = m.fit_report(bits, covariates=z)
     assert report.n_parameters == 3 + 12
+    assert np.isnan(report.g2)
+    share = m.transform(bits, covariates=z)
+    assert report.entropy == pytest.approx(1 + np.sum(share * np.log(share)) / (500 * np.log(2)))
     assert report.log_likelihood == pytest.approx(m.log_likelihood(bits, covariates=z))
     with pytest.raises(DataError, match="covariates"):
         m.fit_report(bits)

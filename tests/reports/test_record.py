@@ -69,3 +69,7 @@ def test_what_is_too_wide_is_printed_below():
     assert max(map(len, lines)) <= 80
     assert len(lines) == 2 * len(table.blocks()) == 4
     assert [line.split()[1:] for line in lines[1::2]] == [list("01234"), list("5678")]
+
+
+def test_huge_numbers_are_short():
+    assert [number(v) for v in (2**60, 1.4e18, 10**6)] == ["1.153e+18", "1.4e+18", "1000000"]

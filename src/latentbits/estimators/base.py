@@ -177,8 +177,8 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         ----------
         X : array-like of shape (n_rows, n_columns)
             0, 1 or bool, NaN for missing; a pandas or polars frame, SciPy sparse matrix, memory map, Dask array, a
-            path (.parquet, .zarr or .npy, a pattern such as "rows-*.npy", or a list of them), or a function that gives
-            an iterable of batches each time it is called (for tables larger than memory).
+            path (.parquet, .zarr or .npy, a pattern such as ``rows-*.npy``, or a list of them), or a function that
+            gives an iterable of batches each time it is called (for tables larger than memory).
         y : Ignored
             Present for scikit-learn's pipelines.
         sample_weight : array-like of shape (n_rows,) or None

@@ -15,8 +15,9 @@ from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
 from latentbits.estimators.criteria import WithCriteria
 from latentbits.estimators.precision import DOUBLE
-from latentbits.estimators.tables.validate import weighted
+from latentbits.estimators.tables.validate import open_weights, weighted
 from latentbits.models.mixture import membership
+from latentbits.reports.class_fit import regression_fit
 from latentbits.reports.fit import FitReport
 from latentbits.reports.membership import MembershipErrors, membership_errors
 
@@ -36,8 +37,9 @@ class _Beside:
 class WithCovariates(WithCriteria):
     """Of `BernoulliMixture`: `fit(X, covariates=Z)`, and the methods that take covariates too.
 
-    `score`, `score_samples`, `log_likelihood`, `log_likelihoods`, `transform` and `posterior` do, and need them where
-    `fit` had them.  The other methods that are given rows, and `sample`, refuse a mixture with covariates.
+    `fit_report`, `standard_errors`, `score`, `score_samples`, `log_likelihood`, `log_likelihoods`, `transform` and
+    `posterior` do, and need them where `fit` had them.  The other methods that are given rows, and `sample`, refuse a
+    mixture with covariates.
     """
 
     n_components: int
@@ -69,9 +71,9 @@ class WithCovariates(WithCriteria):
         ----------
         X : array-like of shape (n_rows, n_columns)
             0, 1 or bool, NaN for missing; a pandas or polars frame, SciPy sparse matrix, memory map, Dask array, a
-            path (.parquet, .zarr or .npy, a pattern such as "rows-*.npy", or a list of them), or a function that gives
-            an iterable of batches each time it is called (for tables larger than memory).  In memory, where there are
-            covariates.
+            path (.parquet, .zarr or .npy, a pattern such as ``rows-*.npy``, or a list of them), or a function that
+            gives an iterable of batches each time it is called (for tables larger than memory).  In memory, where there
+            are covariates.
         y : Ignored
             Present for scikit-learn's pipelines.
         sample_weight : array-like of shape (n_rows,) or None
@@ -220,12 +222,15 @@ class WithCovariates(WithCriteria):
 
         Returns
         -------
-        FitReport
-            As every family has it; without covariates a `ClassFitReport`.
+        ClassFitReport
+            With covariates without G² and X²: patterns of bits have no one probability then.
         """
-        if self._n_covariates:  # patterns of bits have no one probability then
-            return self._fit_report(self._beside(X, covariates), sample_weight)
-        return super().fit_report(self._beside(X, covariates), sample_weight)
+        both = self._beside(X, covariates)
+        if not self._n_covariates:
+            return super().fit_report(both, sample_weight)
+        report, share = self._fit_report(both, sample_weight), np.asarray(self.transform(both), np.float64)
+        weight = open_weights(sample_weight, len(share))
+        return regression_fit(report, share, np.ones(len(share)) if weight is None else weight, self.means_)
 
     def sample(self, n: int = 1, random_state: Any = None) -> np.ndarray:
         """Draw rows from the model, which must have no covariates.
@@ -310,8 +315,8 @@ class WithCovariates(WithCriteria):
             if self._n_covariates and not reset:
                 raise DataError(
                     "this mixture was fitted with covariates, and needs those of the rows it is used on: pass "
-                    "covariates= to score, score_samples, log_likelihood, log_likelihoods, transform or posterior; "
-                    "other methods cannot be used with them"
+                    "covariates= to fit_report, standard_errors, score, score_samples, log_likelihood, "
+                    "log_likelihoods, transform or posterior; other methods cannot be used with them"
                 )
             return super()._open(X, reset=reset, sample_weight=sample_weight)
         engine = super()._open(X.bits, reset=reset)

@@ -22,6 +22,7 @@ __all__ = [
     "bivariate_residuals",
     "class_fit",
     "classification",
+    "regression_fit",
     "saturated",
 ]
 
@@ -116,14 +117,40 @@ def class_fit(
     entropy = np.nan if k == 1 else 1 - found.uncertainty / (n * math.log(k))
     return ClassFitReport(
         **{**dict(report), "notes": (*report.notes, *notes)},
-        g2=g2,
-        x2=x2,
+        g2=max(g2, 0.0),  # a saturated model may come out at a rounding error below it
+        x2=max(x2, 0.0),
         df=df,
         g2_p=p[0],
         x2_p=p[1],
         entropy=float(entropy),
         smallest_class=float(weights.min()),
         n_at_bound=int(at_bound.sum()),
+    )
+
+
+def regression_fit(report: FitReport, share: np.ndarray, counts: np.ndarray, means: np.ndarray) -> ClassFitReport:
+    """The same of classes whose shares depend on covariates: patterns of bits have no one probability then.
+
+    Parameters
+    ----------
+    report
+        What is told of every family.
+    share, counts : (rows, classes) and (rows,)
+        Posteriors of the rows, and how often each counts.
+    means : (classes, columns)
+        Of the model.
+    """
+    k = len(means)
+    uncertainty = -counts @ np.sum(share * np.log(np.where(share > 0, share, 1)), axis=1)
+    entropy = np.nan if k == 1 else 1 - float(uncertainty) / (counts.sum() * math.log(k))
+    note = "G2 and X2 are not defined with covariates, on which the probability of a pattern depends"
+    nothing = dict.fromkeys(("g2", "x2", "df", "g2_p", "x2_p"), np.nan)
+    return ClassFitReport(
+        **{**dict(report), "notes": (*report.notes, note)},
+        **nothing,
+        entropy=entropy,
+        smallest_class=float((counts @ share / counts.sum()).min()),
+        n_at_bound=int((np.minimum(means, 1 - means) < BOUND).sum()),
     )
 
 

@@ -16,6 +16,7 @@ from latentbits.data.formulas import guarded
 
 __all__ = ["WIDTH", "Report", "Table", "number"]
 
+HUGE = 1e12  # from here on numbers are written with an exponent
 WIDTH = 80  # of a terminal: columns that do not fit are printed below
 
 
@@ -158,7 +159,7 @@ def number(value: Any, digits: int = 4) -> str:
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
     if isinstance(value, (int, np.integer)):
-        return str(value)
+        return str(value) if abs(value) < HUGE else f"{float(value):.{digits}g}"
     if not isinstance(value, (float, np.floating)):
         return "" if value is None else str(value)
     value = float(value)
@@ -170,7 +171,7 @@ def number(value: Any, digits: int = 4) -> str:
     if size == 0:
         return "0"
     text = f"{value:.{digits}g}"
-    if size < 1 and "e" in text:
+    if (size < 1 and "e" in text) or size >= HUGE:
         return text
     # trailing zeros are kept, so that a column lines up by its digits
     return f"{value:.{max(digits - 1 - math.floor(math.log10(size)), 2) if size >= 1 else digits}f}"

@@ -26,6 +26,8 @@ from latentbits.engines.stream import StreamEngine
 
 FLOAT32 = np.dtype(np.float32)
 STATED = 2e-3  # by how much a family with a state per row may differ in memory
+# plain EM of two stages, each cut off after a few passes: the second begins where the first stood
+CUT_OFF = {"trait maps by the bound, then by nodes": 0.01}
 
 
 @contextmanager
@@ -81,7 +83,8 @@ def test_every_way_learns_the_same_parameters(case, expected, way):
         found = on_workers.learned(case, engine)
     if way == "in memory" and case.model.start_rows is not None:
         for a, b in zip(jax.tree.leaves(found.params), jax.tree.leaves(expected.params), strict=True):
-            np.testing.assert_allclose(a, b, rtol=STATED, atol=STATED)
+            near = CUT_OFF.get(case.name, STATED)
+            np.testing.assert_allclose(a, b, rtol=near, atol=near)
     else:
         assert on_workers.same_bits(found, expected)
 

@@ -50,7 +50,16 @@ EXCUSED = {
     "accelerated clipped Gaussian": {"fit": "until it has converged, extrapolation enlarges what rounding does"},
 }
 # The bound of a chunk is improved until its last row has settled, and which rows are in a chunk is not the same.
-ROUGH = dict.fromkeys(("latent trait", "latent trait by the bound", "trait maps", "trait maps by the bound"), 1e-5)
+ROUGH = dict.fromkeys(
+    (
+        "latent trait",
+        "latent trait by the bound",
+        "trait maps",
+        "trait maps by the bound",
+        "trait maps by the bound, then by nodes",
+    ),
+    1e-5,
+)
 
 
 def tabled(case):
@@ -139,7 +148,8 @@ def test_no_weight_is_no_row(case):
     kept = 2 * len(rows) // 3
     zeros = np.where(np.arange(len(rows)) < kept, counts, 0.0)
     for model, params in each_stage(case):
-        assert_same(sums(model, params, rows, zeros), sums(model, params, rows[:kept], counts[:kept]))
+        alone = sums(model, params, rows[:kept], counts[:kept])
+        assert_same(sums(model, params, rows, zeros), alone, ROUGH.get(case.name, 1e-9))
 
 
 @pytest.mark.parametrize("case", each(ALL))

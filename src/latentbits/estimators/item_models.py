@@ -27,6 +27,7 @@ from latentbits.estimators.criteria import Seen, WithCriteria, look
 from latentbits.estimators.history import history_table
 from latentbits.estimators.item_templates import Plan, Positions, make_plan, names_of_free, template
 from latentbits.estimators.precision import DOUBLE, error_of_sum
+from latentbits.estimators.tables.covariates import read_covariates, same_covariates
 from latentbits.estimators.tables.validate import weighted
 from latentbits.models.latent_trait import items
 from latentbits.models.latent_trait.items import FEWEST_NODES, MOST_NODES, Params
@@ -621,19 +622,9 @@ def _labels_of(groups: Any) -> np.ndarray:
     return labels
 
 
-def _covariates_of(covariates: Any) -> tuple[np.ndarray, tuple[str, ...]]:
-    names = getattr(covariates, "columns", None)
-    values = np.asarray(covariates, float)
-    values = values[:, None] if values.ndim == 1 else values
-    if values.ndim != 2:
-        raise DataError(f"covariates must be 2-dimensional, found {values.ndim} dimensions")
-    if not np.isfinite(values).all():
-        row, column = np.argwhere(~np.isfinite(values))[0].tolist()
-        raise DataError(
-            f"covariates must be numbers, none missing; row {row}, column {column} has {values[row, column]}"
-        )
-    known = [f"z{i}" for i in range(values.shape[1])] if names is None else [str(name) for name in names]
-    return values, tuple(known)
+def _unnamed(n: int) -> tuple[str, ...]:
+    """Names of covariates that an array has none of."""
+    return tuple(f"z{i}" for i in range(n))
 
 
 def _population_of(people: People) -> Population:
@@ -648,7 +639,8 @@ def _population_of(people: People) -> Population:
         one = [np.eye(len(labels))[which]]
     names: tuple[str, ...] = ()
     if people.covariates is not None:
-        values, names = _covariates_of(people.covariates)
+        values, found_names = read_covariates(people.covariates)
+        names = found_names or _unnamed(values.shape[1])
         one = [np.broadcast_to(one[0], (len(values), one[0].shape[1])), (values - values.mean(0))]
         spread = one[1].std(0)
         if (spread == 0).any() or np.linalg.matrix_rank(np.concatenate([one[0], one[1] / spread], 1)) < sum(
@@ -674,9 +666,12 @@ def _columns_of(people: People, population: Population, n_rows: int) -> list[np.
             raise DataError(f"groups has {unknown[0]!r}; the model knows {_few([str(g) for g in population.groups])}")
         out.append(np.array([code[label] for label in labels.tolist()], float))
     if people.covariates is not None:
-        values, _ = _covariates_of(people.covariates)
-        if values.shape[1] != len(population.covariates):
-            raise DataError(f"covariates has {values.shape[1]} columns, the model {len(population.covariates)}")
+        known = population.covariates
+        values, names = read_covariates(people.covariates)
+        if values.shape[1] != len(known):
+            raise DataError(f"covariates has {values.shape[1]} columns, the model {len(known)}")
+        if known != _unnamed(len(known)) or sorted(names or ()) == sorted(known):
+            same_covariates(names, known)
         out.append(values)
     for name, part in zip([n for n in ("groups", "covariates") if getattr(people, n) is not None], out):
         if len(part) != n_rows:

@@ -116,3 +116,25 @@ def test_the_call_that_works_is_shown(table):
         both.scores(both.people(X, groups=g))
     with pytest.raises(ValueError, match=r"m\.sample\(n, groups=g, covariates=Z\)"):
         both.sample(120, groups=g)
+
+
+def test_what_runs_away_is_warned_of(table):
+    X, Z = table
+    total = X.sum(1)
+    m = LatentTrait(1, max_iter=25, random_state=0)
+    with pytest.warns(UserWarning, match="run away|max_iter") as said:
+        m.fit(X, covariates=Z.assign(inc=total))
+    (told,) = [str(one.message) for one in said if "run away" in str(one.message)]
+    assert "one standard deviation of inc moves the trait" in told
+    assert "of age" not in told
+    with pytest.warns(UserWarning, match="run away|max_iter") as said:
+        m.fit(X, groups=np.where(total > 3, "high", "average"))
+    (told,) = [str(one.message) for one in said if "run away" in str(one.message)]
+    assert "the mean of high is" in told
+    assert "standard deviations from that of average, the variance of high is" in told
+
+
+def test_units_of_covariates_do_not_warn(table):
+    X, Z = table
+    m = LatentTrait(1, random_state=0).fit(X, covariates=Z / [50.0, 1.0])  # a warning is an error here
+    assert abs(m.coefficients_[0]) > 10

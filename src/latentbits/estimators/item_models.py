@@ -37,6 +37,8 @@ __all__ = ["ItemErrors", "People", "WithItemModels"]
 
 AT_BOUND = 1e-3  # an asymptote below it cannot be told from 0
 ENOUGH = 1e-3  # nats in all that the nodes may be wrong by
+FARTHEST = 10.0  # standard deviations of the trait that a group, or people a covariate apart, are believed to differ by
+VARIANCES = 0.01, 100.0  # between which that of a group is believed to be, in units of the first
 MOST_GROUPS = 1000
 FEWEST_EACH, MANY_GROUPS, FEWEST_OF_MANY = 5, 50, 10  # people a group, on average; of more groups more are asked
 NORMAL_95 = float(norm.ppf(0.975))
@@ -405,6 +407,14 @@ class WithItemModels(WithCriteria):
                 UserWarning,
                 stacklevel=6,
             )
+        far = [] if self._people is None else _run_away(self.params_, self._people, engine)
+        if far:
+            warnings.warn(
+                f"{_few(far)}: so far out a fit has run away, and these numbers are no findings. Groups or covariates "
+                "that are made of the answers themselves do this, and groups that the answers of few people tell of",
+                UserWarning,
+                stacklevel=6,
+            )
 
     def _rounded_items(self, engine: Engine, dtype: np.dtype) -> LogLikelihood:
         rows = WithCriteria._rounded(self, self._model(), engine, dtype)
@@ -715,6 +725,26 @@ def _columns_of(people: People, population: Population, n_rows: int, call: str) 
     for name, part in zip([n for n in ("groups", "covariates") if getattr(people, n) is not None], out):
         if len(part) != n_rows:
             raise DataError(f"{name} has {len(part)} rows, X has {n_rows}")
+    return out
+
+
+def _run_away(params: Params, population: Population, engine: Engine) -> list[str]:
+    """What is said of coefficients, means and variances that cannot be of people."""
+    unit, out = float(np.exp(params.log_sd[0])), []
+    away = np.asarray(params.mean - params.mean[0]) / unit
+    ratio = np.exp(2 * (params.log_sd - params.log_sd[0]))
+    for label, mean, variance in zip(population.groups, away.tolist(), ratio.tolist()):
+        if abs(mean) > FARTHEST:
+            out.append(f"the mean of {label} is {mean:.3g} standard deviations from that of {population.groups[0]}")
+        if not VARIANCES[0] <= variance <= VARIANCES[1]:
+            out.append(f"the variance of {label} is {variance:.2g} times that of {population.groups[0]}")
+    if population.covariates:
+        assert isinstance(engine, MemoryEngine)  # as covariates have it
+        Z = engine.table[:, -len(population.covariates) :]
+        spread = np.sqrt(np.average((Z - np.average(Z, 0, engine.weights)) ** 2, 0, engine.weights))
+        for name, size in zip(population.covariates, (params.coefficients * spread / unit).tolist()):
+            if abs(size) > FARTHEST:
+                out.append(f"one standard deviation of {name} moves the trait by {size:.3g} of its own")
     return out
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.utils import check_array
 
 from latentbits.core.batch import MISSING
 from latentbits.core.errors import DataError, ModelFileError
@@ -15,6 +14,7 @@ from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
 from latentbits.estimators.criteria import WithCriteria
 from latentbits.estimators.precision import DOUBLE
+from latentbits.estimators.tables.covariates import read_covariates, same_covariates
 from latentbits.estimators.tables.validate import open_weights, weighted
 from latentbits.models.mixture import membership
 from latentbits.reports.class_fit import regression_fit
@@ -331,24 +331,18 @@ class WithCovariates(WithCriteria):
 
     def _read(self, covariates: Any, n_rows: int, reset: bool) -> np.ndarray:
         """The covariates as numbers; at a fit their names and number are taken, else they must be the same."""
-        names = getattr(covariates, "columns", None)
-        values = np.asarray(covariates) if names is None else covariates
-        if getattr(values, "ndim", 2) == 1:
-            values = np.asarray(values).reshape(-1, 1)
-        Z = check_array(values, dtype=np.float64, ensure_min_samples=0, input_name="covariates")
+        Z, names = read_covariates(covariates)
         if len(Z) != n_rows:
             raise DataError(f"X has {n_rows} rows and covariates {len(Z)}: there must be one for each row")
         if reset:
             self._n_covariates = Z.shape[1]
             if names is not None:
-                self.covariate_names_ = np.array([str(name) for name in names], dtype=object)
+                self.covariate_names_ = np.array(names, dtype=object)
         if Z.shape[1] != self._n_covariates:
             raise DataError(
                 f"covariates have {Z.shape[1]} columns, and this mixture was fitted to {self._n_covariates}"
             )
-        known = getattr(self, "covariate_names_", None)
-        if names is not None and known is not None and [str(name) for name in names] != list(known):
-            raise DataError(f"covariates must be {', '.join(known)}, in this order, as in fit")
+        same_covariates(names, getattr(self, "covariate_names_", None))
         return Z
 
     def _dtype(self) -> np.dtype:

@@ -48,7 +48,7 @@ class WithDif(WithItemModels):
         X : array-like of shape (n_rows, n_columns)
             Bits, NaN for missing, in memory.
         groups : array-like of shape (n_rows,)
-            Label of each row's group; the first of the sorted labels is what others are compared with.
+            Label of each row's group, as in `fit`; others are compared with the first.
         method : {"lr", "wald"}, default="lr"
             Twice the gain of the log-likelihood, or the squared differences in units of their covariance.  With a few
             hundred people a group the latter rejects less often than it says.

@@ -27,7 +27,8 @@ from latentbits.estimators.criteria import Seen, WithCriteria, look
 from latentbits.estimators.history import history_table
 from latentbits.estimators.item_templates import Plan, Positions, make_plan, names_of_free, template
 from latentbits.estimators.precision import DOUBLE, error_of_sum
-from latentbits.estimators.tables.validate import weighted
+from latentbits.estimators.tables.covariates import read_covariates, same_covariates
+from latentbits.estimators.tables.validate import open_weights, weighted
 from latentbits.models.latent_trait import items
 from latentbits.models.latent_trait.items import FEWEST_NODES, MOST_NODES, Params
 from latentbits.reports.record import Report, Table
@@ -36,7 +37,10 @@ __all__ = ["ItemErrors", "People", "WithItemModels"]
 
 AT_BOUND = 1e-3  # an asymptote below it cannot be told from 0
 ENOUGH = 1e-3  # nats in all that the nodes may be wrong by
+FARTHEST = 10.0  # standard deviations of the trait that a group, or people a covariate apart, are believed to differ by
+VARIANCES = 0.01, 100.0  # between which that of a group is believed to be, in units of the first
 MOST_GROUPS = 1000
+FEWEST_EACH, MANY_GROUPS, FEWEST_OF_MANY = 5, 50, 10  # people a group, on average; of more groups more are asked
 NORMAL_95 = float(norm.ppf(0.975))
 
 
@@ -59,7 +63,7 @@ class People(NamedTuple):
 
 
 class Population(NamedTuple):
-    """What a fit has learned the labels and names of: sorted groups (none where there is one), and covariates."""
+    """What a fit has learned the labels and names of: groups, the reference first, and covariates; () for none."""
 
     groups: tuple[Any, ...]
     covariates: tuple[str, ...]
@@ -163,8 +167,8 @@ class WithItemModels(WithCriteria):
         ----------
         X : array-like of shape (n_rows, n_columns)
             0, 1 or bool, NaN for missing; a pandas or polars frame, SciPy sparse matrix, memory map, Dask array, a
-            path (.parquet, .zarr or .npy, a pattern such as "rows-*.npy", or a list of them), or a function that gives
-            an iterable of batches each time it is called (for tables larger than memory).
+            path (.parquet, .zarr or .npy, a pattern such as ``rows-*.npy``, or a list of them), or a function that
+            gives an iterable of batches each time it is called (for tables larger than memory).
         y : Ignored
             Present for scikit-learn's pipelines.
         sample_weight : array-like of shape (n_rows,) or None
@@ -179,7 +183,8 @@ class WithItemModels(WithCriteria):
             of X.
         groups : array-like of shape (n_rows,) or None
             Label of each row's group, for a table in memory and one latent: items are the same in all groups, the trait
-            is N(0, 1) in the first of the sorted labels, and its mean and variance are learned in the others.
+            is N(0, 1) in the first of the sorted labels, and its mean and variance are learned in the others.  A pandas
+            Categorical has its categories in their order: the first that occurs is the first group.
         covariates : array-like of shape (n_rows, n_covariates) or None
             Numbers, none missing, for a table in memory and one latent: the trait's mean is ``covariates @
             coefficients_`` (latent regression).
@@ -194,7 +199,7 @@ class WithItemModels(WithCriteria):
         if engine is not None:
             raise ValueError(f"engine={engine!r} does not go with groups or covariates: these take a table in memory")
         people = People(X, groups, covariates)
-        self._people = _population_of(people)
+        self._people = _population_of(people, sample_weight)
         return super().fit(people, y, sample_weight, checkpoint)
 
     def people(self, X: Any, groups: Any = None, covariates: Any = None) -> People:
@@ -288,7 +293,8 @@ class WithItemModels(WithCriteria):
             raise TypeError("groups and covariates go with a table in memory: pass a frame, an array or a list of rows")
         n, d = bits.table.shape
         answers = np.where(bits.table == 255, np.nan, bits.table) if bits.table.dtype == np.uint8 else bits.table
-        extra = [answers, *_columns_of(people, population, n)]
+        call = f"scores(m.people(X, {_words(population)}))"
+        extra = [answers, *_columns_of(people, population, n, call)]
         engine = weighted(MemoryEngine(np.column_stack(extra)), sample_weight)
         engine.n_answers = d  # type: ignore[attr-defined]
         return engine
@@ -401,6 +407,14 @@ class WithItemModels(WithCriteria):
                 UserWarning,
                 stacklevel=6,
             )
+        far = [] if self._people is None else _run_away(self.params_, self._people, engine)
+        if far:
+            warnings.warn(
+                f"{_few(far)}: so far out a fit has run away, and these numbers are no findings. Groups or covariates "
+                "that are made of the answers themselves do this, and groups that the answers of few people tell of",
+                UserWarning,
+                stacklevel=6,
+            )
 
     def _rounded_items(self, engine: Engine, dtype: np.dtype) -> LogLikelihood:
         rows = WithCriteria._rounded(self, self._model(), engine, dtype)
@@ -479,9 +493,10 @@ class WithItemModels(WithCriteria):
         if people is None:
             raise ValueError("this model was fitted without groups and covariates: sample(n) draws from it")
         if groups is None and covariates is None:
-            raise ValueError("this model has groups or covariates: give those of each row to draw")
+            raise ValueError(f"this model has groups or covariates: m.sample(n, {_words(people)}) has those to draw")
         nothing = np.full((n, self.n_features_in_), np.nan)
-        table = np.column_stack([nothing, *_columns_of(People(nothing, groups, covariates), people, n)])
+        call = f"sample(n, {_words(people)})"
+        table = np.column_stack([nothing, *_columns_of(People(nothing, groups, covariates), people, n, call)])
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
         parts = list(self._map_engine(Partial(items.draw), MemoryEngine(table), seed))
         return (np.concatenate(parts) if parts else nothing[:0]).astype(np.uint8)
@@ -490,8 +505,12 @@ class WithItemModels(WithCriteria):
         """Standard errors of all free numbers, and of what is made of them."""
         if weights_are not in ("counts", "sampling"):
             raise ValueError(f"weights_are must be 'counts' or 'sampling', got {weights_are!r}")
-        engine = self._open(X, reset=False, sample_weight=sample_weight)
         params: Params = self.params_
+        if not len(params.prior_mean):
+            raise ValueError(
+                "all parameters of this model were given, and none estimated: there are no standard errors"
+            )
+        engine = self._open(X, reset=False, sample_weight=sample_weight)
         stats = summed(params, self._n_item_nodes, engine)
         covariance, notes = covariance_of(params, stats, sandwich=weights_are == "sampling")
         low = np.flatnonzero(_at_bound(params)).tolist()
@@ -615,40 +634,58 @@ def _labels_of(groups: Any) -> np.ndarray:
     labels = np.asarray(groups)
     if labels.ndim != 1:
         raise DataError(f"groups must be 1-dimensional, one label for each row; found {labels.ndim} dimensions")
-    missing = np.array([label is None or label != label for label in labels.tolist()], bool)
-    if missing.any():
-        raise DataError(f"groups has no label for row {int(np.argmax(missing))}: leave such rows out")
+    missing = [_is_missing(label) for label in labels.tolist()]
+    if any(missing):
+        raise DataError(f"groups has no label for row {missing.index(True)}: leave such rows out")
     return labels
 
 
-def _covariates_of(covariates: Any) -> tuple[np.ndarray, tuple[str, ...]]:
-    names = getattr(covariates, "columns", None)
-    values = np.asarray(covariates, float)
-    values = values[:, None] if values.ndim == 1 else values
-    if values.ndim != 2:
-        raise DataError(f"covariates must be 2-dimensional, found {values.ndim} dimensions")
-    if not np.isfinite(values).all():
-        row, column = np.argwhere(~np.isfinite(values))[0].tolist()
+def _is_missing(label: Any) -> bool:
+    same = label == label  # neither true nor false of pandas' NA
+    return label is None or not isinstance(same, bool | np.bool_) or not same
+
+
+def _in_order(labels: list[Any], groups: Any) -> tuple[Any, ...]:
+    """Sorted labels as they are, or in the order of the categories where groups has some."""
+    kind = getattr(groups, "dtype", None)
+    if type(kind).__name__ not in ("CategoricalDtype", "Enum"):  # of pandas, of polars
+        return tuple(labels)
+    return tuple(sorted(labels, key=list(kind.categories).index))  # type: ignore[union-attr]
+
+
+def _refuse_scattered(n_groups: int, n_people: float) -> None:
+    """Refuse groups that hardly anybody is in: mostly a number was given for a label."""
+    each = n_people / n_groups
+    if n_groups > MOST_GROUPS or each < (FEWEST_OF_MANY if n_groups > MANY_GROUPS else FEWEST_EACH):
         raise DataError(
-            f"covariates must be numbers, none missing; row {row}, column {column} has {values[row, column]}"
+            f"groups has {n_groups} different labels for {n_people:g} people, {each:.1f} in each: a mean and a "
+            f"variance cannot be learned from so few, nor of more than {MOST_GROUPS} groups. Groups are labels, as of "
+            "schools or countries; a number such as age goes into covariates"
         )
-    known = [f"z{i}" for i in range(values.shape[1])] if names is None else [str(name) for name in names]
-    return values, tuple(known)
 
 
-def _population_of(people: People) -> Population:
+def _unnamed(n: int) -> tuple[str, ...]:
+    """Names of covariates that an array has none of."""
+    return tuple(f"z{i}" for i in range(n))
+
+
+def _population_of(people: People, sample_weight: Any) -> Population:
     """Labels and names to learn with; refuses what a fit could not tell."""
     labels: tuple[Any, ...] = ()
     one = [np.ones((1, 1))]
     if people.groups is not None:
         found, which = np.unique(_labels_of(people.groups), return_inverse=True)
-        labels = tuple(found.tolist())
-        if not 2 <= len(labels) <= MOST_GROUPS:
-            raise DataError(f"groups must have from 2 to {MOST_GROUPS} different labels, found {len(labels)}")
+        labels = _in_order(found.tolist(), people.groups)
+        if len(labels) < 2:
+            raise DataError(f"groups must have at least 2 different labels, found {len(labels)}")
+        # rows may be patterns with counts, and weights of a survey may be shares
+        weights = open_weights(sample_weight, len(which))
+        _refuse_scattered(len(labels), len(which) if weights is None else max(len(which), float(weights.sum())))
         one = [np.eye(len(labels))[which]]
     names: tuple[str, ...] = ()
     if people.covariates is not None:
-        values, names = _covariates_of(people.covariates)
+        values, found_names = read_covariates(people.covariates)
+        names = found_names or _unnamed(values.shape[1])
         one = [np.broadcast_to(one[0], (len(values), one[0].shape[1])), (values - values.mean(0))]
         spread = one[1].std(0)
         if (spread == 0).any() or np.linalg.matrix_rank(np.concatenate([one[0], one[1] / spread], 1)) < sum(
@@ -658,14 +695,18 @@ def _population_of(people: People) -> Population:
     return Population(labels, names)
 
 
-def _columns_of(people: People, population: Population, n_rows: int) -> list[np.ndarray]:
-    """Numbers of groups, and covariates, as columns beside the bits."""
+def _words(population: Population) -> str:
+    """How groups and covariates of a model are given."""
+    return ", ".join(word for word, known in zip(("groups=g", "covariates=Z"), population) if known)
+
+
+def _columns_of(people: People, population: Population, n_rows: int, call: str) -> list[np.ndarray]:
+    """Numbers of groups, and covariates, as columns beside the bits; `call` is one that has all of them."""
     out: list[np.ndarray] = []
     for name, known in zip(("groups", "covariates"), population):
         if bool(known) != (getattr(people, name) is not None):
             there = "with" if known else "without"
-            raise ValueError(f"this model was fitted {there} {name}: give m.people(X, ...) "
-                             + (f"with {name}=" if known else f"without {name}"))  # fmt: skip
+            raise ValueError(f"this model was fitted {there} {name}: call it as m.{call}")
     if people.groups is not None:
         labels = _labels_of(people.groups)
         code = {label: number for number, label in enumerate(population.groups)}
@@ -674,13 +715,36 @@ def _columns_of(people: People, population: Population, n_rows: int) -> list[np.
             raise DataError(f"groups has {unknown[0]!r}; the model knows {_few([str(g) for g in population.groups])}")
         out.append(np.array([code[label] for label in labels.tolist()], float))
     if people.covariates is not None:
-        values, _ = _covariates_of(people.covariates)
-        if values.shape[1] != len(population.covariates):
-            raise DataError(f"covariates has {values.shape[1]} columns, the model {len(population.covariates)}")
+        known = population.covariates
+        values, names = read_covariates(people.covariates)
+        if values.shape[1] != len(known):
+            raise DataError(f"covariates has {values.shape[1]} columns, the model {len(known)}")
+        if known != _unnamed(len(known)) or sorted(names or ()) == sorted(known):
+            same_covariates(names, known)
         out.append(values)
     for name, part in zip([n for n in ("groups", "covariates") if getattr(people, n) is not None], out):
         if len(part) != n_rows:
             raise DataError(f"{name} has {len(part)} rows, X has {n_rows}")
+    return out
+
+
+def _run_away(params: Params, population: Population, engine: Engine) -> list[str]:
+    """What is said of coefficients, means and variances that cannot be of people."""
+    unit, out = float(np.exp(params.log_sd[0])), []
+    away = np.asarray(params.mean - params.mean[0]) / unit
+    ratio = np.exp(2 * (params.log_sd - params.log_sd[0]))
+    for label, mean, variance in zip(population.groups, away.tolist(), ratio.tolist()):
+        if abs(mean) > FARTHEST:
+            out.append(f"the mean of {label} is {mean:.3g} standard deviations from that of {population.groups[0]}")
+        if not VARIANCES[0] <= variance <= VARIANCES[1]:
+            out.append(f"the variance of {label} is {variance:.2g} times that of {population.groups[0]}")
+    if population.covariates:
+        assert isinstance(engine, MemoryEngine)  # as covariates have it
+        Z = engine.table[:, -len(population.covariates) :]
+        spread = np.sqrt(np.average((Z - np.average(Z, 0, engine.weights)) ** 2, 0, engine.weights))
+        for name, size in zip(population.covariates, (params.coefficients * spread / unit).tolist()):
+            if abs(size) > FARTHEST:
+                out.append(f"one standard deviation of {name} moves the trait by {size:.3g} of its own")
     return out
 
 

@@ -167,7 +167,7 @@ class LatentTrait(WithItemReports, WithDif):
     trait_mean_, trait_variance_ : float
         Of item models: mean and variance of the trait, in the first group, and where covariates are 0.
     groups_, group_means_, group_variances_ : ndarray of shape (n_groups,)
-        Of a fit with groups: sorted labels, and mean and variance of the trait in each.
+        Of a fit with groups: labels, the reference first, and mean and variance of the trait in each.
     coefficients_ : ndarray of shape (n_covariates,)
         Of a fit with covariates.
     shares_ : ndarray of shape (n_maps,)

@@ -94,7 +94,8 @@ def test_weights_are_counts(model, table):
 def test_scores_agree_with_each_other(model, table):
     ours = model.person_fit(table).score
     np.testing.assert_allclose(ours, model.scores(table).value, atol=1e-3)
-    np.testing.assert_allclose(model.person_fit(table, scores="map").score, model.scores(table, "map").value, atol=1e-3)
+    # in float32 the density is flat about its maximum, further out than its derivatives are
+    np.testing.assert_allclose(model.person_fit(table, scores="map").score, model.scores(table, "map").value, atol=2e-6)
     drawn = model.plausible_values(table, 40, random_state=0)
     assert drawn.draws.shape == (40, 200, 1)
     away = (drawn.draws.mean(0) - model.scores(table).value) / model.scores(table).error * np.sqrt(40)

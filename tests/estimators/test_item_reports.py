@@ -382,7 +382,7 @@ def test_m2_against_mirt(name, tied, fitted, real_data):
 
 @pytest.mark.real_data
 def test_m2_with_missing_answers_is_near_mirt(fitted, real_data):
-    """mirt weights residuals by their rows, with the covariance of complete ones; this knows how many rows two share."""
+    """mirt weights residuals by their rows, beside the covariance of complete ones; this knows the rows two share."""
     m, X = fitted("ability16")
     report = more_of_fit(m, X)
     assert report.m2_df == 104

@@ -38,8 +38,36 @@ def test_draws_are_in_units_of_the_trait(answers, rasch):
     free = rasch[1]
     draws = free.plausible_values(answers, n_draws=40, random_state=0).draws
     assert draws.var() == pytest.approx(free.trait_variance_, rel=0.1)
-    with pytest.raises(ValueError, match="mean 0 and variance 1"):
-        free.sum_scores(answers)
+
+
+def test_sum_scores_and_scores_of_persons_are_in_units_of_the_trait(answers, rasch):
+    tied, free = (one.sum_scores(answers) for one in rasch)
+    spread = rasch[1].trait_variance_ ** 0.5
+    for name in ("eap", "sd"):
+        np.testing.assert_allclose(free[name], spread * tied[name], atol=1e-3)
+    np.testing.assert_allclose(free.expected, tied.expected, rtol=1e-3)
+    # all patterns of a sum are as likely at any trait, so a person's score is that of the sum
+    np.testing.assert_allclose(rasch[1].scores(answers).value[:, 0], free.eap[answers.sum(axis=1)], atol=1e-6)
+    np.testing.assert_allclose(rasch[1].person_fit(answers).score, rasch[1].scores(answers).value, atol=1e-6)
+
+
+def test_sum_scores_of_a_trait_with_a_mean():
+    """A test of given items, all of them hard for these people."""
+    slopes, intercepts = np.array([1.0, 1.5, 0.8, 1.2]), np.array([0.5, 0.0, 1.0, -0.5])
+    X = LatentTrait.from_items(slopes, intercepts - 1.2 * slopes).sample(300, random_state=0).astype(int)
+    X[:, 2] = 0  # nobody is right, and the item tells that people are weak: it is no constant of the sum
+    fixed = {j: {"slope": a, "intercept": b} for j, (a, b) in enumerate(zip(slopes, intercepts))}
+    m = LatentTrait(1, fixed=fixed, population="free", random_state=0).fit(X)
+    table = m.sum_scores(X)
+    assert m.trait_mean_ < -0.5
+    z = np.linspace(-8, 8, 4001)
+    p = expit(z[:, None] * slopes + intercepts)
+    posterior = np.exp(-0.5 * (z - m.trait_mean_) ** 2 / m.trait_variance_) * (1 - p).prod(1)
+    mean = posterior @ z / posterior.sum()
+    assert table.eap[0] == pytest.approx(mean, abs=1e-5)
+    assert table.sd[0] == pytest.approx((posterior @ (z - mean) ** 2 / posterior.sum()) ** 0.5, abs=1e-5)
+    assert np.isfinite(table.eap).all()
+    np.testing.assert_allclose(m.person_fit(X).score, m.scores(X).value, atol=1e-6)
 
 
 GIVEN = np.array([1.0, 1.5, 0.8, 1.2]), np.array([0.5, -1.0, 0.0, 1.0]), np.array([0.0, 0.25, 0.2, 0.0])

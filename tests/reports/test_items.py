@@ -238,6 +238,36 @@ def test_s_x2_is_of_complete_rows_and_says_so():
     assert any("50 rows are few" in note for note in small.notes)
 
 
+def test_items_that_do_not_vary_in_a_table_are_named_and_not_judged():
+    items = make(6)
+    X = table(items, 400)
+    X[:, 1] = 1
+    weights = np.ones(400)
+    X[0, 1], weights[0] = 0, 0  # which does not count
+    answers = distinct([X], weights)
+    latents = estimates(items, answers, "eap").value
+    alike = f"in this table all rows answer alike: {items.names[1]}, so"
+
+    fit = item_fit(items, answers, latents)
+    assert np.isnan(fit.s_x2).tolist() == np.isnan(fit.p).tolist() == [i == 1 for i in range(6)]
+    assert fit.df[1] == 0
+    assert np.isfinite([fit.infit[1], fit.outfit[1]]).all()
+    assert fit.notes == (f"{alike} they have no S-X2",)
+
+    found = limited_fit(items, answers)
+    assert np.isnan([found.tli, found.cfi]).all()
+    assert np.isfinite([found.m2, found.rmsea, found.srmsr]).all()
+    assert found.notes == (f"{alike} there are no TLI and CFI, and SRMSR is of the other items",)
+    only = limited_fit(items.only(np.arange(6) != 1), answers.of_items(np.arange(6) != 1))
+    np.testing.assert_allclose(found.srmsr, only.srmsr)
+
+    pairs = local_dependence(items, answers, latents)
+    for matrix in (pairs.x2, pairs.signed_x2, pairs.q3):
+        assert np.isnan(matrix[1]).all()
+        assert np.isfinite(matrix[0, 2:]).all()
+    assert pairs.notes == (f"{alike} nothing is told of their dependence",)
+
+
 def test_mean_squares_are_those_of_a_loop():
     items = make(4, lower=(0.2,))
     X = table(items, 40, holes=0.2)

@@ -25,6 +25,7 @@ from latentbits.reports.sum_scores import SumScores, sum_scores
 
 __all__ = ["WithItemReports"]
 
+CERTAIN = 6.0  # |b|: columns that do not vary are held further out, unless they are given
 RUNAWAY = 10.0  # |w|: margins of such items are known to be near 0 and 1 only
 
 
@@ -169,20 +170,25 @@ class WithItemReports(WithCriteria):
         """
         items, which = self._varying("person_fit")
         answers = self._answers(X).of_items(which)
-        return self._told(person_fit(items, answers, self._estimates(items, answers, scores).value), which)
+        report = person_fit(items, answers, self._estimates(items, answers, scores).value)
+        middle, spread = self._population
+        return self._told(replace(report, score=middle + spread * report.score), which)
 
     def _maxima(self, X: Any, method: str) -> Scores:
-        """Scores of maximum likelihood, plain or weighted as by Warm."""
+        """Scores of maximum likelihood, plain or weighted."""
         items, answers = self._items(f"method={method!r}"), self._answers(X)
         found = self._estimates(items, answers, method)
         lost = np.count_nonzero(~np.isfinite(found.value).all(1)[answers.place])
         if lost:
-            why = "everything answered is right, or wrong, or nothing is answered"
+            why, other = "no answer tells of the latent", ""
             if self.n_components > 1:
                 why = "answers can be told apart by a plane in the latent space, or are too few"
+            elif method == "ml":
+                why = f"everything answered is right, or wrong, or {why}"
+                other = ", and 'wle' all with an answer that tells of it"
             warnings.warn(
                 f"{lost} rows have no finite {method.upper()} score, and no error (NaN): {why}. "
-                "method='eap' gives all rows a score" + (", and so does 'wle'" if self.n_components == 1 else ""),
+                f"method='eap' gives all rows a score{other}",
                 UserWarning,
                 stacklevel=3,
             )
@@ -202,7 +208,8 @@ class WithItemReports(WithCriteria):
         -------
         SumScores
             `score`, `eap`, `sd`, `observed` and `expected`: those of the rows of a complete table are
-            ``eap[X.sum(axis=1)]``.
+            ``eap[X.sum(axis=1)]``.  Columns that did not vary in the fit are in the sum and tell nothing: a score that
+            cannot be with them has NaN.
 
         Examples
         --------
@@ -211,10 +218,16 @@ class WithItemReports(WithCriteria):
         >>> LatentTrait(1, random_state=0).fit(X).sum_scores(X).observed
         array([  3,  20,  85, 237, 357, 298])
         """
-        items, which = self._varying("sum_scores")
-        if self._by_items and (self.trait_mean_, self.trait_variance_) != (0.0, 1.0):
-            raise ValueError("sum_scores is for a trait of mean 0 and variance 1, and here these are learned")
-        return self._told(sum_scores(items, self._answers(X, sample_weight).of_items(which)), which)
+        _, varies = self._varying("sum_scores")
+        items = self._for_a_standard_trait(self._items("sum_scores"), "sum_scores")
+        known = varies | (items.intercepts != 0)  # of others there was no answer
+        certain = ~varies & (np.abs(items.intercepts) > CERTAIN)
+        ends = np.copysign(np.inf, items.intercepts)
+        items = items._replace(intercepts=np.where(certain, ends, items.intercepts)).only(known)
+        report = sum_scores(items, self._answers(X, sample_weight).of_items(known))
+        middle, spread = self._population
+        report = replace(report, eap=middle + spread * report.eap, sd=spread * report.sd)
+        return self._told(report, known, "left out, as nobody has answered")
 
     def plausible_values(self, X: Any, n_draws: int = 5, random_state: Any = None) -> PlausibleValues:
         """Draws from the posterior of each row, for analyses that scores would bias.
@@ -249,7 +262,7 @@ class WithItemReports(WithCriteria):
         rng = np.random.default_rng(check_random_state(random_state).randint(np.iinfo(np.int32).max))
         posterior = self.posterior(X)
         mean, covariance = (np.asarray(part, np.float64) for part in (posterior.mean, posterior.covariance))
-        middle, spread = (self.trait_mean_, self.trait_variance_**0.5) if self._by_items else (0.0, 1.0)
+        middle, spread = self._population
         mean, covariance = (mean - middle) / spread, covariance / spread**2
         drawn = scoring.draw(items, self._answers(X), mean, covariance, int(n_draws), rng)
         return PlausibleValues(middle + spread * drawn)
@@ -336,8 +349,13 @@ class WithItemReports(WithCriteria):
             return items
         if self._people is not None:
             raise ValueError(f"{what} is for people of one population, and this model has groups or covariates")
-        mean, spread = self.trait_mean_, np.sqrt(self.trait_variance_)
+        mean, spread = self._population
         return items._replace(slopes=items.slopes * spread, intercepts=items.intercepts + items.slopes[:, 0] * mean)
+
+    @property
+    def _population(self) -> tuple[float, float]:
+        """Mean and standard deviation of the trait among the people."""
+        return (self.trait_mean_, self.trait_variance_**0.5) if self._by_items else (0.0, 1.0)
 
     def _varying(self, what: str) -> tuple[Items, np.ndarray]:
         """The items that vary, and which of all columns they are; for what takes a grid over the latents."""
@@ -347,6 +365,8 @@ class WithItemReports(WithCriteria):
                 f"{what} is for up to {MOST_ON_GRID} latent dimensions, and there are {items.n_dimensions}"
             )
         which = ~np.isin(np.arange(len(items.names)), self._idle)
+        if self._by_items:  # whose slope may be given
+            which |= items.slopes[:, 0] != 0
         if not which.any():
             raise ValueError(f"{what} needs columns that vary, and all are constant")
         return items.only(which), which
@@ -366,9 +386,9 @@ class WithItemReports(WithCriteria):
             raise ValueError(f"scores must be one of {', '.join(scoring.METHODS)}, got {method!r}")
         return scoring.estimates(items, answers, method)
 
-    def _told(self, report: Any, which: np.ndarray) -> Any:
+    def _told(self, report: Any, which: np.ndarray, why: str = "left out, as all rows answer alike") -> Any:
         """A report that says which columns it leaves out."""
         idle = [name for name, varies in zip(self._names(), which) if not varies]
         if not idle:
             return report
-        return replace(report, notes=(*report.notes, f"left out, as all rows answer alike: {listed(idle)}"))
+        return replace(report, notes=(*report.notes, f"{why}: {listed(idle)}"))

@@ -811,8 +811,9 @@ class LatentTrait(WithItemReports, WithDif):
             Bits, NaN for missing.
         method : {"eap", "map", "ml", "wle"}, default="eap"
             Posterior mean and standard deviation; posterior mode and inverse root of the curvature there; maximum
-            likelihood, or, in one dimension, Warm's weighted likelihood (the maximum of log-likelihood + 1/2 log I),
-            with the inverse root of the test information I.
+            likelihood, or, in one dimension, weighted likelihood (the maximum of log-likelihood + 1/2 log I), with the
+            inverse root of the test information I.  The weighted likelihood is Warm's where items have no lower
+            asymptotes; with them it is what the R package mirt maximises, too, and Warm's equation is another.
 
         Returns
         -------
@@ -920,7 +921,7 @@ class LatentTrait(WithItemReports, WithDif):
         Parameters
         ----------
         X : array-like of shape (n_points, n_components)
-            Latents.
+            Latents; in one dimension a list of numbers, or a number, will do.
 
         Returns
         -------
@@ -931,6 +932,8 @@ class LatentTrait(WithItemReports, WithDif):
         self._one_map_only("item_information")
         self._bits_only("item_information")
         points = np.asarray(X, float)
+        if self._n_features_out == 1 and points.ndim < 2:
+            points = points.reshape(-1, 1)
         if points.ndim != 2 or points.shape[1] != self._n_features_out:
             raise ValueError(f"points must have shape (n, {self._n_features_out}), found {points.shape}")
         asymptote = self.asymptote_ if self._by_items else None

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import chi2
 
 from latentbits.core.batch import MISSING
-from latentbits.reports.items import Answers, Items, curves, grid_for, in_place, listed, whole
+from latentbits.reports.items import Answers, Items, curves, grid_for, in_place, listed, still, whole
 from latentbits.reports.record import Report, Table
 from latentbits.reports.sum_scores import score_distribution
 
@@ -31,7 +31,7 @@ class ItemFit(Report):
         Names.
     s_x2, df, p
         S-X² of Orlando and Thissen: observed against expected shares of ones by sum score; p is NaN where scores are
-        too few to leave a degree of freedom.
+        too few to leave a degree of freedom.  NaN, with 0 degrees of freedom, for items that do not vary in the table.
     infit, outfit
         Mean squared residual, weighted by its variance, and standardised one: 1 where an item varies as it should, more
         where it is noisier.  At posterior means, which are drawn together, both are below 1 for a model that holds.
@@ -94,16 +94,17 @@ def item_fit(items: Items, answers: Answers, latents: np.ndarray, min_expected: 
     if n_full < n_rows:
         notes.append(f"S-X2 is of the {n_full:g} of {n_rows:g} rows that have answered every item")
     d = len(items.names)
-    s_x2, df = np.full(d, np.nan), np.zeros(d, int)
+    s_x2, df, varies = np.full(d, np.nan), np.zeros(d, int), answers.varying
+    if alike := still(items, answers):
+        notes.append(f"{alike}, so they have no S-X2")
     if n_full:
         observed, expected = score_groups(items, full)
-        for i in range(d):
+        for i in np.flatnonzero(varies):
             o, e = merged(observed[i], expected[i], min_expected)
             df[i] = max(len(o) - int(items.n_own[i]), 0)
             s_x2[i] = np.sum((o - e) ** 2 / e) if len(o) else np.nan
     p = np.where(df > 0, chi2.sf(s_x2, np.maximum(df, 1)), np.nan)
-    if not np.all(df > 0):
-        names = [name for name, left in zip(items.names, df) if left <= 0]
+    if names := [name for name, left in zip(items.names, np.where(varies, df, 1)) if left <= 0]:
         notes.append(f"sum scores are too few, or too sparse, to test {listed(names)} by S-X2")
     if 0 < n_full < FEW_ROWS:
         notes.append(f"{n_full:g} rows are few: S-X2 is only roughly chi-square distributed")

@@ -12,7 +12,7 @@ from scipy.stats import norm
 from latentbits.core.batch import MISSING
 
 __all__ = ["MOST_ON_GRID", "Answers", "Curves", "Grid", "Items", "curves", "distinct", "grid_for", "in_place", "listed",
-           "log_curves", "slices", "whole"]  # fmt: skip
+           "log_curves", "slices", "still", "whole"]  # fmt: skip
 
 REACH = 6.0  # standard deviations on either side that a grid covers: what is beyond is one part in 10^9
 COARSEST = {1: 0.2, 2: 0.4, 3: 0.6}  # spacing by number of dimensions
@@ -91,6 +91,11 @@ class Answers(NamedTuple):
     def complete(self) -> np.ndarray:
         """(patterns,) whether there is an answer to every item."""
         return (self.rows != MISSING).all(1)
+
+    @property
+    def varying(self) -> np.ndarray:
+        """(items,) whether there are answers of both kinds, in rows that count."""
+        return (self.counts @ self.right > 0) & (self.counts @ self.wrong > 0)
 
     def only(self, patterns: np.ndarray | slice) -> Answers:
         """Some of the patterns; which rows of the table they are is left out."""
@@ -195,6 +200,12 @@ def in_place(values: np.ndarray, which: np.ndarray, nothing: float = np.nan) -> 
     full = np.full((len(which),) * values.ndim, nothing, values.dtype if nothing == 0 else float)
     full[np.ix_(*[which] * values.ndim)] = values
     return full
+
+
+def still(items: Items, answers: Answers) -> str:
+    """What is said of items that do not vary in a table; nothing where all do."""
+    names = [name for name, varies in zip(items.names, answers.varying) if not varies]
+    return f"in this table all rows answer alike: {listed(names)}" if names else ""
 
 
 def listed(names: list[str], most: int = 5) -> str:

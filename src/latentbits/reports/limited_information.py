@@ -18,7 +18,7 @@ from scipy.stats import chi2, ncx2
 
 from latentbits.core.batch import MISSING
 from latentbits.reports.fit import FitReport
-from latentbits.reports.items import Answers, Items, curves, grid_for, slices
+from latentbits.reports.items import Answers, Items, curves, grid_for, slices, still
 from latentbits.reports.record import Table
 
 __all__ = ["ItemFitReport", "LimitedFit", "Pairs", "limited_fit", "margins", "pair_margins", "pairs_of", "phi",
@@ -173,9 +173,13 @@ def limited_fit(items: Items, answers: Answers, tied: bool = False) -> LimitedFi
         )
     own_a, own_b = pairs.first[a, b] / pairs.n[a, b], pairs.first[b, a] / pairs.n[a, b]  # of who answered both
     away = phi(own_a, own_b, both) - phi(expected[a], expected[b], expected[d:])
-    srmsr = float(np.sqrt(np.nanmean(away**2)))
+    varies = answers.varying
+    told = away[varies[a] & varies[b] & ~np.isnan(away)]
+    srmsr = float(np.sqrt(np.mean(told**2))) if len(told) else float("nan")
     # independent items: with x - p in place of x margins are uncorrelated, and only those of pairs have residuals
-    null = float(np.sum(pairs.n[a, b] * phi(ones[a], ones[b], both) ** 2))
+    null = float(np.sum(pairs.n[a, b] * phi(ones[a], ones[b], both) ** 2)) if varies.all() else float("nan")
+    if alike := still(items, answers):
+        notes.append(f"{alike}, so there are no TLI and CFI, and SRMSR is of the other items")
     return _indices(m2, s - rank, null, s - d, n_rows, srmsr, tuple(notes))
 
 
@@ -264,7 +268,9 @@ def _indices(
     low, high = (np.sqrt(_noncentrality(m2, df, share) / (df * (n_rows - 1))) for share in (1 - TAIL, TAIL))
     rmsea = np.sqrt(max(beyond, 0) / (df * (n_rows - 1)))
     tli = cfi = nothing
-    if null_beyond > 0:
+    if np.isnan(null):  # items do not vary, which is told
+        pass
+    elif null_beyond > 0:
         tli = (null / null_df - m2 / df) / (null / null_df - 1)
         cfi = 1 - max(beyond, 0) / max(null_beyond, beyond)
     else:

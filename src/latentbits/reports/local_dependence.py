@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from latentbits.core.batch import MISSING
-from latentbits.reports.items import Answers, Items, curves, in_place, whole
+from latentbits.reports.items import Answers, Items, curves, in_place, still, whole
 from latentbits.reports.limited_information import pair_margins, pairs_of, phi
 from latentbits.reports.record import Report, Table
 
@@ -82,12 +82,16 @@ def local_dependence(items: Items, answers: Answers, latents: np.ndarray) -> Loc
             x2 += np.where(n > 0, (seen - n * share) ** 2 / (n * share), np.nan)
         more = phi(pairs.first / n, pairs.first.T / n, pairs.both / n) - phi(one[:, None], one[None, :], expected)
     q3 = _correlations(np.where(answers.rows != MISSING, answers.right - curves(items, latents).right, np.nan), answers)
+    same = ~answers.varying
     for matrix in (x2, q3):
         np.fill_diagonal(matrix, np.nan)
+        matrix[same] = matrix[:, same] = np.nan
     a, b = np.triu_indices(len(items.names), 1)
     never = np.count_nonzero(n[a, b] == 0)
-    notes = (f"{never} pairs of items were never answered together",) if never else ()
-    return LocalDependence(items.names, q3, x2, np.sign(more) * x2, whole(n), notes)
+    notes = [f"{never} pairs of items were never answered together"] if never else []
+    if alike := still(items, answers):
+        notes.append(f"{alike}, so nothing is told of their dependence")
+    return LocalDependence(items.names, q3, x2, np.sign(more) * x2, whole(n), tuple(notes))
 
 
 def _correlations(residuals: np.ndarray, answers: Answers) -> np.ndarray:

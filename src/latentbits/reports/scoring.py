@@ -1,4 +1,8 @@
-"""Scores of rows given the items: posterior mean, mode, maximum likelihood, and Warm's weighted likelihood."""
+"""Scores of rows given the items: posterior mean, mode, maximum likelihood, and weighted likelihood.
+
+The last maximises log-likelihood + 1/2 log I, with I the test information.  Without lower asymptotes that solves the
+equation of Warm (1989); with them his, which has the sum of P' P'' / (P (1 - P)) in place of I', is another.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +77,7 @@ def estimates(items: Items, answers: Answers, method: str) -> Estimates:
         return posterior_means(items, answers)
     if items.n_dimensions > 1:
         if method == "wle":
-            raise ValueError(f"Warm's scores are for one dimension, and there are {items.n_dimensions}")
+            raise ValueError(f"scores of weighted likelihood are for one dimension, and there are {items.n_dimensions}")
         return _in_space(items, answers, 1.0 if method == "map" else 0.0)
     return _on_line(items, answers, 1.0 if method == "map" else 0.0, warm=method == "wle")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from latentbits.reports.items import Answers, Items, curves, grid_for, whole
+from latentbits.reports.items import Answers, Items, curves, grid_for, listed, whole
 from latentbits.reports.record import Report, Table
 
 __all__ = ["SumScores", "score_distribution", "sum_scores"]
@@ -21,7 +21,8 @@ class SumScores(Report):
     score
         0, 1, ... up to the number of items.
     eap, sd
-        Posterior mean and standard deviation given the sum score; (scores, dimensions) in several dimensions.
+        Posterior mean and standard deviation given the sum score; (scores, dimensions) in several dimensions.  NaN
+        where items that all answer alike make the score impossible.
     observed, expected
         Complete rows with this score, and how many the model expects.
     notes
@@ -57,16 +58,31 @@ def score_distribution(p: np.ndarray) -> np.ndarray:
 
 
 def sum_scores(items: Items, answers: Answers) -> SumScores:
-    """The table of sum scores; observed counts are those of complete rows."""
+    """The table of sum scores; observed counts are those of complete rows.
+
+    Parameters
+    ----------
+    items
+        With an intercept of plus or minus infinity, and slopes of 0, where all answer alike.
+    """
     rule = grid_for(items)
     joint = score_distribution(curves(items, rule.points).right) * rule.weights[:, None]
     shares = joint.sum(0)
-    mean = joint.T @ rule.points / shares[:, None]
-    sd = np.sqrt(np.maximum(joint.T @ rule.points**2 / shares[:, None] - mean**2, 0))
-    full = answers.only(answers.complete)
+    with np.errstate(invalid="ignore"):
+        mean = joint.T @ rule.points / shares[:, None]
+        sd = np.sqrt(np.maximum(joint.T @ rule.points**2 / shares[:, None] - mean**2, 0))
+    always, never = items.intercepts == np.inf, items.intercepts == -np.inf
+    unlike = ((answers.rows == 0) & always | (answers.rows == 1) & never).any(1)
+    full = answers.only(answers.complete & ~unlike)
     observed = np.bincount(full.rows.sum(1, dtype=int), full.counts, minlength=len(shares))
-    left_out = answers.counts[~answers.complete].sum()
-    notes = (f"{left_out:g} rows with missing answers have no sum score",) if left_out else ()
+    notes = []
+    if left_out := answers.counts[~answers.complete].sum():
+        notes.append(f"{left_out:g} rows with missing answers have no sum score")
+    if (always | never).any():
+        alike = [name for name, same in zip(items.names, always | never) if same]
+        notes.append(f"in the sum, though in the fit all rows answer alike: {listed(alike)}")
+    if other := answers.counts[answers.complete & unlike].sum():
+        notes.append(f"{other:g} rows that answer these otherwise are left out")
     score, line = np.arange(len(shares)), items.n_dimensions == 1
     mean, sd = (mean[:, 0], sd[:, 0]) if line else (mean, sd)
-    return SumScores(score, mean, sd, whole(observed), observed.sum() * shares, notes)
+    return SumScores(score, mean, sd, whole(observed), observed.sum() * shares, tuple(notes))

@@ -38,6 +38,7 @@ NEEDED_ONE = ((0.65, 5), (0.7, 7), (0.8, 9), (1.2, 15), (1.4, 21), (1.8, 31), (2
 NEEDED_TWO = ((0.6, 5), (0.9, 7), (1.2, 11), (1.5, 15), (1.8, 21), (2.6, 31))
 NEEDED_THREE = ((0.45, 3), (1.2, 5), (1.6, 7), (2.2, 11))
 MOST_NODES = {1: 481, 2: 41, 3: 15, 4: 13}  # a dimension, and from four on as a power of two in all
+ROUNDING = 4  # last digits by which a density may fall in a step, as near its maximum it cannot be told any better
 
 
 def learning_rule(q: int, n_nodes: int) -> Rule:
@@ -217,10 +218,10 @@ def mode(columns: Columns, params: Params, rows: Rows, x: Float[Array, "rows lat
         step = from_precision(precision, slope)[0].mean
         candidate = x + length[:, None] * step
         new = joint(candidate)
-        better = new >= value
+        better = new >= value - ROUNDING * jnp.finfo(value.dtype).eps * (1 + jnp.abs(value))
         return (
             jnp.where(better[:, None], candidate, x),
-            jnp.where(better, new, value),
+            jnp.maximum(value, new),
             jnp.where(better, jnp.minimum(1, 2 * length), length / 4),
         )
 

@@ -1,12 +1,18 @@
 """Groups and covariates of `LatentTrait`: what is refused, what is warned of, and which label is the reference."""
 
+from functools import partial
+
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import latentbits
 from latentbits import BernoulliMixture, LatentTrait
 from latentbits.core.errors import DataError
+from latentbits.core.tree import double
 from latentbits.estimators.item_models import People, _population_of
+from latentbits.models.latent_trait import items
 
 pandas = pytest.importorskip("pandas")
 
@@ -91,6 +97,14 @@ def test_first_category_is_the_reference(table, of, tmp_path):
     assert latentbits.load(tmp_path / "m.safetensors").groups_.tolist() == ["m", "f"]
 
 
+def test_order_of_a_polars_enum(table):
+    polars = pytest.importorskip("polars")
+    g = ["f", "m"] * 60
+    of = lambda kind: _population_of(People(table[0], polars.Series(g, dtype=kind)), None).groups  # noqa: E731
+    assert of(polars.Enum(["x", "m", "f"])) == ("m", "f")
+    assert of(polars.Categorical()) == of(polars.String()) == ("f", "m")
+
+
 def test_rows_without_a_label_are_told(table):
     X, _ = table
     with pytest.raises(DataError, match="row 2"):
@@ -138,3 +152,18 @@ def test_units_of_covariates_do_not_warn(table):
     X, Z = table
     m = LatentTrait(1, random_state=0).fit(X, covariates=Z / [50.0, 1.0])  # a warning is an error here
     assert abs(m.coefficients_[0]) > 10
+
+
+@pytest.mark.parametrize(("points", "groups"), [(2, 1), (2, 3), (5, 3)])
+def test_squares_by_group(points, groups):
+    rng = np.random.default_rng(0)
+    group, share = rng.integers(0, groups, 40), rng.random((40, points))
+    scores = rng.normal(size=(40, points, 10))  # wide for 2 points, not for 5
+    with double():
+        given = jnp.asarray(group), jnp.asarray(share), jnp.asarray(scores)
+        found = items._squares(*given, groups)
+        program = str(jax.make_jaxpr(partial(items._squares, groups=groups))(*given))
+    assert ("scan" in program) == (points == 2 and groups > 1)  # a loop over groups, which many make slow
+    expected = [np.einsum("nk,nkl,nkm->lm", share[group == g], scores[group == g], scores[group == g])
+                for g in range(groups)]  # fmt: skip
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)

@@ -184,7 +184,7 @@ class WithItemModels(WithCriteria):
         groups : array-like of shape (n_rows,) or None
             Label of each row's group, for a table in memory and one latent: items are the same in all groups, the trait
             is N(0, 1) in the first of the sorted labels, and its mean and variance are learned in the others.  A pandas
-            Categorical has its categories in their order: the first that occurs is the first group.
+            Categorical (or polars Enum) has the order of its categories: the first that occurs is the first group.
         covariates : array-like of shape (n_rows, n_covariates) or None
             Numbers, none missing, for a table in memory and one latent: the trait's mean is ``covariates @
             coefficients_`` (latent regression).

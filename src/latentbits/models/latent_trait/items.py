@@ -46,6 +46,7 @@ __all__ = ["FEWEST_NODES", "MOST_NODES", "Params", "Stats", "curves", "draw", "f
 REACH = 6.0  # standard deviations of the trait that nodes span
 FEWEST_NODES, MOST_NODES = 61, 481
 MODE_STEPS = 30  # of Fisher scoring, from the best node
+WIDEST = 4  # parameters of a group, by points, of which each row may have a matrix: it is no larger than other arrays
 TOLERANCE = 1e-10  # nats a row: the last steps of Newton's method double the digits, and cost no more than others
 
 
@@ -325,8 +326,7 @@ def _curvature(
     sd_sd = bend2 - 2 * rows.mean * bend1 + rows.mean**2 * bend0 + jnp.sum(a * (z1 - m * z0), 1)
 
     moved = _with_one(rows)
-    member = jax.nn.one_hot(rows.group, groups, dtype=a.dtype)
-    by_group = lambda x: over_rows(member, x.reshape(len(x), -1)).reshape(groups, *x.shape[1:])  # noqa: E731
+    by_group = lambda x: _by_group(rows.group, x, groups)  # noqa: E731
     d, kinds = rows.items.shape[1:]
     blocks = by_group(jnp.stack([jnp.stack(line, -1) for line in own], -2))
     items = jnp.einsum("gjab,ij->giajb", blocks, jnp.eye(d)).reshape(groups, d * kinds, d * kinds)
@@ -337,6 +337,31 @@ def _curvature(
     corner = by_group(sd_sd[:, None])
     population = jnp.block([[outer, edge[..., None]], [edge[:, None], corner[..., None]]])
     return jnp.block([[items, mixed], [mixed.transpose(0, 2, 1), population]])
+
+
+def _by_group(group: Int[Array, " rows"], x: Float[Array, "rows ..."], groups: int) -> Float[Array, "groups ..."]:
+    """Sums over the rows of each group."""
+    member = jax.nn.one_hot(group, groups, dtype=x.dtype)
+    return over_rows(member, x.reshape(len(x), -1)).reshape(groups, *x.shape[1:])
+
+
+def _squares(
+    group: Int[Array, " rows"],
+    share: Float[Array, "rows points"],
+    scores: Float[Array, "rows points local"],
+    groups: int,
+) -> Float[Array, "groups local local"]:
+    """Products of scores by scores, summed over the rows of each group and the points."""
+    n, m, n_local = scores.shape
+    if groups > 1 and n_local <= WIDEST * m:  # row by row first, as a pass over all points for each group is slow
+        return _by_group(group, jnp.einsum("nkl,nkm->nlm", share[..., None] * scores, scores), groups)
+
+    def products(of_group: Float[Array, " rows"]) -> Float[Array, "local local"]:
+        weighted = (share * of_group[:, None])[..., None] * scores
+        return over_rows(weighted.reshape(n * m, n_local), scores.reshape(n * m, n_local))
+
+    member = jax.nn.one_hot(group, groups, axis=0, dtype=share.dtype)
+    return jax.lax.map(products, member) if groups > 1 else products(member[0])[None]
 
 
 def _e_step(n_nodes: Count, params: Params, shared: None, batch: Batch, row_state: None) -> tuple[Stats, None]:
@@ -350,13 +375,7 @@ def _e_step(n_nodes: Count, params: Params, shared: None, batch: Batch, row_stat
         whole = jnp.zeros((n_free + 1, n_free + 1), local.dtype)
         return whole.at[places[:, :, None], places[:, None, :]].add(local)[:n_free, :n_free]
 
-    def products(of_group: Float[Array, " rows"]) -> Float[Array, "local local"]:
-        n_local = scores.shape[-1]
-        weighted = (share * of_group[:, None])[..., None] * scores
-        return over_rows(weighted.reshape(-1, n_local), scores.reshape(-1, n_local))
-
-    member = jax.nn.one_hot(rows.group, groups, axis=0, dtype=share.dtype)
-    squares = jax.lax.map(products, member) if groups > 1 else products(member[0])[None]
+    squares = _squares(rows.group, share, scores, groups)
     by_local = jnp.einsum("nk,nkl->nl", integral.share, scores)
     by_free = jnp.zeros((len(by_local), n_free + 1), by_local.dtype)
     by_free = by_free.at[jnp.arange(len(by_local))[:, None], places[rows.group]].add(by_local)[:, :n_free]

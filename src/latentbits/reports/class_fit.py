@@ -144,10 +144,13 @@ def regression_fit(report: FitReport, share: np.ndarray, counts: np.ndarray, mea
     uncertainty = -counts @ np.sum(share * np.log(np.where(share > 0, share, 1)), axis=1)
     entropy = np.nan if k == 1 else 1 - float(uncertainty) / (counts.sum() * math.log(k))
     note = "G2 and X2 are not defined with covariates, on which the probability of a pattern depends"
-    nothing = dict.fromkeys(("g2", "x2", "df", "g2_p", "x2_p"), np.nan)
     return ClassFitReport(
         **{**dict(report), "notes": (*report.notes, note)},
-        **nothing,
+        g2=np.nan,
+        x2=np.nan,
+        df=np.nan,
+        g2_p=np.nan,
+        x2_p=np.nan,
         entropy=entropy,
         smallest_class=float((counts @ share / counts.sum()).min()),
         n_at_bound=int((np.minimum(means, 1 - means) < BOUND).sum()),

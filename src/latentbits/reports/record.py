@@ -159,7 +159,7 @@ def number(value: Any, digits: int = 4) -> str:
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
     if isinstance(value, (int, np.integer)):
-        return str(value) if abs(value) < HUGE else f"{float(value):.{digits}g}"
+        return str(value) if abs(int(value)) < HUGE else f"{float(value):.{digits}g}"
     if not isinstance(value, (float, np.floating)):
         return "" if value is None else str(value)
     value = float(value)

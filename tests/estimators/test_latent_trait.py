@@ -209,8 +209,9 @@ def test_item_information_is_the_curvature_of_the_likelihood():
     z = np.linspace(-2, 2, 5)[:, None]
     p = m.inverse_transform(z)
     np.testing.assert_allclose(m.item_information(z), m.components_[0] ** 2 * p * (1 - p), rtol=1e-4)
+    np.testing.assert_array_equal(m.item_information(z[:, 0]), m.item_information(z))  # a list will do
     with pytest.raises(ValueError, match="shape"):
-        m.item_information([0.0])
+        m.item_information([[0.0, 1.0]])
 
 
 @pytest.mark.slow

@@ -38,8 +38,8 @@ class WithCovariates(WithCriteria):
     """Of `BernoulliMixture`: `fit(X, covariates=Z)`, and the methods that take covariates too.
 
     `fit_report`, `standard_errors`, `score`, `score_samples`, `log_likelihood`, `log_likelihoods`, `transform` and
-    `posterior` do, and need them where `fit` had them.  The other methods that are given rows, and `sample`, refuse a
-    mixture with covariates.
+    `posterior` do, and need them where `fit` had them.  The other methods that are given rows
+    refuse a mixture with covariates; `sample` draws rows like those it was fitted to, whatever their covariates.
     """
 
     n_components: int
@@ -231,24 +231,6 @@ class WithCovariates(WithCriteria):
         report, share = self._fit_report(both, sample_weight), np.asarray(self.transform(both), np.float64)
         weight = open_weights(sample_weight, len(share))
         return regression_fit(report, share, np.ones(len(share)) if weight is None else weight, self.means_)
-
-    def sample(self, n: int = 1, random_state: Any = None) -> np.ndarray:
-        """Draw rows from the model, which must have no covariates.
-
-        Parameters
-        ----------
-        n : int, default=1
-            Number of rows.
-        random_state : int, RandomState or None
-            Seed.
-
-        Returns
-        -------
-        ndarray of shape (n, n_columns)
-        """
-        if self._n_covariates:
-            raise ValueError("rows of a mixture with covariates cannot be drawn without them")
-        return super().sample(n, random_state)
 
     def membership_errors(self, X: Any, covariates: Any, sample_weight: Any = None) -> MembershipErrors:
         """Standard errors of `coefficients_`, with z and p-values, by the observed information of all parameters.

@@ -133,7 +133,15 @@ def _complete(params: Params, shared: mixture.Shared, batch: Batch) -> Float[Arr
 
 
 def _sample(params: Params, shared: mixture.Shared, keys: Key[Array, " rows"]) -> Float[Array, "rows columns"]:
-    raise NotImplementedError("rows of a mixture with covariates cannot be drawn without them")
+    """Bits of rows as they were learned from: over their covariates, classes have the shares of these rows."""
+    shares = jnp.log(jnp.maximum(params.weights, TINY))
+
+    def draw(key: Key[Array, ""]) -> Float[Array, " columns"]:
+        which, bits = jax.random.split(key)
+        means = params.means[jax.random.categorical(which, shares)]
+        return jax.random.bernoulli(bits, means).astype(means.dtype)
+
+    return jax.vmap(draw)(keys)
 
 
 # ---------------------------------------------------------------- learning

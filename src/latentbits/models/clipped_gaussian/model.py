@@ -44,7 +44,7 @@ from latentbits.core.nodes import log_integral
 from latentbits.models.clipped_gaussian import cells, em, tetrachoric, wide
 from latentbits.models.clipped_gaussian import expectation as ep
 from latentbits.models.clipped_gaussian.cell_probability import Integral, integrate
-from latentbits.models.clipped_gaussian.counting import Stats, count
+from latentbits.core.pair_counts import Stats, count
 from latentbits.models.clipped_gaussian.expectation import Factors
 from latentbits.models.clipped_gaussian.likelihood import is_sampled, log_evidence
 from latentbits.models.clipped_gaussian.params import LEAST_UNIQUENESS, Params, signs_of

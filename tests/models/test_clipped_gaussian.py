@@ -16,7 +16,8 @@ from latentbits.core.batch import MISSING, make_batch
 from latentbits.core.errors import FitError, OutOfTimeError
 from latentbits.core.nodes import log_integral
 from latentbits.engines.fit import seed_key
-from latentbits.models.clipped_gaussian import counting, likelihood, spectrum, tetrachoric, wide
+from latentbits.core import pair_counts
+from latentbits.models.clipped_gaussian import likelihood, spectrum, tetrachoric, wide
 from latentbits.models.clipped_gaussian import expectation as ep
 from latentbits.models.clipped_gaussian import model as clipped_gaussian
 from latentbits.models.clipped_gaussian.gibbs import gibbs
@@ -87,12 +88,12 @@ def test_pairs_are_counted(how, missing, monkeypatch):
     table[rng.random(table.shape) < missing] = MISSING
     padded = np.zeros((360, 7), np.uint8)
     padded[:333] = table
-    monkeypatch.setattr(counting, "_pairs", counting._by_popcount if how == "popcount" else counting._by_product)
-    monkeypatch.setattr(counting, "BLOCK", 3)  # that does not divide the columns
+    monkeypatch.setattr(pair_counts, "_pairs", pair_counts._by_popcount if how == "popcount" else pair_counts._by_product)
+    monkeypatch.setattr(pair_counts, "BLOCK", 3)  # that does not divide the columns
     batch = make_batch(
         jnp.asarray(padded), jnp.uint32(0), jnp.uint32(333), seed_key(0), missing == 0, np.dtype(np.float32)
     )
-    found = counting.count(batch)
+    found = pair_counts.count(batch)
     ones, seen = (table == 1).astype(int), (table != MISSING).astype(int)
     for name, expected in (
         ("ones", ones.sum(0)),

@@ -14,7 +14,7 @@ Where the paper's equations are:
 (10) is lost in the text of the paper that we have; what stands for it is our reconstruction, from what it says around
 it (tetrachoric.py).
 
-Learning is one pass, which counts how often bits are 1 together (`counting.py`), and then a scalar function of each
+Learning is one pass, which counts how often bits are 1 together (`core/pair_counts.py`), and then a scalar function of each
 pair and one diagonalisation.  What P components leave over of a column's variance is either dropped, as in the paper
 (`noise="none"`: bits are a function of y), or kept as noise of the column's own (`noise="unique"`: a probit factor
 model, in which every row has a probability).  With noise the paper's alternative, maximum likelihood, can go on from

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from latentbits.estimators.combination_machine import CombinationMachine as CombinationMachine
     from latentbits.estimators.files import load as load
     from latentbits.estimators.latent_trait import LatentTrait as LatentTrait
+    from latentbits.estimators.latent_tree import ChowLiuTree as ChowLiuTree
+    from latentbits.estimators.latent_tree import LatentTree as LatentTree
     from latentbits.estimators.mixture import BernoulliMixture as BernoulliMixture
     from latentbits.estimators.noisy_or import NoisyOrNetwork as NoisyOrNetwork
     from latentbits.estimators.product import BernoulliProduct as BernoulliProduct

@@ -16,6 +16,7 @@ from latentbits.models.clipped_gaussian import model as clipped_gaussian
 from latentbits.models.combination_machine import model as combination_machine
 from latentbits.models.latent_trait import mixture_of_maps
 from latentbits.models.latent_trait import model as latent_trait
+from latentbits.models.latent_tree import model as latent_tree
 from latentbits.models.mixture import model as mixture
 from latentbits.models.noisy_or import model as noisy_or
 
@@ -80,6 +81,9 @@ CASES = [
         slow=True,
     ),
     Case("mixture by splitting", mixture.model(5, 1.0, "split"), bits(k=5), {"monotone": ACCELERATED}, slow=True),
+    Case("latent tree", latent_tree.model(3), bits(k=3, missing=0.1), {}),
+    Case("mixture of latent trees", latent_tree.model((1, 2, 3, 2, 4, 2), 2, smoothing=0.5), bits(k=3), {}, slow=True),
+    Case("Chow-Liu tree", latent_tree.model(hidden=False), bits(k=3, missing=0.2), {}, slow=True),
     Case(
         "sparse coding",
         binary_sparse_coding.model(4, 2, 3, n_iter=8, cut=(2, 4)),

@@ -11,14 +11,13 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import multivariate_normal, norm
 
-from latentbits.core import limits, tree
+from latentbits.core import limits, pair_counts, tree
 from latentbits.core.batch import MISSING, make_batch
 from latentbits.core.errors import FitError, OutOfTimeError
 from latentbits.core.nodes import log_integral
 from latentbits.engines.fit import seed_key
-from latentbits.core import pair_counts
-from latentbits.models.clipped_gaussian import likelihood, spectrum, tetrachoric, wide
 from latentbits.models.clipped_gaussian import expectation as ep
+from latentbits.models.clipped_gaussian import likelihood, spectrum, tetrachoric, wide
 from latentbits.models.clipped_gaussian import model as clipped_gaussian
 from latentbits.models.clipped_gaussian.gibbs import gibbs
 
@@ -88,7 +87,9 @@ def test_pairs_are_counted(how, missing, monkeypatch):
     table[rng.random(table.shape) < missing] = MISSING
     padded = np.zeros((360, 7), np.uint8)
     padded[:333] = table
-    monkeypatch.setattr(pair_counts, "_pairs", pair_counts._by_popcount if how == "popcount" else pair_counts._by_product)
+    monkeypatch.setattr(
+        pair_counts, "_pairs", pair_counts._by_popcount if how == "popcount" else pair_counts._by_product
+    )
     monkeypatch.setattr(pair_counts, "BLOCK", 3)  # that does not divide the columns
     batch = make_batch(
         jnp.asarray(padded), jnp.uint32(0), jnp.uint32(333), seed_key(0), missing == 0, np.dtype(np.float32)

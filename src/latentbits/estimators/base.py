@@ -103,11 +103,12 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     history_table_: np.ndarray
     dtype_: str
 
-    # what a model file is held to: the pytree of parameters, their ranges, and which are bool or may be NaN in places
+    # what a model file is held to: the pytree of parameters, their ranges, and which are bool, are int or may be NaN
     _params_class: ClassVar[type]
     _former_options: ClassVar[frozenset[str]] = frozenset()  # of earlier versions: files still name them
     _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {}
     _flags: ClassVar[frozenset[str]] = frozenset()
+    _whole: ClassVar[frozenset[str]] = frozenset()
     _with_holes: ClassVar[frozenset[str]] = frozenset()
     # using a model takes time in proportion to its arrays, but for the product of these hyper-parameters: the most that
     # a file may ask for

@@ -255,7 +255,7 @@ def _check(arrays: dict[str, np.ndarray], estimator: LatentModel) -> None:
     """Hold the arrays to what the class would have written for these hyper-parameters."""
     for name, shape in estimator._shapes().items():
         array = arrays[name]
-        kind = np.dtype(bool if name in estimator._flags else np.float64)
+        kind = np.dtype(bool if name in estimator._flags else np.int32 if name in estimator._whole else np.float64)
         if array.dtype != kind:
             raise ModelFileError(f"parameter {name!r} must be {kind}, found {array.dtype}")
         if len(array.shape) != len(shape) or any(b not in (a, None) for a, b in zip(array.shape, shape)):

@@ -14,8 +14,8 @@ Where the paper's equations are:
 (10) is lost in the text of the paper that we have; what stands for it is our reconstruction, from what it says around
 it (tetrachoric.py).
 
-Learning is one pass, which counts how often bits are 1 together (`core/pair_counts.py`), and then a scalar function of each
-pair and one diagonalisation.  What P components leave over of a column's variance is either dropped, as in the paper
+Learning is one pass, which counts how often bits are 1 together (`core/pair_counts.py`), and then a scalar function of
+each pair and one diagonalisation.  What P components leave over of a column's variance is either dropped, as in the paper
 (`noise="none"`: bits are a function of y), or kept as noise of the column's own (`noise="unique"`: a probit factor
 model, in which every row has a probability).  With noise the paper's alternative, maximum likelihood, can go on from
 there (`em.py`).  Given a row, y is found by expectation propagation (`expectation.py`);
@@ -41,10 +41,10 @@ from latentbits.core.batch import MISSING, Batch
 from latentbits.core.limits import Pace, TimeLeft, no_limit
 from latentbits.core.model import LogLikelihood, Measure, Model, OnePass, Progress, Stage, Summary, Transform
 from latentbits.core.nodes import log_integral
+from latentbits.core.pair_counts import Stats, count
 from latentbits.models.clipped_gaussian import cells, em, tetrachoric, wide
 from latentbits.models.clipped_gaussian import expectation as ep
 from latentbits.models.clipped_gaussian.cell_probability import Integral, integrate
-from latentbits.core.pair_counts import Stats, count
 from latentbits.models.clipped_gaussian.expectation import Factors
 from latentbits.models.clipped_gaussian.likelihood import is_sampled, log_evidence
 from latentbits.models.clipped_gaussian.params import LEAST_UNIQUENESS, Params, signs_of

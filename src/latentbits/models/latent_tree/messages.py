@@ -27,13 +27,13 @@ LEAST = 1e-37  # what a sum of positive numbers may come to in float32
 
 
 class Tree(eqx.Module):
-    """One tree in the precision of the rows; roots hang from column d, whose state makes no difference."""
+    """One tree, or several on a first axis, in the precision of the rows; roots hang from column d, whose state makes no difference."""
 
-    parent: Int[Array, " columns"]
-    steps: Int[Array, "steps width"]
-    transition: Float[Array, "columns states states"]  # from the state of the parent
-    log_one: Float[Array, "columns states"]
-    log_zero: Float[Array, "columns states"]
+    parent: Int[Array, "*trees columns"]
+    steps: Int[Array, "*trees steps width"]
+    transition: Float[Array, "*trees columns states states"]  # from the state of the parent
+    log_one: Float[Array, "*trees columns states"]
+    log_zero: Float[Array, "*trees columns states"]
 
 
 class Upward(NamedTuple):
@@ -47,9 +47,9 @@ class Upward(NamedTuple):
 class Counts(eqx.Module):
     """Expected counts, sums over rows: of transitions, of ones and of seen bits by the state of their column."""
 
-    moved: Float[Array, "columns states states"]
-    ones: Float[Array, "columns states"]
-    seen: Float[Array, "columns states"]
+    moved: Float[Array, "*trees columns states states"]
+    ones: Float[Array, "*trees columns states"]
+    seen: Float[Array, "*trees columns states"]
 
 
 def _at(table: Float[Array, "columns *rest"], nodes: Int[Array, " width"]) -> Float[Array, "width *rest"]:
@@ -124,9 +124,7 @@ def states(tree: Tree, batch: Batch, found: Upward) -> Float[Array, "rows column
     def step(belief: Float[Array, "nodes rows states"], part: tuple[Array, Array, Array]) -> tuple[Array, None]:
         return _below(tree, belief, *part)[1], None
 
-    belief, _ = jax.lax.scan(
-        step, _at_the_top(tree, batch), (tree.steps, found.inside, found.message), reverse=True
-    )
+    belief, _ = jax.lax.scan(step, _at_the_top(tree, batch), (tree.steps, found.inside, found.message), reverse=True)
     return belief[: len(tree.parent)].transpose(1, 0, 2)
 
 

@@ -82,7 +82,7 @@ class Stats(eqx.Module):
 
 
 class Posterior(eqx.Module):
-    """P(tree, state of a column | x), tree after tree and column after column; and the most probable states together."""
+    """P(tree, state of a column | x), tree after tree, column after column; and the most probable states together."""
 
     mean: Float[Array, "rows latents"]
     mode: Float[Array, "rows latents"]
@@ -213,9 +213,7 @@ def _update(
         seen = counts.seen > 0
         emission = jnp.where(seen, jnp.clip(counts.ones / jnp.where(seen, counts.seen, 1), 0, 1), emission)
     weights = stats.members / stats.members.sum()
-    return None, eqx.tree_at(
-        lambda p: (p.weights, p.transition, p.emission), params, (weights, transition, emission)
-    )
+    return None, eqx.tree_at(lambda p: (p.weights, p.transition, p.emission), params, (weights, transition, emission))
 
 
 def _init(key: Key[Array, ""], summary: Summary) -> Params:
@@ -254,7 +252,12 @@ def _no_state(params: Params) -> None:
 
 
 def _grown(
-    settings: Settings, n_states: int | tuple[int, ...], n_trees: int, key: Key[Array, ""], params: Params, state: PairCounts
+    settings: Settings,
+    n_states: int | tuple[int, ...],
+    n_trees: int,
+    key: Key[Array, ""],
+    params: Params,
+    state: PairCounts,
 ) -> Params:
     """The tree of the counted pairs, to begin with.
 
@@ -295,9 +298,7 @@ def _grown(
 
 
 @cache
-def model(
-    n_states: int | tuple[int, ...] = 8, n_trees: int = 1, hidden: bool = True, smoothing: float = 1.0
-) -> Model:
+def model(n_states: int | tuple[int, ...] = 8, n_trees: int = 1, hidden: bool = True, smoothing: float = 1.0) -> Model:
     """Hidden causes on a tree.
 
     Parameters

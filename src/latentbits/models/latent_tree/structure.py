@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
 from latentbits.core.pair_counts import Stats
 
-__all__ = ["Structure", "joint_probabilities", "mutual_information", "spanning_tree"]
+__all__ = ["Structure", "is_order", "joint_probabilities", "mutual_information", "spanning_tree"]
 
 WIDTH = 8  # nodes at a time
 ROUND_TO = 8  # steps, so that trees of nearly one depth share their programs
@@ -107,3 +107,21 @@ def _steps(parent: np.ndarray, width: int) -> np.ndarray:
         steps.append(now + [d + 1] * (width - len(now)))
     steps += [[d + 1] * width] * (-len(steps) % ROUND_TO)
     return np.array(steps, np.int32)
+
+
+def is_order(parent: np.ndarray, steps: np.ndarray) -> bool:
+    """Whether these steps have every column once, and each before the one that it hangs from.
+
+    >>> is_order(np.array([2, 2, 3]), np.array([[0, 1], [2, 4]])), is_order(np.array([1, 0]), np.array([[0, 1]]))
+    (True, False)
+    """
+    d = len(parent)
+    if parent.min(initial=0) < 0 or parent.max(initial=0) > d or steps.ndim != 2:
+        return False
+    when = np.full(d + 2, len(steps) + 1)
+    nodes = steps[steps != d + 1]
+    if not np.array_equal(np.sort(nodes), np.arange(d)):
+        return False
+    when[steps] = np.arange(len(steps))[:, None]
+    when[d:] = len(steps) + 1
+    return bool(np.all(when[:d] < when[parent]))

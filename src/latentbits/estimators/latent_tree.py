@@ -1,0 +1,211 @@
+"""`LatentTree`: hidden causes on a tree; `ChowLiuTree`: the tree of the bits themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval
+
+from latentbits.core.errors import ModelFileError
+from latentbits.core.model import Model
+from latentbits.engines.passes import Engine
+from latentbits.estimators.base import LatentModel
+from latentbits.estimators.criteria import WithCriteria, look
+from latentbits.models.latent_tree import model as latent_tree
+from latentbits.models.latent_tree.structure import is_order
+
+__all__ = ["ChowLiuTree", "LatentTree"]
+
+
+class LatentTree(WithCriteria):
+    """Hidden causes on a tree (hidden Chow-Liu tree), by EM with exact sums.
+
+    Every column hangs from a hidden variable of its own, which has a few states; these variables are joined by the tree
+    that has the largest mutual information between columns in all (Chow & Liu 1968).  So neighbours on the tree are
+    dependent, and states can carry what a single bit cannot.  Missing bits are marginalised exactly.
+
+    Parameters
+    ----------
+    n_states : int or sequence of int, default=8
+        States of each hidden variable, one number for all or one for each column; 1 makes independent bits.
+    n_trees : int, default=1
+        Trees in a mixture; each row comes from one of them.
+    hidden : bool, default=True
+        Without, the states are the bits themselves: the Chow-Liu tree, which has no use for `n_states`.
+    smoothing : float, default=1.0
+        As if every variable had seen so many more rows, spread evenly over its states, with the column's mean; 0 is
+        maximum likelihood.
+    random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize
+        As everywhere.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_trees,)
+        Share of each tree.
+    parents_ : ndarray of int of shape (n_trees, n_columns)
+        The column that each hangs from, -1 for a root.
+    information_ : ndarray of shape (n_trees, n_columns)
+        Mutual information of each column and the one it hangs from, in nats; 0 for a root.
+    transitions_ : ndarray of shape (n_trees, n_columns, n_states, n_states)
+        P(state of the column | state of the one it hangs from), the latter first; a root's rows are all the same.
+        Where variables differ in their number of states, what one does not have is 0.
+    emissions_ : ndarray of shape (n_trees, n_columns, n_states)
+        P(bit = 1 | state).
+    n_parameters_ : int
+        Free parameters.
+    history_ : ndarray
+        Objective (log-likelihood with the prior of `smoothing`, nats) of every iteration.
+    n_iter_, converged_, stop_reason_, left_to_gain_, objective_, history_table_, dtype_
+        As everywhere.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Names of the columns, where X was a frame.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from latentbits import LatentTree
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.cumsum(rng.random((500, 6)) < 0.2, axis=1) % 2  # each bit is mostly that on its left
+    >>> m = LatentTree(2, random_state=0).fit(X)
+    >>> edges = {tuple(sorted((j, p))) for j, p in enumerate(m.parents_[0].tolist()) if p >= 0}
+    >>> edges == {(j, j + 1) for j in range(5)}
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LatentModel._parameter_constraints,
+        "n_states": [Interval(Integral, 1, None, closed="left"), "array-like"],
+        "n_trees": [Interval(Integral, 1, None, closed="left")],
+        "hidden": ["boolean"],
+        "smoothing": [Interval(Real, 0, None, closed="left")],
+    }
+
+    weights_: np.ndarray
+    parents_: np.ndarray
+    information_: np.ndarray
+    transitions_: np.ndarray
+    emissions_: np.ndarray
+
+    _params_class: ClassVar[type] = latent_tree.Params
+    _whole: ClassVar[frozenset[str]] = frozenset({"parent", "steps"})
+    _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {
+        "weights": (0, 1),
+        "transition": (0, 1 + 1e-9),  # sums of shares may round
+        "emission": (0, 1),
+        "information": (0, np.log(2)),
+    }
+
+    def __init__(
+        self,
+        n_states: Any = 8,
+        *,
+        n_trees: int = 1,
+        hidden: bool = True,
+        smoothing: float = 1.0,
+        random_state: Any = None,
+        n_init: int = 1,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        tol: float = 1e-6,
+        verbose: int = 0,
+        dtype: Any = "auto",
+        binarize: float | None = None,
+    ) -> None:
+        self.n_states = n_states
+        self.n_trees = n_trees
+        self.hidden = hidden
+        self.smoothing = smoothing
+        super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
+
+    def _sizes(self) -> int | tuple[int, ...]:
+        """States of all variables, or of each."""
+        if isinstance(self.n_states, Integral):
+            return int(self.n_states)
+        sizes = np.asarray(self.n_states)
+        if sizes.shape != (self.n_features_in_,) or sizes.dtype.kind not in "iu" or sizes.min() < 1:
+            raise ValueError(
+                f"n_states must be a number from 1 on, or one for each of the {self.n_features_in_} columns, "
+                f"got {self.n_states!r}"
+            )
+        return tuple(sizes.tolist())
+
+    def _model(self) -> Model:
+        return latent_tree.model(self._sizes(), int(self.n_trees), bool(self.hidden), float(self.smoothing))
+
+    def _model_for(self, engine: Engine) -> Model:
+        self._idle = tuple(np.flatnonzero(look(engine).idle).tolist())
+        return self._model()
+
+    def _expose(self) -> None:
+        p, d = self.params_, self.n_features_in_
+        if not all(is_order(*one) for one in zip(p.parent, p.steps)):
+            raise ModelFileError("'parent' and 'steps' are not those of a tree")
+        self.weights_, self.transitions_, self.emissions_ = p.weights, p.transition, p.emission
+        self.parents_, self.information_ = np.where(p.parent == d, -1, p.parent), p.information
+        self.n_parameters_ = self._n_free()
+        self._n_features_out = p.emission.size
+
+    def _n_free(self) -> int:
+        m, d, k = self.emissions_.shape
+        sizes = np.broadcast_to(2 if not self.hidden else self._sizes(), d)
+        above = np.where(self.parents_ < 0, 1, sizes[self.parents_])
+        varies = ~np.isin(np.arange(d), self._idle)
+        moves = (above * (sizes - 1) * varies).sum() if k > 1 else 0
+        emits = m * int((sizes * varies).sum()) if self.hidden else 0
+        return int(moves) + emits + m - 1
+
+    def _shapes(self) -> dict[str, tuple[int | None, ...]]:
+        m, d = int(self.n_trees), self.n_features_in_
+        k = 2 if not self.hidden else int(np.max(self._sizes()))
+        return {
+            "weights": (m,),
+            "parent": (m, d),
+            "information": (m, d),
+            "steps": (m, None, None),
+            "transition": (m, d, k, k),
+            "emission": (m, d, k),
+        }
+
+
+class ChowLiuTree(LatentTree):
+    """The Chow-Liu tree: every bit depends on one other, and nothing is hidden; what hidden causes must beat.
+
+    It is ``LatentTree(hidden=False)``, under a name of its own.
+
+    Parameters
+    ----------
+    smoothing : float, default=1.0
+        As if every column had seen so many more rows, spread evenly.
+    random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize
+        As everywhere.
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LatentModel._parameter_constraints,
+        "smoothing": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        *,
+        smoothing: float = 1.0,
+        random_state: Any = None,
+        n_init: int = 1,
+        max_iter: int = 1000,
+        max_time: float | None = None,
+        tol: float = 1e-6,
+        verbose: int = 0,
+        dtype: Any = "auto",
+        binarize: float | None = None,
+    ) -> None:
+        self.smoothing = smoothing
+        LatentModel.__init__(self, random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
+
+    n_states: ClassVar[int] = 2
+    n_trees: ClassVar[int] = 1
+    hidden: ClassVar[bool] = False

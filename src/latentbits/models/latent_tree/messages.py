@@ -27,7 +27,7 @@ LEAST = 1e-37  # what a sum of positive numbers may come to in float32
 
 
 class Tree(eqx.Module):
-    """One tree, or several on a first axis, in the precision of the rows; roots hang from column d, whose state makes no difference."""
+    """One tree, or several along a first axis; roots hang from column d, whose state makes no difference."""
 
     parent: Int[Array, "*trees columns"]
     steps: Int[Array, "*trees steps width"]

@@ -25,6 +25,7 @@ __all__ = ["WithCurve"]
 LOG2_NODES = 10  # of a net, where none is given
 MOST_NODES = 16
 RATE = 3e-3
+TURNS = 4  # of the axes: points of a net are not those of the net turned, and their mean is another
 UPDATES, MOST_EPOCHS = 10_000, 300  # of learning, where no number of passes is given; the latter of small tables
 # options of items, kinds of columns, several maps and other ways to learn, and what they are where they are not given
 ELSEWHERE: dict[str, Any] = {
@@ -126,8 +127,11 @@ class WithCurve(LatentModel):
 
     def _canonical(self, result: FitResult) -> FitResult:
         """In axes along which log-odds change most on average, the first most of all."""
-        slopes = curved.mean_slopes(result.params, self._prior_points())
-        return result._replace(params=curved.turned(result.params, psychometrics.canonical_axes(slopes)))
+        params = result.params
+        for _ in range(TURNS):
+            slopes = curved.mean_slopes(params, self._prior_points())
+            params = curved.turned(params, psychometrics.canonical_axes(slopes))
+        return result._replace(params=params)
 
     def _prior_points(self) -> np.ndarray:
         return quasi_monte_carlo(2**LOG2_NODES, int(self.n_components)).nodes

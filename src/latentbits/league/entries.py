@@ -1,4 +1,7 @@
-"""What takes part: every family of bits, with the settings that it chooses from, in the order in which to try them."""
+"""What takes part: every family of bits, with the settings that it chooses from, in the order in which to try them.
+
+A family without a line in `TUNED` takes part with the sizes of its record.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentbits.estimators.families import family
+from latentbits.estimators.families import Family, families, family
 
-__all__ = ["ENTRIES", "Axis", "Entry", "Place", "entry", "next_place"]
+__all__ = ["ENTRIES", "TUNED", "Axis", "Entry", "Place", "by_its_record", "entry", "next_place"]
 
+MANY = 300  # columns, more than which change no size
 Place = tuple[int, ...]  # of a setting: on each axis, the number of its value
 
 
@@ -87,12 +91,12 @@ def _smoothing(first: float, *values: float) -> Axis:
 # Less than 1e-4 nats per row is no matter here, and standard errors are larger by far.
 BY_PASSES = {"tol": 1e-4}
 
-ENTRIES = (
+TUNED = (
     Entry("product", "independent bits", "product", (_smoothing(1.0, 0.1, 1.0, 10.0),)),
     Entry("chow-liu-tree", "Chow-Liu tree", "chow-liu-tree", (_smoothing(1.0, 0.3, 1.0, 3.0, 10.0),)),
     Entry(
         *("latent-tree", "latent tree", "latent-tree"),
-        (Axis("n_trees", (1, 4, 8), 1), _smoothing(1.0, 0.3, 1.0, 3.0, 10.0), Axis("n_states", (4, 8, 12, 16), 12)),
+        (_smoothing(1.0, 0.3, 1.0, 3.0, 10.0), Axis("n_trees", (1, 4, 8), 1), Axis("n_states", (4, 8, 12, 16), 12)),
         BY_PASSES,
         held_out=True,
     ),
@@ -126,9 +130,31 @@ ENTRIES = (
     ),
     Entry(
         *("clipped-gaussian", "clipped Gaussian", "clipped-gaussian"),
-        (Axis("n_components", (2, 4, 8, 16, 32), 4),),
+        (Axis("n_components", (2, 4, 6, 10, 16, 32), 4), Axis("learner", ("moments", "likelihood"), "moments")),
+        {**BY_PASSES, "weight_prior": 3.0},  # of the latter
     ),
 )
+
+
+def by_its_record(record: Family) -> Entry:
+    """An entry for a family that nobody has given one: its record says which sizes are worth trying.
+
+    >>> by_its_record(family("mixture")).axes
+    (Axis(name='n_components', values=(2, 4, 8, 16, 32, 64, 128), first=8, stride=2),)
+    """
+    called = record.called.partition(" of {")[0].replace("{} ", "").replace("{s}", "")
+    if record.sizes is None:
+        return Entry(record.name, called, record.name, ())
+    steps = record.sizes.steps(MANY, MANY * MANY)
+    sizes = [steps.least]
+    while sizes[-1] < steps.most:
+        sizes.append(2 * sizes[-1])
+    values = tuple((size,) if record.has_layers else size for size in sizes)
+    first = values[sizes.index(steps.first)]
+    return Entry(record.name, called, record.name, (Axis(record.size, values, first, stride=2),))
+
+
+ENTRIES = (*TUNED, *(by_its_record(one) for one in families("bits") if one.name not in {e.family for e in TUNED}))
 
 
 def entry(name: str) -> Entry:
@@ -157,7 +183,7 @@ def next_place(axes: tuple[Axis, ...], tried: Mapping[Place, float]) -> Place | 
     best = max(tried, key=lambda place: (tried[place], [-number for number in place]))
     if tried[best] == -np.inf:
         lowest = min(tried)
-        return (lowest[0] - 1, *lowest[1:]) if lowest[0] > 0 else None
+        return (lowest[0] - 1, *lowest[1:]) if lowest and lowest[0] > 0 else None
     for number, axis in enumerate(axes):
         along = {place[number] for place in tried if _elsewhere(place, number) == _elsewhere(best, number)}
         here = best[number]

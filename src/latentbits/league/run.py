@@ -153,12 +153,13 @@ def _climb(
 ) -> tuple[Tried | None, dict[str, Any]]:
     """The best on validation rows, and what is told of all; None where nothing could be fitted."""
     axes = one.axes_for(rows.train.shape[1])
+    same = {**_asked(plan, rows.digest), "fixed": dict(one.settings), "held_out": one.held_out}
     tried: dict[Place, Tried] = {}
     best: Tried | None = None
     spent, cut = 0.0, ""
     while (place := next_place(axes, {at: fit.worth for at, fit in tried.items()})) is not None:
         settings = {axis.name: axis.values[number] for axis, number in zip(axes, place)}
-        path = folder / f"{_file_name(settings, _asked(plan, rows.digest))}.json"
+        path = folder / f"{_file_name(settings, same)}.json"
         left = plan.budget - spent
         limit = max(LEAST_TIME, FIT_SHARE * left)
         kept = _read(path)
@@ -172,6 +173,7 @@ def _climb(
                 break
             say(f"{in_words(settings)} ...")
             fit = _attempt(one, settings, rows, limit, plan.seed)
+            fit.record.update(set=plan.name, entry=one.name, **same)
             if kept is not None and Tried(kept).worth >= fit.worth:  # more time was of no use
                 fit = Tried({**kept, "limit": fit.record["limit"], "seconds": fit.record["seconds"]})
             _keep(fit, path, best)

@@ -220,9 +220,7 @@ def test_a_hub_of_contrary_bits_is_no_number_too_small():
         table = (np.arange(d) < d // 2).astype(np.uint8)[None]
         wanted = np.log(np.prod(np.where(np.arange(20) < 10, 1e-6, 1 - 1e-6))) * (d // 20)
         close(MODEL.log_likelihood(p, MODEL.prepare(p, None, None), batch_of(table)).value, wanted)
-        shared = jax.tree.map(
-            lambda x: x.astype(np.float32) if x.dtype == float else x, MODEL.prepare(p, None, None)
-        )
+        shared = jax.tree.map(lambda x: x.astype(np.float32) if x.dtype == float else x, MODEL.prepare(p, None, None))
         found = MODEL.log_likelihood(p, shared, batch_of(table, np.float32)).value
         np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
@@ -289,7 +287,9 @@ def test_the_structure_is_the_best_of_all_trees():
             information = information + information.T
             found = spanning_tree(information).parent
             value = sum(information[j, p] for j, p in enumerate(found) if p < d)
-            best = max(sum(information[a, b] for a, b in some) for some in combinations(edges, d - 1) if _joins(some, d))
+            best = max(
+                sum(information[a, b] for a, b in some) for some in combinations(edges, d - 1) if _joins(some, d)
+            )
             assert np.isclose(value, best)
             assert np.sum(found == d) == 1
 
@@ -386,4 +386,3 @@ def test_columns_that_never_vary_have_no_parameters():
     assert dimension(np.array([-1]), np.array([4]), np.array([False])) == 0
     # a variable whose bit tells nothing, between others
     assert dimension(np.array([3, 3, 3, -1]), np.array([2, 2, 2, 2]), np.array([True, True, True, False])) == 7
-

@@ -125,14 +125,15 @@ def _sparse_coding(x, components, noise, prior):
     return jax.nn.logsumexp(log_p - apart, 1) - x.shape[1] * jnp.log(noise[0])
 
 
-def _chain(x, share, moves, emits):
-    """Hidden variables in a row, of which each hangs from the one before it."""
-    log_state = jnp.log(share / share.sum())[None]
+def _chain(x, *steep):
+    """Hidden variables in a row, of which each hangs from the one before it; where states are far apart."""
+    share, moves, emits = (20 * (part - 0.3) for part in steep)
+    share, moves, emits = jax.nn.softmax(share), jax.nn.softmax(moves), jax.nn.sigmoid(emits)
+    log_state = jnp.log(share)[None]
     for j, column in enumerate(x.T):
         log_bit = jnp.log(jnp.where(column[:, None] == 1, emits[j], 1 - emits[j]))
         if j > 0:
-            step = jnp.log(moves[j - 1] / moves[j - 1].sum(1, keepdims=True))
-            log_state = jax.nn.logsumexp(log_state[:, :, None] + step, 1)
+            log_state = jax.nn.logsumexp(log_state[:, :, None] + jnp.log(moves[j - 1]), 1)
         log_state = log_state + log_bit
     return jax.nn.logsumexp(log_state, 1)
 

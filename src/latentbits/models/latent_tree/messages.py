@@ -187,9 +187,7 @@ def _beliefs(
 ) -> tuple[Float[Array, "places states rows"], Any]:
     """P(z_j = t | x) times the weight of the row, of inner columns; and what `tell` makes of each on the way down."""
 
-    def step(
-        belief: Float[Array, "places states rows"], part: tuple[Inner, Array, Array, Array]
-    ) -> tuple[Array, Any]:
+    def step(belief: Float[Array, "places states rows"], part: tuple[Inner, Array, Array, Array]) -> tuple[Array, Any]:
         some, first, inside, message = part
         above = belief[some.above] / message  # P(z_parent | x) / m
         own = inside * (some.turned @ above)

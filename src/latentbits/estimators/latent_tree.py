@@ -43,6 +43,9 @@ class LatentTree(WithFitReport):
     softening : float, default=0.0
         While it learns, every bit is taken to have been flipped with this probability, less than 0.5: states then do
         not become too sure of what few rows say (data softening, Liu & Van den Broeck 2021).
+    validation_fraction : float, default=0.0
+        Share of the rows of a table in memory that is held out: learning stops when they gain no more.  ``fit(X,
+        X_val=...)`` takes rows of their own.
     random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize
         As everywhere.
 
@@ -91,6 +94,7 @@ class LatentTree(WithFitReport):
         "hidden": ["boolean"],
         "smoothing": [Interval(Real, 0, None, closed="left")],
         "softening": [Interval(Real, 0, 0.5, closed="left")],
+        "validation_fraction": [Interval(Real, 0, 1, closed="left")],
     }
 
     weights_: np.ndarray
@@ -116,6 +120,7 @@ class LatentTree(WithFitReport):
         hidden: bool = True,
         smoothing: float = 1.0,
         softening: float = 0.0,
+        validation_fraction: float = 0.0,
         random_state: Any = None,
         n_init: int = 1,
         max_iter: int = 1000,
@@ -130,6 +135,7 @@ class LatentTree(WithFitReport):
         self.hidden = hidden
         self.smoothing = smoothing
         self.softening = softening
+        self.validation_fraction = validation_fraction
         super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
 
     def _sizes(self) -> int | tuple[int, ...]:
@@ -143,6 +149,9 @@ class LatentTree(WithFitReport):
                 f"got {self.n_states!r}"
             )
         return tuple(sizes.tolist())
+
+    def _held_out_share(self) -> float:
+        return float(self.validation_fraction)
 
     def _model(self) -> Model:
         n_trees, hidden = int(self.n_trees), bool(self.hidden)
@@ -225,3 +234,4 @@ class ChowLiuTree(LatentTree):
     n_trees: ClassVar[int] = 1
     hidden: ClassVar[bool] = False
     softening: ClassVar[float] = 0.0
+    validation_fraction: ClassVar[float] = 0.0  # one pass learns it: there is nothing to stop

@@ -371,6 +371,6 @@ def model(
         stages=(
             counting,
             Transform("spanning tree", partial(_grown, settings, n_states, n_trees)),
-            Iterate("EM"),
+            Iterate("EM", stops_early=True),
         ),
     )

@@ -96,7 +96,11 @@ TUNED = (
     Entry("chow-liu-tree", "Chow-Liu tree", "chow-liu-tree", (_smoothing(1.0, 0.3, 1.0, 3.0, 10.0),)),
     Entry(
         *("latent-tree", "latent tree", "latent-tree"),
-        (_smoothing(1.0, 0.3, 1.0, 3.0, 10.0), Axis("n_trees", (1, 4, 8), 1), Axis("n_states", (4, 8, 12, 16), 12)),
+        (
+            _smoothing(1.0, 0.1, 0.3, 1.0, 3.0, 10.0),
+            Axis("n_trees", (1, 4, 8, 16), 4),
+            Axis("n_states", (4, 8, 12, 16, 24), 12),
+        ),
         BY_PASSES,
         held_out=True,
     ),

@@ -100,6 +100,7 @@ TUNED = (
             _smoothing(1.0, 0.1, 0.3, 1.0, 3.0, 10.0),
             Axis("n_trees", (1, 4, 8, 16), 4),
             Axis("n_states", (4, 8, 12, 16, 24), 12),
+            Axis("softening", (0.0, 0.002, 0.01), 0.0),
         ),
         BY_PASSES,
         held_out=True,

@@ -135,6 +135,26 @@ def test_a_stream_is_learned_from(fitted, table):
     np.testing.assert_array_equal(small().fit(batches).score_samples(table), fitted.score_samples(table))
 
 
+def test_held_out_rows_may_stop_it(table):
+    """Those given; a tenth of a table that is large enough; or none, where none is asked for."""
+    others = on_a_horseshoe(100, seed=5)
+    given = small(n_epochs=6).fit(table, X_val=others)
+    assert len(given.held_out_history_) >= 6
+    np.testing.assert_allclose(given.score(others), given.held_out_history_.max(), atol=1e-4)
+    many = on_a_horseshoe(500, seed=6)
+    assert len(small(n_epochs=1).fit(many).held_out_history_) >= 1
+    assert len(small(n_epochs=1, validation_fraction=0.0).fit(many).held_out_history_) == 0
+
+
+def test_a_curve_that_learns_rows_by_heart_is_stopped():
+    rng = np.random.default_rng(7)
+    noise, others = (rng.random((n, 10)) < 0.5 for n in (40, 200))
+    settings = {"decoder_layers": (32, 32), "n_epochs": 120, "learning_rate": 0.02}
+    found = small(**settings).fit(noise.astype(float), X_val=others.astype(float))
+    assert (found.stop_reason_, found.converged_) == ("held_out", False)
+    assert found.score(others) > small(**settings).fit(noise.astype(float)).score(others) + 0.1
+
+
 def test_the_error_of_a_sum_is_told_from_the_nets(fitted, table):
     """Below what errors of one sign would come to, and it does not shrink as if rows were independent."""
     rows = fitted.log_likelihoods(table)

@@ -12,6 +12,8 @@ import numpy as np
 from latentbits.core.model import LogLikelihood, Model
 from latentbits.core.nodes import quasi_monte_carlo
 from latentbits.engines.fit import FitResult
+from latentbits.engines.held_out import split
+from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.order import in_random_order
 from latentbits.engines.passes import Engine
 from latentbits.estimators import psychometrics
@@ -25,6 +27,7 @@ __all__ = ["WithCurve"]
 LOG2_NODES = 10  # of a net, where none is given
 MOST_NODES = 16
 RATE = 3e-3
+HELD_OUT, FEWEST = 0.1, 500  # share of the rows of a table in memory that stops learning, if it has so many
 TURNS = 4  # of the axes: points of a net are not those of the net turned, and their mean is another
 UPDATES, MOST_EPOCHS = 10_000, 300  # of learning, where no number of passes is given; the latter of small tables
 # options of items, kinds of columns, several maps and other ways to learn, and what they are where they are not given
@@ -51,6 +54,7 @@ class WithCurve(LatentModel):
     decoder_layers: Any
     n_epochs: int | None
     learning_rate: float | None
+    validation_fraction: float | None
     n_nodes: int | None
     weight_prior: float | None
 
@@ -118,6 +122,16 @@ class WithCurve(LatentModel):
 
     def _curve_for(self, engine: Engine, seen: Seen) -> Model:
         return self._curve(seen, None if engine.weights is None else len(engine.weights))
+
+    def _held_out_share(self) -> float:
+        return float(self.validation_fraction or 0)
+
+    def _hold_out(self, rows: Engine, X_val: Any) -> tuple[Engine, Engine | None]:
+        """A network has so many parameters that some rows are held out unless somebody says otherwise."""
+        usual = self._curved and self.validation_fraction is None and X_val is None
+        if usual and isinstance(rows, MemoryEngine) and len(rows.table) >= FEWEST:
+            return split(rows, HELD_OUT)
+        return super()._hold_out(rows, X_val)
 
     def _shuffled(self, engine: Engine) -> Engine:
         """Rows in no order, as updates are made from blocks of them."""

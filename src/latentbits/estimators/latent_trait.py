@@ -92,6 +92,10 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
         most.
     learning_rate : float or None, default=None
         Of "mlp": length of the first steps, which fall along a cosine; None is 0.003.
+    validation_fraction : float or None, default=None
+        Share of the rows of a dense table in memory that is held out: learning stops when they gain no more, and the
+        point is kept at which they were most probable.  ``fit(X, X_val=...)`` takes rows of their own.  None is 0, but
+        0.1 with "mlp" where such a table has 500 rows or more.
     column_types : None, "infer", list or dict, default=None
         None takes bits only.  A list with "binary", "continuous" or "categorical" for each column; a dict from column
         names or positions to these, the rest being binary; or "infer": booleans and columns of nothing but 0 and 1 are
@@ -214,8 +218,9 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
     converged_ : bool
         Whether it stopped because less than `tol` nats per row are left to gain.
     stop_reason_ : str
-        "converged", "max_iter", "max_time", "stalled" or "interrupted"; with "mlp" "completed", where all passes were
-        made: what is left to gain is not known then.
+        "converged", "max_iter", "max_time", "stalled" or "interrupted"; "held_out" where rows that were held
+        out gained no more, and with "mlp" "completed" where all passes were made: what is left to gain is not known
+        then.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
@@ -243,6 +248,7 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
         "decoder_layers": ["array-like", None],
         "n_epochs": [Interval(Integral, 1, None, closed="left"), None],
         "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
+        "validation_fraction": [Interval(Real, 0, 1, closed="left"), None],
         "column_types": [None, StrOptions({"infer"}), "array-like", dict],
         "n_maps": [Interval(Integral, 1, 1000, closed="both")],
         "noise": [StrOptions({"own", "shared"})],
@@ -285,6 +291,7 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
         decoder_layers: Any = None,
         n_epochs: int | None = None,
         learning_rate: float | None = None,
+        validation_fraction: float | None = None,
         column_types: Any = None,
         n_maps: int = 1,
         noise: str = "own",
@@ -313,6 +320,7 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
         self.decoder_layers = decoder_layers
         self.n_epochs = n_epochs
         self.learning_rate = learning_rate
+        self.validation_fraction = validation_fraction
         self.column_types = column_types
         self.n_maps = n_maps
         self.noise = noise

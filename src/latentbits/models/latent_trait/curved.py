@@ -430,6 +430,7 @@ def model(
         row_floats=lambda n_columns: 3 * structure.n_points + 3 * n_columns,
         max_iter=n_epochs,
         rows_per_update=batch_size,
+        stops_early=True,
     )
     return Model(
         name="curved latent trait",

@@ -45,7 +45,7 @@ def random_machine(m=3, d=4, scale=1.0, seed=0):
 def known(machine):
     log_z = exact_moments(BINARY, machine)[0]
     zero = jnp.zeros(())
-    return Params(machine.weights, machine.hidden_bias, machine.input_bias, log_z, zero, jnp.ones(()))
+    return Params(machine.weights, machine.hidden_bias, machine.input_bias, log_z, zero, jnp.ones(()), zero)
 
 
 def joint(machine):
@@ -106,7 +106,7 @@ def test_gradient_is_that_of_the_likelihood(kind):
     def mean_log_likelihood(machine):
         return jnp.mean(log_weight(units, machine, jnp.asarray(x))) - exact_moments(units, machine)[0]
 
-    params = Params(*jax.tree.leaves(machine), jnp.zeros(()), jnp.zeros(()), jnp.ones(()))
+    params = Params(*jax.tree.leaves(machine), jnp.zeros(()), jnp.zeros(()), jnp.ones(()), jnp.zeros(()))
     values = jnp.asarray(x if kind == "real" else (x + 1) / 2)
     rows = Batch(values, None, jnp.ones(20), jnp.arange(20, dtype=jnp.uint32), jax.random.key(0))
     log_z, moments = jax.jit(exact_moments, static_argnums=0)(units, machine)

@@ -84,10 +84,12 @@ class CombinationMachine(WithFitReport):
     validation_fraction : float, default=0.1
         Share of the rows that is held out of the gradient, to stop when they gain no more (where these are 50 or
         more); 0 learns from all rows.
+        With ``weight_prior="auto"`` all rows are learned from at last, in a few steps from there.
         The paper's ``optimizer="momentum"``, pursuit and "stochastic" always learn from all.
-    weight_prior : float or None, default=3.0
-        Standard deviation of a Gaussian prior on the weights, in L-BFGS: weak, but weights of a small table stay
-        finite.  None is maximum likelihood.
+    weight_prior : "auto", float or None, default="auto"
+        Standard deviation of a Gaussian prior on the weights, in L-BFGS and in "stochastic".  "auto" chooses it by the
+        evidence of the rows while these are learned from, up to 3: narrow where a table has few rows and many columns,
+        so that noise is not learned.  None is maximum likelihood.
     max_active : int or None
         A machine that has the hidden states with at most so many active units only (the paper's section 3.0.1): its
         sums take O(m^k) terms, and with 1 it is a mixture of n_hidden + 1 products.  Not with missing entries, and
@@ -128,6 +130,9 @@ class CombinationMachine(WithFitReport):
         Its standard error; 0 when exact.
     log_partition_effective_ : float
         Share of the annealed chains that count; 1 when exact.
+    weight_prior_ : float or None
+        Standard deviation of the prior that the weights were learned with; None where there was none ("pursuit" and
+        "momentum" know of none), NaN if the model file is of a version that did not keep it.
     left_out_, left_out_error_ : float
         With `max_active`: the share of Z in states with more active units, estimated, and its standard error.  With
         `max_terms`: the share of Z that is not in the terms found.
@@ -162,7 +167,7 @@ class CombinationMachine(WithFitReport):
         "n_epochs": [Interval(Integral, 1, None, closed="left"), None],
         "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
         "validation_fraction": [Interval(Real, 0, 1, closed="left")],
-        "weight_prior": [Interval(Real, 0, None, closed="neither"), None],
+        "weight_prior": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
         "max_active": [Interval(Integral, 1, None, closed="left"), None],
         "max_terms": [Interval(Integral, 1, None, closed="left"), None],
         "faithful": ["boolean"],
@@ -178,6 +183,7 @@ class CombinationMachine(WithFitReport):
     log_partition_: float
     log_partition_error_: float
     log_partition_effective_: float
+    weight_prior_: float | None
     left_out_: float
     left_out_error_: float
 
@@ -194,7 +200,10 @@ class CombinationMachine(WithFitReport):
     _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {
         "log_partition_error": (0, np.inf),
         "log_partition_effective": (0, 1),
+        "precision": (0, np.inf),
     }
+    _with_holes: ClassVar[frozenset[str]] = frozenset({"precision"})
+    _former_lacks: ClassVar[Mapping[str, float]] = {"precision": np.nan}
 
     def __init__(
         self,
@@ -207,7 +216,7 @@ class CombinationMachine(WithFitReport):
         n_epochs: int | None = None,
         learning_rate: float | None = None,
         validation_fraction: float = 0.1,
-        weight_prior: float | None = 3.0,
+        weight_prior: float | str | None = "auto",
         max_active: int | None = None,
         max_terms: int | None = None,
         faithful: bool = False,
@@ -313,7 +322,8 @@ class CombinationMachine(WithFitReport):
         if n_chains < 2 or n_steps < 1:
             raise ValueError(f"n_chains must be at least 2 and n_steps at least 1, got {n_chains} and {n_steps}")
         p = self.params_
-        self.params_ = self._known(p.weights, p.hidden_bias, p.input_bias, random_state, n_chains, n_steps)
+        arrays = p.weights, p.hidden_bias, p.input_bias
+        self.params_ = self._known(*arrays, random_state, n_chains, n_steps, precision=p.precision)
         self._expose()
         self._warn_of_few_chains()
         return self
@@ -326,9 +336,10 @@ class CombinationMachine(WithFitReport):
         random_state: Any,
         n_chains: int | None = None,
         n_steps: int | None = None,
+        precision: Any = 0.0,
     ) -> Params:
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-        values = (np.asarray(x, np.float64) for x in (weights, hidden_bias, input_bias, 0.0, 0.0, 1.0))
+        values = (np.asarray(x, np.float64) for x in (weights, hidden_bias, input_bias, 0.0, 0.0, 1.0, precision))
         with double():
             params = Params(*(jnp.asarray(x) for x in values))
             known = machines.with_log_partition(
@@ -382,7 +393,7 @@ class CombinationMachine(WithFitReport):
             held_out=float(self.validation_fraction),
             max_active=self._most_active(),
             max_terms=None if self.max_terms is None else int(self.max_terms),
-            weight_prior=None if self.weight_prior is None else float(self.weight_prior),
+            weight_prior=self.weight_prior if self.weight_prior in (None, "auto") else float(self.weight_prior),
             sampled=sampled,
             faithful=bool(self.faithful),
             pursuit_starts=int(self.pursuit_starts or (1 if self.faithful else PURSUIT_STARTS)),
@@ -434,6 +445,7 @@ class CombinationMachine(WithFitReport):
             self.input_bias_ = p.input_bias + self._offset
         self.log_partition_error_ = float(p.log_partition_error)
         self.log_partition_effective_ = float(p.log_partition_effective)
+        self.weight_prior_ = None if p.precision == 0 else float(p.precision) ** -0.5
         self._n_features_out = m = len(self.hidden_bias_)
         self.n_parameters_ = m + (m + bool(self.input_bias)) * self._n_varying
 
@@ -442,8 +454,8 @@ class CombinationMachine(WithFitReport):
         if "gradient" not in learner:
             yield f"learner={learner!r} does not look for it"
         elif self.optimizer == "adam":
-            if self.weight_prior is not None:
-                yield f"weight_prior={self.weight_prior:g}"
+            if self.weight_prior_ is not None:
+                yield f"weight_prior={self.weight_prior_:.2g}"
             if self.validation_fraction > 0:
                 yield f"validation_fraction={self.validation_fraction:g}"
         if self.max_terms is not None:
@@ -458,7 +470,8 @@ class CombinationMachine(WithFitReport):
             with double():
                 params = machines.learned_machine(params, result.state)
                 params = machines.without_idle(params) if self._learner() == "pursuit" else params
-            known = self._known(params.weights, params.hidden_bias, params.input_bias, self.random_state)
+            arrays = params.weights, params.hidden_bias, params.input_bias
+            known = self._known(*arrays, self.random_state, precision=params.precision)
             result = result._replace(params=known)
         super()._adopt(result)
 
@@ -562,7 +575,7 @@ class CombinationMachine(WithFitReport):
         m, d = int(self.n_hidden), self.n_features_in_
         if self.learner == "pursuit":
             m = min(m, len(self.params_.hidden_bias))  # it may find fewer units
-        scalars = ("log_partition", "log_partition_error", "log_partition_effective")
+        scalars = ("log_partition", "log_partition_error", "log_partition_effective", "precision")
         return {"weights": (m, d), "hidden_bias": (m,), "input_bias": (d,), **dict.fromkeys(scalars, ())}
 
 

@@ -26,7 +26,7 @@ from latentbits.estimators.base import LatentModel
 from latentbits.estimators.criteria import WithFitReport
 from latentbits.estimators.precision import SINGLE, TOLERANCE
 from latentbits.models.combination_machine import model as machines
-from latentbits.models.combination_machine.ascent import machine_of
+from latentbits.models.combination_machine.ascent import REFIT, machine_of
 from latentbits.models.combination_machine.largest import largest_moments
 from latentbits.models.combination_machine.machine import UNITS, Params
 from latentbits.models.combination_machine.partition import n_enumerated
@@ -37,6 +37,7 @@ __all__ = ["CombinationMachine"]
 EXACT = 16  # log2 of the most states that "auto" learns from exactly
 SUMMED = 12  # log2 of the most states that are summed for every batch; with more, chains are cheaper until L-BFGS
 UPDATES = 4000  # of Adam, before L-BFGS takes over: by then it is in the basin of a good optimum
+HELD_OUT = 0.1  # share of the rows that is held out, unless rows are few
 STOCHASTIC_RATE = 0.01  # step size of "stochastic" where none is given
 SHORTER = 0.2  # share of its step size with which a machine that ran away from its chains is learned again
 MOST_AGAIN = 2  # times
@@ -81,10 +82,13 @@ class CombinationMachine(WithFitReport):
         (momentum) or 0.01 ("stochastic").  Smaller where the history swings; the paper's reproduction has its own.
         Where "stochastic" ends with rows less probable than independent columns make them, its chains could not follow:
         it learns again with a fifth of it, at most twice, and says so.
-    validation_fraction : float, default=0.1
+    validation_fraction : "auto" or float, default="auto"
         Share of the rows that is held out of the gradient, to stop when they gain no more (where these are 50 or
-        more); 0 learns from all rows.
+        more); 0 learns from all rows.  "auto" is 0.1, but 0 where there are fewer rows than weights and the rows choose
+        the prior: rows are worth more there than the stop.
         With ``weight_prior="auto"`` all rows are learned from at last, in a few steps from there.
+        Where rows of their own are given, ``fit(X, X_val=V)``, none of X is held out: L-BFGS ends when those gain no
+        more.
         The paper's ``optimizer="momentum"``, pursuit and "stochastic" always learn from all.
     weight_prior : "auto", float or None, default="auto"
         Standard deviation of a Gaussian prior on the weights, in L-BFGS and in "stochastic".  "auto" chooses it by the
@@ -166,7 +170,7 @@ class CombinationMachine(WithFitReport):
         "optimizer": [StrOptions({"adam", "momentum"})],
         "n_epochs": [Interval(Integral, 1, None, closed="left"), None],
         "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
-        "validation_fraction": [Interval(Real, 0, 1, closed="left")],
+        "validation_fraction": [Interval(Real, 0, 1, closed="left"), StrOptions({"auto"})],
         "weight_prior": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
         "max_active": [Interval(Integral, 1, None, closed="left"), None],
         "max_terms": [Interval(Integral, 1, None, closed="left"), None],
@@ -191,6 +195,7 @@ class CombinationMachine(WithFitReport):
     # the machine of the moved rows; the attributes are those of the user's.
     _offset: np.ndarray | None = None
     _shortened: float = 1.0  # of the step size, while a machine is learned again
+    _n_rows: float = np.inf  # of the table, where it matters to the way of learning
 
     _sparse: ClassVar[bool] = True
     _params_class: ClassVar[type] = Params
@@ -215,7 +220,7 @@ class CombinationMachine(WithFitReport):
         optimizer: str = "adam",
         n_epochs: int | None = None,
         learning_rate: float | None = None,
-        validation_fraction: float = 0.1,
+        validation_fraction: float | str = "auto",
         weight_prior: float | str | None = "auto",
         max_active: int | None = None,
         max_terms: int | None = None,
@@ -376,7 +381,7 @@ class CombinationMachine(WithFitReport):
 
     def _model(self) -> Model:
         learner = self._learner()
-        stochastic = learner == "stochastic"
+        stochastic, watched = learner == "stochastic", self._held_out is not None
         n_states = n_enumerated(UNITS[self.kind], int(self.n_hidden), self.n_features_in_)
         sampled = not stochastic and n_states > SUMMED and self.max_active is None and self.max_terms is None
         rate = STOCHASTIC_RATE if stochastic else 0.1 if self.optimizer == "momentum" else 0.03
@@ -390,7 +395,7 @@ class CombinationMachine(WithFitReport):
             n_epochs=int(self.n_epochs or (30 if sampled else 100)),
             n_updates=UPDATES if self.n_epochs is None else None,
             learning_rate=rate,
-            held_out=float(self.validation_fraction),
+            held_out=0.0 if watched else self._share(),
             max_active=self._most_active(),
             max_terms=None if self.max_terms is None else int(self.max_terms),
             weight_prior=self.weight_prior if self.weight_prior in (None, "auto") else float(self.weight_prior),
@@ -402,6 +407,7 @@ class CombinationMachine(WithFitReport):
             annealing_chains=int(self.annealing_chains),
             annealing_steps=int(self.annealing_steps),
             ranked=self.n_init > 1,
+            watched=watched,
         )
 
     @property
@@ -456,8 +462,8 @@ class CombinationMachine(WithFitReport):
         elif self.optimizer == "adam":
             if self.weight_prior_ is not None:
                 yield f"weight_prior={self.weight_prior_:.2g}"
-            if self.validation_fraction > 0:
-                yield f"validation_fraction={self.validation_fraction:g}"
+            if self._rows_have_stopped:
+                yield f"validation_fraction={self._share():g}"
         if self.max_terms is not None:
             yield f"max_terms={self.max_terms}"
 
@@ -482,9 +488,24 @@ class CombinationMachine(WithFitReport):
         if self.max_terms is not None:
             self.left_out_, self.left_out_error_ = self._not_in_terms(int(self.max_terms))
 
+    def _share(self) -> float:
+        """`validation_fraction` with "auto" decided."""
+        if self.validation_fraction != "auto":
+            return float(self.validation_fraction)
+        n_weights = int(self.n_hidden) * self.n_features_in_
+        return 0.0 if self.weight_prior == "auto" and self._n_rows < n_weights else HELD_OUT
+
+    @property
+    def _rows_have_stopped(self) -> bool:
+        """Whether held-out rows have ended its learning; with a prior of their choice all are learned from after it."""
+        return REFIT in self.history_table_["stage"] if self.weight_prior == "auto" else self._share() > 0
+
     def _learn(self, engine: Engine, seed: int, dtype: np.dtype, max_time: float | None) -> float:
         """Learn; and again in shorter steps, if chains could not follow and the machine ran away from them."""
-        if self._learner() != "stochastic" or not self.input_bias:
+        stochastic = self._learner() == "stochastic"
+        if not stochastic and "auto" == self.weight_prior == self.validation_fraction:
+            self._n_rows = float(summarise(engine).n_rows)
+        if not stochastic or not self.input_bias:
             return super()._learn(engine, seed, dtype, max_time)
         summary = summarise(engine)
         bias, independent = self._independent(summary)

@@ -50,6 +50,7 @@ from latentbits.models.combination_machine.partition import exact_moments, n_enu
 from latentbits.models.combination_machine.truncation import few_active, sparse_moments
 
 __all__ = [
+    "REFIT",
     "Epochs",
     "Learned",
     "Pace",
@@ -73,7 +74,8 @@ __all__ = [
 PATIENCE = 100  # passes without a gain that end a climb: held-out rows may fall for a while before they rise again
 PATIENCE_SHARE = 0.5  # of the passes so far: units that share a cause part late, after plateaus of hundreds of passes
 INERTIA = 0.9  # share of the last step that is taken again, of the ascent with momentum
-REFIT = 15  # passes over all rows, after a climb that held-out rows have ended
+REFIT = "all rows"  # the stage after a climb that held-out rows have ended,
+STEPS = 15  # and its passes
 ANEW = 10  # passes of a climb after which its prior is chosen anew
 FOLLOWING = 0.02  # of the centre's way to the mean of a batch
 NO_HOLES = "max_active does not go with missing entries: complete X first, or leave max_active out"
@@ -504,13 +506,15 @@ def climb(
 ) -> Iterate:
     """L-BFGS on all rows until the held-out ones gain no more.
 
-    `prior` is the standard deviation of a Gaussian prior on the weights, which keeps those of a small table finite.
+    `prior` is the standard deviation of a Gaussian prior on the weights, which keeps those of a small table finite;
+    with "auto" the rows choose it on the way (`evidence.py`).
     """
     return Iterate(
         name,
         **_climbing(units, learned, held_out, max_active, prior, max_terms),
         patience=PATIENCE,
         patience_share=PATIENCE_SHARE,
+        stops_early=max_terms is None and learned.weights,  # some terms of Z make no likelihood
     )
 
 
@@ -527,7 +531,7 @@ def refit(
     and 80 steps 0.02.
     """
     own = _climbing(units, learned, 0.0, max_active, prior, max_terms)
-    return Schedule("all rows", **own, max_iter=REFIT)
+    return Schedule(REFIT, **own, max_iter=STEPS)
 
 
 def _climbing(

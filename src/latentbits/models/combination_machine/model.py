@@ -10,6 +10,7 @@ with a standard error.  What is where:
     few active units                  truncation.py    section 3.0.1
     the largest terms of Z            largest.py       section 3.1
     gradient ascent                   ascent.py        (3.1)-(3.9)
+    the prior on the weights          evidence.py      of ours
     projection pursuit                pursuit.py       (3.10)-(3.15), section 3.5
     persistent chains                 stochastic.py    beyond 2^m
     annealed log Z                    annealing.py     beyond 2^m
@@ -180,6 +181,20 @@ def without_idle(params: Params) -> Params:
 
 def _known(params: Params, state: Any, progress: Progress | None) -> Shared:
     return Shared(params.log_partition, None)
+
+
+@cache
+def _summed(units: Units, max_active: int | None) -> Callable[..., Shared]:
+    """As `_known`, of machines on the way, whose log Z nobody knows yet."""
+
+    def prepare(params: Params, state: Any, progress: Progress | None) -> Shared:
+        machine = machine_of(params)
+        if max_active is not None:
+            return Shared(sparse_moments(units, machine, max_active).log_z, None)
+        single = n_enumerated(units, *machine.weights.shape) > DOUBLE
+        return Shared(exact_log_partition(units, machine, np.dtype(np.float32 if single else np.float64)), None)
+
+    return prepare
 
 
 def _evaluated(params: Params, state: Any, progress: Progress | None) -> Shared:
@@ -368,6 +383,7 @@ def model(
     annealing_chains: int = 512,
     annealing_steps: int = 2000,
     ranked: bool = False,
+    watched: bool = False,
 ) -> Model:
     """A combination machine.
 
@@ -394,7 +410,9 @@ def model(
     pursuit_starts
         Of every unit of a pursuit, the best of which is taken.
     weight_prior
-        Standard deviation of a Gaussian prior on the weights in L-BFGS; None is none.
+        Standard deviation of a Gaussian prior on the weights in L-BFGS and with chains; None is none, "auto" one that
+        the rows choose (`evidence.py`).  With "auto" a climb that held-out rows have ended is followed by a few steps
+        on all rows.
     max_active
         The machine has the states with at most so many active units only (section 3.0.1); None has all.  With 1 it is
         a mixture of n_hidden + 1 products.
@@ -403,6 +421,9 @@ def model(
     ranked
         Whether the last stage has the held-out rows, to rank restarts by: of all rows, most of which were learned from,
         the restart that has learned most of their noise would come first.
+    watched
+        Whether rows of their own are watched while it learns (`engines/held_out.py`), so that log Z is asked for on the
+        way.
     """
     units = UNITS[kind]
     learned = Learned(weights=True, input_bias=input_bias)
@@ -449,7 +470,7 @@ def model(
     return Model(
         name="combination machine",
         init=_begin(n_hidden, kind, input_bias, pursues),
-        prepare=_known,
+        prepare=_summed(units, max_active) if watched else _known,
         e_step=ascent.e_step(units, 0.0, max_active),
         objective=ascent.objective,
         log_likelihood=uses.log_likelihood,

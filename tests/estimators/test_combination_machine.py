@@ -384,6 +384,8 @@ def test_all_rows_are_learned_from_at_last():
     held = {stage.name: int(stage.e_step.args[0]) for stage in m._model().stages if stage.name in PASSES}
     tenth = int(ascent.held_below(0.1))
     assert held == {"Adam": tenth, "L-BFGS": tenth, "all rows": 0}
+    record = m._model()
+    assert record.stages[record.heats - 1].name == "L-BFGS"  # restarts are ranked by the rows held out
     m._n_rows = 35.0
     held = {stage.name: int(stage.e_step.args[0]) for stage in m._model().stages if stage.name in PASSES}
     assert held == {"Adam": 0, "L-BFGS": 0}
@@ -419,4 +421,4 @@ def test_a_prior_acts_with_chains():
     assert none.weight_prior_ is None
     assert narrow.weight_prior_ == pytest.approx(0.1)
     assert 0.05 < auto.weight_prior_ < 3
-    assert np.square(narrow.components_).sum() < 0.7 * np.square(none.components_).sum()
+    assert np.square(narrow.components_).sum() < 0.9 * np.square(none.components_).sum()

@@ -147,7 +147,8 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentMo
     estimator = cls(**{name: _unplain(value) for name, value in given.items()})
     estimator._validate_params()
     _check_work(estimator)
-    arrays = {name.removeprefix("params."): array for name, array in tensors.items()}
+    arrays = {name: np.asarray(value) for name, value in cls._former_lacks.items()}
+    arrays |= {name.removeprefix("params."): array for name, array in tensors.items()}
     estimator.n_features_in_ = header["n_features"]
     if header["feature_names"] is not None:
         estimator.feature_names_in_ = np.array(header["feature_names"], dtype=object)

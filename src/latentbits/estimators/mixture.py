@@ -48,8 +48,8 @@ class BernoulliMixture(WithClassTests, WithClassReports):
         is the schedule of Freund & Haussler (1994, section 4): one component, EM, split each in two and perturb, EM,
         ... up to any number (45 = 32 + 13).  It is one greedy path, so compare several (`n_init`).  "anneal" starts
         around random rows with responsibilities that are nearly alike, and sharpens them in ten passes (deterministic
-        annealing).  With held-out rows (`X_val`), which may end it on the way, it predicts new rows better where hundreds
-        of components would fit too closely.
+        annealing).  With held-out rows (`X_val`), which may end it on the way, it predicts new rows better where
+        hundreds of components would fit too closely.
     accelerate : bool, default=True
         Accelerated EM from the best of several short runs, and Newton's method at the end where parameters are few
         (up to 256).  Without, EM goes step by step from one start.

@@ -15,6 +15,7 @@ __all__ = ["MOST_NAMED", "plot_tree", "tree_size"]
 
 MOST_NAMED = 64  # columns that have a line with a name each
 THICKEST = 6.0  # points of the edge with the most in common
+BULGE = 0.42  # of the way from pixel to pixel
 EDGE = "#8fa1b0"
 
 
@@ -74,7 +75,8 @@ def plot_tree(
     own = np.flatnonzero(parents >= 0)
     own = own[np.argsort(bits[own], kind="stable")]
     widths = 0.6 + (THICKEST - 0.6) * bits[own] / max(float(bits.max()), 1e-12)
-    paths = [_path(places[parents[j]], places[j], named) for j in own]
+    path = _corner if named else _straight if image_shape is None else _past_pixels
+    paths = [path(places[parents[j]], places[j]) for j in own]
     ax.add_collection(LineCollection(paths, linewidths=widths, colors=EDGE, capstyle="round", zorder=1))
     size = 36.0 if named else min(60.0, 9000.0 / d)
     shade = np.full(d, 0.5) if means is None else np.asarray(means, np.float64)
@@ -100,6 +102,20 @@ def plot_tree(
     return ax
 
 
-def _path(start: np.ndarray, end: np.ndarray, named: bool) -> np.ndarray:
-    """Straight; or, beside names, down or up first and then across, so that it crosses none."""
-    return np.array([start, [start[0], end[1]], end]) if named else np.array([start, end])
+def _straight(start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    return np.array([start, end])
+
+
+def _corner(start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Down or up first and then across, so that it crosses no name."""
+    return np.array([start, [start[0], end[1]], end])
+
+
+def _past_pixels(start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Straight to a pixel that touches; to others in a bow, past those between."""
+    along = end - start
+    if np.abs(along).max() <= 1:
+        return _straight(start, end)
+    t = np.linspace(0, 1, 17)[:, None]
+    aside = np.array([-along[1], along[0]]) / np.hypot(*along)
+    return start + t * along + 4 * BULGE * t * (1 - t) * aside

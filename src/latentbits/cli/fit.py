@@ -126,7 +126,7 @@ def fit(
     """Learn a model from DATA (a file, or the name of a public data set) and write it to a file.
 
     What the model has found is printed, or given as --json.  --figures draws it, of a mixture its classes, of a latent
-    trait its items: curves with observed proportions, information, a Wright map; of both, residuals of pairs.
+    trait its items: curves with observed proportions, information, a Wright map; of both, residuals of pairs; and of causes on a tree, the tree.
 
     Ctrl-C or SIGTERM ends the fit, keeps the best model so far, and exits with 130 or 143; a second one ends at once.
     With --checkpoint, it is also kept where learning stands, and --resume goes on to the model that it would have been.
@@ -136,8 +136,9 @@ def fit(
     check_checkpoint(checkpoint, resume)
     record = family(model)
     if figures is not None and not record.figures:
-        able = " and ".join(one.name for one in families() if one.figures)
-        raise click.UsageError(f"--figures is for --model {able}, not {record.name}.")
+        able = [one.name for one in families() if one.figures]
+        named = f"{', '.join(able[:-1])} and {able[-1]}"
+        raise click.UsageError(f"--figures is for --model {named}, not {record.name}.")
     check_figures(figures, record.figures, figure_format, "fit")
     files = {f"--{name}": own[name] for name in record.files}
     to_report = report_file(report)

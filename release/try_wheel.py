@@ -100,7 +100,6 @@ def trials(wheel: Path, programs: Path, only: list[str]) -> Iterator[Try]:
     every = [Try(["latentbits", *name, "--help"]) for name in [[], *([one] for one in subcommands(help_text))]]
     every += [Try(shlex.split(line)) for line in commands(readme)]
     every += [
-        Try(["latentbits", "explore", "--budget", "20s", "--out", "digits.html"], ("digits.html",)),
         Try(["latentbits", "reproduce", "all", "--summary"]),
         Try(["latentbits", "reproduce", PAPER, "--quick"], (f"{PAPER}/results.md", f"{PAPER}/results.json")),
         Try(["python", "-c", "\n".join(python_blocks(readme))], ("digits.safetensors",)),

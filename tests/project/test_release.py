@@ -107,6 +107,7 @@ def test_the_try_of_a_wheel_finds_the_commands_of_the_readme():
     wheel = script("release/try_wheel.py")
     found = wheel.commands(shown())
     assert "latentbits data" in found
+    assert "latentbits explore" in found  # on the bundled digits
     assert "latentbits explore votes.csv --labels party" in found
     assert "latentbits fit answers.csv -k 3 --restarts 20 -o m.safetensors" in found
     assert not [line for line in found if "#" in line or "COMMAND" in line]

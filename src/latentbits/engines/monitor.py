@@ -127,6 +127,11 @@ class Monitor:
         if self._bar is not None:
             self._bar.update(self._task, completed=record.iteration, objective=f"{record.objective:.6g}")
 
+    def note(self, **numbers: float) -> None:
+        """Keep more numbers of the last pass."""
+        last = self.history[-1]
+        self.history[-1] = last._replace(watched={**last.watched, **numbers})
+
 
 class Remaining:
     """What is left to gain, and whether that is little enough to stop.

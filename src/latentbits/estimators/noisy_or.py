@@ -207,6 +207,7 @@ class NoisyOrNetwork(WithFitReport):
         sample_weight: Any = None,
         checkpoint: Any = None,
         engine: Literal["dask"] | None = None,
+        X_val: Any = None,
     ) -> Self:
         """Learn the network from bits, or go on (`warm_start`).
 
@@ -222,6 +223,8 @@ class NoisyOrNetwork(WithFitReport):
             A folder in which learning is kept, and from which it goes on; see `LatentTrait.fit`.
         engine : "dask" or None
             Who learns; see `LatentTrait.fit`.
+        X_val : array-like of shape (n_validation_rows, n_columns) or None
+            Rows to stop by; refused, since this family's learning cannot be stopped by them.
 
         Returns
         -------
@@ -239,7 +242,7 @@ class NoisyOrNetwork(WithFitReport):
                 )
         self._begun = begun
         try:
-            return super().fit(X, y, sample_weight, checkpoint, engine)
+            return super().fit(X, y, sample_weight, checkpoint, engine, X_val)
         finally:
             del self._begun
 

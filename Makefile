@@ -62,8 +62,8 @@ $(LOWEST)/installed: pyproject.toml release/lowest.py
 	@touch $@
 
 test-lowest: $(LOWEST)/installed
-	$(LOWEST)/bin/python -m pytest -n 2 --dist loadfile -m "not slow and not real_data" -W ignore::DeprecationWarning \
-	  -k "mixture or fit" tests/contract tests/cli $(ARGS)
+	$(LOWEST)/bin/python -m pytest -m "not slow" -W ignore::DeprecationWarning -k mixture tests/contract $(ARGS)
+	$(LOWEST)/bin/python -m pytest -m "not slow" -W ignore::DeprecationWarning -k fit tests/cli $(ARGS)
 
 # A case that fails is told with the command that repeats it; ARGS="--cases 200 --only names" runs some of them.
 fuzz: $(VENV)/installed-test

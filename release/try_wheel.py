@@ -83,7 +83,7 @@ def main() -> int:
 
 def environment(place: Path, wheel: Path, constraint: Path | None) -> Path:
     """A new virtual environment with the wheel in it: the folder of its programs."""
-    venv.create(place, with_pip=True)
+    venv.create(place, with_pip=True, symlinks=os.name != "nt")
     programs = place / ("Scripts" if os.name == "nt" else "bin")
     asked = [f"{wheel}[{EXTRAS}]", *(["-c", str(constraint)] if constraint else [])]
     subprocess.run([programs / "python", "-m", "pip", "install", "--quiet", *asked], check=True)

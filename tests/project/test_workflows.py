@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -116,3 +119,21 @@ def test_needs_are_jobs(name):
     for job in jobs.values():
         needs = job.get("needs", [])
         assert set([needs] if isinstance(needs, str) else needs) <= set(jobs)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_only_flags_that_xla_knows_are_asked_for(tmp_path, known):
+    """It ends a process that asks for others; a script stands for the Python of the environment."""
+    if shutil.which("make") is None:
+        pytest.skip("there is no make")
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\ntest "$1" = -c && echo {known} || echo "$XLA_FLAGS"\n')
+    python.chmod(0o755)
+    (tmp_path / "installed-test").touch()  # newer than pyproject.toml
+    clean = {name: value for name, value in os.environ.items() if name not in ("XLA_FLAGS", "MAKEFLAGS")}
+    said = subprocess.run(
+        ["make", "-s", "test", f"VENV={tmp_path}"], cwd=ROOT, env=clean, capture_output=True, text=True, check=True
+    )
+    assert "--xla_backend_optimization_level=1" in said.stdout
+    assert ("fusion_emitters" in said.stdout) == known

@@ -135,6 +135,11 @@ def test_compare(tool, csv):
     assert found["best"] == "mixture of 2"
     assert found["n_held_out"] == 30
     assert tool.json("compare", csv, "--models", "product", "--folds", 3)["n_held_out"] == 120
+    assert found["stack_weights"] == {}
+    stacked = tool.json("compare", csv, "--models", "product,mixture:2", "--stack")
+    assert "stack of all" in [model["name"] for model in stacked["models"]]
+    assert sum(stacked["stack_weights"].values()) == pytest.approx(1)
+    assert "stack of all: " in tool("compare", csv, "--models", "product,mixture:2", "--stack").stdout
     result = tool("compare", csv, "--models", "product,mixture:2")
     assert "bits per row" in result.stdout
     assert "fitting independent bits, mixture of 2 (25% of the rows held out)" in result.stderr

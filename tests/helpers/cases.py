@@ -14,7 +14,7 @@ from latentbits.models import product
 from latentbits.models.binary_sparse_coding import model as binary_sparse_coding
 from latentbits.models.clipped_gaussian import model as clipped_gaussian
 from latentbits.models.combination_machine import model as combination_machine
-from latentbits.models.latent_trait import mixture_of_maps
+from latentbits.models.latent_trait import curved, mixture_of_maps
 from latentbits.models.latent_trait import model as latent_trait
 from latentbits.models.latent_tree import model as latent_tree
 from latentbits.models.mixture import model as mixture
@@ -67,6 +67,7 @@ TRUNCATED = "rows are left out by an evidence threshold, which moves"
 REAL = "its rows are real numbers, which cannot be summed over: its own tests have a twin"
 ACCELERATED = "an extrapolated step may go too far, and is taken back at the next pass"
 NO_ASCENT = "it learns from moments in one pass, and its objective is no likelihood"
+POINTS = "the points that the objective is told by are drawn anew for every update"
 NEWTON = "an M-step that is one Newton step may overshoot"
 
 CASES = [
@@ -160,6 +161,12 @@ CASES = [
         answers(n=300),
         {"monotone": ACCELERATED},
         slow=True,
+    ),
+    Case(
+        "curved latent trait",
+        curved.model(2, (8,), 5, 3.0, n_epochs=2, batch_size=100, n_rows=600.0),
+        answers(missing=0.1),
+        {"monotone": POINTS},
     ),
     Case("latent trait by sampling", latent_trait.model(2, "monte_carlo"), answers(), {"monotone": ACCELERATED}, True),
 ]

@@ -27,12 +27,12 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, Int, UInt32
 
 from latentbits.core import lbfgs
+from latentbits.core.adam import Adam, Number, direction, falling
 from latentbits.core.batch import Batch, SparseBatch
 from latentbits.core.model import Iterate, Progress, Schedule
 from latentbits.core.products import over_rows
 from latentbits.core.tree import sum_rows
 from latentbits.models.combination_machine import holes
-from latentbits.models.combination_machine.adam import Adam, Number, direction, falling
 from latentbits.models.combination_machine.bordered import Bordered, bordered, moved, moved_on_host
 from latentbits.models.combination_machine.centring import (
     Centre,

@@ -20,8 +20,8 @@ import jax.numpy as jnp
 from jax.tree_util import Partial
 from jaxtyping import Array, Float
 
+from latentbits.core.adam import Adam, direction
 from latentbits.core.model import Measure, Progress, Schedule
-from latentbits.models.combination_machine.adam import Adam, direction
 from latentbits.models.combination_machine.ascent import (
     Learned,
     Pace,

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from latentbits.cli.completion import public_sets
 from latentbits.cli.console import common_options, give, print_table, say
 from latentbits.cli.outputs import Outputs
 
@@ -13,7 +14,7 @@ __all__ = ["data"]
 
 
 @click.command(short_help="List, describe and fetch public data sets.")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=public_sets)
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write the set (csv, tsv, npy, npz or parquet).")
 @click.option("--split", metavar="NAME", help="Only these rows: train, valid or test.")
 @common_options

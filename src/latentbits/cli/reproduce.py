@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from latentbits.cli.completion import papers
 from latentbits.cli.console import common_options, give, print_table, say, show_line
 from latentbits.core.atomic import check_writable
 
@@ -18,7 +19,7 @@ OUTSIDE = 3  # exit code where one of our own ranges fails
 
 
 @click.command(short_help="Repeat the experiments of a paper, or of all.")
-@click.argument("paper", required=False)
+@click.argument("paper", required=False, shell_complete=papers)
 @click.option(
     "--out",
     type=click.Path(file_okay=False),

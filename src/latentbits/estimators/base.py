@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar, Literal, Self
@@ -38,6 +39,7 @@ from latentbits.engines.passes import Engine, Pass, map_rows, start_pass
 from latentbits.engines.sparse import SparseEngine, layout_of
 from latentbits.engines.spread import spread, workers
 from latentbits.engines.summary import Powers
+from latentbits.estimators.callbacks import CallbackSupportMixin, told_to_callbacks
 from latentbits.estimators.files import plain, save
 from latentbits.estimators.history import comparable_end, history_table
 from latentbits.estimators.lazy import lazy_rows, lazy_scores
@@ -52,6 +54,7 @@ from latentbits.estimators.precision import (
     rounded,
     sum_of,
 )
+from latentbits.estimators.showing import as_html, as_text, found_by, keep_nested_lines
 from latentbits.estimators.tables.file_blocks import file_blocks
 from latentbits.estimators.tables.frames import like_input
 from latentbits.estimators.tables.validate import is_dask, open_rows, open_values, open_weights, weighted
@@ -59,7 +62,7 @@ from latentbits.estimators.tables.validate import is_dask, open_rows, open_value
 __all__ = ["LatentModel", "means_of"]
 
 
-class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+class LatentModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
     """Base of all estimators; every method of the face is here, once.
 
     Parameters
@@ -75,7 +78,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     tol : float, default=1e-6
         Stop when less than this is left to gain, in nats per row (`left_to_gain_` tells it for all rows together).
     verbose : int, default=0
-        Above 0: a progress bar, if standard error is a terminal.
+        Above 0: after two seconds a progress bar with the time left, in a terminal or a notebook.
     dtype : "auto", "float32" or "float64", default="auto"
         Precision in which rows are computed; parameters and sums are always float64.  "auto" is
         float32, unless that loses more than 0.001 nats of a row, as it does from 2000 columns on.
@@ -100,6 +103,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     stop_reason_: str
     objective_: float
     left_to_gain_: float = np.nan
+    n_rows_: float = np.nan
     history_table_: np.ndarray
     dtype_: str
 
@@ -210,15 +214,8 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             if journal is not None:
                 seed = journal.seed
             with interrupts.held(), keeping(journal):
-                if self._may_widen(dtype) and self.takes_reals and self._rounding_foreseen(rows, dtype) > TOLERANCE:
-                    dtype = DOUBLE
-                seconds = self._learn(rows, seed, dtype, self.max_time)
-                lost = self._rounding_of(rows, dtype).mean if self.takes_reals else 0.0
-                if lost > TOLERANCE and self._may_widen(dtype) and not Stop(self.stop_reason_).cut_short:
-                    # the noise was not known before
-                    left = None if self.max_time is None else max(self.max_time - seconds, 1e-3)
-                    self._learn(rows, seed, DOUBLE, left)
-                    lost = self._rounding_of(rows, DOUBLE).mean
+                learn = partial(self._learn_in_precision, rows, seed, dtype)
+                lost = told_to_callbacks(self, learn, X, y, sample_weight)
                 if interrupts.take():  # when all was learned: it stands, but whoever goes on to another fit should know
                     self.stop_reason_ = str(Stop.INTERRUPTED)
             if not self._finished:
@@ -229,6 +226,19 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
                 )
             self._warn_of_rounding(rows, lost)
         return self
+
+    def _learn_in_precision(self, rows: Engine, seed: int, dtype: np.dtype) -> float:
+        """Learn with rows of this precision, or of a higher one where it turns out to be needed; what a row loses."""
+        if self._may_widen(dtype) and self.takes_reals and self._rounding_foreseen(rows, dtype) > TOLERANCE:
+            dtype = DOUBLE
+        seconds = self._learn(rows, seed, dtype, self.max_time)
+        lost = self._rounding_of(rows, dtype).mean if self.takes_reals else 0.0
+        if lost > TOLERANCE and self._may_widen(dtype) and not Stop(self.stop_reason_).cut_short:
+            # the noise was not known before
+            left = None if self.max_time is None else max(self.max_time - seconds, 1e-3)
+            self._learn(rows, seed, DOUBLE, left)
+            lost = self._rounding_of(rows, DOUBLE).mean
+        return lost
 
     def _open_for(self, n_workers: int | None, X: Any, sample_weight: Any) -> Engine:
         """The rows to learn from: as X is given, or in blocks for so many workers of Dask's."""
@@ -328,6 +338,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.params_ = result.params
         self.history_table_ = history_table([(r.stage, r.measure, r.objective) for r in result.history])
         self.n_iter_ = result.n_iter
+        self.n_rows_ = float(result.n_rows)
         self.stop_reason_ = str(result.reason)
         self.left_to_gain_ = float(result.left) if np.isfinite(result.left) else np.nan
         last = self.history_[-1] if len(self.history_) else np.nan
@@ -616,6 +627,28 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._fitted()
         save(self, path)
 
+    # ---------------------------------------------------------------- showing
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        line = super().__repr__(N_CHAR_MAX)
+        return as_text(line, found_by(self)) if hasattr(self, "params_") else line
+
+    def _html_repr(self) -> str:
+        diagram = super()._html_repr()
+        return as_html(diagram, found_by(self)) if hasattr(self, "params_") else diagram
+
+    def _causes(self) -> Iterator[tuple[str, str]]:
+        """What is hidden in the rows, in a line each, the most important first: its name, and what to say of it."""
+        yield from ()
+
+    def _provisos(self) -> Iterator[str]:
+        """Why `objective_` is not quite the log-likelihood of the rows where learning calls it that."""
+        yield from ()
+
+    def _input_names(self) -> list[str]:
+        columns = getattr(self, "feature_names_in_", None)
+        return [f"x{j}" for j in range(self.n_features_in_)] if columns is None else [str(c) for c in columns]
+
     # ---------------------------------------------------------------- inside
 
     def _given_dtype(self) -> np.dtype | None:
@@ -704,6 +737,9 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = []  # `dtype` says in what precision answers come, not X
         return tags
+
+
+keep_nested_lines(LatentModel.__repr__)
 
 
 def _not_converged(name: str, reason: str, n_iter: int, left: float) -> str:

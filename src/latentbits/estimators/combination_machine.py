@@ -25,6 +25,7 @@ from latentbits.engines.summary import Powers, column_moments, row_powers, summa
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.criteria import WithFitReport
 from latentbits.estimators.precision import SINGLE, TOLERANCE
+from latentbits.estimators.showing import named_weights
 from latentbits.models.combination_machine import model as machines
 from latentbits.models.combination_machine.ascent import machine_of
 from latentbits.models.combination_machine.largest import largest_moments
@@ -448,6 +449,13 @@ class CombinationMachine(WithFitReport):
                 yield f"validation_fraction={self.validation_fraction:g}"
         if self.max_terms is not None:
             yield f"max_terms={self.max_terms}"
+
+    def _provisos(self) -> Iterator[str]:
+        if self.log_partition_error_ > 0:
+            yield f"by an estimate of log Z, ± {self.log_partition_error_:.2g} nats"
+
+    def _causes(self) -> Iterator[tuple[str, str]]:
+        yield from named_weights("unit", self._input_names(), self.components_)
 
     def _adopt(self, result: FitResult) -> None:
         params = result.params

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -14,6 +14,7 @@ from latentbits.core.model import Model
 from latentbits.engines.passes import Engine
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.criteria import WithCriteria, look
+from latentbits.estimators.showing import short
 from latentbits.models.latent_tree import model as latent_tree
 from latentbits.models.latent_tree.structure import is_order
 
@@ -140,6 +141,23 @@ class LatentTree(WithCriteria):
     def _model_for(self, engine: Engine) -> Model:
         self._idle = tuple(np.flatnonzero(look(engine).idle).tolist())
         return self._model()
+
+    def _off_maximum(self) -> Iterator[str]:
+        if self.smoothing > 0:
+            yield f"smoothing={self.smoothing:g}"
+
+    def _provisos(self) -> Iterator[str]:
+        if self.smoothing > 0:
+            yield f"with the penalty of smoothing={self.smoothing:g}"
+
+    def _causes(self) -> Iterator[tuple[str, str]]:
+        """The closest neighbours on the largest tree."""
+        tree = int(np.argmax(self.weights_))
+        names, parents, bits = self._input_names(), self.parents_[tree], self.information_[tree] / np.log(2)
+        for column in np.argsort(-bits, kind="stable").tolist():
+            if parents[column] >= 0:
+                pair = f"{short(names[column])} and {short(names[parents[column]])}"
+                yield "neighbours", f"{pair}: {bits[column]:.3f} bits in common"
 
     def _expose(self) -> None:
         p, d = self.params_, self.n_features_in_

@@ -190,8 +190,12 @@ def as_options(text: str) -> str:
     'Pass --binarize 0.5 to cut'
     >>> as_options("make it NaN (missing='-9' when it is read from a file)")
     'make it NaN (--missing -9)'
+    >>> as_options("leave 'id', 'sex' out (labels='id' labels='sex' when it is read from a file)")
+    "leave 'id', 'sex' out (--labels id --labels sex)"
     """
     text = re.sub(r"missing='([^']*)' when it is read from a file", r"--missing \1", text)
+    text = re.sub(r"((?:labels='[^']*' ?)+) when it is read from a file", r"\1", text)
+    text = re.sub(r"labels='([^']*)'", r"--labels \1", text)
     for argument, option in AS_OPTIONS.items():
         text = text.replace(argument, option)
     return with_flags(text)

@@ -78,12 +78,12 @@ def _fetch(name: str, output: str, split: str | None, as_json: bool) -> None:
 
 
 def _find(name: str) -> Any:
-    from latentbits.core.errors import DataError
+    from latentbits.core.errors import DataError, did_you_mean
     from latentbits.data.fetch import datasets
 
     infos = {info.name: info for info in datasets()}
     if name not in infos:
-        raise DataError(f"there is no data set {name!r}; known are {', '.join(infos)}")
+        raise DataError(f"there is no data set {name!r}; known are {', '.join(infos)}.{did_you_mean(name, infos)}")
     return infos[name]
 
 

@@ -10,12 +10,12 @@ import inspect
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import click
 from click.shell_completion import CompletionItem
 
+from latentbits.core.errors import did_you_mean
 from latentbits.estimators.families import Family, families
 
 __all__ = ["FamilyName", "Numbers", "flag_of", "options_of", "settings_of", "size_from", "with_flags"]
@@ -107,9 +107,7 @@ class FamilyName(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         known = self.known()
         if value not in known:
-            close = get_close_matches(str(value).lower().replace("_", "-"), known, n=1)
-            hint = f" Did you mean {close[0]}?" if close else ""
-            self.fail(f"{value!r} is none of {', '.join(known)}.{hint}", param, ctx)
+            self.fail(f"{value!r} is none of {', '.join(known)}.{did_you_mean(str(value), known)}", param, ctx)
         return value
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -11,6 +11,7 @@ import click
 from latentbits.cli.completion import papers
 from latentbits.cli.console import common_options, give, print_table, say, show_line
 from latentbits.core.atomic import check_writable
+from latentbits.core.errors import did_you_mean
 
 __all__ = ["reproduce"]
 
@@ -60,7 +61,10 @@ def reproduce(
     if quick and keep:
         raise click.UsageError("--keep is for what a full run found, and --quick is none.")
     if paper is not None and paper not in (ALL, *PAPERS):
-        raise click.UsageError(f"there is no paper {paper!r} here; known are {', '.join((*PAPERS, ALL))}")
+        known = (*PAPERS, ALL)
+        raise click.UsageError(
+            f"there is no paper {paper!r} here; known are {', '.join(known)}.{did_you_mean(paper, known)}"
+        )
     names = list(PAPERS) if paper in (None, ALL) else [paper]
     if summary:
         if quick or full or jobs is not None:

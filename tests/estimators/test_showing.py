@@ -129,6 +129,7 @@ def test_a_clone_and_a_file(mixture, tmp_path):
         (Stop.INTERRUPTED, np.nan, "not converged (interrupted) after 7 iterations"),
         (Stop.STALLED, 0.5, "not converged (stalled) after 7 iterations, 0.5 nats left"),
         (Stop.COMPLETED, np.nan, "completed after 7 iterations"),
+        (Stop.HELD_OUT, np.nan, "stopped by held-out rows after 7 iterations"),
         (Stop.CONVERGED, 1e-9, "converged after 7 iterations"),
         (Stop.GIVEN, np.nan, "none: the parameters were given"),
     ],

@@ -133,6 +133,7 @@ class Stop(StrEnum):
     COMPLETED = "completed"  # a schedule at its end
     MAX_ITER = "max_iter"
     MAX_TIME = "max_time"
+    HELD_OUT = "held_out"  # rows that were held out gained no more
     STALLED = "stalled"  # no pass gains any more, though more seems to be left than the tolerance
     INTERRUPTED = "interrupted"
     GIVEN = "given"  # parameters that were not learned
@@ -145,7 +146,7 @@ class Stop(StrEnum):
     @property
     def finished(self) -> bool:
         """Whether it was not cut off: also a schedule that was gone through, of which nobody knows what is left."""
-        return self.converged or self is Stop.COMPLETED
+        return self.converged or self in (Stop.COMPLETED, Stop.HELD_OUT)
 
     @property
     def cut_short(self) -> bool:
@@ -197,6 +198,9 @@ class _Passing:
         stage with an E-step of its own has its own, or none.
     sparse
         Whether its own `e_step` takes a `SparseBatch`, too; of the model's the model says so.
+    stops_early
+        Whether rows that are held out, if there are any, may end it, and with it learning: its points are models that
+        can be used (`engines/held_out.py`).
     """
 
     name: str = field(kw_only=False)
@@ -208,6 +212,7 @@ class _Passing:
     start_rows: StartRows | None = None
     row_floats: RowFloats | None = None
     sparse: bool = False
+    stops_early: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,7 @@ from latentbits.core.errors import FitError
 from latentbits.core.model import Model, Over, Stage, Stop, Transform
 from latentbits.core.programs import callable_tree
 from latentbits.engines import ahead, checkpoint
+from latentbits.engines.held_out import mean_log_likelihood
 from latentbits.engines.monitor import Limits, Monitor, Record
 from latentbits.engines.passes import Engine
 from latentbits.engines.room import Room
@@ -117,6 +118,7 @@ def fit(
     verbose: int = 0,
     memory_budget: int | None = None,
     then: Callable[[PyTree], None] = lambda shapes: None,
+    held_out: Engine | None = None,
 ) -> FitResult:
     """Learn a model from the rows of an engine.
 
@@ -141,6 +143,9 @@ def fit(
     then
         Called with the shapes of the parameters, as soon as they are known, for what will be asked of them next can be
         compiled meanwhile (`engines/ahead.py`).
+    held_out
+        Rows that are not learned from, and stop the stages that may be stopped early (`engines/held_out.py`).  Restarts
+        are ranked by them.
 
     Notes
     -----
@@ -177,6 +182,7 @@ def fit(
         if learned is not None:
             then(learned)
         room = Room()
+        watched = None if held_out is None else mean_log_likelihood(model, held_out, dtype, memory_budget)
         ended: list[tuple[Outcome, int]] = []
         first = 0
         if place is not None:
@@ -190,7 +196,7 @@ def fit(
             journal.stand(number, Place([*ended], said, restart, final, stage, before, passed, at, *course))
 
         def ends(stages: tuple[Stage, ...], before: Outcome, restart: int, final: bool) -> Outcome:
-            run = Run(engine, dtype, memory_budget, monitor, restart, room)
+            run = Run(engine, dtype, memory_budget, monitor, restart, room, held_out=watched)
             kept = None if journal is None else partial(keep, restart, final)
             at = place if place is not None and (place.restart, place.final) == (restart, final) else None
             return _run_stages(model, stages, run, before, keys.fold(root, restart), 1 if final else n_init, kept, at)
@@ -251,7 +257,9 @@ def _by_rows(setting: Any) -> bool:
 
 def _rank(outcome: Outcome) -> float:
     """Objectives of different stages are no match: a run that was cut short before its last stage ranks last."""
-    return outcome.objective if outcome.in_last_stage else -np.inf
+    if not outcome.in_last_stage:
+        return -np.inf
+    return outcome.held_out.value if outcome.held_out.best else outcome.objective
 
 
 def _run_stages(
@@ -295,6 +303,9 @@ def _run_stages(
             break
         outcome = outcome._replace(in_last_stage=stage is stages[-1])
         passed.append(outcome)
+        if outcome.reason is Stop.HELD_OUT:  # what follows would learn on
+            outcome = outcome._replace(in_last_stage=True)
+            break
         if outcome.reason.cut_short:
             break
     return outcome._replace(n_iter=sum(one.n_iter for one in passed))

@@ -171,6 +171,11 @@ class Monitor:
         if self._listener is not None and self._listener.end_pass():
             self.cut_by = Stop.INTERRUPTED
 
+    def note(self, **numbers: float) -> None:
+        """Keep more numbers of the last pass."""
+        last = self.history[-1]
+        self.history[-1] = last._replace(watched={**last.watched, **numbers})
+
 
 class Remaining:
     """What is left to gain, and whether that is little enough to stop.

@@ -18,6 +18,7 @@ from latentbits.core.errors import DataError
 from latentbits.core.model import Evaluate, Iterate, Model, OnePass, Schedule, Stop, Summary
 from latentbits.core.programs import Program, callable_tree
 from latentbits.engines.drawing import drawn_rows
+from latentbits.engines.held_out import Course
 from latentbits.engines.monitor import Monitor, Record, Remaining
 from latentbits.engines.passes import PREPARE, UPDATE, Clock, Engine, Pass, prepared, sum_blocks
 from latentbits.engines.room import Room
@@ -38,6 +39,7 @@ class Run(NamedTuple):
     restart: int
     room: Room
     keep: Callable[[Any], None] | None = None  # takes where a stage stands, after every pass
+    held_out: Callable[[PyTree], float] | None = None  # how probable held-out rows are, nats per row
 
 
 class Outcome(NamedTuple):
@@ -50,6 +52,7 @@ class Outcome(NamedTuple):
     reason: Stop
     in_last_stage: bool = False
     left: float = np.nan
+    held_out: Course = Course()
 
 
 class _Position(NamedTuple):
@@ -115,6 +118,7 @@ class StageRun:
         layout = run.room.within(layout_of(self.model, run.engine, run.dtype, run.budget))
         self.layout = layout._replace(rows_per_update=rows_per_update)
         self.minibatch = rows_per_update is not None
+        self.watched = run.held_out if stage.stops_early else None
         self.row_key, self.update_key, self.draw_key = (keys.fold(key, purpose) for purpose in (1, 2, 3))
         weights = run.engine.weights
         self.ends = None if weights is None else np.cumsum(weights)  # of the part of the sum that is each row's
@@ -146,10 +150,11 @@ class StageRun:
         if standing is None:
             begun = self.here.params
             self.best = before._replace(params=begun, objective=-np.inf)
+            self.course = before.held_out._replace(n_iter=-2)  # passes are counted anew
             self.left = np.nan
         else:
             self.here, self.best, self.state, self.row_states, self.n_iter, self.step, self.left, *_ = standing
-            objectives = standing.objectives
+            self.course, objectives = self.best.held_out, standing.objectives
             self.layout = self.layout._replace(rows_per_chunk=standing.rows_per_chunk)  # as those of the states of rows
         try:
             reason = self._passes(before.reason, objectives)
@@ -157,7 +162,22 @@ class StageRun:
             if self._found().params is begun:
                 raise  # where it started is the best we know: nothing has been learned yet
             reason = Stop.INTERRUPTED
-        return self._found()._replace(state=self.state, n_iter=self.n_iter, reason=reason, left=self.left)
+        found = self._found()._replace(state=self.state, n_iter=self.n_iter, reason=reason, left=self.left)
+        return found if self.watched is None else self._at_its_best(found)
+
+    def _at_its_best(self, found: Outcome) -> Outcome:
+        """Where held-out rows are most probable; as it was found where these are impossible everywhere."""
+        course = self.course
+        if course.params is None:
+            return found._replace(held_out=course)
+        objective = course.objective
+        if np.isnan(objective):  # the objectives of a minibatch stage are of many points
+            self.here = self._start(course.params)
+            objective = self._evaluate()
+        gained = course.n_iter >= self.n_iter - 1  # to the end, so that it was not they who made one
+        if not (found.reason.cut_short or gained):
+            found = found._replace(reason=Stop.HELD_OUT, left=np.nan)
+        return found._replace(params=course.params, objective=objective, held_out=course)
 
     def _passes(self, before: Stop, objectives: list[float] | None) -> Stop:
         stage, monitor = self.stage, self.run.monitor
@@ -173,6 +193,8 @@ class StageRun:
             self.state = passed.ahead.state
             if evaluates:
                 self._keep_if_best(passed.objective)
+            if self.watched is not None and self._look(self.watched, passed.objective):
+                return Stop.HELD_OUT
             if remaining is not None:
                 reason = remaining.ends(passed.objective, passed.n_rows, passed.left)
                 self.left = remaining.left
@@ -193,14 +215,26 @@ class StageRun:
                 break
             if self.run.keep is not None:
                 self.run.keep(self._standing(remaining, self.here, self.n_iter))
-        if stage.comparable:  # the point we stand on has not been evaluated yet
+        if stage.comparable and (self.watched is None or not self.minibatch):
+            # the point we stand on has not been evaluated yet; of those that held-out rows were asked for, the best is
             self._keep_if_best(self._evaluate())
+            if self.watched is not None:
+                self._look(self.watched, self.best.objective)
         return end
+
+    def _look(self, held_out: Callable[[PyTree], float], objective: float) -> bool:
+        """How probable the held-out rows are where the last pass was; whether they have gained no more for long."""
+        value = held_out(self.here.params)
+        told = np.nan if self.minibatch else objective
+        self.course = self.course.after(value, self.here.params, told, self.n_iter)
+        self.run.monitor.note(held_out=value)
+        return self.course.over
 
     def _standing(self, remaining: Remaining | None, here: _Position, n_iter: int) -> Standing:
         row_states, objectives = dict(self.row_states), [] if remaining is None else [*remaining.best]
         course = n_iter, self.step, float(self.left), objectives, self.layout.rows_per_chunk
-        return Standing(here, self.best, self.state, row_states, *course)
+        best = self.best._replace(held_out=self.course)
+        return Standing(here, best, self.state, row_states, *course)
 
     def _keep_if_best(self, objective: float) -> None:
         if objective >= self.best.objective:

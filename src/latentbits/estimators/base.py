@@ -29,10 +29,11 @@ from latentbits.core.model import LogLikelihood, Model, Stop
 from latentbits.core.programs import callable_tree, later, seconds_waited
 from latentbits.core.version import __version__
 from latentbits.engines import ahead
-from latentbits.engines.checkpoint import Journal, keeping, of_fit
+from latentbits.engines.checkpoint import Journal, fingerprint, keeping, of_fit
 from latentbits.engines.chunks import Layout, layout_for
 from latentbits.engines.dask import DaskEngine
 from latentbits.engines.fit import FitResult, fit, seed_key
+from latentbits.engines.held_out import split
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import Engine, Pass, map_rows, start_pass
@@ -105,7 +106,9 @@ class LatentModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
     left_to_gain_: float = np.nan
     n_rows_: float = np.nan
     history_table_: np.ndarray
+    held_out_history_: np.ndarray  # nats per row of the held-out rows, after each pass; empty where there were none
     dtype_: str
+    _held_out: Engine | None = None  # while it learns
 
     # what a model file is held to: the pytree of parameters, their ranges, and which are bool, are int or may be NaN
     _params_class: ClassVar[type]
@@ -175,6 +178,7 @@ class LatentModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
         sample_weight: Any = None,
         checkpoint: Any = None,
         engine: Literal["dask"] | None = None,
+        X_val: Any = None,
     ) -> Self:
         """Learn the model from bits.
 
@@ -196,6 +200,10 @@ class LatentModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
             "dask" has the workers of the active `distributed.Client` learn from tables in memory and from .npy and
             .zarr files, too; without a client, spawned processes of its own, one for each core.  None goes by the kind
             of X.
+        X_val : array-like of shape (n_validation_rows, n_columns) or None
+            Rows that are not learned from, for early stopping: learning ends when they gain no more, and the point is
+            kept at which they were most probable (`held_out_history_`).  Families whose learning cannot be stopped
+            refuse it.
 
         Returns
         -------
@@ -209,6 +217,7 @@ class LatentModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
         with workers(engine) as n_workers:
             rows = self._open_for(n_workers, X, sample_weight)
             seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+            rows, self._held_out = self._hold_out(rows, X_val)
             dtype = self._dtype_on(rows)
             journal = self._journal(checkpoint, rows, seed)
             if journal is not None:
@@ -225,6 +234,7 @@ class LatentModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
                     stacklevel=2,
                 )
             self._warn_of_rounding(rows, lost)
+            self._held_out = None
         return self
 
     def _learn_in_precision(self, rows: Engine, seed: int, dtype: np.dtype) -> float:
@@ -239,6 +249,22 @@ class LatentModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
             self._learn(rows, seed, DOUBLE, left)
             lost = self._rounding_of(rows, DOUBLE).mean
         return lost
+
+    def _hold_out(self, rows: Engine, X_val: Any) -> tuple[Engine, Engine | None]:
+        """Rows to learn from, and those that say when to stop; None where nobody asked."""
+        share = self._held_out_share()
+        if X_val is None and share == 0:
+            return rows, None
+        if not any(getattr(stage, "stops_early", False) for stage in self._model_for(rows).stages):
+            raise ValueError(
+                f"X_val and validation_fraction are no use here: {type(self).__name__} learns, with these settings, "
+                "in no way that held-out rows could stop"
+            )
+        return split(rows, share) if X_val is None else (rows, self._open(X_val, reset=False))
+
+    def _held_out_share(self) -> float:
+        """Share of the rows that is held out to stop by, where no rows of their own are given."""
+        return 0.0
 
     def _open_for(self, n_workers: int | None, X: Any, sample_weight: Any) -> Engine:
         """The rows to learn from: as X is given, or in blocks for so many workers of Dask's."""
@@ -257,6 +283,7 @@ class LatentModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
             "latentbits": __version__,
             "jax": jax.__version__,
             "device": jax.default_backend(),
+            **({} if self._held_out is None else {"held out": fingerprint(self._held_out)}),
         }
         return of_fit(checkpoint, engine, identity, seed)
 
@@ -272,6 +299,7 @@ class LatentModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
             dtype=self._dtype_of_rows(dtype),
             verbose=self.verbose,
             then=lambda shapes: self._foresee_use(model, engine, shapes),
+            held_out=self._held_out,
         )
         self.dtype_ = result.dtype.name
         self._adopt(result)
@@ -337,6 +365,7 @@ class LatentModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
     def _adopt(self, result: FitResult) -> None:
         self.params_ = result.params
         self.history_table_ = history_table([(r.stage, r.measure, r.objective) for r in result.history])
+        self.held_out_history_ = np.array([r.watched["held_out"] for r in result.history if "held_out" in r.watched])
         self.n_iter_ = result.n_iter
         self.n_rows_ = float(result.n_rows)
         self.stop_reason_ = str(result.reason)

@@ -272,6 +272,7 @@ class BinarySparseCoding(WithFitReport):
         sample_weight: Any = None,
         checkpoint: Any = None,
         engine: Literal["dask"] | None = None,
+        X_val: Any = None,
     ) -> Self:
         """Learn components, noise and sparseness.
 
@@ -287,6 +288,8 @@ class BinarySparseCoding(WithFitReport):
             A folder in which learning is kept, and from which it goes on; see `LatentTrait.fit`.
         engine : "dask" or None
             Who learns; see `LatentTrait.fit`.
+        X_val : array-like of shape (n_validation_rows, n_columns) or None
+            Rows to stop by; refused, since this family's learning cannot be stopped by them.
 
         Returns
         -------
@@ -294,7 +297,7 @@ class BinarySparseCoding(WithFitReport):
         """
         self._validate_params()
         self._first_size()  # complains of sizes that do not fit together
-        return super().fit(X, y, sample_weight, checkpoint, engine)
+        return super().fit(X, y, sample_weight, checkpoint, engine, X_val)
 
     # ---------------------------------------------------------------- use
 

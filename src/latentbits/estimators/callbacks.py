@@ -25,7 +25,7 @@ except ImportError:  # scikit-learn 1.7 and 1.8
 __all__ = ["CallbackSupportMixin", "told_to_callbacks"]
 
 T = TypeVar("T")
-PASSES_MORE = 3  # than updates: the first evaluates where it begins, one the end, and the last is begun and not made
+PASSES_MORE = 4  # than updates: one to begin with, one at the end or at the best point, and one that is begun only
 
 
 @with_callbacks

@@ -60,6 +60,7 @@ class WithCovariates(WithCriteria):
         sample_weight: Any = None,
         checkpoint: Any = None,
         engine: Literal["dask"] | None = None,
+        X_val: Any = None,
         covariates: Any = None,
     ) -> Self:
         """Learn the model from bits, and how membership depends on covariates.
@@ -86,6 +87,9 @@ class WithCovariates(WithCriteria):
         covariates : array-like of shape (n_rows, n_covariates) or None
             Real numbers, none missing, and none that follow from the others: of several groups leave one out.  An
             intercept is added.
+        X_val : array-like of shape (n_validation_rows, n_columns) or None
+            Rows that are not learned from, for early stopping: learning ends when they gain no more, and the point is
+            kept at which they were most probable (`held_out_history_`).  Not with covariates.
 
         Returns
         -------
@@ -107,7 +111,9 @@ class WithCovariates(WithCriteria):
         self.__dict__.pop("coefficients_", None)
         self.__dict__.pop("covariate_names_", None)
         if covariates is None:
-            return super().fit(X, y, sample_weight, checkpoint, engine)
+            return super().fit(X, y, sample_weight, checkpoint, engine, X_val)
+        if X_val is not None:
+            raise ValueError("X_val does not go with covariates")
         if engine is not None:
             raise ValueError("covariates need a table in memory: leave engine out")
         if self.init == "split":

@@ -156,6 +156,7 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentMo
     estimator.params_ = _unflatten(estimator._params_type(), arrays)
     _check(arrays, estimator)
     estimator.history_table_ = _table(header["stages"], history)
+    estimator.held_out_history_ = np.zeros(0)  # which is of the fit, and not kept
     estimator.n_iter_, estimator.stop_reason_ = header["n_iter"], header["stop_reason"]
     estimator.objective_ = math.nan if header["objective"] is None else header["objective"]
     estimator.left_to_gain_ = math.nan if header["left_to_gain"] is None else header["left_to_gain"]

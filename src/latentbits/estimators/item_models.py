@@ -158,6 +158,7 @@ class WithItemModels(WithCriteria):
         sample_weight: Any = None,
         checkpoint: Any = None,
         engine: Any = None,
+        X_val: Any = None,
         groups: Any = None,
         covariates: Any = None,
     ) -> Self:
@@ -188,6 +189,9 @@ class WithItemModels(WithCriteria):
         covariates : array-like of shape (n_rows, n_covariates) or None
             Numbers, none missing, for a table in memory and one latent: the trait's mean is ``covariates @
             coefficients_`` (latent regression).
+        X_val : array-like of shape (n_validation_rows, n_columns) or None
+            Rows that are not learned from, for early stopping: learning ends when they gain no more, and the point is
+            kept at which they were most probable (`held_out_history_`).  Not with groups or covariates.
 
         Returns
         -------
@@ -195,7 +199,9 @@ class WithItemModels(WithCriteria):
         """
         self._people = None
         if groups is None and covariates is None:
-            return super().fit(X, y, sample_weight, checkpoint, engine)
+            return super().fit(X, y, sample_weight, checkpoint, engine, X_val)
+        if X_val is not None:
+            raise ValueError("X_val does not go with groups or covariates")
         if engine is not None:
             raise ValueError(f"engine={engine!r} does not go with groups or covariates: these take a table in memory")
         people = People(X, groups, covariates)

@@ -585,6 +585,7 @@ class LatentTrait(WithItemReports, WithDif):
         if by_nodes and small and self._nodes_needed(seen) > self._affordable(seen, engine):
             engine = distinct(engine)
         most = max(self._affordable(seen, engine), used)
+        by_nodes &= result.reason is not Stop.HELD_OUT
         while by_nodes and not result.reason.cut_short and (needed := min(self._nodes_needed(seen), most)) > used:
             left = None if self.max_time is None else max(self.max_time - result.seconds, 1e-3)
             limits, used = Limits(self.max_iter, self.tol, left), needed
@@ -597,6 +598,7 @@ class LatentTrait(WithItemReports, WithDif):
                     limits=limits,
                     dtype=np.dtype(self.dtype_),
                     verbose=self.verbose,
+                    held_out=self._held_out,
                 )
             except KeyboardInterrupt:  # what was learned with fewer stands
                 result = result._replace(reason=Stop.INTERRUPTED)

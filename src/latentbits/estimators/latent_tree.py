@@ -39,6 +39,9 @@ class LatentTree(WithCriteria):
     smoothing : float, default=1.0
         As if every variable had seen so many more rows, spread evenly over its states, with the column's mean; 0 is
         maximum likelihood.
+    validation_fraction : float, default=0.0
+        Share of the rows of a table in memory that is held out: learning stops when they gain no more.  ``fit(X,
+        X_val=...)`` takes rows of their own.
     random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize
         As everywhere.
 
@@ -84,6 +87,7 @@ class LatentTree(WithCriteria):
         "n_trees": [Interval(Integral, 1, None, closed="left")],
         "hidden": ["boolean"],
         "smoothing": [Interval(Real, 0, None, closed="left")],
+        "validation_fraction": [Interval(Real, 0, 1, closed="left")],
     }
 
     weights_: np.ndarray
@@ -108,6 +112,7 @@ class LatentTree(WithCriteria):
         n_trees: int = 1,
         hidden: bool = True,
         smoothing: float = 1.0,
+        validation_fraction: float = 0.0,
         random_state: Any = None,
         n_init: int = 1,
         max_iter: int = 1000,
@@ -121,6 +126,7 @@ class LatentTree(WithCriteria):
         self.n_trees = n_trees
         self.hidden = hidden
         self.smoothing = smoothing
+        self.validation_fraction = validation_fraction
         super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
 
     def _sizes(self) -> int | tuple[int, ...]:
@@ -134,6 +140,9 @@ class LatentTree(WithCriteria):
                 f"got {self.n_states!r}"
             )
         return tuple(sizes.tolist())
+
+    def _held_out_share(self) -> float:
+        return float(self.validation_fraction)
 
     def _model(self) -> Model:
         return latent_tree.model(self._sizes(), int(self.n_trees), bool(self.hidden), float(self.smoothing))
@@ -227,3 +236,4 @@ class ChowLiuTree(LatentTree):
     n_states: ClassVar[int] = 2
     n_trees: ClassVar[int] = 1
     hidden: ClassVar[bool] = False
+    validation_fraction: ClassVar[float] = 0.0  # one pass learns it: there is nothing to stop

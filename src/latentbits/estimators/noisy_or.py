@@ -208,6 +208,7 @@ class NoisyOrNetwork(WithFitReport):
         sample_weight: Any = None,
         checkpoint: Any = None,
         engine: Literal["dask"] | None = None,
+        X_val: Any = None,
     ) -> Self:
         """Learn the network from bits, or go on (`warm_start`).
 
@@ -223,6 +224,8 @@ class NoisyOrNetwork(WithFitReport):
             A folder in which learning is kept, and from which it goes on; see `LatentTrait.fit`.
         engine : "dask" or None
             Who learns; see `LatentTrait.fit`.
+        X_val : array-like of shape (n_validation_rows, n_columns) or None
+            Rows to stop by; refused, since this family's learning cannot be stopped by them.
 
         Returns
         -------
@@ -240,7 +243,7 @@ class NoisyOrNetwork(WithFitReport):
                 )
         self._begun = begun
         try:
-            return super().fit(X, y, sample_weight, checkpoint, engine)
+            return super().fit(X, y, sample_weight, checkpoint, engine, X_val)
         finally:
             del self._begun
 

@@ -114,7 +114,8 @@ def _ending(model: LatentModel) -> str:
     reason, n = Stop(model.stop_reason_), model.n_iter_
     if reason is Stop.GIVEN:
         return "none: the parameters were given"
-    how = str(reason) if reason.finished else f"not converged ({reason})"
+    told = "stopped by held-out rows" if reason is Stop.HELD_OUT else str(reason)
+    how = told if reason.finished else f"not converged ({reason})"
     left = model.left_to_gain_
     rest = f", {left:.2g} nats left" if not reason.finished and math.isfinite(left) else ""
     return f"{how} after {n} iteration{'' if n == 1 else 's'}{rest}"

@@ -16,9 +16,9 @@ it (tetrachoric.py).
 
 Learning is one pass, which counts how often bits are 1 together (`core/pair_counts.py`), and then a scalar function of
 each pair and one diagonalisation.  What P components leave over of a column's variance is either dropped, as in the
-paper (`noise="none"`: bits are a function of y), or kept as noise of the column's own (`noise="unique"`: a probit factor
-model, in which every row has a probability).  With noise the paper's alternative, maximum likelihood, can go on from
-there (`em.py`).  Given a row, y is found by expectation propagation (`expectation.py`);
+paper (`noise="none"`: bits are a function of y), or kept as noise of the column's own (`noise="unique"`: a probit
+factor model, in which every row has a probability).  With noise the paper's alternative, maximum likelihood, can go on
+from there (`em.py`).  Given a row, y is found by expectation propagation (`expectation.py`);
 without noise the rows that can occur are the cells of an arrangement of hyperplanes (`cells.py`).
 """
 

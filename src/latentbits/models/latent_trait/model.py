@@ -554,7 +554,12 @@ def _stages(
     if method == "variational":
         return (by_bound,)
     by_quadrature: tuple[Stage, ...] = (
-        Iterate("quadrature EM", row_floats=with_settings(floats_of_nodes, structure, n_nodes), patience=patience),
+        Iterate(
+            "quadrature EM",
+            row_floats=with_settings(floats_of_nodes, structure, n_nodes),
+            patience=patience,
+            stops_early=True,
+        ),
     )
     if not structure.on_grid and n_nodes is None:
         # the objective of a net of few points is no match for that of many, and its optimum not the goal

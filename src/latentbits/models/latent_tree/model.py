@@ -341,6 +341,6 @@ def model(n_states: int | tuple[int, ...] = 8, n_trees: int = 1, hidden: bool = 
         stages=(
             counting,
             Transform("spanning tree", partial(_grown, settings, n_states, n_trees)),
-            Iterate("EM"),
+            Iterate("EM", stops_early=True),
         ),
     )

@@ -285,7 +285,7 @@ def model(
             stages += [_grown_to(min(2 * size, n_components))]
     if by_newton:
         stages += [
-            Iterate("EM", tol=NEAR),
+            Iterate("EM", tol=NEAR, stops_early=True),
             Iterate(
                 "Newton",
                 e_step=_e_step_newton,
@@ -293,10 +293,11 @@ def model(
                 start=newton.start,
                 left=_left,
                 row_floats=lambda n_columns: 4 * n_components * (n_columns + 1),
+                stops_early=True,
             ),
         ]
     else:
-        stages += [Iterate("EM")]
+        stages += [Iterate("EM", stops_early=True)]
     return Model(
         name="Bernoulli mixture",
         init=Partial(from_short_runs if by_runs else _from_random_rows, settings),

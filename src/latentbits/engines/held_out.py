@@ -1,0 +1,102 @@
+"""Early stopping: rows that are not learned from say when to stop, and which of the points on the way is kept.
+
+Whoever learns by maximum likelihood fits the rows that are there better and better, and from some pass on new rows
+worse and worse.  Where rows are held out, the loop asks after every pass of a stage that may be stopped (`stops_early`)
+how probable they are, keeps the point at which they are most probable, and stops when they have not gained for long.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import PyTree
+
+from latentbits.core import keys
+from latentbits.core.errors import DataError
+from latentbits.core.model import Model
+from latentbits.engines.memory import MemoryEngine
+from latentbits.engines.passes import Engine, map_rows, start_pass
+from latentbits.engines.sparse import layout_of
+
+__all__ = ["Course", "mean_log_likelihood", "split"]
+
+PATIENCE = 20  # passes at least that held-out rows are waited for,
+SHARE = 0.5  # and this share of those made: the longer the way, the longer its plateaus
+GAIN = 1e-4  # nats a row: less in all those passes is none
+
+
+class Course(NamedTuple):
+    """What the held-out rows have told so far.
+
+    Attributes
+    ----------
+    best
+        The largest mean log-likelihood so far, after each pass; -inf while they were impossible.
+    params, objective, n_iter
+        The point at which they were most probable; its objective, where the pass told one; and its pass.
+    """
+
+    best: tuple[float, ...] = ()
+    params: PyTree = None
+    objective: float = math.nan
+    n_iter: int = 0
+
+    @property
+    def value(self) -> float:
+        """The largest mean log-likelihood; -inf where there is none."""
+        return self.best[-1] if self.best else -math.inf
+
+    def after(self, value: float, params: PyTree, objective: float, n_iter: int) -> Course:
+        """With one more pass.
+
+        >>> Course().after(-3.0, "a", -7.0, 0).after(-4.0, "b", -6.0, 1)[1:]
+        ('a', -7.0, 0)
+        """
+        if value > self.value:
+            return Course((*self.best, value), params, objective, n_iter)
+        return self._replace(best=(*self.best, self.value))
+
+    @property
+    def over(self) -> bool:
+        """Whether the last passes have gained nothing; while rows are impossible nobody can tell."""
+        wait = max(PATIENCE, math.ceil(SHARE * len(self.best)))
+        if len(self.best) <= wait or not math.isfinite(self.best[-1 - wait]):
+            return False
+        return self.best[-1] - self.best[-1 - wait] < GAIN
+
+
+def mean_log_likelihood(
+    model: Model, engine: Engine, dtype: np.dtype, budget: int | None = None
+) -> Callable[[PyTree], float]:
+    """A function of the parameters: nats per row of the rows of an engine; -inf where it is no number."""
+    layout, key = layout_of(model, engine, dtype, budget), keys.typed(keys.of_seed(0))
+
+    def value(params: PyTree) -> float:
+        given = start_pass(model, dtype, params, key)
+        rows = [np.asarray(part.value, float) for part in map_rows(model.log_likelihood, engine, layout, given)]
+        found = float(np.average(np.concatenate(rows), weights=engine.weights))
+        return found if math.isfinite(found) else -math.inf
+
+    return value
+
+
+def split(engine: Any, share: float) -> tuple[MemoryEngine, MemoryEngine]:
+    """Rows to learn from, and a random share of them that is held out, the same in every fit: two tables in memory."""
+    if not isinstance(engine, MemoryEngine):
+        raise ValueError(
+            "validation_fraction holds out rows of a dense table in memory; for others give rows of their own: "
+            "fit(X, X_val=...)"
+        )
+    n = len(engine.table)
+    n_out = round(share * n)
+    if n_out == 0 or n_out == n:
+        raise DataError(f"validation_fraction={share:g} of {n} rows leaves none on one side")
+    order = np.random.default_rng(0).permutation(n)
+    sides = (np.sort(order[n_out:]), np.sort(order[:n_out]))
+    learned, held = (
+        MemoryEngine(engine.table[side], None if engine.weights is None else engine.weights[side]) for side in sides
+    )
+    return learned, held

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -111,6 +113,13 @@ def test_scikit_learns_own_bar(capfd):
     model = BernoulliMixture(2, **SETTINGS).set_callbacks(callback.ProgressBar())
     model.fit(pd.DataFrame(ROWS, columns=list("abcd")))
     assert "BernoulliMixture - fit" in capfd.readouterr().out
+
+
+def test_nothing_is_imported_for_those_who_use_none():
+    script = "import sys, latentbits; latentbits.BernoulliProduct; print([m for m in sys.modules if 'callback' in m])"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "sklearn.callback" not in found.stdout
+    assert "latentbits.estimators.callbacks" in found.stdout
 
 
 def test_they_are_no_parameters():

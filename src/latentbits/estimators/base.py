@@ -8,7 +8,6 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar, Literal, Self
@@ -40,7 +39,7 @@ from latentbits.engines.passes import Engine, Pass, map_rows, start_pass
 from latentbits.engines.sparse import SparseEngine, layout_of
 from latentbits.engines.spread import spread, workers
 from latentbits.engines.summary import Powers
-from latentbits.estimators.callbacks import CallbackSupportMixin, told_to_callbacks
+from latentbits.estimators.callbacks import WithCallbacks, told_to_callbacks
 from latentbits.estimators.files import plain, save
 from latentbits.estimators.history import comparable_end, history_table
 from latentbits.estimators.lazy import lazy_rows, lazy_scores
@@ -63,7 +62,7 @@ from latentbits.estimators.tables.validate import is_dask, open_rows, open_value
 __all__ = ["LatentModel", "means_of"]
 
 
-class LatentModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+class LatentModel(WithCallbacks, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
     """Base of all estimators; every method of the face is here, once.
 
     Parameters
@@ -222,9 +221,16 @@ class LatentModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
             journal = self._journal(checkpoint, rows, seed)
             if journal is not None:
                 seed = journal.seed
-            with interrupts.held(), keeping(journal):
-                learn = partial(self._learn_in_precision, rows, seed, dtype)
-                lost = told_to_callbacks(self, learn, X, y, sample_weight)
+            with interrupts.held(), keeping(journal), told_to_callbacks(self, X, y, sample_weight):
+                if self._may_widen(dtype) and self.takes_reals and self._rounding_foreseen(rows, dtype) > TOLERANCE:
+                    dtype = DOUBLE
+                seconds = self._learn(rows, seed, dtype, self.max_time)
+                lost = self._rounding_of(rows, dtype).mean if self.takes_reals else 0.0
+                if lost > TOLERANCE and self._may_widen(dtype) and not Stop(self.stop_reason_).cut_short:
+                    # the noise was not known before
+                    left = None if self.max_time is None else max(self.max_time - seconds, 1e-3)
+                    self._learn(rows, seed, DOUBLE, left)
+                    lost = self._rounding_of(rows, DOUBLE).mean
                 if interrupts.take():  # when all was learned: it stands, but whoever goes on to another fit should know
                     self.stop_reason_ = str(Stop.INTERRUPTED)
             if not self._finished:
@@ -236,19 +242,6 @@ class LatentModel(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, Transfo
             self._warn_of_rounding(rows, lost)
             self._held_out = None
         return self
-
-    def _learn_in_precision(self, rows: Engine, seed: int, dtype: np.dtype) -> float:
-        """Learn with rows of this precision, or of a higher one where it turns out to be needed; what a row loses."""
-        if self._may_widen(dtype) and self.takes_reals and self._rounding_foreseen(rows, dtype) > TOLERANCE:
-            dtype = DOUBLE
-        seconds = self._learn(rows, seed, dtype, self.max_time)
-        lost = self._rounding_of(rows, dtype).mean if self.takes_reals else 0.0
-        if lost > TOLERANCE and self._may_widen(dtype) and not Stop(self.stop_reason_).cut_short:
-            # the noise was not known before
-            left = None if self.max_time is None else max(self.max_time - seconds, 1e-3)
-            self._learn(rows, seed, DOUBLE, left)
-            lost = self._rounding_of(rows, DOUBLE).mean
-        return lost
 
     def _hold_out(self, rows: Engine, X_val: Any) -> tuple[Engine, Engine | None]:
         """Rows to learn from, and those that say when to stop; None where nobody asked."""

@@ -1,52 +1,63 @@
 """Callbacks of scikit-learn, from 1.9 on: learning is a task, its stages are tasks below it, and so are their passes.
 
-Where the installed scikit-learn has none, estimators have no `set_callbacks`, and nothing is told.
+Where the installed scikit-learn has none, estimators have no `set_callbacks`, and nothing is told.  Its module of them
+takes its time to be imported, which is for those who use one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import Any, Self
 
 from latentbits.engines.progress import listening
 
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # scikit-learn 1.7 and 1.8
+__all__ = ["WithCallbacks", "told_to_callbacks"]
 
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Nothing to support."""
-
-    def with_callbacks(method: Any) -> Any:
-        """The method as it is."""
-        return method
-
-
-__all__ = ["CallbackSupportMixin", "told_to_callbacks"]
-
-T = TypeVar("T")
 PASSES_MORE = 4  # than updates: one to begin with, one at the end or at the best point, and one that is begun only
 
 
-@with_callbacks
-def told_to_callbacks(estimator: Any, learn: Callable[[], T], X: Any, y: Any, sample_weight: Any) -> T:
-    """Learn, and tell the callbacks of the estimator, if it has any, of what is done.
+class WithCallbacks:
+    """An estimator that callbacks can be set for, as scikit-learn's `CallbackSupportMixin` has it."""
+
+    if find_spec("sklearn.callback") is not None:
+
+        def set_callbacks(self, *callbacks: Any) -> Self:
+            """Have these told of the course of learning, such as ``sklearn.callback.ProgressBar()``.
+
+            Parameters
+            ----------
+            *callbacks : callbacks of scikit-learn
+                None takes those away that were set.
+            """
+            from sklearn.callback import CallbackSupportMixin
+
+            return CallbackSupportMixin.set_callbacks(self, *callbacks)
+
+
+@contextmanager
+def told_to_callbacks(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Iterator[None]:
+    """Tell the callbacks of an estimator, if it has any, of all that is learned within.
 
     They get X, y and the weights with the task of the whole fit, and the fitted estimator at its end; of single passes
     they learn that they were made.  A callback that returns True ends learning as Ctrl-C would.
     """
     if not hasattr(estimator, "_skl_callbacks"):
-        return learn()
-    context = estimator._init_callback_context(max_subtasks=None)
+        yield
+        return
+    from sklearn.callback._callback_support import CallbackSupportMixin, callback_management_context
+
     metadata = None if sample_weight is None else {"sample_weight": sample_weight}
     given = {"estimator": estimator, "X": X, "y": y, "metadata": metadata}
-    context.call_on_fit_task_begin(**given)
-    course = _Course(estimator, context)
-    with listening(course):
-        found = learn()
-    course.end_stage()
-    context.call_on_fit_task_end(**given, reconstruction_attributes=lambda: dict(vars(estimator)))
-    return found
+    with callback_management_context(estimator):
+        context = CallbackSupportMixin._init_callback_context(estimator, max_subtasks=None)
+        context.call_on_fit_task_begin(**given)
+        course = _Course(estimator, context)
+        with listening(course):
+            yield
+        course.end_stage()
+        context.call_on_fit_task_end(**given, reconstruction_attributes=lambda: dict(vars(estimator)))
 
 
 class _Course:

@@ -162,8 +162,8 @@ class BinarySparseCoding(WithFitReport):
         pi H and sigma at every pass, the last ones are those of the fit.
     components_history_ : ndarray of shape (n_passes, n_causes, n_columns)
         With `keep_components`.
-    dtype_, history_, history_table_, objective_, left_to_gain_, n_iter_, converged_, stop_reason_, n_features_in_, \
-    feature_names_in_
+    dtype_, history_, history_table_, objective_, left_to_gain_, n_iter_, converged_, stop_reason_, n_rows_, \
+    n_features_in_, feature_names_in_
         As everywhere.  `history_` is the free energy of all rows, which may fall when fewer rows are learned from.
 
     Examples

@@ -186,6 +186,8 @@ class ClippedGaussian(WithCriteria):
         The same, as everywhere.
     n_iter_, converged_, stop_reason_, left_to_gain_
         Of "moments" 1, True, "converged" and 0; of "likelihood" as everywhere.
+    n_rows_ : float
+        Rows learned from, each as often as it counts; NaN where that is not known.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str

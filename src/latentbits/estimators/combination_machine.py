@@ -134,8 +134,8 @@ class CombinationMachine(WithFitReport):
         `max_terms`: the share of Z that is not in the terms found.
     n_parameters_ : int
         Free parameters: weights and biases, those of bits that are constant or were never seen left out.
-    dtype_, history_, history_table_, objective_, left_to_gain_, n_iter_, converged_, stop_reason_, n_features_in_, \
-    feature_names_in_
+    dtype_, history_, history_table_, objective_, left_to_gain_, n_iter_, converged_, stop_reason_, n_rows_, \
+    n_features_in_, feature_names_in_
         As everywhere.  `history_` has log-likelihoods: of the held-out rows, scaled up to all, and at last of all rows.
         `history_table_` also has the gains of a pursuit and the like.
 

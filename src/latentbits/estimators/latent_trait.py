@@ -198,6 +198,8 @@ class LatentTrait(WithItemReports, WithDif):
         Whether it stopped because less than `tol` nats per row are left to gain.
     stop_reason_ : str
         "converged", "max_iter", "max_time", "stalled" or "interrupted".
+    n_rows_ : float
+        Rows learned from, each as often as it counts; NaN where that is not known.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str

@@ -64,6 +64,8 @@ class LatentTree(WithCriteria):
         Objective (log-likelihood with the prior of `smoothing`, nats) of every iteration.
     n_iter_, converged_, stop_reason_, left_to_gain_, objective_, history_table_, dtype_
         As everywhere.
+    n_rows_ : float
+        Rows learned from, each as often as it counts; NaN where that is not known.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str

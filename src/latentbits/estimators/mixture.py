@@ -98,6 +98,8 @@ class BernoulliMixture(WithClassTests, WithClassReports):
         "converged", "max_iter", "max_time", "stalled" or "interrupted".
     n_parameters_ : int
         Free parameters: k - 1 weights and k x d probabilities, columns that are constant or were never seen left out.
+    n_rows_ : float
+        Rows learned from, each as often as it counts; NaN where that is not known.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str

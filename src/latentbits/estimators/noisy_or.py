@@ -105,8 +105,8 @@ class NoisyOrNetwork(WithFitReport):
     n_parameters_ : int
         Free parameters: weights and biases, those of columns that are constant or were never seen left out, and those
         at their bound counted too.  With ``bias=False`` the biases of the top layer alone are free.
-    dtype_, history_, history_table_, objective_, left_to_gain_, n_iter_, converged_, stop_reason_, n_features_in_, \
-    feature_names_in_
+    dtype_, history_, history_table_, objective_, left_to_gain_, n_iter_, converged_, stop_reason_, n_rows_, \
+    n_features_in_, feature_names_in_
         As everywhere.  `history_` is the log joint probability of rows and sampled states, or log p(x) plus the log
         prior of the weights where states are summed over at the end.
     cost_history_ : ndarray

@@ -60,6 +60,8 @@ class BernoulliProduct(WithFitReport):
         "converged", "max_iter", "max_time" or "interrupted".
     n_parameters_ : int
         Free parameters: one for each column, those that are constant or were never seen left out.
+    n_rows_ : float
+        Rows learned from, each as often as it counts; NaN where that is not known.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str

@@ -82,6 +82,13 @@ CASES = [
         slow=True,
     ),
     Case("mixture by splitting", mixture.model(5, 1.0, "split"), bits(k=5), {"monotone": ACCELERATED}, slow=True),
+    Case(
+        "mixture by annealing, smoothing chosen",
+        mixture.model(3, "auto", "anneal"),
+        bits(k=3, missing=0.1),
+        {"monotone": "annealing and the choice of smoothing may lower it, and an extrapolated step"},
+        slow=True,
+    ),
     Case("latent tree", latent_tree.model(3), bits(k=3, missing=0.1), {}),
     Case("mixture of latent trees", latent_tree.model((1, 2, 3, 2, 4, 2), 2, smoothing=0.5), bits(k=3), {}, slow=True),
     Case("Chow-Liu tree", latent_tree.model(hidden=False), bits(k=3, missing=0.2), {}, slow=True),

@@ -23,8 +23,8 @@ from latentbits.engines.sparse import layout_of
 
 __all__ = ["Course", "mean_log_likelihood", "split"]
 
-PATIENCE = 10  # passes at least that held-out rows are waited for,
-SHARE = 0.25  # and this share of those made: the longer the way, the longer its plateaus
+PATIENCE = 20  # passes at least that held-out rows are waited for,
+SHARE = 0.5  # and this share of those made: the longer the way, the longer its plateaus
 GAIN = 1e-4  # nats a row: less in all those passes is none
 
 

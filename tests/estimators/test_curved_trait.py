@@ -77,6 +77,7 @@ def test_it_has_the_face_of_all(fitted, table):
     assert fitted.n_parameters_ == 11 * 12 + 24 - 1
     assert any("mlp" in note for note in fitted.fit_report(table).notes)
     assert name_of(fitted) == "2 latent traits, curved"
+    assert "mean slopes of trait 1" in repr(fitted)
 
 
 def test_axes_are_those_along_which_log_odds_change_most(fitted):

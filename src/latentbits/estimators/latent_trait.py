@@ -542,6 +542,9 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
 
     def _causes(self) -> Iterator[tuple[str, str]]:
         names = getattr(self, "output_names_", None) or self._input_names()
+        if self._curved:  # slopes are another everywhere
+            yield from named_weights("mean slopes of trait", names, self.mean_slopes_)
+            return
         if self.n_maps == 1:
             yield from named_weights("trait", names, self.components_)
             return

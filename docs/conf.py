@@ -14,6 +14,7 @@ from latentbits.cli.main import cli
 from latentbits.estimators.families import families
 
 sys.path.insert(0, str(Path(__file__).parent))
+import league_page
 import paper_pages
 
 project = "latentbits"
@@ -90,10 +91,12 @@ PAGES = (
     "sparse-coding",
     "noisy-or",
     "papers/index",
+    "league",
     "data",
     "cli",
     "design",
     "add-a-model",
+    "releasing",
 )
 html_sidebars: dict[str, list[str]] = {page: [] for page in PAGES}
 
@@ -130,3 +133,4 @@ def _write_datasets() -> None:
 _write_help()
 _write_datasets()
 paper_pages.write(Path(__file__).parent / "papers")
+league_page.write(Path(__file__).parent / "league.md")

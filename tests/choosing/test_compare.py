@@ -10,7 +10,8 @@ from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import ShuffleSplit
 
 from latentbits import BernoulliMixture, BernoulliProduct, ClippedGaussian, compare
-from latentbits.choosing.compare import default_models
+from latentbits.choosing.compare import STACK, default_models
+from latentbits.choosing.stack import crossed, stack
 from latentbits.core.errors import DataError, FitError, TooLargeError
 from latentbits.data.toys import sum_constrained
 
@@ -216,3 +217,30 @@ def test_a_model_that_takes_no_weights_is_left_out():
     assert result.left_out == {"b": "Plain takes no sample_weight"}
     with pytest.raises(DataError, match="X has 400 rows and sample_weight 3"):
         compare(TABLE, sample_weight=[1, 2, 3])
+
+
+@pytest.mark.parametrize("n_folds", [None, 3])
+def test_a_stack_is_one_more_entry_scored_with_weights_of_other_rows(n_folds):
+    models = {
+        "a": BernoulliProduct(),
+        "b": BernoulliMixture(2, random_state=0),
+        "c": BernoulliMixture(4, random_state=0),
+    }
+    counts = np.arange(len(TABLE)) % 3 + 1.0
+    found = compare(TABLE, models, stack=True, n_folds=n_folds, sample_weight=counts)
+    rows = -np.log(2) * np.stack([found.row_bits[name] for name in models], axis=1)
+    np.testing.assert_allclose(-np.log(2) * found.row_bits[STACK], crossed(rows, 0, found.weights))
+    assert list(found.stack_weights) == list(models)
+    np.testing.assert_allclose(list(found.stack_weights.values()), stack(rows, found.weights).weights)
+    entry = next(entry for entry in found.entries if entry.name == STACK)
+    assert entry.bits_per_row == pytest.approx(np.average(found.row_bits[STACK], weights=found.weights))
+    assert entry.seconds >= max(other.seconds for other in found.entries)
+    assert found.simplest in models
+    assert set(found.fitted) == set(models)
+    assert f"\n{STACK}: " in str(found)
+    plain = compare(TABLE, models, n_folds=n_folds, sample_weight=counts)
+    assert not plain.stack_weights
+    assert STACK not in plain.row_bits
+    np.testing.assert_array_equal(plain.row_bits["b"], found.row_bits["b"])
+    with pytest.raises(ValueError, match="no model may be called 'stack of all'"):
+        compare(TABLE, {STACK: BernoulliProduct()}, stack=True)

@@ -310,7 +310,7 @@ def test_missing_numbers_leave_independent_gaussians_out():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"families": ["mixtures"]}, "'mixtures' is none of product, mixture, latent-trait"),
+        ({"families": ["mixtures"]}, "'mixtures' is none of product, chow-liu-tree, latent-tree, mixture"),
         ({"families": []}, "families is empty"),
         ({"n_folds": 601}, "n_folds must be between 1 and half of the number of rows, 1200; got 601"),
         ({"test_size": 0.9}, "together below 1, got 0.9 and 0.15"),

@@ -113,7 +113,7 @@ def test_options_reach_the_estimator(tool, csv, monkeypatch):
     ("options", "words"),
     [
         (("-m", "binary-sparse-coding", "--init", "split"), "'split' is not one of 'random', 'data', 'mean'"),
-        (("-m", "mixture", "--init", "data"), "'data' is not one of 'random', 'split'"),
+        (("-m", "mixture", "--init", "data"), "'data' is not one of 'random', 'anneal', 'split'"),
         (
             ("-m", "mixture", "--max-active", 2),
             "is for --model combination-machine and binary-sparse-coding, not mixture",

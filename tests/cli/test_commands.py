@@ -135,6 +135,11 @@ def test_compare(tool, csv):
     assert found["best"] == "mixture of 2"
     assert found["n_held_out"] == 30
     assert tool.json("compare", csv, "--models", "product", "--folds", 3)["n_held_out"] == 120
+    assert found["stack_weights"] == {}
+    stacked = tool.json("compare", csv, "--models", "product,mixture:2", "--stack")
+    assert "stack of all" in [model["name"] for model in stacked["models"]]
+    assert sum(stacked["stack_weights"].values()) == pytest.approx(1)
+    assert "stack of all: " in tool("compare", csv, "--models", "product,mixture:2", "--stack").stdout
     result = tool("compare", csv, "--models", "product,mixture:2")
     assert "bits per row" in result.stdout
     assert "fitting independent bits, mixture of 2 (25% of the rows held out)" in result.stderr
@@ -292,7 +297,7 @@ def test_images_of_0_and_255_are_cut_and_not_missing(tool):
         np.testing.assert_allclose(latentbits.load("m.safetensors").means_, bits.mean(axis=0), atol=0.02)
     np.savez("x.npz", X=np.where(np.arange(60)[:, None] % 7, bits, 255).astype(np.uint8))
     refused = tool("fit", "x.npz", "-m", "product", "-o", "m.safetensors", code=1)
-    assert "holds 255.0. If 255 marks a missing bit" in refused.stderr
+    assert "holds 255. If 255 marks a missing bit" in refused.stderr
     assert "make it NaN (--missing 255)" in refused.stderr
     assert "--binarize 0.5" not in refused.stderr
     assert "45 missing" in tool("fit", "x.npz", "-m", "product", "--missing", 255, "-o", "m.safetensors").stderr

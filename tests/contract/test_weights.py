@@ -46,6 +46,7 @@ EXCUSED = {
     "sparse coding": {"fit": "its components get noise, and new ones are drawn rows"},
     "exact sparse coding": {"fit": "components that are not used are drawn rows"},
     "machine without held-out rows": {"fit": "updates are made from blocks of rows"},
+    "curved latent trait": {"fit": "updates are made from blocks of rows"},
     "pursuit": {"written": OWN_CHAINS, "fit": OWN_CHAINS},
     "accelerated clipped Gaussian": {"fit": "until it has converged, extrapolation enlarges what rounding does"},
 }

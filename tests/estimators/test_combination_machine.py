@@ -16,6 +16,7 @@ from latentbits.core.states import all_states
 from latentbits.data import toys
 from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
+from latentbits.estimators import files
 from latentbits.models.combination_machine import ascent
 from latentbits.papers.freund_haussler_1994.targets import TARGETS, draw
 
@@ -47,7 +48,9 @@ def test_learns_a_known_machine(truth, table, fitted):
     rows = all_states(6)
     np.testing.assert_allclose(np.exp(fitted.score_samples(rows)).sum(), 1, atol=1e-5)
     assert np.abs(np.exp(fitted.score_samples(rows)) - np.exp(truth.score_samples(rows))).sum() < 0.1
-    assert fitted.converged_
+    assert fitted.stop_reason_ == "completed"  # by the steps on all rows, after the end that held-out rows have made
+    assert not fitted.converged_
+    assert 0.3 < fitted.weight_prior_ <= 3
     assert fitted.log_partition_error_ == 0
     assert fitted.log_likelihood(fresh, return_error=True)[1] == 0
 
@@ -263,7 +266,7 @@ def pairs():
     return np.repeat(rng.random((600, 3)) < 0.5, 2, axis=1) ^ (rng.random((600, 6)) < 0.05)
 
 
-RUNNING = {"learner": "stochastic", "n_epochs": 4, "n_chains": 40, "random_state": 0}
+RUNNING = {"learner": "stochastic", "n_epochs": 4, "n_chains": 40, "weight_prior": None, "random_state": 0}
 
 
 @pytest.mark.slow
@@ -288,7 +291,7 @@ def test_a_machine_that_runs_away_again_and_again_ends_as_independent_columns(pa
 
 @pytest.mark.slow
 def test_restarts_are_ranked_by_rows_that_were_not_learned_from(pairs):
-    m = CombinationMachine(2, learner="gradient", n_epochs=2, n_init=2, random_state=0)
+    m = CombinationMachine(2, learner="gradient", n_epochs=2, n_init=2, weight_prior=3.0, random_state=0)
     m.n_features_in_ = 6
     record = m._model()
     assert record.stages[-1].name == "held-out rows"
@@ -333,3 +336,89 @@ def test_a_faithful_pursuit_has_one_start(table):
     assert not np.array_equal(alone.components_, eight.components_)
     default, ours = (CombinationMachine(2, learner="pursuit", pursuit_starts=n, random_state=0) for n in (None, 8))
     np.testing.assert_array_equal(default.fit(table).components_, ours.fit(table).components_)
+
+
+PASSES = ("Adam", "L-BFGS", "all rows")
+
+
+def noisy(n=300, d=12, seed=0):
+    """Rows of two kinds, and columns of which half know nothing of them."""
+    rng = np.random.default_rng(seed)
+    kind = rng.random((n, 1)) < 0.5
+    return rng.random((n, d)) < np.where(np.arange(d) < d // 2, np.where(kind, 0.8, 0.2), 0.5)
+
+
+@pytest.fixture(scope="module")
+def chosen():
+    return CombinationMachine(3, n_epochs=10, max_iter=60, random_state=0).fit(noisy())
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_rows_choose_the_prior(chosen, tmp_path):
+    again = CombinationMachine(3, n_epochs=10, max_iter=60, random_state=0).fit(noisy())
+    assert 0.05 < chosen.weight_prior_ < 3
+    assert again.weight_prior_ == chosen.weight_prior_
+    np.testing.assert_array_equal(again.components_, chosen.components_)
+    loose = CombinationMachine(3, n_epochs=10, max_iter=60, weight_prior=None, random_state=0).fit(noisy())
+    assert loose.weight_prior_ is None
+    assert np.abs(chosen.components_).max() < np.abs(loose.components_).max()
+    given = CombinationMachine(3, n_epochs=10, max_iter=60, weight_prior=0.5, random_state=0).fit(noisy())
+    assert given.weight_prior_ == pytest.approx(0.5)
+    chosen.save(tmp_path / "m.safetensors")
+    assert latentbits.load(tmp_path / "m.safetensors").weight_prior_ == chosen.weight_prior_
+
+
+def test_a_file_of_before_the_prior_was_kept_can_be_read(chosen, tmp_path, monkeypatch):
+    flat = files._flatten
+    monkeypatch.setattr(files, "_flatten", lambda p: {k: v for k, v in flat(p).items() if k != "precision"})
+    chosen.save(tmp_path / "m.safetensors")
+    old = latentbits.load(tmp_path / "m.safetensors")
+    assert np.isnan(old.weight_prior_)
+    np.testing.assert_array_equal(old.components_, chosen.components_)
+
+
+def test_all_rows_are_learned_from_at_last():
+    """And before that none that is held out; where weights are more than rows, none is held out at all."""
+    m = CombinationMachine(3)
+    m.n_features_in_ = 12
+    held = {stage.name: int(stage.e_step.args[0]) for stage in m._model().stages if stage.name in PASSES}
+    tenth = int(ascent.held_below(0.1))
+    assert held == {"Adam": tenth, "L-BFGS": tenth, "all rows": 0}
+    record = m._model()
+    assert record.stages[record.heats - 1].name == "L-BFGS"  # restarts are ranked by the rows held out
+    m._n_rows = 35.0
+    held = {stage.name: int(stage.e_step.args[0]) for stage in m._model().stages if stage.name in PASSES}
+    assert held == {"Adam": 0, "L-BFGS": 0}
+    names = [stage.name for stage in m.set_params(weight_prior=1.0)._model().stages]
+    assert "all rows" not in names
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_few_rows_are_all_learned_from(chosen):
+    assert "all rows" in chosen.history_table_["stage"]
+    few = CombinationMachine(3, n_epochs=10, max_iter=20, random_state=0).fit(noisy(n=35))
+    assert "all rows" not in few.history_table_["stage"]
+    assert not few._rows_have_stopped
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_rows_of_their_own_stop_a_machine():
+    X, V = noisy(), noisy(seed=1)
+    m = CombinationMachine(3, n_epochs=10, weight_prior=None, random_state=0).fit(X, X_val=V)
+    assert m.stop_reason_ == "held_out"
+    assert m.score(V) == pytest.approx(m.held_out_history_.max(), abs=1e-4)
+    assert m.held_out_history_[-1] < m.held_out_history_.max()
+    assert not {"all rows", "log-likelihood"} & {*m.history_table_["stage"]}
+    with pytest.raises(ValueError, match="no way that held-out rows could stop"):
+        CombinationMachine(3, learner="stochastic").fit(X, X_val=V)
+
+
+def test_a_prior_acts_with_chains():
+    settings = {"learner": "stochastic", "n_epochs": 10, "n_chains": 50, "random_state": 0}
+    none, narrow, auto = (
+        CombinationMachine(3, weight_prior=prior, **settings).fit(noisy()) for prior in (None, 0.1, "auto")
+    )
+    assert none.weight_prior_ is None
+    assert narrow.weight_prior_ == pytest.approx(0.1)
+    assert 0.05 < auto.weight_prior_ < 3
+    assert np.square(narrow.components_).sum() < 0.9 * np.square(none.components_).sum()

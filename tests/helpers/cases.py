@@ -14,7 +14,7 @@ from latentbits.models import product
 from latentbits.models.binary_sparse_coding import model as binary_sparse_coding
 from latentbits.models.clipped_gaussian import model as clipped_gaussian
 from latentbits.models.combination_machine import model as combination_machine
-from latentbits.models.latent_trait import mixture_of_maps
+from latentbits.models.latent_trait import curved, mixture_of_maps
 from latentbits.models.latent_trait import model as latent_trait
 from latentbits.models.latent_tree import model as latent_tree
 from latentbits.models.mixture import model as mixture
@@ -67,6 +67,7 @@ TRUNCATED = "rows are left out by an evidence threshold, which moves"
 REAL = "its rows are real numbers, which cannot be summed over: its own tests have a twin"
 ACCELERATED = "an extrapolated step may go too far, and is taken back at the next pass"
 NO_ASCENT = "it learns from moments in one pass, and its objective is no likelihood"
+POINTS = "the points that the objective is told by are drawn anew for every update"
 NEWTON = "an M-step that is one Newton step may overshoot"
 
 CASES = [
@@ -81,6 +82,13 @@ CASES = [
         slow=True,
     ),
     Case("mixture by splitting", mixture.model(5, 1.0, "split"), bits(k=5), {"monotone": ACCELERATED}, slow=True),
+    Case(
+        "mixture by annealing, smoothing chosen",
+        mixture.model(3, "auto", "anneal"),
+        bits(k=3, missing=0.1),
+        {"monotone": "annealing and the choice of smoothing may lower it, and an extrapolated step"},
+        slow=True,
+    ),
     Case("latent tree", latent_tree.model(3), bits(k=3, missing=0.1), {}),
     Case("mixture of latent trees", latent_tree.model((1, 2, 3, 2, 4, 2), 2, smoothing=0.5), bits(k=3), {}, slow=True),
     Case("Chow-Liu tree", latent_tree.model(hidden=False), bits(k=3, missing=0.2), {}, slow=True),
@@ -160,6 +168,12 @@ CASES = [
         answers(n=300),
         {"monotone": ACCELERATED},
         slow=True,
+    ),
+    Case(
+        "curved latent trait",
+        curved.model(2, (8,), 5, 3.0, n_epochs=2, batch_size=100, n_rows=600.0),
+        answers(missing=0.1),
+        {"monotone": POINTS},
     ),
     Case("latent trait by sampling", latent_trait.model(2, "monte_carlo"), answers(), {"monotone": ACCELERATED}, True),
 ]

@@ -11,10 +11,12 @@ from scipy.special import logsumexp
 
 from latentbits.core import lbfgs, tree
 from latentbits.core.batch import Batch
+from latentbits.core.model import Progress
 from latentbits.core.states import all_states
-from latentbits.models.combination_machine import ascent, draws
+from latentbits.models.combination_machine import ascent, draws, evidence
 from latentbits.models.combination_machine.annealing import annealed_draws
 from latentbits.models.combination_machine.bordered import bordered, machine_in
+from latentbits.models.combination_machine.evidence import Prior
 from latentbits.models.combination_machine.machine import (
     BINARY,
     REAL,
@@ -45,7 +47,7 @@ def random_machine(m=3, d=4, scale=1.0, seed=0):
 def known(machine):
     log_z = exact_moments(BINARY, machine)[0]
     zero = jnp.zeros(())
-    return Params(machine.weights, machine.hidden_bias, machine.input_bias, log_z, zero, jnp.ones(()))
+    return Params(machine.weights, machine.hidden_bias, machine.input_bias, log_z, zero, jnp.ones(()), zero)
 
 
 def joint(machine):
@@ -106,7 +108,7 @@ def test_gradient_is_that_of_the_likelihood(kind):
     def mean_log_likelihood(machine):
         return jnp.mean(log_weight(units, machine, jnp.asarray(x))) - exact_moments(units, machine)[0]
 
-    params = Params(*jax.tree.leaves(machine), jnp.zeros(()), jnp.zeros(()), jnp.ones(()))
+    params = Params(*jax.tree.leaves(machine), jnp.zeros(()), jnp.zeros(()), jnp.ones(()), jnp.zeros(()))
     values = jnp.asarray(x if kind == "real" else (x + 1) / 2)
     rows = Batch(values, None, jnp.ones(20), jnp.arange(20, dtype=jnp.uint32), jax.random.key(0))
     log_z, moments = jax.jit(exact_moments, static_argnums=0)(units, machine)
@@ -138,6 +140,68 @@ def test_rows_held_out_count_in_the_objective_alone():
     np.testing.assert_allclose(stats.clamped, every.clamped, atol=1e-9)
     told = log_weight(BINARY, machine, jnp.asarray(x[out])) - shared.log_z
     assert np.isclose(ascent.objective(params, shared, stats), told.mean() * 1000, atol=1e-8)
+
+
+def test_a_climb_follows_the_gradient_of_the_penalised_likelihood():
+    """In its own coordinates, by central differences; with the prior that the rows choose at this pass."""
+    machine = random_machine(scale=0.5)
+    x = jnp.asarray(np.random.default_rng(0).choice([-1.0, 1.0], (30, 4)))
+    params, learned = known(machine), ascent.Learned()
+    log_z, moments = exact_moments(BINARY, machine)
+    shared = ascent.Shared(log_z, bordered(moments, 1.0))
+    stats, _ = ascent.e_step(BINARY, 0.0)(params, shared, batch_of(x), None)
+    at = Progress(jnp.asarray(0), jnp.asarray(9), jnp.asarray(0), jax.random.key(0))
+    for prior in (Prior.of(0.5), Prior.of("auto")):
+        state, after = jax.jit(ascent._climb(BINARY, learned))(prior, ascent._foot(params), params, shared, stats, at)
+        alpha = after.precision
+        assert (alpha == 4.0) == (prior.chosen == 0)
+
+        @jax.jit
+        def value(point, coordinates=state.coordinates, alpha=alpha):
+            one = machine_in(coordinates.machine(point.reshape(4, 5)))
+            penalty = 0.5 * alpha * jnp.sum(one.weights**2) / len(x)
+            return jnp.mean(log_weight(BINARY, one, x)) - exact_moments(BINARY, one)[0] - penalty
+
+        point, step = state.optimiser.point, 1e-5
+        assert np.isclose(value(point), state.optimiser.value, atol=1e-12)
+        numeric = [(value(point.at[i].add(step)) - value(point.at[i].add(-step))) / (2 * step) for i in range(19)]
+        np.testing.assert_allclose(state.optimiser.gradient[:19], numeric, atol=1e-8)
+
+
+def test_the_prior_that_is_chosen_has_the_most_evidence():
+    rng = np.random.default_rng(0)
+    known, weights, prior = (
+        jnp.asarray(rng.uniform(5, 50, (3, 4))),
+        jnp.asarray(0.5 * rng.normal(size=(3, 4))),
+        Prior.of("auto"),
+    )
+    alpha = jnp.asarray(1.0)
+    for _ in range(100):
+        alpha = evidence.precision(prior, alpha, weights, known)
+    best = evidence.lost(prior, alpha, weights, known)
+    assert 1 / 9 < alpha < 400
+    for factor in (0.9, 1.1):
+        assert evidence.lost(prior, factor * alpha, weights, known) > best
+    assert evidence.precision(Prior.of(None), alpha, weights, known) == 0
+    assert np.isclose(evidence.lost(Prior.of(0.5), alpha, weights, known), 2 * jnp.sum(weights**2))
+
+
+def test_another_penalty_is_as_if_it_had_been_there_all_along():
+    """L-BFGS on a quadratic, whose penalty is changed under way: the next steps are those of the new one."""
+    bend = jnp.asarray([1.0, 3.0, 10.0])
+
+    def walk(state, x, more, n):
+        for _ in range(n):
+            state, x = lbfgs.advance(state, x, -0.5 * x @ ((bend + more) * x) + x.sum(), 1 - (bend + more) * x)
+        return state, x
+
+    state = walk(lbfgs.start(jnp.zeros(3)), jnp.zeros(3), 0.0, 4)[0]
+    changed = lbfgs.penalised(state, jnp.asarray(2.0), lambda x: x)
+    here = state.point
+    assert np.isclose(changed.value, -0.5 * here @ ((bend + 2) * here) + here.sum(), atol=1e-12)
+    np.testing.assert_allclose(changed.gradient, 1 - (bend + 2) * here, atol=1e-12)
+    np.testing.assert_allclose(changed.falls, (bend + 2) * changed.points, atol=1e-12)
+    np.testing.assert_allclose(walk(changed, here, 2.0, 25)[0].point, 1 / (bend + 2), atol=1e-6)
 
 
 @pytest.mark.parametrize(("m", "d"), [(3, 4), (4, 3), (1, 2)])

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import product as every
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,14 +9,14 @@ import pytest
 from cases import bits
 from sklearn.datasets import load_digits
 
-from latentbits import BernoulliMixture
+from latentbits import BernoulliMixture, load
 from latentbits.core.batch import make_batch
 from latentbits.core.tree import double
 from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
 from latentbits.models import product
-from latentbits.models.mixture import coordinates, newton, starts
+from latentbits.models.mixture import coordinates, newton, smoothing, starts
 from latentbits.models.mixture import model as mixture
 
 
@@ -242,3 +244,150 @@ def test_a_mean_of_one_is_as_good_as_one_of_zero_in_float32():
     ]
     assert all(end.converged_ for end in ends)
     assert ends[0].objective_ == pytest.approx(ends[1].objective_, abs=1e-3)
+
+
+# ---------------------------------------------------------------- annealing, and a strength that the data choose
+
+
+def annealed_em(table, weights, means, strength):
+    """EM with responsibilities to the power of beta, bit by bit; and the objectives on its way, at beta = 1."""
+    X = np.where(table == 255, np.nan, table.astype(float))
+    seen = ~np.isnan(X)
+    base = (np.nansum(X, 0) + strength / 2) / (seen.sum(0) + strength)
+    history = []
+    for i in range(mixture.ANNEALING):
+        beta = mixture.WARMEST + (1 - mixture.WARMEST) * i / mixture.ANNEALING
+        joint = np.where(seen[:, None], np.where(X[:, None] == 1, means, 1 - means), 1).prod(2) * weights
+        prior = np.log(weights).sum() + (base * np.log(means) + (1 - base) * np.log1p(-means)).sum()
+        history.append(np.log(joint.sum(1)).sum() + strength * prior)
+        r = joint**beta / (joint**beta).sum(1, keepdims=True)
+        weights = (r.sum(0) + strength) / (len(X) + strength * len(weights))
+        means = (r.T @ np.nan_to_num(X) + strength * base) / (r.T @ seen + strength)
+    return weights, means, history
+
+
+@pytest.mark.parametrize("missing", [0, 0.3])
+def test_annealing_against_tempered_posteriors(missing):
+    table = bits(n=200, d=5, k=3, missing=missing)
+    with double():
+        means = np.random.default_rng(0).uniform(0.2, 0.8, (3, 5))
+        start = mixture.Params(jnp.asarray([0.2, 0.3, 0.5]), jnp.asarray(means))
+    m = mixture.model(3, 0.5, "anneal")
+    only = m._replace(stages=m.stages[:1])
+    found = fit(only, MemoryEngine(table), seed_key(0), params=start, dtype="float64", memory_budget=2**12)
+    weights, means, history = annealed_em(table, np.asarray(start.weights), np.asarray(start.means), 0.5)
+    np.testing.assert_allclose([r.objective for r in found.history], history, rtol=1e-10)
+    np.testing.assert_allclose(found.params.weights, weights, rtol=1e-9)
+    np.testing.assert_allclose(found.params.means, means, rtol=1e-9)
+
+
+def test_after_annealing_em_climbs():
+    m, table = mixture.model(4, 1.0, "anneal", accelerate=False), bits(n=200, d=6, k=3)
+    limits = Limits(40, -np.inf)
+    one, two = (fit(m, MemoryEngine(table), seed_key(3), dtype="float64", limits=limits, n_init=2) for _ in range(2))
+    climb = np.array([r.objective for r in one.history if r.stage == "EM"])
+    assert len(climb) == 41
+    assert np.diff(climb).min() >= -1e-12 * abs(climb[0])
+    assert [r.objective for r in one.history] == [r.objective for r in two.history]
+    np.testing.assert_array_equal(one.params.means, two.params.means)
+
+
+def counts_of(table, labels, k):
+    of = np.eye(k)[labels]
+    ones, n = of.T @ table, of.sum(0)
+    return coordinates.Counts(jnp.asarray(n), jnp.asarray(ones), jnp.asarray(np.repeat(n[:, None], table.shape[1], 1)))
+
+
+def urns(table, labels, k, mean, strength):
+    """log P(rows and their components), one after the other, each given those before it."""
+    total, n, ones = 0.0, np.zeros(k), np.zeros((k, table.shape[1]))
+    for i, (row, c) in enumerate(zip(table, labels)):
+        p = (ones[c] + strength * mean) / (n[c] + strength)
+        total += np.log((n[c] + strength) / (i + k * strength)) + np.log(np.where(row, p, 1 - p)).sum()
+        n[c] += 1
+        ones[c] += row
+    return total
+
+
+def bound_at(k, table, weights, means, strength):
+    """What the stage of the evidence says of parameters."""
+    m = mixture.model(k, "auto")
+    evidence = next(stage for stage in m.stages if stage.name == "evidence").objective
+    raw, n = jnp.asarray(table.astype(np.uint8)), jnp.uint32(len(table))
+    batch = make_batch(raw, jnp.uint32(0), n, jax.random.key(0), True, np.dtype(float))
+    params = smoothing.Smoothed(jnp.asarray(weights), jnp.asarray(means), jnp.asarray(strength))
+    shared = m.prepare(params, None, None)
+    stats, _ = m.e_step(params, shared, batch, None)
+    return float(evidence(params, shared, stats))
+
+
+def test_evidence_against_urns_and_its_bound_against_all_assignments():
+    rng = np.random.default_rng(5)
+    table = (rng.random((7, 3)) < 0.4).astype(float)
+    k, strength, labels = 2, 0.7, rng.integers(2, size=7)
+    with double():
+        owned = counts_of(table, labels, k)
+        mean = np.asarray(mixture.column_means(owned, strength))
+        told = float(smoothing.log_evidence(strength, owned, jnp.asarray(mean)))
+        bounds = [
+            bound_at(k, table, [0.4, 0.6], np.clip(mean + spread * rng.normal(size=(k, 3)), 0.05, 0.95), strength)
+            for spread in (1e-9, 0.1, 0.3)
+        ]
+        alone = bound_at(1, table, [1.0], mean[None], strength)
+    assert told == pytest.approx(urns(table, labels, k, mean, strength), rel=1e-12)
+    exact = np.logaddexp.reduce([urns(table, one, k, mean, strength) for one in every(range(k), repeat=7)])
+    assert max(bounds) < exact
+    assert min(bounds) > exact - 5
+    # of one component there is nothing to be unsure of
+    assert alone == pytest.approx(urns(table, [0] * 7, 1, mean, strength), rel=1e-10)
+
+
+@pytest.mark.parametrize("begin", [0.05, 50.0])
+@pytest.mark.parametrize("truth", [0.5, 6.0])
+def test_the_strength_is_the_most_probable_one(begin, truth):
+    rng = np.random.default_rng(1)
+    mean = rng.uniform(0.1, 0.6, 12)
+    n = rng.integers(0, 60, 80)
+    ones = rng.binomial(n[:, None], rng.beta(truth * mean, truth * (1 - mean), (80, 12)))
+    with double():
+        mean, observed = jnp.asarray(mean), jnp.asarray(np.repeat(n[:, None], 12, 1).astype(float))
+        # the bits alone choose: without members, weights have no say in the evidence
+        owned = coordinates.Counts(jnp.zeros(80), jnp.asarray(ones.astype(float)), observed)
+        found = begin
+        for _ in range(4):
+            found = float(smoothing.most_probable(found, owned, mean))
+        below, at, above = (float(smoothing.log_evidence(found * f, owned, mean)) for f in (0.98, 1, 1.02))
+    assert at > max(below, above)
+    assert found == pytest.approx(truth, rel=0.25)
+
+
+def test_components_that_are_alike_are_smoothed_more():
+    rng = np.random.default_rng(2)
+    which = rng.integers(4, size=600)
+    near, far = ((rng.random((600, 10)) < rng.beta(s / 2, s / 2, (4, 10))[which]).astype(np.uint8) for s in (40.0, 0.6))
+    strengths = [
+        BernoulliMixture(4, smoothing="auto", random_state=0, n_init=1).fit(table).smoothing_ for table in (near, far)
+    ]
+    assert strengths[0] > 3 * strengths[1]
+
+
+def test_a_chosen_strength_is_kept_and_told(tmp_path):
+    table = bits(n=300, d=6, k=3)
+    m, again = (
+        BernoulliMixture(3, smoothing="auto", init="anneal", random_state=0, n_init=2).fit(table) for _ in range(2)
+    )
+    assert m.smoothing_ == again.smoothing_ != mixture.BEGIN
+    np.testing.assert_array_equal(m.means_, again.means_)
+    np.testing.assert_array_equal(m.weights_, np.sort(m.weights_)[::-1])
+    m.save(tmp_path / "m.safetensors")
+    read = load(tmp_path / "m.safetensors")
+    assert read.smoothing_ == m.smoothing_
+    assert read.score(table) == m.score(table)
+    with pytest.raises(ValueError, match=f"smoothing={m.smoothing_:g} keeps"):
+        m.criteria(table)
+
+
+@pytest.mark.parametrize("options", [{"smoothing": "auto"}, {"init": "anneal"}, {"init": "split"}])
+def test_what_does_not_go_with_covariates_is_refused(options):
+    with pytest.raises(ValueError, match="with covariates"):
+        BernoulliMixture(2, **options).fit(bits(n=30), covariates=np.arange(30.0))

@@ -36,7 +36,7 @@ def machine(n_hidden, units, input_bias, **settings):
         d = len(summary.mean)
         share = (summary.mean * summary.observed + 0.5) / (summary.observed + 1)
         bias = 0.5 * jnp.log(share / (1 - share)) if units is BINARY else summary.mean
-        known = jnp.zeros(()), jnp.zeros(()), jnp.ones(())
+        known = jnp.zeros(()), jnp.zeros(()), jnp.ones(()), jnp.zeros(())
         return Params(jnp.zeros((n_hidden, d)), jnp.zeros(n_hidden), bias if input_bias else jnp.zeros(d), *known)
 
     stage = pursuit.stage(n_hidden, units, input_bias, **settings)

@@ -15,9 +15,11 @@ from latentbits import (
     BernoulliMixture,
     BernoulliProduct,
     BinarySparseCoding,
+    ChowLiuTree,
     ClippedGaussian,
     CombinationMachine,
     LatentTrait,
+    LatentTree,
     NoisyOrNetwork,
     load,
     load_dataset,
@@ -123,9 +125,38 @@ def _sparse_coding(x, components, noise, prior):
     return jax.nn.logsumexp(log_p - apart, 1) - x.shape[1] * jnp.log(noise[0])
 
 
+def _chain(x, *steep):
+    """Hidden variables in a row, of which each hangs from the one before it; where states are far apart."""
+    share, moves, emits = (20 * (part - 0.3) for part in steep)
+    share, moves, emits = jax.nn.softmax(share), jax.nn.softmax(moves), jax.nn.sigmoid(emits)
+    log_state = jnp.log(share)[None]
+    for j, column in enumerate(x.T):
+        log_bit = jnp.log(jnp.where(column[:, None] == 1, emits[j], 1 - emits[j]))
+        if j > 0:
+            log_state = jax.nn.logsumexp(log_state[:, :, None] + jnp.log(moves[j - 1]), 1)
+        log_state = log_state + log_bit
+    return jax.nn.logsumexp(log_state, 1)
+
+
+def _two_chains(x, weights, *params):
+    log_share = jnp.log(weights / weights.sum())
+    return jax.nn.logsumexp(jnp.stack([_chain(x, *params[3 * i : 3 * i + 3]) + log_share[i] for i in (0, 1)]), 0)
+
+
+def _chain_of_bits(x, first, given):
+    after = jnp.where(x[:, :-1] == 1, given[:, 1], given[:, 0])
+    one = jnp.concatenate([jnp.broadcast_to(first, (len(x), 1)), after], 1)
+    return jnp.sum(x * jnp.log(one) + (1 - x) * jnp.log1p(-one), 1)
+
+
+def _in_a_row(n: int = 200) -> np.ndarray:
+    """Each bit is mostly that on its left."""
+    return (np.cumsum(np.random.default_rng(0).random((n, D)) < 0.2, axis=1) % 2).astype(float)
+
+
 REALS = np.random.default_rng(3).normal(size=(200, 4))
 FEW = {"n_init": 1, "max_iter": 3}
-QUICK = ("product", "mixture", "Rasch", "noisy OR")
+QUICK = ("product", "mixture", "Rasch", "noisy OR", "Chow-Liu tree", "latent tree")
 CASES = {
     "product": (BernoulliProduct(), _product, [(D,)]),
     "mixture": (BernoulliMixture(3, **FEW), _mixture, [(3,), (3, D)]),
@@ -152,6 +183,13 @@ CASES = {
         _noisy_or_with_leak,
         [(2, D), (2,)],
     ),
+    "Chow-Liu tree": (ChowLiuTree(), _chain_of_bits, [(1,), (D - 1, 2)]),
+    "latent tree": (LatentTree(3, max_iter=2), _chain, [(3,), (D - 1, 3, 3), (D, 3)]),
+    "two latent trees": (
+        LatentTree(2, n_trees=2, max_iter=2),
+        _two_chains,
+        [(2,), *[(2,), (D - 1, 2, 2), (D, 2)] * 2],
+    ),
     "sparse coding": (BinarySparseCoding(2, n_init=1, max_iter=3), _sparse_coding, [(2, 4), (1,), (1,)]),
 }
 
@@ -176,7 +214,8 @@ def _rank(log_p, shapes, rows, seed=0):
 def test_parameters_are_as_many_as_what_they_change(case):
     estimator, log_p, shapes = CASES[case]
     rows = REALS if estimator.real_valued else ROWS
-    fitted = estimator.set_params(random_state=0).fit(REALS if estimator.real_valued else _bits())
+    table = REALS if estimator.real_valued else _in_a_row() if isinstance(estimator, LatentTree) else _bits()
+    fitted = estimator.set_params(random_state=0).fit(table)
     assert fitted.n_parameters_ == _rank(log_p, shapes, rows)
 
 
@@ -209,7 +248,14 @@ def test_without_noise_the_scale_of_a_column_is_not_counted():
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     "estimator",
-    [BernoulliProduct(), BernoulliMixture(2, **FEW), LatentTrait(1, max_iter=2), ClippedGaussian(1)],
+    [
+        BernoulliProduct(),
+        BernoulliMixture(2, **FEW),
+        LatentTrait(1, max_iter=2),
+        ClippedGaussian(1),
+        ChowLiuTree(),
+        LatentTree(2, max_iter=2),
+    ],
     ids=lambda one: type(one).__name__,
 )
 def test_columns_that_tell_nothing_have_no_parameters(estimator, tmp_path):

@@ -17,6 +17,8 @@ from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.utils import _safe_indexing, check_array
 from sklearn.utils.validation import has_fit_parameter
 
+from latentbits.choosing.stack import crossed
+from latentbits.choosing.stack import stack as stack_of
 from latentbits.core import interrupts
 from latentbits.core.errors import FitError, OutOfTimeError, PrecisionWarning, TooLargeError, is_out_of_memory
 from latentbits.engines.checkpoint import under
@@ -46,6 +48,7 @@ FAILURES = (FitError, ValueError, MemoryError, jax.errors.JaxRuntimeError)
 LEARNED = "Of the rows that were learned from; the lower AIC and BIC, the better"
 CRITERIA = ("parameters", "log-lik.", "AIC", "BIC", "")
 NOT_HIGHEST = "the likelihood is not at its maximum, or not well known"
+STACK = "stack of all"
 MOST_ENTRIES = 2 * 10**10  # of a table: learning reads all of them, zeros too, again and again
 
 
@@ -111,6 +114,9 @@ class Comparison:
     reports
         By name: the report of each of the fits in `fitted`, to the rows that it has learned from.  Its `notes` say
         where a prior or smoothing keeps it from the maximum of the likelihood.
+    stack_weights
+        By name: the weight of each model in the stack of all, chosen on all held-out rows; empty where none was asked
+        for.  The bits of the stack are not of these weights: see `compare`.
     """
 
     entries: tuple[Entry, ...]
@@ -123,16 +129,18 @@ class Comparison:
     unfinished: tuple[str, ...] = ()
     weights: np.ndarray | None = None
     reports: Mapping[str, FitReport] = field(default_factory=dict)
+    stack_weights: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def simplest(self) -> str:
         """The first model, in the order they were given, that is within one standard error of the best.
 
         A difference smaller than that is not known to be one, so where models are given from simple to complex this is
-        the one to take.
+        the one to take.  Where a stack is ahead of every model by more, it is the best of them.
         """
-        behind = {entry.name: entry for entry in self.entries}
-        return next(name for name in self.row_bits if behind[name].behind <= behind[name].behind_error)
+        behind = {entry.name: entry for entry in self.entries if not (self.stack_weights and entry.name == STACK)}
+        level = (name for name in self.row_bits if name in behind and behind[name].behind <= behind[name].behind_error)
+        return next(level, next(iter(behind)))
 
     @property
     def off_maximum(self) -> tuple[str, ...]:
@@ -154,6 +162,12 @@ class Comparison:
             if e.name in self.reports
         ]
 
+    @property
+    def stack_in_words(self) -> str:
+        """The weights of the stack, the largest first; what has none is left out."""
+        used = sorted((pair for pair in self.stack_weights.items() if pair[1] > 0), key=lambda pair: -pair[1])
+        return f"{STACK}: " + ", ".join(f"{weight:.3f} {name}" for name, weight in used)
+
     def __str__(self) -> str:
         width = max(5, *(len(e.name) for e in self.entries))
         lines = [f"{'model':<{width}}  bits/row  std.err.  behind the best  seconds"]
@@ -168,6 +182,7 @@ class Comparison:
             for name, *cells, mark in [["model", *CRITERIA], *self.costs]:
                 lines.append(f"{name:<{width}}{''.join(f'{cell:>12}' for cell in cells)} {mark}".rstrip())
             lines += [f"* {NOT_HIGHEST}: reports[name].notes"] if self.off_maximum else []
+        lines += ["", self.stack_in_words] if self.stack_weights else []
         lines += [f"{name}: {why}" for name, why in self.left_out.items()]
         if self.unfinished:
             lines.append(f"interrupted before {', '.join(self.unfinished)} could be fitted")
@@ -202,6 +217,7 @@ def compare(
     random_state: int | None = 0,
     verbose: int = 0,
     checkpoint: Any = None,
+    stack: bool = False,
 ) -> Comparison:
     """Fit several models to a part of the rows and score them on the rest.
 
@@ -224,6 +240,11 @@ def compare(
         Passed on to the estimators that are given here by default.
     checkpoint : str, path, latentbits.Checkpoint or None
         A folder in which fits are kept: after a crash the same call goes on, and makes none of them again.
+    stack : bool, default=False
+        One more entry, "stack of all": the mixture of the fitted models whose weights suit held-out rows best.  Its
+        bits are honest: held-out rows are cut into two halves, and each half is scored with weights chosen on the
+        other, so that no row has a say in the weights that it is scored with (and none in what the models learned).
+        `Comparison.stack_weights` are chosen on all held-out rows, for use.
 
     Returns
     -------
@@ -251,6 +272,8 @@ def compare(
     counting = np.arange(values.shape[0]) if weights is None else np.flatnonzero(weights)
     n_counted = len(counting) if weights is None else round(weights.sum())
     named = _named(models, n_counted, random_state, verbose)
+    if stack and STACK in named:
+        raise ValueError(f"models: no model may be called {STACK!r} beside a stack of them")
     for name, m in named.items():
         if getattr(m, "real_valued", False):
             raise ValueError(
@@ -308,8 +331,28 @@ def compare(
     if unfinished:
         warnings.warn(f"interrupted before {', '.join(unfinished)} could be compared", UserWarning, stacklevel=2)
     own = weights_of(weights, rows)
+    weights_in_stack: dict[str, float] = {}
+    if stack:
+        try:
+            row_bits[STACK], weights_in_stack = _stacked(row_bits, random_state, own)
+        except ValueError as error:  # a row that every model holds impossible
+            left_out[STACK] = reason_of(error)
+        else:  # its mean moves with a model's in proportion to the weight
+            common[STACK] = float(np.sqrt(sum((w * common[name]) ** 2 for name, w in weights_in_stack.items())))
+            seconds[STACK], converged[STACK] = sum(seconds.values()), all(converged.values())
     entries = ranked(row_bits, common, seconds, converged, own, reports)
-    return Comparison(entries, len(rows), row_bits, rows, last, left_out, interrupted, unfinished, own, reports)
+    return Comparison(
+        entries, len(rows), row_bits, rows, last, left_out, interrupted, unfinished, own, reports, weights_in_stack
+    )
+
+
+def _stacked(
+    row_bits: Mapping[str, np.ndarray], seed: int | None, weights: np.ndarray | None
+) -> tuple[np.ndarray, dict[str, float]]:
+    """-log2 p(x) of each row under a stack with weights of other rows, and the weights that all rows choose."""
+    rows = -np.log(2) * np.stack(list(row_bits.values()), axis=1)
+    chosen = stack_of(rows, weights).weights
+    return -crossed(rows, seed, weights) / np.log(2), dict(zip(row_bits, chosen.tolist()))
 
 
 def _check_size(shape: tuple[int, ...]) -> None:
@@ -439,6 +482,10 @@ def _named(models: Any, n_rows: int, random_state: Any, verbose: int) -> dict[st
     if models is None:
         defaults = default_models(n_rows, random_state)
         return {name: m.set_params(verbose=verbose) for name, m in defaults.items()}
+    for m in models.values() if isinstance(models, Mapping) else [models] if isinstance(models, str) else models:
+        if isinstance(m, type) or not hasattr(m, "get_params"):
+            made = f"{m.__name__ if isinstance(m, type) else 'BernoulliMixture'}(...)"
+            raise TypeError(f"models must be estimators, such as {made}, in a list or a dict by name; found {m!r}")
     if not isinstance(models, Mapping):
         models = dict(zip(short_names(models), models, strict=True))
     if not models:

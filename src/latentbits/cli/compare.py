@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from latentbits.cli.completion import tables_and_sets
 from latentbits.cli.console import (
     check_checkpoint,
     checkpoint_options,
@@ -30,7 +31,7 @@ def _words() -> list[str]:
 
 
 @click.command(short_help="Which model describes unseen rows in the fewest bits?")
-@click.argument("source", metavar="[DATA]", default="digits")
+@click.argument("source", metavar="[DATA]", default="digits", shell_complete=tables_and_sets)
 @click.option(
     "--models",
     metavar="LIST",
@@ -47,6 +48,9 @@ def _words() -> list[str]:
     default=0.25,
     help="Share of rows that is held out.",
 )
+@click.option(
+    "--stack", is_flag=True, help="Also the mixture of all models, its weights chosen on other rows than those scored."
+)
 @checkpoint_options
 @reading_options
 @weights_option
@@ -60,6 +64,7 @@ def compare(
     binarize: float | None,
     folds: int | None,
     test_size: float,
+    stack: bool,
     checkpoint: str | None,
     resume: bool,
     as_json: bool,
@@ -89,6 +94,7 @@ def compare(
                 n_folds=folds,
                 random_state=seed,
                 checkpoint=checkpoint,
+                stack=stack,
             )
         give({"source": source, **as_dict(found)}, as_json, lambda: show_comparison(found))
     if found.interrupted:
@@ -168,6 +174,8 @@ def show_comparison(found: Any) -> None:
         print_table(["model", *CRITERIA], found.costs, title=LEARNED)
         if found.off_maximum:
             show_line(f"* {NOT_HIGHEST}")
+    if found.stack_weights:
+        show_line(found.stack_in_words)
     for name, why in found.left_out.items():
         say(f"{name}: {why}")
 
@@ -180,6 +188,7 @@ def as_dict(found: Any) -> dict[str, Any]:
         "n_held_out": found.n_rows,
         "best": found.entries[0].name,
         "models": [asdict(entry) for entry in found.entries],
+        "stack_weights": dict(found.stack_weights),
         "left_out": dict(found.left_out),
         "interrupted": found.interrupted,
         "unfinished": list(found.unfinished),

@@ -21,6 +21,7 @@ from latentbits.cli.data import data
 from latentbits.cli.explore import explore
 from latentbits.cli.fit import fit
 from latentbits.cli.inputs import ARGUMENTS
+from latentbits.cli.league import league
 from latentbits.cli.reproduce import reproduce
 from latentbits.cli.sample import sample
 from latentbits.cli.score import score
@@ -111,7 +112,7 @@ def cli(debug: bool) -> None:
     """
 
 
-for command in (explore, compare, sizes, fit, score, transform, complete, sample, data, reproduce):
+for command in (explore, compare, sizes, fit, score, transform, complete, sample, data, reproduce, league):
     cli.add_command(command)
 
 

@@ -8,12 +8,14 @@ shortened.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-__all__ = ["LBFGS", "advance", "start"]
+__all__ = ["LBFGS", "advance", "penalised", "start"]
 
 ENOUGH = 1e-4  # of the gain that the slope promises (Armijo)
 
@@ -74,6 +76,15 @@ def advance(
     refused = eqx.tree_at(lambda s: s.step, state, shorter)
     state = jax.tree.map(lambda a, b: jnp.where(good, a, b), accepted, refused)
     return state, state.point + state.step * state.direction
+
+
+def penalised(state: LBFGS, more: Float[Array, ""], slope: Callable[[Array], Array]) -> LBFGS:
+    """What would have been seen with so much more of a quadratic penalty, whose slope is a linear function."""
+    value = state.value - 0.5 * more * state.point @ slope(state.point)
+    falls = state.falls + more * jax.vmap(slope)(state.points)
+    return eqx.tree_at(
+        lambda s: (s.value, s.gradient, s.falls), state, (value, state.gradient - more * slope(state.point), falls)
+    )
 
 
 def _direction(

@@ -43,7 +43,8 @@ class WithCovariates(WithCriteria):
     """
 
     n_components: int
-    smoothing: float
+    smoothing: float | str
+    smoothing_: float
     accelerate: bool
     init: str
     means_: np.ndarray
@@ -116,8 +117,10 @@ class WithCovariates(WithCriteria):
             raise ValueError("X_val does not go with covariates")
         if engine is not None:
             raise ValueError("covariates need a table in memory: leave engine out")
-        if self.init == "split":
-            raise ValueError("with covariates classes are not grown by splitting: init must be 'random'")
+        if self.init != "random":
+            raise ValueError(f"with covariates init must be 'random', got {self.init!r}")
+        if self.smoothing == "auto":
+            raise ValueError("with covariates smoothing is not chosen by the data: give a number")
         if self._given_dtype() not in (None, DOUBLE):
             raise ValueError("with covariates rows are computed in float64: dtype must be 'auto' or 'float64'")
         return super().fit(_Beside(X, covariates), y, sample_weight, checkpoint)
@@ -274,9 +277,9 @@ class WithCovariates(WithCriteria):
         self._fitted()
         if not self._n_covariates:
             raise ValueError("this mixture was fitted without covariates: fit(X, covariates=Z) learns coefficients")
-        if self.smoothing > 0:
+        if self.smoothing_ > 0:
             raise ValueError(
-                f"standard errors are of a maximum of the likelihood, and smoothing={self.smoothing:g} keeps this "
+                f"standard errors are of a maximum of the likelihood, and smoothing={self.smoothing_:g} keeps this "
                 "mixture away from it: fit it with smoothing=0"
             )
         engine = self._open(self._beside(X, covariates), reset=False, sample_weight=sample_weight)

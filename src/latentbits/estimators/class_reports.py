@@ -30,7 +30,7 @@ __all__ = ["WithClassReports"]
 class WithClassReports(WithCriteria):
     """Reports of a mixture of Bernoulli products."""
 
-    smoothing: float
+    smoothing_: float
     weights_: np.ndarray
     means_: np.ndarray
     _n_covariates: int
@@ -98,7 +98,7 @@ class WithClassReports(WithCriteria):
             self._patterns(X, sample_weight),
             *self._classes(),
             self._column_names(),
-            smoothing=float(self.smoothing),
+            smoothing=self.smoothing_,
             level=float(level),
             sampling=weights_are == "sampling",
         )
@@ -245,7 +245,7 @@ class WithClassReports(WithCriteria):
     def _more_of_fit(self, X: Any, sample_weight: Any, report: FitReport) -> ClassFitReport:
         """The report of all families with what patterns tell of classes."""
         rows = self._patterns(X, sample_weight)
-        return class_fit.class_fit(report, rows, *self._classes(), self._idle, float(self.smoothing))
+        return class_fit.class_fit(report, rows, *self._classes(), self._idle, self.smoothing_)
 
     def _classes(self) -> tuple[np.ndarray, np.ndarray]:
         return np.asarray(self.weights_, np.float64), np.asarray(self.means_, np.float64)

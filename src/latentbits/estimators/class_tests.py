@@ -74,10 +74,10 @@ class WithClassTests(WithCovariates):
         for name, value in {"n_draws": n_draws, "n_starts": n_starts, "n_more": n_more}.items():
             if not isinstance(value, Integral) or value < 1:
                 raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
-        if self.smoothing > 0:
+        if self.smoothing_ > 0:
             raise ValueError(
-                f"the test compares maxima of the likelihood, and smoothing={self.smoothing:g} keeps this mixture away "
-                "from them: fit it with smoothing=0"
+                f"the test compares maxima of the likelihood, and smoothing={self.smoothing_:g} keeps this mixture "
+                "away from them: fit it with smoothing=0"
             )
         if self._n_covariates:
             raise ValueError(

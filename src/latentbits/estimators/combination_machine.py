@@ -25,8 +25,9 @@ from latentbits.engines.summary import Powers, column_moments, row_powers, summa
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.criteria import WithFitReport
 from latentbits.estimators.precision import SINGLE, TOLERANCE
+from latentbits.estimators.showing import named_weights
 from latentbits.models.combination_machine import model as machines
-from latentbits.models.combination_machine.ascent import machine_of
+from latentbits.models.combination_machine.ascent import REFIT, machine_of
 from latentbits.models.combination_machine.largest import largest_moments
 from latentbits.models.combination_machine.machine import UNITS, Params
 from latentbits.models.combination_machine.partition import n_enumerated
@@ -37,6 +38,7 @@ __all__ = ["CombinationMachine"]
 EXACT = 16  # log2 of the most states that "auto" learns from exactly
 SUMMED = 12  # log2 of the most states that are summed for every batch; with more, chains are cheaper until L-BFGS
 UPDATES = 4000  # of Adam, before L-BFGS takes over: by then it is in the basin of a good optimum
+HELD_OUT = 0.1  # share of the rows that is held out, unless rows are few
 STOCHASTIC_RATE = 0.01  # step size of "stochastic" where none is given
 SHORTER = 0.2  # share of its step size with which a machine that ran away from its chains is learned again
 MOST_AGAIN = 2  # times
@@ -81,13 +83,18 @@ class CombinationMachine(WithFitReport):
         (momentum) or 0.01 ("stochastic").  Smaller where the history swings; the paper's reproduction has its own.
         Where "stochastic" ends with rows less probable than independent columns make them, its chains could not follow:
         it learns again with a fifth of it, at most twice, and says so.
-    validation_fraction : float, default=0.1
+    validation_fraction : "auto" or float, default="auto"
         Share of the rows that is held out of the gradient, to stop when they gain no more (where these are 50 or
-        more); 0 learns from all rows.
+        more); 0 learns from all rows.  "auto" is 0.1, but 0 where there are fewer rows than weights and the rows choose
+        the prior: rows are worth more there than the stop.
+        With ``weight_prior="auto"`` all rows are learned from at last, in a few steps from there.
+        Where rows of their own are given, ``fit(X, X_val=V)``, none of X is held out: L-BFGS ends when those gain no
+        more.
         The paper's ``optimizer="momentum"``, pursuit and "stochastic" always learn from all.
-    weight_prior : float or None, default=3.0
-        Standard deviation of a Gaussian prior on the weights, in L-BFGS: weak, but weights of a small table stay
-        finite.  None is maximum likelihood.
+    weight_prior : "auto", float or None, default="auto"
+        Standard deviation of a Gaussian prior on the weights, in L-BFGS and in "stochastic".  "auto" chooses it by the
+        evidence of the rows while these are learned from, up to 3: narrow where a table has few rows and many columns,
+        so that noise is not learned.  None is maximum likelihood.
     max_active : int or None
         A machine that has the hidden states with at most so many active units only (the paper's section 3.0.1): its
         sums take O(m^k) terms, and with 1 it is a mixture of n_hidden + 1 products.  Not with missing entries, and
@@ -128,13 +135,16 @@ class CombinationMachine(WithFitReport):
         Its standard error; 0 when exact.
     log_partition_effective_ : float
         Share of the annealed chains that count; 1 when exact.
+    weight_prior_ : float or None
+        Standard deviation of the prior that the weights were learned with; None where there was none ("pursuit" and
+        "momentum" know of none), NaN if the model file is of a version that did not keep it.
     left_out_, left_out_error_ : float
         With `max_active`: the share of Z in states with more active units, estimated, and its standard error.  With
         `max_terms`: the share of Z that is not in the terms found.
     n_parameters_ : int
         Free parameters: weights and biases, those of bits that are constant or were never seen left out.
-    dtype_, history_, history_table_, objective_, left_to_gain_, n_iter_, converged_, stop_reason_, n_features_in_, \
-    feature_names_in_
+    dtype_, history_, history_table_, objective_, left_to_gain_, n_iter_, converged_, stop_reason_, n_rows_, \
+    n_features_in_, feature_names_in_
         As everywhere.  `history_` has log-likelihoods: of the held-out rows, scaled up to all, and at last of all rows.
         `history_table_` also has the gains of a pursuit and the like.
 
@@ -161,8 +171,8 @@ class CombinationMachine(WithFitReport):
         "optimizer": [StrOptions({"adam", "momentum"})],
         "n_epochs": [Interval(Integral, 1, None, closed="left"), None],
         "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
-        "validation_fraction": [Interval(Real, 0, 1, closed="left")],
-        "weight_prior": [Interval(Real, 0, None, closed="neither"), None],
+        "validation_fraction": [Interval(Real, 0, 1, closed="left"), StrOptions({"auto"})],
+        "weight_prior": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
         "max_active": [Interval(Integral, 1, None, closed="left"), None],
         "max_terms": [Interval(Integral, 1, None, closed="left"), None],
         "faithful": ["boolean"],
@@ -178,6 +188,7 @@ class CombinationMachine(WithFitReport):
     log_partition_: float
     log_partition_error_: float
     log_partition_effective_: float
+    weight_prior_: float | None
     left_out_: float
     left_out_error_: float
 
@@ -185,6 +196,7 @@ class CombinationMachine(WithFitReport):
     # the machine of the moved rows; the attributes are those of the user's.
     _offset: np.ndarray | None = None
     _shortened: float = 1.0  # of the step size, while a machine is learned again
+    _n_rows: float = np.inf  # of the table, where it matters to the way of learning
 
     _sparse: ClassVar[bool] = True
     _params_class: ClassVar[type] = Params
@@ -194,7 +206,10 @@ class CombinationMachine(WithFitReport):
     _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {
         "log_partition_error": (0, np.inf),
         "log_partition_effective": (0, 1),
+        "precision": (0, np.inf),
     }
+    _with_holes: ClassVar[frozenset[str]] = frozenset({"precision"})
+    _former_lacks: ClassVar[Mapping[str, float]] = {"precision": np.nan}
 
     def __init__(
         self,
@@ -206,8 +221,8 @@ class CombinationMachine(WithFitReport):
         optimizer: str = "adam",
         n_epochs: int | None = None,
         learning_rate: float | None = None,
-        validation_fraction: float = 0.1,
-        weight_prior: float | None = 3.0,
+        validation_fraction: float | str = "auto",
+        weight_prior: float | str | None = "auto",
         max_active: int | None = None,
         max_terms: int | None = None,
         faithful: bool = False,
@@ -313,7 +328,8 @@ class CombinationMachine(WithFitReport):
         if n_chains < 2 or n_steps < 1:
             raise ValueError(f"n_chains must be at least 2 and n_steps at least 1, got {n_chains} and {n_steps}")
         p = self.params_
-        self.params_ = self._known(p.weights, p.hidden_bias, p.input_bias, random_state, n_chains, n_steps)
+        arrays = p.weights, p.hidden_bias, p.input_bias
+        self.params_ = self._known(*arrays, random_state, n_chains, n_steps, precision=p.precision)
         self._expose()
         self._warn_of_few_chains()
         return self
@@ -326,9 +342,10 @@ class CombinationMachine(WithFitReport):
         random_state: Any,
         n_chains: int | None = None,
         n_steps: int | None = None,
+        precision: Any = 0.0,
     ) -> Params:
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-        values = (np.asarray(x, np.float64) for x in (weights, hidden_bias, input_bias, 0.0, 0.0, 1.0))
+        values = (np.asarray(x, np.float64) for x in (weights, hidden_bias, input_bias, 0.0, 0.0, 1.0, precision))
         with double():
             params = Params(*(jnp.asarray(x) for x in values))
             known = machines.with_log_partition(
@@ -365,7 +382,7 @@ class CombinationMachine(WithFitReport):
 
     def _model(self) -> Model:
         learner = self._learner()
-        stochastic = learner == "stochastic"
+        stochastic, watched = learner == "stochastic", self._held_out is not None
         n_states = n_enumerated(UNITS[self.kind], int(self.n_hidden), self.n_features_in_)
         sampled = not stochastic and n_states > SUMMED and self.max_active is None and self.max_terms is None
         rate = STOCHASTIC_RATE if stochastic else 0.1 if self.optimizer == "momentum" else 0.03
@@ -379,10 +396,10 @@ class CombinationMachine(WithFitReport):
             n_epochs=int(self.n_epochs or (30 if sampled else 100)),
             n_updates=UPDATES if self.n_epochs is None else None,
             learning_rate=rate,
-            held_out=float(self.validation_fraction),
+            held_out=0.0 if watched else self._share(),
             max_active=self._most_active(),
             max_terms=None if self.max_terms is None else int(self.max_terms),
-            weight_prior=None if self.weight_prior is None else float(self.weight_prior),
+            weight_prior=self.weight_prior if self.weight_prior in (None, "auto") else float(self.weight_prior),
             sampled=sampled,
             faithful=bool(self.faithful),
             pursuit_starts=int(self.pursuit_starts or (1 if self.faithful else PURSUIT_STARTS)),
@@ -391,6 +408,7 @@ class CombinationMachine(WithFitReport):
             annealing_chains=int(self.annealing_chains),
             annealing_steps=int(self.annealing_steps),
             ranked=self.n_init > 1,
+            watched=watched,
         )
 
     @property
@@ -434,6 +452,7 @@ class CombinationMachine(WithFitReport):
             self.input_bias_ = p.input_bias + self._offset
         self.log_partition_error_ = float(p.log_partition_error)
         self.log_partition_effective_ = float(p.log_partition_effective)
+        self.weight_prior_ = None if p.precision == 0 else float(p.precision) ** -0.5
         self._n_features_out = m = len(self.hidden_bias_)
         self.n_parameters_ = m + (m + bool(self.input_bias)) * self._n_varying
 
@@ -442,12 +461,19 @@ class CombinationMachine(WithFitReport):
         if "gradient" not in learner:
             yield f"learner={learner!r} does not look for it"
         elif self.optimizer == "adam":
-            if self.weight_prior is not None:
-                yield f"weight_prior={self.weight_prior:g}"
-            if self.validation_fraction > 0:
-                yield f"validation_fraction={self.validation_fraction:g}"
+            if self.weight_prior_ is not None:
+                yield f"weight_prior={self.weight_prior_:.2g}"
+            if self._rows_have_stopped:
+                yield f"validation_fraction={self._share():g}"
         if self.max_terms is not None:
             yield f"max_terms={self.max_terms}"
+
+    def _provisos(self) -> Iterator[str]:
+        if self.log_partition_error_ > 0:
+            yield f"by an estimate of log Z, ± {self.log_partition_error_:.2g} nats"
+
+    def _causes(self) -> Iterator[tuple[str, str]]:
+        yield from named_weights("unit", self._input_names(), self.components_)
 
     def _adopt(self, result: FitResult) -> None:
         params = result.params
@@ -458,7 +484,8 @@ class CombinationMachine(WithFitReport):
             with double():
                 params = machines.learned_machine(params, result.state)
                 params = machines.without_idle(params) if self._learner() == "pursuit" else params
-            known = self._known(params.weights, params.hidden_bias, params.input_bias, self.random_state)
+            arrays = params.weights, params.hidden_bias, params.input_bias
+            known = self._known(*arrays, self.random_state, precision=params.precision)
             result = result._replace(params=known)
         super()._adopt(result)
 
@@ -469,9 +496,24 @@ class CombinationMachine(WithFitReport):
         if self.max_terms is not None:
             self.left_out_, self.left_out_error_ = self._not_in_terms(int(self.max_terms))
 
+    def _share(self) -> float:
+        """`validation_fraction` with "auto" decided."""
+        if self.validation_fraction != "auto":
+            return float(self.validation_fraction)
+        n_weights = int(self.n_hidden) * self.n_features_in_
+        return 0.0 if self.weight_prior == "auto" and self._n_rows < n_weights else HELD_OUT
+
+    @property
+    def _rows_have_stopped(self) -> bool:
+        """Whether held-out rows have ended its learning; with a prior of their choice all are learned from after it."""
+        return REFIT in self.history_table_["stage"] if self.weight_prior == "auto" else self._share() > 0
+
     def _learn(self, engine: Engine, seed: int, dtype: np.dtype, max_time: float | None) -> float:
         """Learn; and again in shorter steps, if chains could not follow and the machine ran away from them."""
-        if self._learner() != "stochastic" or not self.input_bias:
+        stochastic = self._learner() == "stochastic"
+        if not stochastic and "auto" == self.weight_prior == self.validation_fraction:
+            self._n_rows = float(summarise(engine).n_rows)
+        if not stochastic or not self.input_bias:
             return super()._learn(engine, seed, dtype, max_time)
         summary = summarise(engine)
         bias, independent = self._independent(summary)
@@ -562,7 +604,7 @@ class CombinationMachine(WithFitReport):
         m, d = int(self.n_hidden), self.n_features_in_
         if self.learner == "pursuit":
             m = min(m, len(self.params_.hidden_bias))  # it may find fewer units
-        scalars = ("log_partition", "log_partition_error", "log_partition_effective")
+        scalars = ("log_partition", "log_partition_error", "log_partition_effective", "precision")
         return {"weights": (m, d), "hidden_bias": (m,), "input_bias": (d,), **dict.fromkeys(scalars, ())}
 
 

@@ -426,9 +426,13 @@ def name_of(estimator: Any) -> str:
     >>> from latentbits import BernoulliMixture, LatentTrait
     >>> name_of(BernoulliMixture(4)), name_of(LatentTrait(1)), name_of(LatentTrait(2, n_maps=3))
     ('mixture of 4', '1 latent trait', '3 maps of 2 latent traits')
+    >>> name_of(LatentTrait(2, decoder="mlp"))
+    '2 latent traits, curved'
     """
     record = family_of(estimator)
     title = record.title(getattr(estimator, record.size) if record.size else 1)
+    if getattr(estimator, "decoder", "linear") == "mlp":
+        title = f"{title}, curved"
     n_maps = getattr(estimator, "n_maps", 1)
     return title if n_maps == 1 else f"{n_maps} maps of {title}"
 

@@ -25,17 +25,19 @@ from latentbits.engines.passes import Engine
 from latentbits.estimators import psychometrics
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.criteria import MOST_COUNTED, Seen, look
+from latentbits.estimators.curved_trait import WithCurve
 from latentbits.estimators.item_dif import WithDif
 from latentbits.estimators.item_models import ItemErrors
 from latentbits.estimators.item_reports import WithItemReports
 from latentbits.estimators.item_templates import DEFAULT_PRIOR
 from latentbits.estimators.precision import DOUBLE, error_of_sum, sum_of
 from latentbits.estimators.psychometrics import Rotation, Scores, StandardErrors
+from latentbits.estimators.showing import named_weights, short
 from latentbits.estimators.tables.column_types import KINDS, Encoding, open_table
 from latentbits.estimators.tables.validate import weighted
 from latentbits.estimators.trait_errors import steady_covariance
 from latentbits.estimators.trait_likelihoods import ENOUGH, foresee, refined
-from latentbits.models.latent_trait import items, kinds, mixture_of_maps, quadrature, variational
+from latentbits.models.latent_trait import curved, items, kinds, mixture_of_maps, quadrature, variational
 from latentbits.models.latent_trait import model as latent_trait
 from latentbits.models.latent_trait.kinds import ALL_BITS, Columns
 
@@ -60,7 +62,7 @@ class Variational(NamedTuple):
     bound: np.ndarray
 
 
-class LatentTrait(WithItemReports, WithDif):
+class LatentTrait(WithItemReports, WithDif, WithCurve):
     """Latent trait model (Tipping 1998): item response theory (Rasch, 2PL, in one dimension or more) and logistic PCA.
 
     x ~ N(0, I),  P(t_i = 1 | x) = sigmoid(w_i.x + b_i): Gaussian latents, logistic bits.  With two latents it is a map
@@ -77,6 +79,24 @@ class LatentTrait(WithItemReports, WithDif):
         to three dimensions, quasi-Monte Carlo above): maximum likelihood.  "auto" is variational EM to get near, and
         then quadrature: the same optimum, sooner (quadrature alone where rows have observed fewer than ten columns a
         latent dimension).
+    decoder : {"linear", "mlp"}, default="linear"
+        What leads from the latents to the log-odds of the bits.  "mlp" adds a small network to the linear map, so that
+        the surface on which rows lie may be curved: better maps, and likelihoods of unseen rows, at the price of slopes
+        that are the same nowhere.  It learns by Adam on batches of rows, with 2 to the power of `n_nodes` (10 where
+        None) quasi-random points in all, drawn anew for every batch.  Likelihoods are told by eight such nets, whose
+        spread is the stated error.  Options of items, of kinds of columns and of several maps, and `method`, are for
+        "linear".
+    decoder_layers : sequence of int or None, default=None
+        Of "mlp": units of each layer.  None is two layers of 64, or of 128 above 32 columns.
+    n_epochs : int or None, default=None
+        Of "mlp": passes over the rows, no more than `max_iter`.  None makes about 10 000 updates, and 300 passes at
+        most.
+    learning_rate : float or None, default=None
+        Of "mlp": length of the first steps, which fall along a cosine; None is 0.003.
+    validation_fraction : float or None, default=None
+        Share of the rows of a dense table in memory that is held out: learning stops when they gain no more, and the
+        point is kept at which they were most probable.  ``fit(X, X_val=...)`` takes rows of their own.  None is 0, but
+        0.1 with "mlp" where such a table has 500 rows or more.
     column_types : None, "infer", list or dict, default=None
         None takes bits only.  A list with "binary", "continuous" or "categorical" for each column; a dict from column
         names or positions to these, the rest being binary; or "infer": booleans and columns of nothing but 0 and 1 are
@@ -113,15 +133,15 @@ class LatentTrait(WithItemReports, WithDif):
     weight_prior : float or None, default=None
         Standard deviation of a Gaussian prior on the weights.  None is maximum likelihood, whose weights run to
         infinity where bits are separable; 3 is weak, and stops them.  For a continuous column it is in units of the
-        column's standard deviation.
+        column's standard deviation.  Of "mlp", on all weights of the network.
     n_samples : int, default=500
         Draws of the latents for ``method="monte_carlo"``, L of eq. 3.
     n_nodes : int or None, default=None
-        Nodes a dimension to learn with by quadrature, and to tell standard errors with (above three dimensions: 2 to
-        this power in all).  None chooses: first by the number of columns that rows have observed, then, where slopes
-        turn out to be steep, by these too, and learning goes on with more.  Likelihoods are told with ever more for
-        the rows that need them, until their error in all is small or more would take long; scores with a number that
-        depends on the columns.
+        Nodes a dimension to learn with by quadrature, and to tell standard errors with (above three dimensions, and
+        with "mlp": 2 to this power in all).  None chooses: first by the number of columns that rows have observed,
+        then, where slopes turn out to be steep, by these too, and learning goes on with more.  Likelihoods are told
+        with ever more for the rows that need them, until their error in all is small or more would take long; scores
+        with a number that depends on the columns.
     accelerate : bool, default=True
         Parameter expansion and Anderson acceleration.  Without, EM goes step by step as in the paper.
     random_state : int, RandomState or None
@@ -136,7 +156,7 @@ class LatentTrait(WithItemReports, WithDif):
     tol : float, default=1e-7
         Stop when less than this is left to gain, in nats per row (`left_to_gain_` tells it for all rows together).
     verbose : int, default=0
-        Above 0: a progress bar, if standard error is a terminal.
+        Above 0: after two seconds a progress bar with the time left, in a terminal or a notebook.
     dtype : "auto", "float32" or "float64", default="auto"
         Precision in which rows are computed; parameters and sums are always float64.  "auto" is
         float32, unless that loses more than 0.001 nats of a row, as it does from 2000 columns on.
@@ -159,6 +179,9 @@ class LatentTrait(WithItemReports, WithDif):
         -b / w in one dimension, ``-b / |w|`` (MDIFF) in several; NaN for columns that are not binary.
     discrimination_ : ndarray of shape (n_columns,)
         w in one dimension, ``|w|`` (MDISC) in several; NaN for columns that are not binary.
+    mean_slopes_ : ndarray of shape (n_components, n_columns)
+        With ``decoder="mlp"``, instead of the four before this one: by how much log-odds change along each axis, on
+        average over the latents.  Axes are such that these are orthogonal, the longest first.
     noise_variance_ : ndarray of shape (n_columns,)
         With `column_types`: variance of each continuous column given the latents, NaN for the others.  It stays above
         1e-4 of the column's own variance.
@@ -196,7 +219,11 @@ class LatentTrait(WithItemReports, WithDif):
     converged_ : bool
         Whether it stopped because less than `tol` nats per row are left to gain.
     stop_reason_ : str
-        "converged", "max_iter", "max_time", "stalled" or "interrupted".
+        "converged", "max_iter", "max_time", "stalled" or "interrupted"; "held_out" where rows that were held
+        out gained no more, and with "mlp" "completed" where all passes were made: what is left to gain is not known
+        then.
+    n_rows_ : float
+        Rows learned from, each as often as it counts; NaN where that is not known.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
@@ -220,6 +247,11 @@ class LatentTrait(WithItemReports, WithDif):
         **LatentModel._parameter_constraints,
         "n_components": [Interval(Integral, 1, 20, closed="both")],
         "method": [StrOptions(set(latent_trait.METHODS))],
+        "decoder": [StrOptions({"linear", "mlp"})],
+        "decoder_layers": ["array-like", None],
+        "n_epochs": [Interval(Integral, 1, None, closed="left"), None],
+        "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
+        "validation_fraction": [Interval(Real, 0, 1, closed="left"), None],
         "column_types": [None, StrOptions({"infer"}), "array-like", dict],
         "n_maps": [Interval(Integral, 1, 1000, closed="both")],
         "noise": [StrOptions({"own", "shared"})],
@@ -258,6 +290,11 @@ class LatentTrait(WithItemReports, WithDif):
         n_components: int = 2,
         *,
         method: str = "auto",
+        decoder: str = "linear",
+        decoder_layers: Any = None,
+        n_epochs: int | None = None,
+        learning_rate: float | None = None,
+        validation_fraction: float | None = None,
         column_types: Any = None,
         n_maps: int = 1,
         noise: str = "own",
@@ -282,6 +319,11 @@ class LatentTrait(WithItemReports, WithDif):
     ) -> None:
         self.n_components = n_components
         self.method = method
+        self.decoder = decoder
+        self.decoder_layers = decoder_layers
+        self.n_epochs = n_epochs
+        self.learning_rate = learning_rate
+        self.validation_fraction = validation_fraction
         self.column_types = column_types
         self.n_maps = n_maps
         self.noise = noise
@@ -300,6 +342,9 @@ class LatentTrait(WithItemReports, WithDif):
     # ---------------------------------------------------------------- learning
 
     def _model(self) -> Model:
+        self._check_curve()
+        if self._curved:
+            return self._curve()
         if self._by_items:
             self._check_item_options()
             return items.model(self._n_item_nodes)
@@ -334,10 +379,13 @@ class LatentTrait(WithItemReports, WithDif):
             )
 
     def _one_map_only(self, what: str) -> None:
+        self._straight_only(what)
         if self.n_maps > 1:
             raise ValueError(f"{what} is not defined for several maps, and n_maps is {self.n_maps}: fit one map")
 
     def _params_type(self) -> type:
+        if self._curved:
+            return curved.Params
         if self._by_items:
             return items.Params
         return kinds.Params if self.n_maps == 1 else mixture_of_maps.Params
@@ -362,6 +410,9 @@ class LatentTrait(WithItemReports, WithDif):
         return latent_trait.model(equal_discrimination=tied, n_samples=n_samples, **settings)
 
     def _model_for(self, engine: Engine) -> Model:
+        if self._curved:
+            self._seen = look(engine)
+            return self._curve_for(engine, self._seen)
         if self._by_items:
             model, self._seen = self._item_model_for(engine)
             return model
@@ -378,7 +429,12 @@ class LatentTrait(WithItemReports, WithDif):
     def _n_restarts(self) -> int:
         if self.n_init is not None:
             return int(self.n_init)
-        by_net = self.n_components > MOST_GRID and self.n_nodes is None and self.method in ("auto", "quadrature")
+        by_net = (
+            not self._curved
+            and self.n_components > MOST_GRID
+            and self.n_nodes is None
+            and self.method in ("auto", "quadrature")
+        )
         return 4 if by_net or self.n_maps > 1 else 1
 
     def _columns(self) -> Columns:
@@ -386,6 +442,10 @@ class LatentTrait(WithItemReports, WithDif):
         return columns._replace(shared_noise=True) if self.noise == "shared" and columns.n_reals else columns
 
     def _open(self, X: Any, *, reset: bool, sample_weight: Any = None) -> Engine:
+        self._check_curve()
+        if self._curved:
+            engine = super()._open(X, reset=reset, sample_weight=sample_weight)
+            return self._shuffled(engine) if reset else engine
         if self._by_items:
             self._encoding = None
             return self._open_people(X, reset=reset, sample_weight=sample_weight)
@@ -416,6 +476,8 @@ class LatentTrait(WithItemReports, WithDif):
         columns = self._columns()
         bits = range(self.n_features_in_) if columns.binary is None else columns.binary
         self._idle = () if self._seen is None else tuple(place for place in bits if self._seen.idle[place])
+        if self._curved:
+            return super()._adopt(self._canonical(result))
         if self._by_items:
             return super()._adopt(self._adopt_items(result))
         params = result.params
@@ -430,8 +492,17 @@ class LatentTrait(WithItemReports, WithDif):
         super()._adopt(result._replace(params=eqx.tree_at(lambda p: p.weights, params, weights)))
 
     def _expose(self) -> None:
-        for name in ("noise_variance_", "categories_", "output_names_", "shares_", *self._item_attributes):
+        for name in (
+            "noise_variance_",
+            "categories_",
+            "output_names_",
+            "shares_",
+            "mean_slopes_",
+            *self._item_attributes,
+        ):
             self.__dict__.pop(name, None)  # of an earlier fit
+        if self._curved:
+            return self._expose_curve()
         if self._by_items:
             return self._expose_item_model()
         if self.n_maps == 1:
@@ -456,10 +527,27 @@ class LatentTrait(WithItemReports, WithDif):
         self._n_features_out = q
 
     def _off_maximum(self) -> Iterator[str]:
+        if self._curved:
+            yield "decoder='mlp' ends with a schedule, wherever that is"
         if self.method in ("variational", "monte_carlo"):
             yield f"method={self.method!r} maximises something near to it"
         if self.weight_prior is not None:
             yield f"weight_prior={self.weight_prior:g}"
+
+    def _provisos(self) -> Iterator[str]:
+        if self.weight_prior is not None:
+            yield f"with the penalty of weight_prior={self.weight_prior:g}"
+        if self._by_items and np.any(self.params_.prior_precision):
+            yield "with the penalty of asymptote_prior"
+
+    def _causes(self) -> Iterator[tuple[str, str]]:
+        names = getattr(self, "output_names_", None) or self._input_names()
+        if self.n_maps == 1:
+            yield from named_weights("trait", names, self.components_)
+            return
+        for place in np.argsort(-self.shares_, kind="stable").tolist():
+            traits = ", ".join(short(told) for _, told in named_weights("", names, self.components_[place]))
+            yield f"map {place + 1}", f"{self.shares_[place]:.0%} of rows; {traits}"
 
     def _freedom(self) -> int | None:
         columns = self._columns()
@@ -502,6 +590,8 @@ class LatentTrait(WithItemReports, WithDif):
         }
 
     def _shapes(self) -> dict[str, tuple[int | None, ...]]:
+        if self._curved:
+            return self._curve_shapes()
         if self._by_items:
             return self._item_shapes()
         columns, q = self._columns(), self.n_components
@@ -529,6 +619,8 @@ class LatentTrait(WithItemReports, WithDif):
         super()._take_extra({name: value for name, value in extra.items() if name != "columns"})
 
     def _finish(self, engine: Engine, result: FitResult) -> None:
+        if self._curved:
+            return
         if self._by_items:
             return self._finish_items(engine, result)
         at_the_end = self._learned_on(engine, result)
@@ -657,7 +749,7 @@ class LatentTrait(WithItemReports, WithDif):
             has the means on all of them, (n_rows, n_maps, n_components).
         """
         # by the program of `score`, where that has looked at the posterior
-        scored = self._on_grid and self.n_maps == 1
+        scored = self._on_grid and self.n_maps == 1 and not self._curved
         return self._map_rows(self._fitted().log_likelihood, X).mean if scored else super().transform(X)
 
     def responsibilities(self, X: Any) -> np.ndarray:
@@ -679,7 +771,7 @@ class LatentTrait(WithItemReports, WithDif):
         return self.posterior(X).responsibilities
 
     def _foresee_use(self, model: Model, engine: Engine, shapes: Any) -> None:
-        if not self._on_grid or self.n_maps > 1:
+        if not self._on_grid or self.n_maps > 1 or self._curved:
             return super()._foresee_use(model, engine, shapes)
         dtype = self._dtype()
         ahead.using(model, model.log_likelihood, model.log_likelihood, engine, dtype, shapes)
@@ -796,6 +888,8 @@ class LatentTrait(WithItemReports, WithDif):
 
     def _rounded(self, model: Model, engine: Engine, dtype: np.dtype) -> LogLikelihood:
         """log p(x) of each row; where errors are largest by finer rules, until that in all is small."""
+        if self._curved:
+            return super()._rounded(model, engine, dtype)
         if self._by_items:
             return self._rounded_items(engine, dtype)
         rows = super()._rounded(model, engine, dtype)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -11,21 +11,24 @@ from sklearn.utils._param_validation import Interval
 
 from latentbits.core.errors import ModelFileError
 from latentbits.core.model import Model
-from latentbits.engines.passes import Engine
 from latentbits.estimators.base import LatentModel
-from latentbits.estimators.criteria import WithCriteria, look
+from latentbits.estimators.criteria import WithFitReport
+from latentbits.estimators.showing import short
 from latentbits.models.latent_tree import model as latent_tree
+from latentbits.models.latent_tree.dimension import dimension
 from latentbits.models.latent_tree.structure import is_order
 
 __all__ = ["ChowLiuTree", "LatentTree"]
 
 
-class LatentTree(WithCriteria):
+class LatentTree(WithFitReport):
     """Hidden causes on a tree (hidden Chow-Liu tree), by EM with exact sums.
 
     Every column hangs from a hidden variable of its own, which has a few states; these variables are joined by the tree
     that has the largest mutual information between columns in all (Chow & Liu 1968).  So neighbours on the tree are
     dependent, and states can carry what a single bit cannot.  Missing bits are marginalised exactly.
+
+    One hidden variable for all columns, the latent class model, is `BernoulliMixture`.
 
     Parameters
     ----------
@@ -38,6 +41,9 @@ class LatentTree(WithCriteria):
     smoothing : float, default=1.0
         As if every variable had seen so many more rows, spread evenly over its states, with the column's mean; 0 is
         maximum likelihood.
+    softening : float, default=0.0
+        While it learns, every bit is taken to have been flipped with this probability, less than 0.5: states then do
+        not become too sure of what few rows say (data softening, Liu & Van den Broeck 2021).
     validation_fraction : float, default=0.0
         Share of the rows of a table in memory that is held out: learning stops when they gain no more.  ``fit(X,
         X_val=...)`` takes rows of their own.
@@ -58,11 +64,15 @@ class LatentTree(WithCriteria):
     emissions_ : ndarray of shape (n_trees, n_columns, n_states)
         P(bit = 1 | state).
     n_parameters_ : int
-        Free parameters.
+        Free parameters, those that rows can tell of: in so many ways the probabilities of rows can change with each
+        tree (Kocka & Zhang 2002), which are fewer than there are numbers in it; and the shares of the trees.
     history_ : ndarray
-        Objective (log-likelihood with the prior of `smoothing`, nats) of every iteration.
+        Objective (log-likelihood with the prior of `smoothing`, nats, of bits that may be flipped where there is
+        `softening`) of every iteration.
     n_iter_, converged_, stop_reason_, left_to_gain_, objective_, history_table_, dtype_
         As everywhere.
+    n_rows_ : float
+        Rows learned from, each as often as it counts; NaN where that is not known.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
@@ -86,6 +96,7 @@ class LatentTree(WithCriteria):
         "n_trees": [Interval(Integral, 1, None, closed="left")],
         "hidden": ["boolean"],
         "smoothing": [Interval(Real, 0, None, closed="left")],
+        "softening": [Interval(Real, 0, 0.5, closed="left")],
         "validation_fraction": [Interval(Real, 0, 1, closed="left")],
     }
 
@@ -96,7 +107,7 @@ class LatentTree(WithCriteria):
     emissions_: np.ndarray
 
     _params_class: ClassVar[type] = latent_tree.Params
-    _whole: ClassVar[frozenset[str]] = frozenset({"parent", "steps"})
+    _whole: ClassVar[frozenset[str]] = frozenset({"parent", "steps", "leaves"})
     _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {
         "weights": (0, 1),
         "transition": (0, 1 + 1e-9),  # sums of shares may round
@@ -111,6 +122,7 @@ class LatentTree(WithCriteria):
         n_trees: int = 1,
         hidden: bool = True,
         smoothing: float = 1.0,
+        softening: float = 0.0,
         validation_fraction: float = 0.0,
         random_state: Any = None,
         n_init: int = 1,
@@ -125,6 +137,7 @@ class LatentTree(WithCriteria):
         self.n_trees = n_trees
         self.hidden = hidden
         self.smoothing = smoothing
+        self.softening = softening
         self.validation_fraction = validation_fraction
         super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
 
@@ -144,29 +157,48 @@ class LatentTree(WithCriteria):
         return float(self.validation_fraction)
 
     def _model(self) -> Model:
-        return latent_tree.model(self._sizes(), int(self.n_trees), bool(self.hidden), float(self.smoothing))
+        n_trees, hidden = int(self.n_trees), bool(self.hidden)
+        return latent_tree.model(self._sizes(), n_trees, hidden, float(self.smoothing), float(self.softening))
 
-    def _model_for(self, engine: Engine) -> Model:
-        self._idle = tuple(np.flatnonzero(look(engine).idle).tolist())
-        return self._model()
+    def _off_maximum(self) -> Iterator[str]:
+        if self.smoothing > 0:
+            yield f"smoothing={self.smoothing:g}"
+        if self.softening > 0:
+            yield f"softening={self.softening:g}"
+
+    def _provisos(self) -> Iterator[str]:
+        if self.smoothing > 0:
+            yield f"with the penalty of smoothing={self.smoothing:g}"
+        if self.softening > 0:
+            yield f"of bits that may be flipped (softening={self.softening:g})"
+
+    def _causes(self) -> Iterator[tuple[str, str]]:
+        """The closest neighbours on the largest tree."""
+        tree = int(np.argmax(self.weights_))
+        names, parents, bits = self._input_names(), self.parents_[tree], self.information_[tree] / np.log(2)
+        for column in np.argsort(-bits, kind="stable").tolist():
+            if parents[column] >= 0:
+                pair = f"{short(names[column])} and {short(names[parents[column]])}"
+                yield "neighbours", f"{pair}: {bits[column]:.3f} bits in common"
 
     def _expose(self) -> None:
         p, d = self.params_, self.n_features_in_
-        if not all(is_order(*one) for one in zip(p.parent, p.steps)):
-            raise ModelFileError("'parent' and 'steps' are not those of a tree")
+        if not all(is_order(*one) for one in zip(p.parent, p.steps, p.leaves)):
+            raise ModelFileError("'parent', 'steps' and 'leaves' are not those of a tree")
         self.weights_, self.transitions_, self.emissions_ = p.weights, p.transition, p.emission
         self.parents_, self.information_ = np.where(p.parent == d, -1, p.parent), p.information
         self.n_parameters_ = self._n_free()
         self._n_features_out = p.emission.size
 
     def _n_free(self) -> int:
-        m, d, k = self.emissions_.shape
-        sizes = np.broadcast_to(2 if not self.hidden else self._sizes(), d)
-        above = np.where(self.parents_ < 0, 1, sizes[self.parents_])
+        m, d, _ = self.emissions_.shape
         varies = ~np.isin(np.arange(d), self._idle)
-        moves = (above * (sizes - 1) * varies).sum() if k > 1 else 0
-        emits = m * int((sizes * varies).sum()) if self.hidden else 0
-        return int(moves) + emits + m - 1
+        if self.hidden:
+            sizes = np.broadcast_to(self._sizes(), d)
+            return sum(dimension(parents, sizes, varies) for parents in self.parents_) + m - 1
+        # two conditional probabilities of a bit that hangs from another, one of a bit that hangs from a constant
+        moves = np.where((self.parents_ >= 0) & varies[self.parents_], 2, 1) * varies
+        return int(moves.sum()) + m - 1
 
     def _shapes(self) -> dict[str, tuple[int | None, ...]]:
         m, d = int(self.n_trees), self.n_features_in_
@@ -176,6 +208,7 @@ class LatentTree(WithCriteria):
             "parent": (m, d),
             "information": (m, d),
             "steps": (m, None, None),
+            "leaves": (m, None, None),
             "transition": (m, d, k, k),
             "emission": (m, d, k),
         }
@@ -218,4 +251,5 @@ class ChowLiuTree(LatentTree):
     n_states: ClassVar[int] = 2
     n_trees: ClassVar[int] = 1
     hidden: ClassVar[bool] = False
+    softening: ClassVar[float] = 0.0
     validation_fraction: ClassVar[float] = 0.0  # one pass learns it: there is nothing to stop

@@ -17,8 +17,10 @@ from latentbits.estimators.base import LatentModel
 from latentbits.estimators.class_reports import WithClassReports
 from latentbits.estimators.class_tests import WithClassTests
 from latentbits.estimators.criteria import Criteria, look
+from latentbits.estimators.showing import named_weights
 from latentbits.models.mixture import model as mixture
 from latentbits.models.mixture import newton
+from latentbits.models.mixture.smoothing import Smoothed, strength_of
 
 __all__ = ["BernoulliMixture"]
 
@@ -36,14 +38,19 @@ class BernoulliMixture(WithClassTests, WithClassReports):
     ----------
     n_components : int, default=2
         Number of components, k.
-    smoothing : float, default=1.0
+    smoothing : float or "auto", default=1.0
         As if each component had seen so many more rows with the column means of the data, which keeps probabilities off
         0 and 1 and predicts new rows better.  **0 is maximum likelihood**, which latent class analysis and `aic` and
         `bic` ask for: with smoothing the log-likelihood is below its maximum, and can fall with more components.
-    init : {"random", "split"}, default="random"
+        "auto" chooses it by the data, without held-out rows: the strength under which the components' counts are most
+        probable, with their probabilities integrated out (`smoothing_`).
+    init : {"random", "split", "anneal"}, default="random"
         "random" starts around randomly drawn rows: several short runs on a sample, of which the best goes on.  "split"
         is the schedule of Freund & Haussler (1994, section 4): one component, EM, split each in two and perturb, EM,
-        ... up to any number (45 = 32 + 13).  It is one greedy path, so compare several (`n_init`).
+        ... up to any number (45 = 32 + 13).  It is one greedy path, so compare several (`n_init`).  "anneal" starts
+        around random rows with responsibilities that are nearly alike, and sharpens them in ten passes (deterministic
+        annealing).  With held-out rows (`X_val`), which may end it on the way, it predicts new rows better where
+        hundreds of components would fit too closely.
     accelerate : bool, default=True
         Accelerated EM from the best of several short runs, and Newton's method at the end where parameters are few
         (up to 256).  Without, EM goes step by step from one start.
@@ -59,7 +66,7 @@ class BernoulliMixture(WithClassTests, WithClassReports):
     tol : float, default=1e-7
         Stop when less than this is left to gain, in nats per row (`left_to_gain_` tells it for all rows together).
     verbose : int, default=0
-        Above 0: a progress bar, if standard error is a terminal.
+        Above 0: after two seconds a progress bar with the time left, in a terminal or a notebook.
     dtype : "auto", "float32" or "float64", default="auto"
         Precision in which rows are computed; parameters and sums are always float64.  "auto" is float64 where that
         takes no time to speak of (rows x columns x components up to 8 million) and where float32 loses more than 0.001
@@ -73,6 +80,9 @@ class BernoulliMixture(WithClassTests, WithClassReports):
         Share of each component, the largest first; with covariates, that in the rows it was fitted to.
     means_ : ndarray of shape (n_components, n_columns)
         P(bit = 1) of each column in each component.
+    smoothing_ : float
+        Strength of the smoothing: as given, or as chosen.  Where held-out rows ended learning early, it is the one that
+        the parameters had then.
     coefficients_ : ndarray of shape (n_components, n_covariates + 1)
         Where ``fit(X, covariates=Z)`` learned how membership depends on covariates: log P(component | z) is these times
         (1, z), but for what makes probabilities add up to 1.  Those of the first component are 0.
@@ -97,6 +107,8 @@ class BernoulliMixture(WithClassTests, WithClassReports):
         "converged", "max_iter", "max_time", "stalled" or "interrupted".
     n_parameters_ : int
         Free parameters: k - 1 weights and k x d probabilities, columns that are constant or were never seen left out.
+    n_rows_ : float
+        Rows learned from, each as often as it counts; NaN where that is not known.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
@@ -117,24 +129,29 @@ class BernoulliMixture(WithClassTests, WithClassReports):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LatentModel._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "smoothing": [Interval(Real, 0, None, closed="left")],
-        "init": [StrOptions({"random", "split"})],
+        "smoothing": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "init": [StrOptions({"random", "split", "anneal"})],
         "accelerate": ["boolean"],
         "n_init": [Interval(Integral, 1, None, closed="left"), None],
     }
 
     weights_: np.ndarray
     means_: np.ndarray
+    smoothing_: float
 
     _params_class: ClassVar[type] = mixture.Params
     _sparse: ClassVar[bool] = True
-    _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {"weights": (0, 1), "means": (0, 1)}
+    _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {
+        "weights": (0, 1),
+        "means": (0, 1),
+        "smoothing": (0, np.inf),
+    }
 
     def __init__(
         self,
         n_components: int = 2,
         *,
-        smoothing: float = 1.0,
+        smoothing: float | str = 1.0,
         init: str = "random",
         accelerate: bool = True,
         random_state: Any = None,
@@ -159,7 +176,7 @@ class BernoulliMixture(WithClassTests, WithClassReports):
         few = k * (self.n_features_in_ + 1) <= newton.MOST_PARAMETERS
         return mixture.model(
             n_components=k,
-            smoothing=float(self.smoothing),
+            smoothing="auto" if self.smoothing == "auto" else float(self.smoothing),
             init=self.init,
             accelerate=accelerate,
             by_newton=accelerate and few,
@@ -193,16 +210,28 @@ class BernoulliMixture(WithClassTests, WithClassReports):
         sample_weight : array-like of shape (n_rows,) or None
             How often each row counts; None for once.
         """
-        if self.smoothing > 0:
+        self._fitted()
+        if self.smoothing_ > 0:
             raise ValueError(
-                f"information criteria are of a maximum of the likelihood, and smoothing={self.smoothing:g} keeps this "
-                "mixture away from it: fit it with smoothing=0"
+                f"information criteria are of a maximum of the likelihood, and smoothing={self.smoothing_:g} keeps "
+                "this mixture away from it: fit it with smoothing=0"
             )
         return super().criteria(X, sample_weight)
 
     def _off_maximum(self) -> Iterator[str]:
+        if self.smoothing_ > 0:
+            yield f"smoothing={self.smoothing_:g}"
+
+    def _provisos(self) -> Iterator[str]:
         if self.smoothing > 0:
-            yield f"smoothing={self.smoothing:g}"
+            yield f"with the penalty of smoothing={self.smoothing:g}"
+
+    def _causes(self) -> Iterator[tuple[str, str]]:
+        """Kinds by the columns in which their rows differ most from all rows."""
+        names, apart = self._input_names(), self.means_ - self.weights_ @ self.means_
+        for place, (share, mean) in enumerate(zip(self.weights_, self.means_)):
+            ((_, told),) = named_weights("", names, apart[place : place + 1], values=mean[None], form=".2f")
+            yield f"kind {place + 1}", f"{share:.0%} of rows; {told}"
 
     def _adopt(self, result: FitResult) -> None:
         params, own = result.params, ["weights", "means", *(["slopes"] if self._n_covariates else [])]
@@ -212,8 +241,12 @@ class BernoulliMixture(WithClassTests, WithClassReports):
             result._replace(params=eqx.tree_at(lambda p: [getattr(p, name) for name in own], params, ordered))
         )
 
+    def _params_type(self) -> type:
+        return Smoothed if self.smoothing == "auto" else super()._params_type()
+
     def _expose(self) -> None:
         self.weights_, self.means_ = self.params_.weights, self.params_.means
+        self.smoothing_ = float(strength_of(0.0 if self.smoothing == "auto" else float(self.smoothing), self.params_))
         k = len(self.weights_)
         self.n_parameters_ = (k - 1) * (1 + self._n_covariates) + k * self._n_varying
         self._expose_coefficients()
@@ -223,4 +256,5 @@ class BernoulliMixture(WithClassTests, WithClassReports):
         k = int(self.n_components)
         if self.init == "split":
             k = min(k, len(self.params_.weights))  # the schedule may have been cut short
-        return {"weights": (k,), "means": (k, self.n_features_in_), **self._membership_shapes(k)}
+        own: dict[str, tuple[int | None, ...]] = {"smoothing": ()} if self.smoothing == "auto" else {}
+        return {"weights": (k,), "means": (k, self.n_features_in_), **own, **self._membership_shapes(k)}

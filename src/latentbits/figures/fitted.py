@@ -119,6 +119,7 @@ def item_information(
     matplotlib Figure
     """
     _one_trait(model, "test information")
+    _straight_only(model, "test information")
     x = np.linspace(*extent, 141)
     information, words = model.item_information(x[:, None]), _names(model, names)
     steep = np.abs(model.discrimination_) > RUNAWAY
@@ -158,6 +159,7 @@ def wright_map(model: LatentTrait, X: Any, names: Sequence[str] | None = None, s
     matplotlib Figure
     """
     _one_trait(model, "a Wright map")
+    _straight_only(model, "a Wright map")
     words = _names(model, names)
     weights = open_weights(sample_weight, None)
     scores = model.transform(X)[:, 0]
@@ -277,6 +279,8 @@ def figures_of(
         return {}
     if model.n_components > 1:
         return pairs
+    if model.decoder == "mlp":
+        return {"curves": partial(item_curves, model, X, names, sample_weight), **pairs}
     if hasattr(model, "groups_") or hasattr(model, "coefficients_"):
         return {"information": partial(item_information, model, names)}
     return {
@@ -296,6 +300,11 @@ def _one_trait(model: Any, what: str) -> None:
         found = f"n_components={model.n_components} and n_maps={model.n_maps}"
         raise ValueError(f"{what}: for one map with one dimension, found {found}")
     _bits_only(model, what)
+
+
+def _straight_only(model: Any, what: str) -> None:
+    if model.decoder == "mlp":
+        raise ValueError(f"{what}: for decoder='linear', whose items have a slope and a difficulty, found {model}")
 
 
 def _among_people(model: Any, nodes: np.ndarray, what: str) -> np.ndarray:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from latentbits.papers import PAPERS, reproduce
 
-__all__ = ["Ended", "Work", "in_processes", "reproduce_all", "say_there"]
+__all__ = ["Ended", "Work", "in_processes", "processes", "reproduce_all", "say_there"]
 
 Say = Callable[[str, str], None]
 EVERY = 0.3  # seconds after which lines of other processes are passed on
@@ -55,7 +55,7 @@ def reproduce_all(
         Called with the name of a paper and a line whenever there is something to tell.
     """
     tell: Say = say or (lambda name, text: None)
-    jobs = len(_cores()) if jobs is None else jobs
+    jobs = processes() if jobs is None else jobs
     if jobs > 1:
         work = {
             name: Work(
@@ -74,6 +74,11 @@ def reproduce_all(
             ended.failed[name] = error
             tell(name, f"failed: {error}")
     return ended
+
+
+def processes() -> int:
+    """As many as there are cores for this one."""
+    return len(_cores())
 
 
 def _cores() -> list[int]:
@@ -111,10 +116,13 @@ class _Part(NamedTuple):
     begin: Callable[[], Future[Any]]
 
 
-def in_processes(work: Mapping[str, Work], jobs: int, tell: Say) -> Ended:
-    """The work of papers, by their names; never more than `jobs` parts of it at a time."""
+def in_processes(work: Mapping[str, Work], jobs: int, tell: Say, *, accelerated: bool = False) -> Ended:
+    """The work of papers, by their names; never more than `jobs` parts of it at a time.
+
+    With `accelerated`, trials may use an accelerator, whose memory they share.
+    """
     ended = Ended({}, {})
-    with _workers(jobs) as workers:
+    with _workers(jobs, accelerated) as workers:
         _do(work, jobs, tell, workers, ended)
     for name, text in workers.told():  # the last lines may come after the results
         tell(name, text)
@@ -168,14 +176,14 @@ def _tell_trials(tell: Callable[[str], None], done: int, total: int) -> None:
 class _Workers:
     """Processes for trials, which stay, and one for each paper."""
 
-    def __init__(self, jobs: int, closing: ExitStack) -> None:
+    def __init__(self, jobs: int, accelerated: bool, closing: ExitStack) -> None:
         self._closing = closing
         self._context = multiprocessing.get_context("spawn")  # a fork of JAX's threads hangs
         self._lines = self._context.Queue()
         shares = self._context.Queue()
         for share in _shares(_cores(), jobs):
             shares.put(share)
-        self._trials = self._pool(jobs, shares, False)
+        self._trials = self._pool(jobs, shares, accelerated)
 
     def _pool(self, size: int, shares: Any, accelerated: bool) -> ProcessPoolExecutor:
         settings = (self._lines, shares, accelerated)
@@ -203,12 +211,12 @@ class _Workers:
 
 
 @contextmanager
-def _workers(jobs: int) -> Iterator[_Workers]:
+def _workers(jobs: int, accelerated: bool) -> Iterator[_Workers]:
     """Processes that do not outlive this context, however it ends."""
     others = set(multiprocessing.active_children())
     with ExitStack() as closing:
         try:
-            yield _Workers(jobs, closing)
+            yield _Workers(jobs, accelerated, closing)
         except BaseException:
             for process in set(multiprocessing.active_children()) - others:
                 process.terminate()  # a trial under way is not kept, those before it are
@@ -239,6 +247,8 @@ def _begin(lines: Any, shares: Any, accelerated: bool) -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if not accelerated:  # small fits are slower there, and only one process at a time has its memory
         os.environ["JAX_PLATFORMS"] = "cpu"
+    elif shares is not None:  # one of several: none may take most of the memory at the start
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     if shares is not None and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, shares.get())
 

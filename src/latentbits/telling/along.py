@@ -19,10 +19,10 @@ def places_of(model: Any, values: np.ndarray) -> np.ndarray:
         return np.asarray(model.transform(values), np.float64)
 
 
-def gallery_along(what: str, name: str, model: Any, places: np.ndarray) -> Gallery:
-    """Traits or factors, with what they pull at; `what` is one of them in a word."""
+def gallery_along(what: str, name: str, weights: np.ndarray, places: np.ndarray, extent: str = "") -> Gallery:
+    """Traits or factors, with what they pull at, (k, d); `what` is one of them in a word, `extent` how far it holds."""
     names = tuple(f"{what} {i + 1}" for i in range(places.shape[1]))
     usage = np.full(places.shape[1], np.nan)  # a row is always somewhere along a trait
-    layer = Layer(f"{what.capitalize()}s", names, model.components_, None, usage, places, strongest_rows(places))
-    about = f"Each row has a place along each {what}. Shown is how much a bit is pulled up or down along it."
+    layer = Layer(f"{what.capitalize()}s", names, weights, None, usage, places, strongest_rows(places))
+    about = f"Each row has a place along each {what}. Shown is how much a bit is pulled up or down along it{extent}."
     return Gallery(name, about, "signed", (layer,))

@@ -52,7 +52,7 @@ def show(name: str, model: Any, values: np.ndarray, n_rows: float, weights: np.n
     """The factors, the longest first; how rows turn into each other; and the spectra of bits and Gaussian."""
     places = places_of(model, values)
     return Shown(
-        gallery=gallery_along("factor", name, model, places),
+        gallery=gallery_along("factor", name, model.components_, places),
         morph=Morph(name, model.components_, model.thresholds_, places),
         spectra=Spectra(name, model.binary_eigenvalues_, model.eigenvalues_, len(model.components_)),
     )

@@ -23,11 +23,26 @@ def tell(model: Any, table: Table) -> Told:
 
     In one dimension an item has a discrimination and a difficulty; in several also its slopes and intercept.  Of
     several maps what is printed are their shares, and what is written has the number of the map behind each quantity.
+    On a curved surface an item has no slope but on average.
     """
     found = model.criteria(table.values, table.weights)
     if model.n_maps > 1:
         return _tell_maps(model, table, found)
+    if model.decoder == "mlp":
+        return _tell_curve(model, table, found)
     items = _items(model, table)
+    return Told(
+        criteria_facts(found) | {"items": items.lines()},
+        (_printed(items), Printed(["", "value"], criteria_lines(found))),
+        {"items": lambda: items},
+    )
+
+
+def _tell_curve(model: Any, table: Table, found: Any) -> Told:
+    if table.errors:
+        model.standard_errors(table.values)  # says why there are none
+    names = tuple(f"mean_slope_{k + 1}" for k in range(model.n_components))
+    items = Values(table.names, names, model.mean_slopes_.T)
     return Told(
         criteria_facts(found) | {"items": items.lines()},
         (_printed(items), Printed(["", "value"], criteria_lines(found))),
@@ -71,8 +86,11 @@ def _quantities_of_maps(model: Any) -> tuple[tuple[str, ...], np.ndarray]:
 
 def show(name: str, model: Any, values: np.ndarray, n_rows: float, weights: np.ndarray | None = None) -> Shown:
     """The traits, the longest first; of several maps, those of each."""
+    if model.decoder == "mlp":
+        extent = ", on average: the surface is curved, and elsewhere on it the pull is another"
+        return Shown(gallery_along("trait", name, model.mean_slopes_, places_of(model, values), extent))
     if model.n_maps == 1:
-        return Shown(gallery_along("trait", name, model, places_of(model, values)))
+        return Shown(gallery_along("trait", name, model.components_, places_of(model, values)))
     means, sure = model.posterior(values).means, model.responsibilities(values)
     places = (sure[:, :, None] * means).reshape(len(values), -1)
     names = tuple(f"map {m + 1}, trait {k + 1}" for m in range(model.n_maps) for k in range(model.n_components))

@@ -23,14 +23,14 @@ def tell(model: Any, table: Table) -> Told:
     """Shares of the components, the largest first; and how well they describe the table."""
     order = np.argsort(-model.weights_, kind="stable")
     shares = Printed(["kind", "share"], [[str(i + 1), f"{model.weights_[k]:.4f}"] for i, k in enumerate(order)])
-    facts: dict[str, Any] = {"shares": [float(model.weights_[k]) for k in order], "smoothing": float(model.smoothing)}
-    if model.smoothing == 0:
+    facts: dict[str, Any] = {"shares": [float(model.weights_[k]) for k in order], "smoothing": float(model.smoothing_)}
+    if model.smoothing_ == 0:
         found = model.criteria(table.values, table.weights)
         return Told(facts | criteria_facts(found), (shares, Printed(["", "value"], criteria_lines(found))))
     total, error = model.log_likelihood(table.values, return_error=True, sample_weight=table.weights)
     lines = [
         ["log-likelihood, nats", with_error(total, error)],
-        ["", f"with smoothing {model.smoothing:g}, so below its maximum;"],
+        ["", f"with smoothing {model.smoothing_:g}, so below its maximum;"],
         ["", "AIC and BIC are of a fit with smoothing 0"],
     ]
     return Told(facts | {"log_likelihood": total}, (shares, Printed(["", "value"], lines)))

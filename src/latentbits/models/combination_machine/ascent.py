@@ -16,6 +16,7 @@ Some rows, every tenth by default, are held out: their log-likelihood is the obj
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -27,12 +28,12 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, Int, UInt32
 
 from latentbits.core import lbfgs
+from latentbits.core.adam import Adam, Number, direction, falling
 from latentbits.core.batch import Batch, SparseBatch
 from latentbits.core.model import Iterate, Progress, Schedule
 from latentbits.core.products import over_rows
 from latentbits.core.tree import sum_rows
-from latentbits.models.combination_machine import holes
-from latentbits.models.combination_machine.adam import Adam, Number, direction, falling
+from latentbits.models.combination_machine import evidence, holes
 from latentbits.models.combination_machine.bordered import Bordered, bordered, moved, moved_on_host
 from latentbits.models.combination_machine.centring import (
     Centre,
@@ -42,12 +43,14 @@ from latentbits.models.combination_machine.centring import (
     followed,
     uncentred,
 )
+from latentbits.models.combination_machine.evidence import Prior
 from latentbits.models.combination_machine.largest import largest_moments
 from latentbits.models.combination_machine.machine import Machine, Params, Units, softplus, some
 from latentbits.models.combination_machine.partition import exact_moments, n_enumerated
 from latentbits.models.combination_machine.truncation import few_active, sparse_moments
 
 __all__ = [
+    "REFIT",
     "Epochs",
     "Learned",
     "Pace",
@@ -64,12 +67,16 @@ __all__ = [
     "machine_of",
     "momentum",
     "objective",
+    "refit",
     "takes_ones",
 ]
 
 PATIENCE = 100  # passes without a gain that end a climb: held-out rows may fall for a while before they rise again
 PATIENCE_SHARE = 0.5  # of the passes so far: units that share a cause part late, after plateaus of hundreds of passes
 INERTIA = 0.9  # share of the last step that is taken again, of the ascent with momentum
+REFIT = "all rows"  # the stage after a climb that held-out rows have ended,
+STEPS = 15  # and its passes
+ANEW = 10  # passes of a climb after which its prior is chosen anew
 FOLLOWING = 0.02  # of the centre's way to the mean of a batch
 NO_HOLES = "max_active does not go with missing entries: complete X first, or leave max_active out"
 FEW_HELD_OUT = 50  # rows: by fewer, learning would be stopped by chance
@@ -450,28 +457,42 @@ def _foot(params: Params) -> Climb:
 @cache
 def _climb(units: Units, learned: Learned) -> Callable[..., tuple[Climb, Params]]:
     def update(
-        precision: Number, state: Climb, params: Params, shared: Shared, stats: Stats, progress: Progress
+        prior: Prior, state: Climb, params: Params, shared: Shared, stats: Stats, progress: Progress
     ) -> tuple[Climb, Params]:
         assert shared.expected is not None
-        n = some(stats.n_learned)
-        prior = 0.5 * precision * jnp.sum(jnp.square(params.weights))
-        value = (stats.log_weights[0].sum() - prior) / n - shared.log_z
-        here = bordered(params)
-        pull = precision * here * np.pad(np.full(params.weights.shape, float(learned.weights)), [(0, 1), (0, 1)]) / n
+        n, here = some(stats.n_learned), bordered(params)
+        only_weights = np.pad(np.full(params.weights.shape, float(learned.weights)), [(0, 1), (0, 1)])
         first = jnp.isneginf(state.optimiser.value)
         around = Coordinates.around(units, shared.expected, learned.input_bias, learned.weights)
         coordinates = jax.tree.map(lambda new, old: jnp.where(first, new, old), around, state.coordinates)
-        slope = coordinates.gradient(gradient(shared, stats, learned) - pull)
+
+        def pull(point: Float[Array, " size"]) -> Float[Array, " size"]:
+            """Of a prior of precision 1: minus the slope of its logarithm."""
+            return (coordinates.gradient(only_weights * coordinates.machine(point.reshape(here.shape))) / n).reshape(-1)
+
+        old = evidence.now(prior, params.precision)
+        known = evidence.information(units, shared.expected, n)
+        new = jnp.where(progress.iteration % ANEW == 0, evidence.precision(prior, old, params.weights, known), old)
+        optimiser = lbfgs.penalised(state.optimiser, new - old, pull)
+        value = (stats.log_weights[0].sum() - 0.5 * new * jnp.sum(jnp.square(params.weights))) / n - shared.log_z
         point = coordinates.of(here).reshape(-1)
-        optimiser, ahead = lbfgs.advance(state.optimiser, point, value, slope.reshape(-1))
+        slope = coordinates.gradient(gradient(shared, stats, learned)).reshape(-1) - new * pull(point)
+        optimiser, ahead = lbfgs.advance(optimiser, point, value, slope)
+        params = replace(params, precision=new)
         return Climb(optimiser, coordinates), moved(params, coordinates.machine(ahead.reshape(here.shape)))
 
     return update
 
 
-def _penalised(precision: Number, params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
-    penalty = 0.5 * precision * jnp.sum(jnp.square(params.weights))  # held-out rows know of no prior
-    return objective(params, shared, stats) - penalty * (stats.n_held_out < FEW_HELD_OUT)
+@cache
+def _penalised(units: Units) -> Callable[..., Float[Array, ""]]:
+    def penalised(prior: Prior, params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
+        assert shared.expected is not None
+        known = evidence.information(units, shared.expected, stats.n_learned)
+        lost = evidence.lost(prior, params.precision, params.weights, known)  # held-out rows know of no prior
+        return objective(params, shared, stats) - lost * (stats.n_held_out < FEW_HELD_OUT)
+
+    return penalised
 
 
 def climb(
@@ -479,23 +500,55 @@ def climb(
     learned: Learned,
     held_out: float,
     max_active: int | None = None,
-    prior: float | None = None,
+    prior: float | str | None = None,
     name: str = "L-BFGS",
     max_terms: int | None = None,
 ) -> Iterate:
     """L-BFGS on all rows until the held-out ones gain no more.
 
-    `prior` is the standard deviation of a Gaussian prior on the weights, which keeps those of a small table finite.
+    `prior` is the standard deviation of a Gaussian prior on the weights, which keeps those of a small table finite;
+    with "auto" the rows choose it on the way (`evidence.py`).
     """
-    precision = 0.0 if prior is None else float(1 / prior**2)
     return Iterate(
         name,
-        objective=Partial(_penalised, precision),
-        prepare=_sums(units, max_active, max_terms),
-        sparse=takes_ones(units),
-        e_step=e_step(units, held_out, max_active),
-        start=_foot,
-        update=Partial(_climb(units, learned), precision),
+        **_climbing(units, learned, held_out, max_active, prior, max_terms),
         patience=PATIENCE,
         patience_share=PATIENCE_SHARE,
+        stops_early=max_terms is None and learned.weights,  # some terms of Z make no likelihood
     )
+
+
+def refit(
+    units: Units,
+    learned: Learned,
+    max_active: int | None = None,
+    prior: float | str | None = None,
+    max_terms: int | None = None,
+) -> Schedule:
+    """A few steps of L-BFGS on all rows, from where the held-out ones have ended a climb.
+
+    Few, so that what was gained by that end is kept: of 8 units on 500 digits, 10 steps gain 0.08 nats per unseen row,
+    and 80 steps 0.02.
+    """
+    own = _climbing(units, learned, 0.0, max_active, prior, max_terms)
+    return Schedule(REFIT, **own, max_iter=STEPS)
+
+
+def _climbing(
+    units: Units,
+    learned: Learned,
+    held_out: float,
+    max_active: int | None,
+    prior: float | str | None,
+    max_terms: int | None,
+) -> dict[str, Any]:
+    """Functions of a stage that climbs by L-BFGS."""
+    by = Prior.of(prior)
+    return {
+        "objective": Partial(_penalised(units), by),
+        "prepare": _sums(units, max_active, max_terms),
+        "sparse": takes_ones(units),
+        "e_step": e_step(units, held_out, max_active),
+        "start": _foot,
+        "update": Partial(_climb(units, learned), by),
+    }

@@ -8,6 +8,8 @@ one of three arrays is.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -33,14 +35,13 @@ def machine_in(matrix: Bordered) -> Machine:
 
 def moved(params: Params, matrix: Bordered) -> Params:
     """The parameters with another machine's; log Z is unknown until the end of learning."""
-    known = (params.log_partition, params.log_partition_error, params.log_partition_effective)
     machine = machine_in(matrix)
-    return Params(machine.weights, machine.hidden_bias, machine.input_bias, *known)
+    return replace(params, weights=machine.weights, hidden_bias=machine.hidden_bias, input_bias=machine.input_bias)
 
 
 def moved_on_host(params: Params, matrix: Bordered | np.ndarray) -> Params:
     """As `moved`, without a program for every part."""
     values = np.asarray(matrix)
-    known = (params.log_partition, params.log_partition_error, params.log_partition_effective)
-    parts = (values[:-1, :-1], values[:-1, -1], values[-1, :-1], *known)
-    return Params(*(jnp.asarray(np.asarray(part)) for part in parts))
+    parts = values[:-1, :-1], values[:-1, -1], values[-1, :-1]
+    weights, hidden_bias, input_bias = (jnp.asarray(part) for part in parts)
+    return replace(params, weights=weights, hidden_bias=hidden_bias, input_bias=input_bias)

@@ -68,11 +68,14 @@ class Params(Machine):
         log Z (2.2, 2.7) and its standard error, 0 where exact.  They are set at the end of learning.
     log_partition_effective
         Share of the annealed chains that count in an estimate of log Z; 1 where exact.
+    precision
+        Of the Gaussian prior that the weights were learned with; 0 for none, NaN where that is not known.
     """
 
     log_partition: Float[Array, ""]
     log_partition_error: Float[Array, ""]
     log_partition_effective: Float[Array, ""]
+    precision: Float[Array, ""]
 
 
 class Units(NamedTuple):

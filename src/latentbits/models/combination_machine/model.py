@@ -10,6 +10,7 @@ with a standard error.  What is where:
     few active units                  truncation.py    section 3.0.1
     the largest terms of Z            largest.py       section 3.1
     gradient ascent                   ascent.py        (3.1)-(3.9)
+    the prior on the weights          evidence.py      of ours
     projection pursuit                pursuit.py       (3.10)-(3.15), section 3.5
     persistent chains                 stochastic.py    beyond 2^m
     annealed log Z                    annealing.py     beyond 2^m
@@ -20,6 +21,7 @@ with a standard error.  What is where:
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -146,8 +148,8 @@ def with_log_partition(
             narrow = jax.tree.map(lambda x: np.asarray(x, single), (machine, rows))
             found = _annealed_log_z(units, n_chains)(narrow[0], key, n_steps, narrow[1])
         log_z, error, effective = found.value, found.error, found.effective
-    known = (jnp.asarray(np.asarray(x, np.float64)) for x in (log_z, error, effective))
-    return Params(machine.weights, machine.hidden_bias, machine.input_bias, *known)
+    log_z, error, effective = (jnp.asarray(np.asarray(x, np.float64)) for x in (log_z, error, effective))
+    return replace(params, log_partition=log_z, log_partition_error=error, log_partition_effective=effective)
 
 
 def rounding_share(n_inputs: int, dtype: np.dtype) -> float:
@@ -179,6 +181,20 @@ def without_idle(params: Params) -> Params:
 
 def _known(params: Params, state: Any, progress: Progress | None) -> Shared:
     return Shared(params.log_partition, None)
+
+
+@cache
+def _summed(units: Units, max_active: int | None) -> Callable[..., Shared]:
+    """As `_known`, of machines on the way, whose log Z nobody knows yet."""
+
+    def prepare(params: Params, state: Any, progress: Progress | None) -> Shared:
+        machine = machine_of(params)
+        if max_active is not None:
+            return Shared(sparse_moments(units, machine, max_active).log_z, None)
+        single = n_enumerated(units, *machine.weights.shape) > DOUBLE
+        return Shared(exact_log_partition(units, machine, np.dtype(np.float32 if single else np.float64)), None)
+
+    return prepare
 
 
 def _evaluated(params: Params, state: Any, progress: Progress | None) -> Shared:
@@ -305,7 +321,8 @@ def _begin(n_hidden: int, kind: str, input_bias: bool, pursues: bool) -> Callabl
             bias = summary.mean
         weights = jnp.zeros((n_hidden, d)) if pursues else _random_weights(key, (n_hidden, d))
         unknown = jnp.asarray(jnp.nan)
-        return Params(weights, jnp.zeros(n_hidden), bias if input_bias else jnp.zeros(d), unknown, unknown, unknown)
+        bias = bias if input_bias else jnp.zeros(d)
+        return Params(weights, jnp.zeros(n_hidden), bias, unknown, unknown, unknown, jnp.zeros(()))
 
     return init
 
@@ -357,7 +374,7 @@ def model(
     held_out: float = 0.1,
     max_active: int | None = None,
     max_terms: int | None = None,
-    weight_prior: float | None = None,
+    weight_prior: float | str | None = None,
     sampled: bool = False,
     faithful: bool = False,
     pursuit_starts: int = 8,
@@ -366,6 +383,7 @@ def model(
     annealing_chains: int = 512,
     annealing_steps: int = 2000,
     ranked: bool = False,
+    watched: bool = False,
 ) -> Model:
     """A combination machine.
 
@@ -392,7 +410,9 @@ def model(
     pursuit_starts
         Of every unit of a pursuit, the best of which is taken.
     weight_prior
-        Standard deviation of a Gaussian prior on the weights in L-BFGS; None is none.
+        Standard deviation of a Gaussian prior on the weights in L-BFGS and with chains; None is none, "auto" one that
+        the rows choose (`evidence.py`).  With "auto" a climb that held-out rows have ended is followed by a few steps
+        on all rows.
     max_active
         The machine has the states with at most so many active units only (section 3.0.1); None has all.  With 1 it is
         a mixture of n_hidden + 1 products.
@@ -401,6 +421,9 @@ def model(
     ranked
         Whether the last stage has the held-out rows, to rank restarts by: of all rows, most of which were learned from,
         the restart that has learned most of their noise would come first.
+    watched
+        Whether rows of their own are watched while it learns (`engines/held_out.py`), so that log Z is asked for on the
+        way.
     """
     units = UNITS[kind]
     learned = Learned(weights=True, input_bias=input_bias)
@@ -410,6 +433,7 @@ def model(
     find_log_partition = partial(_find_log_partition, units, learner == "pursuit", max_active, *annealing)
 
     stages: list[Stage] = []
+    heats = 0  # of restarts, the best by the held-out rows is learned from all rows
     if pursues:
         significance = 0.0 if faithful else SIGNIFICANCE
         search = partial(pursuit.stage, n_candidates=pursuit_starts, faithful=faithful, significance=significance)
@@ -424,18 +448,21 @@ def model(
         seen = held_out if explored else 0.0
         batches = (n_epochs, n_updates if explored else None, BATCH, seen)
         rate = learning_rate * (SAMPLED_RATE if explored else 1)
-        stages.append(stochastic.persistent(units, learned, rate, *batches, n_chains))
+        stages.append(stochastic.persistent(units, learned, rate, *batches, n_chains, weight_prior))
     elif explored:
         stages.append(ascent.adam(units, learned, learning_rate, n_epochs, n_updates, BATCH, held_out, *terms))
     if explored:
         stages.append(Transform("best of the batches", _take_learned, keeps_shapes=True))
         stages.append(ascent.climb(units, learned, held_out, max_active, weight_prior, max_terms=max_terms))
+        if held_out > 0 and weight_prior == "auto":
+            heats = len(stages)
+            stages.append(ascent.refit(units, learned, max_active, weight_prior, max_terms))
     elif "gradient" in learner:
         stages.append(ascent.momentum(units, learned, learning_rate, *terms))
     # a pursuit alone leaves out the units that it did not find
     log_z = Transform("log Z", find_log_partition, keeps_shapes=learner != "pursuit")
     stages += [log_z, Evaluate("log-likelihood", prepare=_evaluated)]
-    if ranked and explored and held_out > 0:
+    if ranked and explored and held_out > 0 and not heats:
         e_step = ascent.e_step(units, held_out, max_active)
         stages.append(Evaluate(RANKING, prepare=_evaluated, e_step=e_step, sparse=takes_ones(units)))
 
@@ -443,7 +470,7 @@ def model(
     return Model(
         name="combination machine",
         init=_begin(n_hidden, kind, input_bias, pursues),
-        prepare=_known,
+        prepare=_summed(units, max_active) if watched else _known,
         e_step=ascent.e_step(units, 0.0, max_active),
         objective=ascent.objective,
         log_likelihood=uses.log_likelihood,
@@ -453,6 +480,7 @@ def model(
         sample=uses.sample,
         row_floats=uses.row_floats,
         stages=tuple(stages),
+        heats=heats,
         rounding=uses.rounding,
         sparse=takes_ones(units),
     )

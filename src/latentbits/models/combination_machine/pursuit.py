@@ -48,6 +48,7 @@ All units share one compiled E-step and one update: the number of the unit is an
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
@@ -344,13 +345,11 @@ def _functions(n_hidden: int, units: Units, input_bias: bool, n_candidates: int,
             rows=jnp.where(draws, drawn, state.rows),
         )
         weights, hidden_bias, change = as_found(state, pair)
-        return after, Params(
+        return after, replace(
+            params,
             weights=jnp.where(place[:, None], weights, params.weights),
             hidden_bias=jnp.where(place, hidden_bias, params.hidden_bias),
             input_bias=params.input_bias + jnp.where(takes, change, 0) if input_bias else params.input_bias,
-            log_partition=params.log_partition,
-            log_partition_error=params.log_partition_error,
-            log_partition_effective=params.log_partition_effective,
         )
 
     def objective(params: Params, shared: Pursuit, stats: Stats) -> Float[Array, ""]:

@@ -11,6 +11,7 @@ from them, and with a few hundred rows of many columns it never comes back.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
@@ -18,10 +19,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.tree_util import Partial
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
+from latentbits.core.adam import Adam, direction
 from latentbits.core.model import Measure, Progress, Schedule
-from latentbits.models.combination_machine.adam import Adam, direction
+from latentbits.models.combination_machine import evidence
 from latentbits.models.combination_machine.ascent import (
     Learned,
     Pace,
@@ -34,12 +36,14 @@ from latentbits.models.combination_machine.ascent import (
 )
 from latentbits.models.combination_machine.bordered import Bordered, bordered, moved, moved_on_host
 from latentbits.models.combination_machine.chains import gibbs_moments, tempered
-from latentbits.models.combination_machine.machine import Params, Units, log_weight
+from latentbits.models.combination_machine.evidence import Prior
+from latentbits.models.combination_machine.machine import Params, Units, log_weight, some
 
 __all__ = ["Persistent", "averaged", "persistent"]
 
 LEVELS = 4  # of tempered chains, each with a tenth of all
 MEMORY = 0.02  # of the updates so far: how far back the running mean reaches
+FOLLOWING = 0.02  # of the prior's way to the one that the rows would choose
 MOMENTUM = 0.5  # of Adam; more would let the machine run away from its chains
 
 
@@ -56,6 +60,8 @@ class Persistent(eqx.Module):
         Running mean of the machines.
     level
         Mean log weight of the chains, for the objective.
+    epoch, seen, n_rows
+        Number of the epoch, rows learned from in it so far, and in all of the one before (0 in the first).
     """
 
     optimiser: Adam
@@ -64,6 +70,9 @@ class Persistent(eqx.Module):
     field: Float[Array, " inputs"]
     mean: Bordered
     level: Float[Array, ""]
+    epoch: Int[Array, ""]
+    seen: Float[Array, ""]
+    n_rows: Float[Array, ""]
 
 
 def averaged(params: Params, state: Persistent) -> Params:
@@ -85,24 +94,37 @@ def _functions(units: Units, learned: Learned, n_chains: int) -> _Functions:
         drawn = units.draw(jax.random.key(0, impl="threefry2x32"), x.astype(jnp.float32))
         warm = drawn[n_own:].reshape(LEVELS, few, -1)
         machine = bordered(params)
-        return Persistent(Adam.at_rest(machine), drawn[:n_own], warm, params.input_bias, machine, jnp.zeros(()))
+        none = jnp.zeros(())
+        chains = drawn[:n_own], warm
+        return Persistent(
+            Adam.at_rest(machine), *chains, params.input_bias, machine, none, jnp.zeros((), jnp.int32), none, none
+        )
 
     def update(
-        pace: Pace, state: Persistent, params: Params, shared: Shared, stats: Stats, progress: Progress
+        pace: Pace, prior: Prior, state: Persistent, params: Params, shared: Shared, stats: Stats, progress: Progress
     ) -> tuple[Persistent, Params]:
         single = jax.tree.map(lambda p: p.astype(jnp.float32), machine_of(params))
         field, chains, warm = (x.astype(jnp.float32) for x in (state.field, state.chains, state.warm))
         chains, warm = tempered(units, single, field, progress.key, chains, warm, 1)
         expected = bordered(gibbs_moments(single, chains), 1.0).astype(jnp.float64)
-        optimiser, change = direction(
-            state.optimiser, gradient(Shared(shared.log_z, expected), stats, learned), MOMENTUM
-        )
+        # a prior weighs as much as all rows together leave it: in the first epoch nobody knows how many there are
+        over = progress.iteration > state.epoch
+        n_rows = jnp.where(over, state.seen, state.n_rows)
+        seen = jnp.where(over, 0, state.seen) + stats.n_learned
+        known = evidence.information(units, expected, n_rows)
+        old = evidence.now(prior, params.precision)
+        alpha = old + FOLLOWING * (evidence.precision(prior, old, params.weights, known) - old) * (n_rows > 0)
+        pull = jnp.where(n_rows > 0, alpha / some(n_rows), 0) * jnp.pad(params.weights, [(0, 1), (0, 1)])
+        slope = gradient(Shared(shared.log_z, expected), stats, learned) - pull
+        optimiser, change = direction(state.optimiser, slope, MOMENTUM)
         machine = bordered(params) + pace.step(stats, progress) * change
         share = jnp.maximum(1 / (1 + MEMORY * progress.step), 1e-3)
         mean = state.mean + share * (machine - state.mean)
         level = jnp.mean(log_weight(units, single, chains)).astype(jnp.float64)
         chains, warm = chains.astype(jnp.float64), warm.astype(jnp.float64)
-        return Persistent(optimiser, chains, warm, state.field, mean, level), moved(params, machine)
+        at = state.epoch + over, seen, n_rows
+        params = replace(moved(params, machine), precision=alpha)
+        return Persistent(optimiser, chains, warm, state.field, mean, level, *at), params
 
     return _Functions(start, update)
 
@@ -126,6 +148,7 @@ def persistent(
     batch_size: int,
     held_out: float,
     n_chains: int,
+    prior: float | str | None = None,
 ) -> Schedule:
     """Adam on batches of rows, with the expectations of `n_chains` chains that take a sweep a step.
 
@@ -139,7 +162,7 @@ def persistent(
         e_step=e_step(units, held_out),
         sparse=takes_ones(units),
         start=functions.start,
-        update=Partial(functions.update, pace),
+        update=Partial(functions.update, pace, Prior.of(prior)),
         done=Partial(_done, pace),
         max_iter=n_epochs,
         rows_per_update=batch_size,

@@ -5,174 +5,283 @@ With l_j(t) = P(bits below and at column j | z_j = t) and m_j(s) = sum_t P(z_j =
     l_j(t) = P(x_j | t) prod_children m_c(t),    p(x) = m_root,
     P(z_parent = s, z_j = t | x) = P(z_parent = s | x) / m_j(s) P(t | s) l_j(t).
 
-Several columns are done at a time (`structure.py`).  Products of messages are sums of logarithms: a column with many
-neighbours would have products that are 0 for every state.  l is kept in units of its largest entry.
+Products of messages are sums of logarithms: a column with many neighbours would have products that are 0 for every
+state.  l is kept in units of its largest entry.
+
+Several columns are done at a time (`structure.py`), and rows come last in all arrays, where processors are quick.  A
+leaf is done without any matrix: its message is one of two that are known before the rows are, P(x_j = 1 | z_parent) and
+P(x_j = 0 | z_parent), and of the rows it needs to know how often it is 1, and how often 0, by the state of its parent.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float, Int, Num
 
 from latentbits.core.batch import Batch
-from latentbits.core.products import over_rows
+from latentbits.core.products import over_last
+from latentbits.core.special import TINY
 
-__all__ = ["Counts", "Tree", "down", "most_probable", "posterior_means", "states", "up"]
+__all__ = ["Counts", "Tree", "Upward", "down", "laid_out", "most_probable", "states", "up"]
 
 LEAST = 1e-37  # what a sum of positive numbers may come to in float32
 
 
-class Tree(eqx.Module):
-    """One tree, or several along a first axis; roots hang from column d, whose state makes no difference."""
+class Inner(eqx.Module):
+    """Columns with others below them, and roots, as they are taken; a place that no column takes has column d + 1.
 
-    parent: Int[Array, "*trees columns"]
-    steps: Int[Array, "*trees steps width"]
-    transition: Float[Array, "*trees columns states states"]  # from the state of the parent
-    log_one: Float[Array, "*trees columns states"]
-    log_zero: Float[Array, "*trees columns states"]
+    Attributes
+    ----------
+    column
+        Which.
+    above
+        The place of what it hangs from: places are counted through all steps; then comes what roots hang from, whose
+        state makes no difference, and then where that goes which is no column's.
+    transition, turned
+        P(state | state of the parent), the parent's first, and last.
+    log_one, log_zero
+        log P(bit | state).
+    """
+
+    column: Int[Array, "*trees steps width"]
+    above: Int[Array, "*trees steps width"]
+    transition: Float[Array, "*trees steps width states states"]
+    turned: Float[Array, "*trees steps width states states"]
+    log_one: Float[Array, "*trees steps width states"]
+    log_zero: Float[Array, "*trees steps width states"]
+
+
+class Leaves(eqx.Module):
+    """Columns with nothing below them: the same, and logarithms of P(bit | state of the parent)."""
+
+    column: Int[Array, "*trees batches width"]
+    above: Int[Array, "*trees batches width"]
+    transition: Float[Array, "*trees batches width states states"]
+    log_one: Float[Array, "*trees batches width states"]
+    log_zero: Float[Array, "*trees batches width states"]
+    log_message_one: Float[Array, "*trees batches width states"]
+    log_message_zero: Float[Array, "*trees batches width states"]
+
+
+class Tree(eqx.Module):
+    """One tree, or several along a first axis."""
+
+    inner: Inner
+    leaves: Leaves
 
 
 class Upward(NamedTuple):
-    """log p(x), and for each step what the way down needs: l in units of its largest entry, and m in the same."""
+    """log p(x), and of inner columns what the way down needs: l in units of its largest entry, and m in the same."""
 
     log_p: Float[Array, " rows"]
-    inside: Float[Array, "steps width rows states"]
-    message: Float[Array, "steps width rows states"]
+    inside: Float[Array, "steps width states rows"]
+    message: Float[Array, "steps width states rows"]
 
 
 class Counts(eqx.Module):
-    """Expected counts, sums over rows: of transitions, of ones and of seen bits by the state of their column."""
+    """Expected counts, sums over rows: of transitions, and of ones and zeros by the state of their column."""
 
     moved: Float[Array, "*trees columns states states"]
     ones: Float[Array, "*trees columns states"]
-    seen: Float[Array, "*trees columns states"]
+    zeros: Float[Array, "*trees columns states"]
 
 
-def _at(table: Float[Array, "columns *rest"], nodes: Int[Array, " width"]) -> Float[Array, "width *rest"]:
-    return table.at[nodes].get(mode="fill", fill_value=0)
+def laid_out(
+    parent: Int[Array, " columns"],
+    inner: Int[Array, "steps width"],
+    leaves: Int[Array, "batches leaves"],
+    transition: Float[Array, "columns states states"],
+    log_one: Float[Array, "columns states"],
+    log_zero: Float[Array, "columns states"],
+) -> Tree:
+    """A tree in the order in which sums run over it: once for all rows."""
+    d = len(parent)
+    beyond = jnp.array([inner.size, inner.size + 1], jnp.int32)
+    place = jnp.zeros(d + 2, jnp.int32).at[inner.ravel()].set(jnp.arange(inner.size, dtype=jnp.int32))
+    place = place.at[d:].set(beyond)
+    above = place[jnp.append(parent, jnp.array([d + 1, d + 1]))]  # of each column
+    parts = [jnp.concatenate([x, jnp.zeros_like(x, shape=(2, *x.shape[1:]))]) for x in (transition, log_one, log_zero)]
+    moves, one, zero = parts
+    messages = [jnp.log(jnp.maximum(jnp.einsum("jst,jt->js", moves, jnp.exp(x)), TINY**2)) for x in (one, zero)]
+    return Tree(
+        Inner(inner, above[inner], moves[inner], moves[inner].swapaxes(2, 3), one[inner], zero[inner]),
+        Leaves(leaves, above[leaves], moves[leaves], one[leaves], zero[leaves], *(x[leaves] for x in messages)),
+    )
 
 
-def _bits(batch: Batch, nodes: Int[Array, " width"]) -> tuple[Float[Array, "width rows"], Float[Array, "width rows"]]:
-    """The bits of some columns, and whether they are seen; of what is no column nothing is."""
-    values = batch.values.T.at[nodes].get(mode="fill", fill_value=0)
-    if batch.observed is None:
-        there = (nodes < batch.values.shape[1]).astype(values.dtype)[:, None]
-        return values, jnp.broadcast_to(there, values.shape)
-    return values, batch.observed.T.at[nodes].get(mode="fill", fill_value=0)
+class _Bits(NamedTuple):
+    """Of some columns, whether they are 1, and whether they are 0: neither where they are missing, or no column."""
+
+    one: Float[Array, "width rows"]
+    zero: Float[Array, "width rows"]
+
+    def chosen(self, one: Float[Array, "width states"], zero: Float[Array, "width states"]) -> Array:
+        """What belongs to each bit; 0 where there is none."""
+        return self.one[:, None] * one[..., None] + self.zero[:, None] * zero[..., None]
+
+    def counted(self, share: Float[Array, "width states rows"]) -> tuple[Array, Array]:
+        """Shares of the states, summed over rows with a 1 and over rows with a 0."""
+        found = jax.vmap(over_last)(share, jnp.stack([self.one, self.zero], 1))
+        return found[..., 0], found[..., 1]
 
 
-def _log_inside(
-    tree: Tree, batch: Batch, gathered: Float[Array, "nodes rows states"], nodes: Int[Array, " width"]
-) -> Float[Array, "width rows states"]:
-    values, seen = _bits(batch, nodes)
-    ones, zeros = values[..., None], (seen - values)[..., None]
-    return gathered[nodes] + ones * _at(tree.log_one, nodes)[:, None] + zeros * _at(tree.log_zero, nodes)[:, None]
+def _turned(batch: Batch) -> _Bits:
+    """Of all columns; and then of two that there are not."""
+    one = batch.values.T
+    zero = (1 if batch.observed is None else batch.observed.T) - one
+    return _Bits(*(jnp.concatenate([x, jnp.zeros_like(x, shape=(2, x.shape[1]))]) for x in (one, zero)))
 
 
-def _nothing_yet(tree: Tree, batch: Batch) -> Float[Array, "nodes rows states"]:
-    d, k = tree.log_one.shape
-    return jnp.zeros((d + 2, len(batch.weight), k), batch.weight.dtype)  # the last two: above the roots, and no column
+def _of(bits: _Bits, columns: Int[Array, " width"]) -> _Bits:
+    return _Bits(bits.one[columns], bits.zero[columns])
 
 
-def _parents(tree: Tree, nodes: Int[Array, " width"]) -> Int[Array, " width"]:
-    return tree.parent.at[nodes].get(mode="fill", fill_value=len(tree.parent) + 1)
+def _each(of: Inner | Leaves, *more: Array) -> tuple[Any, ...]:
+    """To go through, with the number of the first place."""
+    n, width = of.column.shape
+    return of, jnp.arange(n) * width, *more
+
+
+def _nothing_yet(tree: Tree, batch: Batch) -> Float[Array, "places states rows"]:
+    k = tree.inner.transition.shape[-1]
+    return jnp.zeros((tree.inner.column.size + 2, k, len(batch.weight)), batch.weight.dtype)
+
+
+def _from_leaves(tree: Tree, bits: _Bits, nothing: Float[Array, "places states rows"]) -> Array:
+    """Logarithms of the messages of all leaves, at the places of their parents."""
+
+    def step(gathered: Float[Array, "places states rows"], part: tuple[Leaves, Array]) -> tuple[Array, None]:
+        some, _ = part
+        log_message = _of(bits, some.column).chosen(some.log_message_one, some.log_message_zero)
+        return gathered.at[some.above].add(log_message), None
+
+    return jax.lax.scan(step, nothing, _each(tree.leaves))[0]
 
 
 def up(tree: Tree, batch: Batch) -> Upward:
     """From the leaves to the root."""
+    bits = _turned(batch)
 
     def step(
-        gathered: Float[Array, "nodes rows states"], nodes: Int[Array, " width"]
+        gathered: Float[Array, "places states rows"], part: tuple[Inner, Array]
     ) -> tuple[Array, tuple[Array, Array]]:
-        log_inside = _log_inside(tree, batch, gathered, nodes)
-        top = jnp.max(log_inside, axis=-1, keepdims=True)
+        some, first = part
+        own = jax.lax.dynamic_slice_in_dim(gathered, first, len(some.column))
+        log_inside = own + _of(bits, some.column).chosen(some.log_one, some.log_zero)
+        top = jnp.max(log_inside, axis=1, keepdims=True)
         inside = jnp.exp(log_inside - top)
-        message = jnp.einsum("wrt,wst->wrs", inside, _at(tree.transition, nodes))
-        gathered = gathered.at[_parents(tree, nodes)].add(jnp.log(jnp.maximum(message, LEAST)) + top)
-        return gathered, (inside, message)
+        message = jnp.maximum(some.transition @ inside, LEAST)
+        return gathered.at[some.above].add(jnp.log(message) + top), (inside, message)
 
-    gathered, (inside, message) = jax.lax.scan(step, _nothing_yet(tree, batch), tree.steps)
-    return Upward(gathered[len(tree.parent), :, 0], inside, message)
+    gathered = _from_leaves(tree, bits, _nothing_yet(tree, batch))
+    gathered, (inside, message) = jax.lax.scan(step, gathered, _each(tree.inner))
+    return Upward(gathered[-2, 0], inside, message)
+
+
+def _beliefs(
+    tree: Tree, found: Upward, weight: Float[Array, " rows"], tell: Any
+) -> tuple[Float[Array, "places states rows"], Any]:
+    """P(z_j = t | x) times the weight of the row, of inner columns; and what `tell` makes of each on the way down."""
+
+    def step(belief: Float[Array, "places states rows"], part: tuple[Inner, Array, Array, Array]) -> tuple[Array, Any]:
+        some, first, inside, message = part
+        above = belief[some.above] / message  # P(z_parent | x) / m
+        own = inside * (some.turned @ above)
+        return jax.lax.dynamic_update_slice_in_dim(belief, own, first, 0), tell(some, above, inside, own)
+
+    top = jnp.zeros_like(found.inside, shape=(tree.inner.column.size + 2, *found.inside.shape[2:]))
+    parts = _each(tree.inner, found.inside, found.message)
+    return jax.lax.scan(step, top.at[-2, 0].set(weight), parts, reverse=True)
 
 
 def down(tree: Tree, batch: Batch, found: Upward, weight: Float[Array, " rows"]) -> Counts:
     """From the root to the leaves: expected counts of rows that count as often as `weight` says."""
+    bits = _turned(batch)
 
-    def step(
-        belief: Float[Array, "nodes rows states"], part: tuple[Array, Array, Array]
-    ) -> tuple[Array, tuple[Array, Array, Array]]:
-        nodes, inside, message = part
-        above, belief, own = _below(tree, belief, nodes, inside, message)
-        values, seen = _bits(batch, nodes)
-        own = own * weight[:, None]
-        moved = _at(tree.transition, nodes) * jax.vmap(over_rows)(above * weight[:, None], inside)
-        pair = jax.vmap(over_rows)(own, jnp.stack([values, seen], axis=-1))
-        return belief, (moved, pair[..., 0], pair[..., 1])
+    def tell(some: Inner, above: Array, inside: Array, own: Array) -> tuple[Array, Array, Array]:
+        moved = some.transition * jax.vmap(over_last)(above, inside)
+        return moved, *_of(bits, some.column).counted(own)
 
-    parts = (tree.steps, found.inside, found.message)
-    _, (moved, ones, seen) = jax.lax.scan(step, _at_the_top(tree, batch), parts, reverse=True)
-    return Counts(*(_by_column(tree, x) for x in (moved, ones, seen)))
+    def leaf(_: None, part: tuple[Leaves, Array]) -> tuple[None, tuple[Array, Array, Array]]:
+        some, _first = part
+        own = belief[some.above]
+        # P(z_parent, x_j) / P(x_j | z_parent), summed over rows, for each of both bits
+        one, zero = _of(bits, some.column).counted(own)
+        one, zero = one * jnp.exp(-some.log_message_one), zero * jnp.exp(-some.log_message_zero)
+        by_bit = [
+            some.transition * x[:, :, None] * jnp.exp(log)[:, None]
+            for x, log in ((one, some.log_one), (zero, some.log_zero))
+        ]
+        moved = by_bit[0] + by_bit[1]
+        if batch.observed is not None:
+            unseen = jnp.concatenate([1 - batch.observed.T, jnp.zeros_like(weight, shape=(2, len(weight)))])
+            hidden = jax.vmap(over_last)(own, unseen[some.column][:, None])
+            moved += some.transition * hidden
+        return None, (moved, by_bit[0].sum(1), by_bit[1].sum(1))
+
+    belief, inner = _beliefs(tree, found, weight, tell)
+    _, leaves = jax.lax.scan(leaf, None, _each(tree.leaves))
+    columns = (tree.inner.column, tree.leaves.column)
+    return Counts(*(_by_column(batch, columns, both) for both in zip(inner, leaves)))
+
+
+def _by_column(batch: Batch, columns: tuple[Array, Array], parts: tuple[Array, Array]) -> Num[Array, "columns *rest"]:
+    """What was found of inner columns and of leaves, in the order of the columns."""
+    found = jnp.zeros_like(parts[0], shape=(batch.values.shape[1], *parts[0].shape[2:]))
+    for which, part in zip(columns, parts):
+        found = found.at[which].set(part, mode="drop")
+    return found
 
 
 def states(tree: Tree, batch: Batch, found: Upward) -> Float[Array, "rows columns states"]:
     """P(z_j = t | x) of every column."""
+    bits = _turned(batch)
+    belief, own = _beliefs(tree, found, jnp.ones_like(batch.weight), lambda some, above, inside, own: own)
 
-    def step(belief: Float[Array, "nodes rows states"], part: tuple[Array, Array, Array]) -> tuple[Array, None]:
-        return _below(tree, belief, *part)[1], None
+    def leaf(_: None, part: tuple[Leaves, Array]) -> tuple[None, Array]:
+        some, _first = part
+        these = _of(bits, some.column)
+        message = jnp.exp(these.chosen(some.log_message_one, some.log_message_zero))
+        inside = jnp.exp(these.chosen(some.log_one, some.log_zero))
+        return None, inside * (some.transition.swapaxes(1, 2) @ (belief[some.above] / message))
 
-    belief, _ = jax.lax.scan(step, _at_the_top(tree, batch), (tree.steps, found.inside, found.message), reverse=True)
-    return belief[: len(tree.parent)].transpose(1, 0, 2)
-
-
-def _at_the_top(tree: Tree, batch: Batch) -> Float[Array, "nodes rows states"]:
-    return _nothing_yet(tree, batch).at[len(tree.parent), :, 0].set(1)  # of which state makes no difference
-
-
-def _below(
-    tree: Tree,
-    belief: Float[Array, "nodes rows states"],
-    nodes: Int[Array, " width"],
-    inside: Float[Array, "width rows states"],
-    message: Float[Array, "width rows states"],
-) -> tuple[Array, Array, Array]:
-    """P(z_parent | x) / m, and posteriors with those of some columns more, and these."""
-    above = belief[_parents(tree, nodes)] / jnp.maximum(message, LEAST)
-    own = inside * jnp.einsum("wrs,wst->wrt", above, _at(tree.transition, nodes))
-    return above, belief.at[nodes].set(own), own
-
-
-def _by_column(tree: Tree, parts: Float[Array, "steps width *rest"]) -> Float[Array, "columns *rest"]:
-    flat = parts.reshape(-1, *parts.shape[2:])
-    nothing = jnp.zeros((len(tree.parent), *parts.shape[2:]), parts.dtype)
-    return nothing.at[tree.steps.ravel()].set(flat, mode="drop")
+    _, leaves = jax.lax.scan(leaf, None, _each(tree.leaves))
+    return _by_column(batch, (tree.inner.column, tree.leaves.column), (own, leaves)).transpose(2, 0, 1)
 
 
 def most_probable(tree: Tree, batch: Batch) -> tuple[Float[Array, " rows"], Int[Array, "rows columns"]]:
     """The most probable states of all columns together, and the logarithm of their probability with that of the row."""
-    log_transition = jnp.log(jnp.maximum(tree.transition, LEAST))
+    bits = _turned(batch)
 
-    def ahead(gathered: Float[Array, "nodes rows states"], nodes: Int[Array, " width"]) -> tuple[Array, Array]:
-        log_inside = _log_inside(tree, batch, gathered, nodes)
-        each = log_inside[:, :, None, :] + _at(log_transition, nodes)[:, None]
-        return gathered.at[_parents(tree, nodes)].add(jnp.max(each, -1)), jnp.argmax(each, -1)
+    def each(some: Inner | Leaves, own: Array | float) -> Float[Array, "width states states rows"]:
+        log_inside = own + _of(bits, some.column).chosen(some.log_one, some.log_zero)
+        return log_inside[:, None] + jnp.log(jnp.maximum(some.transition, LEAST))[..., None]
 
-    gathered, choice = jax.lax.scan(ahead, _nothing_yet(tree, batch), tree.steps)
+    def ahead(gathered: Float[Array, "places states rows"], part: tuple[Inner, Array]) -> tuple[Array, Array]:
+        some, first = part
+        found = each(some, jax.lax.dynamic_slice_in_dim(gathered, first, len(some.column)))
+        return gathered.at[some.above].add(jnp.max(found, 2)), jnp.argmax(found, 2)
 
-    def back(chosen: Int[Array, "nodes rows"], part: tuple[Array, Array]) -> tuple[Array, None]:
-        nodes, best = part
-        taken = jnp.take_along_axis(best, chosen[_parents(tree, nodes)][..., None], axis=-1)[..., 0]
-        return chosen.at[nodes].set(taken), None
+    def from_leaf(gathered: Float[Array, "places states rows"], part: tuple[Leaves, Array]) -> tuple[Array, Array]:
+        found = each(part[0], 0.0)
+        return gathered.at[part[0].above].add(jnp.max(found, 2)), jnp.argmax(found, 2)
 
-    d = len(tree.parent)
-    first = jnp.zeros((d + 2, len(batch.weight)), choice.dtype)
-    chosen, _ = jax.lax.scan(back, first, (tree.steps, choice), reverse=True)
-    return gathered[d, :, 0], chosen[:d].T
+    gathered, of_leaves = jax.lax.scan(from_leaf, _nothing_yet(tree, batch), _each(tree.leaves))
+    gathered, of_inner = jax.lax.scan(ahead, gathered, _each(tree.inner))
 
+    def taken(chosen: Int[Array, "places rows"], some: Inner | Leaves, best: Array) -> Int[Array, "width rows"]:
+        return jnp.take_along_axis(best, chosen[some.above][:, None], axis=1)[:, 0]
 
-def posterior_means(tree: Tree, share: Float[Array, "rows columns states"]) -> Float[Array, "rows columns"]:
-    """E[P(bit = 1 | state) | x]."""
-    return jnp.einsum("rdt,dt->rd", share, jnp.exp(tree.log_one))
+    def back(chosen: Int[Array, "places rows"], part: tuple[Inner, Array, Array]) -> tuple[Array, Array]:
+        some, first, best = part
+        own = taken(chosen, some, best)
+        return jax.lax.dynamic_update_slice_in_dim(chosen, own, first, 0), own
+
+    nothing = jnp.zeros_like(of_inner, shape=(tree.inner.column.size + 2, len(batch.weight)))
+    chosen, inner = jax.lax.scan(back, nothing, _each(tree.inner, of_inner), reverse=True)
+    leaves = jax.vmap(lambda some, best: taken(chosen, some, best))(tree.leaves, of_leaves)
+    return gathered[-2, 0], _by_column(batch, (tree.inner.column, tree.leaves.column), (inner, leaves)).T

@@ -49,7 +49,7 @@ class Params(eqx.Module):
         The column that each hangs from; d for a root.
     information
         Mutual information of each column with its parent, nats, in the table; 0 for a root.
-    steps
+    steps, leaves
         The order in which sums run over a tree (`structure.py`).
     transition
         P(state | state of the parent); of a root the same for every state of what it hangs from.
@@ -61,6 +61,7 @@ class Params(eqx.Module):
     parent: Int[Array, "trees columns"]
     information: Float[Array, "trees columns"]
     steps: Int[Array, "trees steps width"]
+    leaves: Int[Array, "trees batches together"]
     transition: Float[Array, "trees columns states states"]
     emission: Float[Array, "trees columns states"]
 
@@ -92,12 +93,14 @@ class Settings(eqx.Module):
     """Of a model: numbers are arguments of its programs, and what shapes depend on is a constant."""
 
     smoothing: ScalarLike
+    softening: ScalarLike
     hidden: bool = eqx.field(static=True)
 
 
-def _prepare(params: Params, state: Any, progress: Progress | None) -> Shared:
-    log_one, log_zero = log_probabilities(params.emission)
-    trees = Tree(params.parent, params.steps, params.transition, log_one, log_zero)
+def _prepare(settings: Settings, params: Params, state: Any, progress: Progress | None) -> Shared:
+    emission = params.emission if progress is None else _softened(settings, params.emission)
+    parts = (params.parent, params.steps, params.leaves, params.transition, *log_probabilities(emission))
+    trees = jax.vmap(messages.laid_out)(*parts)
     return Shared(jnp.log(jnp.maximum(params.weights, TINY)), trees)
 
 
@@ -166,6 +169,7 @@ def _sample(params: Params, shared: Shared, keys: Key[Array, " rows"]) -> Float[
             return drawn.at[nodes].set(jax.vmap(jax.random.categorical)(each, logits)), None
 
         drawn, _ = jax.lax.scan(step, jnp.zeros(d + 2, int), params.steps[m], reverse=True)
+        drawn, _ = jax.lax.scan(step, drawn, params.leaves[m])
         p = jnp.take_along_axis(params.emission[m], drawn[:d, None], axis=1)[:, 0]
         return jax.random.bernoulli(bits, p).astype(p.dtype)
 
@@ -177,8 +181,8 @@ def _sample(params: Params, shared: Shared, keys: Key[Array, " rows"]) -> Float[
 
 def _means(counts: Counts, smoothing: ScalarLike) -> Float[Array, " columns"]:
     # posteriors sum to 1, so these are the plain column means, the same at every iteration
-    ones, seen = (x.sum((0, 2)) for x in (counts.ones, counts.seen))
-    return (ones + smoothing / 2) / jnp.maximum(seen + smoothing, TINY)
+    ones, zeros = (x.sum((0, 2)) for x in (counts.ones, counts.zeros))
+    return (ones + smoothing / 2) / jnp.maximum(ones + zeros + smoothing, TINY)
 
 
 def _pseudo(settings: Settings, params: Params, counts: Counts) -> Counts:
@@ -187,7 +191,22 @@ def _pseudo(settings: Settings, params: Params, counts: Counts) -> Counts:
     moved = settings.smoothing * there / jnp.maximum(there.sum((2, 3), keepdims=True), 1)
     states = there.any(2)
     seen = settings.smoothing * states / jnp.maximum(states.sum(2, keepdims=True), 1)
-    return Counts(moved, seen * _means(counts, settings.smoothing)[:, None], seen)
+    mean = _means(counts, settings.smoothing)[:, None]
+    return Counts(moved, seen * mean, seen * (1 - mean))
+
+
+def _softened(settings: Settings, emission: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """P(bit = 1 | state) of bits that are flipped now and then."""
+    return emission + settings.softening * (1 - 2 * emission)
+
+
+def _before_flips(settings: Settings, params: Params, counts: Counts) -> Counts:
+    """Expected counts of the bits before they were flipped, of counts of those that were seen."""
+    e, seen_one = params.emission, _softened(settings, params.emission)
+    kept = (1 - settings.softening) * e / jnp.maximum(seen_one, TINY)  # of ones, how many were ones
+    flipped = settings.softening * e / jnp.maximum(1 - seen_one, TINY)  # of zeros
+    ones = counts.ones * kept + counts.zeros * flipped
+    return Counts(counts.moved, ones, counts.ones * (1 - kept) + counts.zeros * (1 - flipped))
 
 
 def _objective(settings: Settings, params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
@@ -195,14 +214,16 @@ def _objective(settings: Settings, params: Params, shared: Shared, stats: Stats)
     log_transition = jnp.log(jnp.where(params.transition > 0, params.transition, 1))
     penalty = jnp.sum(more.moved * log_transition)
     if settings.hidden:
-        penalty += jnp.sum(more.ones * shared.trees.log_one + (more.seen - more.ones) * shared.trees.log_zero)
+        log_one, log_zero = log_probabilities(params.emission)
+        penalty += jnp.sum(more.ones * log_one + more.zeros * log_zero)
     return stats.log_likelihood.sum() + penalty
 
 
 def _update(
     settings: Settings, state: None, params: Params, shared: Shared, stats: Stats, progress: Progress
 ) -> tuple[None, Params]:
-    counts = jax.tree.map(jnp.add, stats.counts, _pseudo(settings, params, stats.counts))
+    counts = _before_flips(settings, params, stats.counts)
+    counts = jax.tree.map(jnp.add, counts, _pseudo(settings, params, stats.counts))
     # a root's transitions are one distribution; what hangs above it has no state
     root = (params.parent == params.parent.shape[1])[:, :, None, None]
     moved = jnp.where(root, counts.moved.sum(2, keepdims=True), counts.moved)
@@ -210,8 +231,8 @@ def _update(
     transition = jnp.where(total > 0, moved / jnp.maximum(total, 1e-300), params.transition)
     emission = params.emission
     if settings.hidden:
-        seen = counts.seen > 0
-        emission = jnp.where(seen, jnp.clip(counts.ones / jnp.where(seen, counts.seen, 1), 0, 1), emission)
+        seen = counts.ones + counts.zeros
+        emission = jnp.where(seen > 0, counts.ones / jnp.where(seen > 0, seen, 1), emission)
     weights = stats.members / stats.members.sum()
     return None, eqx.tree_at(lambda p: (p.weights, p.transition, p.emission), params, (weights, transition, emission))
 
@@ -223,6 +244,7 @@ def _init(key: Key[Array, ""], summary: Summary) -> Params:
         jnp.ones(1),
         jnp.full((1, d), d, jnp.int32),
         jnp.zeros((1, d)),
+        jnp.zeros((1, 0, 1), jnp.int32),
         jnp.zeros((1, 0, 1), jnp.int32),
         jnp.ones((1, d, 1, 1)),
         jnp.full((1, d, 1), 0.5),
@@ -292,13 +314,19 @@ def _grown(
     else:
         emission = np.broadcast_to([0.0, 1.0], shape[:3])
     edges = np.where(roots, 0.0, information[up, columns])
-    same = [np.broadcast_to(x, (n_trees, *x.shape)) for x in (tree.parent, edges, tree.steps)]
+    same = [np.broadcast_to(x, (n_trees, *x.shape)) for x in (tree.parent, edges, tree.steps, tree.leaves)]
     found = (np.full(n_trees, 1 / n_trees), *same, transition, emission)
     return Params(*(jnp.asarray(x) for x in found))
 
 
 @cache
-def model(n_states: int | tuple[int, ...] = 8, n_trees: int = 1, hidden: bool = True, smoothing: float = 1.0) -> Model:
+def model(
+    n_states: int | tuple[int, ...] = 8,
+    n_trees: int = 1,
+    hidden: bool = True,
+    smoothing: float = 1.0,
+    softening: float = 0.0,
+) -> Model:
     """Hidden causes on a tree.
 
     Parameters
@@ -311,8 +339,10 @@ def model(n_states: int | tuple[int, ...] = 8, n_trees: int = 1, hidden: bool = 
         Without, states are the bits themselves: the Chow-Liu tree.
     smoothing
         As if every variable had seen so many more rows, spread evenly over its states.
+    softening
+        In learning bits are taken to have been flipped with this probability.
     """
-    settings = Settings(smoothing, hidden)
+    settings = Settings(smoothing, softening, hidden)
     k = 2 if not hidden else max(n_states) if isinstance(n_states, tuple) else n_states
     counting = OnePass(
         "counting pairs",
@@ -328,7 +358,7 @@ def model(n_states: int | tuple[int, ...] = 8, n_trees: int = 1, hidden: bool = 
     return Model(
         name="latent tree",
         init=_init,
-        prepare=_prepare,
+        prepare=Partial(_prepare, settings),
         e_step=_e_step,
         update=Partial(_update, settings),
         objective=Partial(_objective, settings),

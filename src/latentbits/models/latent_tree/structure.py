@@ -1,8 +1,9 @@
 """Which column hangs from which: the tree of the largest mutual information (Chow & Liu 1968), and in which order sums
 run over it.
 
-A pass over a tree takes `width` nodes at a time, whose children have all been done: as matrix products of one shape,
-whatever the tree.  Taking those first that are farthest from the root needs the fewest steps (Hu 1961).
+Sums take several columns at a time, whose children have all been done: matrix products of one shape, whatever the tree.
+Taking those first that are farthest from the root needs the fewest steps (Hu 1961).  How many at a time depends on the
+tree: of a chain two can be done, from both ends.  Leaves, of which there is less to do, come before all others.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
 from latentbits.core.pair_counts import Stats
 
-__all__ = ["Structure", "is_order", "joint_probabilities", "mutual_information", "spanning_tree"]
+__all__ = ["Structure", "is_order", "joint_probabilities", "mutual_information", "ordered", "spanning_tree"]
 
-WIDTH = 8  # nodes at a time
-ROUND_TO = 8  # steps, so that trees of nearly one depth share their programs
+WIDTHS = (1, 2, 4, 8, 16)  # columns at a time
+STEP = 1.0  # what a step costs beside its columns, in columns
+EIGHTHS = 8  # of the next power of two: to which numbers of steps are rounded, so that trees share their programs
 
 
 class Structure(NamedTuple):
@@ -29,11 +31,15 @@ class Structure(NamedTuple):
     parent
         Of each column; that of a root is d, one more than the last.
     steps
-        (steps, width) columns in an order in which children come before their parents; d + 1 where there is none.
+        (steps, width) columns with others below them, and roots, in an order in which children come before their
+        parents; d + 1 where there is none.
+    leaves
+        (batches, width) all other columns, filled up in the same way.
     """
 
     parent: np.ndarray
     steps: np.ndarray
+    leaves: np.ndarray
 
 
 def joint_probabilities(counts: Stats, smoothing: float) -> np.ndarray:
@@ -64,11 +70,11 @@ def mutual_information(joint: np.ndarray) -> np.ndarray:
     return np.maximum(found, 0)
 
 
-def spanning_tree(information: np.ndarray, width: int = WIDTH) -> Structure:
+def spanning_tree(information: np.ndarray) -> Structure:
     """The tree whose edges have the most mutual information in all, hung up in its middle."""
     d = len(information)
     if d == 1:
-        return Structure(np.array([1]), _steps(np.array([1]), width))
+        return ordered(np.array([1]))
     # the library finds the smallest sum, and takes a 0 for no edge: distances are positive, and larger for less
     distance = 1 + information.max() - information
     np.fill_diagonal(distance, 0)
@@ -81,47 +87,80 @@ def spanning_tree(information: np.ndarray, width: int = WIDTH) -> Structure:
         path.append(before[path[-1]])
     root = path[len(path) // 2]
     parent = breadth_first_order(edges, root, directed=False)[1]
-    parent = np.where(parent < 0, d, parent)
-    return Structure(parent.astype(np.int32), _steps(parent, width))
+    return ordered(np.where(parent < 0, d, parent))
 
 
-def _steps(parent: np.ndarray, width: int) -> np.ndarray:
+def ordered(parent: np.ndarray) -> Structure:
+    """A forest with the order in which sums run over it.
+
+    >>> ordered(np.array([1, 2, 4, 2])).steps.ravel().tolist()  # column 2 is the root, and 0 and 3 are leaves
+    [1, 2]
+    """
     d = len(parent)
-    children: list[int] = np.bincount(parent, minlength=d + 1).tolist()
-    depth = np.zeros(d, int)
-    for node in range(d):  # trees are hung up in their middle, so paths are short
-        up = parent[node]
-        while up < d:
-            depth[node] += 1
-            up = parent[up]
-    ready = [(-int(depth[node]), node) for node in range(d) if children[node] == 0]
+    leaves = np.flatnonzero((np.bincount(parent, minlength=d + 1)[:d] == 0) & (parent < d))
+    every = [_filled(_steps(parent, leaves, width), width, d) for width in WIDTHS]
+    steps = min(every, key=lambda one: len(one) * (one.shape[1] + STEP))
+    width = max(width for width in WIDTHS if width <= max(len(leaves), 1))
+    batches = [leaves[first : first + width].tolist() for first in range(0, len(leaves), width)]
+    return Structure(parent.astype(np.int32), steps, _filled(batches, width, d))
+
+
+def _steps(parent: np.ndarray, leaves: np.ndarray, width: int) -> list[list[int]]:
+    """Columns but leaves, so many at a time."""
+    d = len(parent)
+    waiting = np.bincount(np.delete(parent, leaves), minlength=d + 1).tolist()  # for so many that are no leaves
+    depth = _depths(parent)
+    ready = [(-int(depth[j]), j) for j in np.setdiff1d(np.arange(d), leaves).tolist() if waiting[j] == 0]
     heapq.heapify(ready)
     steps: list[list[int]] = []
     while ready:
         now = [heapq.heappop(ready)[1] for _ in range(min(width, len(ready)))]
-        for node in now:
-            up = int(parent[node])
-            children[up] -= 1
-            if up < d and children[up] == 0:
+        for column in now:
+            up = int(parent[column])
+            waiting[up] -= 1
+            if up < d and waiting[up] == 0:
                 heapq.heappush(ready, (-int(depth[up]), up))
-        steps.append(now + [d + 1] * (width - len(now)))
-    steps += [[d + 1] * width] * (-len(steps) % ROUND_TO)
-    return np.array(steps, np.int32)
+        steps.append(now)
+    return steps
 
 
-def is_order(parent: np.ndarray, steps: np.ndarray) -> bool:
-    """Whether these steps have every column once, and each before the one that it hangs from.
+def _depths(parent: np.ndarray) -> np.ndarray:
+    """How many columns each hangs below."""
+    d = len(parent)
+    depth, up = np.zeros(d, int), parent
+    while (up < d).any():  # trees are hung up in their middle, so paths are short
+        depth += up < d
+        up = np.append(parent, d)[up]
+    return depth
 
-    >>> is_order(np.array([2, 2, 3]), np.array([[0, 1], [2, 4]])), is_order(np.array([1, 0]), np.array([[0, 1]]))
-    (True, False)
+
+def _filled(parts: list[list[int]], width: int, d: int) -> np.ndarray:
+    """In rows of one length, and of these a round number."""
+    step = max(1, (1 << (max(len(parts), 1) - 1).bit_length()) // EIGHTHS)
+    found = np.full((-(-len(parts) // step) * step, width), d + 1, np.int32)
+    for row, part in zip(found, parts):
+        row[: len(part)] = part
+    return found
+
+
+def is_order(parent: np.ndarray, steps: np.ndarray, leaves: np.ndarray) -> bool:
+    """Whether these have every column once, leaves apart, and each of the others before the one that it hangs from.
+
+    >>> none = np.zeros((0, 1), int)
+    >>> is_order(np.array([2, 2, 3]), np.array([[2]]), np.array([[0, 1]]))
+    True
+    >>> is_order(np.array([1, 0]), np.array([[0, 1]]), none), is_order(np.array([1, 2]), np.array([[1], [0]]), none)
+    (False, False)
     """
     d = len(parent)
-    if parent.min(initial=0) < 0 or parent.max(initial=0) > d or steps.ndim != 2:
+    if parent.min(initial=0) < 0 or parent.max(initial=0) > d or steps.ndim != 2 or leaves.ndim != 2:
         return False
-    when = np.full(d + 2, len(steps) + 1)
-    nodes = steps[steps != d + 1]
-    if not np.array_equal(np.sort(nodes), np.arange(d)):
+    last, inner = leaves[leaves != d + 1], steps[steps != d + 1]
+    if not np.array_equal(np.sort(np.append(inner, last)), np.arange(d)):
         return False
+    if np.isin(parent, last).any() or (parent[last] == d).any():
+        return False
+    when = np.full(d + 2, -1)
     when[steps] = np.arange(len(steps))[:, None]
-    when[d:] = len(steps) + 1
+    when[d:] = len(steps)
     return bool(np.all(when[:d] < when[parent]))

@@ -6,6 +6,9 @@ EM with responsibilities in log space.  A missing bit's term is left out, which 
 starts either from the best of several short runs (`starts.py`), or by the paper's splitting schedule: one component,
 EM, split every component into two that are slightly perturbed, EM, and so on; where doubling would give too many, only
 some are split (45 = 32 + 13).  EM is accelerated, and where parameters are few Newton's method ends it (`newton.py`).
+
+Annealing (Ueda & Nakano 1998) has rows shared by more components first: by r_k ~ (w_k p_k)^beta, with beta on its way
+to 1.  The objective that is told meanwhile is that of the parameters at beta = 1.
 """
 
 from __future__ import annotations
@@ -20,13 +23,25 @@ from jaxtyping import Array, Float, Key, ScalarLike
 
 from latentbits.core import secants
 from latentbits.core.batch import Batch, SparseBatch
-from latentbits.core.model import Iterate, LogLikelihood, Model, Progress, Stage, Summary, Transform
+from latentbits.core.model import (
+    Evaluate,
+    Iterate,
+    LogLikelihood,
+    Measure,
+    Model,
+    Progress,
+    Schedule,
+    Stage,
+    Summary,
+    Transform,
+)
 from latentbits.core.products import over_rows, sum_over_rows
 from latentbits.core.secants import Secants
 from latentbits.core.special import TINY, log_probabilities
 from latentbits.core.tree import sum_rows
-from latentbits.models.mixture import coordinates, newton, starts
+from latentbits.models.mixture import coordinates, newton, smoothing, starts
 from latentbits.models.mixture.coordinates import Counts, Params
+from latentbits.models.mixture.smoothing import Smoothed, moved, strength_of
 
 __all__ = [
     "Params",
@@ -45,15 +60,21 @@ __all__ = [
 
 NEAR = 1e-4  # nats per row that are left where EM makes room for Newton's method
 ROUNDING = 1e-7  # of a row's log-likelihood and shares, in float32
+WARMEST = 0.5  # where annealing begins
+ANNEALING = 10  # passes of it
+BEGIN = 1.0  # strength of smoothing before it is chosen
+CHOOSING = 20  # passes in which the strength of smoothing is chosen,
+SETTLING = 5  # and how many of them only lead there
 
 
 class Shared(eqx.Module):
-    """Logs of the weights, of P(bit = 1) and P(bit = 0), and of a row without ones."""
+    """Logs of the weights, of P(bit = 1) and P(bit = 0), and of a row without ones; beta, where it is not 1."""
 
     log_weight: Float[Array, " components"]
     log_one: Float[Array, "components columns"]
     log_zero: Float[Array, "components columns"]
     log_none: Float[Array, " components"]
+    beta: Float[Array, ""] | None = None
 
 
 class Stats(eqx.Module):
@@ -77,6 +98,15 @@ def _prepare(params: Params, state: Secants | newton.State | None, progress: Pro
     return Shared(jnp.log(jnp.maximum(params.weights, TINY)), log_one, log_zero, log_zero.sum(1))
 
 
+def _prepare_annealing(warmest: ScalarLike, params: Params, state: None, progress: Progress | None) -> Shared:
+    """With beta on its way to 1, where it is after the last pass."""
+    assert progress is not None, "annealing is a way of learning"
+    plain = _prepare(params, state, progress)
+    over = progress.iteration.astype(plain.log_weight.dtype) / jnp.maximum(progress.max_iter, 1)
+    beta = warmest + (1 - warmest) * over
+    return Shared(plain.log_weight, plain.log_one, plain.log_zero, plain.log_none, beta)
+
+
 def log_joint_of(shared: Shared, batch: Batch | SparseBatch) -> Float[Array, "rows components"]:
     """log P(x, component), by two products whose terms have one sign.
 
@@ -93,12 +123,15 @@ def log_joint_of(shared: Shared, batch: Batch | SparseBatch) -> Float[Array, "ro
 def _responsibilities(
     shared: Shared, batch: Batch | SparseBatch
 ) -> tuple[Float[Array, "rows components"], Float[Array, " rows"]]:
-    """P(component | x) and log p(x)."""
+    """P(component | x), tempered where there is a beta, and log p(x)."""
     log_joint = log_joint_of(shared, batch)
     top = jnp.max(log_joint, axis=1, keepdims=True)
     scaled = jnp.exp(log_joint - top)
     total = jnp.sum(scaled, axis=1, keepdims=True)
-    return scaled / total, (top + jnp.log(total))[:, 0]
+    log_likelihood = (top + jnp.log(total))[:, 0]
+    if shared.beta is None:
+        return scaled / total, log_likelihood
+    return jax.nn.softmax(shared.beta * log_joint, axis=1), log_likelihood
 
 
 def owned_by(params: Params, share: Float[Array, "rows components"], batch: Batch | SparseBatch) -> Counts:
@@ -156,15 +189,15 @@ def _sample(params: Params, shared: Shared, keys: Key[Array, " rows"]) -> Float[
     return jax.vmap(draw)(keys)
 
 
-def column_means(owned: Counts, smoothing: ScalarLike) -> Float[Array, " columns"]:
+def column_means(owned: Counts, strength: ScalarLike) -> Float[Array, " columns"]:
     # responsibilities sum to 1, so these are the plain column means, the same at every iteration
-    return (owned.ones.sum(0) + smoothing / 2) / jnp.maximum(owned.observed.sum(0) + smoothing, TINY)
+    return (owned.ones.sum(0) + strength / 2) / jnp.maximum(owned.observed.sum(0) + strength, TINY)
 
 
-def with_prior(owned: Counts, smoothing: ScalarLike) -> Counts:
+def with_prior(owned: Counts, strength: ScalarLike) -> Counts:
     """As if each component had seen so many more rows, each with the column means of the data."""
-    ones = owned.ones + smoothing * column_means(owned, smoothing)
-    return Counts(owned.members + smoothing, ones, owned.observed + smoothing)
+    ones = owned.ones + strength * column_means(owned, strength)
+    return Counts(owned.members + strength, ones, owned.observed + strength)
 
 
 def maximised(params: Params, counts: Counts) -> Params:
@@ -179,7 +212,7 @@ def _left(state: Secants | newton.State) -> Float[Array, ""]:
 
 def _grown_to(size: int) -> Transform:
     def grow(key: Key[Array, ""], params: Params, state: Secants | newton.State | None) -> Params:
-        return starts.split(key, params, size)
+        return moved(params, starts.split(key, params, size))
 
     return Transform("splitting", grow)
 
@@ -189,12 +222,30 @@ class Settings(eqx.Module):
 
     smoothing: ScalarLike
     n_components: int = eqx.field(static=True)  # to begin with
+    chosen: bool = eqx.field(static=True, default=False)  # `smoothing` is where the choice of it begins
 
 
 def _objective(settings: Settings, params: Params, shared: Shared, stats: Stats) -> Float[Array, ""]:
-    mean = column_means(stats.owned, settings.smoothing)
+    strength = strength_of(settings.smoothing, params)
+    mean = column_means(stats.owned, strength)
     pseudo = shared.log_weight + shared.log_one @ mean + shared.log_zero @ (1 - mean)
-    return stats.log_likelihood.sum() + settings.smoothing * pseudo.sum()
+    return stats.log_likelihood.sum() + strength * pseudo.sum()
+
+
+def _evidence(params: Smoothed, shared: Shared, stats: Stats) -> Float[Array, ""]:
+    """A bound on the log-probability of the rows, all parameters but the strength integrated out.
+
+    Unlike objectives with priors of different strengths, those of restarts can be compared.
+    """
+    owned, strength = stats.owned, params.smoothing
+    zeros = owned.observed - owned.ones
+    known = jnp.sum(owned.members * shared.log_weight) + jnp.sum(owned.ones * shared.log_one + zeros * shared.log_zero)
+    entropy = stats.log_likelihood.sum() - known  # of the responsibilities
+    return smoothing.log_evidence(strength, owned, column_means(owned, strength)) + entropy
+
+
+def _no_state(params: Params) -> None:
+    return None
 
 
 def _start(params: Params) -> Secants:
@@ -204,10 +255,10 @@ def _start(params: Params) -> Secants:
 def _update(
     settings: Settings, state: Secants | None, params: Params, shared: Shared, stats: Stats, progress: Progress
 ) -> tuple[Secants | None, Params]:
-    counts = with_prior(stats.owned, settings.smoothing)
+    counts = with_prior(stats.owned, strength_of(settings.smoothing, params))
     plain = maximised(params, counts)
     if state is None:
-        return None, plain
+        return None, moved(params, plain)
     at, value = coordinates.of(params), _objective(settings, params, shared, stats)
     state, ahead = secants.advance(
         state,
@@ -219,15 +270,30 @@ def _update(
         slack=ROUNDING * jnp.abs(value),  # rows that are alike are rounded alike
         floor=ROUNDING**2 * 1000 * stats.n_rows * at.size,
     )
-    return state, coordinates.params_at(ahead.reshape(at.shape))
+    return state, moved(params, coordinates.params_at(ahead.reshape(at.shape)))
+
+
+def _update_choosing(
+    state: None, params: Smoothed, shared: Shared, stats: Stats, progress: Progress
+) -> tuple[None, Smoothed]:
+    """A step of EM, with the strength that the counts make most probable.
+
+    The first passes keep it: components that are still alike would be taken for ones that should be, and be held so.
+    """
+    mean = column_means(stats.owned, params.smoothing)
+    chosen = smoothing.most_probable(params.smoothing, stats.owned, mean)
+    strength = jnp.where(progress.iteration < SETTLING, params.smoothing, chosen)
+    to = maximised(params, with_prior(stats.owned, strength))
+    return None, Smoothed(to.weights, to.means, strength)
 
 
 def _update_newton(
     settings: Settings, state: newton.State, params: Params, shared: Shared, stats: Stats, progress: Progress
 ) -> tuple[newton.State, Params]:
     assert stats.missing is not None
-    value, counts = _objective(settings, params, shared, stats), with_prior(stats.owned, settings.smoothing)
-    return newton.advance(state, params, value, counts, stats.missing)
+    counts = with_prior(stats.owned, strength_of(settings.smoothing, params))
+    state, to = newton.advance(state, params, _objective(settings, params, shared, stats), counts, stats.missing)
+    return state, moved(params, to)
 
 
 def _one_iteration(settings: Settings, params: Params, batch: Batch) -> tuple[Float[Array, ""], Params]:
@@ -237,18 +303,26 @@ def _one_iteration(settings: Settings, params: Params, batch: Batch) -> tuple[Fl
 
 
 def from_short_runs(settings: Settings, key: Key[Array, ""], summary: Summary) -> Params:
-    return starts.best_of_short_runs(partial(_one_iteration, settings), settings.n_components, key, summary)
+    found = starts.best_of_short_runs(partial(_one_iteration, settings), settings.n_components, key, summary)
+    return _ready(settings, found)
 
 
 def _from_random_rows(settings: Settings, key: Key[Array, ""], summary: Summary) -> Params:
     (means,) = starts.random_rows(1, settings.n_components, key, summary)
-    return starts.with_equal_weights(means)
+    return _ready(settings, starts.with_equal_weights(means))
+
+
+def _ready(settings: Settings, params: Params) -> Params:
+    """With the strength that is to be chosen, where it is."""
+    if not settings.chosen:
+        return params
+    return Smoothed(params.weights, params.means, jnp.asarray(settings.smoothing, params.means.dtype))
 
 
 @cache
 def model(
     n_components: int,
-    smoothing: float = 0.0,
+    smoothing: float | str = 0.0,
     init: str = "random",
     split_iter: int = 20,
     accelerate: bool = True,
@@ -262,10 +336,10 @@ def model(
         Number of components, k.
     smoothing
         As if each component had seen so many more rows, each with the column means of the data (themselves smoothed by
-        as many fair coins).
+        as many fair coins).  "auto" chooses the number by the data (`smoothing.py`), and parameters are `Smoothed`.
     init
         "random" starts from the best of several short runs around random rows; "split" grows from one component as
-        Freund & Haussler do.
+        Freund & Haussler do; "anneal" cools from responsibilities that are nearly alike.
     split_iter
         Most EM iterations before each split; the last stage has the user's limits.
     accelerate
@@ -273,16 +347,33 @@ def model(
     by_newton
         Newton's method at the end, for mixtures of few parameters.
     """
-    if init not in ("random", "split"):
-        raise ValueError(f"init must be 'random' or 'split', got {init!r}")
+    if init not in ("random", "split", "anneal"):
+        raise ValueError(f"init must be 'random', 'split' or 'anneal', got {init!r}")
 
+    chosen = smoothing == "auto"
     by_runs = init == "random" and accelerate
-    settings = Settings(smoothing, 1 if init == "split" else n_components)
+    settings = Settings(BEGIN if chosen else float(smoothing), 1 if init == "split" else n_components, chosen)
     stages: list[Stage] = []
     if init == "split":
         for size in starts.split_sizes(n_components)[:-1]:
             stages += [Iterate(f"EM, {size} of {n_components} components", max_iter=split_iter)]
             stages += [_grown_to(min(2 * size, n_components))]
+    by_schedule = partial(
+        Schedule,
+        measure=Measure.PROGRESS,  # a pass may lower it
+        start=_no_state,
+        comparable=False,
+        stops_early=True,
+    )
+    if init == "anneal":
+        cooling = Partial(_prepare_annealing, WARMEST)
+        stages += [by_schedule("annealing", prepare=cooling, update=Partial(_update, settings), max_iter=ANNEALING)]
+    if chosen:
+        stages += [
+            by_schedule("choice of smoothing", update=_update_choosing, max_iter=CHOOSING),
+            Evaluate("evidence", measure=Measure.BOUND, objective=_evidence, start=_no_state),
+        ]
+    n_heats = len(stages) if chosen else 0
     if by_newton:
         stages += [
             Iterate("EM", tol=NEAR, stops_early=True),
@@ -314,5 +405,6 @@ def model(
         stages=tuple(stages),
         start=_start if accelerate else None,
         left=_left if accelerate else None,
+        heats=n_heats,
         sparse=True,
     )

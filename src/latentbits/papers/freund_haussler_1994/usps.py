@@ -126,7 +126,7 @@ def model_of(method: str, n_units: int, seed: int) -> Any:
     """A method as an estimator.
 
     "mixture" and "pursuit" are the paper's to the letter: maximum likelihood without any smoothing, and a machine
-    without input biases whose units have one start each.
+    without input biases whose units have one start each.  "default" has the prior of when its numbers were kept.
     """
     if method == "product":
         return BernoulliProduct()
@@ -135,7 +135,7 @@ def model_of(method: str, n_units: int, seed: int) -> Any:
     if method == "mixture, smoothed":
         return BernoulliMixture(n_units, init="split", random_state=seed)
     if method == "default":
-        return CombinationMachine(n_units, random_state=seed)
+        return CombinationMachine(n_units, weight_prior=3.0, random_state=seed)
     paper: dict[str, Any] = {"input_bias": False, "faithful": True}
     settings = {"pursuit": paper, "pursuit, 8 starts": {**paper, "pursuit_starts": 8}, "pursuit, ours": {}}[method]
     return CombinationMachine(n_units, learner="pursuit", random_state=seed, **settings, **NO_LOG_Z)

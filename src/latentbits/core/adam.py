@@ -1,0 +1,53 @@
+"""Adam (Kingma & Ba 2015) on a tree of parameters, in steps that fall along a cosine."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PyTree
+
+from latentbits.core.model import Progress
+
+__all__ = ["Adam", "Number", "direction", "falling"]
+
+MEMORY, SPREAD_MEMORY = 0.9, 0.999  # of means of the gradient, and of its squares
+LEAST = 1e-8  # that a mean is divided by
+
+Number = float | Float[Array, ""]  # a setting, which a program is given as an argument
+
+
+class Adam(eqx.Module):
+    """Running means of the gradient and of its squares, and the number of updates."""
+
+    count: Int[Array, ""]
+    mean: PyTree[Float[Array, "..."]]
+    square: PyTree[Float[Array, "..."]]
+
+    @classmethod
+    def at_rest(cls, params: PyTree[Float[Array, "..."]]) -> Adam:
+        """Before the first update."""
+        nothing = jax.tree.map(jnp.zeros_like, params)
+        return cls(jnp.zeros((), jnp.int32), nothing, nothing)
+
+
+def direction(
+    state: Adam, gradient: PyTree[Float[Array, "..."]], memory: float = MEMORY
+) -> tuple[Adam, PyTree[Float[Array, "..."]]]:
+    """The gradient in units of its own size, entry by entry."""
+    count = state.count + 1
+    mean = jax.tree.map(lambda m, g: memory * m + (1 - memory) * g, state.mean, gradient)
+    square = jax.tree.map(lambda s, g: SPREAD_MEMORY * s + (1 - SPREAD_MEMORY) * jnp.square(g), state.square, gradient)
+
+    def ahead(m: Array, s: Array) -> Array:
+        # of means that began at 0, so much is there
+        there, there_of_squares = 1 - jnp.exp(count * jnp.log(jnp.asarray([memory, SPREAD_MEMORY], m.dtype)))
+        return (m / there) / (jnp.sqrt(s / there_of_squares) + LEAST)
+
+    return Adam(count, mean, square), jax.tree.map(ahead, mean, square)
+
+
+def falling(rate: Number, n_updates: Number, progress: Progress) -> Float[Array, ""]:
+    """A step size that falls along a cosine to a fiftieth, over all epochs or so many updates, if those are fewer."""
+    done = jnp.minimum(jnp.maximum(progress.fraction, progress.step / n_updates), 1)
+    return rate * (0.02 + 0.49 * (1 + jnp.cos(jnp.pi * done)))

@@ -1,0 +1,203 @@
+"""What takes part: every family of bits, with the settings that it chooses from, in the order in which to try them.
+
+A family without a line in `TUNED` takes part with the sizes of its record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from latentbits.estimators.families import Family, families, family
+
+__all__ = ["ENTRIES", "TUNED", "Axis", "Entry", "Place", "by_its_record", "entry", "next_place"]
+
+MANY = 300  # columns, more than which change no size
+Place = tuple[int, ...]  # of a setting: on each axis, the number of its value
+
+
+class Axis(NamedTuple):
+    """A parameter that is chosen.
+
+    Attributes
+    ----------
+    name
+        Of the constructor's parameter.
+    values
+        From cheap to dear, or from weak to strong.
+    first
+        The one to begin with.
+    stride
+        How many values are taken at a time on the way up, where each is a long fit.
+    """
+
+    name: str
+    values: tuple[Any, ...]
+    first: Any
+    stride: int = 1
+
+
+class Entry(NamedTuple):
+    """One family in the league.
+
+    Attributes
+    ----------
+    name
+        On the command line, and of its folder.
+    called
+        For people.
+    family
+        Its record in `estimators.families`.
+    axes
+        What is chosen, in the order in which it is tried.
+    settings
+        What is the same for all.
+    held_out
+        Whether learning ends by the validation rows (`fit(X, X_val=...)`): where models learn in many passes, and the
+        last of them are of use to the training rows alone.
+    """
+
+    name: str
+    called: str
+    family: str
+    axes: tuple[Axis, ...]
+    settings: Mapping[str, Any] = {}
+    held_out: bool = False
+
+    def axes_for(self, n_columns: int) -> tuple[Axis, ...]:
+        """Without sizes that cannot be learned: more factors than half of the columns cannot be told apart."""
+        record = family(self.family)
+        if record.sizes is None or not record.sizes.factors:
+            return self.axes
+        most = max(1, (n_columns - 1) // 2)
+        return tuple(_up_to(axis, most) if axis.name == record.size else axis for axis in self.axes)
+
+    def new(self, chosen: Mapping[str, Any]) -> Any:
+        """A model with these settings, not fitted."""
+        return family(self.family).cls(**{**family(self.family).settings, **self.settings, **chosen})
+
+
+def _up_to(axis: Axis, most: int) -> Axis:
+    values = tuple(value for value in axis.values if value <= most) or (most,)
+    return axis._replace(values=values, first=min(axis.first, values[-1]))
+
+
+def _smoothing(first: float, *values: float) -> Axis:
+    return Axis("smoothing", values, first)
+
+
+# Less than 1e-4 nats per row is no matter here, and standard errors are larger by far.
+BY_PASSES = {"tol": 1e-4}
+
+TUNED = (
+    Entry("product", "independent bits", "product", (_smoothing(1.0, 0.1, 1.0, 10.0),)),
+    Entry("chow-liu-tree", "Chow-Liu tree", "chow-liu-tree", (_smoothing(1.0, 0.3, 1.0, 3.0, 10.0),)),
+    Entry(
+        *("latent-tree", "latent tree", "latent-tree"),
+        (
+            _smoothing(1.0, 0.1, 0.3, 1.0, 3.0, 10.0),
+            Axis("n_trees", (1, 4, 8, 16), 4),
+            Axis("n_states", (4, 8, 12, 16, 24), 12),
+            Axis("softening", (0.0, 0.002, 0.01), 0.0),
+        ),
+        BY_PASSES,
+        held_out=True,
+    ),
+    Entry(
+        *("mixture", "mixture", "mixture"),
+        (
+            Axis("n_components", (4, 8, 16, 32, 64, 128, 256, 512, 1024), 64, stride=2),
+            _smoothing(0.5, 0.1, 0.5, 2.0),
+        ),
+        {**BY_PASSES, "n_init": 1},
+        held_out=True,
+    ),
+    Entry(
+        *("combination-machine", "combination machine", "combination-machine"),
+        (Axis("n_hidden", (8, 16, 64, 128, 256), 16), Axis("weight_prior", (0.3, 1.0, 3.0), 1.0)),
+    ),
+    Entry(
+        *("latent-trait-mlp", "latent trait, curved", "latent-trait"),
+        (Axis("n_components", (2, 4, 8), 4),),
+        {"decoder": "mlp"},
+        held_out=True,
+    ),
+    Entry(
+        *("latent-trait", "latent trait", "latent-trait"),
+        (Axis("n_components", (1, 2, 4, 8, 16), 2), Axis("weight_prior", (1.0, 3.0), 3.0)),
+        BY_PASSES,
+    ),
+    Entry(
+        *("noisy-or", "noisy OR", "noisy-or"),
+        (Axis("layer_sizes", ((8,), (16,), (32,)), (8,)),),
+    ),
+    Entry(
+        *("clipped-gaussian", "clipped Gaussian", "clipped-gaussian"),
+        (Axis("n_components", (2, 4, 6, 10, 16, 32), 4), Axis("learner", ("moments", "likelihood"), "moments")),
+        {**BY_PASSES, "weight_prior": 3.0},  # of the latter
+    ),
+)
+
+
+def by_its_record(record: Family) -> Entry:
+    """An entry for a family that nobody has given one: its record says which sizes are worth trying.
+
+    >>> by_its_record(family("mixture")).axes
+    (Axis(name='n_components', values=(2, 4, 8, 16, 32, 64, 128), first=8, stride=2),)
+    """
+    called = record.called.partition(" of {")[0].replace("{} ", "").replace("{s}", "")
+    if record.sizes is None:
+        return Entry(record.name, called, record.name, ())
+    steps = record.sizes.steps(MANY, MANY * MANY)
+    sizes = [steps.least]
+    while sizes[-1] < steps.most:
+        sizes.append(2 * sizes[-1])
+    values = tuple((size,) if record.has_layers else size for size in sizes)
+    first = values[sizes.index(steps.first)]
+    return Entry(record.name, called, record.name, (Axis(record.size, values, first, stride=2),))
+
+
+ENTRIES = (*TUNED, *(by_its_record(one) for one in families("bits") if one.name not in {e.family for e in TUNED}))
+
+
+def entry(name: str) -> Entry:
+    """The entry of this name; a name that is none of theirs is an error."""
+    for one in ENTRIES:
+        if one.name == name:
+            return one
+    raise ValueError(f"there is no entry {name!r}; there are {', '.join(one.name for one in ENTRIES)}")
+
+
+def next_place(axes: tuple[Axis, ...], tried: Mapping[Place, float]) -> Place | None:
+    """The setting to try next, given what those tried were worth; None where none of the neighbours is left.
+
+    It begins at the first values.  From the best setting so far one parameter is changed at a time, the first of the
+    axes first: up, by its stride while no larger value was tried, then down.  So it climbs for as long as it gains.
+    Where all so far have failed (-inf), the first parameter is lowered.
+
+    >>> axes = (Axis("size", (1, 2, 4, 8), 1, stride=2), Axis("prior", (0.1, 1.0), 1.0))
+    >>> next_place(axes, {}), next_place(axes, {(0, 1): -9.0}), next_place(axes, {(0, 1): -9.0, (2, 1): -8.0})
+    ((0, 1), (2, 1), (3, 1))
+    >>> next_place(axes, {(0, 1): -9.0, (2, 1): -9.5}), next_place(axes, {(0, 1): -9.0, (2, 1): -9.5, (1, 1): -9.3})
+    ((1, 1), (0, 0))
+    """
+    if not tried:
+        return tuple(axis.values.index(axis.first) for axis in axes)
+    best = max(tried, key=lambda place: (tried[place], [-number for number in place]))
+    if tried[best] == -np.inf:
+        lowest = min(tried)
+        return (lowest[0] - 1, *lowest[1:]) if lowest and lowest[0] > 0 else None
+    for number, axis in enumerate(axes):
+        along = {place[number] for place in tried if _elsewhere(place, number) == _elsewhere(best, number)}
+        here = best[number]
+        ups = (axis.stride, 1) if here == max(along) else (1,)
+        for goal in [*(here + up for up in dict.fromkeys(ups)), here - 1]:
+            if 0 <= goal < len(axis.values) and goal not in along:
+                return (*best[:number], goal, *best[number + 1 :])
+    return None
+
+
+def _elsewhere(place: Place, number: int) -> Place:
+    return place[:number] + place[number + 1 :]

@@ -1,0 +1,203 @@
+"""The league as tables: who is where on each set, and how far ours are from the best that was verified."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from latentbits.league.entries import ENTRIES
+from latentbits.league.published import PUBLISHED, best_verified
+from latentbits.league.run import in_words
+from latentbits.league.sets import describe
+
+__all__ = [
+    *("COLUMNS", "STACK", "SUMMARY", "Line", "Standing", "cells", "counts", "lines", "made_on", "standing"),
+    *("summary_cells", "title", "verdict"),
+]
+
+STACK = "stack of all"
+COLUMNS = ("model", "chosen", "rank", "nats per row", "seconds")
+SUMMARY = ("set", "ours", "nats per row", "best verified", "", "rank")
+LEVEL = "within one standard error"
+SHOWN = 2  # weights of a stack
+
+
+class Line(NamedTuple):
+    """One model, ours or another's, on one set.
+
+    Attributes
+    ----------
+    rank
+        Among ours and those that were verified, by the test rows; None of what was not verified, or has failed.
+    model, settings
+        Its name, and what was chosen.
+    kind
+        "ours", "verified" or "unverified".
+    valid, test, error
+        Nats per row of the validation and the test rows, and the standard error of the latter; None where not known.
+    seconds
+        All its fits together, with scoring.
+    note
+        What was cut off for want of time, or has failed.
+    """
+
+    set: str
+    rank: int | None
+    model: str
+    settings: str
+    kind: str
+    valid: float | None = None
+    test: float | None = None
+    error: float | None = None
+    seconds: float | None = None
+    note: str = ""
+
+
+def lines(result: Mapping[str, Any]) -> list[Line]:
+    """All models on a set, the best on test rows first; those without a result last."""
+    found = sorted((*_ours(result), *_theirs(result["set"])), key=lambda line: -_known(line.test))
+    ranked = [line.test for line in found if line.kind != "unverified" and line.test is not None]
+    return [
+        line._replace(rank=1 + sum(other > line.test for other in ranked))
+        if line.kind != "unverified" and line.test is not None
+        else line
+        for line in found
+    ]
+
+
+def _known(nats: float | None) -> float:
+    return -float("inf") if nats is None else nats
+
+
+def _ours(result: Mapping[str, Any]) -> Iterator[Line]:
+    name = result["set"]
+    for one in ENTRIES:
+        entry = result["entries"].get(one.name)
+        if entry is None:
+            continue
+        seconds = entry["seconds"] + entry.get("scoring_seconds", 0.0)
+        settings = in_words(entry["settings"]) if "settings" in entry else ""
+        known = (entry.get("valid"), entry.get("test"), entry.get("test_error"))
+        yield Line(name, None, one.called, settings, "ours", *known, seconds, _note(entry))
+    stack = result["stack"]
+    if stack is not None:
+        called = {one.name: one.called for one in ENTRIES}
+        weights = sorted(stack["weights"].items(), key=lambda pair: -pair[1])
+        words = ", ".join(f"{weight:.2f} {called[key]}" for key, weight in weights)
+        yield Line(name, None, STACK, words, "ours", stack["valid"], stack["test"], stack["test_error"])
+
+
+def _note(entry: Mapping[str, Any]) -> str:
+    parts = ["its fit was cut off"] if entry.get("stop_reason") == "max_time" else []
+    parts += [entry["cut"]] if entry["cut"] else []
+    parts += [f"{settings} failed ({why})" for settings, why in entry["failed"].items()]
+    return "; ".join(parts)
+
+
+def _theirs(name: str) -> Iterator[Line]:
+    for one in PUBLISHED:
+        if name in one.nats:
+            yield Line(name, None, one.name, "", "verified" if one.verified else "unverified", test=one.nats[name])
+
+
+class Standing(NamedTuple):
+    """Where ours stand on a set: one model, and the stack, each chosen on validation rows."""
+
+    set: str
+    columns: int
+    rows: int
+    one: Line | None
+    stack: Line | None
+    published: tuple[str, float] | None
+
+
+def standing(result: Mapping[str, Any]) -> Standing:
+    """The model of ours that validation rows are most probable under, the stack, and the best that was verified."""
+    ours = [line for line in lines(result) if line.kind == "ours" and line.test is not None and line.valid is not None]
+    alone = [line for line in ours if line.model != STACK]
+    return Standing(
+        set=result["set"],
+        columns=result["columns"],
+        rows=result["rows"]["train"],
+        one=max(alone, key=lambda line: _known(line.valid), default=None),
+        stack=next((line for line in ours if line.model == STACK), None),
+        published=best_verified(result["set"]),
+    )
+
+
+def verdict(test: float, error: float, published: float) -> str:
+    """Ours against another's.
+
+    >>> verdict(-6.0, 0.1, -6.05), verdict(-6.1, 0.1, -6.05), verdict(-6.3, 0.1, -6.0)
+    ('first', 'within one standard error', 'behind by 0.30 (5.0 %)')
+    """
+    if test >= published:
+        return "first"
+    if published - test <= error:
+        return LEVEL
+    return f"behind by {published - test:.2f} ({100 * (published - test) / abs(published):.1f} %)"
+
+
+def title(result: Mapping[str, Any]) -> str:
+    """Of the table of a set."""
+    rows = result["rows"]
+    return (
+        f"{result['set']} ({describe(result['set'])}): {result['columns']} columns, {rows['train']} rows to learn "
+        f"from, {rows['valid']} to choose on, {rows['test']} to test on"
+    )
+
+
+def cells(line: Line) -> list[str]:
+    """A line as text, in the order of `COLUMNS`."""
+    who = (
+        line.model if line.kind == "ours" else f"{line.model} ({'published' * (line.kind == 'verified') or line.kind})"
+    )
+    parts = line.settings.split(", ")
+    if line.model == STACK and len(parts) > SHOWN:
+        parts = [*parts[:SHOWN], f"{len(parts) - SHOWN} more"]
+    if line.test is None:
+        nats = "failed"
+    else:
+        nats = f"{line.test:.3f}" if line.error is None else f"{line.test:.3f} ± {line.error:.3f}"
+    seconds = "" if line.seconds is None else f"{line.seconds:.0f}"
+    return [who, ", ".join(parts), "" if line.rank is None else str(line.rank), nats, seconds]
+
+
+def summary_cells(results: Iterable[Mapping[str, Any]]) -> list[list[str]]:
+    """Two lines a set, in the order of `SUMMARY`: the model and the stack that validation rows chose."""
+    rows = []
+    for now in map(standing, results):
+        ours = [line for line in (now.one, now.stack) if line is not None]
+        known = "none known" if now.published is None else f"{now.published[1]:.2f}"
+        for number, line in enumerate(ours):
+            _, _, rank, nats, _ = cells(line)
+            rows.append(["" if number else now.set, line.model, nats, known, _verdict(line, now), rank])
+        if not ours:
+            rows.append([now.set, "no result", "", known, "", ""])
+    return rows
+
+
+def _verdict(line: Line, now: Standing) -> str:
+    if now.published is None or line.test is None:
+        return ""
+    return verdict(line.test, line.error or 0.0, now.published[1])
+
+
+def counts(results: Iterable[Mapping[str, Any]]) -> str:
+    """On how many sets the stack, or where there is none the one model, is first, level or behind, in a sentence."""
+    told = [_verdict(line, now) for now in map(standing, results) if (line := now.stack or now.one) is not None]
+    told = [one for one in told if one]
+    first, level = (sum(one == word for one in told) for word in ("first", LEVEL))
+    return (
+        f"Of {len(told)} sets with a verified result: first on {first}, within one standard error of it on {level}, "
+        f"behind on {len(told) - first - level}."
+    )
+
+
+def made_on(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """With which versions, when and on what the results were made, in lines."""
+    machines = [one["machine"] for result in results.values() for one in result["entries"].values() if "machine" in one]
+    kinds = dict.fromkeys((m["latentbits"], m["jax"], m["device"], m["processor"], m["cores"]) for m in machines)
+    dates = sorted({m["date"] for m in machines})
+    when = "" if not dates else dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+    return [f"{when}: latentbits {v}, JAX {j}, device {d}, {p} with {c} cores" for v, j, d, p, c in kinds]

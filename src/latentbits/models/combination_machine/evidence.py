@@ -1,0 +1,76 @@
+"""How wide a Gaussian prior on the weights should be, by the evidence of the rows (MacKay 1992).
+
+With weights w ~ N(0, 1 / alpha), the log of the probability of the rows with the weights integrated out is, around the
+weights that the climb has found and for the diagonal of the information H,
+
+    log-likelihood - alpha |w|^2 / 2 - sum_ij log(1 + H_ij / alpha) / 2,
+
+and it is largest in alpha where
+
+    alpha = gamma / |w|^2,    gamma = sum_ij H_ij / (H_ij + alpha):
+
+gamma is the number of weights that the rows determine, rather than the prior.  H is taken as if the hidden units were
+seen, of weights that act on (h - its mean) (x - its mean) as in `centring.py`: n (var h_i var x_j - cov(h_i, x_j)^2).
+
+A climb takes a step to that alpha now and then, so that it costs nothing: no path of priors has to be gone, and no row
+held out.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from latentbits.models.combination_machine.bordered import Bordered
+from latentbits.models.combination_machine.machine import Units
+
+__all__ = ["Prior", "information", "lost", "now", "precision"]
+
+WEAKEST, STRONGEST = 1 / 3.0**2, 1 / 0.05**2  # that alpha may be: weights stay finite, and units can wake
+
+
+class Prior(NamedTuple):
+    """A Gaussian prior on the weights: its precision, and whether that is to be chosen by the rows (1, else 0)."""
+
+    precision: float
+    chosen: float = 0.0
+
+    @classmethod
+    def of(cls, width: float | str | None) -> Prior:
+        """By its standard deviation; None is no prior, "auto" one that the rows choose."""
+        if width == "auto":
+            return cls(WEAKEST, 1.0)
+        return cls(0.0 if width is None else float(width) ** -2)
+
+
+def now(prior: Prior, alpha: Float[Array, ""]) -> Float[Array, ""]:
+    """The precision where learning stands; nothing was chosen yet where it is 0."""
+    return jnp.where((prior.chosen > 0) & (alpha > 0), alpha, prior.precision)
+
+
+def information(units: Units, expected: Bordered, n_rows: Float[Array, ""]) -> Float[Array, "hidden inputs"]:
+    """H, of the expectations under a machine."""
+    p, m = expected[:-1, -1:], expected[-1:, :-1]
+    of_inputs = 1 - m**2 if units.name == "binary" else jnp.ones_like(m)
+    return n_rows * jnp.maximum(p * (1 - p) * of_inputs - (expected[:-1, :-1] - p * m) ** 2, 0)
+
+
+def precision(
+    prior: Prior, alpha: Float[Array, ""], weights: Float[Array, "hidden inputs"], known: Float[Array, "hidden inputs"]
+) -> Float[Array, ""]:
+    """The next alpha; of a prior that is given, its own."""
+    alpha = now(prior, alpha)
+    determined = jnp.sum(known / jnp.maximum(known + alpha, 1e-12))
+    chosen = determined / jnp.maximum(jnp.sum(weights**2), 1e-12)
+    return jnp.where(prior.chosen > 0, jnp.clip(chosen, WEAKEST, STRONGEST), prior.precision)
+
+
+def lost(
+    prior: Prior, alpha: Float[Array, ""], weights: Float[Array, "hidden inputs"], known: Float[Array, "hidden inputs"]
+) -> Float[Array, ""]:
+    """What is taken off the log-likelihood: by the prior, and for one that is chosen, by what weights could be."""
+    alpha = now(prior, alpha)
+    occam = 0.5 * jnp.sum(jnp.log1p(known / jnp.where(alpha > 0, alpha, 1)))
+    return 0.5 * alpha * jnp.sum(weights**2) + prior.chosen * occam

@@ -1,0 +1,85 @@
+"""How strongly components are drawn to the column means, chosen by the data: empirical Bayes.
+
+Where each probability m_kj is drawn from Beta(s c_j, s (1 - c_j)) around its column's mean c_j, rows whose components
+are known have the probability
+
+    prod_kj  B(s c_j + ones_kj, s (1 - c_j) + zeros_kj) / B(s c_j, s (1 - c_j))
+
+with all m_kj integrated out.  With the expected counts of EM for the known ones, and the entropy of responsibilities
+added, it is a lower bound on the log-probability of the rows (Beal & Ghahramani 2003), and its maximum over s is the
+strength (Minka 2000).  With it, a probability's posterior mean is what `model.with_prior` and the M-step give.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import betaln, digamma, gammaln
+from jaxtyping import Array, Float, ScalarLike
+
+from latentbits.core.special import TINY
+from latentbits.models.mixture.coordinates import Counts, Params
+
+__all__ = ["Smoothed", "log_evidence", "most_probable", "moved", "strength_of"]
+
+CYCLES = 3  # of the fixed point, for each pass
+FASTEST = 0.95  # the rate at which it is taken to crawl at most
+LEAST, MOST = 1e-3, 1e4  # components that are all alike would be held together without end
+
+
+class Smoothed(Params):
+    """Parameters with the strength that was chosen for them."""
+
+    smoothing: Float[Array, ""]
+
+
+def strength_of(given: ScalarLike, params: Params) -> ScalarLike:
+    """The strength that was chosen, or else the one given."""
+    return params.smoothing if isinstance(params, Smoothed) else given
+
+
+def moved(params: Params, to: Params) -> Params:
+    """The same kind of parameters, with the weights and means of others."""
+    return eqx.tree_at(lambda p: (p.weights, p.means), params, (to.weights, to.means))
+
+
+def _zeros(owned: Counts) -> Float[Array, "components columns"]:
+    return jnp.maximum(owned.observed - owned.ones, 0)  # but for rounding
+
+
+def most_probable(strength: ScalarLike, owned: Counts, mean: Float[Array, " columns"]) -> Float[Array, ""]:
+    """The strength under which the counts are most probable, near to it from anywhere.
+
+    By Minka's fixed point, which never makes them less probable but crawls, so that each two of its steps are
+    extrapolated as Aitken does, on the scale of logarithms.
+    """
+    zeros = _zeros(owned)
+
+    def seen(counts: Float[Array, "components columns"], prior: Float[Array, "*columns"]) -> Float[Array, " columns"]:
+        return (digamma(counts + prior) - digamma(prior)).sum(0)
+
+    def image(at: Float[Array, ""]) -> Float[Array, ""]:
+        s = jnp.exp(at)
+        apart = mean * seen(owned.ones, s * mean) + (1 - mean) * seen(zeros, s * (1 - mean))
+        together = jnp.maximum(seen(owned.observed, s).sum(), TINY)
+        return jnp.clip(at + jnp.log(jnp.maximum(apart.sum(), TINY) / together), jnp.log(LEAST), jnp.log(MOST))
+
+    def cycle(at: Float[Array, ""]) -> Float[Array, ""]:
+        first = image(at)
+        second = image(first)
+        step = first - at
+        rate = jnp.clip((second - first) / jnp.where(step == 0, 1, step), 0, FASTEST)
+        return image(second + rate / (1 - rate) * (second - first))
+
+    return jnp.exp(jax.lax.fori_loop(0, CYCLES, lambda _, at: cycle(at), jnp.log(jnp.asarray(strength, mean.dtype))))
+
+
+def log_evidence(strength: ScalarLike, owned: Counts, mean: Float[Array, " columns"]) -> Float[Array, ""]:
+    """Log-probability of rows of known components, means and weights integrated out."""
+    s, k = strength, len(owned.members)
+    ones, zeros = s * mean, s * (1 - mean)
+    bits = betaln(owned.ones + ones, _zeros(owned) + zeros) - betaln(ones, zeros)
+    share = jnp.asarray(s, mean.dtype)
+    members = gammaln(owned.members + share) - gammaln(share)
+    return bits.sum() + members.sum() + gammaln(k * share) - gammaln(owned.members.sum() + k * share)

@@ -223,8 +223,8 @@ class BernoulliMixture(WithClassTests, WithClassReports):
             yield f"smoothing={self.smoothing_:g}"
 
     def _provisos(self) -> Iterator[str]:
-        if self.smoothing > 0:
-            yield f"with the penalty of smoothing={self.smoothing:g}"
+        if self.smoothing_ > 0:
+            yield f"with the penalty of smoothing={self.smoothing_:g}"
 
     def _causes(self) -> Iterator[tuple[str, str]]:
         """Kinds by the columns in which their rows differ most from all rows."""

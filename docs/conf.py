@@ -96,6 +96,7 @@ PAGES = (
     "cli",
     "design",
     "add-a-model",
+    "releasing",
 )
 html_sidebars: dict[str, list[str]] = {page: [] for page in PAGES}
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from latentbits.core.errors import did_you_mean
 from latentbits.core.version import __version__ as __version__
 from latentbits.estimators.families import families
 
@@ -53,7 +54,8 @@ def __getattr__(name: str) -> Any:
     for family in families():
         if family.class_name == name:
             return family.cls
-    raise AttributeError(f"module 'latentbits' has no attribute {name!r}")
+    hint = "" if name.startswith("_") else did_you_mean(name, __all__)
+    raise AttributeError(f"module 'latentbits' has no attribute {name!r}.{hint}")
 
 
 def __dir__() -> list[str]:

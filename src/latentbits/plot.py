@@ -3,8 +3,8 @@
 Functions called ``plot_...`` take arrays and, if you have one, a matplotlib Axes, and return the Axes they drew on.
 `exploration`, `map`, `loadings`, `table` and `misfit` draw what `latentbits.explore` found, from the same arrays as its
 page.  `item_curves`, `item_information`, `wright_map`, `class_profiles` and `item_pairs` draw a fitted model of items,
-or of latent classes, with names from the table it was fitted to.  Matplotlib is an extra (``pip install
-'latentbits[plot]'``); the modules are imported when something of theirs is first used.
+or of latent classes, and `tree` one of causes on a tree, with names from the table it was fitted to.  Matplotlib is an
+extra (``pip install 'latentbits[plot]'``); the modules are imported when something of theirs is first used.
 
 >>> from latentbits import explore, load_dataset, plot
 >>> found = explore(load_dataset("digits"))  # doctest: +SKIP
@@ -17,7 +17,8 @@ from importlib import import_module
 from typing import Any
 
 _MODULES = {
-    "fitted": ("class_profiles", "item_curves", "item_information", "item_pairs", "wright_map"),
+    "fitted": ("class_profiles", "item_curves", "item_information", "item_pairs", "tree", "wright_map"),
+    "latent_tree.pictures": ("plot_tree",),
     "latent_trait.items": ("plot_item_fit", "plot_test_information", "plot_wright_map"),
     "mixture.pictures": ("plot_class_profiles",),
     "any_model.pairs": ("plot_pair_residuals",),

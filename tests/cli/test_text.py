@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import subprocess
 import sys
+import types
 import warnings
 from pathlib import Path
 from unicodedata import category
@@ -13,9 +15,14 @@ from unicodedata import category
 import jax
 import jax.numpy as jnp
 import pytest
+from quick import every, fitted, table
 
 from latentbits.cli import console
+from latentbits.cli.reports import show_reports
 from latentbits.core.printable import printable
+from latentbits.estimators.families import family
+from latentbits.reports.record import Table as ReportTable
+from latentbits.telling.records import Table
 
 STRANGE = ("income[low]", "income[high]", "a[/b]", ":smile:", "red\x1b[31m", "two\nlines")
 FOREIGN = ("größe", "Ω", "日本", "a", "b", "c")
@@ -60,6 +67,52 @@ def test_tables_are_folded_in_terminals_only(monkeypatch, stream):
     console.print_table(["item", "what"], [["a" * 100, "b" * 70], ["c", "1"]], left=2, title="Items")
     folded = "a" * 100 not in sys.stdout.getvalue() and "b" * 70 not in sys.stdout.getvalue()
     assert folded == (stream is Terminal)
+
+
+LONG = tuple(f"During the last two weeks, how often did you feel {i} or were bothered by it" for i in range(40))
+
+
+def printed_in(width, monkeypatch, show):
+    """Lines of what is printed in a terminal of this width."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    show()
+    return re.sub(r"\x1b\[[0-9;]*m", "", sys.stdout.getvalue()).splitlines()
+
+
+@every(slow=("latent-trait", "combination-machine", "noisy-or"))
+def test_what_fit_prints_has_room_in_80_columns(name, monkeypatch):
+    values = table(name)
+    told = family(name).teller.tell(fitted(name), Table(values, LONG[: values.shape[1]]))
+    lines = printed_in(80, monkeypatch, lambda: [console.print_table(*one) for one in told.printed])
+    assert max(map(len, lines), default=0) <= 80
+
+
+def test_numbers_are_never_folded_and_columns_come_below(monkeypatch):
+    heads = ["item", *(f"slope {i}" for i in range(9))]
+    cells = [f"{i}.234 ± 0.123" for i in range(9)]
+    lines = printed_in(80, monkeypatch, lambda: console.print_table(heads, [[LONG[0], *cells]], title="Items"))
+    assert max(map(len, lines)) <= 80
+    for text in (*heads, *cells):
+        assert any(text in line for line in lines)
+    assert sum("item" in line for line in lines) == 3
+    assert "".join(line for line in lines).count("Items") == 1
+
+
+def test_a_text_in_the_place_of_a_number_is_folded(monkeypatch):
+    lines = printed_in(40, monkeypatch, lambda: console.print_table(["a", "b"], [[LONG[0], LONG[1]]]))
+    assert max(map(len, lines)) <= 40
+
+
+def test_reports_have_room_in_80_columns(monkeypatch):
+    many = {f"quantity {i}": [0.5] for i in range(12)}
+    report = ReportTable([LONG[0]], many, notes=(" ".join(LONG[:3]),))
+    found = types.SimpleNamespace(table=lambda: report)
+    lines = printed_in(80, monkeypatch, lambda: show_reports({"Items": found}))
+    assert max(map(len, lines)) <= 80
+    assert all(any(name in line for line in lines) for name in many)
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -223,6 +224,28 @@ def test_without_locks_age_tells(tmp_path, monkeypatch):
     os.utime(old, (time.time() - 2 * atomic.FORGOTTEN,) * 2)
     put(tmp_path / "x")
     assert sorted(os.listdir(tmp_path)) == [young.name, "x"]
+
+
+def test_without_locks_no_open_file_is_removed(tmp_path, monkeypatch):
+    """As on Windows, which refuses to."""
+    opened = []
+
+    def keep(path, *args, open_file=os.open):
+        opened.append(open_file(path, *args))
+        return opened[-1]
+
+    def remove(path, missing_ok=False, unlink=Path.unlink):
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(opened[-1])
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(atomic, "fcntl", None)
+    monkeypatch.setattr(os, "open", keep)
+    monkeypatch.setattr(Path, "unlink", remove)
+    check_writable(tmp_path / "x")
+    put(tmp_path / "x")
+    assert len(opened) == 2
+    assert os.listdir(tmp_path) == ["x"]
 
 
 def test_a_link_in_the_place_of_a_temporary_file_is_not_followed(tmp_path):

@@ -26,6 +26,7 @@ LONG = [
     "docs/combination-machine.md",
     "docs/sparse-coding.md",
     "docs/noisy-or.md",
+    "docs/latent-tree.md",
 ]
 
 

@@ -597,17 +597,23 @@ def test_no_bar_where_nobody_looks(capfd):
 
 
 def test_a_bar_where_somebody_does(monkeypatch):
-    import io
+    shown = []
 
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
+    class Kept:
+        def show(self, line):
+            shown.append(line)
 
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stderr", terminal)
-    with Monitor(Limits(), verbose=1, label="mixture") as monitor:
-        monitor.begin_stage(0, 3, "EM", 100)
-    assert "mixture: EM (1 of 3)" in terminal.getvalue()
+        def close(self):
+            shown.append("closed")
+
+    monkeypatch.setattr(monitor, "bar_for", lambda verbose: Kept() if verbose else None)
+    run(mixture.model(2), bits(), verbose=1, n_init=2)
+    first = next(line.name for line in shown)
+    assert first.startswith("Bernoulli mixture: ")
+    assert first.endswith(" (1 of 2)")
+    assert any(line.told.startswith("objective -") for line in shown[:-1])
+    assert any("to go" in line.left for line in shown[:-1])
+    assert shown[-1] == "closed"
 
 
 def test_the_global_setting_of_jax_changes_nothing():

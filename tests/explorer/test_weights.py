@@ -64,7 +64,8 @@ def test_sums_over_rows_are_those_of_the_table_written_out():
     np.testing.assert_array_equal(most_varied(sparse_or_dense, 3, COUNTS), most_varied(sparse_or_dense[written], 3))
 
 
-@pytest.mark.parametrize("name", [one.name for one in families() if one.size])
+# shares of the states on a tree are those of the model, which no rows are needed for
+@pytest.mark.parametrize("name", [one.name for one in families() if one.size and one.name != "latent-tree"])
 def test_what_is_shown_of_a_family_counts_rows_by_weight(name):
     """Shares of causes are those of the table written out; and None counts each row once."""
     record = family(name)

@@ -23,11 +23,11 @@ from latentbits.figures.combination_machine.arrays import (
     principal_components,
     project,
     separation,
-    telling_weights,
     words_of_match,
 )
 from latentbits.figures.style import INK, PAPER
 from latentbits.figures.tiles import FULL
+from latentbits.reports.strongest import telling_weights
 
 TARGET = np.random.default_rng(0).normal(size=(6, 40))
 

@@ -482,6 +482,10 @@ def _named(models: Any, n_rows: int, random_state: Any, verbose: int) -> dict[st
     if models is None:
         defaults = default_models(n_rows, random_state)
         return {name: m.set_params(verbose=verbose) for name, m in defaults.items()}
+    for m in models.values() if isinstance(models, Mapping) else [models] if isinstance(models, str) else models:
+        if isinstance(m, type) or not hasattr(m, "get_params"):
+            made = f"{m.__name__ if isinstance(m, type) else 'BernoulliMixture'}(...)"
+            raise TypeError(f"models must be estimators, such as {made}, in a list or a dict by name; found {m!r}")
     if not isinstance(models, Mapping):
         models = dict(zip(short_names(models), models, strict=True))
     if not models:

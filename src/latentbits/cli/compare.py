@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from latentbits.cli.completion import tables_and_sets
 from latentbits.cli.console import (
     check_checkpoint,
     checkpoint_options,
@@ -30,7 +31,7 @@ def _words() -> list[str]:
 
 
 @click.command(short_help="Which model describes unseen rows in the fewest bits?")
-@click.argument("source", metavar="[DATA]", default="digits")
+@click.argument("source", metavar="[DATA]", default="digits", shell_complete=tables_and_sets)
 @click.option(
     "--models",
     metavar="LIST",

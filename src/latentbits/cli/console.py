@@ -6,7 +6,9 @@ import io
 import json
 import math
 import re
+import shutil
 import sys
+import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,6 +31,7 @@ __all__ = [
     "print_table",
     "say",
     "show_line",
+    "show_note",
     "show_traceback",
     "show_warnings",
     "told_warnings",
@@ -36,6 +39,8 @@ __all__ = [
 ]
 
 WIDEST = 10**6  # characters of a line that nobody looks at in a terminal
+BETWEEN = 3  # characters between two columns
+LEAST_TEXT = 16  # characters that a column of text has beside numbers
 # Messages of the library speak of arguments; here they are options.
 AS_OPTIONS = {
     "binarize=": "--binarize ",
@@ -62,25 +67,76 @@ def show_line(text: str) -> None:
     click.echo(printable(text), file=sys.stdout)
 
 
+def show_note(text: str) -> None:
+    """A sentence below a table, on stdout; in a terminal it is folded between words."""
+    if not sys.stdout.isatty():
+        show_line(text)
+        return
+    for line in textwrap.wrap(printable(text), shutil.get_terminal_size().columns, subsequent_indent="  "):
+        show_line(line)
+
+
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, title: str = "") -> None:
     """A table on stdout; the first `left` columns are text, the others are numbers.
 
-    In a terminal it is as wide as that, elsewhere as wide as it needs to be.
+    In a terminal it is as wide as that: texts are folded, numbers are not, and columns that have no room beside the
+    others come below.  Elsewhere it is as wide as it needs to be.
     """
     from rich import box
+    from rich.cells import cell_len
     from rich.console import Console
-    from rich.measure import Measurement
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, title=printable(title) or None, title_justify="left")
-    for place, name in enumerate(columns):
-        table.add_column(printable(name), justify="left" if place < left else "right", overflow="fold")
-    for row in rows:
-        table.add_row(*map(printable, row))
+    lines = [list(map(printable, row)) for row in rows]
+    heads = list(map(printable, columns))
     console = Console(highlight=False, markup=False, emoji=False)
-    if not sys.stdout.isatty():  # a file or a program has no width: nothing is folded
-        console.width = Measurement.get(console, console.options.update(max_width=WIDEST), table).maximum
-    console.print(table)
+    folds = sys.stdout.isatty()  # a file or a program has no width
+    room = console.width if folds else WIDEST
+    widths = []
+    for place, head in enumerate(heads):
+        words = head.split() if folds and place >= left else [head]  # heads of numbers may be folded
+        widths.append(max(map(cell_len, [*words, *(line[place] for line in lines)]), default=0))
+    for number, part in enumerate(_beside(widths, left, room)):
+        told = printable(title) if number == 0 else ""
+        table = Table(box=box.SIMPLE_HEAD, title=told or None, title_justify="left")
+        for place, width in part.items():
+            table.add_column(heads[place], justify="left" if place < left else "right", overflow="fold", width=width)
+        for line in lines:
+            table.add_row(*(line[place] for place in part))
+        console.width = min(room, max(sum(part.values()) + BETWEEN * len(part) + 1, cell_len(told)))
+        console.print(table)
+
+
+def _beside(widths: Sequence[int], left: int, room: int) -> list[dict[int, int]]:
+    """Which columns go beside each other, the texts first each time, and how wide each is.
+
+    >>> _beside([30, 8, 8], left=1, room=60), _beside([30, 8, 8], left=1, room=40)
+    ([{0: 30, 1: 8, 2: 8}], [{0: 14, 1: 8, 2: 8}])
+    >>> _beside([30, 20, 20], left=1, room=50)
+    [{0: 23, 1: 20}, {0: 23, 1: 20}]
+    """
+    texts, numbers = range(min(left, len(widths))), range(left, len(widths))
+    least = sum(min(widths[j], LEAST_TEXT) + BETWEEN for j in texts) + 1
+    widths = [width if j < left else min(width, max(1, room - least - BETWEEN)) for j, width in enumerate(widths)]
+    parts: list[list[int]] = [[]]
+    for column in numbers:
+        if parts[-1] and least + sum(widths[j] + BETWEEN for j in [*parts[-1], column]) > room:
+            parts.append([])
+        parts[-1].append(column)
+    return [
+        {**dict(zip(texts, _narrowed([widths[j] for j in texts], room, part, widths))), **{j: widths[j] for j in part}}
+        for part in parts
+    ]
+
+
+def _narrowed(texts: Sequence[int], room: int, part: Sequence[int], widths: Sequence[int]) -> list[int]:
+    """Widths of the texts: what the numbers leave, those first that need least."""
+    left = room - 1 - sum(widths[j] + BETWEEN for j in part) - BETWEEN * len(texts)
+    found = list(texts)
+    for rank, place in enumerate(sorted(range(len(texts)), key=lambda j: texts[j])):
+        found[place] = max(1, min(texts[place], left // (len(texts) - rank)))
+        left -= found[place]
+    return found
 
 
 def give(result: Mapping[str, Any], as_json: bool, show: Callable[[], None] | None = None) -> None:
@@ -134,8 +190,12 @@ def as_options(text: str) -> str:
     'Pass --binarize 0.5 to cut'
     >>> as_options("make it NaN (missing='-9' when it is read from a file)")
     'make it NaN (--missing -9)'
+    >>> as_options("leave 'id', 'sex' out (labels='id' labels='sex' when it is read from a file)")
+    "leave 'id', 'sex' out (--labels id --labels sex)"
     """
     text = re.sub(r"missing='([^']*)' when it is read from a file", r"--missing \1", text)
+    text = re.sub(r"((?:labels='[^']*' ?)+) when it is read from a file", r"\1", text)
+    text = re.sub(r"labels='([^']*)'", r"--labels \1", text)
     for argument, option in AS_OPTIONS.items():
         text = text.replace(argument, option)
     return with_flags(text)

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from latentbits.cli.completion import public_sets
 from latentbits.cli.console import common_options, give, print_table, say
 from latentbits.cli.outputs import Outputs
 
@@ -13,7 +14,7 @@ __all__ = ["data"]
 
 
 @click.command(short_help="List, describe and fetch public data sets.")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=public_sets)
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write the set (csv, tsv, npy, npz or parquet).")
 @click.option("--split", metavar="NAME", help="Only these rows: train, valid or test.")
 @common_options
@@ -77,12 +78,12 @@ def _fetch(name: str, output: str, split: str | None, as_json: bool) -> None:
 
 
 def _find(name: str) -> Any:
-    from latentbits.core.errors import DataError
+    from latentbits.core.errors import DataError, did_you_mean
     from latentbits.data.fetch import datasets
 
     infos = {info.name: info for info in datasets()}
     if name not in infos:
-        raise DataError(f"there is no data set {name!r}; known are {', '.join(infos)}")
+        raise DataError(f"there is no data set {name!r}; known are {', '.join(infos)}.{did_you_mean(name, infos)}")
     return infos[name]
 
 

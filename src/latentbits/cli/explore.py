@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from latentbits.cli.compare import as_dict, show_comparison
+from latentbits.cli.completion import tables_and_sets
 from latentbits.cli.console import (
     check_checkpoint,
     checkpoint_options,
@@ -75,7 +76,7 @@ class Seconds(click.ParamType):
 
 
 @click.command(short_help="From a table to a page that shows what is hidden in it (start here).")
-@click.argument("source", metavar="[DATA]", default="digits")
+@click.argument("source", metavar="[DATA]", default="digits", shell_complete=tables_and_sets)
 @click.option(
     "--model", type=FamilyName("auto", alone=False), default="auto", help="All models that suit (auto), or one by name."
 )

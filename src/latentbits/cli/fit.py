@@ -20,7 +20,15 @@ from latentbits.cli.console import (
     told_warnings,
 )
 from latentbits.cli.figures import check_figures, draw_figures, figure_options
-from latentbits.cli.inputs import Reading, fit_named, load_rows, reading_options, weights_option, without_names
+from latentbits.cli.inputs import (
+    Reading,
+    data_argument,
+    fit_named,
+    load_rows,
+    reading_options,
+    weights_option,
+    without_names,
+)
 from latentbits.cli.options import FamilyName, options_of, settings_of
 from latentbits.cli.outputs import Outputs
 from latentbits.cli.reports import report_file, report_option, show_reports, write_reports
@@ -41,9 +49,13 @@ class Fit(click.Command):
     """A command that has, beside its own, the options of the family that --model names, and no others."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args or not set(args) <= set(ctx.help_option_names):  # help alone is about all models, and needs no JAX
+        asked = _model_in(args)
+        if ctx.resilient_parsing:  # the Tab key: options of a model that is named, and no wait for JAX before it is
+            if asked in [one.name for one in self.families()]:
+                ctx.meta[FAMILY] = family(asked)
+        elif not args or not set(args) <= set(ctx.help_option_names):  # help alone is about all models, without JAX
             model = next(option for option in self.params if option.name == "model")
-            ctx.meta[FAMILY] = family(model.type.convert(_model_in(args) or USUAL, model, ctx))
+            ctx.meta[FAMILY] = family(model.type.convert(asked or USUAL, model, ctx))
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -95,7 +107,7 @@ def _model_in(args: list[str]) -> str | None:
 
 
 @click.command(cls=Fit, short_help="Learn a model and write it to a file.")
-@click.argument("source", metavar="DATA")
+@data_argument
 @click.option("-m", "--model", type=FamilyName(), default=USUAL, help="What to learn.")
 @click.option(
     "-o",
@@ -126,7 +138,7 @@ def fit(
     """Learn a model from DATA (a file, or the name of a public data set) and write it to a file.
 
     What the model has found is printed, or given as --json.  --figures draws it, of a mixture its classes, of a latent
-    trait its items: curves with observed proportions, information, a Wright map; of both, residuals of pairs.
+    trait its items: curves with observed proportions, information, a Wright map; of both, residuals of pairs; and of causes on a tree, the tree.
 
     Ctrl-C or SIGTERM ends the fit, keeps the best model so far, and exits with 130 or 143; a second one ends at once.
     With --checkpoint, it is also kept where learning stands, and --resume goes on to the model that it would have been.
@@ -136,8 +148,9 @@ def fit(
     check_checkpoint(checkpoint, resume)
     record = family(model)
     if figures is not None and not record.figures:
-        able = " and ".join(one.name for one in families() if one.figures)
-        raise click.UsageError(f"--figures is for --model {able}, not {record.name}.")
+        able = [one.name for one in families() if one.figures]
+        named = f"{', '.join(able[:-1])} and {able[-1]}"
+        raise click.UsageError(f"--figures is for --model {named}, not {record.name}.")
     check_figures(figures, record.figures, figure_format, "fit")
     files = {f"--{name}": own[name] for name in record.files}
     to_report = report_file(report)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from latentbits.cli.completion import model_files, tables_and_sets
 from latentbits.cli.console import say, told_warnings
 
 if TYPE_CHECKING:
@@ -77,11 +78,11 @@ class Rows:
 
 
 def model_argument(command: Callable[..., Any]) -> Callable[..., Any]:
-    return click.argument("model_path", metavar="MODEL")(command)
+    return click.argument("model_path", metavar="MODEL", shell_complete=model_files)(command)
 
 
 def data_argument(command: Callable[..., Any]) -> Callable[..., Any]:
-    return click.argument("source", metavar="DATA")(command)
+    return click.argument("source", metavar="DATA", shell_complete=tables_and_sets)(command)
 
 
 def reading_options(

@@ -13,7 +13,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
+from latentbits.core.errors import did_you_mean
 from latentbits.estimators.families import Family, families
 
 __all__ = ["FamilyName", "Numbers", "flag_of", "options_of", "settings_of", "size_from", "with_flags"]
@@ -103,10 +105,19 @@ class FamilyName(click.ParamType):
         self.words, self.alone = words, alone
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        known = [*self.words, *(one.name for one in families() if self.alone or not one.alone)]
+        known = self.known()
         if value not in known:
-            self.fail(f"{value!r} is none of {', '.join(known)}.", param, ctx)
+            self.fail(f"{value!r} is none of {', '.join(known)}.{did_you_mean(str(value), known)}", param, ctx)
         return value
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """All of them that begin so, with what each takes the rows to be."""
+        told = {**dict.fromkeys(self.words, ""), **{one.name: one.summary for one in families()}}
+        return [CompletionItem(one, help=told[one]) for one in self.known() if one.startswith(incomplete)]
+
+    def known(self) -> list[str]:
+        """Every word that is taken."""
+        return [*self.words, *(one.name for one in families() if self.alone or not one.alone)]
 
 
 # --- from a parameter to an option ---

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from latentbits.cli.console import as_options, print_table, say, show_line
+from latentbits.cli.console import as_options, print_table, say, show_note
 from latentbits.cli.outputs import Outputs
 
 if TYPE_CHECKING:
@@ -45,10 +46,11 @@ def show_reports(reports: Mapping[str, Report], left_out: Mapping[str, str] | No
     """Every report as a table under its title, and why others are not there."""
     for title, report in reports.items():
         table = report.table()
-        for i, (head, *lines) in enumerate(table.blocks(gap=3)):
+        # in a terminal what has no room beside the others is put below them as it is printed
+        for i, (head, *lines) in enumerate([table.lines()] if sys.stdout.isatty() else table.blocks(gap=3)):
             print_table(head, lines, title="" if i else title)
         for note in table.notes:
-            show_line(f"note: {as_options(note)}")
+            show_note(f"note: {as_options(note)}")
     for title, why in (left_out or {}).items():
         say(f"{title}: {as_options(why)}")
 

@@ -8,8 +8,10 @@ from typing import Any
 
 import click
 
+from latentbits.cli.completion import papers
 from latentbits.cli.console import common_options, give, print_table, say, show_line
 from latentbits.core.atomic import check_writable
+from latentbits.core.errors import did_you_mean
 
 __all__ = ["reproduce"]
 
@@ -18,7 +20,7 @@ OUTSIDE = 3  # exit code where one of our own ranges fails
 
 
 @click.command(short_help="Repeat the experiments of a paper, or of all.")
-@click.argument("paper", required=False)
+@click.argument("paper", required=False, shell_complete=papers)
 @click.option(
     "--out",
     type=click.Path(file_okay=False),
@@ -59,7 +61,10 @@ def reproduce(
     if quick and keep:
         raise click.UsageError("--keep is for what a full run found, and --quick is none.")
     if paper is not None and paper not in (ALL, *PAPERS):
-        raise click.UsageError(f"there is no paper {paper!r} here; known are {', '.join((*PAPERS, ALL))}")
+        known = (*PAPERS, ALL)
+        raise click.UsageError(
+            f"there is no paper {paper!r} here; known are {', '.join(known)}.{did_you_mean(paper, known)}"
+        )
     names = list(PAPERS) if paper in (None, ALL) else [paper]
     if summary:
         if quick or full or jobs is not None:

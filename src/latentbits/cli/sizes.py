@@ -9,7 +9,7 @@ import click
 
 from latentbits.cli.console import common_options, give, say, told_warnings
 from latentbits.cli.fit import USUAL, Fit
-from latentbits.cli.inputs import Reading, check_bits, load_rows, reading_options, weights_option
+from latentbits.cli.inputs import Reading, check_bits, data_argument, load_rows, reading_options, weights_option
 from latentbits.cli.options import FamilyName, options_of, settings_of
 from latentbits.cli.outputs import Outputs
 from latentbits.cli.reports import FORMATS, report_file, show_reports, write_reports
@@ -49,7 +49,7 @@ class SizeList(click.ParamType):
 
 
 @click.command(cls=Sizes, short_help="How many classes, traits or causes? Fits of several sizes side by side.")
-@click.argument("source", metavar="DATA")
+@data_argument
 @click.option("-m", "--model", type=FamilyName(alone=False), default=USUAL, help="What to learn.")
 @click.option("--sizes", "asked", type=SizeList(), default="1-5", help="How many: 1-5, or 1,2,4,8.")
 @click.option(

@@ -74,8 +74,12 @@ def check_writable(path: str | os.PathLike[str]) -> None:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         if found is None or not _is_written_through(found):
             handle, name = _new_temporary(Path(os.path.realpath(path)).parent, 0o600)
-            name.unlink(missing_ok=True)  # while it is held, so that it is nobody else's to remove
-            os.close(handle)
+            if fcntl is None:
+                os.close(handle)  # Windows removes no open file
+                name.unlink(missing_ok=True)
+            else:
+                name.unlink(missing_ok=True)  # while it is held, so that it is nobody else's to remove
+                os.close(handle)
     except OSError as error:
         _name_file(error, path)
 

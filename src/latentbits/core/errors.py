@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Iterable
 from types import ModuleType
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "OutOfTimeError",
     "PrecisionWarning",
     "TooLargeError",
+    "did_you_mean",
     "import_extra",
     "is_out_of_memory",
 ]
@@ -99,3 +101,16 @@ def import_extra(module: str, extra: str, purpose: str) -> ModuleType:
         raise MissingDependencyError(
             f"{purpose} needs {top}, which is not installed: pip install 'latentbits[{extra}]'"
         ) from error
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """What to add to a message of a word that is not known: the one that it may have been meant to be.
+
+    >>> did_you_mean("latent_trait", ["mixture", "latent-trait"]), did_you_mean("tree", ["mixture"])
+    (' Did you mean latent-trait?', '')
+    """
+    from difflib import get_close_matches
+
+    plain = {one.lower().replace("_", "-"): one for one in known}
+    close = get_close_matches(word.lower().replace("_", "-"), plain, n=1)
+    return f" Did you mean {plain[close[0]]}?" if close else ""

@@ -6,6 +6,7 @@ of bits with a few other cells is one whose missing cells have a mark, which mus
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, NamedTuple
@@ -37,6 +38,7 @@ NAMED = 12  # columns that a message names
 CODES = frozenset({-9999, -999, -99, -9, -8, -7, -1, 2, 7, 8, 9, 77, 88, 97, 98, 99, 255, 888, 999, 9999})
 Use = Literal["label", "marks", "words", "unclear"]
 WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
+SEVERAL = re.compile(r"[01](?P<mark>\W)[01](?:(?P=mark)[01])*")  # bits with something between them
 
 
 class ColumnsError(DataError):
@@ -252,7 +254,12 @@ def _hints(odd: Sequence[Odd]) -> list[str]:
     found = []
     if any(one.what == "numbers" and (one.use != "marks" or "2" in one.others) for one in odd):  # no cut through marks
         found.append("Or binarize=0.5, say, takes all numbers above 0.5 as 1, and real=True takes all as real numbers.")
-    if any(one.use == "words" or (one.use == "unclear" and one.what == "text") for one in odd):
+    if len(odd) == 1 and odd[0].others and SEVERAL.fullmatch(odd[0].others[0]):
+        found.append(
+            f"A cell such as {odd[0].others[0]!r} may be several: columns must be separated by commas, semicolons, "
+            "tabs or blanks."
+        )
+    elif any(one.use == "words" or (one.use == "unclear" and one.what == "text") for one in odd):
         found.append("Bits are written as 0 and 1, true and false, or yes and no.")
     return found
 

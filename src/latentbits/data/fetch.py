@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentbits.core.errors import DataError, DownloadError
+from latentbits.core.errors import DataError, DownloadError, did_you_mean
 from latentbits.core.folders import cache_folder
 from latentbits.data.archives import load_members, members
 from latentbits.data.read import read
@@ -137,7 +137,10 @@ def load_dataset(name: str = "digits", *, split: str | None = None) -> Dataset:
     """
     entry = _registry().get(name)
     if entry is None:
-        raise DataError(f"name must be a known set, found {name!r}; known are {', '.join(sorted(_registry()))}")
+        known = sorted(_registry())
+        raise DataError(
+            f"name must be a known set, found {name!r}; known are {', '.join(known)}.{did_you_mean(name, known)}"
+        )
     if "folder" not in entry:
         raw = _load_digits() if name == "digits" else _load_patterns(entry)
     else:

@@ -192,6 +192,11 @@ def _open(path: Path) -> RowFile:
     openers = {".parquet": _open_parquet, ".npy": _open_npy, ".zarr": _open_zarr}
     suffix = path.suffix.lower()
     if suffix not in openers:
+        if not path.exists() and not suffix:
+            raise DataError(
+                f"{path}: there is no such file. Of a public data set of that name the table is "
+                f"latentbits.load_dataset({str(path)!r}).X"
+            )
         raise DataError(
             f"{path}: rows are streamed from {' '.join(openers)} files; read others first: latentbits.read(path).values"
         )

@@ -53,6 +53,8 @@ class FitResult(NamedTuple):
         What is estimated to be left to gain, in nats, all rows together; NaN where that is not known.
     dtype
         Precision of the rows.
+    n_rows
+        Rows learned from, each as often as it counts; NaN where no pass has counted them.
     """
 
     params: PyTree
@@ -64,6 +66,7 @@ class FitResult(NamedTuple):
     seconds: float
     left: float = np.nan
     dtype: np.dtype = np.dtype(np.float32)
+    n_rows: float = np.nan
 
 
 class Place(NamedTuple):
@@ -134,7 +137,7 @@ def fit(
     dtype
         Precision of the rows, float32 or float64.  May be a function of the number of rows.
     verbose
-        Above 0: a progress bar, if standard error is a terminal.
+        Above 0: after two seconds a progress bar with the time left, in a terminal or a notebook.
     memory_budget
         Bytes that a chunk's E-step may take; None chooses by device.
     then
@@ -232,7 +235,7 @@ def fit(
                     break
                 except FitError as error:
                     failure = error
-        seconds = monitor.seconds
+        seconds, counted = monitor.seconds, n_rows if model.needs_summary else monitor.n_rows
     if best is None:
         assert failure is not None
         raise failure
@@ -240,7 +243,8 @@ def fit(
     params, state = tree.to_numpy(best.params), tree.to_numpy(best.state)
     if learned is None:
         then(params)
-    result = FitResult(params, state, best.objective, history, best.n_iter, best.reason, seconds, best.left, dtype)
+    told = best.objective, history, best.n_iter, best.reason, seconds, best.left
+    result = FitResult(params, state, *told, dtype, counted)
     if journal is not None:
         journal.finish(number, result, cut_short=best.reason.cut_short)
     return result

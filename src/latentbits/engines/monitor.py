@@ -1,9 +1,8 @@
-"""Watching a fit: when to stop, what happened, and a progress bar where somebody is looking."""
+"""Watching a fit: when to stop, what happened, and how long it will take."""
 
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ import numpy as np
 from latentbits.core.errors import DataError, FitError
 from latentbits.core.model import Measure, Stop
 from latentbits.core.programs import seconds_waited
+from latentbits.engines.progress import Line, bar_for, heard_by, passes_left, time_left
 
 __all__ = ["Limits", "Monitor", "Record", "Remaining", "counted"]
 
@@ -54,29 +54,34 @@ class Record(NamedTuple):
 
 
 class Monitor:
-    """Keeps the history and the clock, and draws the bar."""
+    """Keeps the history and the clock, and tells whoever looks of both."""
 
     def __init__(self, limits: Limits, verbose: int = 0, label: str = "fitting") -> None:
         self.limits = limits
         self.history: list[Record] = []
+        self.n_rows = math.nan  # each as often as it counts, once a pass has counted them
         self._n_rows: float | None = None
         self._began, self._waited = time.perf_counter(), seconds_waited()
         self._label = label
-        self._bar: Any = None
-        self._task: Any = None
-        if verbose and sys.stderr.isatty():
-            self._bar = _make_bar()
+        self.cut_by = Stop.MAX_TIME  # what `out_of_time` is due to
+        self._listener = heard_by()
+        self._bar = bar_for(verbose)
+        self._line = Line(label, 0, limits.max_iter)
+        self._restart, self._n_restarts = 0, 1
+        self._first, self._first_began = 0, self._learning  # of the restarts that this process has seen
+        self._restart_began = self._first_began
+        self._passes: list[float] = []  # when those of the stage ended, but for what went into compiling
+        self._lefts: list[float] = []  # what was left to gain after each
+        self._target = 0.0
 
     def __enter__(self) -> Monitor:
-        if self._bar is not None:
-            self._bar.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._bar is not None:
-            self._bar.stop()
+            self._bar.close()
 
     def take_up(self, history: Iterable[Record], seconds: float) -> None:
         """Go on where another process has ended: its passes, and the time it took."""
@@ -96,7 +101,8 @@ class Monitor:
 
     @property
     def out_of_time(self) -> bool:
-        return self.seconds_left <= 0
+        """Whether to end here: the time is over, or somebody who listens has asked for it."""
+        return self.seconds_left <= 0 or self.cut_by is Stop.INTERRUPTED
 
     def check_rows(self, n_rows: float) -> None:
         """Refuse a stream that gives more or fewer rows in one pass than in another."""
@@ -108,12 +114,47 @@ class Monitor:
         self._n_rows = n_rows
 
     def begin_stage(self, restart: int, n_restarts: int, stage: str, max_iter: int) -> None:
-        if self._bar is None:
-            return
         name = f"{self._label}: {stage}" + (f" ({restart + 1} of {n_restarts})" if n_restarts > 1 else "")
-        if self._task is not None:
-            self._bar.remove_task(self._task)
-        self._task = self._bar.add_task(name, total=max_iter, objective="")
+        self._line, self._passes, self._lefts = Line(name, 0, max_iter), [], []
+        if (restart, n_restarts) != (self._restart, self._n_restarts):
+            self._restart_began = self._learning
+            if n_restarts != self._n_restarts:
+                self._first, self._first_began = restart, self._restart_began
+            self._restart, self._n_restarts = restart, n_restarts
+        self._show("")
+        if self._listener is not None:
+            self._listener.begin_stage(stage, max_iter)
+
+    def left_to_gain(self, left: float, target: float) -> None:
+        """Take note of what is left to gain after a pass, and of how little is wanted."""
+        self._lefts.append(left)
+        self._target = target
+
+    @property
+    def _learning(self) -> float:
+        """Seconds, without those of compiling, since some moment."""
+        return time.perf_counter() - seconds_waited()
+
+    def _show(self, told: str) -> None:
+        if self._bar is not None:
+            self._bar.show(self._line._replace(told=told, left=self.time_left()))
+
+    def time_left(self) -> str:
+        """Of this stage by its passes, or of all restarts by those that have ended; at most to `max_iter`, or the time.
+
+        How many passes it will take is guessed by the fall of what is left to gain.
+        """
+        guess, most = math.nan, math.inf
+        if self._n_restarts > 1:
+            if n_ended := self._restart - self._first:
+                each = (self._restart_began - self._first_began) / n_ended
+                spent = self._learning - self._restart_began
+                guess = max(0.0, each - spent) + each * (self._n_restarts - self._restart - 1)
+        elif len(self._passes) > 1:
+            each = (self._passes[-1] - self._passes[0]) / (len(self._passes) - 1)
+            guess = each * passes_left(self._lefts, self._target)
+            most = each * max(0, self._line.total - self._line.done)
+        return time_left(guess, min(most, self.seconds_left))
 
     def record(self, record: Record) -> None:
         """Keep a pass, and refuse to go on from an objective that is no number."""
@@ -124,8 +165,11 @@ class Monitor:
                 f"{record.stage!r}: try dtype='float64', more smoothing or a stronger prior, and look for columns "
                 "of extreme values"
             )
-        if self._bar is not None:
-            self._bar.update(self._task, completed=record.iteration, objective=f"{record.objective:.6g}")
+        self._passes.append(self._learning)
+        self._line = self._line._replace(done=record.iteration)
+        self._show(f"objective {record.objective:.6g}")
+        if self._listener is not None and self._listener.end_pass():
+            self.cut_by = Stop.INTERRUPTED
 
     def note(self, **numbers: float) -> None:
         """Keep more numbers of the last pass."""
@@ -184,24 +228,20 @@ class Remaining:
 @contextmanager
 def counted(total: int, label: str, verbose: int) -> Iterator[Callable[[int], None]]:
     """A function to tell of so much more work done; a bar shows it where somebody is looking."""
-    if not (verbose and sys.stderr.isatty()):
+    bar = bar_for(verbose)
+    if bar is None:
         yield lambda n: None
         return
-    with _make_bar(objective=False) as bar:
-        task = bar.add_task(label, total=total)
-        yield lambda n: bar.advance(task, n)
+    done, began = 0, time.perf_counter()
 
+    def tell(n: int) -> None:
+        nonlocal done
+        done += n
+        guess = (time.perf_counter() - began) * (total - done) / done if done else math.nan
+        bar.show(Line(label, done, total, left=time_left(guess, math.inf)))
 
-def _make_bar(objective: bool = True) -> Any:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    return Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        *([TextColumn("objective {task.fields[objective]}")] if objective else []),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    )
+    try:
+        tell(0)
+        yield tell
+    finally:
+        bar.close()

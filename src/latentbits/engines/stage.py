@@ -198,6 +198,7 @@ class StageRun:
             if remaining is not None:
                 reason = remaining.ends(passed.objective, passed.n_rows, passed.left)
                 self.left = remaining.left
+                monitor.left_to_gain(self.left, tol * passed.n_rows)
                 if reason is not None:
                     return reason
             if self.n_iter == self.max_iter:
@@ -207,7 +208,7 @@ class StageRun:
                     self.n_iter += 1  # the pass may be a part of one
                 elif self.run.keep is not None:  # what goes on gets on, even with time for one pass only
                     self.run.keep(self._standing(remaining, passed.ahead, self.n_iter + 1))
-                return Stop.MAX_TIME
+                return monitor.cut_by
             self.here, self.n_iter = passed.ahead, self.n_iter + 1
             if passed.done:  # a schedule has no estimate of what is left
                 end = Stop.COMPLETED if remaining is None else Stop.CONVERGED
@@ -290,8 +291,10 @@ class StageRun:
         # one transfer for all that the loop wants to know
         new, done, left, watched = jax.device_get((untold, told.done, told.left, told.watched))
         objective, n_rows = map(float, _added(sums, new))
-        if not cut and self.run.engine.weights is None:
-            self.run.monitor.check_rows(n_rows)
+        if not cut:
+            self.run.monitor.n_rows = n_rows
+            if self.run.engine.weights is None:
+                self.run.monitor.check_rows(n_rows)
         self._record(objective, watched)
         return _Passed(objective, n_rows, stats, ahead, bool(done), float(left))
 

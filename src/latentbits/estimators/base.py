@@ -39,6 +39,7 @@ from latentbits.engines.passes import Engine, Pass, map_rows, start_pass
 from latentbits.engines.sparse import SparseEngine, layout_of
 from latentbits.engines.spread import spread, workers
 from latentbits.engines.summary import Powers
+from latentbits.estimators.callbacks import WithCallbacks, told_to_callbacks
 from latentbits.estimators.files import plain, save
 from latentbits.estimators.history import comparable_end, history_table
 from latentbits.estimators.lazy import lazy_rows, lazy_scores
@@ -53,6 +54,7 @@ from latentbits.estimators.precision import (
     rounded,
     sum_of,
 )
+from latentbits.estimators.showing import as_html, as_text, found_by, keep_nested_lines
 from latentbits.estimators.tables.file_blocks import file_blocks
 from latentbits.estimators.tables.frames import like_input
 from latentbits.estimators.tables.validate import is_dask, open_rows, open_values, open_weights, weighted
@@ -60,7 +62,7 @@ from latentbits.estimators.tables.validate import is_dask, open_rows, open_value
 __all__ = ["LatentModel", "means_of"]
 
 
-class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
+class LatentModel(WithCallbacks, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
     """Base of all estimators; every method of the face is here, once.
 
     Parameters
@@ -76,7 +78,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     tol : float, default=1e-6
         Stop when less than this is left to gain, in nats per row (`left_to_gain_` tells it for all rows together).
     verbose : int, default=0
-        Above 0: a progress bar, if standard error is a terminal.
+        Above 0: after two seconds a progress bar with the time left, in a terminal or a notebook.
     dtype : "auto", "float32" or "float64", default="auto"
         Precision in which rows are computed; parameters and sums are always float64.  "auto" is
         float32, unless that loses more than 0.001 nats of a row, as it does from 2000 columns on.
@@ -101,6 +103,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     stop_reason_: str
     objective_: float
     left_to_gain_: float = np.nan
+    n_rows_: float = np.nan
     history_table_: np.ndarray
     held_out_history_: np.ndarray  # nats per row of the held-out rows, after each pass; empty where there were none
     dtype_: str
@@ -219,7 +222,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             journal = self._journal(checkpoint, rows, seed)
             if journal is not None:
                 seed = journal.seed
-            with interrupts.held(), keeping(journal):
+            with interrupts.held(), keeping(journal), told_to_callbacks(self, X, y, sample_weight):
                 if self._may_widen(dtype) and self.takes_reals and self._rounding_foreseen(rows, dtype) > TOLERANCE:
                     dtype = DOUBLE
                 seconds = self._learn(rows, seed, dtype, self.max_time)
@@ -358,6 +361,7 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.history_table_ = history_table([(r.stage, r.measure, r.objective) for r in result.history])
         self.held_out_history_ = np.array([r.watched["held_out"] for r in result.history if "held_out" in r.watched])
         self.n_iter_ = result.n_iter
+        self.n_rows_ = float(result.n_rows)
         self.stop_reason_ = str(result.reason)
         self.left_to_gain_ = float(result.left) if np.isfinite(result.left) else np.nan
         last = self.history_[-1] if len(self.history_) else np.nan
@@ -646,6 +650,28 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._fitted()
         save(self, path)
 
+    # ---------------------------------------------------------------- showing
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        line = super().__repr__(N_CHAR_MAX)
+        return as_text(line, found_by(self)) if hasattr(self, "params_") else line
+
+    def _html_repr(self) -> str:
+        diagram = super()._html_repr()
+        return as_html(diagram, found_by(self)) if hasattr(self, "params_") else diagram
+
+    def _causes(self) -> Iterator[tuple[str, str]]:
+        """What is hidden in the rows, in a line each, the most important first: its name, and what to say of it."""
+        yield from ()
+
+    def _provisos(self) -> Iterator[str]:
+        """Why `objective_` is not quite the log-likelihood of the rows where learning calls it that."""
+        yield from ()
+
+    def _input_names(self) -> list[str]:
+        columns = getattr(self, "feature_names_in_", None)
+        return [f"x{j}" for j in range(self.n_features_in_)] if columns is None else [str(c) for c in columns]
+
     # ---------------------------------------------------------------- inside
 
     def _given_dtype(self) -> np.dtype | None:
@@ -734,6 +760,9 @@ class LatentModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = []  # `dtype` says in what precision answers come, not X
         return tags
+
+
+keep_nested_lines(LatentModel.__repr__)
 
 
 def _not_converged(name: str, reason: str, n_iter: int, left: float) -> str:

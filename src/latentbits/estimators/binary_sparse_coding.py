@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from math import comb
 from numbers import Integral, Real
@@ -29,6 +29,7 @@ from latentbits.engines.summary import Powers, column_moments, row_powers, summa
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.criteria import WithFitReport
 from latentbits.estimators.precision import DOUBLE, SINGLE, TOLD
+from latentbits.estimators.showing import named_weights
 from latentbits.models.binary_sparse_coding import model as sparse_coding
 from latentbits.models.binary_sparse_coding.posterior import Params, Shared, expectations, state_table
 from latentbits.models.binary_sparse_coding.probable import probable_states
@@ -161,8 +162,8 @@ class BinarySparseCoding(WithFitReport):
         pi H and sigma at every pass, the last ones are those of the fit.
     components_history_ : ndarray of shape (n_passes, n_causes, n_columns)
         With `keep_components`.
-    dtype_, history_, history_table_, objective_, left_to_gain_, n_iter_, converged_, stop_reason_, n_features_in_, \
-    feature_names_in_
+    dtype_, history_, history_table_, objective_, left_to_gain_, n_iter_, converged_, stop_reason_, n_rows_, \
+    n_features_in_, feature_names_in_
         As everywhere.  `history_` is the free energy of all rows, which may fall when fewer rows are learned from.
 
     Examples
@@ -722,6 +723,9 @@ class BinarySparseCoding(WithFitReport):
         self.reseeded_, self.truncation_loss_ = int(p.reseeded), float(p.truncation_loss)
         self._n_features_out = len(p.components)
         self.n_parameters_ = len(p.components) * self._n_varying + 2
+
+    def _causes(self) -> Iterator[tuple[str, str]]:
+        yield from named_weights("cause", self._input_names(), self.components_, "+.3g")
 
     def _shapes(self) -> dict[str, tuple[int | None, ...]]:
         scalars = ("noise_std", "prior", "reseeded", "truncation_loss")

@@ -28,6 +28,7 @@ from latentbits.estimators.criteria import Criteria, WithCriteria
 from latentbits.estimators.moments import checked_moments
 from latentbits.estimators.precision import DOUBLE
 from latentbits.estimators.psychometrics import Rotation
+from latentbits.estimators.showing import named_weights
 from latentbits.estimators.tables.validate import at_column
 from latentbits.models.clipped_gaussian import cell_probability, cells, em, spectrum, tetrachoric, wide
 from latentbits.models.clipped_gaussian import expectation as ep
@@ -123,7 +124,7 @@ class ClippedGaussian(WithCriteria):
     tol : float, default=1e-6
         "likelihood" stops when less than this is left to gain, in nats per row; "moments" do not need it.
     verbose : int, default=0
-        Above 0: a progress bar, if standard error is a terminal.
+        Above 0: after two seconds a progress bar with the time left, in a terminal or a notebook.
     dtype : "auto", "float32" or "float64", default="auto"
         Precision in which rows are computed; without noise always float64.  "auto" is
         float32, unless that loses more than 0.001 nats of a row, as it does from 2000 columns on.
@@ -185,6 +186,8 @@ class ClippedGaussian(WithCriteria):
         The same, as everywhere.
     n_iter_, converged_, stop_reason_, left_to_gain_
         Of "moments" 1, True, "converged" and 0; of "likelihood" as everywhere.
+    n_rows_ : float
+        Rows learned from, each as often as it counts; NaN where that is not known.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
@@ -550,6 +553,13 @@ class ClippedGaussian(WithCriteria):
             yield "learner='moments' does not look for it"
         elif self.weight_prior is not None:
             yield f"weight_prior={self.weight_prior:g}"
+
+    def _provisos(self) -> Iterator[str]:
+        if self.weight_prior is not None:
+            yield f"with the penalty of weight_prior={self.weight_prior:g}"
+
+    def _causes(self) -> Iterator[tuple[str, str]]:
+        yield from named_weights("factor", self._input_names(), self.components_)
 
     @property
     def _errors_average_out(self) -> bool:

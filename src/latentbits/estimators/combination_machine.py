@@ -25,6 +25,7 @@ from latentbits.engines.summary import Powers, column_moments, row_powers, summa
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.criteria import WithFitReport
 from latentbits.estimators.precision import SINGLE, TOLERANCE
+from latentbits.estimators.showing import named_weights
 from latentbits.models.combination_machine import model as machines
 from latentbits.models.combination_machine.ascent import REFIT, machine_of
 from latentbits.models.combination_machine.largest import largest_moments
@@ -142,8 +143,8 @@ class CombinationMachine(WithFitReport):
         `max_terms`: the share of Z that is not in the terms found.
     n_parameters_ : int
         Free parameters: weights and biases, those of bits that are constant or were never seen left out.
-    dtype_, history_, history_table_, objective_, left_to_gain_, n_iter_, converged_, stop_reason_, n_features_in_, \
-    feature_names_in_
+    dtype_, history_, history_table_, objective_, left_to_gain_, n_iter_, converged_, stop_reason_, n_rows_, \
+    n_features_in_, feature_names_in_
         As everywhere.  `history_` has log-likelihoods: of the held-out rows, scaled up to all, and at last of all rows.
         `history_table_` also has the gains of a pursuit and the like.
 
@@ -466,6 +467,13 @@ class CombinationMachine(WithFitReport):
                 yield f"validation_fraction={self._share():g}"
         if self.max_terms is not None:
             yield f"max_terms={self.max_terms}"
+
+    def _provisos(self) -> Iterator[str]:
+        if self.log_partition_error_ > 0:
+            yield f"by an estimate of log Z, ± {self.log_partition_error_:.2g} nats"
+
+    def _causes(self) -> Iterator[tuple[str, str]]:
+        yield from named_weights("unit", self._input_names(), self.components_)
 
     def _adopt(self, result: FitResult) -> None:
         params = result.params

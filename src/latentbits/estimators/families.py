@@ -41,6 +41,8 @@ class Sizes:
         A mixture of one is independent bits.
     first
         To begin with; None takes a quarter of the columns, up to 8.
+    most
+        More are not tried: of states, whose pairs are counted, each takes its square.
     stride
         How many times as many come next.  Where each cause makes all dearer, four times as many are not worth it.
     factors
@@ -49,6 +51,7 @@ class Sizes:
 
     least: int = 1
     first: int | None = None
+    most: int = MOST_CAUSES
     stride: int = 4
     factors: bool = False
 
@@ -58,7 +61,7 @@ class Sizes:
         >>> Sizes(least=2).steps(5, 1000)
         Steps(first=2, most=64, stride=4, least=2)
         """
-        most = min(MOST_CAUSES, n_rows // ROWS_PER_CAUSE)
+        most = min(self.most, n_rows // ROWS_PER_CAUSE)
         if self.factors:
             most = min(most, (n_columns - 1) // 2)
         most = max(self.least, _power_of_two(most))
@@ -116,7 +119,7 @@ class Family:
     in_words
         How its name goes on in a sentence.
     hidden
-        What is hidden, one and several.
+        What is hidden, one and several; "{}" is its size where that is no number of them.
     restarts
         Whether there is more than one optimum to look for.
     alone
@@ -250,9 +253,13 @@ FAMILIES: tuple[Family, ...] = (
         "Chow-Liu tree",
         "nothing is hidden: each bit depends on one other",
         paper="a baseline; Chow & Liu 1968",
+        guide="latent-tree",
         telling="latentbits.telling.latent_tree",
         cost=1,
         compared=(1,),
+        files={"items": File("the column that each hangs from, and what they have in common")},
+        figures=("tree",),
+        hidden=("tree that joins the columns, with nothing hidden",) * 2,
         restarts=False,
     ),
     Family(
@@ -261,13 +268,18 @@ FAMILIES: tuple[Family, ...] = (
         "latent tree of {} states",
         "hidden causes with a few states each, joined by a tree",
         paper="Liu & Van den Broeck 2021; Chow & Liu 1968",
+        guide="latent-tree",
         size="n_states",
         telling="latentbits.telling.latent_tree",
-        sizes=Sizes(least=2, first=4),
+        sizes=Sizes(least=2, first=4, most=32),
         cost=6,
         compared=(4,),
         usual_size=8,
-        hidden=("hidden cause on a tree", "hidden causes on a tree"),
+        # EM crawls here for hundreds of passes, for less than unseen rows can tell
+        settings={"tol": 1e-3},
+        files={"items": File("the column that each hangs from, what they have in common, and its states")},
+        figures=("tree",),
+        hidden=("tree of hidden causes", "tree of hidden causes with {} states each"),
     ),
     Family(
         "mixture",

@@ -37,7 +37,7 @@ FORMAT = "latentbits-model"
 FORMAT_VERSION = 2  # 1 had no stages and no objective
 FIELDS = (
     "format", "format_version", "library_version", "class", "hyperparameters", "n_features", "feature_names", "n_iter",
-    "stop_reason", "objective", "left_to_gain", "stages", "extra",
+    "stop_reason", "objective", "left_to_gain", "n_rows", "stages", "extra",
 )  # fmt: skip
 LARGEST = 2**63 - 1  # whole number
 LONGEST = 100  # name of a stage
@@ -60,6 +60,7 @@ def save(estimator: LatentModel, path: str | PathLike[str]) -> None:
         "stop_reason": estimator.stop_reason_,
         "objective": None if math.isnan(estimator.objective_) else estimator.objective_,
         "left_to_gain": None if math.isnan(estimator.left_to_gain_) else estimator.left_to_gain_,
+        "n_rows": None if math.isnan(estimator.n_rows_) else estimator.n_rows_,
         "stages": [list(stage) for stage in stages_of(estimator.history_table_)],
         "extra": estimator._extra(),
     }
@@ -140,7 +141,7 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentMo
     history = _history(tensors)
     if version == 1:
         header = {"objective": None, "stages": [["", Measure.UNKNOWN, len(history)]] if len(history) else [], **header}
-    header = {"extra": {}, "left_to_gain": None, **header}  # not in all files of format 2
+    header = {"extra": {}, "left_to_gain": None, "n_rows": None, **header}  # not in all files of format 2
     _check_header(header)
     cls = _known()[header["class"]].cls
     given = {name: value for name, value in header["hyperparameters"].items() if name not in cls._former_options}
@@ -160,6 +161,7 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentMo
     estimator.n_iter_, estimator.stop_reason_ = header["n_iter"], header["stop_reason"]
     estimator.objective_ = math.nan if header["objective"] is None else header["objective"]
     estimator.left_to_gain_ = math.nan if header["left_to_gain"] is None else header["left_to_gain"]
+    estimator.n_rows_ = math.nan if header["n_rows"] is None else header["n_rows"]
     estimator._expose()
     estimator._model().row_floats(estimator.n_features_in_)  # complains of settings that do not go together
     return estimator
@@ -186,6 +188,7 @@ def _check_header(header: dict[str, Any]) -> None:
         ("stop_reason", header["stop_reason"] in [*Stop], f"be one of {', '.join(Stop)}"),
         ("objective", _is_number_or_none(header["objective"]), "be a number"),
         ("left_to_gain", _is_number_or_none(header["left_to_gain"]), "be a number"),
+        ("n_rows", _is_number_or_none(header["n_rows"]) and (header["n_rows"] or 1) > 0, "be a number above 0"),
         ("stages", _are_stages(header["stages"]), "be names with a measure and a number of passes"),
         ("extra", isinstance(header["extra"], dict), "be an object"),
     ):

@@ -32,6 +32,7 @@ from latentbits.estimators.item_reports import WithItemReports
 from latentbits.estimators.item_templates import DEFAULT_PRIOR
 from latentbits.estimators.precision import DOUBLE, error_of_sum, sum_of
 from latentbits.estimators.psychometrics import Rotation, Scores, StandardErrors
+from latentbits.estimators.showing import named_weights, short
 from latentbits.estimators.tables.column_types import KINDS, Encoding, open_table
 from latentbits.estimators.tables.validate import weighted
 from latentbits.estimators.trait_errors import steady_covariance
@@ -155,7 +156,7 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
     tol : float, default=1e-7
         Stop when less than this is left to gain, in nats per row (`left_to_gain_` tells it for all rows together).
     verbose : int, default=0
-        Above 0: a progress bar, if standard error is a terminal.
+        Above 0: after two seconds a progress bar with the time left, in a terminal or a notebook.
     dtype : "auto", "float32" or "float64", default="auto"
         Precision in which rows are computed; parameters and sums are always float64.  "auto" is
         float32, unless that loses more than 0.001 nats of a row, as it does from 2000 columns on.
@@ -221,6 +222,8 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
         "converged", "max_iter", "max_time", "stalled" or "interrupted"; "held_out" where rows that were held
         out gained no more, and with "mlp" "completed" where all passes were made: what is left to gain is not known
         then.
+    n_rows_ : float
+        Rows learned from, each as often as it counts; NaN where that is not known.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
@@ -530,6 +533,21 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
             yield f"method={self.method!r} maximises something near to it"
         if self.weight_prior is not None:
             yield f"weight_prior={self.weight_prior:g}"
+
+    def _provisos(self) -> Iterator[str]:
+        if self.weight_prior is not None:
+            yield f"with the penalty of weight_prior={self.weight_prior:g}"
+        if self._by_items and np.any(self.params_.prior_precision):
+            yield "with the penalty of asymptote_prior"
+
+    def _causes(self) -> Iterator[tuple[str, str]]:
+        names = getattr(self, "output_names_", None) or self._input_names()
+        if self.n_maps == 1:
+            yield from named_weights("trait", names, self.components_)
+            return
+        for place in np.argsort(-self.shares_, kind="stable").tolist():
+            traits = ", ".join(short(told) for _, told in named_weights("", names, self.components_[place]))
+            yield f"map {place + 1}", f"{self.shares_[place]:.0%} of rows; {traits}"
 
     def _freedom(self) -> int | None:
         columns = self._columns()

@@ -13,6 +13,7 @@ from latentbits.core.errors import ModelFileError
 from latentbits.core.model import Model
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.criteria import WithFitReport
+from latentbits.estimators.showing import short
 from latentbits.models.latent_tree import model as latent_tree
 from latentbits.models.latent_tree.dimension import dimension
 from latentbits.models.latent_tree.structure import is_order
@@ -70,6 +71,8 @@ class LatentTree(WithFitReport):
         `softening`) of every iteration.
     n_iter_, converged_, stop_reason_, left_to_gain_, objective_, history_table_, dtype_
         As everywhere.
+    n_rows_ : float
+        Rows learned from, each as often as it counts; NaN where that is not known.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
@@ -162,6 +165,21 @@ class LatentTree(WithFitReport):
             yield f"smoothing={self.smoothing:g}"
         if self.softening > 0:
             yield f"softening={self.softening:g}"
+
+    def _provisos(self) -> Iterator[str]:
+        if self.smoothing > 0:
+            yield f"with the penalty of smoothing={self.smoothing:g}"
+        if self.softening > 0:
+            yield f"of bits that may be flipped (softening={self.softening:g})"
+
+    def _causes(self) -> Iterator[tuple[str, str]]:
+        """The closest neighbours on the largest tree."""
+        tree = int(np.argmax(self.weights_))
+        names, parents, bits = self._input_names(), self.parents_[tree], self.information_[tree] / np.log(2)
+        for column in np.argsort(-bits, kind="stable").tolist():
+            if parents[column] >= 0:
+                pair = f"{short(names[column])} and {short(names[parents[column]])}"
+                yield "neighbours", f"{pair}: {bits[column]:.3f} bits in common"
 
     def _expose(self) -> None:
         p, d = self.params_, self.n_features_in_

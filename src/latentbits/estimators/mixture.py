@@ -17,6 +17,7 @@ from latentbits.estimators.base import LatentModel
 from latentbits.estimators.class_reports import WithClassReports
 from latentbits.estimators.class_tests import WithClassTests
 from latentbits.estimators.criteria import Criteria, look
+from latentbits.estimators.showing import named_weights
 from latentbits.models.mixture import model as mixture
 from latentbits.models.mixture import newton
 from latentbits.models.mixture.smoothing import Smoothed, strength_of
@@ -65,7 +66,7 @@ class BernoulliMixture(WithClassTests, WithClassReports):
     tol : float, default=1e-7
         Stop when less than this is left to gain, in nats per row (`left_to_gain_` tells it for all rows together).
     verbose : int, default=0
-        Above 0: a progress bar, if standard error is a terminal.
+        Above 0: after two seconds a progress bar with the time left, in a terminal or a notebook.
     dtype : "auto", "float32" or "float64", default="auto"
         Precision in which rows are computed; parameters and sums are always float64.  "auto" is float64 where that
         takes no time to speak of (rows x columns x components up to 8 million) and where float32 loses more than 0.001
@@ -106,6 +107,8 @@ class BernoulliMixture(WithClassTests, WithClassReports):
         "converged", "max_iter", "max_time", "stalled" or "interrupted".
     n_parameters_ : int
         Free parameters: k - 1 weights and k x d probabilities, columns that are constant or were never seen left out.
+    n_rows_ : float
+        Rows learned from, each as often as it counts; NaN where that is not known.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
@@ -218,6 +221,17 @@ class BernoulliMixture(WithClassTests, WithClassReports):
     def _off_maximum(self) -> Iterator[str]:
         if self.smoothing_ > 0:
             yield f"smoothing={self.smoothing_:g}"
+
+    def _provisos(self) -> Iterator[str]:
+        if self.smoothing > 0:
+            yield f"with the penalty of smoothing={self.smoothing:g}"
+
+    def _causes(self) -> Iterator[tuple[str, str]]:
+        """Kinds by the columns in which their rows differ most from all rows."""
+        names, apart = self._input_names(), self.means_ - self.weights_ @ self.means_
+        for place, (share, mean) in enumerate(zip(self.weights_, self.means_)):
+            ((_, told),) = named_weights("", names, apart[place : place + 1], values=mean[None], form=".2f")
+            yield f"kind {place + 1}", f"{share:.0%} of rows; {told}"
 
     def _adopt(self, result: FitResult) -> None:
         params, own = result.params, ["weights", "means", *(["slopes"] if self._n_covariates else [])]

@@ -26,6 +26,7 @@ from latentbits.engines.summary import summarise
 from latentbits.estimators.base import LatentModel, means_of
 from latentbits.estimators.criteria import WithFitReport
 from latentbits.estimators.explanations import Explanation, explanation_of
+from latentbits.estimators.showing import named_weights
 from latentbits.models.noisy_or import model as networks
 from latentbits.models.noisy_or import sampling
 from latentbits.models.noisy_or.network import Params
@@ -104,8 +105,8 @@ class NoisyOrNetwork(WithFitReport):
     n_parameters_ : int
         Free parameters: weights and biases, those of columns that are constant or were never seen left out, and those
         at their bound counted too.  With ``bias=False`` the biases of the top layer alone are free.
-    dtype_, history_, history_table_, objective_, left_to_gain_, n_iter_, converged_, stop_reason_, n_features_in_, \
-    feature_names_in_
+    dtype_, history_, history_table_, objective_, left_to_gain_, n_iter_, converged_, stop_reason_, n_rows_, \
+    n_features_in_, feature_names_in_
         As everywhere.  `history_` is the log joint probability of rows and sampled states, or log p(x) plus the log
         prior of the weights where states are summed over at the end.
     cost_history_ : ndarray
@@ -312,6 +313,16 @@ class NoisyOrNetwork(WithFitReport):
         if self.beta > 0 or self.alpha > 1:
             yield f"the prior of the weights, alpha={self.alpha:g} and beta={self.beta:g}"
 
+    def _provisos(self) -> Iterator[str]:
+        if self.beta > 0 or self.alpha > 1:
+            yield f"with the penalty of alpha={self.alpha:g}, beta={self.beta:g}"
+
+    def _causes(self) -> Iterator[tuple[str, str]]:
+        """Units of the lowest layer by the columns that they turn on, with the probability."""
+        strength = -np.expm1(-self.weights_[0])
+        for place, told in named_weights("", self._input_names(), strength, ".2f"):
+            yield f"h1_{int(place) - 1}", f"turns on {told}"
+
     def _notes_of_fit(self, total: float, error: float) -> Iterator[str]:
         yield from super()._notes_of_fit(total, error)
         varying = np.delete(self.weights_[0], self._idle, axis=1)
@@ -397,10 +408,6 @@ class NoisyOrNetwork(WithFitReport):
 
     def _unit_names(self) -> list[list[str]]:
         return [[f"h{layer}_{unit}" for unit in range(len(w))] for layer, w in enumerate(self.weights_, 1)]
-
-    def _input_names(self) -> list[str]:
-        columns = getattr(self, "feature_names_in_", None)
-        return [f"x{j}" for j in range(self.n_features_in_)] if columns is None else [str(c) for c in columns]
 
     def explain(self, X: Any) -> list[Explanation]:
         """The most probable causes of each row, layer by layer, with what each of them explains.

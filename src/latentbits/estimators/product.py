@@ -31,7 +31,7 @@ class BernoulliProduct(WithFitReport):
     n_init, max_iter, max_time, tol
         Not used: there is one optimum, and one pass finds it.
     verbose : int, default=0
-        Above 0: a progress bar, if standard error is a terminal.
+        Above 0: after two seconds a progress bar with the time left, in a terminal or a notebook.
     dtype : "auto", "float32" or "float64", default="auto"
         Precision in which rows are computed; parameters and sums are always float64.  "auto" is
         float32, unless that loses more than 0.001 nats of a row, as it does from 2000 columns on.
@@ -60,6 +60,8 @@ class BernoulliProduct(WithFitReport):
         "converged", "max_iter", "max_time" or "interrupted".
     n_parameters_ : int
         Free parameters: one for each column, those that are constant or were never seen left out.
+    n_rows_ : float
+        Rows learned from, each as often as it counts; NaN where that is not known.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
@@ -107,6 +109,10 @@ class BernoulliProduct(WithFitReport):
     def _off_maximum(self) -> Iterator[str]:
         if self.smoothing > 0:
             yield f"smoothing={self.smoothing:g}"
+
+    def _provisos(self) -> Iterator[str]:
+        if self.smoothing > 0:
+            yield f"with the penalty of smoothing={self.smoothing:g}"
 
     def _expose(self) -> None:
         self.means_ = self.params_.means

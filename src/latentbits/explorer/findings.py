@@ -12,7 +12,8 @@ from latentbits.estimators.families import family
 from latentbits.explorer.content import Guesses, Labels, Map, Meaning, ModelRow, Table
 from latentbits.explorer.meanings import felt, in_words, telling
 from latentbits.explorer.together import Together
-from latentbits.telling.records import Gallery
+from latentbits.figures.latent_tree.arrays import edges_of, touching
+from latentbits.telling.records import Gallery, Tree
 
 __all__ = ["findings", "headline", "is_sure", "neighbours_alike"]
 
@@ -75,7 +76,7 @@ def findings(
     known = "" if where is None else _labels(table.labels, where.means, [m for m in meanings if m.gallery is None])
     if not models or (_alone(models) is not None and not is_sure(models)):
         return tuple(text for text in (first, known) if text)  # what a model makes of independent bits is no finding
-    gallery = next((g for g in galleries if g.name == models[0].name and g.layers), None)
+    gallery = next((g for g in galleries if g.name == models[0].name and (g.layers or g.trees)), None)
     use = known or _guesses(guesses, table.real) or ("" if where is None else _surprise(where, table))
     texts = (first, "" if gallery is None else _causes(gallery, table), use)
     return tuple(text for text in texts if text)
@@ -189,13 +190,17 @@ def _called(model: ModelRow) -> str:
 
 def _hidden(model: ModelRow) -> str:
     one, several = family(model.family).hidden
-    return f"{model.size} {several}" if model.size is not None and model.size > 1 else f"1 {one}"
+    if model.size is None or model.size <= 1:
+        return f"1 {one}"
+    return f"1 {several.format(model.size)}" if "{}" in several else f"{model.size} {several}"
 
 
 # --- what it found ---
 
 
 def _causes(gallery: Gallery, table: Table) -> str:
+    if gallery.trees:
+        return _tree(gallery.trees[0], table)
     layer = gallery.layers[0]
     share, m = layer.usage, len(layer.names)
     if gallery.kind == "probability":
@@ -221,6 +226,23 @@ def _causes(gallery: Gallery, table: Table) -> str:
         f"It explains each row by which of {m} hidden causes are on, {share.sum():.1f} of them on average; the "
         f"commonest is on in {_percent(share.max())} of the rows, the rarest in {_percent(share.min())}{acts}."
     )
+
+
+def _tree(tree: Tree, table: Table) -> str:
+    """What is next to what: the strongest edges; of pixels, how many of the edges join those that touch."""
+    edges = edges_of(tree.parents, tree.information)
+    edges = edges[tree.sure[edges]]
+    if not len(edges):
+        return ""
+    text = "It joins the columns to a tree"
+    text += ", each by a hidden cause of its own" if tree.hidden else ", with nothing hidden"
+    if table.image_shape is not None:
+        near, n = touching(np.where(tree.sure, tree.parents, -1), table.image_shape)
+        return f"{text}: {near} of the {n} edges that are more than chance join pixels that touch."
+    told = [
+        f"{table.columns[tree.parents[j]]} and {table.columns[j]} ({tree.information[j]:.2f} bits)" for j in edges[:3]
+    ]
+    return f"{text}; most in common have {_and(told)}."
 
 
 def _most(spread: np.ndarray, table: Table, words: str) -> str:

@@ -22,6 +22,10 @@ NOT_CONVERGED = "This fit had not converged: what it shows may change."
 def with_note(gallery: Gallery, converged: bool) -> Gallery:
     """A gallery that says what is wrong with it, if anything is; without its causes where they carry nothing."""
     notes = [] if converged else [NOT_CONVERGED]
+    if gallery.trees:
+        if not any(tree.sure.any() for tree in gallery.trees):
+            notes.append("No two columns have more in common than chance would give.")
+        return replace(gallery, note=" ".join(notes))
     layer = gallery.layers[0]
     if _differences(gallery.kind, layer) < NOTHING:
         same = "all kinds are the same" if gallery.kind == "probability" else "all weights are about 0"

@@ -11,7 +11,7 @@ import numpy as np
 from latentbits.explorer.content import Content, Labels, Map, Maps, Meaning, Misfit, ModelRow, Table
 from latentbits.explorer.meanings import ONES, axis_title, colouring, in_words, telling
 from latentbits.explorer.typed_arrays import Arrays
-from latentbits.telling.records import Gallery, Layer
+from latentbits.telling.records import Gallery, Layer, Tree
 
 __all__ = ["payload_of"]
 
@@ -157,6 +157,27 @@ def _gallery(gallery: Gallery, name: str, meanings: Sequence[Meaning], arrays: A
         "kind": gallery.kind,
         "note": gallery.note,
         "layers": layers,
+        "trees": [_tree(tree, f"{name}.tree.{i}", arrays) for i, tree in enumerate(gallery.trees)],
+    }
+
+
+def _tree(tree: Tree, name: str, arrays: Arrays) -> dict[str, Any]:
+    """Its arrays, where there are states, are gallery.<number>.tree.<tree>.transitions and emissions."""
+    if tree.transitions is not None and tree.emissions is not None:
+        arrays.add(f"{name}.transitions", tree.transitions.reshape(len(tree.parents), -1), "f4")
+        arrays.add(f"{name}.emissions", tree.emissions, "f4")
+    return {
+        "share": _number(tree.share),
+        "hidden": tree.hidden,
+        "parents": tree.parents.tolist(),
+        "information": _numbers(tree.information),
+        "sure": tree.sure.tolist(),
+        "line": tree.line.tolist(),
+        "depth": tree.depth.tolist(),
+        "places": [_numbers(place) for place in tree.places],
+        "found_again": None if tree.found_again is None else tree.found_again.tolist(),
+        "n_rounds": tree.n_rounds,
+        "arrays": None if tree.emissions is None else name,
     }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from latentbits.choosing.real_tables import mean_seen
 from latentbits.core.errors import DataError
 from latentbits.core.printable import printable
 from latentbits.explorer.content import Content, Guesses, Labels
@@ -27,6 +28,8 @@ from latentbits.figures.clipped_gaussian.pictures import plot_loadings, plot_spe
 from latentbits.figures.combination_machine.pictures import plot_hinton, plot_unit_bars
 from latentbits.figures.latent_trait.arrays import decode, spread_places
 from latentbits.figures.latent_trait.maps import plot_decoded, plot_map
+from latentbits.figures.latent_tree.arrays import BITS
+from latentbits.figures.latent_tree.pictures import plot_tree
 from latentbits.telling.records import Gallery, Layer
 
 __all__ = ["draw_exploration", "draw_map"]
@@ -52,7 +55,7 @@ def draw_exploration(content: Content) -> Any:
     -------
     matplotlib Figure with two or three panels
     """
-    told = {gallery.name: gallery for gallery in content.galleries if gallery.layers}
+    told = {gallery.name: gallery for gallery in content.galleries if gallery.layers or gallery.trees}
     gallery = next((told[model.name] for model in content.sound if model.name in told), None)
     has_images = content.table.image_shape is not None
     unfinished = [model for model in content.models if not model.converged]
@@ -135,7 +138,13 @@ def _grey(images: np.ndarray) -> np.ndarray:
 
 def _plot_causes(gallery: Gallery, content: Content, ax: Any) -> None:
     """The lowest layer of causes: as images, or by the columns that tell most."""
-    layer, shape, names = gallery.layers[0], content.table.image_shape, content.table.columns
+    shape, names = content.table.image_shape, content.table.columns
+    if gallery.trees:
+        tree = gallery.trees[0]
+        plot_tree(tree.parents, tree.information / BITS, names, ax, _means(content), shape)
+        ax.set_title(f"The {'largest ' if len(gallery.trees) > 1 else ''}tree of the {gallery.name}")
+        return
+    layer = gallery.layers[0]
     total, words = len(layer.names), _usage(layer)
     ax.set_title(f"{layer.title} of the {gallery.name}")
     if gallery.kind == "probability":
@@ -169,12 +178,13 @@ def _use(content: Content, gallery: Gallery | None) -> Callable[[Any], None] | N
         return lambda ax: _plot_guesses(guesses, shape, content.table.real, ax)
     if gallery is None:
         return None
-    layer, spectra = gallery.layers[0], content.spectra
+    spectra = content.spectra
     if spectra is not None and spectra.name == gallery.name:
         return lambda ax: plot_spectra(spectra.binary, spectra.latent, spectra.n_components, ax).set_title(
             "Their number, and the spectrum"
         )
-    if gallery.kind != "probability" and _usage(layer) is not None:
+    layer = gallery.layers[0] if gallery.layers else None
+    if layer is not None and gallery.kind != "probability" and _usage(layer) is not None:
         return lambda ax: plot_numbers_on(numbers_on(layer.active, _close(content)), ax).set_title(
             "How many are on at once"
         )
@@ -194,6 +204,11 @@ def _plot_guesses(guesses: Guesses, shape: tuple[int, int], real: bool, ax: Any)
         )
     ax.set_title(words)
     ax.set_anchor("NW")
+
+
+def _means(content: Content) -> np.ndarray:
+    """Of the columns, over the rows looked at closely."""
+    return mean_seen(content.table.values[: content.n_close], _close(content))
 
 
 def _close(content: Content) -> np.ndarray | None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from latentbits.telling.records import Gallery
+from latentbits.telling.records import Gallery, Tree
 
 __all__ = ["alike", "axes_again", "axes_alike", "with_rounds"]
 
@@ -25,10 +25,22 @@ def with_rounds(gallery: Gallery, others: Sequence[Gallery]) -> Gallery:
     """
     if not others:
         return gallery
+    if gallery.trees:
+        return replace(gallery, trees=tuple(_tree_again(tree, others) for tree in gallery.trees))
     lowest = gallery.layers[0]
     found = [alike(lowest.active, other.layers[0].active) >= FOUND for other in others]
     layer = replace(lowest, found_again=np.sum(found, axis=0), n_rounds=len(others))
     return replace(gallery, layers=(layer, *gallery.layers[1:]))
+
+
+def _tree_again(tree: Tree, others: Sequence[Gallery]) -> Tree:
+    """The tree, whose edges know in how many of the other fits they were found again, in whatever direction."""
+    columns = np.arange(len(tree.parents))
+    found = np.zeros(len(columns), int)
+    for other in others:
+        theirs = {frozenset(edge) for one in other.trees for edge in zip(columns.tolist(), one.parents.tolist())}
+        found += [frozenset(edge) in theirs for edge in zip(columns.tolist(), tree.parents.tolist())]
+    return replace(tree, found_again=np.where(tree.parents < 0, 0, found), n_rounds=len(others))
 
 
 def alike(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:

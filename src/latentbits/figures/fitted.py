@@ -18,6 +18,7 @@ from latentbits.core.errors import DataError
 from latentbits.core.nodes import MOST_GRID, Rule, evenly_spaced, quasi_monte_carlo
 from latentbits.engines.memory import MemoryEngine
 from latentbits.estimators.latent_trait import RUNAWAY, LatentTrait
+from latentbits.estimators.latent_tree import LatentTree
 from latentbits.estimators.mixture import BernoulliMixture
 from latentbits.estimators.tables.validate import open_weights
 from latentbits.figures.any_model.pairs import PairResiduals, implied_pairs, plot_pair_residuals
@@ -26,10 +27,12 @@ from latentbits.figures.any_model.pictures import sheet
 from latentbits.figures.latent_trait.curves import plot_item_information
 from latentbits.figures.latent_trait.item_arrays import observed_by_others
 from latentbits.figures.latent_trait.items import plot_item_fit, plot_test_information, plot_wright_map
+from latentbits.figures.latent_tree.arrays import state_shares
+from latentbits.figures.latent_tree.pictures import plot_tree, tree_size
 from latentbits.figures.mixture.pictures import plot_class_profiles
 from latentbits.figures.style import SMALL, short
 
-__all__ = ["class_profiles", "figures_of", "item_curves", "item_information", "item_pairs", "wright_map"]
+__all__ = ["class_profiles", "figures_of", "item_curves", "item_information", "item_pairs", "tree", "wright_map"]
 
 MOST_PANELS = 60
 NODES = {1: 161, 2: 61, 3: 31}  # a dimension
@@ -227,6 +230,39 @@ def item_pairs(
     return figure
 
 
+def tree(
+    model: LatentTree,
+    names: Sequence[str] | None = None,
+    which: int | None = None,
+    image_shape: tuple[int, int] | None = None,
+) -> Any:
+    """The tree over the columns: the thicker an edge, the more the two have in common.
+
+    Parameters
+    ----------
+    model : LatentTree or ChowLiuTree
+    names : sequence of str, optional
+        Of the columns; else those of the frame it was fitted to, else numbers from 1.
+    which : int or None
+        Of several trees; None takes the largest.
+    image_shape : (height, width), optional
+        Where columns are pixels.
+
+    Returns
+    -------
+    matplotlib Figure
+    """
+    check_is_fitted(model)
+    words = _names(model, names)
+    number = int(np.argmax(model.weights_)) if which is None else which
+    shares = state_shares(model.parents_[number], model.transitions_[number])
+    means = np.sum(shares * model.emissions_[number], axis=1)
+    with sheet(tree_size(len(words), image_shape)) as figure:
+        ax = figure.subplots()
+        plot_tree(model.parents_[number], model.information_[number], words, ax, means, image_shape)
+    return figure
+
+
 def figures_of(
     model: Any, X: Any, names: Sequence[str] | None = None, sample_weight: Any = None
 ) -> dict[str, Callable[[], Any]]:
@@ -235,6 +271,8 @@ def figures_of(
     Empty for families that have no pictures of this kind, and for traits of several dimensions only the pairs.
     """
     pairs: dict[str, Callable[[], Any]] = {"pairs": partial(item_pairs, model, X, names, sample_weight)}
+    if isinstance(model, LatentTree):
+        return {"tree": partial(tree, model, names)}
     if isinstance(model, BernoulliMixture):
         return {"classes": partial(class_profiles, model, names=names), **pairs}
     if not isinstance(model, LatentTrait) or model.n_maps > 1 or model.column_types is not None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from latentbits.figures.noisy_or.arrays import names_of, project_down, strengths
+from latentbits.reports.strongest import in_words
 from latentbits.telling.records import Gallery, Layer, Printed, Shown, Table, Told, Values, strongest_rows
 
 __all__ = ["show", "tell"]
@@ -71,7 +72,7 @@ def _layers(model: Any, names: tuple[str, ...], shares: tuple[tuple[float, ...],
         lines = []
         for unit in np.argsort(-np.array(share), kind="stable")[:MOST_SHOWN]:
             children = [j for j in np.argsort(-f[unit], kind="stable")[:MOST_NAMES] if f[unit, j] >= LEAST]
-            words = ", ".join(f"{below[j]} {f[unit, j]:.2f}" for j in children)
+            words = in_words(below, f[unit], children, ".2f")
             lines.append([own[unit], words or "nothing", f"{share[unit]:.1%}", f"{alone[unit]:.2f}"])
         some = f" ({MOST_SHOWN} of {len(share)})" if len(share) > MOST_SHOWN else ""
         header = ("unit", "turns on, with probability", "on in", "by itself")

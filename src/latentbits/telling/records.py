@@ -8,7 +8,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["Gallery", "Layer", "Morph", "Printed", "Shown", "Spectra", "Table", "Told", "Values", "strongest_rows"]
+__all__ = [
+    "Gallery",
+    "Layer",
+    "Morph",
+    "Printed",
+    "Shown",
+    "Spectra",
+    "Table",
+    "Told",
+    "Tree",
+    "Values",
+    "strongest_rows",
+]
 
 N_EXAMPLES = 12  # rows that show a cause
 
@@ -122,6 +134,42 @@ class Layer:
 
 
 @dataclass(frozen=True)
+class Tree:
+    """A tree over the columns, with what its nodes may be in: states of hidden causes, or (`hidden` false) the bits.
+
+    Attributes
+    ----------
+    share
+        Of the rows, where there are several trees.
+    parents, information : (d,)
+        The column that each hangs from, -1 for a root; and what the two have in common, in bits.
+    sure : (d,) bool
+        Whether that is more than chance gives the best of all pairs.
+    line, depth : (d,)
+        Where each is, drawn from left to right.
+    places : (d, 2)
+        Where each is, spread out around the root, within a square from -1 to 1.
+    transitions, emissions : (d, k, k) and (d, k), or None where they are too many for a page
+        P(state | state of the parent), the latter first, and P(bit = 1 | state), in whose order the states are.
+    found_again : (d,) int or None
+        In how many of `n_rounds` fits to parts of the rows each edge was found as well; None where there were none.
+    """
+
+    share: float
+    parents: np.ndarray
+    information: np.ndarray
+    sure: np.ndarray
+    line: np.ndarray
+    depth: np.ndarray
+    places: np.ndarray
+    transitions: np.ndarray | None
+    emissions: np.ndarray | None
+    hidden: bool = True
+    found_again: np.ndarray | None = None
+    n_rounds: int = 0
+
+
+@dataclass(frozen=True)
 class Gallery:
     """The causes that a model found, the lowest layer first.
 
@@ -135,6 +183,7 @@ class Gallery:
     kind: str
     layers: tuple[Layer, ...]
     note: str = ""
+    trees: tuple[Tree, ...] = ()
 
 
 @dataclass(frozen=True)

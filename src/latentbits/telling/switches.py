@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.figures.combination_machine.arrays import telling_weights
+from latentbits.reports.strongest import in_words, telling_weights
 from latentbits.telling.records import Gallery, Layer, Printed, Shown, strongest_rows
 
 __all__ = ["print_switches", "show"]
@@ -40,7 +40,7 @@ def print_switches(
     telling = telling_weights(model.components_, MOST_NAMES)
     lines = []
     for cause in np.argsort(-np.array(shares), kind="stable")[:MOST_SHOWN]:
-        weights = ", ".join(f"{names[j]} {model.components_[cause, j]:{form}}" for j in telling[cause])
+        weights = in_words(names, model.components_[cause], telling[cause], form)
         own = [] if last is None else [f"{last[cause]:.2f}"]
         lines.append([str(cause + 1), weights, f"{shares[cause]:.1%}", *own])
     some = f" ({MOST_SHOWN} of {len(shares)}; --items writes all)" if len(shares) > MOST_SHOWN else ""

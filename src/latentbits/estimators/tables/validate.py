@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from os import PathLike
@@ -52,6 +52,7 @@ SLICE_BYTES = 2**24  # a memory map and a sparse matrix are read in slices of ab
 DATES = ("date", "time", "duration", "period")  # how the names of the types begin, in pandas and polars
 DATE_TYPES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 MOST_CODES = 3  # whole numbers other than 0 and 1 that may mark missing bits; a table with more of them holds numbers
+YES = ("yes", "y", "true", "t", "present", "ja", "oui", "si", "on", "agree", "correct", "right", "positive")
 SPARSE_IN_MEMORY = 2**28  # a sparse table whose dense bits take no more than this is made dense once and for all
 # A sparse table of more cells than the first, of which no more than one in so many is 1, stays sparse for families that
 # take lists of ones.  Measured for a mixture of 8 on a CPU: a one costs as much as some 20 cells of a dense row.
@@ -96,15 +97,20 @@ def open_rows(
     X = with_nan(X)
     on_disk = isinstance(X, np.memmap)  # not to be read whole, so its values are checked slice by slice
     complete = not on_disk and _is_complete(X)
-    checked = check_array(
-        X,
-        accept_sparse="csr",
-        accept_large_sparse=True,
-        dtype=None if on_disk else "numeric",
-        ensure_all_finite=False if on_disk or complete else "allow-nan",
-        estimator=estimator,
-        input_name="X",
-    )
+    try:
+        checked = check_array(
+            X,
+            accept_sparse="csr",
+            accept_large_sparse=True,
+            dtype=None if on_disk else "numeric",
+            ensure_all_finite=False if on_disk or complete else "allow-nan",
+            estimator=estimator,
+            input_name="X",
+        )
+    except ValueError as error:
+        if "infinity" not in str(error):
+            raise
+        raise _holds_infinity(X, error) from error
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     names = getattr(estimator, "feature_names_in_", None)
     if on_disk:
@@ -130,6 +136,18 @@ def _is_complete(X: Any) -> bool:
             return bool(np.isfinite(X[some].sum()))
 
     return all(by_slices(finite, X))
+
+
+def _holds_infinity(X: Any, error: ValueError) -> ValueError:
+    """The error with the place of what is infinite; where that is not easily found, as it is."""
+    if _is_sparse(X):
+        return error
+    row, column = (int(i) for i in np.argwhere(np.isinf(np.asarray(X, np.float64)))[0])
+    names = list(X.columns) if library_of(X) is not None else None
+    value = np.asarray(X, np.float64)[row, column]
+    return DataError(
+        f"X contains infinity: row {row}, {at_column(column, names)} holds {value:g}. If that is no value, make it NaN."
+    )
 
 
 def _list_ones(table: Any, binarize: float | None, names: Any) -> SparseEngine | None:
@@ -265,7 +283,8 @@ def check_bits(table: Any, *, binarize: float | None, names: Any = None) -> None
     if not good.all():
         place = int(np.argmin(good))
         row = int(np.searchsorted(table.indptr, place, side="right")) - 1
-        raise _not_a_bit(stored[place], row, int(table.indices[place]), names, np.append(stored, stored.dtype.type(0)))
+        values = np.append(stored, stored.dtype.type(0))
+        raise _not_a_bit(stored[place], row, int(table.indices[place]), names, values)
 
 
 def encode_reals(block: Any, *, names: Any = None, first_row: int = 0) -> np.ndarray:
@@ -285,7 +304,9 @@ def _encode(part: np.ndarray, binarize: float | None, names: Any, start: int, pl
             good |= hole
         if not good.all():
             row, column = (int(i) for i in np.argwhere(~good)[0])
-            raise _not_a_bit(part[row, column], place[0] + start + row, place[1] + column, names, part)
+            odd = [place[1] + int(j) for j in np.flatnonzero(~good.all(axis=0))]
+            alone = odd if 3 * len(odd) <= good.shape[1] else ()
+            raise _not_a_bit(part[row, column], place[0] + start + row, place[1] + column, names, part, alone)
         bits = one.astype(np.uint8)
     if hole is not None:
         bits[hole] = MISSING
@@ -297,26 +318,55 @@ def at_column(column: int, names: Any) -> str:
     return f"column {column}" + (f" ({names[column]!r})" if names is not None else "")
 
 
-def _not_a_bit(value: Any, row: int, column: int, names: Any, values: np.ndarray) -> DataError:
-    """The error of a value that is no bit; `values` are those around it, which say what it may be."""
+def _not_a_bit(
+    value: Any, row: int, column: int, names: Any, values: np.ndarray, alone: Sequence[int] = ()
+) -> DataError:
+    """The error of a value that is no bit; `values` are those around it, which say what it may be.
+
+    `alone` are the columns that hold such values, where they are few among others that hold bits.
+    """
     value = value.item() if isinstance(value, np.generic) else value
-    if isinstance(value, str):
-        advice = "Leave columns of text out, or turn them into bits."
-    else:
-        advice = _what_it_may_be(value, np.unique(values[~np.isnan(values)] if values.dtype.kind == "f" else values))
+    value = int(value) if isinstance(value, float) and value.is_integer() else value
+    advice = _what_it_may_be(value, np.unique(values[~np.isnan(values)] if values.dtype.kind == "f" else values))
+    if alone:
+        called = [str(j if names is None else names[j]) for j in alone]
+        options = " ".join(f"labels={name!r}" for name in called[:MOST_CODES])
+        what = "column tells" if len(alone) == 1 else "columns tell"
+        advice = (
+            f"The other columns hold bits: if this {what} what rows are (an id, a group, a weight), leave "
+            f"{_listed(list(map(repr, called)))} out ({options} when it is read from a file). {advice}"
+        )
     where = f"row {row}, {at_column(column, names)}"
     return DataError(f"X must hold bits: 0, 1 or NaN for missing; {where} holds {value!r}. {advice}")
 
 
-def _holds_text(found: dict[int, tuple[int, str]], names: list[Any]) -> DataError:
-    """The error of columns of text, by place: the first row that has it, and what it is."""
+def _holds_text(found: dict[int, tuple[int, str]], names: Sequence[Any] | None, words: Iterable[str] = ()) -> DataError:
+    """The error of columns of text, by place: the first row that has it, and what it is; `words` are all texts there.
+
+    >>> str(_holds_text({0: (0, "no")}, ["tea"], ["no", "yes"])).partition("holds 'no'. ")[2]
+    "If these are two answers, turn them into bits: X.replace({'no': 0, 'yes': 1}); else leave columns of text out."
+    """
     (place, (row, value)), *others = found.items()
-    more = f" ({', '.join(repr(names[j]) for j in found)})" if others else ""
+    more = f" ({_listed([str(j) if names is None else repr(names[j]) for j in found])})" if others else ""
     where = f"row {row}, {at_column(place, names)}"
-    return DataError(
-        f"X must hold bits: 0, 1 or NaN for missing; {where} holds {value!r}. Leave columns of text{more} out, or turn "
-        "them into bits."
-    )
+    answers = sorted({word for word in words if word.strip()})
+    out = f"leave columns of text{more} out"
+    if not value.strip():
+        advice = f"If an empty text marks a missing bit, make it NaN: X.replace({value!r}, numpy.nan); else {out}."
+    elif len(answers) == 2 and names is not None:
+        no, yes = sorted(answers, key=lambda word: word.strip().lower() in YES)
+        advice = f"If these are two answers, turn them into bits: X.replace({{{no!r}: 0, {yes!r}: 1}}); else {out}."
+    elif len(answers) == 2:
+        yes = max(answers, key=lambda word: word.strip().lower() in YES)
+        advice = f"If these are two answers, turn them into bits: X == {yes!r}; else {out}."
+    else:
+        advice = f"L{out[1:]}, or turn them into bits."
+    return DataError(f"X must hold bits: 0, 1 or NaN for missing; {where} holds {value!r}. {advice}")
+
+
+def _listed(names: Sequence[str], most: int = 6) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def _what_it_may_be(value: float, values: np.ndarray) -> str:
@@ -541,6 +591,8 @@ def _refuse_wrapped(X: Any) -> None:
     step = None
     if isinstance(X, str | PathLike):
         step = "read it first: latentbits.read(path).values"
+    elif isinstance(X, dict):
+        step = "pass pandas.DataFrame(X)"
     elif type(X).__name__ == "LazyFrame":
         step = "pass X.collect()"
     elif type(X).__module__.startswith("latentbits.data."):
@@ -590,11 +642,13 @@ def _holds_dates(column: int, names: Any, kind: str) -> DataError:
 def with_nan(X: Any) -> Any:
     """X with NaN for whatever its kind uses for missing: None, a mask, null, NA; and text and dates refused."""
     if isinstance(X, list | tuple):
-        X = np.asarray(X)  # check_array would keep a list's None
+        X = _array_of(X)  # check_array would keep a list's None
     if np.ma.isMaskedArray(X):
         _refuse_dates(X)
         return np.ma.filled(X.astype(float), np.nan)
     _refuse_columns(X)
+    if isinstance(X, np.ndarray) and X.dtype.kind in "USO":
+        X = _numbers_of_text(X)
     if isinstance(X, np.ndarray) and X.dtype == object and "pandas" in sys.modules:
         import pandas as pd
 
@@ -618,21 +672,63 @@ def with_nan(X: Any) -> Any:
     return X
 
 
+def _array_of(rows: Any) -> np.ndarray:
+    """Lists of numbers as an array; rows of items, which differ in length, are told what they are."""
+    try:
+        return np.asarray(rows)
+    except ValueError as error:
+        lengths = [len(row) if hasattr(row, "__len__") else 0 for row in rows]
+        other = next((i for i, length in enumerate(lengths) if length != lengths[0]), None)
+        if other is None:
+            raise
+        raise DataError(
+            f"X must have one entry a column in each row; row 0 has {lengths[0]} and row {other} has {lengths[other]}. "
+            "Lists of the items that are there, as in baskets, become bits by "
+            "sklearn.preprocessing.MultiLabelBinarizer().fit_transform(X)."
+        ) from error
+
+
+def _numbers_of_text(X: np.ndarray) -> np.ndarray:
+    """An array of texts that are all numbers as numbers, as in a frame; the first other text is an error."""
+    if X.dtype.kind != "O":
+        try:
+            return X.astype(np.float64)
+        except ValueError:
+            pass
+    texts = [(at, str(value)) for at, value in np.ndenumerate(X) if isinstance(value, str | bytes)]
+    found = next(((at, text) for at, text in texts if not _is_number(text)), None)
+    if found is None or X.ndim != 2:
+        return X
+    (row, column), value = found
+    raise _holds_text({column: (row, value)}, None, {text for _, text in texts if not _is_number(text)})
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _pandas_with_nan(X: Any) -> Any:
     import pandas as pd
 
-    changed, text = {}, {}
+    if not X.shape[1]:
+        raise DataError(f"X has no columns: at least one is needed; found shape {X.shape}")
+    changed, text, words = {}, {}, set()
     for place in range(X.shape[1]):
         column = X.iloc[:, place]
         if not (pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype)):
             numbers = pd.to_numeric(column.astype(object).where(column.notna(), np.nan), errors="coerce")
-            words = np.flatnonzero(numbers.isna() & column.notna())
-            if len(words) or isinstance(column.dtype, pd.CategoricalDtype):
-                row = int(words[0]) if len(words) else 0
+            rows = np.flatnonzero(numbers.isna() & column.notna())
+            if len(rows) or isinstance(column.dtype, pd.CategoricalDtype):
+                row = int(rows[0]) if len(rows) else 0
                 text[place] = (row, str(column.iloc[row]))
+                words |= set(map(str, column.dropna().unique()[: MOST_CODES + 1]))
             changed[place] = numbers
     if text:
-        raise _holds_text(text, list(X.columns))
+        raise _holds_text(text, list(X.columns), words)
     if changed:
         X = X.copy()
         for place, numbers in changed.items():

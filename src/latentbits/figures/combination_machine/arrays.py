@@ -22,7 +22,6 @@ __all__ = [
     "principal_components",
     "project",
     "separation",
-    "telling_weights",
     "words_of_match",
 ]
 
@@ -244,17 +243,6 @@ def gaussians_of(weights: np.ndarray, hidden_bias: np.ndarray, input_bias: np.nd
 
 
 # --- tables ---
-
-
-def telling_weights(weights: np.ndarray, most: int) -> list[np.ndarray]:
-    """For each unit the columns with the largest weights by size, from the most positive to the most negative.
-
-    >>> [one.tolist() for one in telling_weights(np.array([[0.1, -2.0, 1.0, 0.0]]), 3)]
-    [[2, 0, 1]]
-    """
-    weights = _checked("weights", weights)
-    chosen = np.argsort(-np.abs(weights), axis=1, kind="stable")[:, :most]
-    return [one[np.argsort(-row[one], kind="stable")] for row, one in zip(weights, chosen)]
 
 
 def _checked(name: str, weights: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from latentbits.core.errors import DataError
-from latentbits.figures.combination_machine.arrays import Gaussians, telling_weights
+from latentbits.figures.combination_machine.arrays import Gaussians
 from latentbits.figures.style import ACCENT, GREY, INK, PALETTE, SMALL, axes_or_new, for_words, short
 from latentbits.figures.tiles import (
     EDGE,
@@ -28,6 +28,7 @@ from latentbits.figures.tiles import (
     word_below,
     words_for,
 )
+from latentbits.reports.strongest import telling_weights
 
 __all__ = ["plot_gaussians", "plot_hinton", "plot_projections", "plot_unit_bars"]
 

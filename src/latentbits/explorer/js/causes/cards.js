@@ -135,7 +135,7 @@ function* weightParts(layer, cause, page) {
  * @param {import("../page/images.js").BarOptions} options
  * @param {Float32Array} [others]
  */
-function namedBars(values, names, options, others) {
+export function namedBars(values, names, options, others) {
   const order = bySize(others ? values.map((value, j) => value - others[j]) : values);
   const items = order.map((j) => ({ name: names[j], value: values[j], ...(others && { other: others[j] }) }));
   return barList(items, { most: MOST_NAMES, format: weightText, ...options });
@@ -161,12 +161,12 @@ function drives(layer, cause) {
 }
 
 /** @param {number} value */
-function weightText(value) {
+export function weightText(value) {
   return Math.abs(value) < 0.005 ? "0.00" : shortNumber(value);
 }
 
 /** @param {number} usage */
-function usageLine(usage) {
+export function usageLine(usage) {
   const text = `${percent(usage)} of rows`;
   return make("div", { class: "usage" }, [barOf(usage), make("span", { text })]);
 }
@@ -221,7 +221,7 @@ export function onWords(on, n) {
  * @param {number[]} [counted] rows whose labels are counted
  * @param {string} [end] of the title
  */
-function exampleRows(title, rows, page, counted = rows, end = "") {
+export function exampleRows(title, rows, page, counted = rows, end = "") {
   const { head, arrays, state } = page;
   const shape = head.table.image_shape;
   const kind = head.table.real ? "real" : "bits";

@@ -6,6 +6,7 @@ import { hinton, imageOf } from "../page/images.js";
 import { rowTitle } from "../page/rows.js";
 import { cardParts, layerView, markPicked } from "./cards.js";
 import { showExplanation } from "./explanation.js";
+import { showTrees } from "./trees.js";
 
 const MANY = 24; // cards that scroll in a box of their own
 const MOST_SQUARES = 12_000; // of a Hinton diagram
@@ -125,6 +126,10 @@ function columnMeans(head, arrays) {
 function fillGallery(panel, gallery, page) {
   const layers = gallery.layers.map((/** @type {any} */ _, /** @type {number} */ i) => layerView(gallery, i, page));
   if (gallery.note) panel.append(make("p", { class: "warning", text: gallery.note }));
+  if (gallery.trees.length) {
+    panel.append(make("p", { class: "about", text: gallery.about }), showTrees(gallery, page));
+    return;
+  }
   if (!layers.length) return; // its causes carry nothing
   panel.append(make("p", { class: "about", text: `${gallery.about} ${scaleWords(gallery.kind, page.head)}` }));
   const note = make("p", { class: "note picked-note", role: "status" });

@@ -137,5 +137,5 @@ export function showTrials(head) {
  * @param {string} name "noisy OR of 8, 4", "2 latent traits"
  */
 export function familyWords(name) {
-  return name.replace(/ of [\d, ]+$/, "").replace(/^\d+ /, "");
+  return name.replace(/ of [\d, ]+( states)?$/, "").replace(/^\d+ /, "");
 }

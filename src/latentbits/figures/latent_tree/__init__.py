@@ -1,0 +1,1 @@
+"""Pictures of trees, of hidden causes or of bits."""

@@ -140,7 +140,9 @@ def test_held_out_rows_may_stop_it(table):
     others = on_a_horseshoe(100, seed=5)
     given = small(n_epochs=6).fit(table, X_val=others)
     assert len(given.held_out_history_) >= 6
-    np.testing.assert_allclose(given.score(others), given.held_out_history_.max(), atol=1e-4)
+    rows = given.log_likelihoods(others)
+    # the points are others since the axes were turned
+    assert abs(rows.value.mean() - given.held_out_history_.max()) < 5 * given.error_of_mean(rows)
     many = on_a_horseshoe(500, seed=6)
     assert len(small(n_epochs=1).fit(many).held_out_history_) >= 1
     assert len(small(n_epochs=1, validation_fraction=0.0).fit(many).held_out_history_) == 0
@@ -183,6 +185,7 @@ def test_it_ends_when_the_time_is_over(table):
     ("settings", "word"),
     [
         ({"asymptote": True}, "asymptote"),
+        ({"asymptote": np.array([0, 1])}, "asymptote"),
         ({"fixed": {0: {"slope": 1.0}}}, "fixed"),
         ({"population": "variance"}, "population"),
         ({"n_maps": 2}, "n_maps"),

@@ -75,7 +75,7 @@ class WithCurve(LatentModel):
             return
         for name, usual in ELSEWHERE.items():
             value = getattr(self, name)
-            if value is not usual and value != usual:
+            if not np.array_equal(value, usual):  # of options that may be arrays
                 raise ValueError(f"{name}={value!r} is for decoder='linear', and decoder is 'mlp': leave it out")
         if getattr(self, "_people", None) is not None:
             raise ValueError("groups and covariates are for decoder='linear', and decoder is 'mlp': leave them out")

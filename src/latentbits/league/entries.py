@@ -108,8 +108,8 @@ TUNED = (
     Entry(
         *("mixture", "mixture", "mixture"),
         (
-            Axis("n_components", (4, 8, 16, 32, 64, 128, 256, 512, 1024), 64, stride=2),
-            _smoothing(0.5, 0.1, 0.5, 2.0),
+            Axis("n_components", (16, 32, 64, 128, 256, 512, 1024), 256),
+            _smoothing(1.0, 0.3, 1.0, 3.0),
             Axis("init", ("random", "anneal"), "anneal"),
         ),
         {**BY_PASSES, "n_init": 1},

@@ -75,7 +75,7 @@ LONG = tuple(f"During the last two weeks, how often did you feel {i} or were bot
 def printed_in(width, monkeypatch, show):
     """Lines of what is printed in a terminal of this width."""
     monkeypatch.setenv("COLUMNS", str(width))
-    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("TERM", "xterm")  # of a dumb one rich takes the width for granted
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr(sys, "stdout", Terminal())
     show()
@@ -107,7 +107,7 @@ def test_a_text_in_the_place_of_a_number_is_folded(monkeypatch):
 
 
 def test_reports_have_room_in_80_columns(monkeypatch):
-    many = {f"quantity {i}": [0.5] for i in range(12)}
+    many = {f"quantity_{i}": [0.5] for i in range(12)}
     report = ReportTable([LONG[0]], many, notes=(" ".join(LONG[:3]),))
     found = types.SimpleNamespace(table=lambda: report)
     lines = printed_in(80, monkeypatch, lambda: show_reports({"Items": found}))

@@ -20,7 +20,7 @@ from latentbits.estimators.criteria import Criteria, look
 from latentbits.estimators.showing import named_weights
 from latentbits.models.mixture import model as mixture
 from latentbits.models.mixture import newton
-from latentbits.models.mixture.smoothing import Smoothed, strength_of
+from latentbits.models.mixture.smoothing import Smoothed
 
 __all__ = ["BernoulliMixture"]
 
@@ -223,8 +223,8 @@ class BernoulliMixture(WithClassTests, WithClassReports):
             yield f"smoothing={self.smoothing_:g}"
 
     def _provisos(self) -> Iterator[str]:
-        if self.smoothing > 0:
-            yield f"with the penalty of smoothing={self.smoothing:g}"
+        if self.smoothing_ > 0:
+            yield f"with the penalty of smoothing={self.smoothing_:g}"
 
     def _causes(self) -> Iterator[tuple[str, str]]:
         """Kinds by the columns in which their rows differ most from all rows."""
@@ -246,7 +246,7 @@ class BernoulliMixture(WithClassTests, WithClassReports):
 
     def _expose(self) -> None:
         self.weights_, self.means_ = self.params_.weights, self.params_.means
-        self.smoothing_ = float(strength_of(0.0 if self.smoothing == "auto" else float(self.smoothing), self.params_))
+        self.smoothing_ = float(self.params_.smoothing if self.smoothing == "auto" else self.smoothing)
         k = len(self.weights_)
         self.n_parameters_ = (k - 1) * (1 + self._n_covariates) + k * self._n_varying
         self._expose_coefficients()

@@ -108,15 +108,16 @@ TUNED = (
     Entry(
         *("mixture", "mixture", "mixture"),
         (
-            Axis("n_components", (4, 8, 16, 32, 64, 128, 256, 512, 1024), 64, stride=2),
-            _smoothing(0.5, 0.1, 0.5, 2.0),
+            Axis("n_components", (16, 32, 64, 128, 256, 512, 1024), 256),
+            _smoothing(1.0, 0.3, 1.0, 3.0),
+            Axis("init", ("random", "anneal"), "anneal"),
         ),
         {**BY_PASSES, "n_init": 1},
         held_out=True,
     ),
     Entry(
         *("combination-machine", "combination machine", "combination-machine"),
-        (Axis("n_hidden", (8, 16, 64, 128, 256), 16), Axis("weight_prior", (0.3, 1.0, 3.0), 1.0)),
+        (Axis("n_hidden", (8, 16, 64, 128, 256), 16), Axis("weight_prior", ("auto", 0.3, 1.0, 3.0), "auto")),
     ),
     Entry(
         *("latent-trait-mlp", "latent trait, curved", "latent-trait"),

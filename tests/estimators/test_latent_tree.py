@@ -1,0 +1,94 @@
+"""`LatentTree` and `ChowLiuTree`: what they come to where that is known, and tables at the edge."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import product
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from latentbits import BernoulliProduct, ChowLiuTree, LatentTree, load
+from latentbits.estimators.families import name_of, size_of
+
+
+def chain(n=300, d=5, seed=0, missing=0.0):
+    """Each bit is mostly that on its left."""
+    rng = np.random.default_rng(seed)
+    X = (np.cumsum(rng.random((n, d)) < 0.25, axis=1) % 2).astype(float)
+    X[rng.random(X.shape) < missing] = np.nan
+    return X
+
+
+def few_passes(model, X):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.set_params(random_state=0, max_iter=3, dtype="float64").fit(X)
+
+
+def every_row(d):
+    return np.array(list(product([0.0, 1.0], repeat=d)))
+
+
+def test_one_state_is_independent_bits():
+    X = chain(missing=0.1)
+    one = LatentTree(1, smoothing=0, random_state=0, dtype="float64").fit(X)
+    wanted = BernoulliProduct(smoothing=0, dtype="float64").fit(X)
+    np.testing.assert_allclose(one.score_samples(X), wanted.score_samples(X), rtol=1e-10)
+    assert one.n_parameters_ == wanted.n_parameters_
+    assert one.converged_
+
+
+def test_a_chow_liu_tree_made_by_hand():
+    X = chain()
+    d = X.shape[1]
+    share = {(i, j): np.array([[np.mean((X[:, i] == a) & (X[:, j] == b)) for b in (0, 1)] for a in (0, 1)])
+             for i in range(d) for j in range(d) if i != j}  # fmt: skip
+
+    def information(q):
+        return float(np.sum(q * np.log(q / (q.sum(1, keepdims=True) * q.sum(0)))))
+
+    reached, log_p = [0], np.log(np.where(X[:, 0] == 1, X[:, 0].mean(), 1 - X[:, 0].mean()))
+    edges = set()
+    while len(reached) < d:  # Prim's way
+        i, j = max(((i, j) for i in reached for j in range(d) if j not in reached), key=lambda e: information(share[e]))
+        q = share[i, j] / share[i, j].sum(1, keepdims=True)
+        log_p += np.log(q[X[:, i].astype(int), X[:, j].astype(int)])
+        edges.add(frozenset((i, j)))
+        reached.append(j)
+    m = ChowLiuTree(smoothing=0, dtype="float64").fit(X)
+    assert {frozenset((j, p)) for j, p in enumerate(m.parents_[0].tolist()) if p >= 0} == edges
+    np.testing.assert_allclose(m.score_samples(X), log_p, rtol=1e-9)
+    for j, p in enumerate(m.parents_[0].tolist()):
+        np.testing.assert_allclose(m.information_[0, j], information(share[p, j]) if p >= 0 else 0, atol=2e-3)
+    assert m.n_parameters_ == 2 * d - 1
+    assert m.fit_report(X).notes == ()
+
+
+def test_states_of_each_column(tmp_path):
+    X = chain(60, 3, missing=0.1)
+    m = few_passes(LatentTree((1, 3, 2), n_trees=2), X)
+    assert m.transitions_.shape == (2, 3, 3, 3)
+    assert np.all(m.transitions_[:, 0, :, 1:] == 0)
+    assert np.all(m.transitions_[:, 2, :, 2] == 0)
+    np.testing.assert_allclose(m.transform(X).reshape(60, 2, 3, 3).sum((1, 3)), 1, rtol=1e-9)
+    m.save(tmp_path / "m.safetensors")
+    same = load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(same.score_samples(X), m.score_samples(X))
+    assert same.n_parameters_ == m.n_parameters_
+    assert (name_of(m), size_of(m)) == ("latent tree of 1, 3, 2 states", 1)
+
+
+@pytest.mark.parametrize("n_states", [(2, 2), (2, 0, 2), (2.0, 2.0, 2.0)])
+def test_states_that_are_none(n_states):
+    with pytest.raises(ValueError, match="n_states must be a number from 1 on, or one for each of the 3 columns"):
+        LatentTree(n_states).fit(chain(20, 3))
+
+
+def test_softening_keeps_states_from_being_sure():
+    X = chain(60, 3)
+    plain, soft = (few_passes(LatentTree(2, smoothing=0, softening=s), X) for s in (0.0, 0.2))
+    assert soft.history_[-1] < plain.history_[-1]
+    assert "softening=0.2" in soft.fit_report(X).notes[0]
+    np.testing.assert_allclose(np.exp(soft.score_samples(every_row(3))).sum(), 1, rtol=1e-9)

@@ -66,6 +66,33 @@ def test_a_chow_liu_tree_made_by_hand():
     assert m.fit_report(X).notes == ()
 
 
+EDGES = {
+    "constant": lambda X: np.column_stack([X, np.ones(len(X)), np.zeros(len(X))]),
+    "never seen": lambda X: np.column_stack([X, np.full(len(X), np.nan)]),
+    "twice": lambda X: np.column_stack([X, X]),
+    "one row": lambda X: X[:1],
+    "one column": lambda X: X[:, :1],
+    "one bit": lambda X: X[:1, :1],
+    "a row without any": lambda X: np.vstack([X, np.full((1, X.shape[1]), np.nan)]),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("smoothing", [0.0, 1.0])
+@pytest.mark.parametrize("edge", EDGES)
+def test_tables_at_the_edge(edge, smoothing):
+    X = EDGES[edge](chain(40, 3, missing=0.1))
+    for model in (LatentTree((np.arange(X.shape[1]) % 3 + 1).tolist(), smoothing=smoothing),
+                  ChowLiuTree(smoothing=smoothing)):  # fmt: skip
+        m = few_passes(model, X)
+        assert np.all(np.isfinite(m.score_samples(X)))
+        assert np.all(np.diff(m.history_) > -1e-9)
+        np.testing.assert_allclose(np.exp(m.score_samples(every_row(X.shape[1]))).sum(), 1, rtol=1e-9)
+        filled = m.complete(X)
+        assert np.all((filled >= 0) & (filled <= 1))
+        np.testing.assert_array_equal(filled[~np.isnan(X)], X[~np.isnan(X)])
+
+
 def test_states_of_each_column(tmp_path):
     X = chain(60, 3, missing=0.1)
     m = few_passes(LatentTree((1, 3, 2), n_trees=2), X)

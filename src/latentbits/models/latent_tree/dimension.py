@@ -99,7 +99,7 @@ def _latent_classes(k: int, sizes: list[int]) -> int:
     n = prod(rest)
     written = k * (1 + sum(size - 1 for size in sizes)) - 1
     found = min(written, n * largest - 1, k * (n + largest - k) - 1 if k <= min(n, largest) else written)
-    return found - (_is_exception(k, [*rest, largest]))
+    return found - _is_exception(k, [*rest, largest])
 
 
 def _is_exception(k: int, sizes: list[int]) -> bool:

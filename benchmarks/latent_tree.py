@@ -1,0 +1,180 @@
+"""Hidden Chow-Liu trees: seconds per EM pass, beside the same circuit in PyTorch.
+
+    python benchmarks/latent_tree.py [--rows 100000] [--columns 200] [--states 16] [--passes 5] [--rounds 3]
+        [--peer-python PYTHON]
+
+PyJuice, the library of such circuits, computes in Triton kernels and so on GPUs alone.  On a CPU the peer is therefore
+what Einsum Networks (Peharz et al. 2020) do, written for this circuit: all columns of one depth in one batched product,
+in units of the largest entry, and expected counts as the gradient by the parameters, which PyTorch finds.  Rows are
+taken 512, 2048 and 8192 at a time: the best of the three is the one to compare with.
+
+Both start from the same parameters on the same bits.  Each runs in a process of its own, in turns, `rounds` times; the
+ratio of a round is taken within the round, since the machine may be slower in the next.  The time of a pass is the
+slope between a short and a long fit, so that compilation, counting pairs and validation drop out.  What both reach is
+printed: after as many passes it is the same.  torch may be in another environment (`--peer-python`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+FIRST = 1  # passes of the fit that both begin with
+
+
+def make_data(n: int, d: int) -> np.ndarray:
+    """Bits of a tree in which each column hangs from one of the twelve before it."""
+    rng = np.random.default_rng(0)
+    X = np.empty((n, d), np.uint8)
+    X[:, 0] = rng.random(n) < 0.4
+    for j in range(1, d):
+        up = X[:, rng.integers(max(0, j - 12), j)]
+        X[:, j] = np.where(rng.random(n) < 0.75, up, rng.random(n) < 0.5)
+    return X
+
+
+def fitted(X: np.ndarray, k: int, n_passes: int):
+    from latentbits import LatentTree
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return LatentTree(k, smoothing=0, random_state=0, max_iter=n_passes, tol=1e-300, dtype="float32").fit(X)
+
+
+def latentbits_(X, start, k, n_passes):
+    found = fitted(X, k, FIRST + n_passes)
+    return found.objective_ / len(X)
+
+
+def torch_(rows):
+    def fit(X, start, k, n_passes):
+        import torch
+
+        parent, moves, emits = start["parent"], torch.tensor(start["transition"]), torch.tensor(start["emission"])
+        d = len(parent)
+        depth = np.zeros(d, int)
+        for j in range(d):
+            up = parent[j]
+            while up >= 0:
+                depth[j], up = depth[j] + 1, parent[up]
+        levels = [np.flatnonzero(depth == level) for level in range(depth.max() + 1)]
+        bits = torch.from_numpy(X)
+        moves, emits = moves.float(), emits.float()
+
+        def log_p(x, moves, emits):
+            """x: (columns, rows)."""
+            gathered = None
+            for level in reversed(levels):
+                one, bit = emits[level][:, :, None], x[level][:, None, :]
+                log_inside = torch.log(torch.where(bit == 1, one, 1 - one))
+                if gathered is not None:
+                    log_inside = log_inside + gathered
+                top = log_inside.max(1, keepdim=True).values
+                message = torch.log(torch.bmm(moves[level], torch.exp(log_inside - top)).clamp_min(1e-37)) + top
+                above = levels[depth[level[0]] - 1] if depth[level[0]] else None
+                if above is None:
+                    return message[0, 0]
+                place = torch.from_numpy(np.searchsorted(above, parent[level]))
+                gathered = torch.zeros(len(above), k, x.shape[1]).index_add(0, place, message)
+            raise AssertionError("a tree has a root")
+
+        for done in range(n_passes + 1):
+            moves.requires_grad_()
+            emits.requires_grad_()
+            total, by_moves, by_emits = 0.0, 0, 0
+            for first in range(0, len(bits), rows):
+                x = bits[first : first + rows].T.contiguous()
+                value = log_p(x, moves, emits).sum()
+                got = torch.autograd.grad(value, (moves, emits))
+                total += float(value.detach())
+                by_moves, by_emits = by_moves + got[0].double(), by_emits + got[1].double()
+            moves, emits = moves.detach(), emits.detach()
+            if done == n_passes:
+                break
+            counts = moves * by_moves
+            root = parent < 0
+            counts[root] = counts[root].sum(1, keepdim=True).expand(-1, k, -1)
+            # of states: how many rows have each, from which ones follow by the gradient
+            members = counts.sum(1)
+            members[root] = counts[root][:, 0]
+            ones = emits * (members + (1 - emits) * by_emits)
+            zeros = members - ones
+            moves = (counts / counts.sum(2, keepdim=True).clamp_min(1e-300)).float()
+            emits = (ones / (ones + zeros).clamp_min(1e-300)).clamp(1e-7, 1 - 1e-7).float()
+        return total / len(X)
+
+    return fit
+
+
+CONTENDERS = {
+    "latentbits": latentbits_,
+    "torch, 512 rows": torch_(512),
+    "torch, 2048 rows": torch_(2048),
+    "torch, 8192 rows": torch_(8192),
+}
+
+
+def run_one(name: str, folder: Path, k: int, n_passes: int) -> dict[str, float]:
+    """Measure one contender, in this process."""
+    X, start = np.load(folder / "X.npy"), dict(np.load(folder / "start.npz"))
+    fit = CONTENDERS[name]
+    fit(X, start, k, 1)  # imports, and what there is to compile
+    began = time.perf_counter()
+    fit(X, start, k, 1)
+    short = time.perf_counter() - began
+    began = time.perf_counter()
+    reached = fit(X, start, k, 1 + n_passes)
+    return {"pass": (time.perf_counter() - began - short) / n_passes, "reached": reached}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--columns", type=int, default=200)
+    parser.add_argument("--states", type=int, default=16)
+    parser.add_argument("--passes", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--peer-python", default=sys.executable, help="an interpreter that has torch")
+    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        name, folder = options.child
+        print(json.dumps(run_one(name, Path(folder), options.states, options.passes)))
+        return
+    results: dict[str, list[dict[str, float]]] = {name: [] for name in CONTENDERS}
+    with tempfile.TemporaryDirectory() as folder:
+        X = make_data(options.rows, options.columns)
+        begun = fitted(X, options.states, FIRST)
+        np.save(Path(folder) / "X.npy", X)
+        start = {"parent": begun.parents_[0], "transition": begun.transitions_[0], "emission": begun.emissions_[0]}
+        np.savez(Path(folder) / "start.npz", **start)
+        for _ in range(options.rounds):
+            for name, found in results.items():
+                python = sys.executable if name == "latentbits" else options.peer_python
+                command = [python, __file__, "--child", name, folder]
+                command += ["--states", str(options.states), "--passes", str(options.passes)]
+                done = subprocess.run(command, capture_output=True, text=True)
+                if done.returncode:
+                    print(f"{name}: not run ({done.stderr.strip().splitlines()[-1]})", file=sys.stderr)
+                else:
+                    found.append(json.loads(done.stdout.strip().splitlines()[-1]))
+    print(f"{'':20s} {'s/pass':>8s} {'ratio':>12s} {'nats/row':>10s}")
+    own = results["latentbits"]
+    for name, found in results.items():
+        if found:
+            ratios = [one["pass"] / mine["pass"] for one, mine in zip(found, own)]
+            spread = f"{min(ratios):.2f}-{max(ratios):.2f}"
+            seconds, reached = np.median([one["pass"] for one in found]), found[-1]["reached"]
+            print(f"{name:20s} {seconds:8.3f} {spread:>12s} {reached:10.4f}")
+
+
+if __name__ == "__main__":
+    main()

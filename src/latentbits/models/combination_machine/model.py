@@ -148,8 +148,8 @@ def with_log_partition(
             narrow = jax.tree.map(lambda x: np.asarray(x, single), (machine, rows))
             found = _annealed_log_z(units, n_chains)(narrow[0], key, n_steps, narrow[1])
         log_z, error, effective = found.value, found.error, found.effective
-    log_z, error, effective = (jnp.asarray(np.asarray(x, np.float64)) for x in (log_z, error, effective))
-    return replace(params, log_partition=log_z, log_partition_error=error, log_partition_effective=effective)
+    known = [jnp.asarray(np.asarray(x, np.float64)) for x in (log_z, error, effective)]
+    return replace(params, log_partition=known[0], log_partition_error=known[1], log_partition_effective=known[2])
 
 
 def rounding_share(n_inputs: int, dtype: np.dtype) -> float:

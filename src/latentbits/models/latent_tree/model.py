@@ -192,7 +192,7 @@ def _pseudo(settings: Settings, params: Params, counts: Counts) -> Counts:
     states = there.any(2)
     seen = settings.smoothing * states / jnp.maximum(states.sum(2, keepdims=True), 1)
     mean = _means(counts, settings.smoothing)[:, None]
-    return Counts(moved, seen * mean, seen * (1 - mean))
+    return Counts(jnp.asarray(moved), jnp.asarray(seen * mean), jnp.asarray(seen * (1 - mean)))
 
 
 def _softened(settings: Settings, emission: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
@@ -286,7 +286,7 @@ def _grown(
     Hidden states begin as two kinds, of rows with a 0 and with a 1 in the column, each several times and a little
     different: near the plain tree, and nowhere two alike.
     """
-    joint = joint_probabilities(state, max(float(settings.smoothing), 1.0))
+    joint = joint_probabilities(state, max(float(np.asarray(settings.smoothing)), 1.0))
     information = mutual_information(joint)
     d = len(information)
     tree = spanning_tree(information)

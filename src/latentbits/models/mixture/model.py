@@ -103,7 +103,7 @@ def _prepare_annealing(warmest: ScalarLike, params: Params, state: None, progres
     assert progress is not None, "annealing is a way of learning"
     plain = _prepare(params, state, progress)
     over = progress.iteration.astype(plain.log_weight.dtype) / jnp.maximum(progress.max_iter, 1)
-    beta = warmest + (1 - warmest) * over
+    beta = jnp.asarray(warmest + (1 - warmest) * over)
     return Shared(plain.log_weight, plain.log_one, plain.log_zero, plain.log_none, beta)
 
 

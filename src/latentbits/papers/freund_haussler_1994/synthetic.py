@@ -98,7 +98,7 @@ def settings_of(method: str, one: Experiment) -> dict[str, Any]:
     gradient from the largest terms of Z (section 3.1).  "default" is what it was when these numbers were kept, with a
     prior that was not yet chosen by the rows.
     """
-    paper = {
+    paper: dict[str, Any] = {
         "input_bias": False,
         "optimizer": "momentum",
         "learning_rate": RATE,

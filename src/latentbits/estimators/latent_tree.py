@@ -248,8 +248,9 @@ class ChowLiuTree(LatentTree):
         self.smoothing = smoothing
         LatentModel.__init__(self, random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
 
-    n_states: ClassVar[int] = 2
-    n_trees: ClassVar[int] = 1
-    hidden: ClassVar[bool] = False
-    softening: ClassVar[float] = 0.0
-    validation_fraction: ClassVar[float] = 0.0  # one pass learns it: there is nothing to stop
+    # what it has of a latent tree is no option of its own
+    n_states: Any = 2
+    n_trees: int = 1
+    hidden: bool = False
+    softening: float = 0.0
+    validation_fraction: float = 0.0  # one pass learns it: there is nothing to stop

@@ -137,7 +137,7 @@ TUNED = (
     Entry(
         *("clipped-gaussian", "clipped Gaussian", "clipped-gaussian"),
         (Axis("n_components", (2, 4, 6, 10, 16, 32), 4), Axis("learner", ("moments", "likelihood"), "moments")),
-        {**BY_PASSES, "weight_prior": 3.0},  # of the latter
+        BY_PASSES,
     ),
 )
 

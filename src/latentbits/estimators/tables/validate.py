@@ -591,7 +591,7 @@ def _refuse_wrapped(X: Any) -> None:
     step = None
     if isinstance(X, str | PathLike):
         step = "read it first: latentbits.read(path).values"
-    elif isinstance(X, dict):
+    elif isinstance(X, dict) and not issparse(X):  # some sparse matrices are dicts
         step = "pass pandas.DataFrame(X)"
     elif type(X).__name__ == "LazyFrame":
         step = "pass X.collect()"

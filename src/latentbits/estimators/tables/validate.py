@@ -328,8 +328,10 @@ def _not_a_bit(
     """
     value = value.item() if isinstance(value, np.generic) else value
     value = int(value) if isinstance(value, float) and value.is_integer() else value
+    if isinstance(value, str):
+        return _holds_text({column: (row, value)}, names, (one for one in values.flat if isinstance(one, str)))
     if values.dtype.kind == "O":  # numbers among texts, which have no order
-        values = np.array([one for one in values.ravel().tolist() if isinstance(one, Real)], float)
+        values = np.array([one for one in values.flat if isinstance(one, Real)], float)
     advice = _what_it_may_be(value, np.unique(values[~np.isnan(values)] if values.dtype.kind == "f" else values))
     if alone:
         called = [str(j if names is None else names[j]) for j in alone]

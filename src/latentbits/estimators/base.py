@@ -254,7 +254,12 @@ class LatentModel(WithCallbacks, ClassNamePrefixFeaturesOutMixin, TransformerMix
                 f"X_val and validation_fraction are no use here: {type(self).__name__} learns, with these settings, "
                 "in no way that held-out rows could stop"
             )
-        return split(rows, share) if X_val is None else (rows, self._open(X_val, reset=False))
+        if X_val is None:
+            return split(rows, share)
+        try:
+            return rows, self._open(X_val, reset=False)
+        except ValueError as error:
+            raise type(error)(f"X_val: {error}") from error
 
     def _held_out_share(self) -> float:
         """Share of the rows that is held out to stop by, where no rows of their own are given."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from copy import deepcopy
 from itertools import product
 
 import numpy as np
@@ -119,3 +120,31 @@ def test_softening_keeps_states_from_being_sure():
     assert soft.history_[-1] < plain.history_[-1]
     assert "softening=0.2" in soft.fit_report(X).notes[0]
     np.testing.assert_allclose(np.exp(soft.score_samples(every_row(3))).sum(), 1, rtol=1e-9)
+
+
+def bits_entropy(m, d):
+    log_p = m.score_samples(every_row(d))
+    return -np.sum(np.exp(log_p) * log_p)
+
+
+@pytest.mark.parametrize("hidden", [True, False])
+def test_entropy_keeps_a_model_from_being_sure(hidden, tmp_path):
+    X = chain(60, 3, missing=0.1)
+    model = LatentTree((1, 3, 2), n_trees=2) if hidden else LatentTree(hidden=False)
+    plain, some, most = (few_passes(model.set_params(entropy=tau), X) and deepcopy(model) for tau in (0.0, 0.3, 1e6))
+    assert bits_entropy(plain, 3) < bits_entropy(some, 3) < bits_entropy(most, 3)
+    np.testing.assert_allclose(np.exp(most.score_samples(every_row(3))), 1 / 8, atol=1e-5)
+    assert np.all(np.diff(some.history_) > -1e-9)
+    if hidden:
+        assert np.all(some.transitions_[:, 0, :, 1:] == 0)  # states that there are not
+    assert "entropy=0.3" in some.fit_report(X).notes[0]
+    assert ("bits per row" in str(plain), "bits per row" in str(some)) == (True, False)  # the objective tells more
+    some.save(tmp_path / "m.safetensors")
+    same = load(tmp_path / "m.safetensors")
+    assert same.entropy == 0.3
+    np.testing.assert_array_equal(same.score_samples(X), some.score_samples(X))
+
+
+def test_entropy_is_worth_something():
+    with pytest.raises(ValueError, match="The 'entropy' parameter of LatentTree must be"):
+        LatentTree(entropy=-0.1).fit(chain(20, 3))

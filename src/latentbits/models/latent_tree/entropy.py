@@ -86,7 +86,7 @@ def best_shares(
     least = jnp.min(jnp.where(jnp.isfinite(bonus), bonus, jnp.inf), -1, keepdims=True)
     begin = jnp.maximum(jnp.max(a + bonus, -1, keepdims=True), a.sum(-1, keepdims=True) + least)
     far = jnp.asarray(jnp.inf, begin.dtype)
-    _, mu, _ = jax.lax.while_loop(lambda at: (at[0] < MOST) & (at[2] > CLOSE), step, (0, begin, far))
+    _, mu, _ = jax.lax.while_loop(lambda at: (at[0] < MOST) & (at[2] > CLOSE), step, (jnp.asarray(0), begin, far))
     t = jnp.exp(log_shares(mu))
     return jnp.where(some, t / t.sum(-1, keepdims=True), counts / total)
 
@@ -142,7 +142,7 @@ def spread_out(
     transition: Float[Array, "columns states states"],
     emission: Float[Array, "columns states"],
     counts: Counts,
-    worth: ScalarLike,
+    worth: Float[Array, ""],
     hidden: bool,
 ) -> tuple[Float[Array, "columns states states"], Float[Array, "columns states"], Float[Array, ""]]:
     """One sweep over a tree: its new transitions, what states emit, and its new entropy.

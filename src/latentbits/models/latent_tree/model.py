@@ -37,6 +37,7 @@ from latentbits.models.latent_tree.structure import joint_probabilities, mutual_
 
 __all__ = ["Params", "Posterior", "Shared", "Stats", "model"]
 
+SHARE = 0.25  # of the passes made, whose gain says what is left: a few have less than float32 can tell, and EM crawls
 UNSURE = 0.1  # how far P(bit = 1) of a hidden state is from 0 or 1 at the beginning
 
 
@@ -256,10 +257,10 @@ def _forms(params: Params) -> tuple[Array, Array, Array]:
 
 def _spread_out(settings: Settings, params: Params, counts: Counts, stats: Stats) -> Params:
     """The update where entropy is wanted, too (`entropy.py`); the shares of trees come last."""
-    worth = stats.n_rows * settings.entropy
+    worth = jnp.asarray(stats.n_rows * settings.entropy)
     sweep = jax.vmap(partial(spread_out, hidden=settings.hidden))
-    learned = params.transition, params.emission, counts, worth * params.weights
-    transition, emission, each = sweep(*_forms(params), *learned)
+    learned = params.transition, params.emission
+    transition, emission, each = sweep(*_forms(params), *learned, counts, worth * params.weights)
     return _with(params, best_shares(stats.members, each, worth), transition, emission)
 
 
@@ -401,6 +402,6 @@ def model(
         stages=(
             counting,
             Transform("spanning tree", partial(_grown, settings, n_states, n_trees)),
-            Iterate("EM", measure=measure, stops_early=True),
+            Iterate("EM", measure=measure, stops_early=True, patience_share=SHARE),
         ),
     )

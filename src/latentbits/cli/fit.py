@@ -222,7 +222,7 @@ def _objective(estimator: Any) -> float | None:
     from latentbits.core.model import Measure
 
     measures = estimator.history_table_["measure"]
-    in_nats = len(measures) > 0 and measures[-1] not in (Measure.LEFT_OVER, Measure.REGULARISED)
+    in_nats = len(measures) > 0 and measures[-1] != Measure.LEFT_OVER
     return estimator.objective_ if in_nats and math.isfinite(estimator.objective_) else None
 
 

@@ -18,8 +18,9 @@ __all__ = ["page", "write"]
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 HEAD = """\
 ---
-html_meta:
-  description: "How good are the models of latentbits? Five papers repeated, a league of density models on public sets \
+myst:
+  html_meta:
+    description: "How good are the models of latentbits? Five papers repeated, a league of density models on public sets \
 of bits, and benchmarks, all from kept runs."
 ---
 # Evidence

@@ -62,12 +62,12 @@ def _pictures() -> str:
     for family in families():
         words = DRAWINGS[family.name][1]
         cards.append(
-            ":::{container} family\n"
+            ":::{container} tile\n"
             f"```{{image}} _static/causes/{family.name}.svg\n:alt: {words}.\n```\n\n"
             f"**{_linked(family)}**: {family.summary}. {{doc}}`{family.guide}`\n"
             ":::\n"
         )
-    return "::::{container} families\n" + "".join(cards) + "::::\n"
+    return "::::{container} tiles\n" + "".join(cards) + "::::\n"
 
 
 CAN = ["", "bits", "real columns", "standard errors", "early stopping", "stays sparse", "AIC, BIC", "from"]

@@ -20,8 +20,8 @@ HEAD = """\
 ---
 myst:
   html_meta:
-    description: "How good are the models of latentbits? Five papers repeated, a league of density models on public sets \
-of bits, and benchmarks, all from kept runs."
+    description: "How good are the models of latentbits? Five papers repeated, and a league of density models on \
+public sets of bits, from kept runs; benchmarks of errors, speed and memory."
 ---
 # Evidence
 

@@ -89,6 +89,7 @@ PAGES = (
     "tutorial-species",
     "tutorial-baskets-votes",
     "tutorial-neurons",
+    "tutorial-images",
     "coming-from-mirt",
     "coming-from-polca",
     "tetrachoric",

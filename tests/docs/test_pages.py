@@ -28,6 +28,7 @@ LONG = [
     "docs/noisy-or.md",
     "docs/latent-tree.md",
     "docs/which-model.md",
+    "docs/tutorial-images.md",
 ]
 # These load public sets that do not come with the package.
 REAL = ["docs/tutorial-neurons.md", "docs/tutorial-species.md", "docs/tutorial-baskets-votes.md"]

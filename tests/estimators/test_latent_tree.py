@@ -104,7 +104,7 @@ def test_states_of_each_column(tmp_path):
     same = load(tmp_path / "m.safetensors")
     np.testing.assert_array_equal(same.score_samples(X), m.score_samples(X))
     assert same.n_parameters_ == m.n_parameters_
-    assert (name_of(m), size_of(m)) == ("latent tree of 1, 3, 2 states", 1)
+    assert (name_of(m), size_of(m)) == ("2 latent trees of 1, 3, 2 states", 1)
 
 
 @pytest.mark.parametrize("n_states", [(2, 2), (2, 0, 2), (2.0, 2.0, 2.0)])

@@ -458,9 +458,15 @@ def name_of(estimator: Any) -> str:
     ('mixture of 4', '1 latent trait', '3 maps of 2 latent traits')
     >>> name_of(LatentTrait(2, decoder="mlp"))
     '2 latent traits, curved'
+    >>> from latentbits import LatentTree
+    >>> name_of(LatentTree(4, n_trees=2)), name_of(LatentTree(hidden=False))
+    ('2 latent trees of 4 states', 'Chow-Liu tree')
     """
-    record = family_of(estimator)
+    record = family_of(estimator) if getattr(estimator, "hidden", True) else family("chow-liu-tree")
     title = record.title(getattr(estimator, record.size) if record.size else 1)
+    n_trees = getattr(estimator, "n_trees", 1)
+    if n_trees > 1:
+        title = f"{n_trees} {title.replace(' tree', ' trees', 1)}"
     if getattr(estimator, "decoder", "linear") == "mlp":
         title = f"{title}, curved"
     n_maps = getattr(estimator, "n_maps", 1)

@@ -140,7 +140,8 @@ def _infer(params: Params, shared: Shared, batch: Batch) -> Posterior:
     best = jnp.argmax(log_joint + shared.log_weights[:, None], axis=0)
     taken = jax.nn.one_hot(best, len(shared.log_weights), axis=0)[:, :, None, None]
     mode = jax.nn.one_hot(chosen, k, dtype=batch.weight.dtype) * taken.astype(batch.weight.dtype)
-    return Posterior(_in_a_row(_states(shared, batch)), _in_a_row(mode))
+    # posteriors sum to 1 but for rounding, and a probability above 1 is none
+    return Posterior(jnp.minimum(_in_a_row(_states(shared, batch)), 1), _in_a_row(mode))
 
 
 def _decode(params: Params, latents: Float[Array, "rows latents"]) -> Float[Array, "rows columns"]:
@@ -149,7 +150,6 @@ def _decode(params: Params, latents: Float[Array, "rows latents"]) -> Float[Arra
 
 
 def _complete(params: Params, shared: Shared, batch: Batch) -> Float[Array, "rows columns"]:
-    # posteriors sum to 1 but for rounding, and a probability above 1 is none
     return jnp.clip(jnp.einsum("mrdt,mdt->rd", _states(shared, batch), params.emission), 0, 1)
 
 

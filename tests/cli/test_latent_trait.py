@@ -85,8 +85,12 @@ def test_the_defaults_are_those_of_the_estimator(asked):
     [
         ("mixture", ("--method", "auto"), "latent-trait"),
         ("mixture", ("--errors",), "latent-trait and clipped-gaussian"),
-        ("product", ("-k", 3), "mixture, latent-trait, clipped-gaussian, combination-machine and binary-sparse-coding"),
-        ("latent-trait", ("--smoothing", 2), "product and mixture"),
+        (
+            "product",
+            ("-k", 3),
+            "latent-tree, mixture, latent-trait, clipped-gaussian, combination-machine and binary-sparse-coding",
+        ),
+        ("latent-trait", ("--smoothing", 2), "product, chow-liu-tree, latent-tree and mixture"),
     ],
 )
 def test_options_of_another_model_are_refused(tool, csv, model, option, able):

@@ -182,7 +182,7 @@ def test_what_is_missing_or_of_no_use_is_told():
         fresh.fit(X, covariates=np.column_stack([Z, Z.sum(1)]))
     with pytest.raises(ValueError, match="NaN"):
         fresh.fit(X, covariates=np.full(len(X), np.nan))
-    with pytest.raises(ValueError, match="splitting"):
+    with pytest.raises(ValueError, match="init must be 'random'"):
         BernoulliMixture(2, init="split").fit(X, covariates=Z)
     with pytest.raises(ValueError, match="float64"):
         BernoulliMixture(2, dtype="float32").fit(X, covariates=Z)

@@ -82,7 +82,7 @@ def test_options_reach_the_estimator(tool, csv, monkeypatch):
         (("-m", "combination-machine", "-k", "parallel"), "'parallel' is no number from 1"),
         (
             ("-m", "combination-machine", "--smoothing", 1),
-            "is for --model product and mixture, not combination-machine",
+            "is for --model product, chow-liu-tree, latent-tree and mixture, not combination-machine",
         ),
         (
             ("-m", "mixture", "--learner", "pursuit"),

@@ -245,7 +245,7 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LatentModel._parameter_constraints,
-        "n_components": [Interval(Integral, 1, 20, closed="both")],
+        "n_components": [Interval(Integral, 1, 32, closed="both")],
         "method": [StrOptions(set(latent_trait.METHODS))],
         "decoder": [StrOptions({"linear", "mlp"})],
         "decoder_layers": ["array-like", None],

@@ -14,6 +14,8 @@ from latentbits.cli.main import cli
 from latentbits.estimators.families import families
 
 sys.path.insert(0, str(Path(__file__).parent))
+import causes
+import evidence_page
 import league_page
 import paper_pages
 
@@ -78,11 +80,16 @@ html_theme_options = {
 PAGES = (
     "index",
     "quickstart",
+    "which-model",
     "models",
     "latent-classes",
     "item-response",
     "tutorial-items",
     "tutorial-classes",
+    "tutorial-species",
+    "tutorial-baskets-votes",
+    "tutorial-neurons",
+    "tutorial-images",
     "coming-from-mirt",
     "coming-from-polca",
     "tetrachoric",
@@ -91,6 +98,7 @@ PAGES = (
     "sparse-coding",
     "noisy-or",
     "papers/index",
+    "evidence",
     "league",
     "data",
     "cli",
@@ -134,3 +142,5 @@ _write_help()
 _write_datasets()
 paper_pages.write(Path(__file__).parent / "papers")
 league_page.write(Path(__file__).parent / "league.md")
+evidence_page.write(Path(__file__).parent / "evidence.md")
+causes.write(Path(__file__).parent / "_static" / "causes")

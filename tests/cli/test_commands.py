@@ -404,6 +404,17 @@ def test_weights_are_no_labels_and_come_in_files_with_columns(tool):
     assert "--weights is for files" in tool("fit", "digits", "--weights", "0", "-o", "m.safetensors", code=2).stderr
 
 
+def test_states_of_a_tree_are_one_number_or_one_for_each_column(tool, csv):
+    few = ("--max-iter", 5, "--json")
+    result = tool("fit", csv, "-m", "latent-tree", "-k", 2, "-o", "m.safetensors", *few)
+    assert latentbits.load("m.safetensors").n_states == 2
+    d = latentbits.load("m.safetensors").n_features_in_
+    assert "latent tree of 2 states" in result.stderr
+    tool("fit", csv, "-m", "latent-tree", "-k", ",".join(["2"] * (d - 1) + ["3"]), "-o", "m.safetensors", *few)
+    assert tuple(latentbits.load("m.safetensors").n_states) == (2,) * (d - 1) + (3,)
+    assert "numbers from 1" in tool("fit", csv, "-m", "latent-tree", "-k", 0, *few, code=2).stderr
+
+
 def test_fit_draws_the_classes(tool, csv):
     result = tool("fit", csv, "-k", 2, "--figures", "drawn", "--figure-format", "svg")
     assert "wrote drawn: classes.svg, pairs.svg" in result.stderr

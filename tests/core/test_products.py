@@ -24,11 +24,15 @@ for n, left, right in ((8192, 20, 200), (8192, 4, 64), (2000, 4, 64)):
     a, b = rng.random((n, left), np.float32), rng.random((n, right), np.float32)
     for sum in (jax.jit(over_rows)(a, b), jax.jit(over_last)(a.T, b.T), jax.jit(sum_over_rows)(b)):
         found.append(hashlib.sha256(np.asarray(sum).tobytes()).hexdigest())
+for n, width, left, right in ((256, 2, 16, 16), (256, 16, 16, 2), (1024, 2, 16, 16), (2048, 16, 8, 2)):
+    a, b = rng.random((width, left, n), np.float32), rng.random((width, right, n), np.float32)
+    sum = jax.jit(jax.vmap(over_last))(a, b)
+    found.append(hashlib.sha256(np.asarray(sum).tobytes()).hexdigest())
 print(json.dumps(found))
 """
 
 
-@pytest.mark.parametrize("n", [1, 31, 257, 384, 2000, 4096])
+@pytest.mark.parametrize("n", [1, 31, 256, 257, 384, 2000, 4096])
 def test_products(n):
     rng = np.random.default_rng(n)
     a, b = (jnp.asarray(rng.random((n, size), np.float32)) for size in (3, 5))

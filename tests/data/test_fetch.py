@@ -157,6 +157,16 @@ def test_a_folder_is_read(tmp_path, monkeypatch):
     np.testing.assert_array_equal(load_dataset("usps_twos").X, grey[[0, 2]].reshape(2, 256) > 0)
 
 
+@pytest.mark.parametrize("width", [64, 65])
+def test_a_packed_file_says_how_many_columns_it_has(tmp_path, monkeypatch, width):
+    monkeypatch.setenv("LATENTBITS_DATA", str(tmp_path))
+    (tmp_path / "debd").mkdir()
+    rows = RNG.integers(0, 2, (5, width), dtype=np.uint8)  # some list kdd with 64 columns, some with 65
+    packed = np.packbits(rows, axis=1)
+    np.savez(tmp_path / "debd/kdd.npz", train=packed, valid=packed, test=packed, n_features=width)
+    np.testing.assert_array_equal(load_dataset("kdd", split="test").X, rows)
+
+
 def test_a_bad_folder_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("LATENTBITS_DATA", str(tmp_path / "none"))
     with pytest.raises(DataError, match="LATENTBITS_DATA"):

@@ -6,7 +6,9 @@ import re
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from latentbits.estimators.families import families
@@ -14,16 +16,46 @@ from latentbits.estimators.families import families
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def _tables():
-    spec = spec_from_file_location("docs_tables", ROOT / "docs" / "tables.py")
+def _script(name):
+    spec = spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
-def test_tables_are_those_of_the_records(page):
-    assert _tables().written(page) == (ROOT / page).read_text("utf-8"), "run: python docs/tables.py"
+@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md", "docs/which-model.md"])
+def test_tables_are_those_of_the_records(page, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    assert _script("tables").written(page) == (ROOT / page).read_text("utf-8"), "run: python docs/tables.py"
+
+
+def test_every_family_is_drawn(tmp_path):
+    causes = _script("causes")
+    causes.write(tmp_path)
+    for family in families():
+        root = ElementTree.parse(tmp_path / f"{family.name}.svg").getroot()
+        assert len(root.findall("{*}rect")) + len(root.findall("{*}circle")) > 6  # paper, and six columns at least
+        assert root.find("{*}desc").text == causes.DRAWINGS[family.name][1] + "."
+
+
+def test_every_family_has_a_question():
+    """Of the list by what is asked, which is written by hand."""
+    page = (ROOT / "docs" / "which-model.md").read_text("utf-8")
+    questions = page.partition("## By what you ask")[2].partition("\n## ")[0]
+    for family in families():
+        assert f"`~latentbits.{family.class_name}`" in questions
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", [one for one in families() if one.size], ids=lambda family: family.name)
+def test_records_know_who_stops_early(family):
+    rows = (np.random.default_rng(0).random((120, 6)) < 0.4).astype(float)
+    model = family.cls(**{family.size: (2,) if family.has_layers else 2}, random_state=0)
+    if family.stops_early:
+        assert len(model.fit(rows[:80], X_val=rows[80:]).held_out_history_)
+    else:
+        with pytest.raises(ValueError, match="no way that held-out rows could stop"):
+            model.fit(rows[:80], X_val=rows[80:])
 
 
 def test_every_family_has_a_guide_and_its_options_in_the_docs():

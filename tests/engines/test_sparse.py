@@ -71,7 +71,7 @@ def params_of(name):
     elif "mixture" in name:
         kind, values = mixtures.Params, [rng.dirichlet(np.ones(k)), rng.beta(0.3, 6, (k, d))]
     else:
-        kind, values = Params, [*(rng.normal(0, 0.3, shape) for shape in ((k, d), k, d)), 5.0, 0.0, 1.0]
+        kind, values = Params, [*(rng.normal(0, 0.3, shape) for shape in ((k, d), k, d)), 5.0, 0.0, 1.0, 0.0]
     with tree.double():
         return kind(*(jnp.asarray(x) for x in values))
 

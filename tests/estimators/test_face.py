@@ -193,9 +193,7 @@ def test_frames_keep_their_names(X):
 def test_what_is_no_bit_is_named(name, kind):
     X = np.zeros((50, 6), kind)
     X[41, 3] = 2
-    with pytest.raises(
-        DataError, match=r"row 41, column 3 holds 2(\.0)?\. If 2 marks a missing bit, .*binarize=1 takes"
-    ):
+    with pytest.raises(DataError, match=r"row 41, column 3 holds 2\. .*If 2 marks a missing bit, .*binarize=1 takes"):
         new(name).fit(X)
 
 
@@ -271,7 +269,7 @@ def test_binarize_cuts_and_keeps_holes():
         (np.zeros((0, 3)), ValueError, "0 sample"),
         (np.zeros((3, 0)), ValueError, "0 feature"),
         (np.array([[np.inf, 0]]), ValueError, "infinity"),
-        ([["a", "b"]], ValueError, "numeric|could not convert"),
+        ([["a", "b"]], ValueError, "column 0 holds 'a'"),
         (np.array([[1j, 0]]), ValueError, "Complex"),
         ((row for row in [[1, 0]]), TypeError, "can be read only once"),
         (lambda: 3, TypeError, "must give an iterable of batches"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from copy import deepcopy
 from itertools import product
 
 import numpy as np
@@ -104,7 +105,7 @@ def test_states_of_each_column(tmp_path):
     same = load(tmp_path / "m.safetensors")
     np.testing.assert_array_equal(same.score_samples(X), m.score_samples(X))
     assert same.n_parameters_ == m.n_parameters_
-    assert (name_of(m), size_of(m)) == ("latent tree of 1, 3, 2 states", 1)
+    assert (name_of(m), size_of(m)) == ("2 latent trees of 1, 3, 2 states", 1)
 
 
 @pytest.mark.parametrize("n_states", [(2, 2), (2, 0, 2), (2.0, 2.0, 2.0)])
@@ -119,3 +120,86 @@ def test_softening_keeps_states_from_being_sure():
     assert soft.history_[-1] < plain.history_[-1]
     assert "softening=0.2" in soft.fit_report(X).notes[0]
     np.testing.assert_allclose(np.exp(soft.score_samples(every_row(3))).sum(), 1, rtol=1e-9)
+
+
+def bits_entropy(m, d):
+    log_p = m.score_samples(every_row(d))
+    return -np.sum(np.exp(log_p) * log_p)
+
+
+@pytest.mark.parametrize("hidden", [True, False])
+def test_entropy_keeps_a_model_from_being_sure(hidden, tmp_path):
+    X = chain(60, 3, missing=0.1)
+    model = LatentTree((1, 3, 2), n_trees=2) if hidden else LatentTree(hidden=False)
+    plain, some, most = (few_passes(model.set_params(entropy=tau), X) and deepcopy(model) for tau in (0.0, 0.3, 1e6))
+    assert bits_entropy(plain, 3) < bits_entropy(some, 3) < bits_entropy(most, 3)
+    np.testing.assert_allclose(np.exp(most.score_samples(every_row(3))), 1 / 8, atol=1e-5)
+    assert np.all(np.diff(some.history_) > -1e-9)
+    if hidden:
+        assert np.all(some.transitions_[:, 0, :, 1:] == 0)  # states that there are not
+    assert "entropy=0.3" in some.fit_report(X).notes[0]
+    assert ("bits per row" in str(plain), "bits per row" in str(some)) == (True, False)  # the objective tells more
+    some.save(tmp_path / "m.safetensors")
+    same = load(tmp_path / "m.safetensors")
+    assert same.entropy == 0.3
+    np.testing.assert_array_equal(same.score_samples(X), some.score_samples(X))
+
+
+def test_entropy_is_worth_something():
+    with pytest.raises(ValueError, match="The 'entropy' parameter of LatentTree must be"):
+        LatentTree(entropy=-0.1).fit(chain(20, 3))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table", [(300, 5, 0), (500, 6, 1)])
+def test_what_is_left_to_gain_is_no_more_than_told(table):
+    """EM crawls here: a pass gains less than float32 can tell long before it is at its end."""
+    X, tol = chain(*table), 1e-6
+    m = LatentTree(2, random_state=0, dtype="float32", tol=tol, max_iter=3000).fit(X)
+    assert m.converged_
+    assert m.left_to_gain_ <= tol * len(X)
+    longer = LatentTree(2, random_state=0, dtype="float64", tol=1e-12, max_iter=10 * m.n_iter_)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        longer.fit(X)
+    assert longer.n_iter_ > m.n_iter_
+    assert longer.objective_ - m.objective_ < tol * len(X)
+
+
+@pytest.mark.parametrize("n_trees", [1, 2])
+def test_bits_that_are_missing_without_causes(n_trees):
+    """A missing bit is a hidden state then: sums over all that it can be, and an update of their expected counts."""
+    X = chain(12, 4, missing=0.3)
+    every = every_row(X.shape[1])
+    m = few_passes(LatentTree(hidden=False, n_trees=n_trees, smoothing=0.5), X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        before = LatentTree(hidden=False, n_trees=n_trees, smoothing=0.5, random_state=0, dtype="float64", max_iter=2)
+        before.fit(X)
+
+    def joint(model):
+        """P(tree, row) of every row."""
+        bits = every.astype(int)
+        found = np.tile(model.weights_[:, None], (1, len(every)))
+        for tree, (parents, moves) in enumerate(zip(model.parents_, model.transitions_)):
+            for j, p in enumerate(parents.tolist()):
+                found[tree] *= moves[j, bits[:, p] if p >= 0 else 0, bits[:, j]]
+        return found
+
+    fits = np.all(np.isnan(X)[:, None] | (X[:, None] == every), axis=2)  # (rows, every row)
+    np.testing.assert_allclose(m.score_samples(X), np.log(fits @ joint(m).sum(0)), rtol=1e-9, atol=1e-9)
+    share = joint(m).sum(0) * fits
+    share /= share.sum(1, keepdims=True)
+    np.testing.assert_allclose(m.complete(X), share @ every, rtol=1e-9, atol=1e-9)
+
+    share = joint(before)[:, None] * fits
+    share /= share.sum((0, 2), keepdims=True)
+    np.testing.assert_allclose(m.weights_, share.sum((1, 2)) / len(X), rtol=1e-9)
+    for tree, parents in enumerate(m.parents_):
+        for j, p in enumerate(parents.tolist()):
+            counts = share[tree].sum(0)
+            for above in (0, 1):
+                given = counts * (every[:, p] == above if p >= 0 else 1)
+                n = np.array([given[every[:, j] == bit].sum() for bit in (0, 1)])
+                n += 0.5 / 4 if p >= 0 else 0.5 / 2  # a root has one distribution, and all that is spread
+                np.testing.assert_allclose(m.transitions_[tree, j, above], n / n.sum(), rtol=1e-9)

@@ -18,6 +18,8 @@ from latentbits.estimators.families import families
 
 # what keeps fits short, or suits data that are no bits
 SETTINGS = {
+    "chow-liu-tree": {"dtype": "float64"},  # float32 has as many digits as are compared
+    "latent-tree": {"n_states": 2, "dtype": "float64", "tol": 1e-3},
     "mixture": {"n_init": 1},
     "latent-trait": {"weight_prior": 3},
     "clipped-gaussian": {"repair": True, "extraction": "components"},

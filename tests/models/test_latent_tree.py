@@ -16,6 +16,7 @@ from latentbits.core.pair_counts import count
 from latentbits.core.tree import double
 from latentbits.models.latent_tree import model as latent_tree
 from latentbits.models.latent_tree.dimension import dimension
+from latentbits.models.latent_tree.entropy import best_shares
 from latentbits.models.latent_tree.structure import (
     is_order,
     joint_probabilities,
@@ -276,6 +277,186 @@ def test_em_against_em_over_all_states(smoothing, softening):
                 more = smoothing / sizes[j] * (np.arange(k) < sizes[j])
                 wanted = (n + more * mean[j]) / np.where(total + more > 0, total + more, 1)
                 close(np.where(total + more > 0, after.emission[tree, j], 0), wanted)
+
+
+# ---------------------------------------------------------------- entropy
+
+
+def entropy_of(p):
+    """Of tree, states and bits together, by all of them."""
+    every = np.array(list(product([0, 1], repeat=p.emission.shape[1])), np.uint8)
+    joint = joint_of(p, every)[0]
+    np.testing.assert_allclose(joint.sum(), 1)
+    return -np.sum(joint[joint > 0] * np.log(joint[joint > 0]))
+
+
+ENTROPIC = {
+    "fork": ([TREES["fork"]], [2, 3, 1, 3, 2]),
+    "forest": ([TREES["forest"]], [2, 2, 2, 3, 1]),
+    "alone": ([TREES["alone"]], [3]),
+    "two trees": ([TREES["fork"], TREES["star"]], [2] * 5),
+    "bits": ([TREES["fork"]], [2] * 5),
+}
+
+
+@eqx.filter_jit
+def told_of(model, p, stats):
+    return model.objective(p, model.prepare(p, None, now()), stats)
+
+
+@pytest.mark.parametrize("case", ENTROPIC)
+def test_the_objective_has_the_entropy_of_all_states_and_bits(case):
+    parents, sizes = ENTROPIC[case]
+    hidden = case != "bits"
+    with double():
+        p = random_params(parents, sizes, hidden=hidden)
+        counts = latent_tree.Counts(*(jnp.ones_like(x) for x in (p.transition, p.emission, p.emission)))
+        stats = latent_tree.Stats(jnp.asarray(9.0), jnp.asarray([-3.0, 0]), p.weights, counts)
+        none, some = (
+            told_of(latent_tree.model(tuple(sizes), len(parents), hidden, 0.7, 0.1, tau), p, stats)
+            for tau in (0.0, 0.3)
+        )
+        close(some - none, 9 * 0.3 * entropy_of(p))
+
+
+@pytest.mark.parametrize("worth", [1e-9, 1e-2, 1.0, 1e2, 1e6])
+@pytest.mark.parametrize("spread", [0.0, 1.0, 100.0])
+def test_shares_are_where_the_slope_is_the_same_for_all(worth, spread):
+    """Of a concave sum under one constraint there is no other top."""
+    rng = np.random.default_rng(0)
+    counts, bonus = rng.gamma(0.3, size=(30, 5)) * 10 + 1e-3, rng.random((30, 5)) * spread
+    counts[:10, :2] = 0
+    worths = worth * rng.uniform(0.5, 2, 30)
+    with double():
+        found = np.asarray(best_shares(jnp.asarray(counts), jnp.asarray(bonus), jnp.asarray(worths)))
+    np.testing.assert_allclose(found.sum(1), 1, rtol=1e-12)
+    # t times the slope, whose second part is 0 where t is
+    logs = np.log(np.where(found > 0, found, 1))
+    times = counts + worths[:, None] * found * (bonus - logs)
+    off = times - found * times.sum(1, keepdims=True)
+    assert np.all(np.abs(off) < 1e-12 * (counts.sum(1) + worths * (1 + spread))[:, None])
+    assert np.all(found[counts > 0] > 0)
+
+
+def test_shares_without_counts_or_worth():
+    with double():
+        counts, bonus = jnp.asarray([[0.0, 0, 0], [1, 3, 0], [0, 0, 0]]), jnp.asarray([[1.0, 2, 5]] * 3)
+        there = jnp.asarray([[True, True, False]])
+        found = best_shares(counts, bonus, jnp.asarray([2.0, 0, 0]), there)
+        close(found[:2], [[1 / (1 + np.e), np.e / (1 + np.e), 0], [0.25, 0.75, 0]])
+        assert np.all(np.isnan(found[2]))
+
+
+@eqx.filter_jit
+def to_be_raised(model, p, stats):
+    """By an update: expected log P(tree, states, bits) under the posterior before, with prior and entropy."""
+
+    def log(x):
+        return jnp.log(jnp.where(x > 0, x, 1))
+
+    no_rows = eqx.tree_at(lambda s: s.log_likelihood, stats, jnp.zeros(2))
+    counts = stats.counts
+    by_state = counts.ones * log(p.emission) + counts.zeros * log(1 - p.emission)
+    expected = jnp.sum(counts.moved * log(p.transition)) + jnp.sum(by_state) + jnp.sum(stats.members * log(p.weights))
+    return expected + model.objective(p, model.prepare(p, None, now()), no_rows)
+
+
+def turned_a_little(p, rng, where, size):
+    """With one distribution moved a little, and still one."""
+    name, at = where
+    x = np.array(getattr(p, name))
+    if name == "emission":
+        x[at] += size * rng.choice([-1, 1]) * x[at] * (1 - x[at])
+    else:
+        x[at] *= np.exp(size * rng.normal(size=x[at].shape[-1]))
+        x[at] /= x[at].sum(-1, keepdims=True)
+    return eqx.tree_at(lambda q: getattr(q, name), p, jnp.asarray(x))
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.7])
+def test_every_step_of_a_sweep_is_a_top(smoothing):
+    """Blocks in the order in which they are taken: each is the best there is, with those before new and others old."""
+    parents, sizes = [TREES["fork"], TREES["chain"]], [2, 3, 1, 3, 2]
+    model = latent_tree.model(tuple(sizes), 2, True, smoothing, 0.0, 0.4)
+    rng = np.random.default_rng(0)
+    with double():
+        old = random_params(parents, sizes)
+        stats, new = one_update(model, old, batch_of(rows(15, 5, 0.2)))
+        at, value = old, float(to_be_raised(model, old, stats))
+        blocks = [("emission", (m, j, t)) for m in range(2) for j in range(5) for t in range(sizes[j])]
+        for m, parent in enumerate(parents):
+            depths = {}
+            for j in range(5):
+                up, depths[j] = parent[j], 0
+                while up < 5:
+                    up, depths[j] = parent[up], depths[j] + 1
+            for j in sorted(depths, key=depths.get, reverse=True):
+                states = [slice(None)] if parent[j] == 5 else range(sizes[parent[j]])
+                blocks += [("transition", (m, j, s)) for s in states]
+        blocks += [("weights", slice(None))]
+        for where in blocks:
+            name, place = where
+            block = getattr(at, name).at[place].set(getattr(new, name)[place])
+            at = eqx.tree_at(lambda q, name=name: getattr(q, name), at, block)
+            before, value = value, float(to_be_raised(model, at, stats))
+            assert value >= before - 1e-10
+            for _ in range(2):
+                other = turned_a_little(at, rng, where, 1e-2)
+                assert float(to_be_raised(model, other, stats)) <= value + 1e-12
+        for a, b in zip(jax.tree.leaves(at), jax.tree.leaves(new)):
+            np.testing.assert_array_equal(a, b)  # nothing else has changed
+
+
+@pytest.mark.parametrize("softening", [0.0, 0.1])
+def test_em_with_entropy_climbs_to_where_the_gradient_is_none(softening):
+    parents, sizes, tau = [[1, 3, 1], [3, 0, 1]], [2, 3, 2], 0.1
+    model = latent_tree.model(tuple(sizes), 2, True, 0.5, softening, tau)
+
+    @jax.jit
+    def learn(p, batch):
+        def step(p, _):
+            shared = model.prepare(p, None, now())
+            stats, _ = model.e_step(p, shared, batch, None)
+            return model.update(None, p, shared, stats, now())[1], model.objective(p, shared, stats)
+
+        return jax.lax.scan(step, p, length=3000)
+
+    @jax.jit
+    @jax.grad
+    def gradient(learned, p, batch):
+        at = eqx.tree_at(lambda q: (q.weights, q.transition, q.emission), p, learned)
+        shared = model.prepare(at, None, now())
+        stats, _ = model.e_step(at, shared, batch, None)
+        # means of columns in the prior are sums of posteriors, and constants
+        row = model.log_likelihood(at, shared, batch).value.sum()
+        fixed = jax.lax.stop_gradient(eqx.tree_at(lambda s: s.log_likelihood, stats, jnp.zeros(2)))
+        return row + model.objective(at, shared, fixed)
+
+    with double():
+        p, batch = random_params(parents, sizes), batch_of(rows(40, 3, 0.2))
+        p, values = learn(p, batch)
+        assert np.all(np.diff(values) > -1e-10)
+        by_weight, by_move, by_bit = map(np.asarray, gradient((p.weights, p.transition, p.emission), p, batch))
+        moves = np.asarray(p.transition)
+        roots = np.asarray(p.parent == 3)[:, :, None, None]
+        by_move = np.where(roots, by_move.sum(2, keepdims=True), by_move)
+        for at, slope in ((np.asarray(p.weights), by_weight), (moves, by_move)):
+            slope = np.where(at > 0, slope, 0)  # states that there are
+            np.testing.assert_allclose(at * (slope - np.sum(at * slope, -1, keepdims=True)), 0, atol=1e-5)
+        there = moves.any(2)
+        e = np.asarray(p.emission)
+        np.testing.assert_allclose(np.where(there, by_bit * e * (1 - e), 0), 0, atol=1e-5)
+
+
+def test_little_entropy_changes_little():
+    parents, sizes = [TREES["fork"], TREES["chain"]], [2, 3, 1, 3, 2]
+    with double():
+        p, batch = random_params(parents, sizes), batch_of(rows(15, 5, 0.2))
+        none, little = (
+            one_update(latent_tree.model(tuple(sizes), 2, True, 0.7, 0.1, tau), p, batch)[1] for tau in (0.0, 1e-9)
+        )
+        for name in ("weights", "transition", "emission"):
+            np.testing.assert_allclose(getattr(none, name), getattr(little, name), atol=1e-6)
 
 
 def test_the_structure_is_the_best_of_all_trees():

@@ -391,3 +391,13 @@ def test_a_chosen_strength_is_kept_and_told(tmp_path):
 def test_what_does_not_go_with_covariates_is_refused(options):
     with pytest.raises(ValueError, match="with covariates"):
         BernoulliMixture(2, **options).fit(bits(n=30), covariates=np.arange(30.0))
+
+
+def test_annealing_does_not_choose_a_strength_while_all_components_are_alike():
+    rng = np.random.default_rng(0)
+    causes = rng.random((200, 3)) < 0.4
+    weights = 2 * np.random.default_rng(99).normal(size=(3, 7))
+    X = rng.random((200, 7)) < 1 / (1 + np.exp(0.5 - causes @ weights))
+    m = BernoulliMixture(6, init="anneal", smoothing="auto", random_state=0, n_init=1).fit(X)
+    assert m.smoothing_ < 20
+    assert np.ptp(m.means_, axis=0).max() > 0.3

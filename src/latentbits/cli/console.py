@@ -111,9 +111,7 @@ def _beside(widths: Sequence[int], left: int, room: int) -> list[dict[int, int]]
     """Which columns go beside each other, the texts first each time, and how wide each is.
 
     >>> _beside([30, 8, 8], left=1, room=60), _beside([30, 8, 8], left=1, room=40)
-    ([{0: 30, 1: 8, 2: 8}], [{0: 14, 1: 8, 2: 8}])
-    >>> _beside([30, 20, 20], left=1, room=50)
-    [{0: 23, 1: 20}, {0: 23, 1: 20}]
+    ([{0: 30, 1: 8, 2: 8}], [{0: 25, 1: 8}, {0: 25, 2: 8}])
     """
     texts, numbers = range(min(left, len(widths))), range(left, len(widths))
     least = sum(min(widths[j], LEAST_TEXT) + BETWEEN for j in texts) + 1

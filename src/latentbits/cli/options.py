@@ -169,7 +169,8 @@ def _type_of(parameter: Parameter) -> click.ParamType:
         elif one in ("array-like", tuple, list):
             several = True
     if several:
-        return Numbers(words, least=1 if parameter.name.endswith("_sizes") else 0)
+        least = int(numbers[0].low) if numbers and numbers[0].low is not None else 0
+        return Numbers(words, least=1 if parameter.name.endswith("_sizes") else least, one=bool(numbers))
     if not numbers and all(word == value for word, value in words.items()):
         return click.Choice(list(words))
     return OneOf(numbers[0] if numbers else None, words)
@@ -230,11 +231,14 @@ class OneOf(click.ParamType):
 
 
 class Numbers(click.ParamType):
-    """Numbers with commas between, or a word; iterations are counted from 0, units from 1."""
+    """Numbers with commas between, or a word; iterations are counted from 0, units from 1.
 
-    def __init__(self, words: Mapping[str, Any] | None = None, least: int = 1) -> None:
-        self.words, self.least = words or {}, least
-        self.name = "|".join(("N,N,...", *self.words))
+    With `one`, a number alone stays a number, as what holds for all.
+    """
+
+    def __init__(self, words: Mapping[str, Any] | None = None, least: int = 1, one: bool = False) -> None:
+        self.words, self.least, self.one = words or {}, least, one
+        self.name = "|".join((*(["N"] if one else []), "N,N,...", *self.words))
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not isinstance(value, str):
@@ -244,8 +248,9 @@ class Numbers(click.ParamType):
         parts = [part.strip() for part in value.split(",")]
         if not all(part.isdecimal() and int(part) >= self.least for part in parts):
             example = "10,5" if self.least else "5,10"
-            self.fail(f"{value!r} is no list of numbers from {self.least} such as {example}.", param, ctx)
-        return tuple(map(int, parts))
+            what = "neither a number nor a list" if self.one else "no list"
+            self.fail(f"{value!r} is {what} of numbers from {self.least} such as {example}.", param, ctx)
+        return int(parts[0]) if self.one and len(parts) == 1 else tuple(map(int, parts))
 
 
 # --- what a class says of its parameters ---

@@ -159,6 +159,7 @@ class Measure(StrEnum):
 
     LIKELIHOOD = "log-likelihood"  # of the rows, or of some of them scaled up to all, less a penalty
     BOUND = "bound"  # on the log-likelihood
+    REGULARISED = "regularised"  # log-likelihood, and what an entropy is worth: so no word on the rows alone
     JOINT = "joint"  # probability of rows and sampled states
     LEFT_OVER = "left over"  # of second moments, as minus the sum of squares
     PROGRESS = "progress"  # to watch, and no word on how well rows are described

@@ -38,7 +38,7 @@ NAMED = 12  # columns that a message names
 CODES = frozenset({-9999, -999, -99, -9, -8, -7, -1, 2, 7, 8, 9, 77, 88, 97, 98, 99, 255, 888, 999, 9999})
 Use = Literal["label", "marks", "words", "unclear"]
 WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
-SEVERAL = re.compile(r"[01](?P<mark>\W)[01](?:(?P=mark)[01])*")  # bits with something between them
+SEVERAL = re.compile(r"[01](?P<mark>[^\w.])[01](?:(?P=mark)[01])*")  # bits with something between them; 0.0 is one
 
 
 class ColumnsError(DataError):

@@ -219,8 +219,11 @@ def _load_folder(name: str, entry: Mapping[str, Any]) -> _Raw | None:
         label_keys = where.get("labels", {})
         tables = where.get("label_tables", [])
         wanted = [*where["arrays"].values(), *(key for keys in label_keys.values() for key in keys), *tables]
-        archive = load_members(path, wanted, members(path))
-        parts = {part: _unpack(archive[key], entry["shape"]) for part, key in where["arrays"].items()}
+        archive = load_members(path, [*wanted, "n_features"], members(path))
+        n_rows, *row = entry["shape"]
+        if len(row) == 1 and "n_features" in archive:  # packed, the file knows best: sets are listed with other widths
+            row = [int(archive["n_features"])]
+        parts = {part: _unpack(archive[key], [n_rows, *row]) for part, key in where["arrays"].items()}
         labels = {label: np.concatenate([archive[key] for key in keys]) for label, keys in label_keys.items()}
         for key in tables:
             labels |= _columns_of_text(archive[key].item())

@@ -249,12 +249,21 @@ class LatentModel(WithCallbacks, ClassNamePrefixFeaturesOutMixin, TransformerMix
         share = self._held_out_share()
         if X_val is None and share == 0:
             return rows, None
-        if not any(getattr(stage, "stops_early", False) for stage in self._model_for(rows).stages):
+        if not self._stops_early(rows):
             raise ValueError(
                 f"X_val and validation_fraction are no use here: {type(self).__name__} learns, with these settings, "
                 "in no way that held-out rows could stop"
             )
-        return split(rows, share) if X_val is None else (rows, self._open(X_val, reset=False))
+        if X_val is None:
+            return split(rows, share)
+        try:
+            return rows, self._open(X_val, reset=False)
+        except ValueError as error:
+            raise type(error)(f"X_val: {error}") from error
+
+    def _stops_early(self, rows: Engine) -> bool:
+        """Whether held-out rows can end learning, with these settings."""
+        return any(getattr(stage, "stops_early", False) for stage in self._model_for(rows).stages)
 
     def _held_out_share(self) -> float:
         """Share of the rows that is held out to stop by, where no rows of their own are given."""

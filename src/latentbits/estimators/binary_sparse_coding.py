@@ -299,6 +299,9 @@ class BinarySparseCoding(WithFitReport):
         self._first_size()  # complains of sizes that do not fit together
         return super().fit(X, y, sample_weight, checkpoint, engine, X_val)
 
+    def _stops_early(self, rows: Engine) -> bool:
+        return False  # and its record needs sizes that are not known before learning
+
     # ---------------------------------------------------------------- use
 
     @property

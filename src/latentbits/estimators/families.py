@@ -116,6 +116,12 @@ class Family:
         Names of the figures that the command line can draw of one, as `figures.fitted` gives them.
     errors
         Whether it knows standard errors of what it has found.
+    likelihood, missing
+        How well log p(x) is known, and what becomes of missing cells, for the docs: in a few words.
+    grows
+        What the time of learning goes by, for the docs.
+    stops_early
+        Whether held-out rows can end learning, by default settings: ``fit(X, X_val=...)``.
     in_words
         How its name goes on in a sentence.
     hidden
@@ -146,6 +152,10 @@ class Family:
     files: Mapping[str, File] = field(default_factory=dict)
     figures: tuple[str, ...] = ()
     errors: bool = False
+    likelihood: str = "exact"
+    missing: str = "left out, exactly"
+    grows: str = "rows × columns × causes"
+    stops_early: bool = False
     in_words: str = "the {}"
     hidden: tuple[str, str] = ("hidden cause", "hidden causes that act together")
     restarts: bool = True
@@ -230,6 +240,7 @@ FAMILIES: tuple[Family, ...] = (
         in_words="the model of {}",
         restarts=False,
         alone=True,
+        grows="rows × columns",
     ),
     Family(
         "independent-gaussians",
@@ -261,6 +272,7 @@ FAMILIES: tuple[Family, ...] = (
         figures=("tree",),
         hidden=("tree that joins the columns, with nothing hidden",) * 2,
         restarts=False,
+        grows="rows × columns²",
     ),
     Family(
         "latent-tree",
@@ -280,6 +292,8 @@ FAMILIES: tuple[Family, ...] = (
         files={"items": File("the column that each hangs from, what they have in common, and its states")},
         figures=("tree",),
         hidden=("tree of hidden causes", "tree of hidden causes with {} states each"),
+        grows="rows × columns² once, then rows × columns × states²",
+        stops_early=True,
     ),
     Family(
         "mixture",
@@ -295,6 +309,8 @@ FAMILIES: tuple[Family, ...] = (
         usual_size=8,
         figures=("classes", "pairs"),
         hidden=("hidden kind of rows", "hidden kinds of rows"),
+        grows="rows × columns × kinds",
+        stops_early=True,
     ),
     Family(
         "latent-trait",
@@ -316,6 +332,9 @@ FAMILIES: tuple[Family, ...] = (
         errors=True,
         in_words="the model with {}",
         hidden=("hidden trait", "hidden traits"),
+        likelihood="an integral by quadrature, with its error",
+        grows="rows × columns × nodes, of which more than three traits need many",
+        stops_early=True,
     ),
     Family(
         "clipped-gaussian",
@@ -338,6 +357,9 @@ FAMILIES: tuple[Family, ...] = (
         errors=True,
         hidden=("hidden factor", "hidden factors"),
         restarts=False,
+        likelihood="an integral by quadrature or importance sampling, with its error",
+        missing="left out; moments of a pair are of the rows that show both",
+        grows="rows × columns²",
     ),
     Family(
         "combination-machine",
@@ -353,6 +375,10 @@ FAMILIES: tuple[Family, ...] = (
         cost=6,
         compared=(8,),
         files={"items": File("the bias of each column, and the weights of all units on it")},
+        likelihood="exact up to 22 switches (30 on a GPU), above estimated, with its error",
+        missing="summed out exactly up to 16 switches, above sampled",
+        grows="rows × columns × switches, and 2^switches up to 16; above sampled",
+        stops_early=True,
     ),
     Family(
         "binary-sparse-coding",
@@ -368,6 +394,8 @@ FAMILIES: tuple[Family, ...] = (
         cost=7,
         real_settings=_as_they_are,
         files={"items": File("what each cause adds to each column")},
+        likelihood="exact up to 12 causes, above bounded, with its loss",
+        grows="rows × columns × causes, and states of the causes near a row",
     ),
     Family(
         "noisy-or",
@@ -382,6 +410,8 @@ FAMILIES: tuple[Family, ...] = (
         cost=5,
         compared=(8,),
         files={"items": File("the bias of each column, and the weights of the lowest layer on it")},
+        likelihood="exact up to 2²² states of two layers, above estimated, with its error",
+        grows="rows × columns × causes × sweeps",
     ),
 )
 
@@ -428,9 +458,15 @@ def name_of(estimator: Any) -> str:
     ('mixture of 4', '1 latent trait', '3 maps of 2 latent traits')
     >>> name_of(LatentTrait(2, decoder="mlp"))
     '2 latent traits, curved'
+    >>> from latentbits import LatentTree
+    >>> name_of(LatentTree(4, n_trees=2)), name_of(LatentTree(hidden=False))
+    ('2 latent trees of 4 states', 'Chow-Liu tree')
     """
-    record = family_of(estimator)
+    record = family_of(estimator) if getattr(estimator, "hidden", True) else family("chow-liu-tree")
     title = record.title(getattr(estimator, record.size) if record.size else 1)
+    n_trees = getattr(estimator, "n_trees", 1)
+    if n_trees > 1:
+        title = f"{n_trees} {title.replace(' tree', ' trees', 1)}"
     if getattr(estimator, "decoder", "linear") == "mlp":
         title = f"{title}, curved"
     n_maps = getattr(estimator, "n_maps", 1)

@@ -44,6 +44,12 @@ class LatentTree(WithFitReport):
     softening : float, default=0.0
         While it learns, every bit is taken to have been flipped with this probability, less than 0.5: states then do
         not become too sure of what few rows say (data softening, Liu & Van den Broeck 2021).
+    entropy : float, default=0.0
+        How many nats per row a nat of the model's entropy is worth (entropy regularisation, Liu & Van den Broeck 2021):
+        what is maximised is log-likelihood + prior + n_rows * entropy * H.  H is the entropy of tree, hidden states and
+        bits together, ``H(shares) + sum over trees of share * H(states, bits of that tree)``, which of a single tree
+        with ``hidden=False`` is that of the bits.  Above 0 it keeps the model from being too sure; 0.01 is little, 1
+        much.
     validation_fraction : float, default=0.0
         Share of the rows of a table in memory that is held out: learning stops when they gain no more.  ``fit(X,
         X_val=...)`` takes rows of their own.
@@ -68,7 +74,7 @@ class LatentTree(WithFitReport):
         tree (Kocka & Zhang 2002), which are fewer than there are numbers in it; and the shares of the trees.
     history_ : ndarray
         Objective (log-likelihood with the prior of `smoothing`, nats, of bits that may be flipped where there is
-        `softening`) of every iteration.
+        `softening`, with what the `entropy` is worth) of every iteration.
     n_iter_, converged_, stop_reason_, left_to_gain_, objective_, history_table_, dtype_
         As everywhere.
     n_rows_ : float
@@ -97,6 +103,7 @@ class LatentTree(WithFitReport):
         "hidden": ["boolean"],
         "smoothing": [Interval(Real, 0, None, closed="left")],
         "softening": [Interval(Real, 0, 0.5, closed="left")],
+        "entropy": [Interval(Real, 0, None, closed="left")],
         "validation_fraction": [Interval(Real, 0, 1, closed="left")],
     }
 
@@ -123,6 +130,7 @@ class LatentTree(WithFitReport):
         hidden: bool = True,
         smoothing: float = 1.0,
         softening: float = 0.0,
+        entropy: float = 0.0,
         validation_fraction: float = 0.0,
         random_state: Any = None,
         n_init: int = 1,
@@ -138,6 +146,7 @@ class LatentTree(WithFitReport):
         self.hidden = hidden
         self.smoothing = smoothing
         self.softening = softening
+        self.entropy = entropy
         self.validation_fraction = validation_fraction
         super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
 
@@ -158,13 +167,16 @@ class LatentTree(WithFitReport):
 
     def _model(self) -> Model:
         n_trees, hidden = int(self.n_trees), bool(self.hidden)
-        return latent_tree.model(self._sizes(), n_trees, hidden, float(self.smoothing), float(self.softening))
+        strengths = float(self.smoothing), float(self.softening), float(self.entropy)
+        return latent_tree.model(self._sizes(), n_trees, hidden, *strengths)
 
     def _off_maximum(self) -> Iterator[str]:
         if self.smoothing > 0:
             yield f"smoothing={self.smoothing:g}"
         if self.softening > 0:
             yield f"softening={self.softening:g}"
+        if self.entropy > 0:
+            yield f"entropy={self.entropy:g}"
 
     def _provisos(self) -> Iterator[str]:
         if self.smoothing > 0:
@@ -253,4 +265,5 @@ class ChowLiuTree(LatentTree):
     n_trees: int = 1
     hidden: bool = False
     softening: float = 0.0
+    entropy: float = 0.0
     validation_fraction: float = 0.0  # one pass learns it: there is nothing to stop

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from numbers import Real
 from os import PathLike
 from typing import Any
 
@@ -327,6 +328,10 @@ def _not_a_bit(
     """
     value = value.item() if isinstance(value, np.generic) else value
     value = int(value) if isinstance(value, float) and value.is_integer() else value
+    if isinstance(value, str):
+        return _holds_text({column: (row, value)}, names, (one for one in values.flat if isinstance(one, str)))
+    if values.dtype.kind == "O":  # numbers among texts, which have no order
+        values = np.array([one for one in values.flat if isinstance(one, Real)], float)
     advice = _what_it_may_be(value, np.unique(values[~np.isnan(values)] if values.dtype.kind == "f" else values))
     if alone:
         called = [str(j if names is None else names[j]) for j in alone]
@@ -591,7 +596,7 @@ def _refuse_wrapped(X: Any) -> None:
     step = None
     if isinstance(X, str | PathLike):
         step = "read it first: latentbits.read(path).values"
-    elif isinstance(X, dict):
+    elif isinstance(X, dict) and not issparse(X):  # some sparse matrices are dicts
         step = "pass pandas.DataFrame(X)"
     elif type(X).__name__ == "LazyFrame":
         step = "pass X.collect()"

@@ -20,6 +20,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import entr
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, Int, Key, ScalarLike
 
@@ -30,11 +31,13 @@ from latentbits.core.pair_counts import count
 from latentbits.core.special import TINY, log_probabilities
 from latentbits.core.tree import sum_rows
 from latentbits.models.latent_tree import messages
+from latentbits.models.latent_tree.entropy import best_shares, entropies, spread_out
 from latentbits.models.latent_tree.messages import Counts, Tree
 from latentbits.models.latent_tree.structure import joint_probabilities, mutual_information, spanning_tree
 
 __all__ = ["Params", "Posterior", "Shared", "Stats", "model"]
 
+SHARE = 0.25  # of the passes made, whose gain says what is left: a few have less than float32 can tell, and EM crawls
 UNSURE = 0.1  # how far P(bit = 1) of a hidden state is from 0 or 1 at the beginning
 
 
@@ -94,7 +97,9 @@ class Settings(eqx.Module):
 
     smoothing: ScalarLike
     softening: ScalarLike
+    entropy: ScalarLike
     hidden: bool = eqx.field(static=True)
+    spread: bool = eqx.field(static=True)  # whether entropy is wanted at all
 
 
 def _prepare(settings: Settings, params: Params, state: Any, progress: Progress | None) -> Shared:
@@ -140,7 +145,8 @@ def _infer(params: Params, shared: Shared, batch: Batch) -> Posterior:
     best = jnp.argmax(log_joint + shared.log_weights[:, None], axis=0)
     taken = jax.nn.one_hot(best, len(shared.log_weights), axis=0)[:, :, None, None]
     mode = jax.nn.one_hot(chosen, k, dtype=batch.weight.dtype) * taken.astype(batch.weight.dtype)
-    return Posterior(_in_a_row(_states(shared, batch)), _in_a_row(mode))
+    # posteriors sum to 1 but for rounding, and a probability above 1 is none
+    return Posterior(jnp.minimum(_in_a_row(_states(shared, batch)), 1), _in_a_row(mode))
 
 
 def _decode(params: Params, latents: Float[Array, "rows latents"]) -> Float[Array, "rows columns"]:
@@ -149,7 +155,6 @@ def _decode(params: Params, latents: Float[Array, "rows latents"]) -> Float[Arra
 
 
 def _complete(params: Params, shared: Shared, batch: Batch) -> Float[Array, "rows columns"]:
-    # posteriors sum to 1 but for rounding, and a probability above 1 is none
     return jnp.clip(jnp.einsum("mrdt,mdt->rd", _states(shared, batch), params.emission), 0, 1)
 
 
@@ -216,6 +221,9 @@ def _objective(settings: Settings, params: Params, shared: Shared, stats: Stats)
     if settings.hidden:
         log_one, log_zero = log_probabilities(params.emission)
         penalty += jnp.sum(more.ones * log_one + more.zeros * log_zero)
+    if settings.spread:
+        each = jax.vmap(entropies)(*_forms(params), params.transition, params.emission)
+        penalty += stats.n_rows * settings.entropy * jnp.sum(entr(params.weights) + params.weights * each)
     return stats.log_likelihood.sum() + penalty
 
 
@@ -227,6 +235,8 @@ def _update(
     # a root's transitions are one distribution; what hangs above it has no state
     root = (params.parent == params.parent.shape[1])[:, :, None, None]
     moved = jnp.where(root, counts.moved.sum(2, keepdims=True), counts.moved)
+    if settings.spread:
+        return None, _spread_out(settings, params, eqx.tree_at(lambda c: c.moved, counts, moved), stats)
     total = moved.sum(3, keepdims=True)
     transition = jnp.where(total > 0, moved / jnp.maximum(total, 1e-300), params.transition)
     emission = params.emission
@@ -234,7 +244,24 @@ def _update(
         seen = counts.ones + counts.zeros
         emission = jnp.where(seen > 0, counts.ones / jnp.where(seen > 0, seen, 1), emission)
     weights = stats.members / stats.members.sum()
-    return None, eqx.tree_at(lambda p: (p.weights, p.transition, p.emission), params, (weights, transition, emission))
+    return None, _with(params, weights, transition, emission)
+
+
+def _with(params: Params, *learned: Array) -> Params:
+    return eqx.tree_at(lambda p: (p.weights, p.transition, p.emission), params, learned)
+
+
+def _forms(params: Params) -> tuple[Array, Array, Array]:
+    return params.parent, params.steps, params.leaves
+
+
+def _spread_out(settings: Settings, params: Params, counts: Counts, stats: Stats) -> Params:
+    """The update where entropy is wanted, too (`entropy.py`); the shares of trees come last."""
+    worth = jnp.asarray(stats.n_rows * settings.entropy)
+    sweep = jax.vmap(partial(spread_out, hidden=settings.hidden))
+    learned = params.transition, params.emission
+    transition, emission, each = sweep(*_forms(params), *learned, counts, worth * params.weights)
+    return _with(params, best_shares(stats.members, each, worth), transition, emission)
 
 
 def _init(key: Key[Array, ""], summary: Summary) -> Params:
@@ -326,6 +353,7 @@ def model(
     hidden: bool = True,
     smoothing: float = 1.0,
     softening: float = 0.0,
+    entropy: float = 0.0,
 ) -> Model:
     """Hidden causes on a tree.
 
@@ -341,8 +369,11 @@ def model(
         As if every variable had seen so many more rows, spread evenly over its states.
     softening
         In learning bits are taken to have been flipped with this probability.
+    entropy
+        Nats per row that a nat of the entropy of tree, states and bits together is worth.
     """
-    settings = Settings(smoothing, softening, hidden)
+    settings = Settings(smoothing, softening, entropy, hidden, entropy > 0)
+    measure = Measure.REGULARISED if entropy > 0 else Measure.LIKELIHOOD
     k = 2 if not hidden else max(n_states) if isinstance(n_states, tuple) else n_states
     counting = OnePass(
         "counting pairs",
@@ -371,6 +402,6 @@ def model(
         stages=(
             counting,
             Transform("spanning tree", partial(_grown, settings, n_states, n_trees)),
-            Iterate("EM", stops_early=True),
+            Iterate("EM", measure=measure, stops_early=True, patience_share=SHARE),
         ),
     )

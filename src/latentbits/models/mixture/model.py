@@ -369,6 +369,8 @@ def model(
         cooling = Partial(_prepare_annealing, WARMEST)
         stages += [by_schedule("annealing", prepare=cooling, update=Partial(_update, settings), max_iter=ANNEALING)]
     if chosen:
+        if init == "anneal":  # which ends near where all components are alike: a strength would hold them there
+            stages += [Iterate("EM before the choice", tol=NEAR, stops_early=True)]
         stages += [
             by_schedule("choice of smoothing", update=_update_choosing, max_iter=CHOOSING),
             Evaluate("evidence", measure=Measure.BOUND, objective=_evidence, start=_no_state),

@@ -1,0 +1,88 @@
+"""The page that gathers what is known of how good the models are; conf.py writes ``docs/evidence.md``.
+
+It holds numbers of runs that the package keeps, and where the others come from.  No number is written by hand.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from latentbits.league import kept, table
+from latentbits.papers import PAPERS, pages, summary
+
+__all__ = ["page", "write"]
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+HEAD = """\
+---
+myst:
+  html_meta:
+    description: "How good are the models of latentbits? Five papers repeated, and a league of density models on \
+public sets of bits, from kept runs; benchmarks of errors, speed and memory."
+---
+# Evidence
+
+Why should these numbers be trusted? Five families come each from one paper, whose experiments are repeated. All that
+take bits are held against published numbers on public sets. Errors, speed and memory have scripts that measure them.
+The tables of papers and league are made of runs that are kept in the package, with their date and machine."""
+PAPERS_TEXT = """\
+A claim is *reproduced* where our number is within the range that follows from the paper, *not reproduced* where it is
+outside by more than two standard errors, and otherwise it *cannot be told*. {doc}`papers/index` has every claim."""
+LEAGUE_TEXT = """\
+Test log-likelihoods in nats per row, the larger the better, beside the best of others' that was verified. The model and
+its settings were chosen on validation rows. {doc}`league` has every family on every set, and how it was done."""
+BENCHMARKS_TEXT = """\
+Scripts in `benchmarks/` of a checkout, each of which prints a table. They compare with other libraries where there are
+any (`benchmarks/requirements.txt`), or with the truth."""
+NONE = "No full run is kept yet."
+
+
+def write(path: Path) -> None:
+    """The page, in place of the one that is there."""
+    papers = {name: summary.in_package(name) for name in PAPERS}
+    path.write_text(page(papers, kept.in_package(), BENCHMARKS), "utf-8")
+
+
+def page(
+    papers: Mapping[str, Mapping[str, Any] | None], league: Mapping[str, Mapping[str, Any]], benchmarks: Path
+) -> str:
+    """Papers, league and benchmarks, one after the other."""
+    parts = [HEAD, "## The papers, repeated", PAPERS_TEXT, *_of_papers(papers)]
+    parts += ["## The league", LEAGUE_TEXT, *_of_league(league)]
+    parts += ["## Benchmarks", BENCHMARKS_TEXT, *_of_benchmarks(benchmarks)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _of_papers(papers: Mapping[str, Mapping[str, Any] | None]) -> Iterator[str]:
+    verdicts = ("claims", "reproduced", "not_reproduced", "cannot_be_told")
+    rows = []
+    for name, results in papers.items():
+        link = f"[{PAPERS[name].citation.split(',')[0]}](papers/{name}.md)"
+        if results is None:
+            rows.append([link, NONE, *[""] * len(verdicts)])
+            continue
+        counted = summary.counts(summary.summarize(name, results)["relations"].values())
+        rows.append([link, PAPERS[name].repeated, *(str(counted[one]) for one in verdicts)])
+    yield pages.markdown(["paper", "what is repeated", *(one.replace("_", " ") for one in verdicts)], rows, left=2)
+
+
+def _of_league(league: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    if not league:
+        yield NONE
+        return
+    yield pages.markdown(table.SUMMARY, table.summary_cells(league.values()), left=2)
+    yield table.counts(league.values())
+
+
+def _of_benchmarks(folder: Path) -> Iterator[str]:
+    rows = [[f"`{file.name}`", _first_line(file)] for file in sorted(folder.glob("*.py"))]
+    yield pages.markdown(["script", "what it measures"], rows, left=2)
+
+
+def _first_line(file: Path) -> str:
+    """Of what a script says of itself."""
+    words = ast.get_docstring(ast.parse(file.read_text("utf-8"))) or ""
+    return words.partition("\n")[0].replace("|", "\\|")

@@ -559,3 +559,9 @@ def test_sandwich_errors_are_those_of_unequal_chances():
     assert 0.88 < np.sqrt(np.mean(ratio**2)) < 1.12
     assert np.all((ratio > 0.8) & (ratio < 1.25))
     assert np.sqrt(np.mean(naive**2)) > 1.2
+
+
+def test_up_to_32_dimensions_are_allowed():
+    LatentTrait(n_components=32)._validate_params()
+    with pytest.raises(ValueError, match="n_components"):
+        LatentTrait(n_components=33)._validate_params()

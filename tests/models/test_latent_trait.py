@@ -18,7 +18,7 @@ from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import map_rows, start_pass
-from latentbits.models.latent_trait import kinds, quadrature, sampling, variational
+from latentbits.models.latent_trait import bits, kinds, quadrature, sampling, variational
 from latentbits.models.latent_trait.kinds import ALL_BITS, Params
 from latentbits.models.latent_trait.model import METHODS, finer, model
 
@@ -458,9 +458,87 @@ def test_a_net_is_turned_by_the_number_of_the_row_and_keeps_its_shape():
         at = quadrature.Gaussian(jnp.zeros((3, 4)), jnp.broadcast_to(jnp.eye(4), (3, 4, 4)))
         first, again = (np.asarray(nodes.for_net(at, jnp.array(n, jnp.uint32)).scale) for n in ([0, 1, 2], [2, 3, 4]))
     square = np.einsum("nij,nkj->nik", first, first)
-    np.testing.assert_allclose(square, np.broadcast_to(nodes.NET_WIDTH**2 * np.eye(4), (3, 4, 4)), atol=1e-9)
+    np.testing.assert_allclose(square, np.broadcast_to(nodes.net_width(4) ** 2 * np.eye(4), (3, 4, 4)), atol=1e-9)
     np.testing.assert_allclose(first[2], again[0])
     assert np.abs(first[0] - first[1]).max() > 0.1
     net = nodes.quasi_monte_carlo(128, 4).nodes
     np.testing.assert_allclose(net.T @ net / 128, np.eye(4), atol=1e-9)
     np.testing.assert_allclose(np.mean(np.sum(net**2, 1) ** 2), 4 * 6, rtol=0.03)  # the fourth moment of a length
+
+
+# ---------------------------------------------------------------- many dimensions
+
+MANY = pytest.mark.parametrize("q", [8, pytest.param(16, marks=pytest.mark.slow)])
+
+
+@MANY
+def test_in_many_dimensions_likelihoods_tell_their_error(q):
+    """Against draws from the prior, by nothing but the model's definition."""
+    table, w, b = simulate(24, 10, q, missing=0.1, scale=2 / np.sqrt(q))
+    found = use(model(q).log_likelihood, model(q), w, b, table)
+    rng, total, squares = np.random.default_rng(3), np.zeros(24), np.zeros(24)
+    n_draws, block = 2**19, 2**15
+    for _ in range(n_draws // block):
+        a = rng.normal(size=(block, q)) @ w.T + b
+        p = np.exp((table == 1) @ -np.logaddexp(0, -a).T + (table == 0) @ -np.logaddexp(0, a).T)
+        total, squares = total + p.sum(1), squares + (p**2).sum(1)
+    mean = total / n_draws
+    own = np.sqrt((squares / n_draws / mean**2 - 1) / n_draws)  # of the draws
+    away = (found.value - np.log(mean)) / np.hypot(found.error, own)
+    assert own.max() < 0.02
+    assert np.all((found.error > 0) & (found.error < 0.05))
+    assert np.abs(away).max() < 5
+    assert 0.4 < np.sqrt(np.mean(away**2)) < 2
+
+
+@MANY
+def test_in_many_dimensions_a_fixed_net_never_loses(q):
+    """Steps of the M-step, points held where they are: the likelihood grows, and its gradient shrinks."""
+    table, w, b = simulate(150, 20, q, missing=0.1, scale=2 / np.sqrt(q))
+    with tree.double():
+        params = as_params(w, b)
+        batch, rows = as_rows(params, table)
+        at = jax.jit(lambda params, rows: nodes.for_net(quadrature.start(ALL_BITS, params, rows), batch.rows))(
+            params, rows
+        )
+        rule = quadrature.learning_rule(q, 8)
+
+        @jax.jit
+        def step(params):
+            integral = quadrature.integrate(ALL_BITS, params, rows, at, rule)
+            stats = quadrature.stats_of(ALL_BITS, params, rows, integral, batch.weight)
+            ahead = kinds.maximise(ALL_BITS, params, stats, 0.1, False, jnp.inf)
+            slope = stats.bits.gradient.at[:, :q].add(-0.1 * params.weights)
+            value = integral.log_likelihood.sum() - 0.05 * jnp.sum(params.weights**2)
+            return ahead, value, jnp.abs(slope).max()
+
+        values, slopes = [], []
+        for _ in range(30):
+            params, value, slope = step(params)
+            values.append(float(value))
+            slopes.append(float(slope))
+    assert np.diff(values).min() >= -1e-9 * abs(values[0])
+    assert values[-1] > values[0] + 1
+    assert slopes[-1] < 0.2 * slopes[0]
+
+
+def test_a_curvature_by_rows_is_near_that_by_points():
+    """Where latents are many each column's curvature is told by moments of rows; no direction has less than half."""
+    table, w, b = simulate(60, 12, 8, missing=0.1, scale=0.7)
+    with tree.double():
+        params = as_params(w, b)
+        batch, rows = as_rows(params, table)
+
+        @jax.jit
+        def both(params):
+            at = nodes.for_net(quadrature.start(ALL_BITS, params, rows), batch.rows)
+            integral = quadrature.integrate(ALL_BITS, params, rows, at, quadrature.learning_rule(8, 8))
+            stats = quadrature.stats_of(ALL_BITS, params, rows, integral, batch.weight)
+            exact = bits.point_curvature(batch.observed, integral.probabilities[0], integral.share, integral.points)
+            return unpack(stats.bits.curvature, 9), unpack(exact, 9)
+
+        near, exact = (np.asarray(x) for x in both(params))
+    ratios = np.linalg.eigvals(np.linalg.solve(exact, near)).real
+    assert ratios.min() > 0.5
+    assert ratios.max() < 3
+    assert np.abs(near / exact - 1).max() > 1e-6  # another sum

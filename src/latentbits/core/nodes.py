@@ -52,6 +52,7 @@ __all__ = [
 REPLICATES = 8  # of a quasi-random net, for its standard error
 WIDER = 1.1
 NET_WIDTH = 1.2  # of a net for all uses: tails heavier than a Gaussian's need points; measured for the best parameters
+NET_DIMENSIONS = 6  # up to which it was measured
 MANY_COLUMNS = 50  # from here on posteriors are so close to Gaussian that few nodes a dimension do
 MOST_GAUSS = 61  # nodes a dimension from which evenly spaced ones are closer to each other
 REACH = 8.0  # standard deviations on either side that evenly spaced nodes cover
@@ -145,6 +146,15 @@ def accurate_rules(q: int, d: int, complete: bool = True) -> tuple[Rule, Rule]:
     return gauss_hermite(fine, q), gauss_hermite(coarse, q)
 
 
+def net_width(q: int) -> float:
+    """How much wider than its Gaussian a net for all uses is.
+
+    Points far out are lost on the bulk of a posterior, by a factor in their effective number for every dimension that
+    it is wider in.  Above `NET_DIMENSIONS` the excess shrinks so that the loss in all is the same.
+    """
+    return float(np.sqrt(1 + (NET_WIDTH**2 - 1) * min(1.0, np.sqrt(NET_DIMENSIONS / q))))
+
+
 def for_net(at: Gaussian, rows: UInt32[Array, " rows"]) -> Gaussian:
     """Where a quasi-random net goes: a little wider, with the axes of each row turned by a rotation of its own.
 
@@ -155,11 +165,13 @@ def for_net(at: Gaussian, rows: UInt32[Array, " rows"]) -> Gaussian:
     q = at.mean.shape[1]
     keys = row_keys(jax.random.key(0, impl="threefry2x32"), rows)
     mirrors = jax.vmap(lambda key: jax.random.normal(key, (q, q), at.mean.dtype))(keys)
-    scale = NET_WIDTH * at.scale
-    for k in range(q):
+    mirrors = mirrors * jnp.sqrt(2 / jnp.sum(mirrors**2, 2, keepdims=True))
+
+    def reflected(k: Array, scale: Float[Array, "rows latents latents"]) -> Float[Array, "rows latents latents"]:
         v = mirrors[:, k]
-        along = jnp.einsum("nij,nj->ni", scale, v) * (2 / jnp.sum(v**2, 1, keepdims=True))
-        scale = scale - along[:, :, None] * v[:, None]
+        return scale - jnp.einsum("nij,nj->ni", scale, v)[:, :, None] * v[:, None]
+
+    scale = jax.lax.fori_loop(0, q, reflected, net_width(q) * at.scale)  # a loop, which is compiled once
     return Gaussian(at.mean, scale)
 
 
@@ -312,17 +324,19 @@ def importance(
     """log of the integral of exp(log_density) over N(0, I), by importance sampling around `at`, and its standard error.
 
     Each row has `REPLICATES` copies of one quasi-random net, each shifted at random: their spread is an honest error,
-    independent from row to row.
+    independent from row to row.  Every point comes with its mirror image, so that the odd part of what the Gaussian
+    leaves over cancels.
     """
     q = at.mean.shape[1]
-    net = qmc.Sobol(q, scramble=False).random(n_points)
+    net = qmc.Sobol(q, scramble=False).random(n_points // 2)
     # tails of the posterior that are heavier than a Gaussian's would make the weights unbounded
     wide = WIDER * at.scale
 
     def replicate(number: Array) -> Float[Array, " rows"]:
         shift = jax.vmap(lambda key: jax.random.uniform(jax.random.fold_in(key, number), (q,), at.mean.dtype))(keys)
         u = (jnp.asarray(net, at.mean.dtype) + shift[:, None]) % 1
-        z = jax.scipy.special.ndtri(jnp.clip(u, 1e-6, 1 - 1e-6))
+        half = jax.scipy.special.ndtri(jnp.clip(u, 1e-6, 1 - 1e-6))
+        z = jnp.concatenate([half, -half], 1)
         points = at.mean[:, None] + jnp.einsum("nki,nji->nkj", z, wide)
         joint = log_density(points) - 0.5 * jnp.sum(points**2, -1)
         return jax.nn.logsumexp(joint + 0.5 * jnp.sum(z**2, -1), axis=1) - np.log(n_points) + log_det(wide)

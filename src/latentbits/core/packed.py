@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 
 __all__ = ["cholesky", "inverse_factor", "log_abs_det", "pairs", "products", "solve", "unpack"]
 
-UNROLLED = 8  # rows; above, unrolled code takes long to compile
+UNROLLED = 4  # rows; above, unrolled code takes longer to compile than it saves
 
 
 def pairs(size: int) -> tuple[np.ndarray, np.ndarray]:

@@ -72,7 +72,8 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
     Parameters
     ----------
     n_components : int, default=2
-        Number of latent dimensions, q.
+        Number of latent dimensions, q, up to 32.  Many need many columns, and likelihoods have a larger error, which is
+        told: the steeper the bits, the larger.
     method : {"auto", "variational", "quadrature", "monte_carlo"}, default="auto"
         "variational" is the EM of the paper's section 4, which maximises a bound; "monte_carlo" that of its section 3,
         with `n_samples` fixed draws of the latents.  "quadrature" is EM by nodes adapted to each row (Gauss-Hermite up
@@ -245,7 +246,7 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LatentModel._parameter_constraints,
-        "n_components": [Interval(Integral, 1, 20, closed="both")],
+        "n_components": [Interval(Integral, 1, 32, closed="both")],
         "method": [StrOptions(set(latent_trait.METHODS))],
         "decoder": [StrOptions({"linear", "mlp"})],
         "decoder_layers": ["array-like", None],

@@ -15,10 +15,11 @@ from latentbits.core.gaussians import Gaussian
 from latentbits.core.packed import pairs, products, solve, unpack
 from latentbits.core.products import over_rows
 
-__all__ = ["Stats", "bound", "bound_stats", "density", "local", "maximise", "point_stats",
+__all__ = ["Stats", "bound", "bound_stats", "density", "local", "maximise", "point_curvature", "point_stats",
            "typical_curvature"]  # fmt: skip
 
 
+MOST_PAIRED = 7  # latents up to which products of pairs of them are summed over points
 TOGETHER = 8  # factors whose product is far from the smallest number, and loses no digit
 
 
@@ -137,6 +138,10 @@ def point_stats(
 ) -> Stats:
     """Gradient and curvature of the expected log-likelihood, for a step of iteratively re-weighted least squares.
 
+    Above `MOST_PAIRED` latents the curvature is that of a row's mean 4 P (1 - P) times its moments, as if they did not
+    go together: one product for each row, not for each point, whose number of pairs would be most of the work.  Where
+    the gradient vanishes stays the same.
+
     Parameters
     ----------
     tanh
@@ -148,14 +153,38 @@ def point_stats(
     """
     n, m, q = points.shape
     _, k = pairs(q + 1)
-    extended = jnp.concatenate([points, jnp.ones((n, m, 1), points.dtype)], -1)
-    shared = (share[..., None] * products(extended)).reshape(n * m, -1)
-    spread = 1 - tanh**2 if seen is None else seen[:, None] - tanh**2  # 4 P (1 - P)
     sign = 2 * values - 1 if seen is None else (2 * values - 1) * seen
-    curvature = over_rows(shared, spread.reshape(n * m, -1))
+    if q <= MOST_PAIRED:
+        curvature = point_curvature(seen, tanh, share, points)
+    else:
+        curvature = over_rows(moments, jnp.einsum("nk,nkd->nd", share, _spread(seen, tanh))).T / 4
+    first = (share[..., None] * _extended(points)).reshape(n * m, -1)
     linear = over_rows(weight[:, None] * moments[:, k == q], sign)
-    gradient = linear - over_rows(shared[:, k == q], tanh.reshape(n * m, -1))
-    return Stats(gradient.T / 2, curvature.T / 4, *_counts(values, seen, weight))
+    gradient = linear - over_rows(first, tanh.reshape(n * m, -1))
+    return Stats(gradient.T / 2, curvature, *_counts(values, seen, weight))
+
+
+def point_curvature(
+    seen: Float[Array, "rows columns"] | None,
+    tanh: Float[Array, "rows points columns"],
+    share: Float[Array, "rows points"],
+    points: Float[Array, "rows points latents"],
+) -> Float[Array, "columns pairs"]:
+    """The curvature of `point_stats`, whatever the number of latents: the sum over points of P (1 - P) x^ x^'."""
+    n, m, _ = points.shape
+    shared = (share[..., None] * products(_extended(points))).reshape(n * m, -1)
+    return over_rows(shared, _spread(seen, tanh).reshape(n * m, -1)).T / 4
+
+
+def _extended(points: Float[Array, "rows points latents"]) -> Float[Array, "rows points extended"]:
+    return jnp.concatenate([points, jnp.ones_like(points[..., :1])], -1)
+
+
+def _spread(
+    seen: Float[Array, "rows columns"] | None, tanh: Float[Array, "rows points columns"]
+) -> Float[Array, "rows points columns"]:
+    """4 P (1 - P)."""
+    return 1 - tanh**2 if seen is None else seen[:, None] - tanh**2
 
 
 def local(

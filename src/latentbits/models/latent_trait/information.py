@@ -28,7 +28,7 @@ from jaxtyping import Array, Float
 from latentbits.core import nodes
 from latentbits.core.batch import Batch
 from latentbits.core.packed import unpack
-from latentbits.models.latent_trait import kinds, quadrature
+from latentbits.models.latent_trait import bits, kinds, quadrature
 from latentbits.models.latent_trait.kinds import ALL_BITS, Params
 
 __all__ = ["Stats", "covariance", "e_step", "row_floats"]
@@ -64,7 +64,7 @@ def e_step(q: int, n_nodes: int) -> Callable[..., tuple[Stats, None]]:
         scores = error[..., None] * extended[:, :, None]  # rows, points, columns, q + 1
         mean = jnp.einsum("nk,nkdi->ndi", integral.share, scores).reshape(n, -1)
         scores = (jnp.sqrt(share)[..., None, None] * scores).reshape(-1, d * (q + 1))
-        blocks = unpack(stats.bits.curvature, q + 1)
+        blocks = unpack(bits.point_curvature(batch.observed, tanh, share, integral.points), q + 1)
         complete = jnp.einsum("dij,de->diej", blocks, jnp.eye(d, dtype=blocks.dtype)).reshape(d * (q + 1), -1)
         weighted = batch.weight[:, None] * mean
         missing = scores.T @ scores - weighted.T @ mean

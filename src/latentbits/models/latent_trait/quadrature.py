@@ -38,6 +38,9 @@ NEEDED_ONE = ((0.65, 5), (0.7, 7), (0.8, 9), (1.2, 15), (1.4, 21), (1.8, 31), (2
 NEEDED_TWO = ((0.6, 5), (0.9, 7), (1.2, 11), (1.5, 15), (1.8, 21), (2.6, 31))
 NEEDED_THREE = ((0.45, 3), (1.2, 5), (1.6, 7), (2.2, 11))
 MOST_NODES = {1: 481, 2: 41, 3: 15, 4: 13}  # a dimension, and from four on as a power of two in all
+# latents up to which so many points of a net find a posterior's mean; off in many dimensions by a little in each, it
+# would leave the weights of the points that go there to a few of them
+NEAR_ENOUGH = ((6, 32), (8, 128), (math.inf, 512))
 ROUNDING = 4  # last digits by which a density may fall in a step, as near its maximum it cannot be told any better
 
 
@@ -170,7 +173,8 @@ def _approached(
     The first is around the variational mean.  A loop, which is compiled once.
     """
     q = params.weights.shape[1]
-    small = gauss_hermite(3, q) if q <= MOST_GRID else quasi_monte_carlo(32 if q <= 6 else 128, q)
+    n_points = next(n for most, n in NEAR_ENOUGH if q <= most)
+    small = gauss_hermite(3, q) if q <= MOST_GRID else quasi_monte_carlo(n_points, q)
 
     def body(_: Any, carry: tuple[Gaussian, Array]) -> tuple[Gaussian, Array]:
         at, mean = carry

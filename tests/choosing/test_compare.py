@@ -80,13 +80,13 @@ def test_folds_hold_every_row_out_once():
 @pytest.mark.slow
 def test_the_default_models_fit_the_size():
     names = [e.name for e in compare(TABLE[:30]).entries]
-    assert set(names) == {"independent bits", "1 latent trait", "mixture of 2", "2 latent traits"}
-    assert list(default_models(10)) == ["independent bits", "1 latent trait"]
+    assert set(names) == {"independent bits", "Chow-Liu tree", "1 latent trait", "mixture of 2", "2 latent traits"}
+    assert list(default_models(10)) == ["independent bits", "Chow-Liu tree", "1 latent trait"]
     assert list(default_models(400, only=["latent-trait"])) == ["1 latent trait", "2 latent traits"]
     assert list(default_models(79, only=["clipped-gaussian"])) == []
     assert list(default_models(79, only=["combination-machine", "noisy-or"])) == []
-    few = ["2 latent traits", "mixture of 4", "mixture of 8", "clipped Gaussian of 8", "combination machine of 8"]
-    assert list(default_models(300))[3:] == [*few, "noisy OR of 8", "mixture of 16"]
+    few = ["2 latent traits", "latent tree of 4 states", "mixture of 4", "mixture of 8", "clipped Gaussian of 8"]
+    assert list(default_models(300))[4:] == [*few, "combination machine of 8", "noisy OR of 8", "mixture of 16"]
 
 
 @pytest.mark.slow

@@ -108,7 +108,7 @@ def test_options_reach_the_estimator(tool, csv, monkeypatch):
     ("options", "words"),
     [
         (("-m", "mixture", "-k", "parallel"), "'parallel' is no number from 1"),
-        (("-m", "latent-trait", "-k", "positive"), "'positive' is no number from 1 to 20"),
+        (("-m", "latent-trait", "-k", "positive"), "'positive' is no number from 1 to 32"),
         (("-m", "clipped-gaussian", "-k", "0"), "'0' is neither a number from 1 nor one of parallel and positive"),
         (("-m", "clipped-gaussian", "-k", "many"), "'many' is neither a number"),
         (("-m", "clipped-gaussian", "--nodes", 5), "is for --model latent-trait, not clipped-gaussian"),

@@ -220,7 +220,7 @@ def test_a_fit_cut_short_knows_its_log_z(table):
 @pytest.mark.slow
 def test_the_history_of_likelihoods_begins_after_the_pursuit(fitted):
     table = fitted.history_table_
-    assert list(dict.fromkeys(table["stage"].tolist())) == ["pursuit", "Adam", "L-BFGS", "log-likelihood"]
+    assert list(dict.fromkeys(table["stage"].tolist())) == ["pursuit", "Adam", "L-BFGS", "all rows", "log-likelihood"]
     np.testing.assert_array_equal(fitted.history_, table["objective"][table["stage"] != "pursuit"])
     assert fitted.objective_ == fitted.history_[-1]
 

@@ -29,6 +29,9 @@ HOW = """\
   chose.
 - **The stack of all** is the mixture of what the families chose, with the weights under which the validation rows are
   most probable.
+- **What a stack gains** may be rows that repeat. On dna all of its gain over the latent tree is in test rows that a
+  training row equals, or nearly: 162 of 1186 differ from one in at most 20 of 180 bits and gain 9 nats each on average;
+  the others lose 0.03.
 - **Standard errors** are over test rows, and hold what is estimated in a log-likelihood (log Z, integrals) as well.
 - **Ranks** are among ours and what was verified. Numbers that are *unverified* are as remembered, and were not checked
   against the papers; they have no rank."""

@@ -109,4 +109,4 @@ try-wheel: dist
 	$(PYTHON) release/try_wheel.py dist $(ARGS)
 
 clean:
-	rm -rf $(VENV) build dist docs/_build docs/api/generated docs/auto_examples docs/papers docs/_static/causes latentbits-explore latentbits-explore.html node_modules
+	rm -rf $(VENV) build dist docs/_build docs/api/generated docs/auto_examples docs/papers docs/live docs/_static/causes latentbits-explore latentbits-explore.html node_modules

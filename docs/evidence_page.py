@@ -37,6 +37,7 @@ its settings were chosen on validation rows. {doc}`league` has every family on e
 BENCHMARKS_TEXT = """\
 Scripts in `benchmarks/` of a checkout, each of which prints a table. They compare with other libraries where there are
 any (`benchmarks/requirements.txt`), or with the truth."""
+PAGES = "```{toctree}\n:hidden:\n\npapers/index\nleague\n```"  # below this one
 NONE = "No full run is kept yet."
 
 
@@ -52,7 +53,7 @@ def page(
     """Papers, league and benchmarks, one after the other."""
     parts = [HEAD, "## The papers, repeated", PAPERS_TEXT, *_of_papers(papers)]
     parts += ["## The league", LEAGUE_TEXT, *_of_league(league)]
-    parts += ["## Benchmarks", BENCHMARKS_TEXT, *_of_benchmarks(benchmarks)]
+    parts += ["## Benchmarks", BENCHMARKS_TEXT, *_of_benchmarks(benchmarks), PAGES]
     return "\n\n".join(parts) + "\n"
 
 

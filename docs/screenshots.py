@@ -64,6 +64,7 @@ SHOTS = {
     "digits-dark": Shot("digits", on(0.6, 0.5), dark=True),
     "digits-phone": Shot("digits", at_the_map, phone=True),
     "digits-causes": Shot("digits", part="#causes-section"),
+    "answers": Shot("lsat7", as_arrows, part=".map-grid"),
     "votes": Shot("house_votes_84", on(0.47, 0.35), part="#map-section"),
     "mite": Shot("mite", as_arrows, part="#map-section"),
     "groceries": Shot("groceries", over(0.75, 0.62), part="#map-section"),

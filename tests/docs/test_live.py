@@ -167,3 +167,11 @@ def test_every_page_is_listed_and_its_set_is_known(live):
     text = (ROOT / "docs" / "live.md").read_text("utf-8")
     assert {one.dataset for one in live.LIVE} <= known
     assert re.findall(r"^live/(\w+)$", text, re.MULTILINE) == [one.name for one in live.LIVE]
+
+
+def test_the_header_has_room_for_all_groups():
+    """What is not shown there hides behind "More"."""
+    index = (ROOT / "docs" / "index.md").read_text("utf-8")
+    groups = re.search(r"```\{toctree\}\n:hidden:\n\n(.*?)\n```", index, re.DOTALL)[1].splitlines()
+    room = re.search(r'"header_links_before_dropdown": (\d+)', (ROOT / "docs" / "conf.py").read_text("utf-8"))[1]
+    assert 4 < len(groups) <= int(room)

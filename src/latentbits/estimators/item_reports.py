@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from latentbits.core.batch import MISSING
 from latentbits.estimators.criteria import WithCriteria
-from latentbits.estimators.psychometrics import Scores
+from latentbits.estimators.psychometrics import RUNAWAY, Scores
 from latentbits.reports import limited_information, reliability, scoring
 from latentbits.reports.fit import FitReport
 from latentbits.reports.item_fit import ItemFit, item_fit
@@ -26,7 +26,6 @@ from latentbits.reports.sum_scores import SumScores, sum_scores
 __all__ = ["WithItemReports"]
 
 CERTAIN = 6.0  # |b|: columns that do not vary are held further out, unless they are given
-RUNAWAY = 10.0  # |w|: margins of such items are known to be near 0 and 1 only
 
 
 class WithItemReports(WithCriteria):
@@ -69,7 +68,7 @@ class WithItemReports(WithCriteria):
         guessed = self._by_items and bool(np.any(items.lower > 0))  # nearly always under a prior
         if self.weight_prior is not None or guessed or self.method in ("variational", "monte_carlo"):
             notes.append("M2 takes the estimates to be those of maximum likelihood, and these are not")
-        if np.linalg.norm(items.slopes, axis=1).max(initial=0) > RUNAWAY:
+        if np.linalg.norm(items.slopes, axis=1).max(initial=0) > RUNAWAY:  # margins are known to be near 0 and 1 only
             notes.append("slopes run to infinity, for which the distribution of M2 is not known")
         return found._replace(notes=(*found.notes, *notes))
 
@@ -112,7 +111,7 @@ class WithItemReports(WithCriteria):
         if self._by_items and (self.fixed or self.shared):
             held = "degrees of freedom of S-X² take all parameters to be estimated, and some are fixed or shared"
             report = replace(report, notes=(*report.notes, held))
-        return self._told(report.among(self._names(), which), which)
+        return self._told(report.among(self._column_names(), which), which)
 
     def local_dependence(self, X: Any, sample_weight: Any = None) -> LocalDependence:
         """Pairs of items that depend on each other beyond the latents: Yen's Q3 and the X² of Chen and Thissen.
@@ -141,7 +140,7 @@ class WithItemReports(WithCriteria):
         items, which = self._varying("local_dependence")
         answers = self._answers(X, sample_weight).of_items(which)
         report = local_dependence(items, answers, self._estimates(items, answers, "eap").value)
-        return self._told(report.among(self._names(), which), which)
+        return self._told(report.among(self._column_names(), which), which)
 
     # ---------------------------------------------------------------- of persons
 
@@ -332,16 +331,12 @@ class WithItemReports(WithCriteria):
 
     # ---------------------------------------------------------------- what they are made from
 
-    def _names(self) -> list[str]:
-        names = getattr(self, "feature_names_in_", None)
-        return [f"column {i}" for i in range(self.n_features_in_)] if names is None else [str(name) for name in names]
-
     def _items(self, what: str) -> Items:
         self._fitted()
         self._one_map_only(what)
         self._bits_only(what)
         weights, bias = np.asarray(self.params_.weights), np.asarray(self.params_.bias)
-        return Items(self._names(), weights, bias, self.asymptote_ if self._by_items else np.zeros(len(bias)))
+        return Items(self._column_names(), weights, bias, self.asymptote_ if self._by_items else np.zeros(len(bias)))
 
     def _for_a_standard_trait(self, items: Items, what: str) -> Items:
         """The same items, if the trait is put in units of its spread among the people, from their mean on."""
@@ -388,7 +383,7 @@ class WithItemReports(WithCriteria):
 
     def _told(self, report: Any, which: np.ndarray, why: str = "left out, as all rows answer alike") -> Any:
         """A report that says which columns it leaves out."""
-        idle = [name for name, varies in zip(self._names(), which) if not varies]
+        idle = [name for name, varies in zip(self._column_names(), which) if not varies]
         if not idle:
             return report
         return replace(report, notes=(*report.notes, f"{why}: {listed(idle)}"))

@@ -24,14 +24,14 @@ from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import Engine
 from latentbits.estimators import psychometrics
 from latentbits.estimators.base import LatentModel
-from latentbits.estimators.criteria import MOST_COUNTED, Seen, look
+from latentbits.estimators.criteria import MOST_COUNTED, Seen, is_sampling, look
 from latentbits.estimators.curved_trait import WithCurve
 from latentbits.estimators.item_dif import WithDif
 from latentbits.estimators.item_models import ItemErrors
 from latentbits.estimators.item_reports import WithItemReports
 from latentbits.estimators.item_templates import DEFAULT_PRIOR
 from latentbits.estimators.precision import DOUBLE, error_of_sum, sum_of
-from latentbits.estimators.psychometrics import Rotation, Scores, StandardErrors
+from latentbits.estimators.psychometrics import RUNAWAY, Rotation, Scores, StandardErrors
 from latentbits.estimators.showing import named_weights, short
 from latentbits.estimators.tables.column_types import KINDS, Encoding, open_table
 from latentbits.estimators.tables.validate import weighted
@@ -40,10 +40,10 @@ from latentbits.estimators.trait_likelihoods import ENOUGH, foresee, refined
 from latentbits.models.latent_trait import curved, items, kinds, mixture_of_maps, quadrature, variational
 from latentbits.models.latent_trait import model as latent_trait
 from latentbits.models.latent_trait.kinds import ALL_BITS, Columns
+from latentbits.reports.items import listed
 
 __all__ = ["LatentTrait"]
 
-RUNAWAY = 10.0  # |w|: a bit whose log-odds change by that much over one standard deviation is no longer random
 FEW_COLUMNS = 10  # per latent dimension
 LARGEST_INFORMATION = 6000  # parameters; the square of it in float64 is 288 MB
 MOST_TERMS = 2**25  # rows x columns x nodes to learn with, where slopes ask for more than the first
@@ -639,7 +639,7 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
         names = [self._name(i) for i in np.unique(places[size > RUNAWAY]).tolist()]
         if names and self.weight_prior is None:
             warnings.warn(
-                f"the weights of {_listed(names)} run to infinity (|w| up to {size.max():.0f} when the fit stopped): "
+                f"the weights of {listed(names)} run to infinity (|w| up to {size.max():.0f} when the fit stopped): "
                 "the latents determine these bits wholly. Their probabilities are near 0 and 1 and can be used; "
                 "weights and difficulties mean little. weight_prior=3, say, keeps them finite",
                 UserWarning,
@@ -971,15 +971,14 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
                 f"standard errors need a matrix of {d * (q + 1)} x {d * (q + 1)} numbers, and this stops at "
                 f"{LARGEST_INFORMATION}: fit fewer columns"
             )
-        if weights_are not in ("counts", "sampling"):
-            raise ValueError(f"weights_are must be 'counts' or 'sampling', got {weights_are!r}")
+        sandwich = is_sampling(weights_are)
         engine = self._open(X, reset=False, sample_weight=sample_weight)
         # under a prior a steep weight is an estimate like any other
         steep = (np.linalg.norm(weights, axis=1) > RUNAWAY) & (self.weight_prior is None)
         if steep.any():
             names = [self._name(i) for i in np.flatnonzero(steep).tolist()]
             warnings.warn(
-                f"the weights of {_listed(names)} run to infinity: they have no standard errors (NaN), and those of "
+                f"the weights of {listed(names)} run to infinity: they have no standard errors (NaN), and those of "
                 "the other columns hold them fixed. weight_prior=3, say, keeps them finite",
                 UserWarning,
                 stacklevel=2,
@@ -993,7 +992,7 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
             int(self.n_nodes or 0),
             bool(self.equal_discrimination),
             prior,
-            sandwich=weights_are == "sampling",
+            sandwich=sandwich,
         )
         if covariance is None:
             warnings.warn(
@@ -1006,14 +1005,14 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
         elif unsteady.any():
             names = [self._name(i) for i in np.flatnonzero(unsteady).tolist()]
             warnings.warn(
-                f"the standard errors of {_listed(names)} still change with the number of nodes, and are not told "
+                f"the standard errors of {listed(names)} still change with the number of nodes, and are not told "
                 "(NaN): their slopes are steep for what rows have observed. weight_prior=3, say, makes them less steep",
                 PrecisionWarning,
                 stacklevel=2,
             )
             gone = np.repeat(unsteady, q + 1)
             covariance[gone] = covariance[:, gone] = np.nan
-        return psychometrics.item_errors(weights, bias, covariance, self._names())
+        return psychometrics.item_errors(weights, bias, covariance, self._column_names())
 
     def item_information(self, X: Any) -> np.ndarray:
         """Fisher information of each item at given points of the latent space: ``|w|^2 P (1 - P)``, less by guessing.
@@ -1078,8 +1077,3 @@ def _variational_rows(columns: Columns) -> Callable[..., Any]:
         return posterior.mean, posterior.covariance, bound
 
     return rows_of
-
-
-def _listed(names: list[str], most: int = 5) -> str:
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -28,10 +28,10 @@ from latentbits.estimators.criteria import MOST_COUNTED, Seen, is_sampling, look
 from latentbits.estimators.curved_trait import WithCurve
 from latentbits.estimators.item_dif import WithDif
 from latentbits.estimators.item_models import ItemErrors
-from latentbits.estimators.item_reports import WithItemReports
+from latentbits.estimators.item_scores import WithScores
 from latentbits.estimators.item_templates import DEFAULT_PRIOR
 from latentbits.estimators.precision import DOUBLE, error_of_sum, sum_of
-from latentbits.estimators.psychometrics import RUNAWAY, Rotation, Scores, StandardErrors
+from latentbits.estimators.psychometrics import RUNAWAY, Rotation, StandardErrors
 from latentbits.estimators.showing import named_weights, short
 from latentbits.estimators.tables.column_types import KINDS, Encoding, open_table
 from latentbits.estimators.tables.validate import weighted
@@ -62,7 +62,7 @@ class Variational(NamedTuple):
     bound: np.ndarray
 
 
-class LatentTrait(WithItemReports, WithDif, WithCurve):
+class LatentTrait(WithScores, WithDif, WithCurve):
     """Latent trait model (Tipping 1998): item response theory (Rasch, 2PL, in one dimension or more) and logistic PCA.
 
     x ~ N(0, I),  P(t_i = 1 | x) = sigmoid(w_i.x + b_i): Gaussian latents, logistic bits.  With two latents it is a map
@@ -902,35 +902,6 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
         rows = eqx.tree_at(lambda r: r.mean, rows, None, is_leaf=lambda leaf: leaf is None)
         return refined(rows, model, self.params_, engine, self._columns(), dtype)
 
-    def scores(self, X: Any, method: str = "eap") -> Scores:
-        """Latents of each row with their standard errors.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
-        method : {"eap", "map", "ml", "wle"}, default="eap"
-            Posterior mean and standard deviation; posterior mode and inverse root of the curvature there; maximum
-            likelihood, or, in one dimension, weighted likelihood (the maximum of log-likelihood + 1/2 log I), with the
-            inverse root of the test information I.  The weighted likelihood is Warm's where items have no lower
-            asymptotes; with them it is what the R package mirt maximises, too, and Warm's equation is another.
-
-        Returns
-        -------
-        Scores
-            `value` and `error`, (n_rows, n_components).  The likelihood of a row whose answers are all right, or all
-            wrong, has no maximum: its score is infinite (NaN in several dimensions), its error NaN; a warning tells.
-        """
-        if method in ("ml", "wle"):
-            return self._maxima(X, method)
-        if method not in ("eap", "map"):
-            raise ValueError(f"method must be 'eap', 'map', 'ml' or 'wle', got {method!r}")
-        posterior = self.posterior(X)
-        eap = method == "eap"
-        covariance = posterior.covariance if eap else posterior.mode_covariance
-        error = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
-        return Scores(posterior.mean if eap else posterior.mode, error)
-
     def standard_errors(
         self, X: Any, sample_weight: Any = None, weights_are: str = "counts"
     ) -> StandardErrors | ItemErrors:
@@ -1013,30 +984,6 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
             gone = np.repeat(unsteady, q + 1)
             covariance[gone] = covariance[:, gone] = np.nan
         return psychometrics.item_errors(weights, bias, covariance, self._column_names())
-
-    def item_information(self, X: Any) -> np.ndarray:
-        """Fisher information of each item at given points of the latent space: ``|w|^2 P (1 - P)``, less by guessing.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_points, n_components)
-            Latents; in one dimension a list of numbers, or a number, will do.
-
-        Returns
-        -------
-        ndarray of shape (n_points, n_columns)
-            Their sum over columns is the test information in one dimension.
-        """
-        self._fitted()
-        self._one_map_only("item_information")
-        self._bits_only("item_information")
-        points = np.asarray(X, float)
-        if self._n_features_out == 1 and points.ndim < 2:
-            points = points.reshape(-1, 1)
-        if points.ndim != 2 or points.shape[1] != self._n_features_out:
-            raise ValueError(f"points must have shape (n, {self._n_features_out}), found {points.shape}")
-        asymptote = self.asymptote_ if self._by_items else None
-        return psychometrics.item_information(self.params_.weights, self.params_.bias, points, asymptote)
 
     def rotate(self, method: str = "varimax") -> Rotation:
         """Components in rotated coordinates; the fitted model stays as it is.

@@ -540,6 +540,11 @@ class WithItemModels(WithCriteria):
     def _item_name(self, column: int) -> str:
         return self._column_names()[column]
 
+    def _name(self, column: int) -> str:
+        """The same, in quotes if it has a name, for a sentence."""
+        names = getattr(self, "feature_names_in_", None)
+        return f"column {column}" if names is None else f"{str(names[column])!r}"
+
 
 # ---------------------------------------------------------------- sums and errors
 

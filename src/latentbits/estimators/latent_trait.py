@@ -24,18 +24,17 @@ from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import Engine
 from latentbits.estimators import psychometrics
 from latentbits.estimators.base import LatentModel
-from latentbits.estimators.criteria import MOST_COUNTED, Seen, is_sampling, look
+from latentbits.estimators.criteria import MOST_COUNTED, Seen, look
 from latentbits.estimators.curved_trait import WithCurve
 from latentbits.estimators.item_dif import WithDif
-from latentbits.estimators.item_models import ItemErrors
 from latentbits.estimators.item_scores import WithScores
 from latentbits.estimators.item_templates import DEFAULT_PRIOR
 from latentbits.estimators.precision import DOUBLE, error_of_sum, sum_of
-from latentbits.estimators.psychometrics import RUNAWAY, Rotation, StandardErrors
+from latentbits.estimators.psychometrics import RUNAWAY, Rotation
 from latentbits.estimators.showing import named_weights, short
 from latentbits.estimators.tables.column_types import KINDS, Encoding, open_table
 from latentbits.estimators.tables.validate import weighted
-from latentbits.estimators.trait_errors import steady_covariance
+from latentbits.estimators.trait_errors import WithTraitErrors
 from latentbits.estimators.trait_likelihoods import ENOUGH, foresee, refined
 from latentbits.models.latent_trait import curved, items, kinds, mixture_of_maps, quadrature, variational
 from latentbits.models.latent_trait import model as latent_trait
@@ -45,7 +44,6 @@ from latentbits.reports.items import listed
 __all__ = ["LatentTrait"]
 
 FEW_COLUMNS = 10  # per latent dimension
-LARGEST_INFORMATION = 6000  # parameters; the square of it in float64 is 288 MB
 MOST_TERMS = 2**25  # rows x columns x nodes to learn with, where slopes ask for more than the first
 FEW_NODES = 5  # a dimension, where rows have observed many columns
 MOST_CHECKED = 2**20  # rows x columns: the likelihood by finer rules takes seconds
@@ -62,7 +60,7 @@ class Variational(NamedTuple):
     bound: np.ndarray
 
 
-class LatentTrait(WithScores, WithDif, WithCurve):
+class LatentTrait(WithScores, WithTraitErrors, WithDif, WithCurve):
     """Latent trait model (Tipping 1998): item response theory (Rasch, 2PL, in one dimension or more) and logistic PCA.
 
     x ~ N(0, I),  P(t_i = 1 | x) = sigmoid(w_i.x + b_i): Gaussian latents, logistic bits.  With two latents it is a map
@@ -902,89 +900,6 @@ class LatentTrait(WithScores, WithDif, WithCurve):
         rows = eqx.tree_at(lambda r: r.mean, rows, None, is_leaf=lambda leaf: leaf is None)
         return refined(rows, model, self.params_, engine, self._columns(), dtype)
 
-    def standard_errors(
-        self, X: Any, sample_weight: Any = None, weights_are: str = "counts"
-    ) -> StandardErrors | ItemErrors:
-        """Standard errors of weights, biases, difficulties and discriminations.
-
-        From the observed information of the rows (Louis's identity, by quadrature, in float64).  In several dimensions
-        they are those of the canonical rotation: components orthogonal to each other, which is how `components_` is
-        given.  With `weight_prior` the information of the prior is added.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            The rows that the model was fitted to.
-        sample_weight : array-like of shape (n_rows,) or None
-            The weights that it was fitted with.
-        weights_are : {"counts", "sampling"}, default="counts"
-            How often a row was met, or the inverse of the chance that it had to come into the sample (in any unit).
-            Then errors are those of the sandwich form, and rows must not have been put together: two that are alike
-            are two draws.  Without weights it is the form that holds for a model that is not quite right.
-
-        Returns
-        -------
-        StandardErrors
-            `components` (n_components, n_columns), `intercept`, `difficulty`, `discrimination` (n_columns,), and the
-            `covariance` of all estimates.  NaN for columns without a finite estimate, and for those whose error finer
-            and finer rules do not agree on, which a warning names.  Of item models an `ItemErrors`, which has those of
-            asymptotes, groups and coefficients, too; the information of their priors is added.
-        """
-        model = self._fitted()
-        if self._by_items:
-            return self._item_errors(X, sample_weight, weights_are)
-        self._one_map_only("standard_errors")
-        self._bits_only("standard_errors")
-        weights, bias = self.params_.weights, self.params_.bias
-        d, q = weights.shape
-        if d * (q + 1) > LARGEST_INFORMATION:
-            raise ValueError(
-                f"standard errors need a matrix of {d * (q + 1)} x {d * (q + 1)} numbers, and this stops at "
-                f"{LARGEST_INFORMATION}: fit fewer columns"
-            )
-        sandwich = is_sampling(weights_are)
-        engine = self._open(X, reset=False, sample_weight=sample_weight)
-        # under a prior a steep weight is an estimate like any other
-        steep = (np.linalg.norm(weights, axis=1) > RUNAWAY) & (self.weight_prior is None)
-        if steep.any():
-            names = [self._name(i) for i in np.flatnonzero(steep).tolist()]
-            warnings.warn(
-                f"the weights of {listed(names)} run to infinity: they have no standard errors (NaN), and those of "
-                "the other columns hold them fixed. weight_prior=3, say, keeps them finite",
-                UserWarning,
-                stacklevel=2,
-            )
-        prior = None if self.weight_prior is None else float(self.weight_prior)
-        covariance, unsteady = steady_covariance(
-            model,
-            engine,
-            self.params_,
-            steep,
-            int(self.n_nodes or 0),
-            bool(self.equal_discrimination),
-            prior,
-            sandwich=sandwich,
-        )
-        if covariance is None:
-            warnings.warn(
-                "the observed information is not positive definite, so there are no standard errors (NaN): the fit has "
-                "not converged, or there are more latents than the data can tell",
-                UserWarning,
-                stacklevel=2,
-            )
-            covariance = np.full((d * (q + 1), d * (q + 1)), np.nan)
-        elif unsteady.any():
-            names = [self._name(i) for i in np.flatnonzero(unsteady).tolist()]
-            warnings.warn(
-                f"the standard errors of {listed(names)} still change with the number of nodes, and are not told "
-                "(NaN): their slopes are steep for what rows have observed. weight_prior=3, say, makes them less steep",
-                PrecisionWarning,
-                stacklevel=2,
-            )
-            gone = np.repeat(unsteady, q + 1)
-            covariance[gone] = covariance[:, gone] = np.nan
-        return psychometrics.item_errors(weights, bias, covariance, self._column_names())
-
     def rotate(self, method: str = "varimax") -> Rotation:
         """Components in rotated coordinates; the fitted model stays as it is.
 
@@ -1010,10 +925,6 @@ class LatentTrait(WithScores, WithDif, WithCurve):
             tags.input_tags.sparse = False
             tags.input_tags.categorical = tags.input_tags.string = True
         return tags
-
-    def _name(self, column: int) -> str:
-        names = getattr(self, "feature_names_in_", None)
-        return f"column {column}" if names is None else f"{str(names[column])!r}"
 
 
 @cache

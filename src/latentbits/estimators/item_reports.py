@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from latentbits.core.batch import MISSING
-from latentbits.estimators.criteria import WithCriteria
+from latentbits.estimators.item_models import WithItemModels
 from latentbits.estimators.psychometrics import RUNAWAY
+from latentbits.estimators.several_maps import WithMaps
 from latentbits.reports import limited_information, scoring
 from latentbits.reports.fit import FitReport
 from latentbits.reports.item_fit import ItemFit, item_fit
@@ -21,26 +22,10 @@ from latentbits.reports.person_fit import PersonFit, person_fit
 __all__ = ["WithItemReports"]
 
 
-class WithItemReports(WithCriteria):
+class WithItemReports(WithMaps, WithItemModels):
     """A latent trait model of binary items, whose fit can be reported item by item."""
 
-    if TYPE_CHECKING:
-        n_components: int
-        n_maps: int
-        method: str
-        equal_discrimination: bool
-        weight_prior: float | None
-        fixed: Any
-        shared: Any
-        asymptote_: np.ndarray
-        trait_mean_: float
-        trait_variance_: float
-        _by_items: bool
-        _people: Any
-
-        def _bits_only(self, what: str) -> None: ...
-
-        def _one_map_only(self, what: str) -> None: ...
+    method: str
 
     # ---------------------------------------------------------------- of the model
 

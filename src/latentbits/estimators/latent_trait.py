@@ -24,21 +24,20 @@ from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import Engine
 from latentbits.estimators import psychometrics
 from latentbits.estimators.base import LatentModel
-from latentbits.estimators.criteria import MOST_COUNTED, Seen, look
-from latentbits.estimators.curved_trait import WithCurve
+from latentbits.estimators.criteria import Seen, look
 from latentbits.estimators.item_dif import WithDif
 from latentbits.estimators.item_scores import WithScores
 from latentbits.estimators.item_templates import DEFAULT_PRIOR
 from latentbits.estimators.precision import DOUBLE, error_of_sum, sum_of
 from latentbits.estimators.psychometrics import RUNAWAY, Rotation
+from latentbits.estimators.several_maps import by_share
 from latentbits.estimators.showing import named_weights, short
-from latentbits.estimators.tables.column_types import KINDS, Encoding, open_table
-from latentbits.estimators.tables.validate import weighted
+from latentbits.estimators.tables.column_types import Encoding
 from latentbits.estimators.trait_errors import WithTraitErrors
 from latentbits.estimators.trait_likelihoods import ENOUGH, foresee, refined
 from latentbits.models.latent_trait import curved, items, kinds, mixture_of_maps, quadrature, variational
 from latentbits.models.latent_trait import model as latent_trait
-from latentbits.models.latent_trait.kinds import ALL_BITS, Columns
+from latentbits.models.latent_trait.kinds import Columns
 from latentbits.reports.items import listed
 
 __all__ = ["LatentTrait"]
@@ -60,7 +59,7 @@ class Variational(NamedTuple):
     bound: np.ndarray
 
 
-class LatentTrait(WithScores, WithTraitErrors, WithDif, WithCurve):
+class LatentTrait(WithScores, WithTraitErrors, WithDif):
     """Latent trait model (Tipping 1998): item response theory (Rasch, 2PL, in one dimension or more) and logistic PCA.
 
     x ~ N(0, I),  P(t_i = 1 | x) = sigmoid(w_i.x + b_i): Gaussian latents, logistic bits.  With two latents it is a map
@@ -267,21 +266,11 @@ class LatentTrait(WithScores, WithTraitErrors, WithDif, WithCurve):
         "n_init": [Interval(Integral, 1, None, closed="left"), None],
     }
 
-    components_: np.ndarray
-    intercept_: np.ndarray
-    difficulty_: np.ndarray
-    discrimination_: np.ndarray
-    noise_variance_: np.ndarray
-    shares_: np.ndarray
-    categories_: dict[Any, list[Any]]
-    output_names_: list[str]
-
     _params_class: ClassVar[type] = kinds.Params
     _ranges: ClassVar[Any] = {"guessed": (0.0, 1.0)} | dict.fromkeys(
         ("item_places", "mean_places", "sd_places", "coefficient_places", "prior_precision"), (0.0, np.inf)
     )
     _most_work: ClassVar[tuple[tuple[str, ...], int]] = (("n_samples",), 10**6)  # draws, made at every use
-    _encoding: Encoding | None = None
     _seen: Seen | None = None  # of the table of the last fit
 
     def __init__(
@@ -367,21 +356,6 @@ class LatentTrait(WithScores, WithTraitErrors, WithDif, WithCurve):
             self._bits_only("equal_discrimination=True", "leave it out")
         return self._record()
 
-    def _check_several(self) -> None:
-        """Refuse what one map can and several cannot."""
-        for name, value in (("equal_discrimination", True), ("method", "monte_carlo")):
-            if getattr(self, name) == value:
-                raise ValueError(f"{name}={value!r} is for one map, and n_maps is {self.n_maps}: leave one of them out")
-        if self.n_components > MOST_GRID:
-            raise ValueError(
-                f"several maps have up to {MOST_GRID} dimensions each, and n_components is {self.n_components}"
-            )
-
-    def _one_map_only(self, what: str) -> None:
-        self._straight_only(what)
-        if self.n_maps > 1:
-            raise ValueError(f"{what} is not defined for several maps, and n_maps is {self.n_maps}: fit one map")
-
     def _params_type(self) -> type:
         if self._curved:
             return curved.Params
@@ -436,10 +410,6 @@ class LatentTrait(WithScores, WithTraitErrors, WithDif, WithCurve):
         )
         return 4 if by_net or self.n_maps > 1 else 1
 
-    def _columns(self) -> Columns:
-        columns = ALL_BITS if self._encoding is None else self._encoding.columns
-        return columns._replace(shared_noise=True) if self.noise == "shared" and columns.n_reals else columns
-
     def _open(self, X: Any, *, reset: bool, sample_weight: Any = None) -> Engine:
         self._check_curve()
         if self._curved:
@@ -451,19 +421,7 @@ class LatentTrait(WithScores, WithTraitErrors, WithDif, WithCurve):
         if self.column_types is None:
             self._encoding = None
             return super()._open(X, reset=reset, sample_weight=sample_weight)
-        self._encoding, engine = open_table(
-            self,
-            X,
-            column_types=self.column_types,
-            encoding=None if reset else self._encoding,
-            binarize=self.binarize,
-        )
-        return weighted(engine, sample_weight)
-
-    def _bits_only(self, what: str, advice: str = "fit the binary columns alone") -> None:
-        if self._columns() != ALL_BITS:
-            kinds_there = ", ".join(kind for kind in KINDS if kind in self._encoding.kinds) if self._encoding else ""
-            raise ValueError(f"{what} is for binary columns only, and here they are {kinds_there}: {advice}")
+        return self._open_mixed(X, reset=reset, sample_weight=sample_weight)
 
     def _dtype(self) -> np.dtype:
         return DOUBLE if self._by_items and self._given_dtype() is None else super()._dtype()
@@ -481,14 +439,11 @@ class LatentTrait(WithScores, WithTraitErrors, WithDif, WithCurve):
             return super()._adopt(self._adopt_items(result))
         params = result.params
         if self.n_maps > 1:
-            order = np.argsort(-params.log_share, kind="stable")
-            own = ("log_share", "weights", "bias", "log_variance")
-            ordered = [getattr(params, name)[order] for name in own]
-            params = eqx.tree_at(lambda p: [getattr(p, name) for name in own], params, ordered)
-            weights = np.stack([one @ psychometrics.canonical_axes(one) for one in params.weights])
+            params = by_share(params)
         else:
             weights = params.weights @ psychometrics.canonical_axes(params.weights)
-        super()._adopt(result._replace(params=eqx.tree_at(lambda p: p.weights, params, weights)))
+            params = eqx.tree_at(lambda p: p.weights, params, weights)
+        super()._adopt(result._replace(params=params))
 
     def _expose(self) -> None:
         for name in (
@@ -507,7 +462,7 @@ class LatentTrait(WithScores, WithTraitErrors, WithDif, WithCurve):
         if self.n_maps == 1:
             self._expose_items(*self._items_of(self.params_))
         else:
-            items = [self._items_of(mixture_of_maps.one_map(self.params_, m)) for m in range(int(self.n_maps))]
+            items = [self._items_of(one) for one in self._maps()]
             self._expose_items(*(np.stack(parts) if parts[0] is not None else None for parts in zip(*items)))
             self.shares_ = np.exp(self.params_.log_share)
         if self._encoding is not None:
@@ -550,46 +505,6 @@ class LatentTrait(WithScores, WithTraitErrors, WithDif, WithCurve):
         for place in np.argsort(-self.shares_, kind="stable").tolist():
             traits = ", ".join(short(told) for _, told in named_weights("", names, self.components_[place]))
             yield f"map {place + 1}", f"{self.shares_[place]:.0%} of rows; {traits}"
-
-    def _freedom(self) -> int | None:
-        columns = self._columns()
-        if columns.n_reals or self._n_bits + len(columns.categorical) > MOST_COUNTED:
-            return None
-        return 2**self._n_bits * math.prod(columns.n_classes) - 1
-
-    @property
-    def _n_bits(self) -> int:
-        binary = self._columns().binary
-        return (self.n_features_in_ if binary is None else len(binary)) - len(self._idle)
-
-    def _items_of(self, params: Any) -> tuple[np.ndarray | None, ...]:
-        """Components, intercepts, difficulties, discriminations and noise variances of a map."""
-        if self._encoding is None:
-            weights, bias = params.weights, params.bias
-            easy, steep = psychometrics.difficulty(weights, bias), psychometrics.discrimination(weights)
-            return weights.T, bias, easy, steep, None
-        weights, bias, noise = self._encoding.outputs(params)
-        bits = np.array([kind == "binary" for kind in self._encoding.kinds])
-        lines = [block.start for block, bit in zip(self._encoding.blocks, bits) if bit]
-        easy, steep = np.full((2, len(bits)), np.nan)
-        easy[bits] = psychometrics.difficulty(weights[lines], bias[lines])
-        steep[bits] = psychometrics.discrimination(weights[lines])
-        return weights.T, bias, easy, steep, noise
-
-    def _expose_items(
-        self, components: Any, intercept: Any, difficulty: Any, discrimination: Any, noise: np.ndarray | None
-    ) -> None:
-        self.components_, self.intercept_ = components, intercept
-        self.difficulty_, self.discrimination_ = difficulty, discrimination
-        if noise is not None:
-            self.noise_variance_ = noise
-
-    def _expose_names(self, encoding: Encoding) -> None:
-        names = getattr(self, "feature_names_in_", None)
-        self.output_names_ = encoding.output_names(names)
-        self.categories_ = {
-            place if names is None else str(names[place]): list(labels) for place, labels in encoding.categories.items()
-        }
 
     def _shapes(self) -> dict[str, tuple[int | None, ...]]:
         if self._curved:
@@ -705,9 +620,7 @@ class LatentTrait(WithScores, WithTraitErrors, WithDif, WithCurve):
         return abs(by_learning - sum_of(rows, engine.weights))
 
     def _nodes_needed(self, seen: Seen) -> int:
-        several = self.n_maps > 1
-        maps = [mixture_of_maps.one_map(self.params_, m) for m in range(self.n_maps)] if several else [self.params_]
-        bend = max(quadrature.bend_of(self._columns(), one, seen.few) for one in maps)
+        bend = max(quadrature.bend_of(self._columns(), one, seen.few) for one in self._maps())
         return quadrature.nodes_for(int(self.n_components), bend, seen.n_rows)
 
     def _affordable(self, seen: Seen, engine: Engine) -> int:
@@ -754,24 +667,6 @@ class LatentTrait(WithScores, WithTraitErrors, WithDif, WithCurve):
         scored = self._on_grid and self.n_maps == 1 and not self._curved
         return self._map_rows(self._fitted().log_likelihood, X).mean if scored else super().transform(X)
 
-    def responsibilities(self, X: Any) -> np.ndarray:
-        """P(map | row): the probability of each map, given what is observed of a row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_maps)
-            Rows sum to 1.
-        """
-        self._fitted()
-        if self.n_maps == 1:
-            return np.ones((len(self.transform(X)), 1))
-        return self.posterior(X).responsibilities
-
     def _foresee_use(self, model: Model, engine: Engine, shapes: Any) -> None:
         if not self._on_grid or self.n_maps > 1 or self._curved:
             return super()._foresee_use(model, engine, shapes)
@@ -783,25 +678,6 @@ class LatentTrait(WithScores, WithTraitErrors, WithDif, WithCurve):
     @property
     def _on_grid(self) -> bool:
         return self.n_components <= MOST_GRID
-
-    def complete(self, X: Any) -> Any:
-        """Fill in what is missing from what was observed of the row; observed entries are kept as they are.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            NaN for missing.  A frame comes back as a frame.
-
-        Returns
-        -------
-        ndarray or frame of shape (n_rows, n_columns)
-            P(bit = 1) for a bit; the mean for a continuous column; the label of the most probable category.  An array
-            holds numbers, or objects where X has text.
-        """
-        model = self._fitted()
-        if self._encoding is None:
-            return super().complete(X)
-        return self._encoding.filled(X, self._map_rows(model.complete, X))
 
     def inverse_transform(self, X: Any, maps: Any = None) -> np.ndarray:
         """Mean of each column at given points of the latent space: P(bit = 1 | latents) for bits.
@@ -826,17 +702,6 @@ class LatentTrait(WithScores, WithTraitErrors, WithDif, WithCurve):
         for place in self._columns().continuous:
             means[:, self._encoding.blocks[place]] += self._encoding.offset[place]
         return means
-
-    def _decoded_on(self, X: Any, maps: Any) -> np.ndarray:
-        if maps is None:
-            raise ValueError(f"a place alone does not tell its map, and there are {self.n_maps}: give maps, from 0")
-        points, numbers = np.asarray(X, float), np.asarray(maps)
-        if points.ndim != 2 or points.shape[1] != self._n_features_out:
-            raise ValueError(f"points must have shape (n, {self._n_features_out}), found {points.shape}")
-        if numbers.dtype.kind not in "iu" or ((numbers < 0) | (numbers >= self.n_maps)).any():
-            raise ValueError(f"maps must be whole numbers from 0 to {self.n_maps - 1}, found {maps!r}")
-        numbers = np.broadcast_to(numbers, len(points))
-        return self._decoded(np.column_stack([numbers, points]), self._n_features_out + 1)
 
     def sample(self, n: int = 1, random_state: Any = None, groups: Any = None, covariates: Any = None) -> Any:
         """Draw rows from the model.
@@ -918,13 +783,6 @@ class LatentTrait(WithScores, WithTraitErrors, WithDif, WithCurve):
         self._bits_only("rotate")
         weights = self.params_.weights
         return psychometrics.rotate(weights, method, psychometrics.loadings(weights))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        if self.column_types is not None:
-            tags.input_tags.sparse = False
-            tags.input_tags.categorical = tags.input_tags.string = True
-        return tags
 
 
 @cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from latentbits.estimators import psychometrics
 from latentbits.estimators.criteria import is_sampling, look
 from latentbits.estimators.item_models import ItemErrors, WithItemModels
 from latentbits.estimators.psychometrics import RUNAWAY, StandardErrors
+from latentbits.estimators.several_maps import WithMaps
 from latentbits.models.latent_trait import information, quadrature
 from latentbits.models.latent_trait.kinds import ALL_BITS, Params
 from latentbits.reports.items import listed
@@ -29,16 +30,8 @@ NOTHING = 1e-12  # of the rows: sums of weights that are no whole numbers differ
 SURELY_STEADY = 0.75  # of `quadrature.bend_of`: below, the nodes for it are known to do
 
 
-class WithTraitErrors(WithItemModels):
+class WithTraitErrors(WithMaps, WithItemModels):
     """A latent trait model whose estimates have standard errors."""
-
-    n_nodes: int | None
-
-    if TYPE_CHECKING:
-
-        def _bits_only(self, what: str) -> None: ...
-
-        def _one_map_only(self, what: str) -> None: ...
 
     def standard_errors(
         self, X: Any, sample_weight: Any = None, weights_are: str = "counts"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -15,37 +14,30 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from latentbits.core.errors import PrecisionWarning
-from latentbits.core.model import LogLikelihood, Model, Stop
-from latentbits.core.nodes import MANY_COLUMNS, MOST_GRID
-from latentbits.engines import ahead
-from latentbits.engines.fit import FitResult, fit, seed_key
-from latentbits.engines.memory import MemoryEngine, distinct
-from latentbits.engines.monitor import Limits
+from latentbits.core.model import Model
+from latentbits.core.nodes import MOST_GRID
+from latentbits.engines.fit import FitResult
 from latentbits.engines.passes import Engine
 from latentbits.estimators import psychometrics
 from latentbits.estimators.base import LatentModel
-from latentbits.estimators.criteria import Seen, look
+from latentbits.estimators.criteria import look
 from latentbits.estimators.item_dif import WithDif
 from latentbits.estimators.item_scores import WithScores
 from latentbits.estimators.item_templates import DEFAULT_PRIOR
-from latentbits.estimators.precision import DOUBLE, error_of_sum, sum_of
+from latentbits.estimators.precision import DOUBLE
 from latentbits.estimators.psychometrics import RUNAWAY, Rotation
 from latentbits.estimators.several_maps import by_share
 from latentbits.estimators.showing import named_weights, short
 from latentbits.estimators.tables.column_types import Encoding
 from latentbits.estimators.trait_errors import WithTraitErrors
-from latentbits.estimators.trait_likelihoods import ENOUGH, foresee, refined
-from latentbits.models.latent_trait import curved, items, kinds, mixture_of_maps, quadrature, variational
+from latentbits.estimators.trait_likelihoods import ENOUGH
+from latentbits.estimators.trait_nodes import WithNodes
+from latentbits.models.latent_trait import curved, items, kinds, mixture_of_maps, variational
 from latentbits.models.latent_trait import model as latent_trait
 from latentbits.models.latent_trait.kinds import Columns
 from latentbits.reports.items import listed
 
 __all__ = ["LatentTrait"]
-
-FEW_COLUMNS = 10  # per latent dimension
-MOST_TERMS = 2**25  # rows x columns x nodes to learn with, where slopes ask for more than the first
-FEW_NODES = 5  # a dimension, where rows have observed many columns
-MOST_CHECKED = 2**20  # rows x columns: the likelihood by finer rules takes seconds
 
 
 class Variational(NamedTuple):
@@ -59,7 +51,7 @@ class Variational(NamedTuple):
     bound: np.ndarray
 
 
-class LatentTrait(WithScores, WithTraitErrors, WithDif):
+class LatentTrait(WithScores, WithTraitErrors, WithNodes, WithDif):
     """Latent trait model (Tipping 1998): item response theory (Rasch, 2PL, in one dimension or more) and logistic PCA.
 
     x ~ N(0, I),  P(t_i = 1 | x) = sigmoid(w_i.x + b_i): Gaussian latents, logistic bits.  With two latents it is a map
@@ -271,7 +263,6 @@ class LatentTrait(WithScores, WithTraitErrors, WithDif):
         ("item_places", "mean_places", "sd_places", "coefficient_places", "prior_precision"), (0.0, np.inf)
     )
     _most_work: ClassVar[tuple[tuple[str, ...], int]] = (("n_samples",), 10**6)  # draws, made at every use
-    _seen: Seen | None = None  # of the table of the last fit
 
     def __init__(
         self,
@@ -363,25 +354,6 @@ class LatentTrait(WithScores, WithTraitErrors, WithDif):
             return items.Params
         return kinds.Params if self.n_maps == 1 else mixture_of_maps.Params
 
-    def _record(self, n_nodes: int | None = None, method: str | None = None, few: int | None = None) -> Model:
-        """The record for so many nodes to learn with, None chooses; `few` is what nearly every row has observed."""
-        # with few columns the bound is so loose that its optimum is no place to start from, and can be w = 0
-        alone = self.method == "auto" and (few or self.n_features_in_) < FEW_COLUMNS * self.n_components
-        n_nodes = n_nodes or self.n_nodes
-        settings: dict[str, Any] = {
-            "n_components": int(self.n_components),
-            "method": method or ("quadrature" if alone else self.method),
-            "columns": self._columns(),
-            "weight_prior": None if self.weight_prior is None else float(self.weight_prior),
-            "n_nodes": None if n_nodes is None else int(n_nodes),
-            "accelerate": bool(self.accelerate),
-            "seen": few,
-        }
-        if self.n_maps > 1:
-            return mixture_of_maps.model(n_maps=int(self.n_maps), **settings)
-        tied, n_samples = bool(self.equal_discrimination), int(self.n_samples)
-        return latent_trait.model(equal_discrimination=tied, n_samples=n_samples, **settings)
-
     def _model_for(self, engine: Engine) -> Model:
         if self._curved:
             self._seen = look(engine)
@@ -392,11 +364,6 @@ class LatentTrait(WithScores, WithTraitErrors, WithDif):
         model = self._model()
         self._seen = look(engine)
         return model if self._few is None else self._record(few=self._few)
-
-    @property
-    def _few(self) -> int | None:
-        """Columns that nearly every row of the table of the last fit has observed; None for all of them."""
-        return self._seen.few if self._seen is not None and self._seen.few < self.n_features_in_ else None
 
     @property
     def _n_restarts(self) -> int:
@@ -568,72 +535,6 @@ class LatentTrait(WithScores, WithTraitErrors, WithDif):
             )
         self._warn_of_freedom()
 
-    def _learned_on(self, engine: Engine, result: FitResult) -> bool:
-        """Go on with more nodes while slopes ask for them; whether they ask for more than there are, to be checked."""
-        by_nodes, seen = self.n_nodes is None and self.method in ("auto", "quadrature"), self._seen
-        assert seen is not None
-        used = quadrature.nodes_at_first(int(self.n_components), seen.few)
-        used = used if self.n_components <= MOST_GRID else quadrature.LAST_NET
-        small = seen.n_rows * self.n_features_in_ <= MOST_CHECKED
-        if by_nodes and small and self._nodes_needed(seen) > self._affordable(seen, engine):
-            engine = distinct(engine)
-        most = max(self._affordable(seen, engine), used)
-        by_nodes &= result.reason is not Stop.HELD_OUT
-        while by_nodes and not result.reason.cut_short and (needed := min(self._nodes_needed(seen), most)) > used:
-            left = None if self.max_time is None else max(self.max_time - result.seconds, 1e-3)
-            limits, used = Limits(self.max_iter, self.tol, left), needed
-            try:
-                more = fit(
-                    self._record(used, "quadrature", self._few),
-                    engine,
-                    seed_key(0),
-                    params=result.params,
-                    limits=limits,
-                    dtype=np.dtype(self.dtype_),
-                    verbose=self.verbose,
-                    held_out=self._held_out,
-                )
-            except KeyboardInterrupt:  # what was learned with fewer stands
-                result = result._replace(reason=Stop.INTERRUPTED)
-                self._adopt(result)
-                break
-            result = more._replace(
-                history=result.history + more.history,
-                n_iter=result.n_iter + more.n_iter,
-                seconds=result.seconds + more.seconds,
-            )
-            self._adopt(result)
-        needed, last = self._nodes_needed(seen), quadrature.MOST_NODES[min(int(self.n_components), MOST_GRID + 1)]
-        return by_nodes and small and (needed > used or used == last)
-
-    def _short_by(self, engine: Engine) -> float:
-        """By how many nats the nodes of learning tell the log-likelihood wrong, by finer rules."""
-        precision = 0.0 if self.weight_prior is None else 1 / float(self.weight_prior) ** 2
-        by_learning = self.objective_ + 0.5 * precision * float(np.sum(self.params_.weights**2))
-        model, dtype = self._model(), np.dtype(self.dtype_)
-        rows = super()._rounded(model, engine, dtype)
-        short = abs(by_learning - sum_of(rows, engine.weights))
-        # only where the first of them cannot tell whether that is much, those for rows that need them are asked too
-        if abs(short - ENOUGH) > error_of_sum(rows, self._errors_average_out, engine.weights):
-            return short
-        rows = self._rounded(model, engine, dtype)
-        return abs(by_learning - sum_of(rows, engine.weights))
-
-    def _nodes_needed(self, seen: Seen) -> int:
-        bend = max(quadrature.bend_of(self._columns(), one, seen.few) for one in self._maps())
-        return quadrature.nodes_for(int(self.n_components), bend, seen.n_rows)
-
-    def _affordable(self, seen: Seen, engine: Engine) -> int:
-        """The most nodes with which a pass takes a fraction of a second; steep slopes would ask for any number."""
-        n_rows = len(engine.table) if isinstance(engine, MemoryEngine) else seen.n_rows
-        q, each = int(self.n_components), MOST_TERMS / max(n_rows * self.n_features_in_ * self.n_maps, 1)
-        most = quadrature.MOST_NODES[min(q, MOST_GRID + 1)]
-        if q <= MOST_GRID and seen.few >= MANY_COLUMNS:
-            # posteriors are narrow; slopes that run to infinity ask for any number of nodes, and find no maximum
-            steepest = np.linalg.norm(self.params_.weights, axis=-1).max()
-            most = 0 if steepest > RUNAWAY and self.weight_prior is None else FEW_NODES
-        return min(most, int(each ** (1 / q)) if q <= MOST_GRID else int(math.log2(max(each, 1))))
-
     def _warn_of_freedom(self) -> None:
         """Say so where answers can differ in fewer ways than there are parameters."""
         freedom = self._freedom()
@@ -666,18 +567,6 @@ class LatentTrait(WithScores, WithTraitErrors, WithDif):
         # by the program of `score`, where that has looked at the posterior
         scored = self._on_grid and self.n_maps == 1 and not self._curved
         return self._map_rows(self._fitted().log_likelihood, X).mean if scored else super().transform(X)
-
-    def _foresee_use(self, model: Model, engine: Engine, shapes: Any) -> None:
-        if not self._on_grid or self.n_maps > 1 or self._curved:
-            return super()._foresee_use(model, engine, shapes)
-        dtype = self._dtype()
-        ahead.using(model, model.log_likelihood, model.log_likelihood, engine, dtype, shapes)
-        if not self._by_items:
-            foresee(model, shapes, engine, self._columns(), dtype)
-
-    @property
-    def _on_grid(self) -> bool:
-        return self.n_components <= MOST_GRID
 
     def inverse_transform(self, X: Any, maps: Any = None) -> np.ndarray:
         """Mean of each column at given points of the latent space: P(bit = 1 | latents) for bits.
@@ -748,22 +637,6 @@ class LatentTrait(WithScores, WithTraitErrors, WithDif):
             raise ValueError("variational is not defined for item models: posterior(X) has the exact one")
         mean, covariance, bound = self._map_rows(_variational_rows(self._columns()), X)
         return Variational(mean, covariance, np.asarray(bound, np.float64))
-
-    @property
-    def _errors_average_out(self) -> bool:
-        return not self._on_grid
-
-    def _rounded(self, model: Model, engine: Engine, dtype: np.dtype) -> LogLikelihood:
-        """log p(x) of each row; where errors are largest by finer rules, until that in all is small."""
-        if self._curved:
-            return super()._rounded(model, engine, dtype)
-        if self._by_items:
-            return self._rounded_items(engine, dtype)
-        rows = super()._rounded(model, engine, dtype)
-        if self.n_maps > 1:  # by the first rule only, whose error is told
-            return rows
-        rows = eqx.tree_at(lambda r: r.mean, rows, None, is_leaf=lambda leaf: leaf is None)
-        return refined(rows, model, self.params_, engine, self._columns(), dtype)
 
     def rotate(self, method: str = "varimax") -> Rotation:
         """Components in rotated coordinates; the fitted model stays as it is.

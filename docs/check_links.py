@@ -22,7 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from html.parser import HTMLParser
 from ipaddress import ip_address
-from itertools import chain, groupby
+from itertools import chain, groupby, pairwise
 from pathlib import Path
 from typing import NamedTuple
 from urllib.error import HTTPError, URLError
@@ -119,7 +119,7 @@ def anchors_of_markdown(path: Path) -> frozenset[str]:
     text = path.read_text("utf-8")
     blocks = MarkdownIt("commonmark").parse(text)
     slugs: list[str] = []
-    for before, block in zip(blocks, blocks[1:]):
+    for before, block in pairwise(blocks):
         if before.type == "heading_open":
             plain = "".join(token.content for token in block.children or ())
             slug = re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")

@@ -26,7 +26,7 @@ PAGES = {
     "sub/index.html": '<a href="../index.html#here">x</a> <a href="./">x</a>',
     "sub/other.html": '<h1 id="there">x</h1> <a name="old"></a> <a href="#old">x</a> <a href="?q=1">x</a>',
     "sub/webpack-macros.html": "<a href=\"{{ pathto('x') }}\">no page</a>",
-    "live/page.html": '<meta name="generator" content="latentbits 0.1.0"><main id="main"></main><b id="map-section"></b>',
+    "live/page.html": '<meta name="generator" content="latentbits 0.1.0"><p id="main"></p><p id="map-section"></p>',
 }
 MARKDOWN = """# A title, with `code`
 

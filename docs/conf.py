@@ -58,6 +58,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "show_memory": False,
+    "parallel": 2,  # processes
     "write_computation_times": False,  # tables of seconds, drawn by scripts from other hosts
     "min_reported_time": 1_000,
     "image_scrapers": ("matplotlib",),
@@ -83,6 +84,7 @@ PAGES = (
     "index",
     "quickstart",
     "which-model",
+    "explorer",
     "models",
     "latent-classes",
     "item-response",
@@ -99,14 +101,19 @@ PAGES = (
     "combination-machine",
     "sparse-coding",
     "noisy-or",
+    "latent-tree",
     "papers/index",
     "evidence",
     "league",
     "data",
+    "missing-data",
+    "scale",
     "cli",
     "design",
     "add-a-model",
     "releasing",
+    "changelog",
+    "security",
 )
 html_sidebars: dict[str, list[str]] = {page: [] for page in PAGES}
 

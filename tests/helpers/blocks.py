@@ -16,6 +16,7 @@ QUICK = ["docs/index.md"]
 LONG = [
     "README.md",
     "docs/data.md",
+    "docs/missing-data.md",
     "docs/scale.md",
     "docs/quickstart.md",
     "docs/models.md",

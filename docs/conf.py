@@ -73,7 +73,7 @@ html_show_sourcelink = False
 html_theme_options = {
     "show_prev_next": True,
     "navbar_align": "left",
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 4,
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],

@@ -41,7 +41,7 @@ REAL = ["docs/tutorial-neurons.md", "docs/tutorial-species.md", "docs/tutorial-b
 
 # What would take minutes is shown as {code-block} python, and run with other numbers than are printed.
 SHORTER = {
-    "docs/explorer.md": {'"digits")': '"lsat7")', ', out="digits.html")': ', out="digits.html", budget=5)'},
+    "docs/explorer.md": {'"digits")': '"lsat7")', ", out=": ', model="mixture", budget=None, out='},
     "docs/combination-machine.md": {"n_epochs=50": "n_epochs=1"},
     "docs/noisy-or.md": {"lines(2000,": "lines(200,"},
     "docs/sparse-coding.md": {"20_000": "200", "max_iter=200": "max_iter=2"},

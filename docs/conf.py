@@ -33,6 +33,7 @@ extensions = [
     "numpydoc",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
+    "source_links",
 ]
 exclude_patterns = ["_build", "auto_examples/**/*.ipynb", "auto_examples/**/*.py", "auto_examples/**/*.md5"]
 templates_path = ["_templates"]
@@ -59,6 +60,8 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "show_memory": False,
+    "parallel": 2,  # processes
+    "write_computation_times": False,  # tables of seconds, drawn by scripts from other hosts
     "min_reported_time": 1_000,
     "image_scrapers": ("matplotlib",),
 }

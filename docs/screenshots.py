@@ -2,8 +2,9 @@
 
     LATENTBITS_DATA=folder python docs/screenshots.py [NAME ...] [--pages FOLDER] [--again]
 
-It needs the extra ``test`` and Debian's Chromium.  Pages go to a folder of their own (they hold the tables, which are
-not ours to publish), pictures to docs/_static/explorer.  With ``--again`` pages that are there are not made anew.
+It needs the extra ``test`` and Debian's Chromium.  Pages go to a folder of their own (they hold whole tables: who
+publishes one looks at its licence first), pictures to docs/_static/explorer.  With ``--again`` pages that are there are
+not made anew.
 """
 
 from __future__ import annotations

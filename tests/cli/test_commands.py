@@ -415,6 +415,18 @@ def test_states_of_a_tree_are_one_number_or_one_for_each_column(tool, csv):
     assert "numbers from 1" in tool("fit", csv, "-m", "latent-tree", "-k", 0, *few, code=2).stderr
 
 
+def test_a_tree_in_a_file_has_the_names_of_parents(tool, csv):
+    result = tool("fit", csv, "-m", "latent-tree", "-k", 1, "-o", "m.safetensors", "--items", "items.csv")
+    assert "fitting latent tree of 1 state\n" in result.stderr
+    names = Path(csv).read_text().splitlines()[0].split(",")
+    head, *lines = (line.split(",") for line in Path("items.csv").read_text().splitlines())
+    assert head == ["item", "parent", "parent_number", "bits_in_common", "share_1", "p_1"]
+    parents = latentbits.load("m.safetensors").parents_[0].tolist()
+    assert [line[:3] for line in lines] == [
+        [name, names[p] if p >= 0 else "", str(p)] for name, p in zip(names, parents)
+    ]
+
+
 def test_fit_draws_the_classes(tool, csv):
     result = tool("fit", csv, "-k", 2, "--figures", "drawn", "--figure-format", "svg")
     assert "wrote drawn: classes.svg, pairs.svg" in result.stderr

@@ -244,5 +244,5 @@ def _save(estimator: Any, path: str) -> None:
 def _write_values(values: Values, path: str) -> None:
     from latentbits.data.write import write
 
-    write(path, values.values, values.columns, {values.what: values.names})
+    write(path, values.values, values.columns, {values.what: values.names, **values.words})
     say(f"wrote {path}: {values.told.format(len(values.names))}")

@@ -176,7 +176,7 @@ def test_a_public_set_is_data(tool):
     ("arguments", "message"),
     [
         (("fit", "no.csv"), "there is no such file"),
-        (("fit", "digit"), "did you mean digits?"),
+        (("fit", "digit"), "Did you mean digits?"),
         (("fit", "numbers.csv"), "row 1, column 1 ('b') holds 7"),
         (("fit", "numbers.csv"), "make it NaN (--missing 7)"),
         (("compare", "numbers.csv"), "row 1, column 1 ('b') holds 7"),

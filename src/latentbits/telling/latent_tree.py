@@ -93,7 +93,12 @@ def _columns(model: Any, shares: np.ndarray, tree: int, names: tuple[str, ...]) 
     Formats without text have that one by its number, counted from 0; of a root it is empty, and -1.
     """
     k, parents = model.emissions_.shape[2], model.parents_[tree]
-    columns = ["parent_number", "bits_in_common", *(f"share_{t + 1}" for t in range(k)), *(f"p_{t + 1}" for t in range(k))]
+    columns = [
+        "parent_number",
+        "bits_in_common",
+        *(f"share_{t + 1}" for t in range(k)),
+        *(f"p_{t + 1}" for t in range(k)),
+    ]
     information = model.information_[tree] * BITS
     values = np.column_stack([parents, information, shares, model.emissions_[tree]])
     above = tuple(names[p] if p >= 0 else "" for p in parents.tolist())

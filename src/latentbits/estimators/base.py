@@ -790,7 +790,7 @@ def _not_converged(name: str, reason: str, n_iter: int, left: float) -> str:
         Stop.STALLED: ("gains no more by its steps", "try dtype='float64' or another seed, or raise tol"),
         Stop.INTERRUPTED: ("was interrupted", "fit again to go on"),
     }[Stop(reason)]
-    rest = f", with about {left:.2g} nats left to gain" if np.isfinite(left) else ""
+    rest = f", with about {float(f'{left:.2g}'):g} nats left to gain" if np.isfinite(left) else ""
     return f"{name} {why} after {n_iter} iterations and keeps the best parameters so far{rest}; {advice}"
 
 

@@ -184,7 +184,7 @@ def test_a_public_set_is_data(tool):
         (("fit", "words.csv"), "--missing"),
         (("fit", "bits.csv", "-o", "no/folder/m.safetensors"), "no/folder"),
         (("score", "no.safetensors", "bits.csv"), "there is no model file"),
-        (("score", "bits.csv", "bits.csv"), "no readable model file"),
+        (("score", "bits.csv", "bits.csv"), "bits.csv is by its name a table"),
         (("transform", "p.safetensors", "bits.csv", "-o", "z.csv"), "no hidden causes"),
         (("sample", "p.safetensors", "-o", "z.doc"), "cannot write '.doc'"),
     ],

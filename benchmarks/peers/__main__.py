@@ -1,0 +1,187 @@
+"""Every family beside its peers: time to the same quality, first answer, memory, and how time grows.
+
+    python -m benchmarks.peers [--only FAMILY ...] [--rounds 3] [--peer-python PYTHON ...] [--quick] [--write]
+
+Each contender runs in a process of its own, in turns, `rounds` times.  A contender that fails or cannot be found is
+told, and costs the others nothing.  With --write, results.json and README.md are written anew after each family, and
+families that were not run stay as they are there: Ctrl-C keeps what is done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from benchmarks.peers.contender import Contender, Table
+from benchmarks.peers.r import has_package
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+FOLDER = Path(__file__).parent
+ROOT = FOLDER.parents[1]
+LIMIT = 300  # seconds of a contender's process
+
+
+def families() -> list[str]:
+    """Names of the files."""
+    return sorted(file.stem for file in (FOLDER / "families").glob("[a-z]*.py"))
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Every core for everybody, no compiled programs kept, and nothing that makes compiled code slow."""
+    left_out = ("JAX_COMPILATION_CACHE_DIR", "JAX_DISABLE_MOST_OPTIMIZATIONS", "XLA_FLAGS")
+    cores = str(len(os.sched_getaffinity(0)))
+    threads = ("OMP", "OPENBLAS", "MKL", "NUMBA")
+    return {
+        **{name: value for name, value in os.environ.items() if name not in left_out},
+        **{f"{one}_NUM_THREADS": cores for one in threads},
+        "LATENTBITS_CACHE": str(folder / "programs"),
+    }
+
+
+def told(command: Sequence[str], limit: float = LIMIT) -> dict[str, Any]:
+    """The line of JSON that a process prints last, or how it failed."""
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            done = subprocess.run(
+                command,
+                cwd=ROOT,
+                env=environment(Path(folder)),
+                capture_output=True,
+                text=True,
+                timeout=limit,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return {"failed": f"took more than {limit:g} s"}
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        return {"failed": lines[-1][-300:]}
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def python_with(contender: Contender, pythons: Sequence[str]) -> str | None:
+    """The first interpreter that finds what it imports; None where none does."""
+    if contender.imports is None:
+        return pythons[0] if has_package(contender.package) else None
+    top = contender.imports.partition(".")[0]
+    look = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({top!r}) is None)"
+    for python in pythons:
+        if subprocess.run([python, "-c", look], cwd=ROOT, capture_output=True, check=False).returncode == 0:
+            return python
+    return None
+
+
+def run_once(family: str, name: str, python: str, file: Path, table: Table, seed: int) -> dict[str, Any]:
+    """What one contender took in one round, and how good it is on test rows."""
+    module = import_module(f"benchmarks.peers.families.{family}")
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "params.npz")
+        command = [python, "-m", "benchmarks.peers.contender", family, name, str(file), str(out), str(seed)]
+        found = told([*command, json.dumps(table.settings)])
+        if "failed" not in found:
+            with np.load(out) as params:
+                found["held_out"] = module.held_out(dict(params), table.test)
+    return found
+
+
+def run_family(family: str, rounds: int, quick: bool, pythons: Sequence[str], say: Any) -> dict[str, Any]:
+    """All its contenders on all its tables, in turns, and how its time grows."""
+    module = import_module(f"benchmarks.peers.families.{family}")
+    found = {name: python_with(one, pythons) for name, one in module.CONTENDERS.items()}
+    kept = {}
+    for title, table in module.tables(quick).items():
+        table = Table(*table)
+        runs = _turns(family, module, found, table, rounds, lambda what, title=title: say(f"{title}: {what}"))
+        kept[title] = {
+            "rows": len(table.train),
+            "test_rows": len(table.test),
+            "columns": table.train.shape[1],
+            "contenders": runs,
+        }
+    growth = {}
+    for what in module.GROWTH:
+        say(f"how time grows with {what}")
+        size = "quick" if quick else "full"
+        growth[what] = told([sys.executable, "-m", "benchmarks.peers.growth", family, what, size])
+    return {"title": module.TITLE, **machine(), "rounds": rounds, "tables": kept, "growth": growth}
+
+
+def _turns(
+    family: str, module: ModuleType, found: dict[str, str | None], table: Table, rounds: int, say: Any
+) -> dict[str, Any]:
+    results: dict[str, Any] = {}
+    for name, python in found.items():
+        results[name] = {"runs": []} if python else {"absent": module.CONTENDERS[name].how_to_install}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "table.npz")
+        np.savez(file, train=table.train)
+        for seed in range(rounds):
+            for name, result in results.items():
+                if "absent" in result or "failed" in result:
+                    continue
+                say(f"{name}, round {seed + 1} of {rounds}")
+                once = run_once(family, name, str(found[name]), file, table, seed)
+                if "failed" in once:
+                    result["failed"] = once["failed"]
+                else:
+                    result["version"] = once.pop("version")
+                    result["runs"].append(once)
+    return results
+
+
+def machine() -> dict[str, Any]:
+    """Where and when."""
+    import platform
+
+    cpu = [line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
+    memory = [int(line.split()[1]) for line in _lines("/proc/meminfo") if line.startswith("MemTotal")]
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "machine": {
+            "processor": cpu[0] if cpu else platform.machine(),
+            "cores": len(os.sched_getaffinity(0)),
+            "memory_gb": round(memory[0] / 2**20, 1) if memory else None,
+            "system": platform.platform(terse=True),
+            "python": platform.python_version(),
+        },
+    }
+
+
+def _lines(path: str) -> Iterator[str]:
+    file = Path(path)
+    yield from file.read_text().splitlines() if file.exists() else ()
+
+
+def main() -> None:
+    """As the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=families(), default=families(), metavar="FAMILY")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--peer-python", nargs="+", default=[], metavar="PYTHON", help="interpreters with other peers")
+    parser.add_argument("--quick", action="store_true", help="small tables, one round")
+    options = parser.parse_args()
+    console = Console()
+    for family in options.only:
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        with Progress(*columns, console=console) as progress:
+            task = progress.add_task(family)
+            say = lambda what, task=task, family=family: progress.update(task, description=f"{family}: {what}")  # noqa: E731
+            rounds = 1 if options.quick else options.rounds
+            result = run_family(family, rounds, options.quick, [sys.executable, *options.peer_python], say)
+        console.print_json(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,6 @@
 """Every family beside its peers: time to the same quality, first answer, memory, and how time grows.
 
-    python -m benchmarks.peers [--only FAMILY ...] [--rounds 3] [--peer-python PYTHON ...] [--quick] [--write]
+    python -m benchmarks.peers [--only FAMILY ...] [--rounds 3] [--peer-python PYTHON ...] [--quick | --write]
 
 Each contender runs in a process of its own, in turns, `rounds` times.  A contender that fails or cannot be found is
 told, and costs the others nothing.  With --write, results.json and README.md are written anew after each family, and
@@ -12,30 +12,43 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
+from benchmarks.peers import table
 from benchmarks.peers.contender import Contender, Table
 from benchmarks.peers.r import has_package
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.markdown import Markdown
+from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
+from latentbits.core.atomic import write_atomically
+
+Say = Callable[[str], None]
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
+README, RESULTS = ROOT / "benchmarks" / "README.md", ROOT / "benchmarks" / "results.json"
 LIMIT = 300  # seconds of a contender's process
 
 
 def families() -> list[str]:
     """Names of the files."""
     return sorted(file.stem for file in (FOLDER / "families").glob("[a-z]*.py"))
+
+
+def load(family: str) -> ModuleType:
+    """The family's file."""
+    return import_module(f"benchmarks.peers.families.{family}")
 
 
 def environment(folder: Path) -> dict[str, str]:
@@ -83,56 +96,58 @@ def python_with(contender: Contender, pythons: Sequence[str]) -> str | None:
     return None
 
 
-def run_once(family: str, name: str, python: str, file: Path, table: Table, seed: int) -> dict[str, Any]:
+def run_once(family: str, name: str, python: str, file: Path, given: Table, seed: int) -> dict[str, Any]:
     """What one contender took in one round, and how good it is on test rows."""
-    module = import_module(f"benchmarks.peers.families.{family}")
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "params.npz")
         command = [python, "-m", "benchmarks.peers.contender", family, name, str(file), str(out), str(seed)]
-        found = told([*command, json.dumps(table.settings)])
+        found = told([*command, json.dumps(given.settings)])
         if "failed" not in found:
             with np.load(out) as params:
-                found["held_out"] = module.held_out(dict(params), table.test)
+                found["held_out"] = load(family).held_out(dict(params), given.test)
     return found
 
 
-def run_family(family: str, rounds: int, quick: bool, pythons: Sequence[str], say: Any) -> dict[str, Any]:
+def run_family(family: str, rounds: int, quick: bool, pythons: Sequence[str], say: Say) -> dict[str, Any]:
     """All its contenders on all its tables, in turns, and how its time grows."""
-    module = import_module(f"benchmarks.peers.families.{family}")
+    module = load(family)
     found = {name: python_with(one, pythons) for name, one in module.CONTENDERS.items()}
-    kept = {}
-    for title, table in module.tables(quick).items():
-        table = Table(*table)
-        runs = _turns(family, module, found, table, rounds, lambda what, title=title: say(f"{title}: {what}"))
-        kept[title] = {
-            "rows": len(table.train),
-            "test_rows": len(table.test),
-            "columns": table.train.shape[1],
-            "contenders": runs,
+    tables: dict[str, Any] = {}
+    for title, made in module.tables(quick).items():
+        if isinstance(made, str):
+            tables[title] = {"left_out": made}
+            continue
+        tables[title] = {
+            "rows": len(made.train),
+            "test_rows": len(made.test),
+            "columns": made.train.shape[1],
+            "contenders": _turns(family, found, made, rounds, say),
         }
     growth = {}
-    for what in module.GROWTH:
+    for what in list(module.GROWTH)[: 1 if quick else None]:
         say(f"how time grows with {what}")
         size = "quick" if quick else "full"
         growth[what] = told([sys.executable, "-m", "benchmarks.peers.growth", family, what, size])
-    return {"title": module.TITLE, **machine(), "rounds": rounds, "tables": kept, "growth": growth}
+    return {"title": module.TITLE, **machine(), "rounds": rounds, "tables": tables, "growth": growth}
 
 
 def _turns(
-    family: str, module: ModuleType, found: dict[str, str | None], table: Table, rounds: int, say: Any
-) -> dict[str, Any]:
+    family: str, found: Mapping[str, str | None], given: Table, rounds: int, say: Say
+) -> dict[str, dict[str, Any]]:
+    """By contender: its runs, or that it is absent, or how it failed."""
+    contenders = load(family).CONTENDERS
     results: dict[str, Any] = {}
     for name, python in found.items():
-        results[name] = {"runs": []} if python else {"absent": module.CONTENDERS[name].how_to_install}
+        results[name] = {"runs": []} if python else {"absent": contenders[name].how_to_install}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "table.npz")
-        np.savez(file, train=table.train)
+        np.savez(file, train=given.train)
         for seed in range(rounds):
             for name, result in results.items():
                 if "absent" in result or "failed" in result:
                     continue
                 say(f"{name}, round {seed + 1} of {rounds}")
-                once = run_once(family, name, str(found[name]), file, table, seed)
+                once = run_once(family, name, str(found[name]), file, given, seed)
                 if "failed" in once:
                     result["failed"] = once["failed"]
                 else:
@@ -143,8 +158,6 @@ def _turns(
 
 def machine() -> dict[str, Any]:
     """Where and when."""
-    import platform
-
     cpu = [line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")]
     memory = [int(line.split()[1]) for line in _lines("/proc/meminfo") if line.startswith("MemTotal")]
     return {
@@ -164,23 +177,64 @@ def _lines(path: str) -> Iterator[str]:
     yield from file.read_text().splitlines() if file.exists() else ()
 
 
+def write(results: Mapping[str, Any]) -> None:
+    """results.json, and README.md that shows it; whole or not at all."""
+    page = table.page(results, {name: load(name) for name in results["families"]})
+    for path, text in ((RESULTS, json.dumps(results, indent=1) + "\n"), (README, page)):
+        with write_atomically(path) as file:
+            file.write(text.encode())
+
+
+def kept() -> dict[str, Any]:
+    """What results.json holds."""
+    return json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {"families": {}}
+
+
+def joined(results: Mapping[str, Any], family: str, found: Mapping[str, Any]) -> dict[str, Any]:
+    """With one family anew, in the order of the files; one whose file is gone is forgotten."""
+    known = {**results["families"], family: found}
+    return {"families": {name: known[name] for name in families() if name in known}}
+
+
+def run(options: argparse.Namespace, console: Console) -> None:
+    """The families that were asked for, each shown, and written where asked for, as soon as it is done."""
+    results = kept()
+    rounds = 1 if options.quick else options.rounds
+    for family in options.only:
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        with Progress(*columns, console=console) as progress:
+            task = progress.add_task(family)
+            say = partial(_say, progress, task, family)
+            found = run_family(family, rounds, options.quick, [sys.executable, *options.peer_python], say)
+        results = joined(results, family, found)
+        console.print(Markdown("\n\n".join(table.section(family, results, load(family)))))
+        if options.write:
+            write(results)
+
+
+def _say(progress: Progress, task: TaskID, family: str, what: str) -> None:
+    progress.update(task, description=f"{family}: {what}")
+
+
 def main() -> None:
     """As the command line says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=families(), default=families(), metavar="FAMILY")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peer-python", nargs="+", default=[], metavar="PYTHON", help="interpreters with other peers")
-    parser.add_argument("--quick", action="store_true", help="small tables, one round")
+    parser.add_argument("--quick", action="store_true", help="small tables, one round; nothing can be written")
+    parser.add_argument("--write", action="store_true", help="results.json and README.md")
+    parser.add_argument("--readme", action="store_true", help="README.md from results.json, and nothing else")
     options = parser.parse_args()
-    console = Console()
-    for family in options.only:
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-        with Progress(*columns, console=console) as progress:
-            task = progress.add_task(family)
-            say = lambda what, task=task, family=family: progress.update(task, description=f"{family}: {what}")  # noqa: E731
-            rounds = 1 if options.quick else options.rounds
-            result = run_family(family, rounds, options.quick, [sys.executable, *options.peer_python], say)
-        console.print_json(json.dumps(result))
+    if options.quick and options.write:
+        parser.error("--quick runs are not kept: leave out --write")
+    if options.readme:
+        write(kept())
+        return
+    try:
+        run(options, Console())
+    except KeyboardInterrupt:
+        sys.exit("stopped; families that were done are kept" if options.write else "stopped")
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ def bits(n: int, d: int, k: int, apart: float = 0.7) -> np.ndarray:
 
 
 def tables(quick: bool) -> dict[str, Table | str]:
-    n, d, k = (4_000, 50, 5) if quick else (200_000, 100, 8)
+    n, d, k = (4_000, 50, 5) if quick else (100_000, 100, 8)
     X = bits(n + n // 5, d, k)
     made: dict[str, Table | str] = {f"apart, {n} x {d}": Table(X[:n], X[n:], {"components": k, "starts": 1})}
     if not quick:

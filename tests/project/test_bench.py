@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import subprocess
 import sys
@@ -16,10 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.peers import __main__ as run  # noqa: E402
-from benchmarks.peers import r, table  # noqa: E402
+from benchmarks.peers import growth, r, table  # noqa: E402
 from benchmarks.peers.contender import Contender, Table, measure  # noqa: E402
-from benchmarks.peers.growth import Growth, exponent  # noqa: E402
-from benchmarks.peers.growth import measure as grown  # noqa: E402
 
 
 def runs(warm, first, peak, held_out):
@@ -135,6 +134,13 @@ def test_what_is_kept_is_what_the_page_shows():
     assert (ROOT / "benchmarks" / "README.md").read_text("utf-8") == table.page(kept, modules)
 
 
+@pytest.mark.parametrize("module", [table, growth])
+def test_what_the_docstrings_show(module):
+    found = doctest.testmod(module)
+    assert found.attempted
+    assert not found.failed
+
+
 def test_no_run_is_told():
     assert table.page({"families": {}}, {}).endswith(f"{table.NONE}\n")
 
@@ -147,9 +153,9 @@ def test_every_family_keeps_the_contract(family):
     assert set(module.WHY) < set(module.CONTENDERS)
     assert module.TITLE
     assert module.__doc__
-    for growth in module.GROWTH.values():
-        assert len(growth.sizes) == 4
-        assert all(2 * one == other for one, other in zip(growth.sizes, growth.sizes[1:], strict=False))
+    for grows in module.GROWTH.values():
+        assert len(grows.sizes) == 4
+        assert all(2 * one == other for one, other in zip(grows.sizes, grows.sizes[1:], strict=False))
     for one in module.tables(quick=True).values():
         assert isinstance(one, str) or one.train.shape[1:] == one.test.shape[1:]
 
@@ -166,17 +172,17 @@ def test_a_family_needs_numpy_alone():
 
 
 def test_exponents_of_exact_powers():
-    power, error = exponent([10, 20, 40, 80], [3 * size**1.5 for size in (10, 20, 40, 80)])
+    power, error = growth.exponent([10, 20, 40, 80], [3 * size**1.5 for size in (10, 20, 40, 80)])
     assert power == pytest.approx(1.5)
     assert error == pytest.approx(0, abs=1e-9)
-    assert exponent([1, 2], [1, 4]) == (pytest.approx(2), None)
-    _, error = exponent([1, 2, 4, 8], [1, 2, 4, 9])
+    assert growth.exponent([1, 2], [1, 4]) == (pytest.approx(2), None)
+    _, error = growth.exponent([1, 2, 4, 8], [1, 2, 4, 9])
     assert 0 < error < 0.1
 
 
 def test_growth_is_by_the_pass():
     fits = []
-    found = grown(Growth((1, 2, 4, 8), lambda size: lambda: fits.append(size) or 2), quick=True)
+    found = growth.measure(growth.Growth((1, 2, 4, 8), lambda size: lambda: fits.append(size) or 2), quick=True)
     assert found["sizes"] == [1, 2]
     assert fits == [1, 1, 2, 2]  # one that compiles, one that is timed
 

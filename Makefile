@@ -83,11 +83,16 @@ lint: $(VENV)/installed-dev node_modules/.installed
 	$(NODE) node_modules/@biomejs/biome/bin/biome ci --error-on-warnings
 	$(NODE) node_modules/typescript/bin/tsc
 
-bench: $(VENV)/installed-test
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r benchmarks/requirements.txt
-	$(BIN)/python benchmarks/mixture.py
-	$(BIN)/python benchmarks/stream.py
-	$(BIN)/python benchmarks/latent_trait.py --limit 30
+# The peers have an environment of their own, since some of them hold back versions.  ARGS="--only mixture" runs one family.
+BENCH := build/bench
+$(BENCH)/installed: pyproject.toml benchmarks/requirements.txt
+	@$(PYTHON) -m venv $(BENCH)
+	@echo "installing latentbits and its peers into $(BENCH) (torch among them, which takes minutes)"
+	@$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check -e . -r benchmarks/requirements.txt
+	@touch $@
+
+bench: $(BENCH)/installed
+	$(BENCH)/bin/python -m benchmarks.peers --write $(ARGS)
 
 docs: $(VENV)/installed-docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html

@@ -12,10 +12,9 @@ import json
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
-from mixture import resident
+from peers.resident import forget_peak, resident
 
 
 def blocks(n: int, d: int, k: int):
@@ -40,8 +39,7 @@ def run_one(n: int, d: int, k: int, iterations: int) -> dict[str, float]:
     warnings.simplefilter("ignore")
     options = {"smoothing": 0.0, "random_state": 0, "tol": -1.0e9}
     BernoulliMixture(k, max_iter=1, **options).fit(blocks(100_000, d, k))
-    Path("/proc/self/clear_refs").write_text("5")
-    before = resident("VmRSS")
+    before = forget_peak()
     began = time.perf_counter()
     BernoulliMixture(k, max_iter=iterations, **options).fit(blocks(n, d, k))
     return {"seconds": time.perf_counter() - began, "peak": resident("VmHWM") - before}

@@ -338,15 +338,14 @@ def run_large_child(n: int, d: int, rounds: int) -> None:
     """Seconds of a fit and of the products alone, and peak memory of the fit, as JSON."""
     import warnings
 
-    from mixture import resident
+    from peers.resident import forget_peak, resident
 
     from latentbits import ClippedGaussian
 
     warnings.simplefilter("ignore")
     rows = packed(n, d)
     ClippedGaussian().fit(lambda: unpacked(rows[: 3 * BLOCK], d))  # compiles
-    Path("/proc/self/clear_refs").write_text("5")
-    before = resident("VmRSS")
+    before = forget_peak()
     fits, products = [], []
     for number in range(rounds):
         began = time.perf_counter()

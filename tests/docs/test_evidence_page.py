@@ -1,7 +1,8 @@
-"""The page of evidence: every paper, every set and every benchmark, from what is kept alone."""
+"""The page of evidence: every paper, every set, every peer and every benchmark, from what is kept alone."""
 
 from __future__ import annotations
 
+import json
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -31,6 +32,11 @@ def test_it_has_what_is_kept(evidence_page, tmp_path):
     results = kept.in_package()
     assert table.counts(results.values()) in text
     assert all(f"| {name} " in text for name in results)
+    kept_run = ROOT / "benchmarks" / "results.json"
+    families = json.loads(kept_run.read_text("utf-8"))["families"]
+    for one in families.values():
+        assert all(f"| {one['title']} | {name} | " in text for name in one["tables"])
+        assert one["machine"]["processor"] in text
     for script in (ROOT / "benchmarks").glob("*.py"):
         assert f"| `{script.name}` | " in text
         assert f"| `{script.name}` |  |" not in text  # each says what it measures
@@ -38,4 +44,22 @@ def test_it_has_what_is_kept(evidence_page, tmp_path):
 
 def test_without_runs_it_says_so(evidence_page, tmp_path):
     text = evidence_page.page(dict.fromkeys(PAPERS), {}, tmp_path)
-    assert text.count("No full run is kept yet.") == len(PAPERS) + 1
+    assert text.count("No full run is kept yet.") == len(PAPERS) + 2
+
+
+def test_peers_are_from_the_kept_run(evidence_page, tmp_path):
+    machine = {"processor": "a processor", "cores": 2, "memory_gb": None, "system": "a system", "python": "3.11.1"}
+    run = {"import_s": 1.0, "first_s": 6.0, "warm_s": 2.0, "peak_mb": 50.0, "held_out": -1.0}
+    theirs = {**run, "first_s": 3.0, "warm_s": 9.0}
+    contenders = {
+        "latentbits": {"version": "1", "runs": [run]},
+        "peer": {"version": "2", "runs": [theirs]},
+        "missing": {"absent": "pip install missing"},
+    }
+    made = {"title": "Made-up models", "date": "2026-01-02", "machine": machine, "rounds": 1, "growth": {}}
+    made["tables"] = {"small": {"rows": 9, "test_rows": 4, "columns": 3, "contenders": contenders}}
+    (tmp_path / "results.json").write_text(json.dumps({"families": {"made_up": made}}))
+    text = evidence_page.page({}, {}, tmp_path)
+    assert "| Made-up models | small | peer | 4.5 | 0.5 | 1 | +0.000 |" in text
+    assert "| Made-up models | small | missing | absent: `pip install missing` |" in text
+    assert "2026-01-02, one round, a processor, 2 cores, a system, Python 3.11.1." in text

@@ -1,0 +1,1 @@
+"""One file a family; what it has to hold is in `benchmarks.peers`."""

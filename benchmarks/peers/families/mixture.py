@@ -3,7 +3,8 @@
 On large tables everybody starts once, on the small one peers take the best of ten starts; ours runs at its defaults,
 which choose among short runs, and smooth as if each class had seen one more row.  A pass of EM that gains less than
 1e-6 nats a row is a peer's last, or the thousandth.  pomegranate and StepMix start from k-means.  Plain NumPy is what a
-careful user would write: two products a pass in float32, from randomly drawn rows.  The first table has classes that
+careful user would write: two products a pass in float32, from randomly drawn rows.  R's poLCA makes no standard errors
+here, and has the small table alone: it ends by gathering equal rows one by one in R.  The first table has classes that
 lie well apart, those of the second overlap, and the third, plants, is a public set, where nobody knows the number of
 classes and starts lead to different maxima.  Quality is the exact log-likelihood of test rows.
 """
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 from benchmarks.peers.contender import Contender, Table
 from benchmarks.peers.growth import Growth
+from benchmarks.peers.r import in_r
 from benchmarks.peers.sets import public
 
 TITLE = "Bernoulli mixtures"
@@ -101,11 +103,29 @@ def stepmix_(X: np.ndarray, *, seed: int, components: int, starts: int) -> dict[
     return {"weights": model.weights_, "means": model.get_parameters()["measurement"]["pis"]}
 
 
+POLCA_ROWS = 5_000  # the most; beyond, what it gathers at the end takes longer than the learning
+POLCA = f"""\
+set.seed(seed)
+data <- as.data.frame(X + 1)
+columns <- as.formula(paste0("cbind(", paste(names(data), collapse = ","), ") ~ 1"))
+model <- poLCA(columns, data, nclass = components, nrep = starts, tol = {ENOUGH} * nrow(X), maxiter = {MOST},
+               calc.se = FALSE, verbose = FALSE)
+found <- list(weights = model$P, means = sapply(model$probs, function(one) one[, 2]))
+"""
+
+
+def polca(X: np.ndarray, **settings: Any) -> dict[str, Any]:
+    if len(X) > POLCA_ROWS:
+        raise RuntimeError(f"not waited for beyond {POLCA_ROWS} rows")
+    return in_r("poLCA", POLCA)(X, **settings)
+
+
 CONTENDERS = {
     "latentbits": Contender(latentbits_, "latentbits", module="latentbits.estimators.mixture"),
     "plain NumPy": Contender(numpy_, "numpy", dtype=np.float32),
     "pomegranate": Contender(pomegranate_, "pomegranate", module="pomegranate.gmm", dtype=np.float32),
     "StepMix": Contender(stepmix_, "stepmix", dtype=np.float64),
+    "R poLCA": Contender(polca, "poLCA", needs="R"),
 }
 
 

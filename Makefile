@@ -36,7 +36,8 @@ $(VENV)/installed-%: pyproject.toml | $(BIN)/python
 explore: $(VENV)/installed-plot
 	$(BIN)/latentbits explore
 
-# Two workers; a file stays with one, which compiles what its tests share once.  The tests compile for longer than they
+# Two workers; a file stays with one, which compiles what its tests share once.  Files of many tests are handed out first, those of
+# one test last, so that no worker waits for long in the end.  The tests compile for longer than they
 # run, so they ask for code that is compiled fast; `make test XLA_FLAGS= JAX_DISABLE_MOST_OPTIMIZATIONS=0` tests what
 # users get, in twice the time.
 # XLA ends a process that asks for what it does not know: the emitters can be left out in JAX 0.10 alone.

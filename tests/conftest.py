@@ -62,8 +62,22 @@ def compiled_code(request):
 
     Thousands of compiled functions use up the memory maps, and the compiler crashes: then all are dropped.
     """
-    fast = os.environ.get("JAX_DISABLE_MOST_OPTIMIZATIONS") == "1" and not request.node.get_closest_marker(OPTIMISED)
-    if fast != jax.config.read("jax_disable_most_optimizations") or memory_maps() > MAPS:
+    compile_fast(fast=not request.node.get_closest_marker(OPTIMISED), drop=memory_maps() > MAPS)
+
+
+@pytest.fixture(autouse=True)
+def compiled_code_of_a_test(request, compiled_code):
+    """A test that is marked so, in a file that is not, has better code too; what was compiled before is dropped."""
+    before = jax.config.read("jax_disable_most_optimizations")
+    compile_fast(fast=before and not request.node.get_closest_marker(OPTIMISED))
+    yield
+    compile_fast(fast=before)
+
+
+def compile_fast(fast: bool, drop: bool = False) -> None:
+    """Whether code is compiled fast from now on, where that is asked for; what was compiled otherwise is dropped."""
+    fast = fast and os.environ.get("JAX_DISABLE_MOST_OPTIMIZATIONS") == "1"
+    if drop or fast != jax.config.read("jax_disable_most_optimizations"):
         from latentbits.core import programs
 
         jax.clear_caches()

@@ -113,7 +113,7 @@ def test_what_has_converged_is_compared_with_the_best_of_it(monkeypatch):
         return found if model.get_params().get("n_components") is None else found._replace(converged=False)
 
     monkeypatch.setattr(budget, "_fit", cut_off)
-    found = search(TABLE, ["product", BernoulliMixture(3, max_iter=5)], budget=None)
+    found = search(TABLE, ["product", BernoulliMixture(3, n_init=2, max_iter=5)], budget=None)
     assert [entry.name for entry in found.comparison.entries] == ["mixture of 3", "independent bits"]
     (alone,) = found.sound
     assert (alone.name, alone.behind, alone.behind_error) == ("independent bits", 0.0, 0.0)

@@ -106,12 +106,24 @@ def csv(write_csv, table):
 
 @pytest.fixture
 def model(tool, csv):
-    tool("fit", csv, "-k", 2, "-o", "m.safetensors")
-    return tool.folder / "m.safetensors"
+    return _learned(tool, csv, "m.safetensors", "-k", 2)
 
 
 @pytest.fixture
 def trait(tool, csv):
     """A model of one latent trait, with a prior: its table is nearly separable."""
-    tool("fit", csv, "-m", "latent-trait", "-k", 1, "--weight-prior", 3, "-o", "t.safetensors")
-    return tool.folder / "t.safetensors"
+    return _learned(tool, csv, "t.safetensors", "-m", "latent-trait", "-k", 1, "--weight-prior", 3)
+
+
+LEARNED: dict[tuple, bytes] = {}
+
+
+def _learned(tool, csv, name, *options):
+    """The file of a model, which is fitted to a table once."""
+    asked = (csv.read_bytes(), *options)
+    path = tool.folder / name
+    if asked not in LEARNED:
+        tool("fit", csv, *options, "-o", name)
+        LEARNED[asked] = path.read_bytes()
+    path.write_bytes(LEARNED[asked])
+    return path

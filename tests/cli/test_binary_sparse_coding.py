@@ -27,6 +27,7 @@ def csv(tool, rows):
     return tool.folder / "x.csv"
 
 
+@pytest.mark.slow
 def test_what_is_printed_and_written(tool, csv, rows):
     result = tool("fit", csv, *FIT, "--items", "i.csv")
     assert "fitting binary sparse coding of 3" in result.stderr

@@ -30,6 +30,7 @@ def _marked(name):
         "latent_trait",
         "item_reports",
         "binary_sparse_coding",
+        "mixture",
     )
     return pytest.param(name, marks=[pytest.mark.slow] if long else [])
 

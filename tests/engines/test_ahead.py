@@ -15,7 +15,7 @@ from latentbits.engines import ahead
 @pytest.mark.parametrize(
     "estimator",
     [
-        BernoulliMixture(3, random_state=0),
+        BernoulliMixture(3, random_state=0, n_init=2),
         pytest.param(NoisyOrNetwork((2,), random_state=0), marks=pytest.mark.slow),
     ],
 )

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 import pytest
 from safetensors import safe_open
+from scripts import compiled_in
 from sklearn.base import clone
 
 from latentbits import (
@@ -81,8 +82,9 @@ def killed_at(monkeypatch, estimator, table, folder, place):
     "estimator",
     [
         pytest.param(BernoulliMixture(3, n_init=3, random_state=0), id="restarts"),
-        pytest.param(BernoulliMixture(3, init="split", random_state=0), id="growth", marks=SLOW),
-        pytest.param(LatentTrait(2, random_state=0), id="stages", marks=SLOW),
+        # a few passes of each stage: a file is written after every one
+        pytest.param(BernoulliMixture(3, init="split", n_init=2, max_iter=10, random_state=0), id="growth", marks=SLOW),
+        pytest.param(LatentTrait(2, max_iter=6, random_state=0), id="stages", marks=SLOW),
         pytest.param(ClippedGaussian(1, random_state=0), id="one pass"),
         pytest.param(
             CombinationMachine(3, learner="stochastic", n_epochs=6, annealing_steps=100, random_state=0),
@@ -121,22 +123,22 @@ def test_two_are_kept(table, tmp_path):
 
 
 def test_another_fit_is_refused_with_what_differs(table, tmp_path):
-    BernoulliMixture(3, random_state=0).fit(table, checkpoint=tmp_path)
+    BernoulliMixture(3, n_init=1, random_state=0).fit(table, checkpoint=tmp_path)
     with pytest.raises(CheckpointError, match="n_components was 3 and is 4"):
-        BernoulliMixture(4, random_state=0).fit(table, checkpoint=tmp_path)
+        BernoulliMixture(4, n_init=1, random_state=0).fit(table, checkpoint=tmp_path)
     with pytest.raises(CheckpointError, match="model was 'BernoulliMixture' and is 'LatentTrait'"):
         LatentTrait(1, random_state=0).fit(table, checkpoint=tmp_path)
     with pytest.raises(CheckpointError, match="another fit: data was"):
-        BernoulliMixture(3, random_state=0).fit(1 - table, checkpoint=tmp_path)
+        BernoulliMixture(3, n_init=1, random_state=0).fit(1 - table, checkpoint=tmp_path)
     with pytest.raises(CheckpointError, match="another fit: data was"):
-        BernoulliMixture(3, random_state=0).fit(table, sample_weight=np.full(300, 2.0), checkpoint=tmp_path)
+        BernoulliMixture(3, n_init=1, random_state=0).fit(table, sample_weight=np.full(300, 2.0), checkpoint=tmp_path)
 
 
 def test_another_version_is_refused(table, tmp_path, monkeypatch):
-    BernoulliMixture(3, random_state=0).fit(table, checkpoint=tmp_path)
+    BernoulliMixture(3, n_init=1, random_state=0).fit(table, checkpoint=tmp_path)
     monkeypatch.setattr("latentbits.estimators.base.__version__", "99")
     with pytest.raises(CheckpointError, match=r"latentbits was .* and is '99'"):
-        BernoulliMixture(3, random_state=0).fit(table, checkpoint=tmp_path)
+        BernoulliMixture(3, n_init=1, random_state=0).fit(table, checkpoint=tmp_path)
 
 
 @pytest.mark.parametrize("damage", ["cut", "a bit", "nothing left"])
@@ -156,7 +158,7 @@ def test_a_damaged_file_falls_back_to_the_one_before(table, tmp_path, monkeypatc
 def test_nothing_but_damaged_files_is_an_error(table, tmp_path):
     (tmp_path / "checkpoint-1.safetensors").write_bytes(b"no such thing")
     with pytest.raises(CheckpointError, match="cannot be read"):
-        BernoulliMixture(3, random_state=0).fit(table, checkpoint=tmp_path)
+        BernoulliMixture(3, n_init=1, random_state=0).fit(table, checkpoint=tmp_path)
 
 
 def test_a_full_disk_leaves_what_was_there(table, tmp_path, monkeypatch):
@@ -204,7 +206,7 @@ def test_streams_and_arrays_have_one_fingerprint(table):
 
 
 def test_trees_are_packed_and_unpacked(table):
-    params = BernoulliMixture(2, random_state=0).fit(table).params_
+    params = BernoulliMixture(2, n_init=1, random_state=0).fit(table).params_
     rows = {3: (None, [1.5, "x"], np.float32(2))}
     tree = {"params": params, "rows": rows, "key": jax.random.key(3), "dtype": np.dtype("f4")}
     packed, arrays = pack(tree)
@@ -243,13 +245,19 @@ def command(model, folder, out):
     return [sys.executable, "-W", "ignore", "-c", SCRIPT, model, str(folder), str(out)]
 
 
-def run(model, folder, out):
-    """To the end."""
-    subprocess.run(command(model, folder, out), stdout=subprocess.DEVNULL, check=True)
-
-
 def begun(model, folder, out):
-    return subprocess.Popen(command(model, folder, out), stdout=subprocess.PIPE, text=True)
+    """What one process of a test compiles, the next ones find beside its model."""
+    environment = compiled_in(out.with_name("compiled"))
+    return subprocess.Popen(command(model, folder, out), stdout=subprocess.PIPE, text=True, env=environment)
+
+
+def run(model, folder, out):
+    """To the end; how long it took to learn."""
+    with begun(model, folder, out) as process:
+        process.stdout.readline()
+        began = time.perf_counter()
+    assert process.returncode == 0
+    return time.perf_counter() - began
 
 
 @pytest.mark.slow
@@ -273,13 +281,13 @@ def test_sigterm_writes_a_checkpoint_and_has_a_code_of_its_own(tmp_path):
 @pytest.mark.parametrize("model", ["restarts", "minibatches", "chains"])
 def test_killed_at_random_moments(model, tmp_path):
     """As often as LATENTBITS_KILLS says; then on to the end, with the bits of the run that was not killed."""
-    run(model, "", tmp_path / "whole")
+    most = min(6.0, run(model, "", tmp_path / "whole") / 2)  # without what was compiled, half of the time or less
     rng = np.random.default_rng(list(model.encode()))
     kills = 0
     while kills < int(os.environ.get("LATENTBITS_KILLS", "2")):
         with begun(model, tmp_path / "run", tmp_path / "m") as killed:
             killed.stdout.readline()
-            time.sleep(rng.uniform(0, 6))
+            time.sleep(rng.uniform(0, most))
             killed.kill()
         if killed.returncode == -signal.SIGKILL:
             kills += 1

@@ -277,6 +277,7 @@ def test_the_active_client_learns(client, weighted, monkeypatch):
     assert set(passes) == {2 * 2}
 
 
+@pytest.mark.slow
 def test_what_learns_from_small_batches_has_rows_in_random_order():
     X = np.sort(table().astype(np.uint8), axis=0)
     network = lb.NoisyOrNetwork((2,), n_updates=3, batch_size=500, random_state=0)

@@ -43,7 +43,7 @@ def test_new_starts_of_sparse_coding_are_drawn_by_weight():
     assert_by_weight(np.concatenate([one(seed) for seed in range(100)]))
 
 
-@pytest.mark.parametrize("weights", [None, WEIGHTS])
+@pytest.mark.parametrize("weights", [pytest.param(None, marks=pytest.mark.slow), WEIGHTS])
 def test_a_pursuit_starts_from_rows_drawn_by_weight(weights, monkeypatch):
     """Its state names the rows of the next starts; without weights all rows are among them."""
     seen, real = [], stage.StageRun._advance

@@ -72,6 +72,7 @@ def test_a_tree_stops_early_by_rows_of_its_own_or_a_share(tables):
         assert early.score(test) > plain.score(test)
 
 
+@pytest.mark.slow
 def test_a_trait_stops_early(tables):
     train, valid, _ = tables
     with pytest.warns(UserWarning, match="infinity"):

@@ -243,7 +243,7 @@ def gradient_machine():
 
 ESTIMATORS = {
     "product": BernoulliProduct,
-    "mixture": lambda: BernoulliMixture(7, random_state=0, max_iter=10, dtype="float64"),
+    "mixture": lambda: BernoulliMixture(7, random_state=0, n_init=2, max_iter=10, dtype="float64"),
     "machine": gradient_machine,
 }
 MANY = baskets(1500)

@@ -568,6 +568,7 @@ def test_an_empty_cell_is_empty_whatever_the_weights(table, keep_pairs):
 # --- maximum likelihood ---
 
 
+@pytest.mark.slow
 def test_likelihood_of_lsat6_is_that_of_a_normal_ogive(tmp_path):
     """As high as the logistic model's, -2466.653, but for the link; criteria; and a file of it."""
     X = load_dataset("lsat6").X

@@ -181,6 +181,7 @@ def test_files_keep_log_z(fitted, table, tmp_path):
     np.testing.assert_array_equal(again.score_samples(table), fitted.score_samples(table))
 
 
+@pytest.mark.slow
 def test_features_in_a_pipeline(table):
     y = (table[:, 0] & table[:, 5]).astype(int)
     pipe = make_pipeline(CombinationMachine(2, n_epochs=5, random_state=0), LogisticRegression())

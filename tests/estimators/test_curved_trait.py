@@ -38,6 +38,7 @@ def fitted(table):
     return small().fit(table)
 
 
+@pytest.mark.slow
 def test_a_curve_tells_more_of_unseen_rows_than_a_line():
     seen, unseen = on_a_horseshoe(600, seed=1), on_a_horseshoe(400, seed=2)
     curve = LatentTrait(
@@ -50,6 +51,7 @@ def test_a_curve_tells_more_of_unseen_rows_than_a_line():
     assert gain.mean() > 0.5
 
 
+@pytest.mark.slow
 def test_of_a_straight_trait_a_curve_tells_about_as_much():
     rng = np.random.default_rng(3)
     slopes, bias = rng.uniform(0.8, 2, 8), rng.normal(size=8)

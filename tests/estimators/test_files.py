@@ -14,7 +14,7 @@ import quick
 from cases import bits
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from quick import EVERY
+from quick import every
 from safetensors.numpy import save as to_safetensors
 from sklearn.exceptions import ConvergenceWarning
 
@@ -48,7 +48,7 @@ def written(fitted, tmp_path):
     return path
 
 
-@EVERY
+@every(slow=("latent-trait", "combination-machine", "noisy-or"))
 def test_round_trip_to_the_bit(name, tmp_path):
     X, model = quick.table(name), copy.copy(quick.fitted(name))
     names = [f"c{j}" for j in range(X.shape[1])]

@@ -102,5 +102,5 @@ def test_any_table_of_bits_has_traits(X):
 
 def _fitted(cache=[]):  # noqa: B006
     if not cache:
-        cache.append(BernoulliMixture(2, random_state=0).fit(np.eye(4)))
+        cache.append(BernoulliMixture(2, n_init=1, random_state=0).fit(np.eye(4)))
     return cache[0]

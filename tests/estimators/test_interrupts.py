@@ -114,13 +114,13 @@ def test_half_a_clipped_gaussian_is_none(press):
 
 
 def test_a_key_pressed_at_the_very_end_costs_nothing(monkeypatch):
-    plain = BernoulliMixture(2, random_state=0).fit(rows())
+    plain = BernoulliMixture(2, random_state=0, n_init=2).fit(rows())
     finish = BernoulliMixture._finish
     monkeypatch.setattr(
         BernoulliMixture, "_finish", lambda *args: (finish(*args), signal.raise_signal(signal.SIGINT))[0]
     )
     with pytest.warns(ConvergenceWarning, match="interrupted"):
-        fitted = BernoulliMixture(2, random_state=0).fit(rows())
+        fitted = BernoulliMixture(2, random_state=0, n_init=2).fit(rows())
     np.testing.assert_array_equal(fitted.params_.means, plain.params_.means)
     assert fitted.stop_reason_ == "interrupted"
 

@@ -496,6 +496,7 @@ def test_messages():
 # ---------------------------------------------------------------- weights
 
 
+@pytest.mark.slow
 def test_standard_errors_take_weights_for_counts():
     X, *_ = answers()
     rows, counts = np.unique(X, axis=0, return_counts=True)
@@ -532,6 +533,7 @@ def test_the_sandwich_is_that_of_numerical_scores():
 
 
 @pytest.mark.slow
+@pytest.mark.optimised
 def test_sandwich_errors_are_those_of_unequal_chances():
     """150 samples in which answers with a high latent have nine times the chance: spread of estimates by error told.
 

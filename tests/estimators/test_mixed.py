@@ -113,6 +113,7 @@ def test_all_continuous_is_factor_analysis():
     assert m.score(X) == pytest.approx(m.history_.max() / len(X), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_one_variance_for_all_is_probabilistic_pca():
     """Likelihood, noise and subspace to a millionth; scikit-learn divides by n - 1, maximum likelihood by n."""
     rng = np.random.default_rng(3)

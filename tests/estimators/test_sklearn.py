@@ -36,6 +36,7 @@ WHOLE = BernoulliProduct  # for which the least is compiled
 # How tables and weights are read and named is the base class's; each of these checks has a table of its own shape to
 # compile for.
 OF_THE_BASE = {
+    "check_dict_unchanged",
     "check_dont_overwrite_parameters",
     "check_dtype_object",
     "check_estimator_sparse_array",
@@ -48,8 +49,12 @@ OF_THE_BASE = {
     "check_f_contiguous_array_estimator",
     "check_fit2d_1feature",
     "check_fit2d_1sample",
+    "check_fit2d_predict1d",
+    "check_fit_check_is_fitted",
+    "check_fit_idempotent",
     "check_fit_score_takes_y",
     "check_methods_sample_order_invariance",
+    "check_n_features_in",
     "check_n_features_in_after_fitting",
     "check_pipeline_consistency",
     "check_positive_only_tag_during_fit",
@@ -62,7 +67,14 @@ OF_THE_BASE = {
     "check_transformer_data_not_an_array",
     "check_transformer_n_iter",
 }
-LONG = {("LatentTrait", "check_transformer_general"), ("LatentTrait", "check_methods_subset_invariance")}
+LONG = {
+    *(
+        (family, "check_transformer_general")
+        for family in ("LatentTrait", "NoisyOrNetwork", "BinarySparseCoding", "LatentTree")
+    ),
+    ("LatentTrait", "check_methods_subset_invariance"),
+    ("NoisyOrNetwork", "check_sample_weight_equivalence_on_dense_data"),
+}
 # These compare a table with weights to its rows written out, in another order, to seven digits.  The contract of
 # weights (tests/contract/test_weights.py) compares them in the same order.
 EQUIVALENCE = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
@@ -94,6 +106,7 @@ def test_scikit_learn_compatible(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow
 def test_grid_search_chooses_by_held_out_likelihood(two_groups):
     search = GridSearchCV(
         BernoulliMixture(random_state=0, n_init=1), {"n_components": [1, 2], "smoothing": [0.5, 2.0]}, cv=3
@@ -104,12 +117,12 @@ def test_grid_search_chooses_by_held_out_likelihood(two_groups):
 
 def test_features_in_a_pipeline(two_groups):
     y = (two_groups[:, 0] + two_groups[:, 1] > 1).astype(int)
-    pipe = make_pipeline(BernoulliMixture(2, random_state=0), LogisticRegression())
+    pipe = make_pipeline(BernoulliMixture(2, random_state=0, n_init=2), LogisticRegression())
     assert pipe.fit(two_groups, y).score(two_groups, y) > 0.8
 
 
 def test_clones_are_equal_and_not_fitted(two_groups):
-    m = BernoulliMixture(2, smoothing=0.25, random_state=1).fit(two_groups)
+    m = BernoulliMixture(2, smoothing=0.25, n_init=1, random_state=1).fit(two_groups)
     copy = clone(m)
     assert copy.get_params() == m.get_params()
     assert not hasattr(copy, "means_")

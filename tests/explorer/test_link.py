@@ -59,6 +59,7 @@ def test_a_link_shows_what_its_sender_saw(open_page, path):
     assert look(other) == pytest.approx(place, abs=1e-3)
 
 
+@pytest.mark.slow
 def test_a_link_has_the_lasso_and_the_order_of_the_table(open_page, path):
     page = ready(open_page(path))
     page.select_option("#colour-by", "label:0")

@@ -124,6 +124,7 @@ def test_what_cannot_be_told_is_said():
 
 
 @pytest.mark.slow
+@pytest.mark.optimised
 def test_intervals_hold_the_truth_as_often_as_they_say():
     """20 tables of 400 rows and 10 columns: 95 % intervals hold 400 true loadings 91 to 98 times of 100."""
     rng = np.random.default_rng(0)

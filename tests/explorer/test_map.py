@@ -25,7 +25,7 @@ def fitted():
     X[rng.random(X.shape) < 0.08] = np.nan
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it need not converge
-        return LatentTrait(2, max_iter=20, random_state=0).fit(X), X
+        return LatentTrait(2, method="variational", max_iter=20, random_state=0).fit(X), X
 
 
 @pytest.fixture(scope="module")

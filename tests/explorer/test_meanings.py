@@ -182,7 +182,9 @@ def random_table(rng, n, rare):
 
 
 @pytest.mark.parametrize("rare", [False, True])
-@pytest.mark.parametrize("n", [30, 100, 1000])
+@pytest.mark.parametrize(
+    "n", [pytest.param(30, marks=pytest.mark.slow), 100, pytest.param(1000, marks=pytest.mark.slow)]
+)
 def test_of_random_labels_nothing_is_said(n, rare, monkeypatch):
     """In 200 tables, each with some eighty tests; by nature two of 200 would have a p below 0.01."""
     monkeypatch.setattr(meanings, "N_SHUFFLES", 9_999)  # of rare kinds, where fewer than 30 rows are left

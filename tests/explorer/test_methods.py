@@ -14,7 +14,7 @@ def found(tmp_path_factory):
     bits = (rng.random((60, 6)) < np.where(rng.integers(2, size=60)[:, None] == 0, 0.85, 0.15)).astype(float)
     bits[0, 0] = np.nan
     page = tmp_path_factory.mktemp("page") / "page.html"
-    return explore(bits, model=BernoulliMixture(2), budget=None, out=page, source="answers", random_state=3)
+    return explore(bits, model=BernoulliMixture(2, n_init=2), budget=None, out=page, source="answers", random_state=3)
 
 
 def test_it_tells_rows_models_seeds_and_numbers(found):

@@ -30,7 +30,7 @@ def fitted():
     X[11, surest] = chances[11, surest] < 0.5
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it need not converge
-        return LatentTrait(2, max_iter=20, random_state=0).fit(X), X
+        return LatentTrait(2, method="variational", max_iter=20, random_state=0).fit(X), X
 
 
 def told_by_others(model, X, rows):
@@ -118,6 +118,7 @@ def test_chunks_and_the_most_cells(fitted, monkeypatch):
     assert part.rows.max() < 100
 
 
+@pytest.mark.slow
 def test_real_columns_by_least_squares():
     """Each number is predicted from the others as a Gaussian with a low-rank covariance is."""
     rng = np.random.default_rng(2)

@@ -144,7 +144,7 @@ def test_what_has_not_converged_is_told_from_the_fit_to_the_page(monkeypatch):
         where = LatentTrait(2, max_iter=1, random_state=0).fit(table)
     monkeypatch.setattr(exploring, "_fit_map", lambda *_: where)
     labels = {"side": (table[:, 0] > 0).astype(int)}
-    found = exploring.explore(table, model=BernoulliMixture(2), labels=labels, out=None, budget=3)
+    found = exploring.explore(table, model=BernoulliMixture(2, n_init=2), labels=labels, out=None, budget=3)
     content = found.content
     assert not content.map.converged
     about_map, about_models = found.notes

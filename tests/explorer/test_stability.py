@@ -60,7 +60,7 @@ def test_kinds_of_a_planted_table_are_found_in_all_rounds(tmp_path):
     kinds = rng.integers(2, size=300)
     means = np.where(np.arange(10) < 5, 0.9, 0.1)
     bits = (rng.random((300, 10)) < np.where(kinds[:, None] == 0, means, 1 - means)).astype(float)
-    found = explore(bits, model=BernoulliMixture(2), budget=None, out=tmp_path / "page.html")
+    found = explore(bits, model=BernoulliMixture(2, n_init=2), budget=None, out=tmp_path / "page.html")
     layer = found.content.galleries[0].layers[0]
     assert layer.n_rounds == 4
     assert (layer.found_again == 4).all()

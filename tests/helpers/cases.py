@@ -89,9 +89,9 @@ CASES = [
         {"monotone": "the choice of smoothing may lower it, and an extrapolated step"},
         slow=True,
     ),
-    Case("latent tree", latent_tree.model(3), bits(k=3, missing=0.1), {}),
+    Case("latent tree", latent_tree.model(3), bits(k=3, missing=0.1), {}, slow=True),
     Case("mixture of latent trees", latent_tree.model((1, 2, 3, 2, 4, 2), 2, smoothing=0.5), bits(k=3), {}, slow=True),
-    Case("Chow-Liu tree", latent_tree.model(hidden=False), bits(k=3, missing=0.2), {}, slow=True),
+    Case("Chow-Liu tree", latent_tree.model(hidden=False), bits(k=3, missing=0.2), {}),
     Case(
         "sparse coding",
         binary_sparse_coding.model(4, 2, 3, n_iter=8, cut=(2, 4)),
@@ -174,6 +174,7 @@ CASES = [
         curved.model(2, (8,), 5, 3.0, n_epochs=2, batch_size=100, n_rows=600.0),
         answers(missing=0.1),
         {"monotone": POINTS},
+        slow=True,
     ),
     Case("latent trait by sampling", latent_trait.model(2, "monte_carlo"), answers(), {"monotone": ACCELERATED}, True),
 ]

@@ -123,7 +123,7 @@ def test_any_base_gives_log_z(kind):
     assert float(got.error) < 0.02
 
 
-@pytest.mark.parametrize("kind", ["binary", "real"])
+@pytest.mark.parametrize("kind", [pytest.param("binary", marks=pytest.mark.slow), "real"])
 def test_sum_over_missing_inputs_of_each_row(kind):
     """Nothing missing, some, all; estimates are a row's own, whatever rows are beside it."""
     rng = np.random.default_rng(6)

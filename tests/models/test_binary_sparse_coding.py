@@ -253,7 +253,7 @@ def test_without_new_starts_a_rare_cause_is_learned_by_the_same_equation():
     np.testing.assert_allclose(plain.components, right.components, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("ranking", ["previous", "exact"])
+@pytest.mark.parametrize("ranking", ["previous", pytest.param("exact", marks=pytest.mark.slow)])
 def test_noise_to_start_with(ranking):
     toy = toys.linear_bars(100, random_state=3)
     X = toy.X + 5.0

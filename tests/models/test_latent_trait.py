@@ -188,6 +188,7 @@ def test_the_bound_never_falls(accelerate, dtype, slack, q):
 
 
 @pytest.mark.slow
+@pytest.mark.optimised
 @pytest.mark.parametrize(
     "method",
     [

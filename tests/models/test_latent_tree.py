@@ -533,7 +533,10 @@ RANKED = [
 ]
 
 
-@pytest.mark.parametrize(("parent", "sizes"), RANKED)
+# the first are small
+@pytest.mark.parametrize(
+    ("parent", "sizes"), [*RANKED[:8], *(pytest.param(*one, marks=pytest.mark.slow) for one in RANKED[8:])]
+)
 def test_parameters_are_as_many_as_ways_to_change(parent, sizes):
     """The rank of what the probabilities of all rows change by; they are linear in each parameter."""
     d = len(parent)

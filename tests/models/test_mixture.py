@@ -161,6 +161,7 @@ def three_ratings(seed):
 
 
 @pytest.mark.slow
+@pytest.mark.optimised
 @pytest.mark.parametrize("seed", [0, 2, 3])
 def test_a_mixture_arrives_and_tells_what_is_left(seed):
     """Three thousand more iterations of EM gain nothing to speak of, and what they gain was told."""
@@ -177,6 +178,7 @@ def test_a_mixture_arrives_and_tells_what_is_left(seed):
 
 
 @pytest.mark.slow
+@pytest.mark.optimised
 def test_large_mixtures_arrive_too():
     """By secants alone: thousands of iterations of EM more gain less than a thousandth of a nat a hundred rows."""
     X = (load_digits().data > 7.5).astype(np.uint8)
@@ -321,6 +323,7 @@ def bound_at(k, table, weights, means, strength):
     return float(evidence(params, shared, stats))
 
 
+@pytest.mark.slow
 def test_evidence_against_urns_and_its_bound_against_all_assignments():
     rng = np.random.default_rng(5)
     table = (rng.random((7, 3)) < 0.4).astype(float)
@@ -343,7 +346,7 @@ def test_evidence_against_urns_and_its_bound_against_all_assignments():
 
 
 @pytest.mark.parametrize("begin", [0.05, 50.0])
-@pytest.mark.parametrize("truth", [0.5, 6.0])
+@pytest.mark.parametrize("truth", [0.5, pytest.param(6.0, marks=pytest.mark.slow)])
 def test_the_strength_is_the_most_probable_one(begin, truth):
     rng = np.random.default_rng(1)
     mean = rng.uniform(0.1, 0.6, 12)

@@ -119,6 +119,7 @@ def test_weights_stand_for_rows():
     np.testing.assert_allclose(short.params.weights, whole.params.weights, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_without_acceleration_no_pass_falls():
     result = learned(drawn(150, d=5, seed=7, slope=1.5), accelerate=False, max_iter=40)
     climb = [record.objective for record in result.history if record.stage == "EM"]

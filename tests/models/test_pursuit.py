@@ -285,6 +285,7 @@ def test_engines_agree_and_coins_are_kept():
             np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_several_chunks_in_a_call_find_the_same_units(monkeypatch):
     table, used = combined(), set()
     whole = pursue(table, 3)

@@ -23,6 +23,7 @@ def tell(told):
     return lambda name, text: told.append((name, text))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="cores cannot be shared out here")
 def test_trials_and_then_the_paper(tmp_path, monkeypatch, told, tell):
     monkeypatch.delenv("JAX_PLATFORMS", raising=False)

@@ -80,7 +80,7 @@ def test_dates_are_refused_wherever_tables_go():
             refused()
 
 
-@pytest.mark.parametrize("real", [False, True])
+@pytest.mark.parametrize("real", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("missing", [pd.NA, pd.NaT, None, np.nan], ids=str)
 def test_every_mark_of_missing_is_missing(missing, real):
     rows = [[missing, 1], [1, 0], [0, 1]]

@@ -28,7 +28,7 @@ def expected(params: Params, x: np.ndarray) -> learning.Stats:
     return learning.Stats(jnp.asarray(float(len(x))), jnp.asarray([log_p.sum(), 0.0]), *counted, *[()] * 6)
 
 
-@pytest.mark.parametrize("alpha", [None, 1.7])
+@pytest.mark.parametrize("alpha", [pytest.param(None, marks=pytest.mark.slow), 1.7])
 def test_the_gradient_is_that_of_the_posterior(alpha):
     """By theta, of log p(x) and of the prior, with holes, in two layers."""
     network = twin.some_network(SIZES, seed=1)

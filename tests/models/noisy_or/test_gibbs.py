@@ -76,7 +76,7 @@ def log_odds(params, on, off, hidden, unit, evidence=1.0):
     return values[0] - values[1]
 
 
-@pytest.mark.parametrize("coldness", [1.0, 0.6])
+@pytest.mark.parametrize("coldness", [pytest.param(1.0, marks=pytest.mark.slow), 0.6])
 def test_every_unit_is_drawn_from_its_conditional_probability(network, coldness):
     """Of the joint probability, with the units before it as they are now, some of them frozen."""
     on, off, hidden, keys = some_rows()

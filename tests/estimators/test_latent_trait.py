@@ -80,6 +80,7 @@ def test_ability16_with_missing_answers(real_data, monkeypatch):
 
 
 @pytest.mark.real_data
+@pytest.mark.optimised
 def test_usps_twos(real_data, monkeypatch):
     monkeypatch.setenv("LATENTBITS_DATA", str(real_data))
     X = load_dataset("usps_twos").X
@@ -92,6 +93,7 @@ def test_usps_twos(real_data, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.optimised
 def test_standard_errors_cover_the_truth():
     """Over 40 simulated tables about 95 % of the intervals of 1.96 errors hold the truth (5 standard errors: 0.88)."""
     inside = []

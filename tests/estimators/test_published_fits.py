@@ -24,6 +24,7 @@ def test_carcinoma(classes, published):
 
 
 @pytest.mark.real_data
+@pytest.mark.optimised
 @pytest.mark.parametrize(
     ("name", "components", "independent", "at_least"),
     [("nltcs", 64, -9.23, -6.05), ("jester", 64, -63.88, -53.0), ("plants", 64, -31.27, -13.8)],

@@ -35,9 +35,11 @@ def objectives(result):
 
 
 def test_the_best_restart_is_kept():
-    model, table, few = mixture.model(4, accelerate=False), bits(k=4, d=8), Limits(20, -np.inf)
-    many = run(model, table, n_init=6, limits=few)
-    singles = [run(model, table, params=None, seed=0, n_init=k + 1, limits=few).objective for k in range(6)]
+    table = bits(k=4, d=8)
+    many = run(mixture.model(4, accelerate=False), table, n_init=6)
+    singles = [
+        run(mixture.model(4, accelerate=False), table, params=None, seed=0, n_init=k + 1).objective for k in range(6)
+    ]
     assert many.objective == max(singles) == singles[-1]
     assert len({round(s, 3) for s in singles}) > 1  # restarts differ, so there was something to choose
     assert many.history[-1].objective == many.objective

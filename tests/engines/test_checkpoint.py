@@ -231,7 +231,7 @@ model, folder, out = sys.argv[1:]
 rng = np.random.default_rng(0)
 X = (rng.random((400, 10)) < 1 / (1 + np.exp(-2 * rng.normal(size=(400, 2)) @ rng.normal(size=(2, 10))))).astype(int)
 m = {
-    "restarts": latentbits.BernoulliMixture(6, n_init=60, random_state=0),
+    "restarts": latentbits.BernoulliMixture(6, n_init=30, random_state=0),
     "minibatches": latentbits.CombinationMachine(3, learner="stochastic", n_epochs=60, annealing_steps=300,
                                                  random_state=0),
     "chains": latentbits.NoisyOrNetwork((4,), inference="gibbs", max_iter=200, random_state=0),

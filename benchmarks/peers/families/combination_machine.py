@@ -102,8 +102,6 @@ GROWTH = {
     "causes": Growth((2, 4, 8, 16), lambda m: _passes(10_000, 64, m)),
 }
 WHY = {
-    "BernoulliRBM": "scikit-learn takes a fixed number of cheap stochastic steps, with a rate and a number of "
-    "epochs that were tuned for it beforehand; ours climbs the exact likelihood until nothing is "
-    "left to gain, holds rows out to know when to stop, and finds the strength of its prior, all "
-    "within the fit; " + COMPILED,
+    "BernoulliRBM": "scikit-learn takes a fixed number of cheap random steps, at a rate that one has to choose; "
+    "ours holds rows out to know when to stop, and finds the strength of its prior within the fit; " + COMPILED,
 }

@@ -1,10 +1,11 @@
 """Static figures, for papers: all that the library draws, under one name.
 
 Functions called ``plot_...`` take arrays and, if you have one, a matplotlib Axes, and return the Axes they drew on.
-`exploration`, `map`, `loadings`, `table` and `misfit` draw what `latentbits.explore` found, from the same arrays as its
-page.  `item_curves`, `item_information`, `wright_map`, `class_profiles` and `item_pairs` draw a fitted model of items,
-or of latent classes, and `tree` one of causes on a tree, with names from the table it was fitted to.  Matplotlib is an
-extra (``pip install 'latentbits[plot]'``); the modules are imported when something of theirs is first used.
+`exploration`, `map`, `loadings`, `table` and `misfit` take what `latentbits.explore` returned and give a matplotlib
+Figure, drawn from the same arrays as its page.  `item_curves`, `item_information`, `wright_map`, `class_profiles` and
+`item_pairs` draw a fitted model of items, or of latent classes, and `tree` one of causes on a tree, with names from the
+table it was fitted to.  Matplotlib is an extra (``pip install 'latentbits[plot]'``); the modules are imported when
+something of theirs is first used.
 
 >>> from latentbits import explore, load_dataset, plot
 >>> found = explore(load_dataset("digits"))  # doctest: +SKIP
@@ -46,17 +47,7 @@ __all__ = ["exploration", "loadings", "map", "misfit", "table", *_HOME]
 
 
 def exploration(found: Any) -> Any:
-    """The comparison of models, the causes of the best, and what they are good for, on one sheet.
-
-    Parameters
-    ----------
-    found : Explored
-        What `latentbits.explore` returned.
-
-    Returns
-    -------
-    matplotlib Figure
-    """
+    """The comparison of models, the causes of the best, and what they are good for, on one sheet."""
     from latentbits.explorer.printed import draw_exploration
 
     return draw_exploration(found.content)
@@ -67,14 +58,8 @@ def map(found: Any, labels: str | None = None) -> Any:
 
     Parameters
     ----------
-    found : Explored
-        What `latentbits.explore` returned.
     labels : str or None
         Which labels colour it; None takes that which the axes go with most, else the first.
-
-    Returns
-    -------
-    matplotlib Figure
     """
     from latentbits.explorer.printed import draw_map
 
@@ -82,51 +67,21 @@ def map(found: Any, labels: str | None = None) -> Any:
 
 
 def loadings(found: Any) -> Any:
-    """Loadings of the columns on the axes of the map, with their 95 % intervals.
-
-    Parameters
-    ----------
-    found : Explored
-        What `latentbits.explore` returned.
-
-    Returns
-    -------
-    matplotlib Figure
-    """
+    """Loadings of the columns on the axes of the map, with their 95 % intervals."""
     from latentbits.explorer.printed_parts import draw_loadings
 
     return draw_loadings(found.content)
 
 
 def table(found: Any) -> Any:
-    """The cells of the table as a picture, rows and columns in the order of the first trait.
-
-    Parameters
-    ----------
-    found : Explored
-        What `latentbits.explore` returned.
-
-    Returns
-    -------
-    matplotlib Figure
-    """
+    """The cells of the table as a picture, rows and columns in the order of the first trait."""
     from latentbits.explorer.printed_parts import draw_table
 
     return draw_table(found.content)
 
 
 def misfit(found: Any) -> Any:
-    """The rows and the columns that the model of the map fits worst; of a map that has converged.
-
-    Parameters
-    ----------
-    found : Explored
-        What `latentbits.explore` returned.
-
-    Returns
-    -------
-    matplotlib Figure
-    """
+    """The rows and the columns that the model of the map fits worst; of a map that has converged."""
     from latentbits.explorer.printed_parts import draw_misfit
 
     return draw_misfit(found.content)

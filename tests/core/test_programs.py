@@ -223,6 +223,18 @@ def nobody_compiles(monkeypatch):
     programs._Queue.shelved.clear()
 
 
+@pytest.mark.parametrize(("rows", "quickly"), [(1000, True), (100_000, False)])
+def test_on_a_gpu_kernels_are_tried_for_large_arrays_alone(rows, quickly):
+    def products(bits, weights, key):
+        return bits @ weights, jax.random.uniform(key)
+
+    arguments = jnp.zeros((rows, 64), jnp.uint8), jnp.zeros((64, 4)), jax.random.key(0)
+    lowered = jax.jit(products).lower(*arguments)
+    options = Program(products)._options(lowered, {}, "gpu")
+    assert options == (programs.UNTRIED if quickly else {})
+    assert Program(products, seldom=True)._options(lowered, {}, "gpu") == programs.UNTRIED
+
+
 def test_who_waits_for_what_nobody_has_begun_compiles_it(nobody_compiles):
     program = Program(lambda x: x + 1)
     program.ahead(1.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import subprocess
 import sys
@@ -16,10 +17,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.peers import __main__ as run  # noqa: E402
-from benchmarks.peers import r, table  # noqa: E402
-from benchmarks.peers.contender import Contender, measure  # noqa: E402
-from benchmarks.peers.growth import Growth, exponent  # noqa: E402
-from benchmarks.peers.growth import measure as grown  # noqa: E402
+from benchmarks.peers import growth, r, table  # noqa: E402
+from benchmarks.peers.contender import Contender, Table, measure  # noqa: E402
 
 
 def runs(warm, first, peak, held_out):
@@ -135,6 +134,13 @@ def test_what_is_kept_is_what_the_page_shows():
     assert (ROOT / "benchmarks" / "README.md").read_text("utf-8") == table.page(kept, modules)
 
 
+@pytest.mark.parametrize("module", [table, growth])
+def test_what_the_docstrings_show(module):
+    found = doctest.testmod(module)
+    assert found.attempted
+    assert not found.failed
+
+
 def test_no_run_is_told():
     assert table.page({"families": {}}, {}).endswith(f"{table.NONE}\n")
 
@@ -147,9 +153,9 @@ def test_every_family_keeps_the_contract(family):
     assert set(module.WHY) < set(module.CONTENDERS)
     assert module.TITLE
     assert module.__doc__
-    for growth in module.GROWTH.values():
-        assert len(growth.sizes) == 4
-        assert all(2 * one == other for one, other in zip(growth.sizes, growth.sizes[1:], strict=False))
+    for grows in module.GROWTH.values():
+        assert len(grows.sizes) == 4
+        assert all(2 * one == other for one, other in zip(grows.sizes, grows.sizes[1:], strict=False))
     for one in module.tables(quick=True).values():
         assert isinstance(one, str) or one.train.shape[1:] == one.test.shape[1:]
 
@@ -166,17 +172,17 @@ def test_a_family_needs_numpy_alone():
 
 
 def test_exponents_of_exact_powers():
-    power, error = exponent([10, 20, 40, 80], [3 * size**1.5 for size in (10, 20, 40, 80)])
+    power, error = growth.exponent([10, 20, 40, 80], [3 * size**1.5 for size in (10, 20, 40, 80)])
     assert power == pytest.approx(1.5)
     assert error == pytest.approx(0, abs=1e-9)
-    assert exponent([1, 2], [1, 4]) == (pytest.approx(2), None)
-    _, error = exponent([1, 2, 4, 8], [1, 2, 4, 9])
+    assert growth.exponent([1, 2], [1, 4]) == (pytest.approx(2), None)
+    _, error = growth.exponent([1, 2, 4, 8], [1, 2, 4, 9])
     assert 0 < error < 0.1
 
 
 def test_growth_is_by_the_pass():
     fits = []
-    found = grown(Growth((1, 2, 4, 8), lambda size: lambda: fits.append(size) or 2), quick=True)
+    found = growth.measure(growth.Growth((1, 2, 4, 8), lambda size: lambda: fits.append(size) or 2), quick=True)
     assert found["sizes"] == [1, 2]
     assert fits == [1, 1, 2, 2]  # one that compiles, one that is timed
 
@@ -189,7 +195,7 @@ def test_a_contender_may_measure_itself():
     contender = Contender(fit, "numpy", dtype=np.float32)
     took, params = measure(contender, np.zeros((2, 3), np.uint8), 5, {"causes": 2})
     assert (took["warm_s"], took["version"]) == (7.0, "of R")
-    assert took["first_s"] < 7
+    assert took["first_s"] != 7
     assert list(params) == ["weights"]
     took, _ = measure(contender._replace(fit=lambda X, seed: {}), np.zeros((2, 3)), 0, {})
     assert took["version"] == np.__version__
@@ -213,6 +219,21 @@ def test_a_process_that_fails_is_told():
     assert late == {"failed": "took more than 0.1 s"}
 
 
+@pytest.mark.parametrize(
+    ("held_out", "told"),
+    [(lambda *_: np.nan, "no likelihood"), (lambda *_: 1 / 0, "ZeroDivisionError"), (lambda *_: -2.5, None)],
+)
+def test_what_cannot_be_scored_has_failed(monkeypatch, held_out, told):
+    def fitted(command):
+        np.savez(command[-3], x=np.zeros(2))
+        return {"warm_s": 1.0}
+
+    monkeypatch.setattr(run, "told", fitted)
+    monkeypatch.setattr(run, "load", lambda name: SimpleNamespace(held_out=held_out))
+    found = run.run_once("made_up", "peer", "python", Path("table.npz"), Table(np.zeros((2, 2)), np.zeros((2, 2))), 0)
+    assert found == {"warm_s": 1.0, "held_out": -2.5} if told is None else told in found["failed"]
+
+
 def test_one_family_anew_leaves_the_others():
     names = run.families()
     results = {"families": {names[0]: 1, "gone": 2}}
@@ -222,11 +243,13 @@ def test_one_family_anew_leaves_the_others():
 def test_a_run_is_written_after_each_family(monkeypatch, tmp_path):
     monkeypatch.setattr(run, "RESULTS", tmp_path / "results.json")
     monkeypatch.setattr(run, "README", tmp_path / "README.md")
-    monkeypatch.setattr(run, "families", lambda: ["made_up", "second"])
+    monkeypatch.setattr(run, "families", lambda: ["faulty", "made_up", "second"])
     monkeypatch.setattr(run, "load", lambda name: MODULES["made_up"])
     monkeypatch.setattr(sys, "argv", ["peers", "--write"])
 
     def one_then_stop(family, *_):
+        if family == "faulty":
+            raise ValueError("a fault in its file")
         if family == "second":
             raise KeyboardInterrupt
         return RESULTS["families"]["made_up"]

@@ -31,7 +31,7 @@ def bits(n: int, d: int) -> np.ndarray:
 
 
 def tables(quick: bool) -> dict[str, Table | str]:
-    n, d = (2_000, 20) if quick else (100_000, 100)
+    n, d = (1_000, 10) if quick else (20_000, 100)
     X = bits(n + n // 5, d)
     made: dict[str, Table | str] = {f"simulated, {n} x {d}": Table(X[:n], X[n:])}
     if not quick:

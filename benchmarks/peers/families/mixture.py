@@ -3,7 +3,7 @@
 On large tables everybody starts once, on the small one peers take the best of ten starts; ours runs at its defaults,
 which choose among short runs, and smooth as if each class had seen one more row.  A pass of EM that gains less than
 1e-6 nats a row is a peer's last, or the thousandth.  pomegranate and StepMix start from k-means.  Plain NumPy is what a
-careful user would write: two products a pass in float32, from random probabilities.  R's poLCA makes no standard errors
+careful user would write: two products a pass in float32, from randomly drawn rows.  R's poLCA makes no standard errors
 here, and has the small table alone: it ends by gathering equal rows one by one in R.  The first table has classes that
 lie well apart, those of the second overlap, and the third, plants, is a public set, where nobody knows the number of
 classes and starts lead to different maxima.  Quality is the exact log-likelihood of test rows.
@@ -36,7 +36,7 @@ def bits(n: int, d: int, k: int, apart: float = 0.7) -> np.ndarray:
 
 
 def tables(quick: bool) -> dict[str, Table | str]:
-    n, d, k = (4_000, 50, 5) if quick else (200_000, 100, 8)
+    n, d, k = (4_000, 50, 5) if quick else (100_000, 100, 8)
     X = bits(n + n // 5, d, k)
     made: dict[str, Table | str] = {f"apart, {n} x {d}": Table(X[:n], X[n:], {"components": k, "starts": 1})}
     if not quick:
@@ -55,7 +55,7 @@ def latentbits_(X: np.ndarray, *, seed: int, components: int, starts: int) -> di
 
 def numpy_(X: np.ndarray, *, seed: int, components: int, starts: int) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
-    found = [_em(X, rng.uniform(0.25, 0.75, (components, X.shape[1]))) for _ in range(starts)]
+    found = [_em(X, 0.25 + 0.5 * X[rng.choice(len(X), components, replace=False)]) for _ in range(starts)]
     _, weights, means = max(found, key=lambda one: one[0])
     return {"weights": weights, "means": means}
 

@@ -88,7 +88,7 @@ def numpyro_(X: np.ndarray, *, seed: int, causes: int, steps: int) -> dict[str, 
             numpyro.sample("bits", dist.Bernoulli(p).to_event(1), obs=table[rows])
 
     places = jax.tree.map(jnp.asarray, start)
-    known = numpyro.handlers.block(model, hide_fn=lambda site: site["name"].startswith("cause"))
+    known = numpyro.handlers.block(model, expose=list(start))
     guide = AutoDelta(known, init_loc_fn=numpyro.infer.init_to_value(values=places))
     fade = Adam(lambda step: 0.05 * jnp.exp(-3.0 * step / steps))
     svi = SVI(model, guide, fade, TraceEnum_ELBO(max_plate_nesting=1))

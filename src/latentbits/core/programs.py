@@ -30,6 +30,7 @@ from latentbits.core.processor import cores
 
 __all__ = ["Program", "callable_tree", "clear", "later", "made", "seconds_waited", "setting", "shelve"]
 
+Efforts = tuple[tuple[float, dict[str, Any]], ...]  # up to how many bytes, which options
 # How hard XLA's compiler for CPUs should try.  Measured on programs of all families: code that is compiled QUICKLY runs
 # 1 to 10 times slower and takes a fifth of the time to compile; code compiled WELL seldom differs from the best where
 # arrays are small or functions of each row are simple, and takes half.
@@ -39,9 +40,14 @@ WELL = SPLIT | {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_
 BEST: dict[str, Any] = SPLIT
 # Up to how many bytes of memory traffic (before any fusion) each is good enough: for what is called at every pass, for
 # what is called for every chunk, where functions of each row are most of the work, and for what is called seldom.
-OFTEN = ((1e6, QUICKLY), (1.5e7, WELL), (math.inf, BEST))
-CHUNKS = ((1e5, QUICKLY), (1.5e7, WELL), (math.inf, BEST))
-SELDOM = ((4e6, QUICKLY), (5e8, WELL), (math.inf, BEST))
+OFTEN: Efforts = ((1e6, QUICKLY), (1.5e7, WELL), (math.inf, BEST))
+CHUNKS: Efforts = ((1e5, QUICKLY), (1.5e7, WELL), (math.inf, BEST))
+SELDOM: Efforts = ((4e6, QUICKLY), (5e8, WELL), (math.inf, BEST))
+# On a GPU nearly all of the time goes into trying kernels of Triton for every product.  cuBLAS is as fast where arrays
+# are small, but for large ones up to four times slower (trees), and trying is soon made up for.  There XLA tells no
+# traffic before it compiles: bounds are of the bytes of the arguments, rows above all.
+UNTRIED = {"xla_gpu_enable_triton_gemm": False, "xla_gpu_autotune_level": 1}
+ON_GPU: Efforts = ((4e6, UNTRIED), (math.inf, {}))
 MOST_IN_MEMORY = 1000  # of each kind: whoever makes functions anew for each fit should not run out of memory
 # Programs are called by several threads.  A batched call of LAPACK, which XLA may make in one of its own few threads,
 # waits there for others of them: as many such programs as XLA has threads wait for each other for ever.
@@ -143,9 +149,8 @@ class Program:
                     return Ready(compiled, jax.tree.structure(returns), alone)
             else:
                 lowered, returns = self._lowered(key[0], leaves, static)
-                on_cpu = device.platform == "cpu"
-                options = self._options(lowered, static) if on_cpu else {}
-                alone = on_cpu and "lapack" in lowered.as_text()
+                options = self._options(lowered, static, device.platform)
+                alone = device.platform == "cpu" and "lapack" in lowered.as_text()
 
                 def make() -> Ready:
                     compiled = _compiled(lowered, options)
@@ -174,12 +179,15 @@ class Program:
         lowered = jax.jit(flat).trace(*map(_shape, leaves)).lower()
         return lowered, jax.tree.unflatten(returns, [_shape(x) for x in lowered.out_info])
 
-    def _options(self, lowered: jax.stages.Lowered, static: dict[str, Any]) -> dict[str, Any]:
+    def _options(self, lowered: jax.stages.Lowered, static: dict[str, Any], platform: str) -> dict[str, Any]:
         seldom = self.seldom(**static) if callable(self.seldom) else self.seldom
+        if platform == "gpu":
+            return UNTRIED if seldom else _effort(ON_GPU, _bytes_of(lowered))
+        if platform != "cpu":
+            return {}
         cost = lowered.cost_analysis()
         work = cost.get("bytes accessed", math.inf) if isinstance(cost, dict) else math.inf
-        efforts = SELDOM if seldom else CHUNKS if self.of_chunk else OFTEN
-        return next(options for most, options in efforts if work <= most)
+        return _effort(SELDOM if seldom else CHUNKS if self.of_chunk else OFTEN, work)
 
     def _name(self, key: Any, device: jax.Device) -> str | None:
         structure, kinds, static, context = key
@@ -188,6 +196,15 @@ class Program:
         except Nameless:
             return None
         return digest(self.name, *parts, repr(kinds), repr(context), kept.environment(device))
+
+
+def _bytes_of(lowered: jax.stages.Lowered) -> int:
+    """Of all arguments."""
+    return sum(math.prod(x.shape) * x.dtype.itemsize for x in jax.tree.leaves(lowered.args_info))
+
+
+def _effort(efforts: Efforts, work: float | int) -> dict[str, Any]:
+    return next(options for most, options in efforts if work <= most)
 
 
 def _compiled(lowered: jax.stages.Lowered, options: dict[str, Any]) -> jax.stages.Compiled:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from latentbits.core.batch import MISSING
 from latentbits.core.errors import DataError
 from latentbits.engines.passes import Engine
-from latentbits.estimators.criteria import WithCriteria
+from latentbits.estimators.criteria import WithCriteria, is_sampling
 from latentbits.estimators.tables.column_types import read
 from latentbits.estimators.tables.validate import open_weights
 from latentbits.reports import class_errors, class_fit, outside
@@ -91,8 +91,7 @@ class WithClassReports(WithCriteria):
                 f"standard errors need a matrix of {size} x {size} numbers, and this stops at "
                 f"{class_errors.MOST_PARAMETERS}: fit fewer columns or classes"
             )
-        if weights_are not in ("counts", "sampling"):
-            raise ValueError(f"weights_are must be 'counts' or 'sampling', got {weights_are!r}")
+        sampling = is_sampling(weights_are)
         _check_level(level)
         found = class_errors.class_errors(
             self._patterns(X, sample_weight),
@@ -100,7 +99,7 @@ class WithClassReports(WithCriteria):
             self._column_names(),
             smoothing=self.smoothing_,
             level=float(level),
-            sampling=weights_are == "sampling",
+            sampling=sampling,
         )
         if self.converged_:
             return found
@@ -252,10 +251,6 @@ class WithClassReports(WithCriteria):
 
     def _patterns(self, X: Any, sample_weight: Any) -> Patterns:
         return distinct(_with_weights(self._open(X, reset=False, sample_weight=sample_weight)))
-
-    def _column_names(self) -> list[str]:
-        names = getattr(self, "feature_names_in_", None)
-        return [f"column {j}" for j in range(self.n_features_in_)] if names is None else [str(name) for name in names]
 
 
 def _with_weights(engine: Engine) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:

@@ -352,13 +352,14 @@ class ClippedGaussian(WithCriteria):
             )
             if self.n_components != "parallel":
                 return self._model()
-            stages = clipped_gaussian.parallel_stages(
-                partial(_encoded, engine),
+            stages = clipped_gaussian.whole_stages(
+                "parallel",
                 self.noise,
                 bool(self.bias),
                 float(self.correction),
                 bool(self.repair),
                 self.extraction,
+                partial(_encoded, engine),
                 engine.weights,
             )
             return self._beginning_with(stages)

@@ -20,7 +20,7 @@ from latentbits.engines.threads import by_slices
 from latentbits.estimators.base import LatentModel
 from latentbits.reports.fit import FitReport, fit_report
 
-__all__ = ["FEW_SEEN", "Criteria", "Seen", "WithCriteria", "WithFitReport", "look"]
+__all__ = ["FEW_SEEN", "Criteria", "Seen", "WithCriteria", "WithFitReport", "is_sampling", "look"]
 
 FEW_SEEN = 0.1  # the share of rows that may have fewer observed columns than `Seen.few`
 MOST_COUNTED = 60  # columns of bits: the cells of a table of more are beyond any number of parameters
@@ -91,6 +91,13 @@ def look(engine: Engine) -> Seen:
     return Seen(round(answered.sum()), min(few, d), low >= high)
 
 
+def is_sampling(weights_are: str) -> bool:
+    """Whether weights of rows are inverse chances to come into a sample, and no counts; refuses any other word."""
+    if weights_are not in ("counts", "sampling"):
+        raise ValueError(f"weights_are must be 'counts' or 'sampling', got {weights_are!r}")
+    return weights_are == "sampling"
+
+
 class _SeenIn(NamedTuple):
     """Of some rows: how many by how much of them is observed; the least and the largest entry of each column."""
 
@@ -128,6 +135,10 @@ class WithFitReport(LatentModel):
     def _model_for(self, engine: Engine) -> Model:
         self._idle = self._idle_in(engine)
         return super()._model_for(engine)
+
+    def _column_names(self) -> list[str]:
+        names = getattr(self, "feature_names_in_", None)
+        return [f"column {j}" for j in range(self.n_features_in_)] if names is None else [str(name) for name in names]
 
     def _idle_in(self, engine: Engine) -> tuple[int, ...]:
         """Columns without parameters; of real numbers a constant has some, as it tells of the noise."""

@@ -23,7 +23,7 @@ from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import Engine, start_pass, sum_blocks
 from latentbits.estimators import psychometrics
-from latentbits.estimators.criteria import Seen, WithCriteria, look
+from latentbits.estimators.criteria import Seen, WithCriteria, is_sampling, look
 from latentbits.estimators.history import history_table
 from latentbits.estimators.item_templates import Plan, Positions, make_plan, names_of_free, template
 from latentbits.estimators.precision import DOUBLE, error_of_sum
@@ -31,6 +31,7 @@ from latentbits.estimators.tables.covariates import read_covariates, same_covari
 from latentbits.estimators.tables.validate import open_weights, weighted
 from latentbits.models.latent_trait import items
 from latentbits.models.latent_trait.items import FEWEST_NODES, MOST_NODES, Params
+from latentbits.reports.items import listed
 from latentbits.reports.record import Report, Table
 
 __all__ = ["ItemErrors", "People", "WithItemModels"]
@@ -278,7 +279,7 @@ class WithItemModels(WithCriteria):
         flat = [self._item_name(j) for j, free in enumerate(plan.guessed) if free and plan.priors[j] is None]
         if flat:
             warnings.warn(
-                f"the asymptotes of {_few(flat)} have no prior: the likelihood is nearly flat in them, so that they, "
+                f"the asymptotes of {listed(flat)} have no prior: the likelihood is nearly flat in them, so that they, "
                 "and the slopes and intercepts of their items, may be far off. asymptote_prior=(-1.1, 0.5) is a weak "
                 "one",
                 UserWarning,
@@ -409,15 +410,16 @@ class WithItemModels(WithCriteria):
         low = [self._item_name(j) for j in np.flatnonzero(_at_bound(self.params_)).tolist()]
         if low:
             warnings.warn(
-                f"the asymptotes of {_few(low)} have gone to 0, the bound: without them the items fit as well",
+                f"the asymptotes of {listed(low)} have gone to 0, the bound: without them the items fit as well",
                 UserWarning,
                 stacklevel=6,
             )
         far = [] if self._people is None else _run_away(self.params_, self._people, engine)
         if far:
             warnings.warn(
-                f"{_few(far)}: so far out a fit has run away, and these numbers are no findings. Groups or covariates "
-                "that are made of the answers themselves do this, and groups that the answers of few people tell of",
+                f"{listed(far)}: so far out a fit has run away, and these numbers are no findings. Groups or "
+                "covariates that are made of the answers themselves do this, and groups that the answers of "
+                "few people tell of",
                 UserWarning,
                 stacklevel=6,
             )
@@ -509,8 +511,7 @@ class WithItemModels(WithCriteria):
 
     def _item_errors(self, X: Any, sample_weight: Any, weights_are: str) -> ItemErrors:
         """Standard errors of all free numbers, and of what is made of them."""
-        if weights_are not in ("counts", "sampling"):
-            raise ValueError(f"weights_are must be 'counts' or 'sampling', got {weights_are!r}")
+        sandwich = is_sampling(weights_are)
         params: Params = self.params_
         if not len(params.prior_mean):
             raise ValueError(
@@ -518,10 +519,10 @@ class WithItemModels(WithCriteria):
             )
         engine = self._open(X, reset=False, sample_weight=sample_weight)
         stats = summed(params, self._n_item_nodes, engine)
-        covariance, notes = covariance_of(params, stats, sandwich=weights_are == "sampling")
+        covariance, notes = covariance_of(params, stats, sandwich=sandwich)
         low = np.flatnonzero(_at_bound(params)).tolist()
         if low:
-            names = _few([self._item_name(j) for j in low])
+            names = listed([self._item_name(j) for j in low])
             notes = (*notes, f"the asymptotes of {names} are at their bound, 0, and are held there: no errors")
         if np.isnan(covariance).all() and len(covariance):
             warnings.warn(notes[0], UserWarning, stacklevel=3)
@@ -537,8 +538,12 @@ class WithItemModels(WithCriteria):
         return Positions(self.n_features_in_, names)("items", item)
 
     def _item_name(self, column: int) -> str:
+        return self._column_names()[column]
+
+    def _name(self, column: int) -> str:
+        """The same, in quotes if it has a name, for a sentence."""
         names = getattr(self, "feature_names_in_", None)
-        return f"column {column}" if names is None else str(names[column])
+        return f"column {column}" if names is None else f"{str(names[column])!r}"
 
 
 # ---------------------------------------------------------------- sums and errors
@@ -718,7 +723,7 @@ def _columns_of(people: People, population: Population, n_rows: int, call: str) 
         code = {label: number for number, label in enumerate(population.groups)}
         unknown = [label for label in labels.tolist() if label not in code]
         if unknown:
-            raise DataError(f"groups has {unknown[0]!r}; the model knows {_few([str(g) for g in population.groups])}")
+            raise DataError(f"groups has {unknown[0]!r}; the model knows {listed([str(g) for g in population.groups])}")
         out.append(np.array([code[label] for label in labels.tolist()], float))
     if people.covariates is not None:
         known = population.covariates
@@ -752,8 +757,3 @@ def _run_away(params: Params, population: Population, engine: Engine) -> list[st
             if abs(size) > FARTHEST:
                 out.append(f"one standard deviation of {name} moves the trait by {size:.3g} of its own")
     return out
-
-
-def _few(names: Sequence[str], most: int = 5) -> str:
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -1,54 +1,31 @@
-"""What a psychometrician reports of a test: fit of the model, of items and of persons, scores, reliability."""
+"""How well a model of a test fits, as psychometricians report it: in all, by items, by pairs of them, by persons."""
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
 from latentbits.core.batch import MISSING
-from latentbits.estimators.criteria import WithCriteria
-from latentbits.estimators.psychometrics import Scores
-from latentbits.reports import limited_information, reliability, scoring
+from latentbits.estimators.item_models import WithItemModels
+from latentbits.estimators.psychometrics import RUNAWAY
+from latentbits.estimators.several_maps import WithMaps
+from latentbits.reports import limited_information, scoring
 from latentbits.reports.fit import FitReport
 from latentbits.reports.item_fit import ItemFit, item_fit
 from latentbits.reports.items import MOST_ON_GRID, Answers, Items, distinct, listed
 from latentbits.reports.limited_information import ItemFitReport
 from latentbits.reports.local_dependence import LocalDependence, local_dependence
 from latentbits.reports.person_fit import PersonFit, person_fit
-from latentbits.reports.reliability import Reliability, TestInformation
-from latentbits.reports.scoring import PlausibleValues
-from latentbits.reports.sum_scores import SumScores, sum_scores
 
 __all__ = ["WithItemReports"]
 
-CERTAIN = 6.0  # |b|: columns that do not vary are held further out, unless they are given
-RUNAWAY = 10.0  # |w|: margins of such items are known to be near 0 and 1 only
 
-
-class WithItemReports(WithCriteria):
+class WithItemReports(WithMaps, WithItemModels):
     """A latent trait model of binary items, whose fit can be reported item by item."""
 
-    if TYPE_CHECKING:
-        n_components: int
-        n_maps: int
-        method: str
-        equal_discrimination: bool
-        weight_prior: float | None
-        fixed: Any
-        shared: Any
-        asymptote_: np.ndarray
-        trait_mean_: float
-        trait_variance_: float
-        _by_items: bool
-        _people: Any
-
-        def _bits_only(self, what: str) -> None: ...
-
-        def _one_map_only(self, what: str) -> None: ...
+    method: str
 
     # ---------------------------------------------------------------- of the model
 
@@ -69,7 +46,7 @@ class WithItemReports(WithCriteria):
         guessed = self._by_items and bool(np.any(items.lower > 0))  # nearly always under a prior
         if self.weight_prior is not None or guessed or self.method in ("variational", "monte_carlo"):
             notes.append("M2 takes the estimates to be those of maximum likelihood, and these are not")
-        if np.linalg.norm(items.slopes, axis=1).max(initial=0) > RUNAWAY:
+        if np.linalg.norm(items.slopes, axis=1).max(initial=0) > RUNAWAY:  # margins are known to be near 0 and 1 only
             notes.append("slopes run to infinity, for which the distribution of M2 is not known")
         return found._replace(notes=(*found.notes, *notes))
 
@@ -112,7 +89,7 @@ class WithItemReports(WithCriteria):
         if self._by_items and (self.fixed or self.shared):
             held = "degrees of freedom of S-X² take all parameters to be estimated, and some are fixed or shared"
             report = replace(report, notes=(*report.notes, held))
-        return self._told(report.among(self._names(), which), which)
+        return self._told(report.among(self._column_names(), which), which)
 
     def local_dependence(self, X: Any, sample_weight: Any = None) -> LocalDependence:
         """Pairs of items that depend on each other beyond the latents: Yen's Q3 and the X² of Chen and Thissen.
@@ -141,7 +118,7 @@ class WithItemReports(WithCriteria):
         items, which = self._varying("local_dependence")
         answers = self._answers(X, sample_weight).of_items(which)
         report = local_dependence(items, answers, self._estimates(items, answers, "eap").value)
-        return self._told(report.among(self._names(), which), which)
+        return self._told(report.among(self._column_names(), which), which)
 
     # ---------------------------------------------------------------- of persons
 
@@ -174,174 +151,14 @@ class WithItemReports(WithCriteria):
         middle, spread = self._population
         return self._told(replace(report, score=middle + spread * report.score), which)
 
-    def _maxima(self, X: Any, method: str) -> Scores:
-        """Scores of maximum likelihood, plain or weighted."""
-        items, answers = self._items(f"method={method!r}"), self._answers(X)
-        found = self._estimates(items, answers, method)
-        lost = np.count_nonzero(~np.isfinite(found.value).all(1)[answers.place])
-        if lost:
-            why, other = "no answer tells of the latent", ""
-            if self.n_components > 1:
-                why = "answers can be told apart by a plane in the latent space, or are too few"
-            elif method == "ml":
-                why = f"everything answered is right, or wrong, or {why}"
-                other = ", and 'wle' all with an answer that tells of it"
-            warnings.warn(
-                f"{lost} rows have no finite {method.upper()} score, and no error (NaN): {why}. "
-                f"method='eap' gives all rows a score{other}",
-                UserWarning,
-                stacklevel=3,
-            )
-        return Scores(found.value[answers.place], found.error[answers.place])
-
-    def sum_scores(self, X: Any, sample_weight: Any = None) -> SumScores:
-        """Latents by sum score: posterior mean and standard deviation, with observed and expected counts.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing; complete rows are counted.
-        sample_weight : array-like of shape (n_rows,) or None
-            How often each row counts; None for once.
-
-        Returns
-        -------
-        SumScores
-            `score`, `eap`, `sd`, `observed` and `expected`: those of the rows of a complete table are
-            ``eap[X.sum(axis=1)]``.  Columns that did not vary in the fit are in the sum and tell nothing: a score that
-            cannot be with them has NaN.
-
-        Examples
-        --------
-        >>> from latentbits import LatentTrait, load_dataset
-        >>> X = load_dataset("lsat6").X
-        >>> LatentTrait(1, random_state=0).fit(X).sum_scores(X).observed
-        array([  3,  20,  85, 237, 357, 298])
-        """
-        _, varies = self._varying("sum_scores")
-        items = self._for_a_standard_trait(self._items("sum_scores"), "sum_scores")
-        known = varies | (items.intercepts != 0)  # of others there was no answer
-        certain = ~varies & (np.abs(items.intercepts) > CERTAIN)
-        ends = np.copysign(np.inf, items.intercepts)
-        items = items._replace(intercepts=np.where(certain, ends, items.intercepts)).only(known)
-        report = sum_scores(items, self._answers(X, sample_weight).of_items(known))
-        middle, spread = self._population
-        report = replace(report, eap=middle + spread * report.eap, sd=spread * report.sd)
-        return self._told(report, known, "left out, as nobody has answered")
-
-    def plausible_values(self, X: Any, n_draws: int = 5, random_state: Any = None) -> PlausibleValues:
-        """Draws from the posterior of each row, for analyses that scores would bias.
-
-        Variances and regressions of scores are those of the scores, not of the latents.  Instead, do the analysis with
-        each draw, and put the results together by Rubin's rules.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
-        n_draws : int, default=5
-            Number of draws.
-        random_state : int, RandomState or None
-            Seed.
-
-        Returns
-        -------
-        PlausibleValues
-            `draws` (n_draws, n_rows, n_components).
-
-        Examples
-        --------
-        >>> from latentbits import LatentTrait, load_dataset
-        >>> X = load_dataset("lsat6").X
-        >>> LatentTrait(1, random_state=0).fit(X).plausible_values(X[:50], random_state=0).draws.shape
-        (5, 50, 1)
-        """
-        items = self._for_a_standard_trait(self._items("plausible_values"), "plausible_values")
-        if n_draws < 1:
-            raise ValueError(f"n_draws must be at least 1, got {n_draws}")
-        rng = np.random.default_rng(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-        posterior = self.posterior(X)
-        mean, covariance = (np.asarray(part, np.float64) for part in (posterior.mean, posterior.covariance))
-        middle, spread = self._population
-        mean, covariance = (mean - middle) / spread, covariance / spread**2
-        drawn = scoring.draw(items, self._answers(X), mean, covariance, int(n_draws), rng)
-        return PlausibleValues(middle + spread * drawn)
-
-    # ---------------------------------------------------------------- of the test
-
-    def reliability(self, X: Any, sample_weight: Any = None) -> Reliability:
-        """How reliably the test measures: marginal and empirical reliability, and alpha.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
-        sample_weight : array-like of shape (n_rows,) or None
-            How often each row counts; None for once.
-
-        Returns
-        -------
-        Reliability
-            `marginal` and `alpha`, and the empirical reliabilities of scores, `eap`, `map`, `ml` and `wle`, each
-            (n_components,).
-
-        Examples
-        --------
-        >>> from latentbits import LatentTrait, load_dataset
-        >>> X = load_dataset("lsat6").X
-        >>> found = LatentTrait(1, random_state=0).fit(X).reliability(X)
-        >>> found.table().index
-        ['marginal', 'empirical, EAP', 'empirical, MAP', 'empirical, ML', 'empirical, WLE', 'alpha']
-        """
-        items, which = self._varying("reliability")
-        answers = self._answers(X, sample_weight).of_items(which)
-        methods = [method for method in scoring.METHODS if method != "wle" or items.n_dimensions == 1]
-        scores = {method: self._estimates(items, answers, method) for method in methods}
-        return self._told(reliability.reliability(items, answers, scores), which)
-
-    def test_information(self, theta: Any) -> TestInformation:
-        """Fisher information of the whole test at places of one latent dimension, and the error of a score there.
-
-        Parameters
-        ----------
-        theta : float or array-like of shape (n_points,)
-            Places.
-
-        Returns
-        -------
-        TestInformation
-            `theta`, `information` and `error`, its inverse root.
-
-        Examples
-        --------
-        >>> from latentbits import LatentTrait, load_dataset
-        >>> m = LatentTrait(1, random_state=0).fit(load_dataset("lsat6").X)
-        >>> int(m.test_information([-2, 0, 2]).information.argmax())  # the items are easy
-        0
-        """
-        items = self._items("test_information")
-        if items.n_dimensions > 1:
-            raise ValueError(
-                f"test_information is for one latent dimension, and there are {items.n_dimensions}: item_information "
-                "has that of each item along its own direction"
-            )
-        points = np.atleast_1d(np.asarray(theta, float))
-        if points.ndim != 1:
-            raise ValueError(f"theta must be a number or a list of numbers, found shape {points.shape}")
-        return reliability.test_information(items, points)
-
     # ---------------------------------------------------------------- what they are made from
-
-    def _names(self) -> list[str]:
-        names = getattr(self, "feature_names_in_", None)
-        return [f"column {i}" for i in range(self.n_features_in_)] if names is None else [str(name) for name in names]
 
     def _items(self, what: str) -> Items:
         self._fitted()
         self._one_map_only(what)
         self._bits_only(what)
         weights, bias = np.asarray(self.params_.weights), np.asarray(self.params_.bias)
-        return Items(self._names(), weights, bias, self.asymptote_ if self._by_items else np.zeros(len(bias)))
+        return Items(self._column_names(), weights, bias, self.asymptote_ if self._by_items else np.zeros(len(bias)))
 
     def _for_a_standard_trait(self, items: Items, what: str) -> Items:
         """The same items, if the trait is put in units of its spread among the people, from their mean on."""
@@ -388,7 +205,7 @@ class WithItemReports(WithCriteria):
 
     def _told(self, report: Any, which: np.ndarray, why: str = "left out, as all rows answer alike") -> Any:
         """A report that says which columns it leaves out."""
-        idle = [name for name, varies in zip(self._names(), which) if not varies]
+        idle = [name for name, varies in zip(self._column_names(), which) if not varies]
         if not idle:
             return report
         return replace(report, notes=(*report.notes, f"{why}: {listed(idle)}"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -15,40 +14,30 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from latentbits.core.errors import PrecisionWarning
-from latentbits.core.model import LogLikelihood, Model, Stop
-from latentbits.core.nodes import MANY_COLUMNS, MOST_GRID
-from latentbits.engines import ahead
-from latentbits.engines.fit import FitResult, fit, seed_key
-from latentbits.engines.memory import MemoryEngine, distinct
-from latentbits.engines.monitor import Limits
+from latentbits.core.model import Model
+from latentbits.core.nodes import MOST_GRID
+from latentbits.engines.fit import FitResult
 from latentbits.engines.passes import Engine
 from latentbits.estimators import psychometrics
 from latentbits.estimators.base import LatentModel
-from latentbits.estimators.criteria import MOST_COUNTED, Seen, look
-from latentbits.estimators.curved_trait import WithCurve
+from latentbits.estimators.criteria import look
 from latentbits.estimators.item_dif import WithDif
-from latentbits.estimators.item_models import ItemErrors
-from latentbits.estimators.item_reports import WithItemReports
+from latentbits.estimators.item_scores import WithScores
 from latentbits.estimators.item_templates import DEFAULT_PRIOR
-from latentbits.estimators.precision import DOUBLE, error_of_sum, sum_of
-from latentbits.estimators.psychometrics import Rotation, Scores, StandardErrors
+from latentbits.estimators.precision import DOUBLE
+from latentbits.estimators.psychometrics import RUNAWAY, Rotation
+from latentbits.estimators.several_maps import by_share
 from latentbits.estimators.showing import named_weights, short
-from latentbits.estimators.tables.column_types import KINDS, Encoding, open_table
-from latentbits.estimators.tables.validate import weighted
-from latentbits.estimators.trait_errors import steady_covariance
-from latentbits.estimators.trait_likelihoods import ENOUGH, foresee, refined
-from latentbits.models.latent_trait import curved, items, kinds, mixture_of_maps, quadrature, variational
+from latentbits.estimators.tables.column_types import Encoding
+from latentbits.estimators.trait_errors import WithTraitErrors
+from latentbits.estimators.trait_likelihoods import ENOUGH
+from latentbits.estimators.trait_nodes import WithNodes
+from latentbits.models.latent_trait import curved, items, kinds, mixture_of_maps, variational
 from latentbits.models.latent_trait import model as latent_trait
-from latentbits.models.latent_trait.kinds import ALL_BITS, Columns
+from latentbits.models.latent_trait.kinds import Columns
+from latentbits.reports.items import listed
 
 __all__ = ["LatentTrait"]
-
-RUNAWAY = 10.0  # |w|: a bit whose log-odds change by that much over one standard deviation is no longer random
-FEW_COLUMNS = 10  # per latent dimension
-LARGEST_INFORMATION = 6000  # parameters; the square of it in float64 is 288 MB
-MOST_TERMS = 2**25  # rows x columns x nodes to learn with, where slopes ask for more than the first
-FEW_NODES = 5  # a dimension, where rows have observed many columns
-MOST_CHECKED = 2**20  # rows x columns: the likelihood by finer rules takes seconds
 
 
 class Variational(NamedTuple):
@@ -62,7 +51,7 @@ class Variational(NamedTuple):
     bound: np.ndarray
 
 
-class LatentTrait(WithItemReports, WithDif, WithCurve):
+class LatentTrait(WithScores, WithTraitErrors, WithNodes, WithDif):
     """Latent trait model (Tipping 1998): item response theory (Rasch, 2PL, in one dimension or more) and logistic PCA.
 
     x ~ N(0, I),  P(t_i = 1 | x) = sigmoid(w_i.x + b_i): Gaussian latents, logistic bits.  With two latents it is a map
@@ -269,22 +258,11 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
         "n_init": [Interval(Integral, 1, None, closed="left"), None],
     }
 
-    components_: np.ndarray
-    intercept_: np.ndarray
-    difficulty_: np.ndarray
-    discrimination_: np.ndarray
-    noise_variance_: np.ndarray
-    shares_: np.ndarray
-    categories_: dict[Any, list[Any]]
-    output_names_: list[str]
-
     _params_class: ClassVar[type] = kinds.Params
     _ranges: ClassVar[Any] = {"guessed": (0.0, 1.0)} | dict.fromkeys(
         ("item_places", "mean_places", "sd_places", "coefficient_places", "prior_precision"), (0.0, np.inf)
     )
     _most_work: ClassVar[tuple[tuple[str, ...], int]] = (("n_samples",), 10**6)  # draws, made at every use
-    _encoding: Encoding | None = None
-    _seen: Seen | None = None  # of the table of the last fit
 
     def __init__(
         self,
@@ -369,46 +347,12 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
             self._bits_only("equal_discrimination=True", "leave it out")
         return self._record()
 
-    def _check_several(self) -> None:
-        """Refuse what one map can and several cannot."""
-        for name, value in (("equal_discrimination", True), ("method", "monte_carlo")):
-            if getattr(self, name) == value:
-                raise ValueError(f"{name}={value!r} is for one map, and n_maps is {self.n_maps}: leave one of them out")
-        if self.n_components > MOST_GRID:
-            raise ValueError(
-                f"several maps have up to {MOST_GRID} dimensions each, and n_components is {self.n_components}"
-            )
-
-    def _one_map_only(self, what: str) -> None:
-        self._straight_only(what)
-        if self.n_maps > 1:
-            raise ValueError(f"{what} is not defined for several maps, and n_maps is {self.n_maps}: fit one map")
-
     def _params_type(self) -> type:
         if self._curved:
             return curved.Params
         if self._by_items:
             return items.Params
         return kinds.Params if self.n_maps == 1 else mixture_of_maps.Params
-
-    def _record(self, n_nodes: int | None = None, method: str | None = None, few: int | None = None) -> Model:
-        """The record for so many nodes to learn with, None chooses; `few` is what nearly every row has observed."""
-        # with few columns the bound is so loose that its optimum is no place to start from, and can be w = 0
-        alone = self.method == "auto" and (few or self.n_features_in_) < FEW_COLUMNS * self.n_components
-        n_nodes = n_nodes or self.n_nodes
-        settings: dict[str, Any] = {
-            "n_components": int(self.n_components),
-            "method": method or ("quadrature" if alone else self.method),
-            "columns": self._columns(),
-            "weight_prior": None if self.weight_prior is None else float(self.weight_prior),
-            "n_nodes": None if n_nodes is None else int(n_nodes),
-            "accelerate": bool(self.accelerate),
-            "seen": few,
-        }
-        if self.n_maps > 1:
-            return mixture_of_maps.model(n_maps=int(self.n_maps), **settings)
-        tied, n_samples = bool(self.equal_discrimination), int(self.n_samples)
-        return latent_trait.model(equal_discrimination=tied, n_samples=n_samples, **settings)
 
     def _model_for(self, engine: Engine) -> Model:
         if self._curved:
@@ -422,11 +366,6 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
         return model if self._few is None else self._record(few=self._few)
 
     @property
-    def _few(self) -> int | None:
-        """Columns that nearly every row of the table of the last fit has observed; None for all of them."""
-        return self._seen.few if self._seen is not None and self._seen.few < self.n_features_in_ else None
-
-    @property
     def _n_restarts(self) -> int:
         if self.n_init is not None:
             return int(self.n_init)
@@ -437,10 +376,6 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
             and self.method in ("auto", "quadrature")
         )
         return 4 if by_net or self.n_maps > 1 else 1
-
-    def _columns(self) -> Columns:
-        columns = ALL_BITS if self._encoding is None else self._encoding.columns
-        return columns._replace(shared_noise=True) if self.noise == "shared" and columns.n_reals else columns
 
     def _open(self, X: Any, *, reset: bool, sample_weight: Any = None) -> Engine:
         self._check_curve()
@@ -453,19 +388,7 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
         if self.column_types is None:
             self._encoding = None
             return super()._open(X, reset=reset, sample_weight=sample_weight)
-        self._encoding, engine = open_table(
-            self,
-            X,
-            column_types=self.column_types,
-            encoding=None if reset else self._encoding,
-            binarize=self.binarize,
-        )
-        return weighted(engine, sample_weight)
-
-    def _bits_only(self, what: str, advice: str = "fit the binary columns alone") -> None:
-        if self._columns() != ALL_BITS:
-            kinds_there = ", ".join(kind for kind in KINDS if kind in self._encoding.kinds) if self._encoding else ""
-            raise ValueError(f"{what} is for binary columns only, and here they are {kinds_there}: {advice}")
+        return self._open_mixed(X, reset=reset, sample_weight=sample_weight)
 
     def _dtype(self) -> np.dtype:
         return DOUBLE if self._by_items and self._given_dtype() is None else super()._dtype()
@@ -483,14 +406,11 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
             return super()._adopt(self._adopt_items(result))
         params = result.params
         if self.n_maps > 1:
-            order = np.argsort(-params.log_share, kind="stable")
-            own = ("log_share", "weights", "bias", "log_variance")
-            ordered = [getattr(params, name)[order] for name in own]
-            params = eqx.tree_at(lambda p: [getattr(p, name) for name in own], params, ordered)
-            weights = np.stack([one @ psychometrics.canonical_axes(one) for one in params.weights])
+            params = by_share(params)
         else:
             weights = params.weights @ psychometrics.canonical_axes(params.weights)
-        super()._adopt(result._replace(params=eqx.tree_at(lambda p: p.weights, params, weights)))
+            params = eqx.tree_at(lambda p: p.weights, params, weights)
+        super()._adopt(result._replace(params=params))
 
     def _expose(self) -> None:
         for name in (
@@ -509,7 +429,7 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
         if self.n_maps == 1:
             self._expose_items(*self._items_of(self.params_))
         else:
-            items = [self._items_of(mixture_of_maps.one_map(self.params_, m)) for m in range(int(self.n_maps))]
+            items = [self._items_of(one) for one in self._maps()]
             self._expose_items(*(np.stack(parts) if parts[0] is not None else None for parts in zip(*items)))
             self.shares_ = np.exp(self.params_.log_share)
         if self._encoding is not None:
@@ -552,46 +472,6 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
         for place in np.argsort(-self.shares_, kind="stable").tolist():
             traits = ", ".join(short(told) for _, told in named_weights("", names, self.components_[place]))
             yield f"map {place + 1}", f"{self.shares_[place]:.0%} of rows; {traits}"
-
-    def _freedom(self) -> int | None:
-        columns = self._columns()
-        if columns.n_reals or self._n_bits + len(columns.categorical) > MOST_COUNTED:
-            return None
-        return 2**self._n_bits * math.prod(columns.n_classes) - 1
-
-    @property
-    def _n_bits(self) -> int:
-        binary = self._columns().binary
-        return (self.n_features_in_ if binary is None else len(binary)) - len(self._idle)
-
-    def _items_of(self, params: Any) -> tuple[np.ndarray | None, ...]:
-        """Components, intercepts, difficulties, discriminations and noise variances of a map."""
-        if self._encoding is None:
-            weights, bias = params.weights, params.bias
-            easy, steep = psychometrics.difficulty(weights, bias), psychometrics.discrimination(weights)
-            return weights.T, bias, easy, steep, None
-        weights, bias, noise = self._encoding.outputs(params)
-        bits = np.array([kind == "binary" for kind in self._encoding.kinds])
-        lines = [block.start for block, bit in zip(self._encoding.blocks, bits) if bit]
-        easy, steep = np.full((2, len(bits)), np.nan)
-        easy[bits] = psychometrics.difficulty(weights[lines], bias[lines])
-        steep[bits] = psychometrics.discrimination(weights[lines])
-        return weights.T, bias, easy, steep, noise
-
-    def _expose_items(
-        self, components: Any, intercept: Any, difficulty: Any, discrimination: Any, noise: np.ndarray | None
-    ) -> None:
-        self.components_, self.intercept_ = components, intercept
-        self.difficulty_, self.discrimination_ = difficulty, discrimination
-        if noise is not None:
-            self.noise_variance_ = noise
-
-    def _expose_names(self, encoding: Encoding) -> None:
-        names = getattr(self, "feature_names_in_", None)
-        self.output_names_ = encoding.output_names(names)
-        self.categories_ = {
-            place if names is None else str(names[place]): list(labels) for place, labels in encoding.categories.items()
-        }
 
     def _shapes(self) -> dict[str, tuple[int | None, ...]]:
         if self._curved:
@@ -639,7 +519,7 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
         names = [self._name(i) for i in np.unique(places[size > RUNAWAY]).tolist()]
         if names and self.weight_prior is None:
             warnings.warn(
-                f"the weights of {_listed(names)} run to infinity (|w| up to {size.max():.0f} when the fit stopped): "
+                f"the weights of {listed(names)} run to infinity (|w| up to {size.max():.0f} when the fit stopped): "
                 "the latents determine these bits wholly. Their probabilities are near 0 and 1 and can be used; "
                 "weights and difficulties mean little. weight_prior=3, say, keeps them finite",
                 UserWarning,
@@ -654,74 +534,6 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
                 stacklevel=4,
             )
         self._warn_of_freedom()
-
-    def _learned_on(self, engine: Engine, result: FitResult) -> bool:
-        """Go on with more nodes while slopes ask for them; whether they ask for more than there are, to be checked."""
-        by_nodes, seen = self.n_nodes is None and self.method in ("auto", "quadrature"), self._seen
-        assert seen is not None
-        used = quadrature.nodes_at_first(int(self.n_components), seen.few)
-        used = used if self.n_components <= MOST_GRID else quadrature.LAST_NET
-        small = seen.n_rows * self.n_features_in_ <= MOST_CHECKED
-        if by_nodes and small and self._nodes_needed(seen) > self._affordable(seen, engine):
-            engine = distinct(engine)
-        most = max(self._affordable(seen, engine), used)
-        by_nodes &= result.reason is not Stop.HELD_OUT
-        while by_nodes and not result.reason.cut_short and (needed := min(self._nodes_needed(seen), most)) > used:
-            left = None if self.max_time is None else max(self.max_time - result.seconds, 1e-3)
-            limits, used = Limits(self.max_iter, self.tol, left), needed
-            try:
-                more = fit(
-                    self._record(used, "quadrature", self._few),
-                    engine,
-                    seed_key(0),
-                    params=result.params,
-                    limits=limits,
-                    dtype=np.dtype(self.dtype_),
-                    verbose=self.verbose,
-                    held_out=self._held_out,
-                )
-            except KeyboardInterrupt:  # what was learned with fewer stands
-                result = result._replace(reason=Stop.INTERRUPTED)
-                self._adopt(result)
-                break
-            result = more._replace(
-                history=result.history + more.history,
-                n_iter=result.n_iter + more.n_iter,
-                seconds=result.seconds + more.seconds,
-            )
-            self._adopt(result)
-        needed, last = self._nodes_needed(seen), quadrature.MOST_NODES[min(int(self.n_components), MOST_GRID + 1)]
-        return by_nodes and small and (needed > used or used == last)
-
-    def _short_by(self, engine: Engine) -> float:
-        """By how many nats the nodes of learning tell the log-likelihood wrong, by finer rules."""
-        precision = 0.0 if self.weight_prior is None else 1 / float(self.weight_prior) ** 2
-        by_learning = self.objective_ + 0.5 * precision * float(np.sum(self.params_.weights**2))
-        model, dtype = self._model(), np.dtype(self.dtype_)
-        rows = super()._rounded(model, engine, dtype)
-        short = abs(by_learning - sum_of(rows, engine.weights))
-        # only where the first of them cannot tell whether that is much, those for rows that need them are asked too
-        if abs(short - ENOUGH) > error_of_sum(rows, self._errors_average_out, engine.weights):
-            return short
-        rows = self._rounded(model, engine, dtype)
-        return abs(by_learning - sum_of(rows, engine.weights))
-
-    def _nodes_needed(self, seen: Seen) -> int:
-        several = self.n_maps > 1
-        maps = [mixture_of_maps.one_map(self.params_, m) for m in range(self.n_maps)] if several else [self.params_]
-        bend = max(quadrature.bend_of(self._columns(), one, seen.few) for one in maps)
-        return quadrature.nodes_for(int(self.n_components), bend, seen.n_rows)
-
-    def _affordable(self, seen: Seen, engine: Engine) -> int:
-        """The most nodes with which a pass takes a fraction of a second; steep slopes would ask for any number."""
-        n_rows = len(engine.table) if isinstance(engine, MemoryEngine) else seen.n_rows
-        q, each = int(self.n_components), MOST_TERMS / max(n_rows * self.n_features_in_ * self.n_maps, 1)
-        most = quadrature.MOST_NODES[min(q, MOST_GRID + 1)]
-        if q <= MOST_GRID and seen.few >= MANY_COLUMNS:
-            # posteriors are narrow; slopes that run to infinity ask for any number of nodes, and find no maximum
-            steepest = np.linalg.norm(self.params_.weights, axis=-1).max()
-            most = 0 if steepest > RUNAWAY and self.weight_prior is None else FEW_NODES
-        return min(most, int(each ** (1 / q)) if q <= MOST_GRID else int(math.log2(max(each, 1))))
 
     def _warn_of_freedom(self) -> None:
         """Say so where answers can differ in fewer ways than there are parameters."""
@@ -756,55 +568,6 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
         scored = self._on_grid and self.n_maps == 1 and not self._curved
         return self._map_rows(self._fitted().log_likelihood, X).mean if scored else super().transform(X)
 
-    def responsibilities(self, X: Any) -> np.ndarray:
-        """P(map | row): the probability of each map, given what is observed of a row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_maps)
-            Rows sum to 1.
-        """
-        self._fitted()
-        if self.n_maps == 1:
-            return np.ones((len(self.transform(X)), 1))
-        return self.posterior(X).responsibilities
-
-    def _foresee_use(self, model: Model, engine: Engine, shapes: Any) -> None:
-        if not self._on_grid or self.n_maps > 1 or self._curved:
-            return super()._foresee_use(model, engine, shapes)
-        dtype = self._dtype()
-        ahead.using(model, model.log_likelihood, model.log_likelihood, engine, dtype, shapes)
-        if not self._by_items:
-            foresee(model, shapes, engine, self._columns(), dtype)
-
-    @property
-    def _on_grid(self) -> bool:
-        return self.n_components <= MOST_GRID
-
-    def complete(self, X: Any) -> Any:
-        """Fill in what is missing from what was observed of the row; observed entries are kept as they are.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            NaN for missing.  A frame comes back as a frame.
-
-        Returns
-        -------
-        ndarray or frame of shape (n_rows, n_columns)
-            P(bit = 1) for a bit; the mean for a continuous column; the label of the most probable category.  An array
-            holds numbers, or objects where X has text.
-        """
-        model = self._fitted()
-        if self._encoding is None:
-            return super().complete(X)
-        return self._encoding.filled(X, self._map_rows(model.complete, X))
-
     def inverse_transform(self, X: Any, maps: Any = None) -> np.ndarray:
         """Mean of each column at given points of the latent space: P(bit = 1 | latents) for bits.
 
@@ -828,17 +591,6 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
         for place in self._columns().continuous:
             means[:, self._encoding.blocks[place]] += self._encoding.offset[place]
         return means
-
-    def _decoded_on(self, X: Any, maps: Any) -> np.ndarray:
-        if maps is None:
-            raise ValueError(f"a place alone does not tell its map, and there are {self.n_maps}: give maps, from 0")
-        points, numbers = np.asarray(X, float), np.asarray(maps)
-        if points.ndim != 2 or points.shape[1] != self._n_features_out:
-            raise ValueError(f"points must have shape (n, {self._n_features_out}), found {points.shape}")
-        if numbers.dtype.kind not in "iu" or ((numbers < 0) | (numbers >= self.n_maps)).any():
-            raise ValueError(f"maps must be whole numbers from 0 to {self.n_maps - 1}, found {maps!r}")
-        numbers = np.broadcast_to(numbers, len(points))
-        return self._decoded(np.column_stack([numbers, points]), self._n_features_out + 1)
 
     def sample(self, n: int = 1, random_state: Any = None, groups: Any = None, covariates: Any = None) -> Any:
         """Draw rows from the model.
@@ -886,159 +638,6 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
         mean, covariance, bound = self._map_rows(_variational_rows(self._columns()), X)
         return Variational(mean, covariance, np.asarray(bound, np.float64))
 
-    @property
-    def _errors_average_out(self) -> bool:
-        return not self._on_grid
-
-    def _rounded(self, model: Model, engine: Engine, dtype: np.dtype) -> LogLikelihood:
-        """log p(x) of each row; where errors are largest by finer rules, until that in all is small."""
-        if self._curved:
-            return super()._rounded(model, engine, dtype)
-        if self._by_items:
-            return self._rounded_items(engine, dtype)
-        rows = super()._rounded(model, engine, dtype)
-        if self.n_maps > 1:  # by the first rule only, whose error is told
-            return rows
-        rows = eqx.tree_at(lambda r: r.mean, rows, None, is_leaf=lambda leaf: leaf is None)
-        return refined(rows, model, self.params_, engine, self._columns(), dtype)
-
-    def scores(self, X: Any, method: str = "eap") -> Scores:
-        """Latents of each row with their standard errors.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
-        method : {"eap", "map", "ml", "wle"}, default="eap"
-            Posterior mean and standard deviation; posterior mode and inverse root of the curvature there; maximum
-            likelihood, or, in one dimension, weighted likelihood (the maximum of log-likelihood + 1/2 log I), with the
-            inverse root of the test information I.  The weighted likelihood is Warm's where items have no lower
-            asymptotes; with them it is what the R package mirt maximises, too, and Warm's equation is another.
-
-        Returns
-        -------
-        Scores
-            `value` and `error`, (n_rows, n_components).  The likelihood of a row whose answers are all right, or all
-            wrong, has no maximum: its score is infinite (NaN in several dimensions), its error NaN; a warning tells.
-        """
-        if method in ("ml", "wle"):
-            return self._maxima(X, method)
-        if method not in ("eap", "map"):
-            raise ValueError(f"method must be 'eap', 'map', 'ml' or 'wle', got {method!r}")
-        posterior = self.posterior(X)
-        eap = method == "eap"
-        covariance = posterior.covariance if eap else posterior.mode_covariance
-        error = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
-        return Scores(posterior.mean if eap else posterior.mode, error)
-
-    def standard_errors(
-        self, X: Any, sample_weight: Any = None, weights_are: str = "counts"
-    ) -> StandardErrors | ItemErrors:
-        """Standard errors of weights, biases, difficulties and discriminations.
-
-        From the observed information of the rows (Louis's identity, by quadrature, in float64).  In several dimensions
-        they are those of the canonical rotation: components orthogonal to each other, which is how `components_` is
-        given.  With `weight_prior` the information of the prior is added.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            The rows that the model was fitted to.
-        sample_weight : array-like of shape (n_rows,) or None
-            The weights that it was fitted with.
-        weights_are : {"counts", "sampling"}, default="counts"
-            How often a row was met, or the inverse of the chance that it had to come into the sample (in any unit).
-            Then errors are those of the sandwich form, and rows must not have been put together: two that are alike
-            are two draws.  Without weights it is the form that holds for a model that is not quite right.
-
-        Returns
-        -------
-        StandardErrors
-            `components` (n_components, n_columns), `intercept`, `difficulty`, `discrimination` (n_columns,), and the
-            `covariance` of all estimates.  NaN for columns without a finite estimate, and for those whose error finer
-            and finer rules do not agree on, which a warning names.  Of item models an `ItemErrors`, which has those of
-            asymptotes, groups and coefficients, too; the information of their priors is added.
-        """
-        model = self._fitted()
-        if self._by_items:
-            return self._item_errors(X, sample_weight, weights_are)
-        self._one_map_only("standard_errors")
-        self._bits_only("standard_errors")
-        weights, bias = self.params_.weights, self.params_.bias
-        d, q = weights.shape
-        if d * (q + 1) > LARGEST_INFORMATION:
-            raise ValueError(
-                f"standard errors need a matrix of {d * (q + 1)} x {d * (q + 1)} numbers, and this stops at "
-                f"{LARGEST_INFORMATION}: fit fewer columns"
-            )
-        if weights_are not in ("counts", "sampling"):
-            raise ValueError(f"weights_are must be 'counts' or 'sampling', got {weights_are!r}")
-        engine = self._open(X, reset=False, sample_weight=sample_weight)
-        # under a prior a steep weight is an estimate like any other
-        steep = (np.linalg.norm(weights, axis=1) > RUNAWAY) & (self.weight_prior is None)
-        if steep.any():
-            names = [self._name(i) for i in np.flatnonzero(steep).tolist()]
-            warnings.warn(
-                f"the weights of {_listed(names)} run to infinity: they have no standard errors (NaN), and those of "
-                "the other columns hold them fixed. weight_prior=3, say, keeps them finite",
-                UserWarning,
-                stacklevel=2,
-            )
-        prior = None if self.weight_prior is None else float(self.weight_prior)
-        covariance, unsteady = steady_covariance(
-            model,
-            engine,
-            self.params_,
-            steep,
-            int(self.n_nodes or 0),
-            bool(self.equal_discrimination),
-            prior,
-            sandwich=weights_are == "sampling",
-        )
-        if covariance is None:
-            warnings.warn(
-                "the observed information is not positive definite, so there are no standard errors (NaN): the fit has "
-                "not converged, or there are more latents than the data can tell",
-                UserWarning,
-                stacklevel=2,
-            )
-            covariance = np.full((d * (q + 1), d * (q + 1)), np.nan)
-        elif unsteady.any():
-            names = [self._name(i) for i in np.flatnonzero(unsteady).tolist()]
-            warnings.warn(
-                f"the standard errors of {_listed(names)} still change with the number of nodes, and are not told "
-                "(NaN): their slopes are steep for what rows have observed. weight_prior=3, say, makes them less steep",
-                PrecisionWarning,
-                stacklevel=2,
-            )
-            gone = np.repeat(unsteady, q + 1)
-            covariance[gone] = covariance[:, gone] = np.nan
-        return psychometrics.item_errors(weights, bias, covariance, self._names())
-
-    def item_information(self, X: Any) -> np.ndarray:
-        """Fisher information of each item at given points of the latent space: ``|w|^2 P (1 - P)``, less by guessing.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_points, n_components)
-            Latents; in one dimension a list of numbers, or a number, will do.
-
-        Returns
-        -------
-        ndarray of shape (n_points, n_columns)
-            Their sum over columns is the test information in one dimension.
-        """
-        self._fitted()
-        self._one_map_only("item_information")
-        self._bits_only("item_information")
-        points = np.asarray(X, float)
-        if self._n_features_out == 1 and points.ndim < 2:
-            points = points.reshape(-1, 1)
-        if points.ndim != 2 or points.shape[1] != self._n_features_out:
-            raise ValueError(f"points must have shape (n, {self._n_features_out}), found {points.shape}")
-        asymptote = self.asymptote_ if self._by_items else None
-        return psychometrics.item_information(self.params_.weights, self.params_.bias, points, asymptote)
-
     def rotate(self, method: str = "varimax") -> Rotation:
         """Components in rotated coordinates; the fitted model stays as it is.
 
@@ -1058,17 +657,6 @@ class LatentTrait(WithItemReports, WithDif, WithCurve):
         weights = self.params_.weights
         return psychometrics.rotate(weights, method, psychometrics.loadings(weights))
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        if self.column_types is not None:
-            tags.input_tags.sparse = False
-            tags.input_tags.categorical = tags.input_tags.string = True
-        return tags
-
-    def _name(self, column: int) -> str:
-        names = getattr(self, "feature_names_in_", None)
-        return f"column {column}" if names is None else f"{str(names[column])!r}"
-
 
 @cache
 def _variational_rows(columns: Columns) -> Callable[..., Any]:
@@ -1078,8 +666,3 @@ def _variational_rows(columns: Columns) -> Callable[..., Any]:
         return posterior.mean, posterior.covariance, bound
 
     return rows_of
-
-
-def _listed(names: list[str], most: int = 5) -> str:
-    shown = ", ".join(names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

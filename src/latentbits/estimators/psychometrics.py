@@ -11,9 +11,10 @@ import numpy as np
 from latentbits.core.errors import import_extra
 from latentbits.reports.record import Report, Table
 
-__all__ = ["Rotation", "Scores", "StandardErrors", "canonical_axes", "difficulty",
+__all__ = ["RUNAWAY", "Rotation", "Scores", "StandardErrors", "canonical_axes", "difficulty",
            "discrimination", "item_errors", "item_information", "loadings", "rotate"]  # fmt: skip
 
+RUNAWAY = 10.0  # |w|: a bit whose log-odds change by that much over one standard deviation is no longer random
 ROTATIONS = ("varimax", "promax", "oblimin")
 
 

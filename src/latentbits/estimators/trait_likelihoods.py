@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any
 
 import equinox as eqx
+import jax
 import numpy as np
 
 from latentbits.core import interrupts, nodes
@@ -31,7 +32,9 @@ ENOUGH_A_ROW = 1e-5  # or these, where rows are very many
 MOST_TERMS = 10**8  # rows x columns x nodes of finer rules: a fraction of a second
 SHARE = 2  # or so many times the work of the first rule, where a table is large
 MOST_CELLS = 2**24  # of the rows that are gone through again
-ROWS = 16  # of a chunk; always as many, so that one program serves all
+# Rows of a chunk: always as many, so that one program serves all.  A GPU would do nothing but begin with so few.
+ROWS = 16
+ROWS_ON_GPU = 1024
 
 
 def refined(
@@ -56,16 +59,17 @@ def refined(
     budget = max(MOST_TERMS, SHARE * first * n * d)
     # the first of the finer rules is the one that rows of few columns have had
     levels = range(0 if complete or not on_grid else 1, len(nodes.FINER[q] if on_grid else nodes.FINER_NETS))
+    a_chunk = _rows_of_a_chunk()
     for level in levels:
         rule, n_points = nodes.finer(q, level) if on_grid else (None, nodes.REPLICATES * 2 ** nodes.FINER_NETS[level])
         # a few rows may have most of the error: half of the work is left for finer rules
         share = budget if level == levels[-1] else budget // 2
         most = min(share // (n_points * d), MOST_CELLS // d)
         chosen = _largest(own * weights, enough, not on_grid)
-        chosen = chosen if len(chosen) <= most else chosen[: most // ROWS * ROWS]  # whole chunks
+        chosen = chosen if len(chosen) <= most else chosen[: most // a_chunk * a_chunk]  # whole chunks
         if not chosen.size:
             continue
-        budget -= -(-len(chosen) // ROWS) * ROWS * n_points * d
+        budget -= -(-len(chosen) // a_chunk) * a_chunk * n_points * d
         chosen = np.sort(chosen)
         again = _rows_at(engine, chosen)
         given = start_pass(model, dtype, params, seed_key(level + 1, "use"))
@@ -94,9 +98,13 @@ def foresee(model: Model, params: Any, engine: Engine, columns: Columns, dtype: 
         ahead.mapping(model, finer(q, columns, 0), engine, layout, params, layout.rows_per_chunk, rule)
 
 
+def _rows_of_a_chunk() -> int:
+    return ROWS if jax.default_backend() == "cpu" else ROWS_ON_GPU
+
+
 def _layout(n_points: int, columns: Columns, n_columns: int, dtype: np.dtype) -> Layout:
     width = 2 * n_points * columns.n_outputs(n_columns)
-    return Layout(min(ROWS, layout_for(width, dtype).rows_per_chunk), dtype)
+    return Layout(min(_rows_of_a_chunk(), layout_for(width, dtype).rows_per_chunk), dtype)
 
 
 def _largest(own: np.ndarray, enough: float, average_out: bool) -> np.ndarray:

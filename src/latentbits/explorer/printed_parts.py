@@ -1,4 +1,7 @@
-"""The parts of the page beside the map, for print: loadings with intervals, the table as a picture, what fits worst."""
+"""The parts of the page beside the map, for print: loadings with intervals, the table as a picture, what fits worst.
+
+Each takes what the page shows, and returns a matplotlib Figure.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +27,7 @@ TIMES = 1.96  # standard errors on either side of an interval that holds 95 of 1
 def draw_loadings(content: Content) -> Any:
     """Loadings of the columns on both axes of the map, with their 95 % intervals where these can be told.
 
-    Parameters
-    ----------
-    content : latentbits.explorer.content.Content
-        What the page of `latentbits.explore` shows.
-
-    Returns
-    -------
-    matplotlib Figure: a line for each of the columns that change most along the map; of images, the loadings as images
+    There is a line for each of the columns that change most along the map; of images, the loadings are images.
     """
     where, table = _map_of(content), content.table
     errors = None if content.axes is None else content.axes.errors
@@ -59,14 +55,7 @@ def draw_loadings(content: Content) -> Any:
 def draw_table(content: Content) -> Any:
     """The cells of the table as a picture: rows in the order of trait 1, columns in that of their loadings on it.
 
-    Parameters
-    ----------
-    content : latentbits.explorer.content.Content
-        What the page of `latentbits.explore` shows.
-
-    Returns
-    -------
-    matplotlib Figure: one pixel a cell, or a block of cells where there are very many
+    One pixel is a cell, or a block of cells where there are very many.
     """
     where, table = _map_of(content), content.table
     down, across = (np.argsort(x, kind="stable") for x in (where.means[:, 0], where.weights[0]))
@@ -95,14 +84,7 @@ def draw_table(content: Content) -> Any:
 def draw_misfit(content: Content) -> Any:
     """The rows and the columns that the model of the map fits worst.
 
-    Parameters
-    ----------
-    content : latentbits.explorer.content.Content
-        What the page of `latentbits.explore` shows.
-
-    Returns
-    -------
-    matplotlib Figure: bits of rows beyond what is expected, and what a cell of a column costs by the others, and alone
+    Bits of rows beyond what is expected, and what a cell of a column costs by the others, and alone.
     """
     found, table = content.misfit, content.table
     if found is None:

@@ -17,9 +17,10 @@ from latentbits.core.batch import MISSING
 from latentbits.core.errors import DataError
 from latentbits.core.nodes import MOST_GRID, Rule, evenly_spaced, quasi_monte_carlo
 from latentbits.engines.memory import MemoryEngine
-from latentbits.estimators.latent_trait import RUNAWAY, LatentTrait
+from latentbits.estimators.latent_trait import LatentTrait
 from latentbits.estimators.latent_tree import LatentTree
 from latentbits.estimators.mixture import BernoulliMixture
+from latentbits.estimators.psychometrics import RUNAWAY
 from latentbits.estimators.tables.validate import open_weights
 from latentbits.figures.any_model.pairs import PairResiduals, implied_pairs, plot_pair_residuals
 from latentbits.figures.any_model.pairs import pair_residuals as residuals_of

@@ -103,7 +103,7 @@ def test_a_power_of_the_evidence_is_one_of_the_inputs_alone(network):
     frozen = np.arange(len(hidden))[:, None] != free
     one_sweep = jax.jit(engine.sweep)
     for evidence in (0.0, 0.3):
-        after, flip = one_sweep(network, on, off, layers(hidden), keys, evidence=evidence, frozen=layers(frozen))
+        after, _, flip = one_sweep(network, on, off, layers(hidden), keys, evidence=evidence, frozen=layers(frozen))
         np.testing.assert_array_equal(np.concatenate(after)[frozen], hidden[frozen])
         for unit in range(len(hidden)):
             odds = log_odds(network, on, off, hidden, unit, evidence)

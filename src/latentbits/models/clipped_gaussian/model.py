@@ -68,10 +68,10 @@ __all__ = [
     "Posterior",
     "from_correlations",
     "model",
-    "parallel_stages",
     "signs_of",
     "untold",
     "whole_bytes",
+    "whole_stages",
     "wide_stages",
 ]
 
@@ -313,30 +313,7 @@ def _seconds_for_small() -> float:
     return time.perf_counter() - began
 
 
-def parallel_stages(
-    rows: Callable[[], Iterable[np.ndarray]],
-    noise: str,
-    bias: bool,
-    correction: float | int,
-    repair: bool,
-    extraction: str,
-    weights: np.ndarray | None = None,
-) -> tuple[Stage, ...]:
-    """Learning with `n_components="parallel"` from a table that may have holes: `rows` says once more where they are.
-
-    Parameters
-    ----------
-    rows
-        Gives the encoded rows (uint8, 255 for missing), in blocks.
-    noise, bias, correction, repair, extraction
-        As in `model`.
-    weights
-        How often each row counts; None for once.
-    """
-    return _whole_stages("parallel", noise, bias, correction, repair, extraction, rows, weights)
-
-
-def _whole_stages(
+def whole_stages(
     n_components: int | str,
     noise: str,
     bias: bool,
@@ -346,7 +323,18 @@ def _whole_stages(
     rows: Callable[[], Iterable[np.ndarray]] | None = None,
     weights: np.ndarray | None = None,
 ) -> tuple[Stage, ...]:
-    """Learning with all matrices of pairs: they are counted, then inverted and diagonalised."""
+    """Learning with all matrices of pairs: they are counted, then inverted and diagonalised.
+
+    Parameters
+    ----------
+    n_components, noise, bias, correction, repair, extraction
+        As in `model`.
+    rows
+        Gives the encoded rows (uint8, 255 for missing), in blocks: of a table that may have holes,
+        ``n_components="parallel"`` must see once more where they are.
+    weights
+        How often each row counts; None for once.
+    """
 
     def diagonalise(key: Key[Array, ""], params: Params, state: Stats, left: TimeLeft) -> Params:
         moments = _moments(state)
@@ -398,7 +386,7 @@ def _seen(
     if np.all(moments.observed == moments.n_rows):
         return None
     if rows is None:
-        raise ValueError("n_components='parallel' must know where a table has its holes: see parallel_stages")
+        raise ValueError("n_components='parallel' must know where a table has its holes: see whole_stages")
     size = simulated_rows(moments)
     chosen = np.sort(rng.choice(int(moments.n_rows), size, replace=False))
     if weights is not None:  # a row is as many of them as it counts
@@ -572,7 +560,7 @@ def model(
         complete=use.complete,
         sample=use.sample,
         row_floats=row_floats,
-        stages=_whole_stages(n_components, noise, bias, correction, repair, extraction),
+        stages=whole_stages(n_components, noise, bias, correction, repair, extraction),
         needs_summary=False,
     )
     if learner == "moments":

@@ -170,7 +170,7 @@ def _walk(
         states, log_q, log_weight, total = at
         t, later = power(k), power(k + 1)
         tilt = (1 - t) * field(draw(k, (1 - t) * log_q))
-        moved, _ = sweep(
+        moved, _, _ = sweep(
             params,
             on,
             off,

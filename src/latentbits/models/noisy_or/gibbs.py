@@ -181,18 +181,44 @@ def _sweep_layer(
     return jax.lax.scan(unit, (quiet, evidence), units)[1]
 
 
-def _sweep(
+def sweep(
     params: Params,
     on: Float[Array, "columns rows"],
     off: Float[Array, "columns rows"],
     states: Sequence[Float[Array, "_ rows"]],
     keys: Key[Array, " rows"],
-    evidence: Float[Array, ""] | float,
-    coldness: Float[Array, ""] | float,
-    frozen: Sequence[Bool[Array, "_ rows"]] | None,
+    *,
+    evidence: Float[Array, ""] | float = 1.0,
+    coldness: Float[Array, ""] | float = 1.0,
+    frozen: Sequence[Bool[Array, "_ rows"]] | None = None,
     field: Sequence[Float[Array, "_ rows"]] | None = None,
-) -> tuple[tuple[Array, ...], tuple[Array, ...], Float[Array, " rows"]]:
-    """`sweep`, with P(S_i = 1 | rest) of every unit at its turn (a frozen unit's state) in the middle."""
+) -> tuple[tuple[Float[Array, "_ rows"], ...], tuple[Float[Array, "_ rows"], ...], Float[Array, " rows"]]:
+    """Every hidden unit of every row once, the lowest layer first.
+
+    Parameters
+    ----------
+    on, off
+        1 where an input is on, and where it is off; neither, where it is missing.
+    keys
+        One per row, of this sweep.
+    evidence
+        Power of the inputs' probability given the lowest hidden layer.
+    coldness
+        Inverse temperature of the whole distribution.
+    frozen
+        Units that keep their state.
+    field
+        Log-odds of each unit beside all others, at any coldness.
+
+    Returns
+    -------
+    states
+        After the sweep.
+    chances
+        P(S_i = 1 | rest) of every unit at its turn; a frozen unit's state.
+    flip
+        The largest probability of a change in each row.
+    """
     dtype = on.dtype
     sizes = [len(s) for s in states]
     uniform = _uniform(keys, sum(sizes), dtype)
@@ -221,46 +247,6 @@ def _sweep(
             first += size
     changes = [jnp.abs(p - s).max(0) for p, s in zip(chances, states, strict=True)]
     return tuple(now), tuple(chances), jnp.stack(changes).max(0)
-
-
-def sweep(
-    params: Params,
-    on: Float[Array, "columns rows"],
-    off: Float[Array, "columns rows"],
-    states: Sequence[Float[Array, "_ rows"]],
-    keys: Key[Array, " rows"],
-    *,
-    evidence: Float[Array, ""] | float = 1.0,
-    coldness: Float[Array, ""] | float = 1.0,
-    frozen: Sequence[Bool[Array, "_ rows"]] | None = None,
-    field: Sequence[Float[Array, "_ rows"]] | None = None,
-) -> tuple[tuple[Float[Array, "_ rows"], ...], Float[Array, " rows"]]:
-    """Every hidden unit of every row once, the lowest layer first.
-
-    Parameters
-    ----------
-    on, off
-        1 where an input is on, and where it is off; neither, where it is missing.
-    keys
-        One per row, of this sweep.
-    evidence
-        Power of the inputs' probability given the lowest hidden layer.
-    coldness
-        Inverse temperature of the whole distribution.
-    frozen
-        Units that keep their state.
-    field
-        Log-odds of each unit beside all others, at any coldness.
-
-    Returns
-    -------
-    states
-        After the sweep.
-    flip
-        The largest probability of a change in each row.
-    """
-    states, _, flip = _sweep(params, on, off, states, keys, evidence, coldness, frozen, field)
-    return states, flip
 
 
 def gibbs(
@@ -297,7 +283,7 @@ def gibbs(
 
         def body(at: tuple[Array, Chains]) -> tuple[Array, Chains]:
             k, chains = at
-            swept = _sweep(params, on, off, chains.states, folded(keys, k), 1.0, coldness, frozen)
+            swept = sweep(params, on, off, chains.states, folded(keys, k), coldness=coldness, frozen=frozen)
             moves = chains.flip >= least
             before = (chains.states, chains.chances, chains.flip)
             states, chances, flip = jax.tree.map(lambda new, old: jnp.where(moves, new, old), swept, before)
@@ -331,7 +317,7 @@ def gibbs_means(
     def means(params: Params, on: Array, off: Array, states: Any, keys: Array, frozen: Any) -> tuple[Any, Any]:
         def body(k: Array, at: tuple[Any, Any]) -> tuple[Any, Any]:
             totals, now = at
-            now, chances, _ = _sweep(params, on, off, now, folded(keys, k), 1.0, coldness, frozen)
+            now, chances, _ = sweep(params, on, off, now, folded(keys, k), coldness=coldness, frozen=frozen)
             counts = (k >= n_burn).astype(on.dtype)
             return tuple(t + counts * p for t, p in zip(totals, chances, strict=True)), now
 

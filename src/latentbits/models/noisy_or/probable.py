@@ -37,7 +37,7 @@ def probable_states(
         def step(at: tuple[tuple[Array, ...], tuple[Array, Array]], k: Array) -> tuple[Any, None]:
             states, best = at
             coldness = COLDEST ** (k / (N_SWEEPS - 1))
-            states, _ = sweep(params, on, off, states, folded(own, k), coldness=coldness)
+            states, _, _ = sweep(params, on, off, states, folded(own, k), coldness=coldness)
             value = log_joint(params, x, observed, [s.T for s in states])
             better = value > best[1]
             kept = jnp.where(better, jnp.concatenate(states), best[0])

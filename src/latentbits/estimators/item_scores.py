@@ -1,0 +1,237 @@
+"""What a test says of persons, and how well: scores of rows and of sums, draws, information and reliability."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from latentbits.estimators import psychometrics
+from latentbits.estimators.item_reports import WithItemReports
+from latentbits.estimators.psychometrics import Scores
+from latentbits.reports import reliability, scoring
+from latentbits.reports.reliability import Reliability, TestInformation
+from latentbits.reports.scoring import PlausibleValues
+from latentbits.reports.sum_scores import SumScores, sum_scores
+
+__all__ = ["WithScores"]
+
+CERTAIN = 6.0  # |b|: columns that do not vary are held further out, unless they are given
+
+
+class WithScores(WithItemReports):
+    """A latent trait model of binary items, which gives persons scores."""
+
+    # ---------------------------------------------------------------- of persons
+
+    def scores(self, X: Any, method: str = "eap") -> Scores:
+        """Latents of each row with their standard errors.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+        method : {"eap", "map", "ml", "wle"}, default="eap"
+            Posterior mean and standard deviation; posterior mode and inverse root of the curvature there; maximum
+            likelihood, or, in one dimension, weighted likelihood (the maximum of log-likelihood + 1/2 log I), with the
+            inverse root of the test information I.  The weighted likelihood is Warm's where items have no lower
+            asymptotes; with them it is what the R package mirt maximises, too, and Warm's equation is another.
+
+        Returns
+        -------
+        Scores
+            `value` and `error`, (n_rows, n_components).  The likelihood of a row whose answers are all right, or all
+            wrong, has no maximum: its score is infinite (NaN in several dimensions), its error NaN; a warning tells.
+        """
+        if method in ("ml", "wle"):
+            return self._maxima(X, method)
+        if method not in ("eap", "map"):
+            raise ValueError(f"method must be 'eap', 'map', 'ml' or 'wle', got {method!r}")
+        posterior = self.posterior(X)
+        eap = method == "eap"
+        covariance = posterior.covariance if eap else posterior.mode_covariance
+        error = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+        return Scores(posterior.mean if eap else posterior.mode, error)
+
+    def _maxima(self, X: Any, method: str) -> Scores:
+        """Scores of maximum likelihood, plain or weighted."""
+        items, answers = self._items(f"method={method!r}"), self._answers(X)
+        found = self._estimates(items, answers, method)
+        lost = np.count_nonzero(~np.isfinite(found.value).all(1)[answers.place])
+        if lost:
+            why, other = "no answer tells of the latent", ""
+            if self.n_components > 1:
+                why = "answers can be told apart by a plane in the latent space, or are too few"
+            elif method == "ml":
+                why = f"everything answered is right, or wrong, or {why}"
+                other = ", and 'wle' all with an answer that tells of it"
+            warnings.warn(
+                f"{lost} rows have no finite {method.upper()} score, and no error (NaN): {why}. "
+                f"method='eap' gives all rows a score{other}",
+                UserWarning,
+                stacklevel=3,
+            )
+        return Scores(found.value[answers.place], found.error[answers.place])
+
+    def sum_scores(self, X: Any, sample_weight: Any = None) -> SumScores:
+        """Latents by sum score: posterior mean and standard deviation, with observed and expected counts.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing; complete rows are counted.
+        sample_weight : array-like of shape (n_rows,) or None
+            How often each row counts; None for once.
+
+        Returns
+        -------
+        SumScores
+            `score`, `eap`, `sd`, `observed` and `expected`: those of the rows of a complete table are
+            ``eap[X.sum(axis=1)]``.  Columns that did not vary in the fit are in the sum and tell nothing: a score that
+            cannot be with them has NaN.
+
+        Examples
+        --------
+        >>> from latentbits import LatentTrait, load_dataset
+        >>> X = load_dataset("lsat6").X
+        >>> LatentTrait(1, random_state=0).fit(X).sum_scores(X).observed
+        array([  3,  20,  85, 237, 357, 298])
+        """
+        _, varies = self._varying("sum_scores")
+        items = self._for_a_standard_trait(self._items("sum_scores"), "sum_scores")
+        known = varies | (items.intercepts != 0)  # of others there was no answer
+        certain = ~varies & (np.abs(items.intercepts) > CERTAIN)
+        ends = np.copysign(np.inf, items.intercepts)
+        items = items._replace(intercepts=np.where(certain, ends, items.intercepts)).only(known)
+        report = sum_scores(items, self._answers(X, sample_weight).of_items(known))
+        middle, spread = self._population
+        report = replace(report, eap=middle + spread * report.eap, sd=spread * report.sd)
+        return self._told(report, known, "left out, as nobody has answered")
+
+    def plausible_values(self, X: Any, n_draws: int = 5, random_state: Any = None) -> PlausibleValues:
+        """Draws from the posterior of each row, for analyses that scores would bias.
+
+        Variances and regressions of scores are those of the scores, not of the latents.  Instead, do the analysis with
+        each draw, and put the results together by Rubin's rules.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+        n_draws : int, default=5
+            Number of draws.
+        random_state : int, RandomState or None
+            Seed.
+
+        Returns
+        -------
+        PlausibleValues
+            `draws` (n_draws, n_rows, n_components).
+
+        Examples
+        --------
+        >>> from latentbits import LatentTrait, load_dataset
+        >>> X = load_dataset("lsat6").X
+        >>> LatentTrait(1, random_state=0).fit(X).plausible_values(X[:50], random_state=0).draws.shape
+        (5, 50, 1)
+        """
+        items = self._for_a_standard_trait(self._items("plausible_values"), "plausible_values")
+        if n_draws < 1:
+            raise ValueError(f"n_draws must be at least 1, got {n_draws}")
+        rng = np.random.default_rng(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+        posterior = self.posterior(X)
+        mean, covariance = (np.asarray(part, np.float64) for part in (posterior.mean, posterior.covariance))
+        middle, spread = self._population
+        mean, covariance = (mean - middle) / spread, covariance / spread**2
+        drawn = scoring.draw(items, self._answers(X), mean, covariance, int(n_draws), rng)
+        return PlausibleValues(middle + spread * drawn)
+
+    # ---------------------------------------------------------------- of the test
+
+    def reliability(self, X: Any, sample_weight: Any = None) -> Reliability:
+        """How reliably the test measures: marginal and empirical reliability, and alpha.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_columns)
+            Bits, NaN for missing.
+        sample_weight : array-like of shape (n_rows,) or None
+            How often each row counts; None for once.
+
+        Returns
+        -------
+        Reliability
+            `marginal` and `alpha`, and the empirical reliabilities of scores, `eap`, `map`, `ml` and `wle`, each
+            (n_components,).
+
+        Examples
+        --------
+        >>> from latentbits import LatentTrait, load_dataset
+        >>> X = load_dataset("lsat6").X
+        >>> found = LatentTrait(1, random_state=0).fit(X).reliability(X)
+        >>> found.table().index
+        ['marginal', 'empirical, EAP', 'empirical, MAP', 'empirical, ML', 'empirical, WLE', 'alpha']
+        """
+        items, which = self._varying("reliability")
+        answers = self._answers(X, sample_weight).of_items(which)
+        methods = [method for method in scoring.METHODS if method != "wle" or items.n_dimensions == 1]
+        scores = {method: self._estimates(items, answers, method) for method in methods}
+        return self._told(reliability.reliability(items, answers, scores), which)
+
+    def test_information(self, theta: Any) -> TestInformation:
+        """Fisher information of the whole test at places of one latent dimension, and the error of a score there.
+
+        Parameters
+        ----------
+        theta : float or array-like of shape (n_points,)
+            Places.
+
+        Returns
+        -------
+        TestInformation
+            `theta`, `information` and `error`, its inverse root.
+
+        Examples
+        --------
+        >>> from latentbits import LatentTrait, load_dataset
+        >>> m = LatentTrait(1, random_state=0).fit(load_dataset("lsat6").X)
+        >>> int(m.test_information([-2, 0, 2]).information.argmax())  # the items are easy
+        0
+        """
+        items = self._items("test_information")
+        if items.n_dimensions > 1:
+            raise ValueError(
+                f"test_information is for one latent dimension, and there are {items.n_dimensions}: item_information "
+                "has that of each item along its own direction"
+            )
+        points = np.atleast_1d(np.asarray(theta, float))
+        if points.ndim != 1:
+            raise ValueError(f"theta must be a number or a list of numbers, found shape {points.shape}")
+        return reliability.test_information(items, points)
+
+    def item_information(self, X: Any) -> np.ndarray:
+        """Fisher information of each item at given points of the latent space: ``|w|^2 P (1 - P)``, less by guessing.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_points, n_components)
+            Latents; in one dimension a list of numbers, or a number, will do.
+
+        Returns
+        -------
+        ndarray of shape (n_points, n_columns)
+            Their sum over columns is the test information in one dimension.
+        """
+        self._fitted()
+        self._one_map_only("item_information")
+        self._bits_only("item_information")
+        points = np.asarray(X, float)
+        if self._n_features_out == 1 and points.ndim < 2:
+            points = points.reshape(-1, 1)
+        if points.ndim != 2 or points.shape[1] != self._n_features_out:
+            raise ValueError(f"points must have shape (n, {self._n_features_out}), found {points.shape}")
+        asymptote = self.asymptote_ if self._by_items else None
+        return psychometrics.item_information(self.params_.weights, self.params_.bias, points, asymptote)

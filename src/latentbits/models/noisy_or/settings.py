@@ -1,0 +1,105 @@
+"""What a noisy-OR network is and how it is learned, and where sums over all of its states take the place of samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import equinox as eqx
+
+from latentbits.models.noisy_or import enumeration
+
+__all__ = ["EXACT_LEARNING", "EXACT_LIKELIHOOD", "EXACT_MEANS", "Settings", "is_exact"]
+
+EXACT_LEARNING = 2**16  # pairs of states up to which EM sums over all of them
+DRAWN = 2**10  # states of a single layer up to which it takes less time to draw one of all than to make a chain
+EXACT_MEANS = 2**16  # posterior means and completions of a fitted network
+EXACT_LIKELIHOOD = 2**22  # and log p(x), where an estimate costs more
+
+
+def is_exact(sizes: Sequence[int], limit: int) -> bool:
+    """Whether sums over all hidden states are within a limit of `EXACT_...`."""
+    return enumeration.n_pairs(sizes) <= limit
+
+
+class Settings(eqx.Module):
+    """What a network is, and how it is learned: numbers are arguments of what is compiled, the rest is its structure.
+
+    Attributes
+    ----------
+    layer_sizes
+        Units of each hidden layer, bottom first.
+    bias
+        Whether biases are learned; otherwise they are `leak`, but for those of the top layer.
+    learner
+        "robust", or as in the "paper".
+    schedule
+        Of the paper: "layers" one after the other; all "together"; or by "stability", all too, but weights to a unit
+        once the unit itself rarely changes.
+    inference
+        "gibbs" or "exact" sums over states; "auto" explores by sampling, and sums at the end where it can.
+    n_chains
+        Of the estimate of log p(x).
+    leak
+        The least bias while layers are learned one by one; at the end biases may be as small as the table tells.
+    alpha, beta
+        Of the gamma prior of the weights; None is an alpha of 1, with which the update is a ratio.
+    n_updates, n_joint
+        Updates of each layer, and of all together, of the robust learner.
+    n_sweeps
+        Most sweeps of a chain.
+    n_samples
+        Chains a row.
+    n_steps
+        Of the estimate of log p(x).
+    """
+
+    layer_sizes: tuple[int, ...] = eqx.field(static=True)
+    bias: bool = eqx.field(static=True)
+    learner: str = eqx.field(static=True)
+    schedule: str = eqx.field(static=True)
+    inference: str = eqx.field(static=True)
+    n_chains: int = eqx.field(static=True)
+    leak: float
+    alpha: float | None
+    beta: float
+    n_updates: int
+    n_joint: int
+    n_sweeps: int
+    n_samples: int
+    n_steps: int
+
+    @property
+    def n_layers(self) -> int:
+        """Hidden ones."""
+        return len(self.layer_sizes)
+
+    @property
+    def paper(self) -> bool:
+        """Whether learning is the paper's."""
+        return self.learner == "paper"
+
+    @property
+    def at_once(self) -> bool:
+        """Whether all layers are learned from the beginning."""
+        return self.paper and self.schedule != "layers"
+
+    @property
+    def exact_all(self) -> bool:
+        """Whether every stage sums over states."""
+        return self.inference == "exact"
+
+    @property
+    def exact_end(self) -> bool:
+        """Whether the last stage does."""
+        small = self.inference == "auto" and is_exact(self.layer_sizes, EXACT_LEARNING)
+        return not self.paper and (self.exact_all or small)
+
+    @property
+    def drawn(self) -> bool:
+        """Whether states to learn from are drawn from all states of a row rather than by chains."""
+        return self.exact_end and not self.exact_all and self.n_layers == 1 and 2 ** self.layer_sizes[0] <= DRAWN
+
+    @property
+    def exact_means(self) -> bool:
+        """Whether posterior means and completions are sums."""
+        return is_exact(self.layer_sizes, EXACT_MEANS)

@@ -1,0 +1,96 @@
+"""The legs of learning: layer by layer, or all at once, and in the end all layers together."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax.tree_util import Partial
+from jaxtyping import Array, Float
+
+from latentbits.core.model import Evaluate, Iterate, Measure, Schedule, Stage, Transform
+from latentbits.core.secants import Secants
+from latentbits.models.noisy_or import climbing
+from latentbits.models.noisy_or.e_step import estimated, summed
+from latentbits.models.noisy_or.settings import Settings
+from latentbits.models.noisy_or.starts import add_layer
+from latentbits.models.noisy_or.state import first_state
+from latentbits.models.noisy_or.update import climb
+
+__all__ = ["JOINT", "Plan", "stages_of"]
+
+JOINT = 60  # updates of all layers together
+
+
+class Plan(NamedTuple):
+    """What stages there are, which no compiled function knows of.
+
+    Attributes
+    ----------
+    n_epochs
+        Passes for each layer in the paper's.
+    batch_size
+        Rows for an update.
+    ranked
+        Whether the last stage estimates log p(x) where it cannot be summed, to rank restarts.
+    first_layer
+        Layers below this one have been learned already.
+    """
+
+    n_epochs: int = 10
+    batch_size: int = 2000
+    ranked: bool = False
+    first_layer: int = 1
+
+
+def stages_of(net: Settings, plan: Plan) -> tuple[Stage, ...]:
+    """The stages of learning, in their order."""
+    stages: list[Stage] = []
+    if net.at_once:
+        stages.append(_learning(net, plan, net.n_layers + 1, "all layers", plan.n_epochs * net.n_layers))
+    for layer in () if net.at_once else range(plan.first_layer, net.n_layers + 1):
+        if layer > 1:
+            stages.append(Transform(f"a new layer {layer}", partial(add_layer, net, layer)))
+        stages.append(_learning(net, plan, layer, f"layer {layer}", plan.n_epochs if net.paper else net.n_updates))
+    start = Partial(first_state, net, net.n_layers + 1)
+    if net.exact_end:
+        e_step = None if net.exact_all else Partial(summed, net)
+        stages.append(
+            Iterate(
+                "all layers, exactly",
+                start=climbing.start,
+                e_step=e_step,
+                update=Partial(climb, net),
+                done=_never,
+                left=_left,
+            )
+        )
+    elif not net.paper:
+        stages.append(_learning(net, plan, net.n_layers + 1, "all layers", net.n_joint))
+    if plan.ranked and not net.exact_end:
+        stages.append(Evaluate("evaluation", start=start, e_step=Partial(estimated, net)))
+    return tuple(stages)
+
+
+def _learning(net: Settings, plan: Plan, layer: int, name: str, max_iter: int) -> Iterate | Schedule:
+    """The stage that learns one layer, or all of them (`layer` is one more than there are)."""
+    start = Partial(first_state, net, layer)
+    if net.exact_all and not net.paper:  # every stage is exact EM
+        return Iterate(name, start=start, max_iter=max_iter)
+    return Schedule(
+        name,
+        measure=Measure.LIKELIHOOD if net.exact_all else Measure.JOINT,
+        start=start,
+        max_iter=max_iter,
+        rows_per_update=plan.batch_size,
+        comparable=False,
+    )
+
+
+def _never(state: Secants) -> Array:
+    return jnp.asarray(False)  # exact EM ends when it has converged
+
+
+def _left(state: Secants) -> Float[Array, ""]:
+    return state.left

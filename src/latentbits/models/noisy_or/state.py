@@ -1,0 +1,103 @@
+"""What is handed on: from one update to the next (`State`), and from both to a pass over the rows (`Shared`)."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from latentbits.core.model import Progress
+from latentbits.core.secants import Secants
+from latentbits.models.noisy_or import enumeration
+from latentbits.models.noisy_or.network import Params
+from latentbits.models.noisy_or.settings import Settings
+
+__all__ = ["Shared", "State", "done", "first_state", "prepare"]
+
+
+class State(eqx.Module):
+    """What an update hands to the next.
+
+    Attributes
+    ----------
+    layer
+        The hidden layer that is learned, from 1; one more than there are, where all are.
+    step
+        Updates in this stage.
+    since
+        Updates since idle units were put to new use.
+    rows
+        Most rows that an update of this stage had.
+    pivots
+        A child of each cause, by which it may be split.
+    average
+        Trials and successes of weights and biases, averaged over the last updates.
+    change
+        Of each hidden unit, the probability of a change in the last updates.
+    met
+        In how many rows each unit was observed, in all updates of this stage.
+    gain
+        Of each hidden unit, nats that it was good for in an update, averaged as its trials are.
+    level
+        Of each layer, nats that the least probable bits without a cause cost in the last update.
+    """
+
+    layer: Int[Array, ""]
+    step: Int[Array, ""]
+    since: Int[Array, ""]
+    rows: Float[Array, ""]
+    pivots: tuple[Int[Array, " _"], ...]
+    average: tuple[tuple[Array, ...], ...]
+    change: tuple[Float[Array, " _"], ...]
+    met: tuple[Float[Array, " _"], ...]
+    gain: tuple[Float[Array, " _"], ...]
+    level: tuple[Float[Array, ""], ...]
+
+
+class Shared(eqx.Module):
+    """What a pass needs and no row changes."""
+
+    depth: Int[Array, ""]
+    n_sweeps: Int[Array, ""]
+    penalised: Bool[Array, ""]  # whether the objective has the prior of the weights
+    pivots: tuple[Int[Array, " _"], ...]
+    level: tuple[Float[Array, ""], ...]
+    log_prior: tuple[Float[Array, " _"], ...]  # of all states of each layer, where they are summed over
+
+
+def first_state(net: Settings, layer: Int[Array, ""] | int, params: Params) -> State:
+    """Nothing seen yet, and layer `layer` to learn; one more than there are for all of them."""
+    weights, biases = (jax.tree.map(jnp.zeros_like, x) for x in (params.weights, params.biases))
+    return State(
+        layer=jnp.asarray(layer),
+        step=jnp.asarray(0),
+        since=jnp.asarray(0),
+        rows=jnp.asarray(0.0),
+        pivots=tuple(jnp.zeros(len(w), jnp.int32) for w in params.weights),
+        average=(weights, weights, biases, biases),
+        change=tuple(jnp.ones(size) for size in net.layer_sizes),
+        met=biases,
+        gain=tuple(jnp.zeros(size) for size in net.layer_sizes),
+        level=tuple(jnp.asarray(0.0) for _ in net.layer_sizes),
+    )
+
+
+def done(net: Settings, state: State) -> Array:
+    """Whether a stage has made its updates."""
+    return state.step >= jnp.where(state.layer > net.n_layers, net.n_joint, net.n_updates)
+
+
+def prepare(net: Settings, params: Params, state: State | Secants | None, progress: Progress | None) -> Shared:
+    """What a pass is given; without a state, a pass of a fitted network."""
+    state = state if isinstance(state, State) else first_state(net, net.n_layers + 1, params)
+    together = (state.layer > net.n_layers) & (not net.paper)  # states of a whole network take longer to find
+    summed = net.exact_means if progress is None else net.exact_end or net.exact_all
+    return Shared(
+        depth=jnp.minimum(state.layer, net.n_layers).astype(jnp.int32),
+        penalised=jnp.asarray(net.exact_all) | ((state.layer > net.n_layers) & net.exact_end),
+        n_sweeps=jnp.where(together, 2 * net.n_sweeps, net.n_sweeps).astype(jnp.int32),
+        pivots=state.pivots,
+        level=state.level,
+        log_prior=enumeration.log_prior(params) if summed else (),
+    )

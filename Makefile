@@ -17,7 +17,7 @@ help:
 	@echo "make fuzz      2000 random cases: tables, numbers, files, names and signals (an hour)"
 	@echo "make lint      ruff, types, import layers; biome and types of the JavaScript"
 	@echo "make bench     the benchmarks, as ratios against the peers"
-	@echo "make docs      the documentation, into docs/_build/html"
+	@echo "make docs      the documentation, into docs/_build/html, with its links checked"
 	@echo "make dist      wheel and source archive, checked, into dist"
 	@echo "make try-wheel the wheel in a fresh environment: every command of the README (a quarter of an hour)"
 
@@ -96,6 +96,7 @@ bench: $(BENCH)/installed
 
 docs: $(VENV)/installed-docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python docs/check_links.py
 	@echo "open docs/_build/html/index.html"
 
 # What builds and checks a release has an environment of its own, with nothing of the tests in it.
@@ -114,4 +115,4 @@ try-wheel: dist
 	$(PYTHON) release/try_wheel.py dist $(ARGS)
 
 clean:
-	rm -rf $(VENV) build dist docs/_build docs/api/generated docs/auto_examples docs/papers docs/_static/causes latentbits-explore latentbits-explore.html node_modules
+	rm -rf $(VENV) build dist docs/_build docs/api/generated docs/auto_examples docs/papers docs/live docs/_static/causes latentbits-explore latentbits-explore.html node_modules

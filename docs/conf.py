@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import causes
 import evidence_page
 import league_page
+import live
 import paper_pages
 
 project = "latentbits"
@@ -32,10 +33,12 @@ extensions = [
     "numpydoc",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
+    "source_links",
 ]
 exclude_patterns = ["_build", "auto_examples/**/*.ipynb", "auto_examples/**/*.py", "auto_examples/**/*.md5"]
 templates_path = ["_templates"]
 default_role = "code"  # docstrings put names into single backticks
+smartquotes_action = "qe"  # two hyphens begin an option, and are no dash
 
 # --- API reference ---
 autosummary_generate = True
@@ -57,6 +60,8 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "show_memory": False,
+    "parallel": 2,  # processes
+    "write_computation_times": False,  # tables of seconds, drawn by scripts from other hosts
     "min_reported_time": 1_000,
     "image_scrapers": ("matplotlib",),
 }
@@ -77,36 +82,7 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "monokai",
 }
-PAGES = (
-    "index",
-    "quickstart",
-    "which-model",
-    "models",
-    "latent-classes",
-    "item-response",
-    "tutorial-items",
-    "tutorial-classes",
-    "tutorial-species",
-    "tutorial-baskets-votes",
-    "tutorial-neurons",
-    "tutorial-images",
-    "coming-from-mirt",
-    "coming-from-polca",
-    "tetrachoric",
-    "reports",
-    "combination-machine",
-    "sparse-coding",
-    "noisy-or",
-    "papers/index",
-    "evidence",
-    "league",
-    "data",
-    "cli",
-    "design",
-    "add-a-model",
-    "releasing",
-)
-html_sidebars: dict[str, list[str]] = {page: [] for page in PAGES}
+html_sidebars: dict[str, list[str]] = {page: [] for page in ("index", "live", "live/*")}  # these need the width
 
 
 def _write_help() -> None:
@@ -144,3 +120,4 @@ paper_pages.write(Path(__file__).parent / "papers")
 league_page.write(Path(__file__).parent / "league.md")
 evidence_page.write(Path(__file__).parent / "evidence.md")
 causes.write(Path(__file__).parent / "_static" / "causes")
+html_extra_path = [str(live.write(Path(__file__).parent / "live", Path(__file__).parent / "_build" / "live"))]

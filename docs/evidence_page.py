@@ -49,6 +49,7 @@ once more; memory is what a fit takes above table and imports. `make bench` in a
 BENCHMARKS_TEXT = """\
 More scripts in `benchmarks/` of a checkout, each of which prints a table. They compare with other libraries where there
 are any (`benchmarks/requirements.txt`), or with the truth."""
+PAGES = "```{toctree}\n:hidden:\n\npapers/index\nleague\n```"  # below this one
 NONE = "No full run is kept yet."
 
 
@@ -65,7 +66,7 @@ def page(
     parts = [HEAD, "## The papers, repeated", PAPERS_TEXT, *_of_papers(papers)]
     parts += ["## The league", LEAGUE_TEXT, *_of_league(league)]
     parts += ["## Beside other libraries", PEERS_TEXT, *_of_peers(benchmarks / "results.json")]
-    parts += ["## Benchmarks", BENCHMARKS_TEXT, *_of_benchmarks(benchmarks)]
+    parts += ["## Benchmarks", BENCHMARKS_TEXT, *_of_benchmarks(benchmarks), PAGES]
     return "\n\n".join(parts) + "\n"
 
 

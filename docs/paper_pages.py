@@ -100,7 +100,7 @@ def overview(results: Mapping[str, Mapping[str, Any] | None]) -> str:
     counted = summary.counts(one for relations in found.values() for one in relations.values())
     parts = [
         "# The papers",
-        "Each family of models comes from one paper. `latentbits reproduce all` repeats their experiments and gives "
+        "Five of the families come each from one paper. `latentbits reproduce all` repeats their experiments and gives "
         "every claim a verdict: our number is within the range that follows from the paper (*reproduced*), outside "
         "of it by more than two standard errors (*not reproduced*), or *it cannot be told*: the paper gives nothing "
         "to hold it to, or our runs are too few. Apart from that, every number is held to a range of our own, about "

@@ -2,8 +2,9 @@
 
     LATENTBITS_DATA=folder python docs/screenshots.py [NAME ...] [--pages FOLDER] [--again]
 
-It needs the extra ``test`` and Debian's Chromium.  Pages go to a folder of their own (they hold the tables, which are
-not ours to publish), pictures to docs/_static/explorer.  With ``--again`` pages that are there are not made anew.
+It needs the extra ``test`` and Debian's Chromium.  Pages go to a folder of their own (they hold whole tables: who
+publishes one looks at its licence first), pictures to docs/_static/explorer.  With ``--again`` pages that are there are
+not made anew.
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ SHOTS = {
     "digits-dark": Shot("digits", on(0.6, 0.5), dark=True),
     "digits-phone": Shot("digits", at_the_map, phone=True),
     "digits-causes": Shot("digits", part="#causes-section"),
+    "answers": Shot("lsat7", as_arrows, part=".map-grid"),
     "votes": Shot("house_votes_84", on(0.47, 0.35), part="#map-section"),
     "mite": Shot("mite", as_arrows, part="#map-section"),
     "groceries": Shot("groceries", over(0.75, 0.62), part="#map-section"),

@@ -176,7 +176,7 @@ def test_a_public_set_is_data(tool):
     ("arguments", "message"),
     [
         (("fit", "no.csv"), "there is no such file"),
-        (("fit", "digit"), "did you mean digits?"),
+        (("fit", "digit"), "Did you mean digits?"),
         (("fit", "numbers.csv"), "row 1, column 1 ('b') holds 7"),
         (("fit", "numbers.csv"), "make it NaN (--missing 7)"),
         (("compare", "numbers.csv"), "row 1, column 1 ('b') holds 7"),
@@ -184,7 +184,7 @@ def test_a_public_set_is_data(tool):
         (("fit", "words.csv"), "--missing"),
         (("fit", "bits.csv", "-o", "no/folder/m.safetensors"), "no/folder"),
         (("score", "no.safetensors", "bits.csv"), "there is no model file"),
-        (("score", "bits.csv", "bits.csv"), "no readable model file"),
+        (("score", "bits.csv", "bits.csv"), "bits.csv is by its name a table"),
         (("transform", "p.safetensors", "bits.csv", "-o", "z.csv"), "no hidden causes"),
         (("sample", "p.safetensors", "-o", "z.doc"), "cannot write '.doc'"),
     ],
@@ -413,6 +413,18 @@ def test_states_of_a_tree_are_one_number_or_one_for_each_column(tool, csv):
     tool("fit", csv, "-m", "latent-tree", "-k", ",".join(["2"] * (d - 1) + ["3"]), "-o", "m.safetensors", *few)
     assert tuple(latentbits.load("m.safetensors").n_states) == (2,) * (d - 1) + (3,)
     assert "numbers from 1" in tool("fit", csv, "-m", "latent-tree", "-k", 0, *few, code=2).stderr
+
+
+def test_a_tree_in_a_file_has_the_names_of_parents(tool, csv):
+    result = tool("fit", csv, "-m", "latent-tree", "-k", 1, "-o", "m.safetensors", "--items", "items.csv")
+    assert "fitting latent tree of 1 state\n" in result.stderr
+    names = Path(csv).read_text().splitlines()[0].split(",")
+    head, *lines = (line.split(",") for line in Path("items.csv").read_text().splitlines())
+    assert head == ["item", "parent", "parent_number", "bits_in_common", "share_1", "p_1"]
+    parents = latentbits.load("m.safetensors").parents_[0].tolist()
+    assert [line[:3] for line in lines] == [
+        [name, names[p] if p >= 0 else "", str(p)] for name, p in zip(names, parents)
+    ]
 
 
 def test_fit_draws_the_classes(tool, csv):

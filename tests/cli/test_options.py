@@ -2,7 +2,6 @@
 
 import inspect
 import re
-from pathlib import Path
 
 import click
 import pytest
@@ -12,7 +11,6 @@ from latentbits.cli.main import cli
 from latentbits.cli.options import NO_OPTIONS, flag_of, options_of, settings_of
 from latentbits.estimators.families import families, family
 
-ROOT = Path(__file__).parents[2]
 FAMILIES = pytest.mark.parametrize("record", list(families()), ids=lambda one: one.name)
 
 
@@ -95,17 +93,6 @@ def test_a_file_brings_the_settings_it_needs():
 def test_what_the_constructor_refuses_is_refused(name, words):
     with pytest.raises(click.BadParameter, match=r"no number|neither a number"):
         parsed(family(name), *words)
-
-
-def test_commands_of_the_docs_are_understood():
-    """Whatever README and docs write after `latentbits fit` can be parsed."""
-    pages = [ROOT / "README.md", *(page for page in (ROOT / "docs").glob("*.md") if page.stem != "add-a-model")]
-    lines = [
-        line for page in pages for line in re.findall(r"^ +(?:\$ )?latentbits fit (.*)$", page.read_text("utf-8"), re.M)
-    ]
-    assert len(lines) > 15
-    for line in lines:
-        cli.commands["fit"].make_context("fit", line.split(" #")[0].split())
 
 
 def test_names_of_options():

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import cases
 import pytest
+from blocks import python_blocks
 from click.testing import CliRunner
 
 import latentbits
@@ -37,7 +38,7 @@ CLAUSES = sorted(name for name in vars(CONTRACT) if name.startswith("test_"))
 
 
 @pytest.fixture(scope="module")
-def followed(python_blocks, tmp_path_factory):
+def followed(tmp_path_factory):
     """The page's case, with its model installed beside the others for as long as this module is tested."""
     root = tmp_path_factory.mktemp("followed")
     blocks = {re.match(r"\s*# (.*)\n", block)[1]: block for block in python_blocks(PAGE)}

@@ -2,64 +2,53 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
+from blocks import LONG, QUICK, REAL, SHORTER, python_blocks
+from blocks import printed as told_by
 from printed import same_but_for_the_last_digit
 
 pytestmark = pytest.mark.optimised
 
-
-QUICK = ["docs/index.md"]
-LONG = [
-    "README.md",
-    "docs/data.md",
-    "docs/scale.md",
-    "docs/quickstart.md",
-    "docs/models.md",
-    "docs/latent-classes.md",
-    "docs/item-response.md",
-    "docs/tutorial-items.md",
-    "docs/tutorial-classes.md",
-    "docs/coming-from-mirt.md",
-    "docs/coming-from-polca.md",
-    "docs/tetrachoric.md",
-    "docs/reports.md",
-    "docs/combination-machine.md",
-    "docs/sparse-coding.md",
-    "docs/noisy-or.md",
-    "docs/latent-tree.md",
-    "docs/which-model.md",
-    "docs/tutorial-images.md",
-]
-# These load public sets that do not come with the package.
-REAL = ["docs/tutorial-neurons.md", "docs/tutorial-species.md", "docs/tutorial-baskets-votes.md"]
+IMAGES = "docs/sparse-coding.md"  # its long block needs images that do not come with the package
 
 
 @pytest.mark.parametrize("page", [*QUICK, *(pytest.param(page, marks=pytest.mark.slow) for page in LONG)])
 def test_blocks_run(page, run):
-    run(page, data=None)
+    run(page, python_blocks(page, long=page in SHORTER and page != IMAGES), data=None)
 
 
 @pytest.mark.slow
 @pytest.mark.real_data
 @pytest.mark.parametrize("page", REAL)
 def test_blocks_on_real_tables_run(page, run, real_data):
-    run(page, data=real_data)
+    run(page, python_blocks(page), data=real_data)
+
+
+@pytest.mark.slow
+@pytest.mark.real_data
+def test_the_block_on_images_runs(run, real_data):
+    """With what the blocks before it import, and nothing else of theirs."""
+    (block,) = set(python_blocks(IMAGES, long=True)) - set(python_blocks(IMAGES))
+    before = ast.parse("\n".join(python_blocks(IMAGES)))
+    imports = [ast.unparse(node) for node in before.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    run(IMAGES, ["\n".join(imports), block], data=real_data)
 
 
 @pytest.fixture
-def run(python_blocks, printed, tmp_path, monkeypatch, capsys):
-    """Run a page in a folder of its own, with or without a folder of real data."""
+def run(tmp_path, monkeypatch, capsys):
+    """Run blocks of a page in a folder of its own, with or without a folder of real data."""
 
-    def all_blocks(page, data):
+    def all_blocks(page, blocks, data):
         monkeypatch.chdir(tmp_path)
         monkeypatch.delenv("LATENTBITS_DATA", raising=False)
         if data is not None:
             monkeypatch.setenv("LATENTBITS_DATA", str(data))
         monkeypatch.setenv("MPLBACKEND", "agg")
         namespace = {"__name__": "page"}
-        blocks = python_blocks(page)
         assert blocks
-        told = printed(page)
+        told = told_by(page)
         for block in blocks:
             exec(compile(block, page, "exec"), namespace)
             out = capsys.readouterr().out

@@ -41,6 +41,14 @@ def test_one_state_is_independent_bits():
     assert one.converged_
 
 
+@pytest.mark.parametrize("max_iter", [0, 3])
+def test_counting_is_no_iteration(max_iter):
+    """A user reads the number of iterations that was asked for, and none is no end of learning."""
+    with pytest.warns(ConvergenceWarning, match=f"reached max_iter after {max_iter} iterations"):
+        m = LatentTree(2, random_state=0, max_iter=max_iter).fit(chain())
+    assert (m.n_iter_, m.converged_) == (max_iter, False)
+
+
 def test_a_chow_liu_tree_made_by_hand():
     X = chain()
     d = X.shape[1]
@@ -105,7 +113,7 @@ def test_states_of_each_column(tmp_path):
     same = load(tmp_path / "m.safetensors")
     np.testing.assert_array_equal(same.score_samples(X), m.score_samples(X))
     assert same.n_parameters_ == m.n_parameters_
-    assert (name_of(m), size_of(m)) == ("2 latent trees of 1, 3, 2 states", 1)
+    assert (name_of(m), size_of(m)) == ("2 latent trees of 1 to 3 states", 1)
 
 
 @pytest.mark.parametrize("n_states", [(2, 2), (2, 0, 2), (2.0, 2.0, 2.0)])

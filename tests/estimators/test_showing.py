@@ -125,6 +125,7 @@ def test_a_clone_and_a_file(mixture, tmp_path):
     ("reason", "left", "words"),
     [
         (Stop.MAX_ITER, 3.21, "not converged (max_iter) after 7 iterations, 3.2 nats left"),
+        (Stop.MAX_ITER, 128.0, "not converged (max_iter) after 7 iterations, 130 nats left"),
         (Stop.MAX_TIME, np.nan, "not converged (max_time) after 7 iterations"),
         (Stop.INTERRUPTED, np.nan, "not converged (interrupted) after 7 iterations"),
         (Stop.STALLED, 0.5, "not converged (stalled) after 7 iterations, 0.5 nats left"),

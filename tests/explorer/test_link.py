@@ -116,3 +116,19 @@ def test_a_link_to_what_is_not_there_does_no_harm(open_page, path):
     assert page.locator("#selection h3").count() == 0
     assert page.locator("#heat select").first.input_value() == "trait 1"
     assert page.get_by_role("tab").first.get_attribute("aria-selected") == "true"
+
+
+def test_in_a_frame_a_link_scrolls_the_page_and_not_what_is_around_it(browser, path):
+    outer = path.with_name("outer.html")
+    frame = f'<iframe src="{path.name}#section=models" style="width: 1000px; height: 600px"></iframe>'
+    outer.write_text(f"<!doctype html><title>outer</title><p style='height: 2000px'></p>{frame}", "utf-8")
+    page = browser.new_page()  # the frame is a request, which pages alone do not make
+    page.goto(outer.as_uri())
+    framed = page.frames[1]
+    framed.wait_for_selector("html[data-ready]")
+    framed.wait_for_function(
+        "() => Math.abs(document.querySelector('#models-section').getBoundingClientRect().top) < 300"
+    )
+    assert framed.evaluate("scrollY") > 0
+    assert page.evaluate("scrollY") == 0
+    page.close()

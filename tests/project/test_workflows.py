@@ -121,6 +121,14 @@ def test_needs_are_jobs(name):
         assert set([needs] if isinstance(needs, str) else needs) <= set(jobs)
 
 
+def test_a_clone_is_held_to_what_a_change_is():
+    """The site before the tests: it takes less long."""
+    text = (ROOT / ".ci" / "run").read_text("utf-8")
+    assert re.findall(r"^make (\S+)$", text, re.MULTILINE) == ["lint", "docs", "test", "test-all"]
+    rule = re.search(r"^docs:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)[1]
+    assert rule.index("sphinx-build -W ") < rule.index("docs/check_links.py")
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_only_flags_that_xla_knows_are_asked_for(tmp_path, known):
     """It ends a process that asks for others; a script stands for the Python of the environment."""

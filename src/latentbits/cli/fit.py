@@ -155,7 +155,8 @@ def fit(
     check_figures(figures, record.figures, figure_format, "fit")
     files = {f"--{name}": own[name] for name in record.files}
     to_report = report_file(report)
-    outputs = Outputs({"--output": output, "--report": to_report, **files}, tables=tuple(files))  # before minutes
+    written = {"--output": output, "--report": to_report, **files}
+    outputs = Outputs(written, tables=tuple(files), read=(source,))  # before minutes
     rows = load_rows(source, reading, streams=True)
     estimator = record.cls(**settings_of(record, own), verbose=1)
     say(
@@ -169,7 +170,7 @@ def fit(
         objective = _objective(estimator)
         for line in _how_it_ended(estimator, objective, rows.n_counted, seconds):
             say(line)
-        written = outputs.write(output, lambda path: _save(estimator, path))
+        saved_as = outputs.write(output, lambda path: _save(estimator, path))
     with told_warnings(rows.names), without_names(estimator):
         told = record.teller.tell(estimator, Table(rows.values, rows.all_names, own.get("errors", False), rows.weights))
     if figures is not None:
@@ -180,7 +181,7 @@ def fit(
             drawn = draw_figures(makers, figures, figure_format, outputs)
         say(f"wrote {figures}: {', '.join(path.name for path in drawn)}" if drawn else "there is nothing to draw of it")
     result = {
-        "output": written,
+        "output": saved_as,
         "model": type(estimator).__name__,
         "n_rows": rows.shape[0],
         "n_columns": rows.shape[1],
@@ -244,5 +245,5 @@ def _save(estimator: Any, path: str) -> None:
 def _write_values(values: Values, path: str) -> None:
     from latentbits.data.write import write
 
-    write(path, values.values, values.columns, {values.what: values.names})
+    write(path, values.values, values.columns, {values.what: values.names, **values.words})
     say(f"wrote {path}: {values.told.format(len(values.names))}")

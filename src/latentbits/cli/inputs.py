@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -146,7 +145,7 @@ def load_rows(source: str, reading: Reading, *, streams: bool = False, guess: st
     `streams` says that the command reads rows by passes alone: large files, and several, then stay on the disk.
     `guess` says which columns that hold no bits are labels if none are named: "nothing", "text", or "numbers" too.
     """
-    from latentbits.core.errors import DataError
+    from latentbits.core.errors import DataError, did_you_mean, did_you_mean_file
     from latentbits.data.columns import ColumnsError
     from latentbits.data.fetch import datasets
 
@@ -159,16 +158,19 @@ def load_rows(source: str, reading: Reading, *, streams: bool = False, guess: st
         except ColumnsError as error:
             raise DataError(_with_command(error)) from error
     else:
-        close = difflib.get_close_matches(source, known, n=1)
-        hint = f"; did you mean {close[0]}?" if close else ""
+        close = did_you_mean(source, known) or did_you_mean_file(source)
         raise DataError(
-            f"{source}: there is neither a file nor a public data set of that name{hint} "
-            "(`latentbits data` lists the sets)"
+            f"{source}: there is neither a file nor a public data set of that name "
+            f"(`latentbits data` lists the sets).{close}"
         )
     n, d = rows.shape
     counted = "" if rows.weights is None else f", which count as {rows.n_counted:g}"
-    say(f"reading {source}: {n} rows x {d} columns, {_missing(rows.values)}{counted}")
+    say(f"reading {source}: {_counted(n, 'row')} x {_counted(d, 'column')}, {_missing(rows.values)}{counted}")
     return rows
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 def _left_on_disk(source: str, reading: Reading) -> Rows | None:

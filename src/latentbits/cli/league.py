@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from latentbits.cli.console import common_options, give, print_table, say, show_line
+from latentbits.core.errors import did_you_mean
 
 __all__ = ["league"]
 
@@ -74,7 +75,9 @@ def league(
     chosen = known if families is None else [word.strip() for word in families.split(",")]
     for name, there, what in [*((n, SETS, "set") for n in sets), *((n, known, "family") for n in chosen)]:
         if name not in there:
-            raise click.UsageError(f"there is no {what} {name!r} in the league; there are {', '.join(there)}")
+            raise click.UsageError(
+                f"there is no {what} {name!r} in the league; there are {', '.join(there)}.{did_you_mean(name, there)}"
+            )
     names = [name for name in SETS if name in sets] if sets else list(SETS)
     if summary:
         given = [name for name in ("families", "budget", "jobs", "seed") if _is_given(ctx, name)]

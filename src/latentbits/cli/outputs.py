@@ -24,7 +24,8 @@ class Outputs:
     """The files that a command was asked for.
 
     Made before the work begins, which is when it complains of names that cannot be written: of a folder that is not
-    there or closed, of an extension that is not known, of two options that name one file.  Nothing is changed by that.
+    there or closed, of an extension that is not known, of two options that name one file, of one that names what is
+    read.  Nothing is changed by that.
 
     Parameters
     ----------
@@ -32,13 +33,21 @@ class Outputs:
         By option; None where it was not given.
     tables
         Those of the options whose format goes by the extension.
+    read
+        What the command reads, which would be lost.
     """
 
-    def __init__(self, files: Mapping[str, str | os.PathLike[str] | None], tables: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        files: Mapping[str, str | os.PathLike[str] | None],
+        tables: Iterable[str] = (),
+        read: Iterable[str] = (),
+    ) -> None:
         from latentbits.data.write import check_extension
 
         self._failed = False
         taken: dict[str, str] = {}
+        inputs = {os.path.realpath(path) for path in read if os.path.isfile(path)}
         for option, path in files.items():
             if path is None:
                 continue
@@ -48,6 +57,8 @@ class Outputs:
                 check_writable(path)
             except (OSError, ValueError) as error:
                 raise ValueError(f"{option}: {in_one_line(error)}") from error
+            if os.path.realpath(path) in inputs:
+                raise ValueError(f"{option} {path}: that is the file to be read, and would be lost; give another name")
             other = taken.setdefault(os.path.realpath(path), option)
             if other != option:
                 raise ValueError(f"{option} {path}: {other} names the same file")

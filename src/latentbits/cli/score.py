@@ -37,7 +37,7 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
     from latentbits.estimators.precision import sum_of
     from latentbits.telling.numbers import to_error
 
-    outputs = Outputs({"--per-row": per_row}, tables=("--per-row",))
+    outputs = Outputs({"--per-row": per_row}, tables=("--per-row",), read=(model_path, source))
     model, rows = to_apply(model_path, source, reading, streams=True)
     with told_warnings(rows.names):
         known = model.log_likelihoods(rows.values)

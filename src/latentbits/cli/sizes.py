@@ -76,7 +76,7 @@ def sizes(
     rows that were not learned from.
     """
     path = report_file(output, "--output")
-    outputs = Outputs({"--output": path})
+    outputs = Outputs({"--output": path}, read=(source,))
     record = family(model)
     rows = load_rows(source, reading, streams=True)
     estimator = record.cls(**settings_of(record, own), verbose=1)

@@ -10,6 +10,9 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterable
+from itertools import islice
+from os import PathLike
+from pathlib import Path
 from types import ModuleType
 
 __all__ = [
@@ -24,9 +27,13 @@ __all__ = [
     "PrecisionWarning",
     "TooLargeError",
     "did_you_mean",
+    "did_you_mean_file",
     "import_extra",
     "is_out_of_memory",
 ]
+
+
+MOST_FILES = 10_000  # of a folder, that a name is held against
 
 
 class LatentBitsError(Exception):
@@ -114,3 +121,15 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     plain = {one.lower().replace("_", "-"): one for one in known}
     close = get_close_matches(word.lower().replace("_", "-"), plain, n=1)
     return f" Did you mean {plain[close[0]]}?" if close else ""
+
+
+def did_you_mean_file(path: str | PathLike[str]) -> str:
+    """The same of a file that is not there, among those beside it."""
+    asked = Path(path)
+    try:
+        beside = [one.name for one in islice(asked.parent.iterdir(), MOST_FILES)]
+    except OSError:
+        return f" There is no folder {asked.parent}." if not asked.parent.exists() else ""
+    stems = {Path(name).stem: name for name in beside}
+    same = stems.get(asked.stem) if not asked.suffix else None
+    return f" Did you mean {same}?" if same else did_you_mean(asked.name, beside)

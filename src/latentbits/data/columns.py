@@ -252,7 +252,14 @@ def _conditions(odd: Sequence[Odd]) -> dict[str, str]:
 def _hints(odd: Sequence[Odd]) -> list[str]:
     """What else columns of numbers and of words may be, in sentences."""
     found = []
-    if any(one.what == "numbers" and (one.use != "marks" or "2" in one.others) for one in odd):  # no cut through marks
+    numbers = [one for one in odd if one.what == "numbers"]
+    values = sorted({float(cell) for one in numbers for cell in (*one.others, *("1",) * (one.others == ("-1",)))})
+    if numbers and len(values) == 2 and all(one.n_different <= 2 for one in numbers):
+        low, high = values
+        found.append(f"If bits are {low:g} and {high:g}, binarize={(low + high) / 2:g} takes them.")
+    elif any(
+        one.what == "numbers" and (one.use != "marks" or "2" in one.others) for one in odd
+    ):  # no cut through marks
         found.append("Or binarize=0.5, say, takes all numbers above 0.5 as 1, and real=True takes all as real numbers.")
     if len(odd) == 1 and odd[0].others and SEVERAL.fullmatch(odd[0].others[0]):
         found.append(
@@ -265,8 +272,12 @@ def _hints(odd: Sequence[Odd]) -> list[str]:
 
 
 def all_words(odd: Sequence[Odd]) -> list[Odd]:
-    """Columns of a table that has no others: they cannot all be labels."""
-    return [one._replace(use="words") for one in odd]
+    """Columns of a table that has no others: they cannot all be labels.
+
+    >>> [one.use for one in all_words([of_words("q", "q", ["1", "0", "n/a"]), of_words("r", "r", ["on", "off"])])]
+    ['marks', 'words']
+    """
+    return [one if one.use == "marks" else one._replace(use="words") for one in odd]
 
 
 def _of(one: Odd) -> str:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentbits.core.errors import DataError, LatentBitsError, import_extra
+from latentbits.core.errors import DataError, LatentBitsError, did_you_mean_file, import_extra
 from latentbits.data.archives import NOTES, Member, load_members, members, missing_codes, packed_width, unmarked_packing
 from latentbits.data.bounds import check_claim
 from latentbits.data.columns import ColumnsError, Odd, all_words, of_words, refusal
@@ -39,6 +39,7 @@ __all__ = [
 ]
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "?", ".")
+SHEETS = (".xlsx", ".xls", ".ods", ".numbers")
 MMAP_BYTES = 64 * 2**20  # plain .npy files above this stay on the disk unless told otherwise
 PACKED = "packed_bits"  # attribute of a zarr array of packed bits: how many columns were packed
 SLICE = 2**20  # numbers that are looked at together
@@ -150,9 +151,10 @@ def read(
         raise DataError(f"{path} is a folder, not a table")
     if suffix not in TEXT_SUFFIXES and suffix not in arrays:
         known = " ".join((*TEXT_SUFFIXES, *arrays))
-        raise DataError(f"{path}: cannot tell the format from the extension {suffix!r}; known are {known}")
+        save = "; save the sheet as csv" if suffix in SHEETS else ""
+        raise DataError(f"{path}: cannot tell the format from the extension {suffix!r}; known are {known}{save}")
     if not path.exists():
-        raise DataError(f"{path}: there is no such file")
+        raise DataError(f"{path}: there is no such file.{did_you_mean_file(path)}")
     with reading(path, suffix), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what readers warn about is either harmless or fails below
         if suffix in TEXT_SUFFIXES:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from latentbits.core.errors import DataError, LatentBitsError, import_extra
+from latentbits.core.errors import DataError, LatentBitsError, did_you_mean_file, import_extra
 from latentbits.data.bounds import check_claim
 from latentbits.data.read import (
     check_array,
@@ -201,7 +201,7 @@ def _open(path: Path) -> RowFile:
             f"{path}: rows are streamed from {' '.join(openers)} files; read others first: latentbits.read(path).values"
         )
     if not path.exists():
-        raise DataError(f"{path}: there is no such file")
+        raise DataError(f"{path}: there is no such file.{did_you_mean_file(path)}")
     with reading(path, suffix):
         found = openers[suffix](path)
     check_shape(path, found.shape)

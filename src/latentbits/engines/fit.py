@@ -15,7 +15,7 @@ from jaxtyping import Array, Key, PyTree
 
 from latentbits.core import interrupts, keys, tree
 from latentbits.core.errors import FitError
-from latentbits.core.model import Model, Over, Stage, Stop, Transform
+from latentbits.core.model import Model, OnePass, Over, Stage, Stop, Transform
 from latentbits.core.programs import callable_tree
 from latentbits.engines import ahead, checkpoint
 from latentbits.engines.held_out import mean_log_likelihood
@@ -44,7 +44,7 @@ class FitResult(NamedTuple):
     history
         Every pass of the restart that won.
     n_iter
-        Its number of passes that ended in an update.
+        Its number of passes that ended in an update; one that counts what they begin with is none of them.
     reason
         Why it stopped.
     seconds
@@ -302,6 +302,8 @@ def _run_stages(
             outcome = passed[-1]._replace(reason=Stop.INTERRUPTED)
             break
         outcome = outcome._replace(in_last_stage=stage is stages[-1])
+        if isinstance(stage, OnePass) and _passes_follow(stages[number + 1 :]):
+            outcome = outcome._replace(n_iter=0, reason=Stop.MAX_ITER)  # it counts what they begin with
         passed.append(outcome)
         if outcome.reason is Stop.HELD_OUT:  # what follows would learn on
             outcome = outcome._replace(in_last_stage=True)
@@ -309,6 +311,10 @@ def _run_stages(
         if outcome.reason.cut_short:
             break
     return outcome._replace(n_iter=sum(one.n_iter for one in passed))
+
+
+def _passes_follow(stages: tuple[Stage, ...]) -> bool:
+    return any(not isinstance(stage, Transform) for stage in stages)
 
 
 def _transform(stage: Transform, key: Key[Array, ""], before: Outcome, monitor: Monitor) -> PyTree | Over:

@@ -23,7 +23,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from latentbits.core import interrupts
-from latentbits.core.errors import DataError, ModelFileError, PrecisionWarning
+from latentbits.core.errors import DataError, ModelFileError, PrecisionWarning, did_you_mean
 from latentbits.core.model import LogLikelihood, Model, Stop
 from latentbits.core.programs import callable_tree, later, seconds_waited
 from latentbits.core.version import __version__
@@ -122,6 +122,15 @@ class LatentModel(WithCallbacks, ClassNamePrefixFeaturesOutMixin, TransformerMix
     _most_work: ClassVar[tuple[tuple[str, ...], int]] = ((), 1)
     _sample_dtype: Any = np.uint8  # of bits; a family of real-valued rows has its own
     _sparse: ClassVar[bool] = False  # its records take lists of ones, so that a sparse table stays one
+
+    def __new__(cls, *args: Any, **given: Any) -> Self:
+        """Python names a parameter that is not known, but none that is."""
+        known = cls._get_param_names() if given else []
+        for name in given:
+            if name not in known:
+                there = did_you_mean(name, known) or f" It has {', '.join(known)}."
+                raise TypeError(f"{cls.__name__} has no parameter {name!r}.{there}")
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -781,7 +790,7 @@ def _not_converged(name: str, reason: str, n_iter: int, left: float) -> str:
         Stop.STALLED: ("gains no more by its steps", "try dtype='float64' or another seed, or raise tol"),
         Stop.INTERRUPTED: ("was interrupted", "fit again to go on"),
     }[Stop(reason)]
-    rest = f", with about {left:.2g} nats left to gain" if np.isfinite(left) else ""
+    rest = f", with about {float(f'{left:.2g}'):g} nats left to gain" if np.isfinite(left) else ""
     return f"{name} {why} after {n_iter} iterations and keeps the best parameters so far{rest}; {advice}"
 
 

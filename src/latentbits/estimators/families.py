@@ -207,10 +207,15 @@ class Family:
         ('1 latent trait', '2 latent traits', 'mixture of 4')
         >>> family("clipped-gaussian").title("parallel"), family("noisy-or").title((16, 4))
         ('clipped Gaussian (parallel)', 'noisy OR of 16, 4')
+        >>> family("latent-tree").title(1), family("latent-tree").title([2, 4, 2])
+        ('latent tree of 1 state', 'latent tree of 2 to 4 states')
         """
         if isinstance(size, str):  # a word for how to find one
             return f"{self.called.partition(' of ')[0]} ({size})"
-        text = ", ".join(map(str, size)) if isinstance(size, list | tuple) else str(size)
+        several = list(size) if hasattr(size, "__len__") else [size]
+        if not self.has_layers and len(several) > 1:  # one for each column, of which there are many
+            several = [f"{min(several)} to {max(several)}"] if min(several) < max(several) else several[:1]
+        text = ", ".join(map(str, several))
         return self.called.format(text, s="" if text == "1" else "s")
 
 
@@ -277,7 +282,7 @@ FAMILIES: tuple[Family, ...] = (
     Family(
         "latent-tree",
         "latentbits.estimators.latent_tree:LatentTree",
-        "latent tree of {} states",
+        "latent tree of {} state{s}",
         "hidden causes with a few states each, joined by a tree",
         paper="Liu & Van den Broeck 2021; Chow & Liu 1968",
         guide="latent-tree",

@@ -21,7 +21,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
 from latentbits.core.atomic import write_atomically
-from latentbits.core.errors import ModelFileError
+from latentbits.core.errors import ModelFileError, did_you_mean_file
 from latentbits.core.model import Measure, Stop
 from latentbits.core.packing import digest
 from latentbits.core.version import __version__
@@ -40,6 +40,7 @@ FIELDS = (
     "stop_reason", "objective", "left_to_gain", "n_rows", "stages", "extra",
 )  # fmt: skip
 LARGEST = 2**63 - 1  # whole number
+TABLES = (".csv", ".tsv", ".txt", ".npy", ".npz", ".parquet", ".zarr", ".h5ad")
 LONGEST = 100  # name of a stage
 
 
@@ -88,7 +89,7 @@ def load(path: str | PathLike[str]) -> Any:
     """
     path = Path(path)
     if not path.exists():
-        raise FileNotFoundError(f"there is no model file {path}")
+        raise FileNotFoundError(f"there is no model file {path}.{did_you_mean_file(path)}")
     if path.is_dir():
         raise ModelFileError(f"{path} is a folder, not a model file")
     header, tensors = _read(path)
@@ -122,6 +123,8 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     ) as error:
         if isinstance(error, ModelFileError):
             raise
+        if path.suffix.lower() in TABLES:
+            raise ModelFileError(f"{path} is by its name a table, and no model that was saved") from error
         raise ModelFileError(f"{path} is no readable model file: truncated, damaged or foreign ({error})") from error
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ModelFileError(f"{path} is a safetensors file, but not one that latentbits wrote")

@@ -57,7 +57,7 @@ def as_text(line: str, found: Iterable[tuple[str, str]]) -> str:
 
 def as_html(diagram: str, found: Iterable[tuple[str, str]]) -> str:
     """Below a diagram of scikit-learn's."""
-    cell = 'style="text-align:left;padding:.15em .8em .15em 0;border:0;background:none"'
+    cell = 'style="text-align:left;vertical-align:top;padding:.15em .8em .15em 0;border:0;background:none"'
     rows = "".join(
         f'<tr style="background:none"><th scope="row" {cell}>{html.escape(about)}</th>'
         f"<td {cell}>{html.escape(told)}</td></tr>"
@@ -117,7 +117,7 @@ def _ending(model: LatentModel) -> str:
     told = "stopped by held-out rows" if reason is Stop.HELD_OUT else str(reason)
     how = told if reason.finished else f"not converged ({reason})"
     left = model.left_to_gain_
-    rest = f", {left:.2g} nats left" if not reason.finished and math.isfinite(left) else ""
+    rest = f", {float(f'{left:.2g}'):g} nats left" if not reason.finished and math.isfinite(left) else ""
     return f"{how} after {n} iteration{'' if n == 1 else 's'}{rest}"
 
 

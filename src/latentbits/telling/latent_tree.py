@@ -88,9 +88,18 @@ def _states(emissions: np.ndarray, shares: np.ndarray, columns: list[int], names
 
 
 def _columns(model: Any, shares: np.ndarray, tree: int, names: tuple[str, ...]) -> Values:
-    """One line a column of the largest tree: the number of the one that it hangs from, what they share, its states."""
-    k = model.emissions_.shape[2]
-    columns = ["parent", "bits_in_common", *(f"share_{t + 1}" for t in range(k)), *(f"p_{t + 1}" for t in range(k))]
+    """One line a column of the largest tree: the one that it hangs from, what they share, its states.
+
+    Formats without text have that one by its number, counted from 0; of a root it is empty, and -1.
+    """
+    k, parents = model.emissions_.shape[2], model.parents_[tree]
+    columns = [
+        "parent_number",
+        "bits_in_common",
+        *(f"share_{t + 1}" for t in range(k)),
+        *(f"p_{t + 1}" for t in range(k)),
+    ]
     information = model.information_[tree] * BITS
-    values = np.column_stack([model.parents_[tree], information, shares, model.emissions_[tree]])
-    return Values(names, tuple(columns), values)
+    values = np.column_stack([parents, information, shares, model.emissions_[tree]])
+    above = tuple(names[p] if p >= 0 else "" for p in parents.tolist())
+    return Values(names, tuple(columns), values, words={"parent": above})

@@ -64,11 +64,14 @@ class Values:
     values: Any  # (names, columns)
     what: str = "item"  # what has the names
     told: str = "{} items"
+    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # columns of text, before the quantities
 
     def lines(self) -> list[dict[str, Any]]:
         """As JSON has it."""
+        texts = {self.what: self.names, **self.words}
         return [
-            {self.what: name, **dict(zip(self.columns, line))} for name, line in zip(self.names, self.values.tolist())
+            {**dict(zip(texts, words)), **dict(zip(self.columns, line))}
+            for words, line in zip(zip(*texts.values()), self.values.tolist())
         ]
 
 

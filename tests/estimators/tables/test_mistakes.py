@@ -8,7 +8,7 @@ import pytest
 
 import latentbits
 from latentbits import BernoulliMixture, BernoulliProduct, compare
-from latentbits.core.errors import DataError
+from latentbits.core.errors import DataError, ModelFileError
 from latentbits.estimators.families import families
 
 BITS = np.array([[0, 1, 1], [1, 0, 1], [1, 1, 0], [0, 0, 1]])
@@ -27,6 +27,7 @@ FRAME = pd.DataFrame(BITS, columns=["tea", "milk", "honey"])
         (FRAME.assign(group=[3.0, 1, 2, 1]), r"\('group'\) holds 3\. The other columns .* leave 'group' out"),
         (FRAME.astype(float).replace(0, np.inf), r"contains infinity: row 0, column 0 \('tea'\) holds inf"),
         (np.array([[0, 1.0], [-np.inf, 0]]), r"contains infinity: row 1, column 0 holds -inf"),
+        (FRAME.astype("category"), r"column 0 \('tea'\) is categorical.*X.astype\(float\)"),
         (FRAME.iloc[:, :0], "X has no columns"),
         ([["bread", "milk"], ["beer"]], "row 0 has 2 and row 1 has 1.*MultiLabelBinarizer"),
         ("lsat6", r"no such file.*load_dataset\('lsat6'\).X"),
@@ -70,3 +71,27 @@ def test_names_that_are_nearly_right():
         latentbits.load_dataset("lsat_6")
     assert all(hasattr(latentbits, one.class_name) for one in families())
     assert not hasattr(latentbits, "__path_of_no_one__")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("n_component", "BernoulliMixture has no parameter 'n_component'. Did you mean n_components?"),
+        ("learning_rate", "BernoulliMixture has no parameter 'learning_rate'. It has accelerate"),
+    ],
+)
+def test_a_parameter_that_is_not_known(name, words):
+    with pytest.raises(TypeError) as error:
+        BernoulliMixture(**{name: 2})
+    assert str(error.value).startswith(words)
+
+
+def test_a_model_file_that_is_none(tmp_path):
+    BernoulliProduct().fit(BITS).save(tmp_path / "bits.safetensors")
+    with pytest.raises(FileNotFoundError, match=r"Did you mean bits\.safetensors\?"):
+        latentbits.load(tmp_path / "bit.safetensors")
+    with pytest.raises(FileNotFoundError, match="There is no folder"):
+        latentbits.load(tmp_path / "nowhere" / "bits.safetensors")
+    (tmp_path / "x.csv").write_text("a,b\n0,1\n")
+    with pytest.raises(ModelFileError, match=r"x\.csv is by its name a table"):
+        latentbits.load(tmp_path / "x.csv")

@@ -727,8 +727,13 @@ def _pandas_with_nan(X: Any) -> Any:
         if not (pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype)):
             numbers = pd.to_numeric(column.astype(object).where(column.notna(), np.nan), errors="coerce")
             rows = np.flatnonzero(numbers.isna() & column.notna())
-            if len(rows) or isinstance(column.dtype, pd.CategoricalDtype):
-                row = int(rows[0]) if len(rows) else 0
+            if isinstance(column.dtype, pd.CategoricalDtype) and not len(rows):
+                raise DataError(
+                    f"X must hold bits: {at_column(place, list(X.columns))} is categorical. If its categories are 0 "
+                    "and 1, make them numbers: X.astype(float); else leave it out."
+                )
+            if len(rows):
+                row = int(rows[0])
                 text[place] = (row, str(column.iloc[row]))
                 words |= set(map(str, column.dropna().unique()[: MOST_CODES + 1]))
             changed[place] = numbers

@@ -171,7 +171,7 @@ function seenNow(now, first, numberOf) {
  */
 function restoreSeen(fragment, rows, state) {
   if (!fragment.includes("=")) {
-    if (fragment) part(fragment)?.scrollIntoView({ behavior: "instant" }); // it was elsewhere before all was drawn
+    if (fragment) scrollHere(part(fragment)); // it was elsewhere before all was drawn
     return;
   }
   const seen = seenIn(fragment);
@@ -198,6 +198,19 @@ function restoreSeen(fragment, rows, state) {
   if (seen.cause) state.set({ cause: seen.cause });
   if (seen.view) state.set({ view: seen.view }); // after the picked row, to which the map may have moved
   const marked = seen.cause ? document.querySelector("#causes .card.chosen") : null;
-  if (marked) marked.scrollIntoView({ behavior: "instant", block: "center" });
-  else if (seen.section) part(`${seen.section}-section`)?.scrollIntoView({ behavior: "instant" });
+  if (marked) scrollHere(marked, true);
+  else if (seen.section) scrollHere(part(`${seen.section}-section`));
+}
+
+/**
+ * Scroll this page to an element.  `scrollIntoView` would also move the page that this one is a frame of.
+ *
+ * @param {Element | null} element
+ * @param {boolean} [centred]
+ */
+function scrollHere(element, centred = false) {
+  if (!element) return;
+  const { top, height } = element.getBoundingClientRect();
+  const above = Number.parseFloat(getComputedStyle(document.documentElement).scrollPaddingTop) || 0;
+  scrollBy({ top: top - (centred ? (innerHeight - height) / 2 : above), behavior: "instant" });
 }

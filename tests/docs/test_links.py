@@ -1,0 +1,198 @@
+"""The check of links finds every kind of break, and passes what is whole."""
+
+from __future__ import annotations
+
+import re
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = """[project.urls]
+Source = "https://github.com/us/it"
+Documentation = "https://us.github.io/it/"
+"""
+PAGES = {
+    "index.html": """
+        <a href="#here">x</a> <a id="here" href="sub/other.html#there">x</a> <a href="#">top</a> <a href="sub/">x</a>
+        <img src="a.png?v=1" srcset="a.png 1x, sub/b%20c.png 2x" alt=""> <form action="sub/other.html"></form>
+        <a href="live/page.html#section=map&amp;row=3">x</a> <a href="live/page.html#main">x</a>
+        <a href="mailto:us@us.org">x</a> <img src="data:image/png;base64,AAAA" alt="">
+        <a href="https://us.github.io/it/sub/other.html#there">ours</a> <a href="https://semver.org/a#b">theirs</a>
+    """,
+    "sub/index.html": '<a href="../index.html#here">x</a> <a href="./">x</a>',
+    "sub/other.html": '<h1 id="there">x</h1> <a name="old"></a> <a href="#old">x</a> <a href="?q=1">x</a>',
+    "sub/webpack-macros.html": "<a href=\"{{ pathto('x') }}\">no page</a>",
+    "live/page.html": '<meta name="generator" content="latentbits 0.1.0"><p id="main"></p><p id="map-section"></p>',
+}
+MARKDOWN = """# A title, with `code`
+
+(named)=
+## Twice
+
+[x](docs/page.md#twice-1) [x](#a-title-with-code) [x](#named) ![x](docs) [x](https://semver.org)
+[x](https://github.com/us/it/blob/main/docs/page.md#twice) `[x](nowhere)`
+
+    [x](nowhere)
+
+| a |
+|---|
+| [x](docs/page.md) |
+"""
+
+
+@pytest.fixture(scope="module")
+def links():
+    spec = spec_from_file_location("docs_check_links", ROOT / "docs" / "check_links.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def check(links, tmp_path, capsys):
+    """A small site and checkout, with what a test changes: the exit code, what was told, and what was complained of."""
+
+    def checked(pages=(), markdown="", options=()):
+        site = tmp_path / "site"
+        files = {f"site/{name}": text for name, text in {**PAGES, **dict(pages)}.items()}
+        files |= {"README.md": MARKDOWN + markdown, "docs/page.md": "# Twice\n\n# Twice\n", "pyproject.toml": PROJECT}
+        files |= {"site/a.png": "", "site/sub/b c.png": ""}
+        for name, text in files.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text, "utf-8")
+        code = links.main([str(site), "--root", str(tmp_path), *options])
+        return code, *capsys.readouterr()
+
+    return checked
+
+
+def test_a_whole_site_passes(check):
+    code, told, complaints = check()
+    assert (code, complaints) == (0, "")
+    assert re.fullmatch(
+        r"\d+ links on 4 pages, 0 broken; 2 addresses of other sites, not asked, only looked at\n", told
+    )
+
+
+def test_addresses_of_others_are_listed(check):
+    _, told, _ = check(options=["--list"])
+    assert told.startswith("https://semver.org  (1 times, first in README.md)\nhttps://semver.org/a  (1 times,")
+    assert "us.github.io" not in told
+
+
+@pytest.mark.parametrize(
+    ("html", "why"),
+    [
+        ('<a href="gone.html">x</a>', "there is no such file"),
+        ('<a href="Index.html">x</a>', "there is no such file"),
+        ('<a href="live/">x</a>', "there is no such file"),
+        ('<img src="gone.png">', "there is no such file"),
+        ('<img src="../a.png" srcset="../a.png 1x, gone.png 2x">', "there is no such file"),
+        ('<form action="gone.html"></form>', "there is no such file"),
+        ('<a href="#gone">x</a>', "there is no such anchor"),
+        ('<a href="../index.html#gone">x</a>', "there is no such anchor"),
+        ('<a href="other.html#row=3">x</a>', "there is no such anchor"),
+        ('<a href="../live/page.html#gone">x</a>', "there is no such anchor"),
+        ('<a href="../live/page.html#section=gone">x</a>', "there is no such section"),
+        ('<a href="/sub/other.html">x</a>', "begins at the root of a host"),
+        ('<a href="../../README.md">x</a>', "leads out of the site"),
+        ('<a href="https://us.github.io/it/gone.html">x</a>', "there is no such file"),
+        ('<a href="https://us.github.io/it/index.html#gone">x</a>', "there is no such anchor"),
+        ('<a href="https://github.com/us/it/blob/main/gone.md">x</a>', "there is no such file"),
+        ('<script src="//cdn.org/a.js"></script>', "names no https"),
+        ('<a href="http://semver.org">x</a>', "is no https"),
+        ('<a href="javascript:alert()">x</a>', "is no https"),
+        ('<a href="https://example.com/a">x</a>', "no host that everybody can reach"),
+        ('<a href="https://localhost/a">x</a>', "no host that everybody can reach"),
+        ('<a href="https://packages.corp/simple">x</a>', "no host that everybody can reach"),
+        ('<a href="https://10.0.0.1/simple">x</a>', "no host that everybody can reach"),
+        ('<a href="https://semver.org:8080/">x</a>', "names a port or a user"),
+        ('<a href="https://semver.org/TODO">x</a>', "somebody has to fill in"),
+        ('<a href="https://semver.org/{name}">x</a>', "somebody has to fill in"),
+    ],
+)
+def test_a_broken_link_of_the_site_is_found(check, html, why):
+    code, told, complaints = check({"sub/new.html": f"<p>\n{html}</p>"})
+    assert code == 1
+    assert re.fullmatch(rf"broken: \S+new\.html:2: .*  .*{why}.*\n", complaints)
+    assert "1 broken" in told
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[x](gone.md)", "there is no such file"),
+        ("![x](gone.png)", "there is no such file"),
+        ("[x](docs/page.md#gone)", "there is no such heading"),
+        ("[x](#gone)", "there is no such heading"),
+        ("[x](../page.md)", "leads out of the checkout"),
+        ("[x](https://github.com/us/it/blob/main/gone.md)", "there is no such file"),
+        ("[x](https://us.github.io/it/gone.html)", "there is no such file"),
+        ("[x](http://semver.org)", "is no https"),
+    ],
+)
+def test_a_broken_link_of_markdown_is_found(check, text, why):
+    code, _, complaints = check(markdown=f"\n{text}\n")
+    assert code == 1
+    assert re.fullmatch(rf"broken: \S*README\.md:15: .*  {why}\n", complaints)
+
+
+def test_without_a_site_it_says_what_to_do(links, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        links.main([str(tmp_path)])
+    assert "make docs" in capsys.readouterr().err
+
+
+class Host(BaseHTTPRequestHandler):
+    """Answers with the number that is asked for, to GET alone where the path says so."""
+
+    def do_HEAD(self):
+        self.send_response(405 if "get" in self.path else int(self.path[1:4]))
+        self.end_headers()
+
+    def do_GET(self):
+        self.send_response(int(self.path[1:4]))
+        self.end_headers()
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def host():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Host)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_hosts_are_asked(links, host):
+    assert links.asked(f"{host}/200") is None
+    assert links.asked(f"{host}/200-get") is None
+    assert links.asked(f"{host}/403") is None  # shy of programs
+    assert links.asked(f"{host}/404") == "answers 404"
+    assert links.asked("http://127.0.0.1:1/").startswith("does not answer")
+
+
+def test_each_address_is_asked_once(links, check, monkeypatch):
+    addresses = []
+
+    def asked(address):
+        addresses.append(address)
+        return "answers 404" if address.endswith("/a") else None
+
+    monkeypatch.setattr(links, "asked", asked)
+    monkeypatch.setattr(links, "PAUSE", 0)
+    code, told, complaints = check({"more.html": '<a href="https://semver.org/a#c">x</a>'}, options=["--external"])
+    assert addresses == ["https://semver.org", "https://semver.org/a"]
+    assert code == 1
+    assert complaints.startswith("broken: ")
+    assert complaints.endswith("https://semver.org/a#b  answers 404\n")
+    assert "asked as well" in told

@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from shutil import which
 from types import ModuleType
 from typing import Any
 
@@ -243,6 +244,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.quick and options.write:
         parser.error("--quick runs are not kept: leave out --write")
+    if lost := [python for python in options.peer_python if which(python) is None]:
+        parser.error(f"no such interpreter: {', '.join(lost)}")
     if options.readme:
         write(kept())
         return

@@ -1,4 +1,4 @@
-"""Public sets as tables of a family; called in the process of the run alone, which has latentbits."""
+"""What families share: public sets as tables, and the reason that most of them have."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 from benchmarks.peers.contender import Table
 
-__all__ = ["public"]
+__all__ = ["COMPILED", "public"]
+
+COMPILED = "the first answer waits for programs to be compiled, and the peak of memory has what compiling takes"
 
 
 def public(name: str, rare: float = 0.0, most: int | None = None, **settings: Any) -> Table | str:
-    """A set by its name, or words on why it is not there.
+    """A set by its name, or words on why it is not there; called in the run's own process, which has latentbits.
 
     Where custom has no test rows, every fifth of the shuffled rows is one.  Columns that have no ones or no zeros in
     more than a share `rare` of the rows to learn from are left out: maximum likelihood has no finite answer there.

@@ -268,6 +268,14 @@ def test_quick_runs_are_not_written(monkeypatch, capsys):
     assert "leave out --write" in capsys.readouterr().err
 
 
+def test_a_wrong_interpreter_is_told_before_anything_runs(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["peers", "--peer-python", sys.executable, "no/such/python"])
+    monkeypatch.setattr(run, "run", lambda *_: pytest.fail("it ran"))
+    with pytest.raises(SystemExit):
+        run.main()
+    assert "no such interpreter: no/such/python" in capsys.readouterr().err
+
+
 def test_r_gets_settings_as_variables():
     text = r.script("poLCA", "found <- list(x = X)", {"seed": 3, "classes": 2})
     assert "library(poLCA)" in text

@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.peers.contender import Contender, Table
 from benchmarks.peers.growth import Growth
 from benchmarks.peers.r import in_r
-from benchmarks.peers.sets import public
+from benchmarks.peers.sets import COMPILED, public
 
 TITLE = "Latent trait models"
 NODES = {1: 31, 2: 15, 3: 9}  # of the measure, a dimension
@@ -288,4 +288,11 @@ GROWTH = {
     # beyond three dimensions points are drawn, no longer a grid
     "causes": Growth((4, 8, 16, 32), lambda q: _passes(2_000, 64, q)),
 }
-WHY: dict[str, str] = {}
+WHY = {
+    "plain NumPy": COMPILED,
+    "mirt": COMPILED,
+    "girth": COMPILED,
+    "R mirt": COMPILED,
+    "mirt GVEM": "it maximises a bound and not the likelihood, in cheap passes; " + COMPILED,
+    "py-irt": COMPILED,
+}

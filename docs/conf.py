@@ -82,7 +82,9 @@ html_theme_options = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "monokai",
 }
-html_sidebars: dict[str, list[str]] = {page: [] for page in ("index", "live", "live/*", "evidence", "league")}  # they need the width
+html_sidebars: dict[str, list[str]] = {
+    page: [] for page in ("index", "live", "live/*", "evidence", "league")
+}  # they need the width
 
 
 def _write_help() -> None:

@@ -1,10 +1,11 @@
 """Every family beside its peers: time to the same quality, first answer, memory, and how time grows.
 
-    python -m benchmarks.peers [--only FAMILY ...] [--rounds 3] [--peer-python PYTHON ...] [--quick | --write]
+    python -m benchmarks.peers [--only FAMILY ...] [--rounds 3] [--peer-python PYTHON ...] [--part peers|growth]
+                               [--quick | --write]
 
 Each contender runs in a process of its own, in turns, `rounds` times.  A contender that fails or cannot be found is
 told, and costs the others nothing.  With --write, results.json and README.md are written anew after each family, and
-families that were not run stay as they are there: Ctrl-C keeps what is done.
+families and parts that were not run stay as they are there: Ctrl-C keeps what is done.
 """
 
 from __future__ import annotations
@@ -114,8 +115,19 @@ def run_once(family: str, name: str, python: str, file: Path, given: Table, seed
     return found
 
 
-def run_family(family: str, rounds: int, quick: bool, pythons: Sequence[str], say: Say) -> dict[str, Any]:
-    """All its contenders on all its tables, in turns, and how its time grows."""
+def run_family(
+    family: str, rounds: int, quick: bool, pythons: Sequence[str], say: Say, part: str | None = None
+) -> dict[str, Any]:
+    """All its contenders on all its tables, in turns, and how its time grows; or one part of this."""
+    found: dict[str, Any] = {"title": load(family).TITLE, **machine()}
+    if part != "growth":
+        found |= {"rounds": rounds, "tables": _tables(family, rounds, quick, pythons, say)}
+    if part != "peers":
+        found["growth"] = _growth(family, quick, say)
+    return found
+
+
+def _tables(family: str, rounds: int, quick: bool, pythons: Sequence[str], say: Say) -> dict[str, Any]:
     module = load(family)
     found = {name: python_with(one, pythons) for name, one in module.CONTENDERS.items()}
     tables: dict[str, Any] = {}
@@ -129,12 +141,16 @@ def run_family(family: str, rounds: int, quick: bool, pythons: Sequence[str], sa
             "columns": made.train.shape[1],
             "contenders": _turns(family, found, made, rounds, say),
         }
+    return tables
+
+
+def _growth(family: str, quick: bool, say: Say) -> dict[str, Any]:
     growth = {}
-    for what in list(module.GROWTH)[: 1 if quick else None]:
+    for what in list(load(family).GROWTH)[: 1 if quick else None]:
         say(f"how time grows with {what}")
         size = "quick" if quick else "full"
         growth[what] = told([sys.executable, "-m", "benchmarks.peers.growth", family, what, size])
-    return {"title": module.TITLE, **machine(), "rounds": rounds, "tables": tables, "growth": growth}
+    return growth
 
 
 def _turns(
@@ -199,7 +215,8 @@ def kept() -> dict[str, Any]:
 
 def joined(results: Mapping[str, Any], family: str, found: Mapping[str, Any]) -> dict[str, Any]:
     """With one family anew, in the order of the files; one whose file is gone is forgotten."""
-    known = {**results["families"], family: found}
+    before = results["families"].get(family, {"rounds": 0, "tables": {}, "growth": {}})
+    known = {**results["families"], family: {**before, **found}}
     return {"families": {name: known[name] for name in families() if name in known}}
 
 
@@ -213,7 +230,9 @@ def run(options: argparse.Namespace, console: Console) -> None:
             task = progress.add_task(family)
             say = partial(_say, progress, task, family)
             try:
-                found = run_family(family, rounds, options.quick, [sys.executable, *options.peer_python], say)
+                found = run_family(
+                    family, rounds, options.quick, [sys.executable, *options.peer_python], say, options.part
+                )
             except Exception:  # a fault in one family's file leaves the others
                 console.print_exception()
                 failed.append(family)
@@ -232,15 +251,22 @@ def _say(progress: Progress, task: TaskID, family: str, what: str) -> None:
         progress.console.print(f"{datetime.now(UTC):%H:%M:%S} {family}: {what}")
 
 
-def main() -> None:
-    """As the command line says."""
+def command_line() -> argparse.ArgumentParser:
+    """Its options."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=families(), default=families(), metavar="FAMILY")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peer-python", nargs="+", default=[], metavar="PYTHON", help="interpreters with other peers")
+    parser.add_argument("--part", choices=("peers", "growth"), help="one of the two alone; the other is kept")
     parser.add_argument("--quick", action="store_true", help="small tables, one round; nothing can be written")
     parser.add_argument("--write", action="store_true", help="results.json and README.md")
     parser.add_argument("--readme", action="store_true", help="README.md from results.json, and nothing else")
+    return parser
+
+
+def main() -> None:
+    """As the command line says."""
+    parser = command_line()
     options = parser.parse_args()
     if options.quick and options.write:
         parser.error("--quick runs are not kept: leave out --write")

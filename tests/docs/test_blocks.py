@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import click
 import pytest
+from benchmarks.peers.__main__ import command_line
 from blocks import LONG, QUICK, REAL, ROOT, SHORTER, blocks, commands, pages, printed, python_blocks
 from click.testing import CliRunner
 from printed import same_but_for_the_last_digit
@@ -75,6 +76,9 @@ def understood(line):
         return True
     if program == "make":
         return TARGETS.issuperset(words)
+    if [program, *words[:2]] == ["python", "-m", "benchmarks.peers"]:
+        command_line().parse_args(words[2:])
+        return True
     return program == "pip" and words[0] == "install" and EXTRAS.issuperset(extras(words[-1]))
 
 

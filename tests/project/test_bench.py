@@ -236,8 +236,11 @@ def test_what_cannot_be_scored_has_failed(monkeypatch, held_out, told):
 
 def test_one_family_anew_leaves_the_others():
     names = run.families()
-    results = {"families": {names[0]: 1, "gone": 2}}
-    assert run.joined(results, names[0], 3) == {"families": {names[0]: 3}}
+    results = {"families": {names[0]: {"tables": 1, "growth": 2}, "gone": {}}}
+    assert run.joined(results, names[0], {"tables": 3}) == {"families": {names[0]: {"tables": 3, "growth": 2}}}
+    new = run.joined(results, names[1], {"growth": 4})["families"]
+    assert new[names[0]] == results["families"][names[0]]
+    assert new[names[1]] == {"rounds": 0, "tables": {}, "growth": 4}
 
 
 def test_a_run_is_written_after_each_family(monkeypatch, tmp_path):

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from benchmarks.peers.resident import forget_peak, resident
 
-__all__ = ["MEASURED_INSIDE", "Contender", "Table", "measure"]
+__all__ = ["MEASURED_INSIDE", "Contender", "NotWaitedFor", "Table", "measure"]
 
 MEASURED_INSIDE = ("warm_s", "peak_mb", "version")  # entries of what a fit gives that are no parameters
 
@@ -38,6 +38,10 @@ class Table(NamedTuple):
     train: np.ndarray
     test: np.ndarray
     settings: Mapping[str, Any] = {}
+
+
+class NotWaitedFor(Exception):
+    """A fit that would take too long, as far as can be told before it."""
 
 
 class Contender(NamedTuple):

@@ -11,6 +11,8 @@ from inspect import cleandoc
 from statistics import median
 from typing import Any, NamedTuple
 
+from benchmarks.peers.contender import NotWaitedFor
+
 from latentbits.papers.pages import markdown
 
 __all__ = ["NONE", "SUMMARY", "Line", "lines", "machines", "page", "section", "summary_cells"]
@@ -118,7 +120,17 @@ def _line(family: str, title: str, peer: str, contenders: Mapping[str, Any]) -> 
 def _no_result(one: Mapping[str, Any]) -> str:
     if "absent" in one:
         return f"absent: `{one['absent']}`"
-    return f"failed: {one['failed']}" if "failed" in one else ""
+    return _failed(one["failed"]) if "failed" in one else ""
+
+
+def _failed(how: str) -> str:
+    """A fit that nobody waited for has not failed.
+
+    >>> _failed("benchmarks.peers.contender.NotWaitedFor: would take an hour"), _failed("ValueError: no")
+    ('not waited for: would take an hour', 'failed: ValueError: no')
+    """
+    _, name, reason = how.partition(f"{NotWaitedFor.__name__}: ")
+    return f"not waited for: {reason}" if name else f"failed: {how}"
 
 
 def _ratio(key: str, ours: Mapping[str, float], theirs: Mapping[str, float]) -> float:
@@ -217,7 +229,7 @@ def _power(one: Mapping[str, Any] | None) -> str:
     if one is None:
         return ""
     if "failed" in one:
-        return f"failed: {one['failed']}"
+        return _failed(one["failed"])
     error = "" if one["error"] is None else f" ± {one['error']:.2f}"
     return f"{one['exponent']:.2f}{error}"
 

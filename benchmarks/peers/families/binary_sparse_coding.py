@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks.peers.contender import Contender, Table
+from benchmarks.peers.contender import Contender, NotWaitedFor, Table
 from benchmarks.peers.growth import Growth
 
 TITLE = "Binary sparse coding"
@@ -107,7 +107,8 @@ def prosper_(X: np.ndarray, *, seed: int, **settings: int) -> dict[str, Any]:
         )
         if done.returncode:
             told = [line for line in done.stderr.splitlines() if "Error: " in line]
-            raise RuntimeError(told[-1].partition("Error: ")[2] if told else done.stderr[-300:])
+            said = told[-1].partition("Error: ")[2] if told else done.stderr[-300:]
+            raise NotWaitedFor(said) if said.startswith("would take") else RuntimeError(said)
         with np.load(out) as found:
             params = {key: found[key] for key in ("W", "sigma", "pi")}
         return {**params, **json.loads(done.stdout.splitlines()[-1])}
@@ -141,7 +142,7 @@ def tvo_(X: np.ndarray, *, seed: int, causes: int, candidates: int, most: int) -
     trainer(Y[: 4 * BATCH]).em_step()
     seconds = (time.process_time() - began) * EPOCHS * len(Y) / (4 * BATCH)
     if seconds > LONGEST * torch.get_num_threads():
-        raise RuntimeError(f"would take {seconds / 60:.0f} minutes of one core")
+        raise NotWaitedFor(f"would take {seconds / 60:.0f} minutes of one core")
     learner = trainer(Y)
     for _ in range(EPOCHS):
         learner.em_step()

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from benchmarks.peers.contender import Contender, Table
+from benchmarks.peers.contender import Contender, NotWaitedFor, Table
 from benchmarks.peers.growth import Growth
 from benchmarks.peers.r import in_r
 from benchmarks.peers.sets import COMPILED, public
@@ -116,7 +116,7 @@ found <- list(weights = model$P, means = sapply(model$probs, function(one) one[,
 
 def polca(X: np.ndarray, **settings: Any) -> dict[str, Any]:
     if len(X) > POLCA_ROWS:
-        raise RuntimeError(f"not waited for beyond {POLCA_ROWS} rows")
+        raise NotWaitedFor(f"has more than {POLCA_ROWS} rows")
     return in_r("poLCA", POLCA)(X, **settings)
 
 

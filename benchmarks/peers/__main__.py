@@ -40,7 +40,7 @@ Say = Callable[[str], None]
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parents[1]
 README, RESULTS = ROOT / "benchmarks" / "README.md", ROOT / "benchmarks" / "results.json"
-LIMIT = 600.0  # seconds of a contender's process, in which it fits twice
+LIMIT = 180.0  # seconds of a contender's process, in which it fits twice
 
 
 def families() -> list[str]:

@@ -321,7 +321,7 @@ def test_labels_are_digits_of_ours_or_names(tool, csv):
     refused = tool("fit", csv, "--labels", "²", "-m", "product", "-o", "m.safetensors", code=1)
     assert "there is no column '²' of labels or weights; the columns are hair" in refused.stderr
     Path("x.csv").write_text("²,a\np,1\nq,0\n")
-    assert "2 rows x 1 columns" in tool("fit", "x.csv", "--labels", "²", "-m", "product", "-o", "m.safetensors").stderr
+    assert "2 rows x 1 column," in tool("fit", "x.csv", "--labels", "²", "-m", "product", "-o", "m.safetensors").stderr
     Path("y.csv").write_text(",0,1,2\n0,1,p,0\n1,0,q,1\n2,1,p,1\n")
     tool("fit", "y.csv", "--labels", "1", "-m", "product", "-o", "m.safetensors")
     assert tuple(latentbits.load("m.safetensors").feature_names_in_) == ("0", "2")

@@ -3,7 +3,7 @@
 The pages are made by `explore` when the site is built, and kept in ``docs/_build/live`` until the package changes or
 what is asked of it.  Where a set cannot be had its guide says so, and so does the build, which goes on.  What is said
 to have been found is what the run has found: no number is written by hand.  With ``LATENTBITS_LIVE=off`` no page is
-made that is not kept.
+made that is not kept; ``LATENTBITS_LIVE=300`` gives each so many seconds, for a site that people will see.
 """
 
 from __future__ import annotations
@@ -226,13 +226,16 @@ def write(folder: Path, kept: Path) -> Path:
 def made(live: Live, kept: Path, run: Callable[..., Explored] = explore) -> dict[str, Any] | None:
     """What a page holds, which is kept or made anew; None where it cannot be, and then there is no page."""
     out, record = kept / "site" / "explore" / f"{live.name}.html", kept / f"{live.name}.json"
+    asked = os.environ.get("LATENTBITS_LIVE", "")
+    if asked not in ("", OFF):
+        live = live._replace(budget=float(asked))
     key = key_of(live)
     if out.exists() and record.exists():
         facts = json.loads(record.read_text("utf-8"))
         if facts["key"] == key:
             return facts
     out.unlink(missing_ok=True)
-    if os.environ.get("LATENTBITS_LIVE") == OFF:
+    if asked == OFF:
         print(f"live pages: that of {live.dataset} is not made, for LATENTBITS_LIVE is {OFF}", flush=True)
         return None
     try:

@@ -122,6 +122,9 @@ def test_a_page_is_made_once(live, folder, monkeypatch):
     (folder / "site" / "explore" / "votes.html").unlink()
     live.made(votes._replace(budget=1.0), folder, run)  # the page is lost
     assert [budget for _, budget in runs] == [votes.budget, 1.0, 1.0]
+    monkeypatch.setenv("LATENTBITS_LIVE", "300")
+    live.made(votes, folder, run)
+    assert runs[-1][1] == 300
 
 
 def test_a_set_that_is_not_there_is_told(live, folder, monkeypatch, capsys):

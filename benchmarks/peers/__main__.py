@@ -116,10 +116,10 @@ def run_once(family: str, name: str, python: str, file: Path, given: Table, seed
 
 
 def run_family(
-    family: str, rounds: int, quick: bool, pythons: Sequence[str], say: Say, part: str | None = None
+    family: str, rounds: int, quick: bool, pythons: Sequence[str], say: Say, part: str | None = None, note: str = ""
 ) -> dict[str, Any]:
     """All its contenders on all its tables, in turns, and how its time grows; or one part of this."""
-    found: dict[str, Any] = {"title": load(family).TITLE, **machine()}
+    found: dict[str, Any] = {"title": load(family).TITLE, **machine(), "note": note}
     if part != "growth":
         found |= {"rounds": rounds, "tables": _tables(family, rounds, quick, pythons, say)}
     if part != "peers":
@@ -202,7 +202,7 @@ def _lines(path: str) -> Iterator[str]:
 
 def write(results: Mapping[str, Any]) -> None:
     """results.json, and README.md that shows it; whole or not at all."""
-    page = table.page(results, {name: load(name) for name in results["families"]})
+    page = table.page(results, {name: load(name) for name in families()})
     for path, text in ((RESULTS, json.dumps(results, indent=1) + "\n"), (README, page)):
         with write_atomically(path) as file:
             file.write(text.encode())
@@ -231,7 +231,13 @@ def run(options: argparse.Namespace, console: Console) -> None:
             say = partial(_say, progress, task, family)
             try:
                 found = run_family(
-                    family, rounds, options.quick, [sys.executable, *options.peer_python], say, options.part
+                    family,
+                    rounds,
+                    options.quick,
+                    [sys.executable, *options.peer_python],
+                    say,
+                    options.part,
+                    options.note,
                 )
             except Exception:  # a fault in one family's file leaves the others
                 console.print_exception()
@@ -258,6 +264,7 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peer-python", nargs="+", default=[], metavar="PYTHON", help="interpreters with other peers")
     parser.add_argument("--part", choices=("peers", "growth"), help="one of the two alone; the other is kept")
+    parser.add_argument("--note", default="", help="what is to be known of this run, such as other work on the machine")
     parser.add_argument("--quick", action="store_true", help="small tables, one round; nothing can be written")
     parser.add_argument("--write", action="store_true", help="results.json and README.md")
     parser.add_argument("--readme", action="store_true", help="README.md from results.json, and nothing else")

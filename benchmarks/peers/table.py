@@ -183,10 +183,18 @@ def page(results: Mapping[str, Any], modules: Mapping[str, Any]) -> str:
     parts = [HEAD, HOW, BELIEVE]
     if not results.get("families"):
         return "\n\n".join([*parts, "## Results", NONE]) + "\n"
-    parts += ["## Results", machines(results), markdown(SUMMARY, summary_cells(results), left=3)]
+    parts += ["## Results", machines(results), *_missing(results, modules)]
+    parts.append(markdown(SUMMARY, summary_cells(results), left=3))
     parts += [*_growth(results), *_not_ahead(results, modules)]
     parts += [part for name in results["families"] for part in section(name, results, modules[name])]
     return "\n\n".join(parts) + "\n"
+
+
+def _missing(results: Mapping[str, Any], modules: Mapping[str, Any]) -> Iterator[str]:
+    """Families, or parts of them, that were not run."""
+    for part, told in {"tables": "beside peers", "growth": "how time grows"}.items():
+        if names := [one.TITLE for name, one in modules.items() if not results["families"].get(name, {}).get(part)]:
+            yield f"No run is kept yet of {', '.join(names)} ({told})."
 
 
 def machines(results: Mapping[str, Any]) -> str:
@@ -206,7 +214,7 @@ def _where(one: Mapping[str, Any]) -> str:
     return (
         f"{one['date']}, {rounds}, {machine['processor']}, {machine['cores']} cores{memory}, {machine['system']}, "
         f"Python {machine['python']}"
-    )
+    ) + (f" ({one['note']})" if one.get("note") else "")
 
 
 def _growth(results: Mapping[str, Any]) -> Iterator[str]:

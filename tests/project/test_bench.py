@@ -128,9 +128,20 @@ def test_families_of_several_days_are_told_apart():
     assert [line.partition(",")[0] for line in told] == ["- Made-up models: 2026-01-02", "- Others: 2026-02-03"]
 
 
+def test_what_was_not_run_is_told():
+    modules = {**MODULES, "never": SimpleNamespace(TITLE="Never run")}
+    page = table.page(RESULTS, modules)
+    assert "No run is kept yet of Never run (beside peers)." in page
+    assert "No run is kept yet of Never run (how time grows)." in page
+    assert "No run is kept yet" not in table.page(RESULTS, MODULES)
+    noted = deepcopy(RESULTS)
+    noted["families"]["made_up"]["note"] = "others were at work"
+    assert "(others were at work)." in table.machines(noted)
+
+
 def test_what_is_kept_is_what_the_page_shows():
     kept = run.kept()
-    modules = {name: run.load(name) for name in kept["families"]}
+    modules = {name: run.load(name) for name in run.families()}
     assert (ROOT / "benchmarks" / "README.md").read_text("utf-8") == table.page(kept, modules)
 
 
@@ -261,7 +272,8 @@ def test_a_run_is_written_after_each_family(monkeypatch, tmp_path):
     with pytest.raises(SystemExit, match="kept"):
         run.main()
     assert json.loads((tmp_path / "results.json").read_text()) == RESULTS
-    assert (tmp_path / "README.md").read_text() == table.page(RESULTS, MODULES)
+    all_three = dict.fromkeys(["faulty", "made_up", "second"], MODULES["made_up"])
+    assert (tmp_path / "README.md").read_text() == table.page(RESULTS, all_three)
 
 
 def test_quick_runs_are_not_written(monkeypatch, capsys):

@@ -63,6 +63,7 @@ RESULTS = {
 }
 MODULES = {
     "made_up": SimpleNamespace(
+        TITLE="Made-up models",
         __doc__="What is compared.\n\n    Indented.",
         WHY={"better": "It knows more."},
         CONTENDERS={"latentbits": Contender(len, "latentbits"), "slower": Contender(len, "slower", note="told so")},

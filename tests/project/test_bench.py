@@ -93,6 +93,9 @@ def test_without_the_same_quality_there_is_no_ratio_of_times():
         one["held_out"] = -1 + 0.009
     assert list(by_peer(close)["better"].ratios) == list(table.MEASURES)
     for one in contenders["better"]["runs"]:
+        one["held_out"] = -1 + 0.011
+    assert by_peer(close)["better"].told == "ours is below in quality"
+    for one in contenders["better"]["runs"]:
         one["held_out"] = float("nan")  # cannot be told to be the same
     assert by_peer(close)["better"].told
 

@@ -56,6 +56,18 @@ def test_pixels_are_the_cells(shown, open_page):
     np.testing.assert_array_equal(bits_of(drawn(page)), content.table.values[by_cause])
 
 
+def test_nothing_moves_when_it_is_drawn(shown, open_page):
+    """It is drawn when it comes near the window: a button below it must not move away from a click."""
+    page = open_page(shown[1])
+    page.wait_for_selector("html[data-ready]")
+    canvas = page.locator("#heat canvas")
+    before = canvas.evaluate("(one) => [one.width, one.getBoundingClientRect().height]")
+    drawn(page)
+    after = canvas.evaluate("(one) => [one.width, one.getBoundingClientRect().height]")
+    assert before[0] != after[0]  # it was not drawn before
+    assert before[1] == after[1] > 100
+
+
 def test_names_under_the_cursor_and_a_click_picks(shown, open_page):
     content, path = shown
     page = open_page(path)

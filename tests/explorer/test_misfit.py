@@ -162,7 +162,7 @@ def test_on_the_page(fitted, open_page, tmp_path):
     assert (name, float(beyond)) == ("row 11", pytest.approx(found.beyond[0], abs=0.06))
     assert cells.startswith(f"{found.n_odd[0]}, expected ")
     assert odd.startswith(f"column {found.odd[0, 0]} = {X[11, found.odd[0, 0]]:.0f} (P ")
-    first.get_by_role("button").click()
+    first.get_by_role("button").press("Enter")
     assert page.locator(".row-title strong").inner_text() == "row 11"
     columns = page.locator("#worst table").nth(1)
     order = np.argsort(-found.column_bits)

@@ -29,6 +29,8 @@ export function showHeat(head, arrays, state) {
   const mark = make("div", { class: "heat-mark", "aria-hidden": "true", hidden: true });
   const frame = make("div", { class: "heat-frame" }, [canvas, mark]);
   const readout = make("p", { class: "readout", role: "status" });
+  // its room is taken before it is drawn, lest what is below it move away under the reader's finger
+  canvas.style.height = `${pixelsHigh(Math.min(rows.n, MOST_HIGH))}px`;
   /** @type {Heat | null} */
   let heat = null;
   const showMark = () => {
@@ -49,7 +51,7 @@ export function showHeat(head, arrays, state) {
     const label = `The table: ${heat.rows.length.toLocaleString("en")} rows by ${rowChoice.value}, ${rows.d} columns by ${columnChoice.value}`;
     drawImage(canvas, heat.means, [heat.height, heat.width], { ...look, label });
     canvas.removeAttribute("title"); // the line below it says what is under the cursor
-    canvas.style.height = `${Math.min(MOST_HIGH, LARGEST_ROW * heat.height)}px`;
+    canvas.style.height = `${pixelsHigh(heat.height)}px`;
     const close = heat.rows.length < rows.n ? " These are the rows that were looked at closely." : "";
     readout.textContent = `${label}. ${sizeWords(heat)}${close}`;
     showMark();
@@ -91,6 +93,11 @@ export function showHeat(head, arrays, state) {
     ]),
   );
   drawWhenSeen(frame, draw);
+}
+
+/** @param {number} height of the picture, in rows or blocks of rows */
+function pixelsHigh(height) {
+  return Math.min(MOST_HIGH, LARGEST_ROW * height);
 }
 
 /** @param {import("../page/cells.js").Rows} rows */

@@ -94,7 +94,9 @@ class NoisyOrNetwork(WithFitReport):
     annealing_chains, annealing_steps : int, default=16, 100
         Chains and temperatures of the estimate of log p(x), where it cannot be summed; more make its error smaller.
     random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize
-        As everywhere.  `max_iter` limits the updates of every stage; `tol` ends the exact EM of small networks.
+        As everywhere.  `max_iter` limits the updates of every stage; `tol` ends the exact EM of small networks.  Real
+        tables have many maxima, and which one is found depends on the seed (of 8 causes of digits, single starts differ
+        by 0.1 nats a row): raise `n_init`.
 
     Attributes
     ----------

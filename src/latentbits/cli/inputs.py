@@ -35,6 +35,7 @@ __all__ = [
     "without_names",
 ]
 
+NAMED = 5  # columns that a message names
 ARGUMENTS = "latentbits.arguments"  # where a context has what the tool was called with
 
 
@@ -374,13 +375,15 @@ def align(rows: Rows, n_columns: int, names: Sequence[str] | None) -> Rows:
         Of the table that the model was fitted to; names may be None.
     """
     from latentbits.core.errors import DataError
+    from latentbits.core.printable import listed
     from latentbits.data.row_files import RowFiles
 
     if names is not None and rows.names is not None:
         absent = [name for name in names if name not in set(rows.names)]
         unknown = [name for name in rows.names if name not in set(names)]
         if absent or unknown:
-            parts = [f"{word} {_listed(some)}" for word, some in (("lacks", absent), ("has also", unknown)) if some]
+            named = {"lacks": [repr(name) for name in absent], "has also": [repr(name) for name in unknown]}
+            parts = [f"{word} {listed(some, NAMED)}" for word, some in named.items() if some]
             raise DataError(
                 f"{rows.source}: its columns are not those that the model was fitted to: it {' and '.join(parts)}"
             )
@@ -396,11 +399,6 @@ def align(rows: Rows, n_columns: int, names: Sequence[str] | None) -> Rows:
         say(f"{rows.source} names no columns: they are taken to be in the model's order")
         return replace(rows, names=tuple(names))
     return rows
-
-
-def _listed(names: Sequence[str], most: int = 5) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(repr(name) for name in names[:most]) + more
 
 
 def load_model(path: str) -> tuple[Any, tuple[str, ...] | None]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from unicodedata import category
 
-__all__ = ["printable"]
+__all__ = ["listed", "printable"]
 
 HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # controls, formats (bidi, zero width), surrogates, ends of lines
 JOINERS = "\u200c\u200d"  # spelling, in Persian, Hindi and emoji
@@ -24,6 +25,19 @@ def printable(text: str) -> str:
         one.encode("unicode_escape").decode() if _is_hidden(one) and not _joins(text, place) else one
         for place, one in enumerate(text)
     )
+
+
+def listed(words: Sequence[str], most: int, last: str = ", ") -> str:
+    """Words in a row, `last` before the last of them; beyond `most`, how many there are.
+
+    >>> listed(["a", "b", "c"], 5, " and ")
+    'a, b and c'
+    >>> listed(["a", "b", "c"], 1)
+    'a and 2 more'
+    """
+    if len(words) > most:
+        return f"{', '.join(words[:most])} and {len(words) - most} more"
+    return last.join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 def _is_hidden(one: str) -> bool:

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from latentbits.core.errors import DataError
+from latentbits.core.printable import listed
 
 __all__ = [
     "WORDS",
@@ -192,7 +193,7 @@ def taken_as_labels(labels: Sequence[Odd]) -> str:
     >>> taken_as_labels([of_words("site", "site", ["north"]), of_numbers("depth", "depth", np.arange(10.0))])
     'taken as labels, since they are no bits: site (text), depth (numbers)'
     """
-    return f"taken as labels, since they are no bits: {_listed([f'{one.called} ({one.what})' for one in labels])}"
+    return f"taken as labels, since they are no bits: {listed([f'{one.called} ({one.what})' for one in labels], NAMED)}"
 
 
 def refusal(
@@ -226,7 +227,7 @@ def refusal(
 def _complaint(where: str, odd: Sequence[Odd]) -> str:
     """Which columns hold no bits, in a sentence."""
     lacking = "bits" if any(one.what == "numbers" for one in odd) else "numbers"
-    return f"{where}columns that hold no {lacking}: {_listed([f'{one.called} ({_of(one)})' for one in odd])}."
+    return f"{where}columns that hold no {lacking}: {listed([f'{one.called} ({_of(one)})' for one in odd], NAMED)}."
 
 
 def _marks(odd: Sequence[Odd]) -> list[str]:
@@ -243,9 +244,9 @@ def _conditions(odd: Sequence[Odd]) -> dict[str, str]:
     """Under which conditions marks are to be named, and columns as labels."""
     found = {}
     if marks := _marks(odd):
-        found["missing"] = f"{_listed(marks, ' and ')} {'marks' if len(marks) == 1 else 'mark'} missing cells"
+        found["missing"] = f"{listed(marks, NAMED, ' and ')} {'marks' if len(marks) == 1 else 'mark'} missing cells"
     if others := [one.called for one in odd if one.use in ("label", "unclear")]:
-        found["labels"] = f"{_listed(others, ' and ')} {'tells' if len(others) == 1 else 'tell'} what rows are"
+        found["labels"] = f"{listed(others, NAMED, ' and ')} {'tells' if len(others) == 1 else 'tell'} what rows are"
     return found
 
 
@@ -285,14 +286,3 @@ def _of(one: Odd) -> str:
         return f"with {', '.join(one.others)}"
     more = ", ..." if one.n_different > SHOWN else ""
     return f"{one.what}: {', '.join(one.others[:SHOWN])}{more}"
-
-
-def _listed(words: Sequence[str], last: str = ", ") -> str:
-    """Some words in a row.
-
-    >>> _listed(["a", "b", "c"], " and ")
-    'a, b and c'
-    """
-    if len(words) > NAMED:
-        words = [*words[:NAMED], f"{len(words) - NAMED} more"]
-    return last.join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

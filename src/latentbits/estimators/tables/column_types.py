@@ -17,6 +17,7 @@ from sklearn.utils.validation import validate_data
 
 from latentbits.core.batch import MISSING
 from latentbits.core.errors import DataError, ModelFileError, import_extra
+from latentbits.core.printable import listed
 from latentbits.engines.memory import MemoryEngine
 from latentbits.estimators.tables.frames import library_of
 from latentbits.estimators.tables.validate import at_column, encode_bits, in_memory
@@ -27,6 +28,7 @@ __all__ = ["KINDS", "Encoding", "open_table"]
 KINDS = ("binary", "continuous", "categorical")
 FRAMES = ("pandas", "polars")
 MOST_CATEGORIES = 100
+NAMED = 20  # categories, or columns, that a message names
 LARGEST, SMALLEST = 1e30, 1e-30  # of continuous values: float32 ends at 1e38
 
 Label = str | bool | int | float
@@ -137,7 +139,7 @@ class Encoding:
                 row = int(np.flatnonzero(~column.missing)[np.argmax(which == i)])
                 raise DataError(
                     f"row {row}, {at_column(place, names)} holds {label!r}, a category that was not there when the "
-                    f"model was fitted; known are {_listed(self.categories[place])}"
+                    f"model was fitted; known are {listed([repr(one) for one in self.categories[place]], NAMED)}"
                 )
         out = np.full(len(column.values), np.nan)
         out[~column.missing] = np.array([known[label] for label in labels], float)[which]
@@ -304,7 +306,8 @@ def kinds_of(column_types: Any, n_columns: int, names: Any, inferred: Sequence[s
         for key, kind in column_types.items():
             place = known.get(key) if isinstance(key, str) else key
             if isinstance(place, bool) or not isinstance(place, int | np.integer) or not 0 <= place < n_columns:
-                has = f"{n_columns} columns" + (f", {_listed(list(known))}" if known else " without names")
+                called = listed([repr(name) for name in known], NAMED)
+                has = f"{n_columns} columns" + (f", {called}" if known else " without names")
                 raise ValueError(f"column_types has {key!r}, which is no column of X: it has {has}")
             kinds[place] = kind
     else:
@@ -430,11 +433,6 @@ def _side_by_side(parts: list[np.ndarray], numbers: bool) -> np.ndarray:
     for i, part in enumerate(parts):
         out[:, i] = part
     return out
-
-
-def _listed(labels: Sequence[Any], most: int = 20) -> str:
-    shown = ", ".join(repr(label) for label in labels[:most])
-    return shown if len(labels) <= most else f"{shown} and {len(labels) - most} more"
 
 
 # -------------------------------------------------------------------- reading

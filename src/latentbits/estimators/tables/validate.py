@@ -22,6 +22,7 @@ from sklearn.utils.validation import validate_data
 
 from latentbits.core.batch import MISSING
 from latentbits.core.errors import DataError, import_extra
+from latentbits.core.printable import listed
 from latentbits.data.headers import first_doubled
 from latentbits.data.row_files import RowFiles, are_paths, open_files
 from latentbits.engines.dask import DaskEngine
@@ -49,6 +50,7 @@ __all__ = [
 
 Encode = Callable[..., np.ndarray]  # (block, names=, first_row=) -> what an engine holds
 
+NAMED = 6  # columns that a message names
 SLICE_BYTES = 2**24  # a memory map and a sparse matrix are read in slices of about this size once dense
 DATES = ("date", "time", "duration", "period")  # how the names of the types begin, in pandas and polars
 DATE_TYPES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
@@ -339,7 +341,7 @@ def _not_a_bit(
         what = "column tells" if len(alone) == 1 else "columns tell"
         advice = (
             f"The other columns hold bits: if this {what} what rows are (an id, a group, a weight), leave "
-            f"{_listed(list(map(repr, called)))} out ({options} when it is read from a file). {advice}"
+            f"{listed([repr(one) for one in called], NAMED)} out ({options} when it is read from a file). {advice}"
         )
     where = f"row {row}, {at_column(column, names)}"
     return DataError(f"X must hold bits: 0, 1 or NaN for missing; {where} holds {value!r}. {advice}")
@@ -352,7 +354,7 @@ def _holds_text(found: dict[int, tuple[int, str]], names: Sequence[Any] | None, 
     "If these are two answers, turn them into bits: X.replace({'no': 0, 'yes': 1}); else leave columns of text out."
     """
     (place, (row, value)), *others = found.items()
-    more = f" ({_listed([str(j) if names is None else repr(names[j]) for j in found])})" if others else ""
+    more = f" ({listed([str(j) if names is None else repr(names[j]) for j in found], NAMED)})" if others else ""
     where = f"row {row}, {at_column(place, names)}"
     answers = sorted({word for word in words if word.strip()})
     out = f"leave columns of text{more} out"
@@ -367,11 +369,6 @@ def _holds_text(found: dict[int, tuple[int, str]], names: Sequence[Any] | None, 
     else:
         advice = f"L{out[1:]}, or turn them into bits."
     return DataError(f"X must hold bits: 0, 1 or NaN for missing; {where} holds {value!r}. {advice}")
-
-
-def _listed(names: Sequence[str], most: int = 6) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 def _what_it_may_be(value: float, values: np.ndarray) -> str:

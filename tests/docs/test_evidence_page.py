@@ -63,3 +63,9 @@ def test_peers_are_from_the_kept_run(evidence_page, tmp_path):
     assert "| Made-up models | small | peer | 4.5 | 0.5 | 1 | +0.000 |" in text
     assert "| Made-up models | small | missing | absent: `pip install missing` |" in text
     assert "2026-01-02, one round, a processor, 2 cores, a system, Python 3.11.1." in text
+    assert f"more than {evidence_page.peers.LEVEL:g} nats per row below" in text
+    assert "No run is kept yet of" not in text
+    (tmp_path / "peers" / "families").mkdir(parents=True)
+    for name in ("__init__", "latent_tree"):
+        (tmp_path / "peers" / "families" / f"{name}.py").touch()
+    assert "\n\nNo run is kept yet of Latent trees.\n" in evidence_page.page({}, {}, tmp_path)

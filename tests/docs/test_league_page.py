@@ -50,12 +50,18 @@ def test_the_page_has_standings_sources_and_notes(league_page):
     assert "| ID-SPN (unverified) |  |  | -81.210 |  |" in text
     assert "- latent tree: n_trees 8 was not tried: 0 of 3 s were left." in text
     assert "2026-01-02: latentbits 0.1" in text
-    assert "Each family had 60 seconds" in text
+    assert "A family took 3 seconds on a set" in text
     assert table.counts([result()]) in text
     assert "`kdd` (click streams)" in text
     assert all(one.source in text for one in PUBLISHED)
     assert all(f"| {one.called} |" in text for one in ENTRIES)
     assert "n_states 4, 8, 12, 16" in text
+
+
+def test_it_tells_what_families_took_whatever_their_budgets_were(league_page):
+    long = result()
+    long["entries"]["mixture"] = long["entries"]["latent-tree"] | {"seconds": 408.0, "scoring_seconds": 1.0}
+    assert "A family took 3 to 409 seconds on a set" in league_page.page({"dna": long})
 
 
 def test_what_the_package_keeps_can_be_shown(league_page):

@@ -41,10 +41,10 @@ A claim is *reproduced* where our number is within the range that follows from t
 outside by more than two standard errors, and otherwise it *cannot be told*. {doc}`papers/index` has every claim."""
 LEAGUE_TEXT = """\
 Test log-likelihoods in nats per row, the larger the better, beside the best of others' that was verified; few were. The
-model and its settings were chosen on validation rows. *First* says that our number is the larger, not that chance cannot
-have made it so; ranks are among ours and what was verified. The sentence below the table counts the *stack of all*, a
-mixture of all families. {doc}`league` has every family on every set, how it was done, and where a stack's gain is of
-rows that repeat."""
+model and its settings were chosen on validation rows. *First* says that our number is the larger, not that chance
+cannot have made it so; ranks are among ours and what was verified. The sentence below the table counts the *stack of
+all*, a mixture of all families. {doc}`league` has every family on every set, how it was done, and where a stack's gain
+is of rows that repeat."""
 PEERS_TEXT = f"""\
 How many times longer a peer takes for the same fit: above 1 we are ahead. There is no such number where our held-out
 likelihood is more than {peers.LEVEL:g} nats per row below the peer's. *First answer* has import and compilation in it,

@@ -70,6 +70,12 @@ def check(links, tmp_path, capsys):
     return checked
 
 
+def test_no_page_loads_a_script_or_a_style_from_elsewhere():
+    pages = [page for page in (ROOT / "docs").iterdir() if page.suffix in (".md", ".rst")]
+    assert len(pages) > 30
+    assert [page.name for page in pages if re.search(r"<(script|link)[^>]+https?:", page.read_text("utf-8"))] == []
+
+
 def test_a_whole_site_passes(check):
     code, told, complaints = check()
     assert (code, complaints) == (0, "")

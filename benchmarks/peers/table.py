@@ -6,7 +6,7 @@ median of the rounds is shown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from inspect import cleandoc
 from statistics import median
 from typing import Any, NamedTuple
@@ -243,18 +243,39 @@ def _power(one: Mapping[str, Any] | None) -> str:
 
 
 def _not_ahead(results: Mapping[str, Any], modules: Mapping[str, Any]) -> Iterator[str]:
+    """A row for each peer: the range over tables of each measure that is behind, and on which tables if not on all."""
     yield "## Where we are not ahead, and why"
-    rows = []
+    peers: dict[tuple[str, str], list[Line]] = {}
     for line in lines(results):
-        where = [f"{name} {in_short([value])}" for name, value in line.behind.items()]
-        where += [f"held-out {line.ahead:+.3f}"] if line.ahead is not None and line.ahead < -LEVEL else []
-        if where:
-            why = modules[line.family].WHY.get(line.peer, "Not looked into yet.")
-            rows.append([results["families"][line.family]["title"], line.table, line.peer, ", ".join(where), why])
+        if line.ahead is not None:
+            peers.setdefault((line.family, line.peer), []).append(line)
+    rows = []
+    for (family, peer), found in peers.items():
+        if where := list(_behind(found)):
+            why = modules[family].WHY.get(peer, "Not looked into yet.")
+            rows.append([results["families"][family]["title"], peer, "; ".join(where), why])
     if rows:
-        yield markdown(("family", "table", "peer", "where", "why"), rows, left=5)
+        yield markdown(("family", "peer", "where", "why"), rows, left=4)
     else:
         yield "Nowhere, in this run."
+
+
+def _behind(found: Sequence[Line]) -> Iterator[str]:
+    """In what ours is behind a peer, on all tables or on some."""
+    for name in MEASURES:
+        on = {line.table: line.behind[name] for line in found if name in line.behind}
+        if on:
+            ends = dict.fromkeys(in_short([end(on.values())]) for end in (min, max))
+            yield f"{name} {' to '.join(ends)}{_tables_of(on, found)}"
+    below = {line.table: line.ahead for line in found if line.ahead is not None and line.ahead < -LEVEL}
+    if below:
+        ends = dict.fromkeys(_signed(end(below.values())) for end in (min, max))
+        yield f"held-out {' to '.join(ends)}{_tables_of(below, found)}"
+
+
+def _tables_of(on: Iterable[str], found: Sequence[Line]) -> str:
+    named = list(on)
+    return "" if len(named) == len(found) else f" ({' and '.join(named)})"
 
 
 def section(name: str, results: Mapping[str, Any], module: Any) -> Iterator[str]:

@@ -120,9 +120,19 @@ def test_the_page_has_everything():
     assert "What is compared.\n\nIndented." in page
     assert "- slower: told so" in page
     behind = page.split("## Where we are not ahead, and why")[1]
-    assert "| slower | first answer 0.5, memory 0.01 | Not looked into yet. |" in behind
+    assert "| slower | first answer 0.5; memory 0.01 | Not looked into yet. |" in behind
     assert "| better | held-out -0.500 | It knows more. |" in behind
     assert "It knows more." not in page.replace(behind, "")
+
+
+def test_a_peer_that_is_ahead_on_several_tables_is_told_once():
+    results = deepcopy(RESULTS)
+    tables = results["families"]["made_up"]["tables"]
+    tables["large"] = deepcopy(tables["small"])
+    for one in tables["large"]["contenders"]["slower"]["runs"]:
+        one["first_s"], one["peak_mb"] = 1.0, 200.0
+    behind = table.page(results, MODULES).split("## Where we are not ahead, and why")[1]
+    assert "| slower | first answer 0.1 to 0.5; memory 0.01 (small) | Not looked into yet. |" in behind
 
 
 def test_families_of_several_days_are_told_apart():

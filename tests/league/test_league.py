@@ -367,6 +367,7 @@ def test_ranks_are_among_ours_and_what_was_verified():
     assert lines["ID-SPN"].rank is None  # though its number is above that of the mixture
     assert lines["ID-SPN"].kind == "unverified"
     assert table.cells(lines["ID-SPN"])[0] == "ID-SPN (unverified)"
+    assert table.cells(lines["Chow-Liu tree"])[0] == "Chow-Liu tree (verified)"  # measured on the same files
     assert table.cells(lines["mixture"]) == ["mixture", "smoothing 1", "3", "-86.000 ± 0.100", "12"]
     values = [line.test for line in table.lines(result_of())]
     assert values == sorted(values, reverse=True)

@@ -149,9 +149,7 @@ def title(result: Mapping[str, Any]) -> str:
 
 def cells(line: Line) -> list[str]:
     """A line as text, in the order of `COLUMNS`."""
-    who = (
-        line.model if line.kind == "ours" else f"{line.model} ({'published' * (line.kind == 'verified') or line.kind})"
-    )
+    who = line.model if line.kind == "ours" else f"{line.model} ({line.kind})"
     parts = line.settings.split(", ")
     if line.model == STACK and len(parts) > SHOWN:
         parts = [*parts[:SHOWN], f"{len(parts) - SHOWN} more"]

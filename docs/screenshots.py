@@ -61,12 +61,12 @@ def at_the_map(page: Any) -> None:
 
 
 SHOTS = {
-    "digits": Shot("digits", on(0.42, 0.62)),
+    "digits": Shot("digits", on(0.6, 0.5)),
     "digits-dark": Shot("digits", on(0.6, 0.5), dark=True),
     "digits-phone": Shot("digits", at_the_map, phone=True),
     "digits-causes": Shot("digits", part="#causes-section"),
     "answers": Shot("lsat7", as_arrows, part=".map-grid"),
-    "votes": Shot("house_votes_84", on(0.47, 0.35), part="#map-section"),
+    "votes": Shot("house_votes_84", on(0.47, 0.35), part=".map-grid"),
     "mite": Shot("mite", as_arrows, part="#map-section"),
     "groceries": Shot("groceries", over(0.75, 0.62), part="#map-section"),
     "twos": Shot("usps_twos", on(0.3, 0.3), part="#map-section"),

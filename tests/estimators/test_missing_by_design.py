@@ -14,7 +14,7 @@ from scipy.special import expit, log_expit
 from latentbits import LatentTrait
 from latentbits.core.batch import MISSING
 from latentbits.engines.memory import MemoryEngine, distinct
-from latentbits.estimators import latent_trait as estimator
+from latentbits.estimators import trait_nodes
 from latentbits.models.latent_trait import mixture_of_maps
 from latentbits.models.latent_trait import model as latent_trait
 from latentbits.models.latent_trait.kinds import Params
@@ -125,7 +125,7 @@ def test_rows_that_are_alike_leave_room_for_more_nodes(monkeypatch):
     """Steep items on few columns ask for nodes that all rows cannot afford, and their few patterns can."""
     rng = np.random.default_rng(0)
     X = (rng.random((2000, 6)) < expit(rng.normal(size=(2000, 1)) * [6.0, 6, 6, 1, 1, 1] + rng.normal(size=6))) * 1.0
-    monkeypatch.setattr(estimator, "MOST_TERMS", 15 * X.size)  # no more nodes than to begin with
+    monkeypatch.setattr(trait_nodes, "MOST_TERMS", 15 * X.size)  # no more nodes than to begin with
     m = LatentTrait(1, weight_prior=PRIOR, random_state=0).fit(X)
     penalty = np.sum(m.components_**2) / (2 * PRIOR**2)
     rows, _ = Grid(X, 1, 2001).posterior(m.components_, m.intercept_)

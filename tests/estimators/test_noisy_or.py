@@ -12,6 +12,7 @@ from latentbits import NoisyOrNetwork
 from latentbits.core import programs
 from latentbits.data import toys
 from latentbits.estimators.explanations import explanation_of
+from latentbits.models.noisy_or import inference
 from latentbits.models.noisy_or import model as networks
 
 SIZES = (10, 4)
@@ -275,7 +276,7 @@ def test_where_states_are_too_many_the_likelihood_knows_its_error(fitted, lines,
     """
     rows = named(lines.X[:40])
     exact = fitted.log_likelihood(rows)
-    monkeypatch.setattr(networks, "EXACT_LIKELIHOOD", 0)
+    monkeypatch.setattr(inference, "EXACT_LIKELIHOOD", 0)
     networks.model.cache_clear()
     programs.clear()
     try:

@@ -63,7 +63,8 @@ BELIEVE = f"""\
   the same fit once more in that process. NumPy is imported before, for everybody.
 - **Memory** is the most that a process has above what it has after imports and the table, over both fits: what
   compiling takes is in it. Less than {LEAST_MB:g} MB counts as {LEAST_MB:g} MB.
-- All contenders may use every core. Conversion of the table to the type that a contender likes best is not timed."""
+- All contenders may use every core. Conversion of the table to the type that a contender likes best is not timed.
+- Columns of public sets that are constant in the rows to learn from are left out, for everybody."""
 
 
 class Line(NamedTuple):

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import matplotlib
 import numpy as np
 import pytest
+from kept_runs import agrees_with_kept
 
 matplotlib.use("Agg")
 
@@ -27,6 +28,11 @@ def quick(tmp_path_factory):
     said = []
     results = freund.reproduce(out, quick=True, say=said.append, digits="none")
     return SimpleNamespace(results=results, out=out, said=said)
+
+
+@pytest.mark.slow
+def test_a_quick_run_agrees_with_the_full_one(quick):
+    agrees_with_kept(quick.results)
 
 
 # --- the target ---

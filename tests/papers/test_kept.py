@@ -1,11 +1,11 @@
 """Full runs that come with the package: as the expectations of now have them, and as a quick run finds them."""
 
 import json
-import math
 import subprocess
 import sys
 
 import pytest
+from kept_runs import agrees_with_kept, compared
 from scripts import as_users_have_it
 
 from latentbits.papers import PAPERS, pages, summary
@@ -38,29 +38,15 @@ def test_verdicts_are_those_of_now(kept):
 
 
 @pytest.mark.slow
-def test_a_quick_run_agrees(kept, tmp_path):
-    """In a process of its own, with code as users have it: it runs for longer than it compiles."""
-    code = "import sys; from latentbits.papers import reproduce; reproduce(*sys.argv[1:], quick=True)"
-    subprocess.run([sys.executable, "-c", code, kept["paper"], str(tmp_path)], env=as_users_have_it(), check=True)
-    quick = json.loads((tmp_path / "results.json").read_text("utf-8"))
-    both, apart = compared(quick["relations"], kept["relations"])
-    assert both
-    assert apart == {}
+@pytest.mark.parametrize("paper", ["henniges_2010", "lewicki_sejnowski_1996"])
+def test_a_quick_run_agrees(paper, tmp_path):
+    """In a process of its own, with code as users have it: it runs for longer than it compiles.
 
-
-def compared(quick, kept):
-    """Findings that both have, and those of them that disagree: by four standard errors, and outside of our range.
-
-    What a clock measured is left out: machines differ.
+    Tests of the other papers make a quick run themselves, and hold it against the one that is kept.
     """
-    both = [key for key in quick if key in kept and not quick[key].get("timed")]
-    apart = {key: (quick[key]["measured"], kept[key]["measured"]) for key in both if _apart(quick[key], kept[key])}
-    return both, apart
-
-
-def _apart(quick, kept):
-    error = math.hypot(quick["error"] or 0.0, kept["error"] or 0.0)
-    return not (quick["within"] or abs(quick["measured"] - kept["measured"]) <= 4 * error)
+    code = "import sys; from latentbits.papers import reproduce; reproduce(*sys.argv[1:], quick=True)"
+    subprocess.run([sys.executable, "-c", code, paper, str(tmp_path)], env=as_users_have_it(), check=True)
+    agrees_with_kept(json.loads((tmp_path / "results.json").read_text("utf-8")))
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import matplotlib
 import numpy as np
 import pytest
+from kept_runs import agrees_with_kept
 
 matplotlib.use("Agg")
 
@@ -24,6 +25,11 @@ def quick(tmp_path_factory):
     out = tmp_path_factory.mktemp("lee") / "new" / "folder"
     said = []
     return SimpleNamespace(results=lee.reproduce(out, quick=True, say=said.append, digits="none"), out=out, said=said)
+
+
+@pytest.mark.slow
+def test_a_quick_run_agrees_with_the_full_one(quick):
+    agrees_with_kept(quick.results)
 
 
 # --- what the paper found ---

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import matplotlib
 import numpy as np
 import pytest
+from kept_runs import agrees_with_kept
 from scipy.stats import multivariate_normal, norm
 from sklearn.metrics import roc_auc_score
 
@@ -29,6 +30,11 @@ def quick(tmp_path_factory):
     return SimpleNamespace(
         results=tipping.reproduce(out, quick=True, say=said.append, digits="none"), out=out, said=said
     )
+
+
+@pytest.mark.slow
+def test_a_quick_run_agrees_with_the_full_one(quick):
+    agrees_with_kept(quick.results)
 
 
 # --- what the paper found ---

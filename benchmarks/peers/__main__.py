@@ -87,11 +87,11 @@ def told(command: Sequence[str], limit: float = LIMIT) -> dict[str, Any]:
 
 
 def python_with(contender: Contender, pythons: Sequence[str]) -> str | None:
-    """The first interpreter that finds what it imports; None where none does."""
+    """The first interpreter that finds what it imports, and in which it works; None where none does."""
     if contender.imports is None:
         return pythons[0] if has_package(contender.package) else None
     top = contender.imports.partition(".")[0]
-    look = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({top!r}) is None)"
+    look = f"import importlib.util\nassert importlib.util.find_spec({top!r})\n{contender.works}"
     for python in pythons:
         if subprocess.run([python, "-c", look], cwd=ROOT, capture_output=True, check=False).returncode == 0:
             return python

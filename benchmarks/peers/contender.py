@@ -63,6 +63,8 @@ class Contender(NamedTuple):
         Settings, where they are not the library's own; printed below the table.
     needs
         "R" where the package is one of R.
+    works
+        A statement of Python that fails in an interpreter where the package is there, but does not work.
     install
         How to get it, where neither pip nor install.packages does.
     """
@@ -73,6 +75,7 @@ class Contender(NamedTuple):
     dtype: type = np.uint8
     note: str = ""
     needs: str = ""
+    works: str = ""
     install: str = ""
 
     @property

@@ -235,6 +235,8 @@ def test_how_to_install():
 def test_what_cannot_be_imported_is_absent():
     assert run.python_with(Contender(len, "numpy"), [sys.executable]) == sys.executable
     assert run.python_with(Contender(len, "no_such_package"), [sys.executable]) is None
+    assert run.python_with(Contender(len, "numpy", works="import numpy"), [sys.executable]) == sys.executable
+    assert run.python_with(Contender(len, "numpy", works="import no_such_package"), [sys.executable]) is None
 
 
 def test_a_process_that_fails_is_told():

@@ -143,7 +143,14 @@ CONTENDERS = {
         note="on two cores, by its own workers",
     ),
     "ordinalcorr": Contender(ordinalcorr_, "ordinalcorr"),
-    "girth": Contender(girth_, "girth", module="girth.common.polychoric", note="needs SciPy before 1.14"),
+    "girth": Contender(
+        girth_,
+        "girth",
+        module="girth.common.polychoric",
+        note="needs SciPy before 1.14",
+        works="from scipy.stats.mvn import mvnun",
+        install="pip install girth 'scipy<1.14'",
+    ),
 }
 
 

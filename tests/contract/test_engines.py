@@ -99,16 +99,16 @@ def test_the_budget_makes_several_chunks(case):
 
 
 @pytest.mark.slow
-def test_one_and_two_dask_workers_learn_the_same_parameters():
+def test_two_dask_workers_learn_the_same_parameters():
     """What the run-time checks have wrapped cannot be pickled, and here there are none."""
     pytest.importorskip("distributed")
-    assert printed_by("on_workers.py", "threads", 1, 2).count("has the same bits") == len(CASES)
+    assert printed_by("on_workers.py", "threads", 2).count("has the same bits") == len(CASES)
 
 
 @pytest.mark.slow
-def test_one_two_and_four_devices_learn_the_same_parameters():
+def test_one_and_four_devices_learn_the_same_parameters():
     """The number of virtual devices is fixed when JAX begins."""
-    printed = printed_by("on_devices.py", 1, 2, 4)
+    printed = printed_by("on_devices.py", 1, 4)
     assert printed.count("has the same bits") == len(on_workers.NAMES)
     # all but small batches, and clipped Gaussians, whose rows are packed into one chunk
-    assert int(printed.splitlines()[-1].split()[0]) >= 2 * (len(on_workers.NAMES) - 3)
+    assert int(printed.splitlines()[-1].split()[0]) >= len(on_workers.NAMES) - 3

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from cases import CASES, each
+from on_workers import NAMES
 
 from latentbits.core import tree
 from latentbits.core.batch import MISSING, make_batch
@@ -20,6 +21,7 @@ from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import map_rows, start_pass, sum_blocks
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+ONE_OF_EACH = (*NAMES, "latent tree")  # family, where one will do
 BUDGET = 2**14  # of memory, of all fits: so small that there are several chunks, whose shape is compiled once
 
 
@@ -88,6 +90,7 @@ def test_statistics_add(case):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in CASES if case.name in ONE_OF_EACH])
 def test_a_call_of_several_chunks_computes_each_of_them(case):
     """Statistics and answers are those of one chunk at a time, but for how XLA compiles a loop.
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 import click
 import pytest
 from benchmarks.peers.__main__ import command_line
-from blocks import LONG, QUICK, REAL, ROOT, SHORTER, blocks, commands, pages, printed, python_blocks
+from blocks import LONG, NOTEBOOK, QUICK, REAL, ROOT, SHORTER, blocks, commands, pages, printed, python_blocks
 from click.testing import CliRunner
 from printed import same_but_for_the_last_digit
 
@@ -41,7 +41,7 @@ def test_nothing_is_left_untried(page):
     for block in blocks(page):
         where = f"{page}:{block.line}: nothing tries this block"
         if block.info == "python":
-            assert page in {*QUICK, *LONG, *REAL, FOLLOWED}, where
+            assert page in {*QUICK, *LONG, *REAL, NOTEBOOK, FOLLOWED}, where
         elif block.info == "{code-block} python":
             assert page in SHORTER, where
         elif block.info == "text":

@@ -18,7 +18,6 @@ LONG = [
     "docs/data.md",
     "docs/missing-data.md",
     "docs/scale.md",
-    "docs/quickstart.md",
     "docs/models.md",
     "docs/latent-classes.md",
     "docs/item-response.md",
@@ -36,6 +35,7 @@ LONG = [
     "docs/explorer.md",
     "docs/tutorial-images.md",
 ]
+NOTEBOOK = "docs/quickstart.md"  # run as the notebook that is made of it, by tests/project/test_release.py
 # These load public sets that do not come with the package.
 REAL = ["docs/tutorial-neurons.md", "docs/tutorial-species.md", "docs/tutorial-baskets-votes.md"]
 

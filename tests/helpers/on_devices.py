@@ -1,6 +1,6 @@
 """Fits on several devices against fits on one, bit for bit; run as a script, since their number is fixed at the start.
 
-python on_devices.py 1 2 4      every family of the contract on so many virtual devices, in memory and as a stream
+python on_devices.py 1 4      every family of the contract on so many virtual devices, in memory and as a stream
 """
 
 from __future__ import annotations

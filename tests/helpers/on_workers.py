@@ -1,7 +1,7 @@
 """Fits on Dask workers against fits in one process, bit for bit; run as a script, since workers import it.
 
 python on_workers.py bits 2      every family of the contract, on two workers
-python on_workers.py threads 1 2 every case of the contract, on one and on two workers that are threads of this process
+python on_workers.py threads 2   every case of the contract, on two workers that are threads of this process
 python on_workers.py own 2       fit(engine="dask") without a client, where there are two cores
 python on_workers.py killed 10   one fit, in which a worker is killed ten times
 """

@@ -293,7 +293,8 @@ GROWTH = {
 }
 WHY = {
     "plain NumPy": COMPILED,
-    "mirt": COMPILED,
+    "mirt": "its points are the same for all rows, so that its E-step is two products; ours has points around each "
+    "row, which steep slopes need; " + COMPILED,
     "girth": COMPILED,
     "R mirt": COMPILED,
     "mirt GVEM": "it maximises a bound and not the likelihood, in cheap passes; " + COMPILED,

@@ -1,7 +1,7 @@
 """Hidden Chow-Liu trees: every column hangs from a hidden variable with a few states, and these are joined by a tree.
 
 All contenders find the tree from the same rows by mutual information, and learn by EM with exact sums, each from its
-own random start, in at most 50 passes; for the rest ours runs at its defaults, by which it would go on until less than
+own random start, in at most 100 passes; for the rest ours runs at its defaults, by which it would go on until less than
 1e-6 nats a row are left to gain, in hundreds.  SPFlow has its own tree, its own modules and its own
 `expectation_maximization`, which takes all rows at once and keeps what it needs of them for the way back; its
 `learn_hclt_binary` builds the same circuit, but from starts in which no state tells of another, where EM stands still,
@@ -25,7 +25,7 @@ from benchmarks.peers.growth import Growth
 from benchmarks.peers.sets import COMPILED, public
 
 TITLE = "Latent trees"
-ENOUGH, MOST = 1e-4, 50  # nats a row, and passes
+ENOUGH, MOST = 1e-4, 100  # nats a row, and passes
 ROWS = 2048  # at a time, of PyTorch
 
 

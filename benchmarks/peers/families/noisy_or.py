@@ -166,8 +166,8 @@ GROWTH = {
     "causes": Growth((4, 8, 16, 32), lambda m: _passes(4_000, 64, m)),
 }
 MAXIMA = (
-    "digits have many maxima: on test rows single starts of ours were apart by 0.2 nats (3 seeds), of plain NumPy by 0.4 "
-    "(10 seeds)"
+    "digits have many maxima: on test rows single starts of ours were apart by 0.2 nats (3 seeds), of plain NumPy "
+    "by 0.4 (10 seeds)"
 )
 WHY = {
     "plain NumPy": "ours samples and splits causes first, so as not to depend on where it starts, and then has exact "

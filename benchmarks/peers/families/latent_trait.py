@@ -289,7 +289,7 @@ GROWTH = {
     "rows": Growth((2_500, 5_000, 10_000, 20_000), lambda n: _passes(n, 50, 2)),
     "columns": Growth((25, 50, 100, 200), lambda d: _passes(5_000, d, 2)),
     # beyond three dimensions points are drawn, no longer a grid
-    "causes": Growth((4, 8, 16, 32), lambda q: _passes(2_000, 64, q)),
+    "causes": Growth((4, 8, 16, 32), lambda q: _passes(500, 64, q)),
 }
 WHY = {
     "plain NumPy": COMPILED,

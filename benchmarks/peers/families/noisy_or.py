@@ -154,16 +154,16 @@ def _passes(n: int, d: int, m: int) -> Any:
     X = bits(n, d, m)
 
     def fit() -> int:
-        model = NoisyOrNetwork((m,), inference="gibbs", random_state=0, n_updates=20, batch_size=n)  # a pass an update
+        model = NoisyOrNetwork((m,), inference="gibbs", random_state=0, n_updates=5, batch_size=n)  # a pass an update
         return len(model.fit(X).history_table_)
 
     return fit
 
 
 GROWTH = {
-    "rows": Growth((2_000, 4_000, 8_000, 16_000), lambda n: _passes(n, 64, 8)),
-    "columns": Growth((32, 64, 128, 256), lambda d: _passes(4_000, d, 8)),
-    "causes": Growth((4, 8, 16, 32), lambda m: _passes(4_000, 64, m)),
+    "rows": Growth((1_000, 2_000, 4_000, 8_000), lambda n: _passes(n, 64, 8)),
+    "columns": Growth((32, 64, 128, 256), lambda d: _passes(1_000, d, 8)),
+    "causes": Growth((4, 8, 16, 32), lambda m: _passes(1_000, 64, m)),
 }
 MAXIMA = (
     "digits have many maxima: on test rows single starts of ours were apart by 0.2 nats (3 seeds), of plain NumPy "

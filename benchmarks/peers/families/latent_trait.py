@@ -7,7 +7,8 @@ maximum likelihood at its defaults.  py-irt is variational; it gets 500 epochs, 
 take minutes, and its slopes are positive, which fits no item that reads the other way round.  R's mirt runs at its
 defaults.  "plain NumPy" is what a careful user would write: EM by quadrature around each row's last posterior with
 parameter expansion, in float32, until a pass gains less than 1e-6 nats a row.  Quality is the log-likelihood of test
-rows by one adaptive quadrature in float64.
+rows by one adaptive quadrature in float64.  How many points ours takes depends on the number of columns, so that a pass
+over few of them may take longer than one over many.
 """
 
 from __future__ import annotations

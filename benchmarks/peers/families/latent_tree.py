@@ -214,7 +214,9 @@ GROWTH = {
     "columns": Growth((25, 50, 100, 200), lambda d: _passes(5_000, d, 8)),
     "causes": Growth((4, 8, 16, 32), lambda k: _passes(5_000, 50, k)),
 }
-LONGER = "on digits EM is not at its end after a hundred passes: at its defaults ours goes on, and then is above both; "
+LONGER = (
+    "on digits EM is not at its end after a hundred passes: at its defaults ours goes on, to more than both have then; "
+)
 WHY = {
     "SPFlow": LONGER + COMPILED,
     "PyTorch": LONGER + COMPILED,

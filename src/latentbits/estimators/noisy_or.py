@@ -96,7 +96,7 @@ class NoisyOrNetwork(WithFitReport):
     random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize
         As everywhere.  `max_iter` limits the updates of every stage; `tol` ends the exact EM of small networks.  Real
         tables have many maxima, and which one is found depends on the seed (of 8 causes of digits, single starts differ
-        by 0.1 nats a row): raise `n_init`.
+        by 0.2 nats an unseen row): raise `n_init`.
 
     Attributes
     ----------

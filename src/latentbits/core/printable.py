@@ -32,8 +32,8 @@ def listed(words: Sequence[str], most: int, last: str = ", ") -> str:
 
     >>> listed(["a", "b", "c"], 5, " and ")
     'a, b and c'
-    >>> listed(["a", "b", "c"], 1)
-    'a and 2 more'
+    >>> listed(["a", "b", "c"], 3), listed(["a", "b", "c"], 1)
+    ('a, b, c', 'a and 2 more')
     """
     if len(words) > most:
         return f"{', '.join(words[:most])} and {len(words) - most} more"

@@ -16,7 +16,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from os import PathLike
 from pathlib import Path
@@ -78,7 +78,7 @@ class Journal:
         self._finished: dict[int, Any] = {}
         self._place: tuple[int, Any] | None = None
         self._number, self._written, self._took = 0, time.perf_counter(), 0.0
-        self._new = self._frozen = self.terminated = False
+        self._new = self._frozen = self._warned = self.terminated = False
         self._take_up()
 
     def begin(self) -> tuple[int, Any, Any]:
@@ -102,10 +102,26 @@ class Journal:
             self._finished[number], self._place, self._new = result, None, True
 
     def write(self) -> None:
-        """Write what is new."""
+        """Write what is new; where that fails, warn once, and let learning go on."""
         if not self._new:
             return
         began = time.perf_counter()
+        try:
+            self._write()
+        except OSError as error:
+            if not self._warned:
+                warnings.warn(
+                    f"cannot keep a checkpoint in {self.folder} ({error}); learning goes on without: make room there, "
+                    "or interrupt and begin again with another folder",
+                    stacklevel=2,
+                )
+            self._warned = True
+        else:
+            self._new = False
+        self._written = time.perf_counter()
+        self._took = self._written - began
+
+    def _write(self) -> None:
         packed, arrays = pack((self._finished, self._place))
         tensors = {str(i): array for i, array in enumerate(arrays)}
         header = {"format": FORMAT, "identity": self.identity, "seed": self.seed, "content": packed}
@@ -115,8 +131,6 @@ class Journal:
             file.write(to_bytes(tensors, metadata={"latentbits": json.dumps(header)}))
         for number in numbers[: -(KEPT - 1)]:
             (self.folder / _named(number)).unlink(missing_ok=True)
-        self._new, self._written = False, time.perf_counter()
-        self._took = self._written - began
 
     def _take_up(self) -> None:
         numbers = _numbers(self.folder)
@@ -125,18 +139,19 @@ class Journal:
             try:
                 header, arrays = _read(path)
                 self._check(path, header["identity"])
-                self._finished, self._place = unpack(header["content"], arrays)
-            except (_Damaged, KeyError, TypeError, ValueError, IndexError, AttributeError, ImportError) as error:
-                if isinstance(error, CheckpointError):
-                    raise
+                (finished, place), seed = unpack(header["content"], arrays), int(header["seed"])
+            except CheckpointError:
+                raise
+            except Exception as error:  # whatever a damaged or a forged file leads to
                 if number == numbers[0]:
                     raise CheckpointError(
                         f"{path} cannot be read ({error}), and there is no checkpoint before it: take another folder"
                     ) from error
                 warnings.warn(f"{path} cannot be read ({error}); going on from the checkpoint before it", stacklevel=5)
-                path.unlink()
+                with suppress(OSError):  # a folder of that name
+                    path.unlink()
             else:
-                self.seed = header["seed"]
+                self._finished, self._place, self.seed = finished, place, seed
                 return
 
     def _check(self, path: Path, identity: dict[str, Any]) -> None:

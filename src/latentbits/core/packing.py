@@ -1,7 +1,8 @@
 """Trees as JSON and arrays, and back: what a file can hold without any code in it.
 
 Records (NamedTuples, dataclasses, enumerations) are named by their place in this library, and nothing else can be
-named: to read a file imports nothing from elsewhere, and calls nothing but the classes' own constructors.
+named: to read a file imports nothing from elsewhere, and calls nothing but the constructors of classes that a module of
+this library defines, each of the kind that is asked for.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import dataclasses
 import hashlib
 import importlib
 import json
+from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
@@ -21,6 +23,11 @@ from latentbits.core import tree
 __all__ = ["digest", "pack", "unpack"]
 
 LIBRARY = __name__.partition(".")[0]
+OF_KIND: dict[str, Callable[[type], bool]] = {
+    "enum": lambda cls: issubclass(cls, Enum),
+    "record": lambda cls: issubclass(cls, tuple) and hasattr(cls, "_fields"),
+    "module": dataclasses.is_dataclass,
+}
 
 
 def pack(value: Any) -> tuple[Any, list[np.ndarray]]:
@@ -51,7 +58,7 @@ def digest(header: Any, tensors: dict[str, np.ndarray]) -> str:
 
 def _pack(value: Any, arrays: list[np.ndarray]) -> Any:
     if isinstance(value, Enum):
-        return {"enum": _name(type(value)), "value": value.value}
+        return {"enum": _name(type(value), "enum"), "value": value.value}
     if value is None or type(value) in (bool, int, float, str):
         return value
     if isinstance(value, np.dtype):
@@ -65,14 +72,14 @@ def _pack(value: Any, arrays: list[np.ndarray]) -> Any:
     if isinstance(value, np.generic):
         return {"number": _kept(value, arrays)}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return {"record": _name(type(value)), "fields": [_pack(part, arrays) for part in value]}
+        return {"record": _name(type(value), "record"), "fields": [_pack(part, arrays) for part in value]}
     if isinstance(value, tuple | list):
         return {type(value).__name__: [_pack(part, arrays) for part in value]}
     if isinstance(value, dict):
         return {"dict": [[_pack(key, arrays), _pack(part, arrays)] for key, part in value.items()]}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         parts = {field.name: _pack(getattr(value, field.name), arrays) for field in dataclasses.fields(value)}
-        return {"module": _name(type(value)), "fields": parts}
+        return {"module": _name(type(value), "module"), "fields": parts}
     raise TypeError(f"a {type(value).__name__} cannot be packed")
 
 
@@ -81,33 +88,43 @@ def _kept(array: Any, arrays: list[np.ndarray]) -> int:
     return len(arrays) - 1
 
 
-def _name(cls: type) -> str:
+def _name(cls: type, kind: str) -> str:
     name = f"{cls.__module__}:{cls.__qualname__}"
-    if _class(name) is not cls:
+    try:
+        found = _class(name, kind)
+    except ValueError as error:
+        raise TypeError(f"{name} cannot be found by its name: {error}") from error
+    if found is not cls:
         raise TypeError(f"{name} cannot be found by its name")
     return name
 
 
-def _class(name: str) -> type:
+def _class(name: str, kind: str) -> Any:
+    """Find an enumeration, a NamedTuple ("record") or a dataclass ("module") where this library defines it.
+
+    Each step leads to a class that the module itself defines: what it imports is out of reach.
+    """
     module, _, place = name.partition(":")
     if module.partition(".")[0] != LIBRARY:
         raise ValueError(f"{name!r} is no part of this library")
     found: Any = importlib.import_module(module)
     for part in place.split("."):
-        found = getattr(found, part)
-    if not isinstance(found, type):
-        raise ValueError(f"{name!r} is no class")
+        found = vars(found).get(part)
+        if not isinstance(found, type) or found.__module__ != module:
+            raise ValueError(f"{name!r} is no class of this library")
+    if not OF_KIND[kind](found):
+        raise ValueError(f"{name!r} is no {kind}")
     return found
 
 
 def _unpack(packed: Any, arrays: list[np.ndarray]) -> Any:
     if not isinstance(packed, dict):
         return packed
-    kind = next(iter(packed))
-    inside = packed[kind]
+    kind = next(iter(packed), None)
+    inside: Any = packed.get(kind)
     match kind:
         case "enum":
-            return _class(inside)(packed["value"])
+            return _class(inside, kind)(packed["value"])
         case "dtype":
             return np.dtype(inside)
         case "key":
@@ -119,7 +136,7 @@ def _unpack(packed: Any, arrays: list[np.ndarray]) -> Any:
         case "number":
             return arrays[inside][()]
         case "record":
-            return _class(inside)(*(_unpack(part, arrays) for part in packed["fields"]))
+            return _class(inside, kind)(*(_unpack(part, arrays) for part in packed["fields"]))
         case "tuple":
             return tuple(_unpack(part, arrays) for part in inside)
         case "list":
@@ -127,7 +144,7 @@ def _unpack(packed: Any, arrays: list[np.ndarray]) -> Any:
         case "dict":
             return {_unpack(key, arrays): _unpack(part, arrays) for key, part in inside}
         case "module":
-            made: Any = object.__new__(_class(inside))
+            made: Any = object.__new__(_class(inside, kind))
             for name, part in packed["fields"].items():
                 object.__setattr__(made, name, _unpack(part, arrays))
             return made

@@ -1,0 +1,50 @@
+"""Trees as JSON and arrays: forged ones reach nothing but classes of this library, each of its kind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.models.steps import unchecked
+
+from latentbits.core.model import Stop
+from latentbits.core.packing import pack, unpack
+from latentbits.engines.checkpoint import Checkpoint
+from latentbits.models.mixture.model import Params
+
+
+def test_records_enumerations_and_dataclasses_come_back():
+    tree = {
+        "stop": Stop.CONVERGED,
+        "place": Checkpoint("x", 3.0),
+        "params": unchecked(Params, np.ones(2), np.eye(2)),
+        "all": [1, ()],
+    }
+    again = unpack(*pack(tree))
+    assert again["stop"] is Stop.CONVERGED
+    assert again["place"] == tree["place"]
+    np.testing.assert_array_equal(again["params"].means, np.eye(2))
+    assert again["all"] == [1, ()]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "subprocess:Popen",
+        "latentbits.core.packing:jax.version.subprocess.Popen",
+        "latentbits.core.packing:Enum",
+        "latentbits.core.packing:unpack",
+        "latentbits.core.packing:nothing",
+        "latentbits.engines.checkpoint:Journal",
+        "latentbits.core.model:Stop.__class__",
+    ],
+)
+@pytest.mark.parametrize("kind", ["record", "enum", "module"])
+def test_forged_names_reach_nothing(name, kind):
+    forged = {"record": {"record": name, "fields": [["true"]]}, "enum": {"enum": name, "value": ["true"]}}
+    with pytest.raises(ValueError, match="is no "):
+        unpack(forged.get(kind, {"module": name, "fields": {}}), [])
+
+
+def test_an_empty_dictionary_is_nothing():
+    with pytest.raises(ValueError, match="nothing that could be unpacked"):
+        unpack({}, [])

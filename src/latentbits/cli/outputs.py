@@ -95,7 +95,7 @@ class Outputs:
 
 def _keep(name: str, save: Callable[[str], Any]) -> str | None:
     """Save in a new private folder, below that for temporary files or else below the user's cache."""
-    for place in (tempfile.gettempdir, lambda: private_folder(cache_folder() / "kept")):
+    for place in (tempfile.gettempdir, _below_cache):
         folder = None
         try:
             base = place()
@@ -109,6 +109,11 @@ def _keep(name: str, save: Callable[[str], Any]) -> str | None:
         else:
             return os.path.join(folder, name)
     return None
+
+
+def _below_cache() -> Path | None:
+    base = cache_folder()
+    return None if base is None else private_folder(base / "kept")
 
 
 def output_option(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""The folder for all that the library keeps from one process to the next, and folders that are the user's alone."""
+"""The folder for all that the library keeps from one process to the next, and what is the user's alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import stat
 import sys
 from pathlib import Path
 
-__all__ = ["cache_folder", "keeps_programs", "private_folder"]
+__all__ = ["cache_folder", "keeps_programs", "private_folder", "read_own"]
 
 OFF = "off"
 
@@ -17,12 +17,18 @@ def keeps_programs() -> bool:
     return os.environ.get("LATENTBITS_CACHE") != OFF
 
 
-def cache_folder() -> Path:
-    """The folder that LATENTBITS_CACHE names, or one in the user's cache folder."""
+def cache_folder() -> Path | None:
+    """Find the folder that LATENTBITS_CACHE names, or one in the user's cache folder; None for users without a home.
+
+    Containers run as users without an entry in passwd, often without HOME.
+    """
     named = os.environ.get("LATENTBITS_CACHE")
     if named and named != OFF:
         return Path(named)
-    home = Path.home()
+    try:
+        home = Path.home()
+    except RuntimeError:
+        return None
     if sys.platform == "win32":
         base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
     elif sys.platform == "darwin":
@@ -46,3 +52,13 @@ def private_folder(path: Path) -> Path | None:
     except OSError:
         return None
     return path
+
+
+def read_own(path: Path) -> bytes:
+    """Read a file that belongs to this user and that no other user can write; raise PermissionError for others."""
+    with path.open("rb") as file:
+        if hasattr(os, "getuid"):
+            found = os.fstat(file.fileno())
+            if found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                raise PermissionError(f"{path} belongs to another user, or others can write it")
+        return file.read()

@@ -1,9 +1,10 @@
 """Compiled programs on disk, from one process to the next: in a folder of the library's own, not in JAX's cache.
 
 A user's settings of JAX's own cache, and other code of the same process, are left as they are.  What is in the folder
-gets executed, so it must be the user's own and closed to everybody else.  Each program is a file with a checksum of
-what it holds: what is damaged is compiled anew.  Files appear whole (they are renamed into place), so that processes
-may share the folder; those that were not used for longest go when all together take too much room.
+gets executed.  So the folder must be the user's own and closed to everybody else, and so must each file, since the
+folder may have been open before: others are removed.  Each program is a file with a checksum of what it holds: what is
+damaged is compiled anew.  Files appear whole (they are renamed into place), so that processes may share the folder;
+those that were not used for longest go when all together take too much room.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import numpy as np
 from jax.experimental import serialize_executable
 
 from latentbits.core.atomic import write_atomically
-from latentbits.core.folders import cache_folder, keeps_programs, private_folder
+from latentbits.core.folders import cache_folder, keeps_programs, private_folder, read_own
 from latentbits.core.naming import digest, sources
 from latentbits.core.processor import cores, features
 
@@ -60,7 +61,10 @@ def read(name: str) -> tuple[bytes, Any, bool] | None:
     if path is None:
         return None
     try:
-        held = path.read_bytes()
+        held = read_own(path)
+    except PermissionError:
+        remove(name)
+        return None
     except OSError:
         return None
     try:
@@ -119,6 +123,8 @@ def write(name: str, compiled: jax.stages.Compiled, returns: Any, alone: bool) -
         return
     with suppress(OSError):
         with write_atomically(path) as file:
+            if hasattr(os, "fchmod"):
+                os.fchmod(file.fileno(), 0o600)  # whatever the umask
             file.write(hashlib.sha256(held).digest() + held)
         if _written % CHECKED == 0:
             _make_room(path.parent.parent)
@@ -126,9 +132,8 @@ def write(name: str, compiled: jax.stages.Compiled, returns: Any, alone: bool) -
 
 
 def _path(name: str) -> Path | None:
-    if not keeps_programs():
-        return None
-    whole = private_folder(cache_folder() / "compiled")
+    base = cache_folder() if keeps_programs() else None
+    whole = None if base is None else private_folder(base / "compiled")
     folder = None if whole is None else private_folder(whole / name[:2])
     return None if folder is None else folder / f"{name}.program"
 

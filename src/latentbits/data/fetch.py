@@ -298,7 +298,13 @@ def _fetch(name: str, entry: Mapping[str, Any], part: str) -> Path:
     import pooch
 
     url, sha256 = entry["files"][part]
-    folder = cache_folder() / name
+    base = cache_folder()
+    if base is None:
+        raise DownloadError(
+            f"{name}: there is no folder to keep it in, since this user has no home; set LATENTBITS_CACHE to one, "
+            f"or LATENTBITS_DATA to a folder that holds {entry['folder']['file']}"
+        )
+    folder = base / name
     file = url.rpartition("/")[2]
     known = None if sha256 is None else f"sha256:{sha256}"
     fetcher = pooch.create(folder, base_url="", registry={file: known}, urls={file: url}, retry_if_failed=RETRIES)

@@ -1,0 +1,51 @@
+"""Folders that are kept from one process to the next, and files that are read only if they are the user's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from latentbits.core import folders, kept
+from latentbits.core.errors import DownloadError
+from latentbits.data import fetch
+
+
+def test_a_user_without_a_home_has_no_cache(monkeypatch, tmp_path):
+    """Containers run as users whom passwd does not list, without HOME."""
+
+    def no_home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", no_home)
+    monkeypatch.delenv("LATENTBITS_CACHE", raising=False)
+    assert folders.cache_folder() is None
+    assert kept._path("0" * 64) is None
+    assert kept.read("0" * 64) is None
+    entry = {"files": {"X": ("https://example.org/x.npz", None)}, "folder": {"file": "x.npz"}}
+    with pytest.raises(DownloadError, match="set LATENTBITS_CACHE to one, or LATENTBITS_DATA"):
+        fetch._fetch("x", entry, "X")
+    monkeypatch.setenv("LATENTBITS_CACHE", str(tmp_path))
+    assert folders.cache_folder() == tmp_path
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644, 0o660, 0o602])
+def test_files_that_others_can_write_are_not_read(tmp_path, mode):
+    file = tmp_path / "x"
+    file.write_bytes(b"all")
+    file.chmod(mode)
+    if mode in (0o600, 0o644):
+        assert folders.read_own(file) == b"all"
+    else:
+        with pytest.raises(PermissionError, match="others can write it"):
+            folders.read_own(file)
+
+
+def test_a_planted_program_is_removed(tmp_path, monkeypatch):
+    """It was put there while the folder was open to others."""
+    monkeypatch.setenv("LATENTBITS_CACHE", str(tmp_path))
+    path = kept._path("ab" * 32)
+    path.write_bytes(b"anything")
+    path.chmod(0o666)
+    assert kept.read("ab" * 32) is None
+    assert not path.exists()

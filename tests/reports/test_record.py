@@ -53,6 +53,17 @@ def test_formats():
     assert "<table" in REPORT._repr_html_()
 
 
+def test_names_are_text_in_every_format():
+    """Nothing that a column is called runs, breaks a line or begins an element."""
+    table = Table(["\\input /etc/passwd", "x^2~3", "a\nb", "<img src=x>|&"], {"n": [1, 2, 3, 4]})
+    latex, markdown = table.to_latex(), table.to_markdown()
+    assert r"\textbackslash{}input /etc/passwd & 1 \\" in latex
+    assert r"x\textasciicircum{}2\textasciitilde{}3 & 2 \\" in latex
+    assert "a b & 3" in latex
+    assert "| a b | 3 |" in markdown
+    assert "| &lt;img src=x&gt;\\|&amp; | 4 |" in markdown
+
+
 def test_numbers():
     assert [number(v) for v in (3, 0.0, True, None, float("nan"), -np.inf)] == ["3", "0", "yes", "", "", "-inf"]
     assert [number(v) for v in (12.3456, 0.51234, -2466.65338, 123456.789)] == [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import math
 from collections.abc import Iterator
@@ -17,6 +18,10 @@ from latentbits.data.formulas import guarded
 __all__ = ["WIDTH", "Report", "Table", "number"]
 
 HUGE = 1e12  # from here on numbers are written with an exponent
+LATEX = str.maketrans(
+    {sign: "\\" + sign for sign in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "\n": " "}
+)
 WIDTH = 80  # of a terminal: columns that do not fit are printed below
 
 
@@ -87,7 +92,7 @@ class Table:
 
     def to_markdown(self, digits: int = 4) -> str:
         """A table for a README or a notebook."""
-        head, *rows = [[cell.replace("|", "\\|") for cell in line] for line in self.lines(digits)]
+        head, *rows = [list(map(_markdown, line)) for line in self.lines(digits)]
         rule = ["---", *["---:"] * len(self.columns)]
         return "\n".join("| " + " | ".join(line) + " |" for line in [head, rule, *rows])
 
@@ -201,7 +206,10 @@ def _json(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def _markdown(cell: str) -> str:
+    """Escape what would end a cell or begin an element of HTML."""
+    return " ".join(html.escape(cell, quote=False).replace("|", "\\|").split("\n"))
+
+
 def _latex(cell: str) -> str:
-    for sign in "&%$#_{}":
-        cell = cell.replace(sign, "\\" + sign)
-    return cell
+    return cell.translate(LATEX)

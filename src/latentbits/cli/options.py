@@ -10,6 +10,7 @@ import inspect
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import click
@@ -256,6 +257,7 @@ class Numbers(click.ParamType):
 # --- what a class says of its parameters ---
 
 
+@cache
 def _parameters(cls: Any) -> list[Parameter]:
     """The constructor's, in its order, with what the docstring says of each."""
     texts = _texts(cls)

@@ -18,7 +18,8 @@ def tell(model: Any, table: Table) -> Told:
     The error of nats per row is that of log Z, of missing inputs and of rounding; shares tell in which part of the rows
     each unit is on.
     """
-    shares = tuple(np.average(model.transform(table.values), axis=0, weights=table.weights).tolist())
+    on = model.transform(table.values)
+    shares = tuple(np.average(on, axis=0, weights=table.weights).tolist()) if on.size else ()  # a pursuit may find none
     total, error = model.log_likelihood(table.values, return_error=True, sample_weight=table.weights)
     nats, nats_error = total / table.n_rows, error / table.n_rows
     facts = {

@@ -18,7 +18,7 @@ MOST_NAMES = 4  # columns named for each
 def show(name: str, model: Any, values: np.ndarray, n_rows: float, weights: np.ndarray | None = None) -> Shown:
     """The causes, the commonest first."""
     active = np.asarray(model.transform(values))
-    usage = np.average(active, axis=0, weights=weights)
+    usage = np.average(active, axis=0, weights=weights) if active.size else np.zeros(active.shape[1])
     order = np.argsort(-usage, kind="stable")
     active = active[:, order]
     names = tuple(f"cause {i + 1}" for i in range(len(order)))

@@ -24,8 +24,12 @@ MAPS = 20_000  # of memory, when compiled functions are dropped; Linux grants 65
 SHORT = ("core", "data", "figures", "fuzz", "metrics")  # folders of short files
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Short files come last, so that no worker is left with a long one when the others are done."""
+    """Leave pages in a browser to `make test-all`; short files come last, so that no worker waits for a long one."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow("a page in a browser"))
     items.sort(key=lambda item: item.path.parent.name in SHORT)
 
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from cases import bits
 from scipy import sparse
+from tests.tables import classes
 
 from latentbits import BernoulliMixture
 from latentbits.choosing import budget
@@ -13,7 +13,8 @@ from latentbits.choosing.search import _keeping, _splits, search
 from latentbits.core.errors import DataError, FitError
 from latentbits.estimators.families import families as all_families
 
-TABLE = bits(n=1200, d=16, k=4)
+TABLE = classes()
+LARGE = classes(1200, 16, 4)
 
 
 def with_bits(mean: float) -> Fit:
@@ -47,10 +48,12 @@ def test_with_little_time_a_size_that_there_is_time_for_comes_before_the_one_wan
     assert climb.candidates() == [32, 16, 4]  # what is left to try, whatever the time
 
 
-@pytest.mark.slow
-def test_the_number_of_classes_is_found_and_told():
+@pytest.mark.slow("two searches for the size of a mixture")
+def test_the_number_of_classes_is_found_and_rows_that_are_tested_have_no_say(monkeypatch):
+    """Whatever the test rows hold, the same models are fitted and the same sizes are chosen."""
+    monkeypatch.setattr(BernoulliMixture, "_n_restarts", 3)  # few, of which the best is good enough here
     told = []
-    found = search(TABLE, ["mixture", "product"], budget=None, report=lambda name, seconds: told.append(name))
+    found = search(LARGE, ["mixture", "product"], budget=None, report=lambda name, seconds: told.append(name))
     assert found.sizes == {"independent bits": 1, "mixture of 4": 4}
     assert found.families["mixture of 4"] == "mixture"
     assert [trial.size for trial in found.trials["mixture of 4"]] == [4, 16, 2, 8]
@@ -60,33 +63,27 @@ def test_the_number_of_classes_is_found_and_told():
     assert not found.left_out
     assert not found.cut_short
     best = found.comparison.row_bits["mixture of 4"]
-    again = -found.fitted["mixture of 4"].score_samples(TABLE[found.comparison.rows]) / np.log(2)
+    again = -found.fitted["mixture of 4"].score_samples(LARGE[found.comparison.rows]) / np.log(2)
     np.testing.assert_allclose(best, again, rtol=1e-5)
 
-
-@pytest.mark.slow
-def test_rows_that_are_tested_have_no_say(monkeypatch):
-    """Whatever the test rows hold, the same models are fitted and the same sizes are chosen."""
-    first = search(TABLE, ["mixture"], budget=None)
     seen = []
     fit = budget.fit_copy
     monkeypatch.setattr(budget, "fit_copy", lambda model, X, weights: seen.append(X) or fit(model, X, weights))
-    changed = TABLE.copy()
-    changed[first.comparison.rows] = np.random.default_rng(0).integers(0, 2, (first.n_test, 16))
+    changed = LARGE.copy()
+    changed[found.comparison.rows] = np.random.default_rng(0).integers(0, 2, (found.n_test, 16))
     second = search(changed, ["mixture"], budget=None)
-    assert second.sizes == first.sizes
+    assert second.sizes == {"mixture of 4": 4}
 
     def numbers(trials):
         return [(t.size, t.bits_per_row, t.error) for t in trials["mixture of 4"]]
 
-    assert numbers(second.trials) == numbers(first.trials)  # also: the same again, without a budget
-    assert second.comparison.entries[0].bits_per_row > first.comparison.entries[0].bits_per_row
-    assert all(len(X) == first.n_train for X in seen)
+    assert numbers(second.trials) == numbers(found.trials)  # also: the same again, without a budget
+    assert second.comparison.entries[0].bits_per_row > found.comparison.entries[0].bits_per_row
+    assert all(len(X) == found.n_train for X in seen)
 
 
-@pytest.mark.slow
 def test_folds_test_every_row_of_a_small_table_once():
-    found = search(TABLE[:90], ["product", "mixture"], budget=None)
+    found = search(TABLE[:90], ["product"], budget=None)
     assert found.n_folds == 4
     assert sorted(found.comparison.rows) == list(range(90))
     assert found.n_train + found.n_validation + 23 == 90
@@ -94,7 +91,7 @@ def test_folds_test_every_row_of_a_small_table_once():
 
 
 def test_a_small_budget_is_kept_and_what_it_cost_is_told():
-    found = search(TABLE, budget=1e-3)
+    found = search(LARGE, budget=1e-3)
     assert [entry.name for entry in found.comparison.entries] == ["independent bits"]
     assert set(found.left_out) == {one.name for one in all_families("bits")} - {"product"}
     assert set(found.left_out.values()) == {"no time was left for it"}
@@ -113,12 +110,12 @@ def test_what_has_converged_is_compared_with_the_best_of_it(monkeypatch):
         return found if model.get_params().get("n_components") is None else found._replace(converged=False)
 
     monkeypatch.setattr(budget, "_fit", cut_off)
-    found = search(TABLE, ["product", BernoulliMixture(3, n_init=2, max_iter=5)], budget=None)
-    assert [entry.name for entry in found.comparison.entries] == ["mixture of 3", "independent bits"]
+    found = search(TABLE, ["product", BernoulliMixture(2, n_init=2, max_iter=5)], budget=None, n_folds=1)
+    assert [entry.name for entry in found.comparison.entries] == ["mixture of 2", "independent bits"]
     (alone,) = found.sound
     assert (alone.name, alone.behind, alone.behind_error) == ("independent bits", 0.0, 0.0)
     assert found.comparison.entries[1].behind > 0
-    assert [trial.converged for trial in found.trials["mixture of 3"]] == [False]
+    assert [trial.converged for trial in found.trials["mixture of 2"]] == [False]
     assert not found.was_short  # it was not for want of time
 
 
@@ -194,7 +191,7 @@ def test_a_fit_that_ran_out_of_time_goes_on_before_another_size_is_begun(monkeyp
 @pytest.mark.filterwarnings("ignore:.*max_time:UserWarning")
 def test_a_fit_that_is_cut_off_goes_on_from_where_it_was():
     """With time for one pass at a time, learning gets further every time."""
-    model = BernoulliMixture(3, random_state=0, max_time=1e-9)
+    model = BernoulliMixture(2, random_state=0, max_time=1e-9)
     with _keeping(None, budget=1.0):
         courses = [model.fit(TABLE).history_.copy() for _ in range(3)]
     assert len(courses[0]) < len(courses[1]) < len(courses[2])
@@ -219,7 +216,7 @@ def test_rounds_that_could_not_be_scored_in_time_are_not_begun(asked, monkeypatc
         return with_bits(1.0)._replace(seconds=40.0, scoring=30.0 if begun[-1] == "BernoulliMixture" else 0.0)
 
     monkeypatch.setattr(budget, "_fit", fit)
-    families = {name: budget.new_entrant(name, 16, [1000] * 4, "bits") for name in ("product", "mixture")}
+    families = {name: budget.new_entrant(name, 6, [1000] * 4, "bits") for name in ("product", "mixture")}
     left_out = budget.take_turns(families, [budget.SplitRows(TABLE, TABLE, 2)] * 4, clock, 0, asked)
     if asked:
         assert left_out == {}
@@ -233,10 +230,10 @@ def test_rounds_that_could_not_be_scored_in_time_are_not_begun(asked, monkeypatc
 
 
 def test_an_estimator_is_fitted_as_it_is():
-    found = search(TABLE, ["product", BernoulliMixture(3, n_init=2)], budget=None)
-    assert found.sizes == {"independent bits": 1, "mixture of 3": 3}
-    assert found.fitted["mixture of 3"].n_init == 2
-    assert found.families["mixture of 3"] == "mixture"
+    found = search(TABLE, ["product", BernoulliMixture(2, n_init=2)], budget=None, n_folds=1)
+    assert found.sizes == {"independent bits": 1, "mixture of 2": 2}
+    assert found.fitted["mixture of 2"].n_init == 2
+    assert found.families["mixture of 2"] == "mixture"
     with pytest.raises(TypeError, match=r"must be one of BernoulliProduct, .*, found dict"):
         search(TABLE, [{}], budget=None)
 
@@ -250,7 +247,7 @@ def test_a_family_that_fails_is_left_out_with_the_reason(monkeypatch):
         search(TABLE, ["product"], budget=None)
 
 
-@pytest.mark.parametrize("error", [MemoryError("Unable to allocate 1 TiB"), FitError("nan"), ValueError("too many")])
+@pytest.mark.parametrize("error", [MemoryError("Unable to allocate 1 TiB"), FitError("nan")])
 def test_the_others_go_on_without_a_family_that_fails(error, monkeypatch):
     fit = budget._fit
 
@@ -278,7 +275,7 @@ def test_a_sparse_table_is_searched_by_a_sample_of_its_rows(monkeypatch):
     assert max(n for n, _ in shapes) <= 1000
 
 
-@pytest.mark.slow
+@pytest.mark.slow("searches of real numbers")
 def test_real_numbers():
     """Two factors behind six columns in different units, one constant: its density would have no bound."""
     rng = np.random.default_rng(0)
@@ -312,7 +309,7 @@ def test_missing_numbers_leave_independent_gaussians_out():
     [
         ({"families": ["mixtures"]}, "'mixtures' is none of product, chow-liu-tree, latent-tree, mixture"),
         ({"families": []}, "families is empty"),
-        ({"n_folds": 601}, "n_folds must be between 1 and half of the number of rows, 1200; got 601"),
+        ({"n_folds": 121}, "n_folds must be between 1 and half of the number of rows, 240; got 121"),
         ({"test_size": 0.9}, "together below 1, got 0.9 and 0.15"),
     ],
 )
@@ -323,8 +320,8 @@ def test_bad_arguments(options, message):
 
 def test_what_is_no_bit_is_named_by_its_row():
     bad = TABLE.copy()
-    bad[321, 2] = 7
-    with pytest.raises(DataError, match="row 321, column 2 holds 7"):
+    bad[121, 2] = 7
+    with pytest.raises(DataError, match="row 121, column 2 holds 7"):
         search(bad)
 
 
@@ -333,7 +330,7 @@ COUNTS = np.random.default_rng(1).integers(0, 4, 240).astype(float)
 
 def test_weights_count_in_fits_choices_and_scores():
     """Independent bits have a closed form: shares are by weight, in the search and in the refit."""
-    X = TABLE[:240]
+    X = TABLE
     found = search(X, ["product"], sample_weight=COUNTS, budget=None, n_folds=1)
     there = np.flatnonzero(COUNTS)
     np.testing.assert_array_equal(found.used, there)  # what does not count is nowhere

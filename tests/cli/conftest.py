@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from made import made, rows_for
+from tests.tables import NAMES, classes
 
 from latentbits.cli.main import cli
-
-NAMES = ("hair", "milk", "eggs", "wings", "fins", "legs")
 
 
 class Tool:
@@ -28,7 +28,7 @@ class Tool:
         return result
 
     def json(self, *arguments):
-        """The object that the command prints, and nothing else may be on stdout."""
+        """Read the object that the command prints; nothing else may be on stdout."""
         return json.loads(self(*arguments, "--json").stdout)
 
 
@@ -45,31 +45,16 @@ def process(tmp_path_factory):
     cache = tmp_path_factory.mktemp("cache")
     inherited = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
 
-    def begun(*arguments, **environment):
-        return subprocess.Popen(
-            [sys.executable, "-m", "latentbits.cli.main", *map(str, arguments)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+    def run(*arguments, command=("-m", "latentbits.cli.main"), **environment):
+        return subprocess.run(
+            [sys.executable, *command, *map(str, arguments)],
+            capture_output=True,
             text=True,
             env={**inherited, "LATENTBITS_CACHE": str(cache), **environment},
         )
 
-    def run(*arguments, **environment):
-        with begun(*arguments, **environment) as tool:
-            said = tool.communicate()
-        return subprocess.CompletedProcess(tool.args, tool.returncode, *said)
-
-    run.cache, run.begun = cache, begun
+    run.cache = cache
     return run
-
-
-def make_bits(n=120, seed=0):
-    """Rows of two kinds, and a missing cell in each tenth row."""
-    rng = np.random.default_rng(seed)
-    means = np.array([[0.9, 0.9, 0.1, 0.1, 0.1, 0.8], [0.1, 0.1, 0.9, 0.8, 0.2, 0.2]])
-    table = (rng.random((n, 6)) < means[rng.integers(0, 2, n)]).astype(float)
-    table[::10, 1] = np.nan
-    return table
 
 
 @pytest.fixture
@@ -79,7 +64,10 @@ def names():
 
 @pytest.fixture
 def table():
-    return make_bits()
+    """Rows of two kinds, 240 of them, and 12 missing cells."""
+    rows = classes(means=np.array([[0.9, 0.9, 0.1, 0.1, 0.1, 0.8], [0.1, 0.1, 0.9, 0.8, 0.2, 0.2]]))
+    rows[::20, 1] = np.nan
+    return rows
 
 
 @pytest.fixture
@@ -87,16 +75,12 @@ def write_csv(tmp_path):
     """A function that writes a table into the folder of the test."""
 
     def write(name, table, names=NAMES):
-        return _write(tmp_path / name, table, names)
+        lines = [] if names is None else [",".join(names)]
+        lines += [",".join("NA" if np.isnan(v) else f"{v:.6g}" for v in row) for row in table]
+        (tmp_path / name).write_text("\n".join(lines) + "\n")
+        return tmp_path / name
 
     return write
-
-
-def _write(path, table, names):
-    lines = [] if names is None else [",".join(names)]
-    lines += [",".join("NA" if np.isnan(v) else str(int(v)) for v in row) for row in table]
-    path.write_text("\n".join(lines) + "\n")
-    return path
 
 
 @pytest.fixture
@@ -105,25 +89,44 @@ def csv(write_csv, table):
 
 
 @pytest.fixture
-def model(tool, csv):
-    return _learned(tool, csv, "m.safetensors", "-k", 2)
+def few():
+    """So few rows that `explore` tries a single size of a mixture; their two kinds are plain to see."""
+    return classes(60, means=np.array([[0.95, 0.95, 0.05, 0.05, 0.05, 0.95], [0.05, 0.05, 0.95, 0.95, 0.2, 0.05]]))
+
+
+LEARNED: list[bytes] = []
 
 
 @pytest.fixture
-def trait(tool, csv):
-    """A model of one latent trait, with a prior: its table is nearly separable."""
-    return _learned(tool, csv, "t.safetensors", "-m", "latent-trait", "-k", 1, "--weight-prior", 3)
-
-
-LEARNED: dict[tuple, bytes] = {}
-
-
-def _learned(tool, csv, name, *options):
-    """The file of a model, which is fitted to a table once."""
-    asked = (csv.read_bytes(), *options)
-    path = tool.folder / name
-    if asked not in LEARNED:
-        tool("fit", csv, *options, "-o", name)
-        LEARNED[asked] = path.read_bytes()
-    path.write_bytes(LEARNED[asked])
+def model(tool, csv):
+    """The file of a mixture of two, which is fitted once."""
+    path = tool.folder / "m.safetensors"
+    if not LEARNED:
+        tool("fit", csv, "-k", 2, "-o", path)
+        LEARNED.append(path.read_bytes())
+    path.write_bytes(LEARNED[0])
     return path
+
+
+@pytest.fixture
+def ready(monkeypatch, tool, write_csv):
+    """A function that writes rows of a family, and lets `fit` take no time: it gives the file of the rows."""
+
+    def make(name):
+        monkeypatch.setattr("latentbits.cli.fit.fit_named", lambda estimator, *_: made(name, estimator))
+        return write_csv("rows.csv", rows_for(name))
+
+    return make
+
+
+@pytest.fixture
+def asked(tool, csv, monkeypatch):
+    """A function that gives the parameters of the estimator that words of `fit` make, without a fit."""
+
+    def ask(*words):
+        seen = []
+        monkeypatch.setattr("latentbits.cli.fit.fit_named", lambda estimator, *_: seen.append(estimator) or 1 / 0)
+        tool("fit", csv, *words, code=1)
+        return seen[0].get_params()
+
+    return ask

@@ -8,7 +8,7 @@ import json
 
 import numpy as np
 import pytest
-from cases import bits
+from tests.tables import classes
 
 from latentbits.core.errors import DownloadError
 from latentbits.league import kept, run
@@ -141,7 +141,7 @@ def test_what_is_kept_is_the_summary(tool, calls, kept_here):
 
 def test_a_folder_of_data_is_enough(tool, tmp_path, monkeypatch):
     """A set that nobody saw, in the usual layout: fitted, tested, and not fitted again."""
-    table = bits(n=90, d=65, k=2)  # as many columns as kdd has
+    table = classes(90, 65)  # as many columns as kdd has
     (tmp_path / "data" / "debd").mkdir(parents=True)
     parts = {"train": table[:50], "valid": table[50:70], "test": table[70:]}
     packed = {name: np.packbits(part.astype(np.uint8), axis=1) for name, part in parts.items()}

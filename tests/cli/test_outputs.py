@@ -76,7 +76,7 @@ def test_in_python_too_a_page_is_tried_first(tmp_path, table):
 @FULL
 def test_a_model_that_cannot_be_written_is_kept(tool, csv, kept):
     Path("full").symlink_to("/dev/full")
-    result = tool("fit", csv, "-k", 2, "-o", "full", code=1)
+    result = tool("fit", csv, "-m", "product", "-o", "full", code=1)
     (path,) = kept.glob("latentbits-*/full")
     assert f"error: cannot write full: No space left on device; kept as {path}\n" in result.stderr
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -85,13 +85,12 @@ def test_a_model_that_cannot_be_written_is_kept(tool, csv, kept):
     assert stat.S_ISCHR(os.stat("full").st_mode)
 
 
-@pytest.mark.slow
 @FULL
-def test_tables_that_cannot_be_written_are_kept_and_results_are_told(tool, csv, model, kept, monkeypatch):
+def test_tables_that_cannot_be_written_are_kept_and_results_are_told(tool, csv, model, ready, kept, monkeypatch):
     monkeypatch.setenv("LATENTBITS_CACHE", str(kept / "cache"))
     Path("full.csv").symlink_to("/dev/full")
-    fit = ("fit", csv, "-m", "latent-trait", "-k", 1, "--weight-prior", 3, "-o", "t.safetensors", "--items", "full.csv")
-    result = tool(*fit, code=1)
+    items = ("-m", "latent-trait", "-k", 1, "-o", "t.safetensors", "--items", "full.csv")
+    result = tool("fit", ready("latent-trait"), *items, code=1)
     (path,) = kept.glob("latentbits-*/full.csv")
     assert f"kept as {path}\n" in result.stderr
     assert path.read_text().startswith("item,discrimination")
@@ -104,7 +103,7 @@ def test_tables_that_cannot_be_written_are_kept_and_results_are_told(tool, csv, 
     assert f'"per_row": "{path}"' in result.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a process with a limit on files")
 def test_a_disk_without_room_for_anything(csv, tmp_path):
     """A limit on the size of files stands for it; there is then no room elsewhere either."""
     code = """
@@ -116,7 +115,7 @@ main()
 """
     environment = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
     done = subprocess.run(
-        [sys.executable, "-c", code, "fit", str(csv), "-k", "2", "-o", "m.safetensors"],
+        [sys.executable, "-c", code, "fit", str(csv), "-m", "product", "-o", "m.safetensors"],
         capture_output=True,
         text=True,
         cwd=tmp_path,
@@ -129,9 +128,9 @@ main()
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [csv]
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a search and its figures")
 @FULL
-def test_figures_and_pages_that_fail_cost_nothing_else(tool, write_csv, table, kept, monkeypatch):
+def test_figures_and_pages_that_fail_cost_nothing_else(tool, write_csv, few, kept, monkeypatch):
     """And a name that matplotlib would take for mathematics is a name."""
     drawn = []
 
@@ -145,7 +144,7 @@ def test_figures_and_pages_that_fail_cost_nothing_else(tool, write_csv, table, k
 
     monkeypatch.setattr("latentbits.plot.map", fail)
     monkeypatch.setattr("latentbits.plot.save_figure", draw, raising=False)
-    data = write_csv("bits.csv", table, (r"$\frac{$", "milk", "eggs", "wings", "fins", "legs"))
+    data = write_csv("bits.csv", few, (r"$\frac{$", "milk", "eggs", "wings", "fins", "legs"))
     Path("x.html").symlink_to("/dev/full")
     options = ("--model", "mixture", "--budget", "none", "--out", "x.html", "--figures", "drawn")
     result = tool("explore", data, *options, code=1)

@@ -15,7 +15,7 @@ def test_fit_reports(tool, csv):
     told = tool.json("fit", csv, "-k", 2, *FEW, "--report")
     found = told["reports"]["Fit"]
     assert found["n_parameters"] == 13
-    assert found["n_rows"] == 120
+    assert found["n_rows"] == 240
     assert "smoothing=1" in found["notes"][0]
     assert "reports" not in tool.json("fit", csv, "-k", 2, *FEW)
 
@@ -40,7 +40,7 @@ def test_an_unknown_ending_is_told_before_the_work(tool, csv):
 
 def test_a_family_adds_a_report_in_one_line(tool, csv, monkeypatch):
     monkeypatch.setattr(telling, "REPORTS", (("Again", "fit_report"), ("Criteria", "criteria")), raising=False)
-    result = tool("fit", csv, "-k", 1, *FEW, "--report", "all.csv", "--json")
+    result = tool("fit", csv, "-k", 2, *FEW, "--report", "all.csv", "--json")
     found = json.loads(result.stdout)
     assert list(found["reports"]) == ["Fit", "Again"]
     assert "smoothing" in found["reports_left_out"]["Criteria"]
@@ -74,9 +74,9 @@ def test_sizes_refuses_what_it_cannot_take(tool, csv, words, told):
 
 
 def test_compare_shows_what_fits_cost(tool, csv):
-    result = tool("compare", csv, "--models", "product,mixture:1")
+    result = tool("compare", csv, "--models", "product,mixture:2")
     assert "AIC" in result.stdout
     assert "* the likelihood is not at its maximum" in result.stdout
-    found = {one["name"]: one for one in tool.json("compare", csv, "--models", "product,mixture:1")["models"]}
-    assert found["mixture of 1"]["n_parameters"] == 6
-    assert found["mixture of 1"]["bic"] > found["mixture of 1"]["aic"]
+    found = {one["name"]: one for one in tool.json("compare", csv, "--models", "product,mixture:2")["models"]}
+    assert found["mixture of 2"]["n_parameters"] == 13
+    assert found["mixture of 2"]["bic"] > found["mixture of 2"]["aic"]

@@ -66,16 +66,15 @@ def signalled(process, tmp_path):
     return run
 
 
-@pytest.mark.parametrize(
-    "name", ["SIGTERM", *(pytest.param(name, marks=pytest.mark.slow) for name in ("SIGINT", "SIGHUP"))]
-)
+@pytest.mark.slow("processes that learn")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_a_signal_in_a_fit_keeps_the_model(signalled, csv, tmp_path, name):
     signalled(("record", 4), "fit", csv, "-k", 2, "--plain", "--restarts", 1, "-o", "m.safetensors", name=name)
     model = latentbits.load(tmp_path / "m.safetensors")
     assert (model.stop_reason_, model.n_iter_) == ("interrupted", 4)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a process that learns")
 def test_nothing_learned_leaves_the_old_file(signalled, csv, tmp_path):
     (tmp_path / "m.safetensors").write_text("old")
     result = signalled(("begin_stage", 1), "fit", csv, "-k", 2, "-o", "m.safetensors")
@@ -83,43 +82,38 @@ def test_nothing_learned_leaves_the_old_file(signalled, csv, tmp_path):
     assert (tmp_path / "m.safetensors").read_text() == "old"
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a process that learns")
 def test_a_second_signal_ends_at_once(signalled, csv, tmp_path):
     signalled(("record", 4), "fit", csv, "-k", 2, "-o", "m.safetensors", times=2)
     assert not (tmp_path / "m.safetensors").exists()
 
 
-@pytest.mark.parametrize("module", ["click", "numpy", "jax"])
+@pytest.mark.parametrize("module", ["click", pytest.param("jax", marks=pytest.mark.slow("a process"))])
 def test_a_signal_while_importing(signalled, csv, tmp_path, module):
     signalled(("import", module), "fit", csv, "-k", 2, "-o", "m.safetensors", name="SIGINT")
     assert not (tmp_path / "m.safetensors").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a process that learns")
 def test_a_signal_where_nothing_is_kept_ends_all_of_it(signalled, tmp_path):
     """The fits of `reproduce` are of no use one by one: none of them may take the signal for its own end."""
     signalled(("record", 3), "reproduce", "tipping_1998", "--quick", "--jobs", 1, "--out", "out")
     assert not list((tmp_path / "out").glob("results.*"))
 
 
-@pytest.mark.slow
-def test_sigterm_keeps_a_checkpoint_and_resume_ends_with_the_same_model(signalled, process, csv, tmp_path):
-    asked = ("fit", csv, "--model", "mixture", "--components", 3, "--restarts", 4, "--seed", 0)
+@pytest.mark.slow("three processes that learn")
+def test_sigterm_keeps_a_checkpoint_and_resume_ends_with_the_same_model(signalled, process, tool, csv, tmp_path):
+    asked = ("fit", csv, "--model", "mixture", "--components", 3, "--restarts", 2, "--seed", 0)
     run, whole, resumed = tmp_path / "run", tmp_path / "whole.safetensors", tmp_path / "resumed.safetensors"
     assert process(*asked, "-o", whole).returncode == 0
     signalled(("record", 5), *asked, "-o", resumed, "--checkpoint", run)
-    again = process(*asked, "-o", resumed, "--checkpoint", run)
-    assert again.returncode == 2
-    assert "--resume goes on from it" in again.stderr
+    assert "--resume goes on from it" in tool(*asked, "-o", resumed, "--checkpoint", run, code=2).stderr
     assert process(*asked, "-o", resumed, "--checkpoint", run, "--resume").returncode == 0
     assert resumed.read_bytes() == whole.read_bytes()
 
 
-@pytest.mark.slow
-def test_resume_needs_a_folder(process, csv):
-    refused = process("fit", csv, "--resume")
-    assert refused.returncode == 2
-    assert "--resume needs --checkpoint FOLDER" in refused.stderr
+def test_resume_needs_a_folder(tool, csv):
+    assert "--resume needs --checkpoint FOLDER" in tool("fit", csv, "--resume", code=2).stderr
 
 
 # --- inside this process ---
@@ -163,12 +157,13 @@ def test_a_comparison_of_which_nothing_is_finished(tool, csv, press):
     assert result.stderr.splitlines()[-2:] == ["no model was finished", "interrupted"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("number", "written"), [(1, False), (3, False), (7, True)])
-def test_a_page_of_what_is_finished(tool, csv, press, number, written):
+@pytest.mark.slow("searches for pages")
+@pytest.mark.parametrize(("number", "written"), [(3, False), (7, True)])
+def test_a_page_of_what_is_finished(tool, write_csv, few, press, number, written):
     """The map has two stages; then come four folds of independent bits."""
     press(number)
-    result = tool("explore", csv, "--model", "mixture", "--budget", "none", "--out", "page.html", code=130)
+    data = write_csv("bits.csv", few)
+    result = tool("explore", data, "--model", "mixture", "--budget", "none", "--out", "page.html", code=130)
     page = Path("page.html")
     assert page.exists() == written
     assert ("nothing was finished that a page could show: page.html is not written" in result.stderr) != written

@@ -5,13 +5,14 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from tests.tables import classes
 
 import latentbits
 
 
 @pytest.fixture
 def bits():
-    return np.random.default_rng(0).integers(0, 2, (300, 6)).astype(np.uint8)
+    return classes().astype(np.uint8)
 
 
 def test_a_pattern_is_one_table(tool, bits):
@@ -19,7 +20,7 @@ def test_a_pattern_is_one_table(tool, bits):
     for number, part in enumerate(np.array_split(bits, 11)):
         np.save(f"rows-{number}.npy", part)
     told = tool("fit", "rows-*.npy", "-k", 2, "--restarts", 1, "-o", "parts.safetensors").stderr
-    assert "300 rows x 6 columns, left on the disk" in told
+    assert "240 rows x 6 columns, left on the disk" in told
     tool("fit", "whole.npy", "-k", 2, "--restarts", 1, "-o", "whole.safetensors")
     parts, whole = (latentbits.load(f"{name}.safetensors") for name in ("parts", "whole"))
     assert parts.score(bits) == whole.score(bits)
@@ -45,4 +46,4 @@ def test_a_large_parquet_is_not_read_whole(tool, bits, monkeypatch):
     for name in ("a", "turned"):
         large = tool.json("score", "streamed.safetensors", f"{name}.parquet")
         assert large["log_likelihood"] == small["log_likelihood"]
-    assert tool.json("transform", "streamed.safetensors", "a.parquet", "-o", "z.npy")["n_rows"] == 300
+    assert tool.json("transform", "streamed.safetensors", "a.parquet", "-o", "z.npy")["n_rows"] == 240

@@ -36,7 +36,7 @@ def answer(cls, size, settings, table):
     model.transform(table)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("seven families, each fitted many times")
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", FAMILIES)
 def test_numbers_compile_nothing(name):

@@ -13,8 +13,8 @@ from latentbits.core.tree import double
 
 def climbed(objective, x, n_steps=60):
     with double():
-        x = jnp.asarray(x, float)
-        state, unit, lefts = newton.start(x), jnp.eye(x.size), []
+        x = np.asarray(x, float)
+        state, unit, lefts = jax.jit(newton.start)(x), np.eye(x.size), []
         derivatives = jax.jit(lambda x: (objective(x), jax.grad(objective)(x), -jax.hessian(objective)(x)))
         step = jax.jit(newton.advance)
         for _ in range(n_steps):

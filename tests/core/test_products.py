@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 import pytest
 
@@ -20,11 +20,11 @@ import numpy as np
 from latentbits.core.products import over_last, over_rows, sum_over_rows
 rng = np.random.default_rng(0)
 found = []
-for n, left, right in ((8192, 20, 200), (8192, 4, 64), (2000, 4, 64)):
+for n, left, right in ((8192, 20, 200), (2000, 4, 64)):
     a, b = rng.random((n, left), np.float32), rng.random((n, right), np.float32)
     for sum in (jax.jit(over_rows)(a, b), jax.jit(over_last)(a.T, b.T), jax.jit(sum_over_rows)(b)):
         found.append(hashlib.sha256(np.asarray(sum).tobytes()).hexdigest())
-for n, width, left, right in ((256, 2, 16, 16), (256, 16, 16, 2), (1024, 2, 16, 16), (2048, 16, 8, 2)):
+for n, width, left, right in ((256, 16, 16, 2), (2048, 16, 8, 2)):
     a, b = rng.random((width, left, n), np.float32), rng.random((width, right, n), np.float32)
     sum = jax.jit(jax.vmap(over_last))(a, b)
     found.append(hashlib.sha256(np.asarray(sum).tobytes()).hexdigest())
@@ -32,19 +32,27 @@ print(json.dumps(found))
 """
 
 
-@pytest.mark.parametrize("n", [1, 31, 256, 257, 384, 2000, 4096])
+@pytest.mark.parametrize("n", [31, 257, 384, 2000])  # one block, a prime number of rows, blocks, an odd number of them
 def test_products(n):
     rng = np.random.default_rng(n)
-    a, b = (jnp.asarray(rng.random((n, size), np.float32)) for size in (3, 5))
-    np.testing.assert_allclose(over_rows(a, b), a.T @ b, rtol=1e-5)
-    np.testing.assert_allclose(over_last(a.T, b.T), a.T @ b, rtol=1e-5)
-    np.testing.assert_allclose(sum_over_rows(a), a.sum(0), rtol=1e-5)
-    assert over_rows(a, b[:, :0]).shape == (3, 0)  # a table may have no columns of a kind
+    a, b = (rng.random((n, size), np.float32) for size in (3, 5))
+
+    @jax.jit
+    def products(a, b):
+        return over_rows(a, b), over_last(a.T, b.T), sum_over_rows(a), over_rows(a, b[:, :0])
+
+    rows, last, total, nothing = products(a, b)
+    np.testing.assert_allclose(rows, a.T @ b, rtol=1e-5)
+    np.testing.assert_allclose(last, a.T @ b, rtol=1e-5)
+    np.testing.assert_allclose(total, a.sum(0), rtol=1e-5)
+    assert nothing.shape == (3, 0)  # a table may have no columns of a kind
 
 
 def test_the_same_bits_by_any_number_of_threads():
     def bits(n_threads):
-        done = subprocess.run([sys.executable, "-c", BITS, str(n_threads)], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", BITS, str(n_threads)], capture_output=True, text=True, check=True, timeout=1800
+        )
         return json.loads(done.stdout)
 
-    assert bits(1) == bits(2) == bits(16)
+    assert bits(1) == bits(16)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -8,19 +9,22 @@ from latentbits.core import secants
 from latentbits.core.tree import double
 
 
+@jax.jit
+def one_pass(bends, x, state):
+    value, gradient, nothing = -0.5 * jnp.sum(bends * x**2), -bends * x, jnp.asarray(0.0)
+    return value, *secants.advance(state, x, value, x + gradient, gradient, jnp.ones_like(x), nothing, nothing)
+
+
 def climb(bends, start, n_passes):
-    """Passes over an objective -x'Hx / 2, whose map is a step along the gradient; yields value, left and what is."""
-    bends = jnp.asarray(bends)
-    x, state = jnp.asarray(start), secants.start(jnp.asarray(start))
+    """Passes over an objective -x'Hx / 2, whose map is a step along the gradient; yields value and what is left."""
+    x, bends = np.asarray(start), np.asarray(bends)
+    state = jax.jit(secants.start)(x)
     for _ in range(n_passes):
-        value, gradient = -0.5 * jnp.sum(bends * x**2), -bends * x
-        one = jnp.ones_like(x)
-        here = float(value)
-        state, x = secants.advance(state, x, value, x + gradient, gradient, one, jnp.asarray(0.0), jnp.asarray(0.0))
-        yield here, float(state.left)
+        value, state, x = one_pass(bends, x, state)
+        yield float(value), float(state.left)
 
 
-@pytest.mark.parametrize("slow", [0.1, 0.05, 0.02, 1e-2])
+@pytest.mark.parametrize("slow", [0.1, 1e-2])
 def test_what_is_left_of_a_parabola_is_told(slow):
     """Before all of its directions have been seen, too, if those that were not are not flatter than is assumed."""
     with double():

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import erfcx, log_ndtr
@@ -10,32 +9,27 @@ from latentbits.core import tree
 from latentbits.core.special import TINY, half_line, log1mexp, log_cosh, log_probabilities
 
 
-@pytest.mark.parametrize("u", [1e-12, 1e-6, 0.1, 0.69, 0.7, 5.0, 40.0])
-def test_log1mexp(u):
-    # each form where it is accurate, in extended precision
-    wide = np.longdouble(u)
-    reference = np.log(-np.expm1(-wide)) if u < 1 else np.log1p(-np.exp(-wide))
+def test_log1mexp():
+    u = np.array([1e-12, 1e-6, 0.1, 0.69, 0.7, 5.0, 40.0])
+    wide = u.astype(np.longdouble)  # each form where it is accurate, in extended precision
+    reference = np.where(u < 1, np.log(-np.expm1(-wide)), np.log1p(-np.exp(-wide)))
     with tree.double():
-        np.testing.assert_allclose(float(log1mexp(jnp.asarray(u))), float(reference), rtol=1e-14)
-
-
-def test_log1mexp_has_finite_gradients():
-    with tree.double():
-        u = jnp.asarray([1e-12, 0.5, 50.0])
-        slope = jax.vmap(jax.grad(log1mexp))(u)
-    np.testing.assert_allclose(slope, 1 / np.expm1(np.asarray(u)), rtol=1e-12)
+        value, slope = jax.jit(jax.vmap(jax.value_and_grad(log1mexp)))(u)
+    np.testing.assert_allclose(value, reference.astype(float), rtol=1e-14)
+    np.testing.assert_allclose(slope, 1 / np.expm1(u), rtol=1e-12)
 
 
 def test_log_cosh():
+    x = np.array([-3.0, -1e-4, 0.0, 2.0, 20.0, 1e4])
     with tree.double():
-        x = jnp.asarray([-3.0, -1e-4, 0.0, 2.0, 20.0])
-        np.testing.assert_allclose(log_cosh(x), np.log(np.cosh(np.asarray(x))), atol=1e-15)
-        np.testing.assert_allclose(float(log_cosh(jnp.asarray(1e4))), 1e4 - np.log(2))
+        found = jax.jit(log_cosh)(x)
+    np.testing.assert_allclose(found[:-1], np.log(np.cosh(x[:-1])), atol=1e-15)
+    np.testing.assert_allclose(found[-1], 1e4 - np.log(2))
 
 
 def test_log_probabilities_are_finite_at_the_ends():
     with tree.double():
-        log_one, log_zero = log_probabilities(jnp.asarray([0.0, 0.25, 1.0]))
+        log_one, log_zero = jax.jit(log_probabilities)(np.array([0.0, 0.25, 1.0]))
     np.testing.assert_allclose(log_one, [np.log(TINY), np.log(0.25), 0], atol=1e-11)
     np.testing.assert_allclose(log_zero, [0, np.log(0.75), np.log(TINY)], atol=1e-3)
 
@@ -44,7 +38,7 @@ def test_log_probabilities_are_finite_at_the_ends():
 def test_half_line_keeps_its_digits_in_both_tails(dtype, digits):
     z = np.concatenate([np.linspace(-30, 8, 400), [-1e4, -300.0, 0.0, 40.0]]).astype(dtype)
     with tree.rows_in(np.dtype(dtype)):
-        found = jax.jit(half_line)(jnp.asarray(z))
+        found = jax.jit(half_line)(z)
     z = z.astype(float)
     ratio = np.sqrt(2 / np.pi) / erfcx(-z / np.sqrt(2))
     np.testing.assert_allclose(found.log_mass, log_ndtr(z), rtol=digits, atol=1e-300)

@@ -10,17 +10,17 @@ import pytest
 from latentbits.core import tree
 from latentbits.core.batch import make_batch, row_keys
 
+sum_rows = jax.jit(tree.sum_rows)
 
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("n", [1, 7, 256, 4096, 65536])
+
+@pytest.mark.parametrize(("n", "dtype"), [(7, np.float32), (65536, np.float32), (4096, np.float64)])
 def test_sum_rows_is_far_better_than_a_plain_sum(n, dtype):
     """An absolute error of a few ulp of one row, however many rows there are and whatever their scale."""
     rng = np.random.default_rng(n)
-    for scale in np.geomspace(0.01, 1000, 30):
+    for scale in np.geomspace(0.01, 1000, 6):
         x = (-scale * (1 + 0.3 * rng.normal(size=n))).astype(dtype)
         with tree.rows_in(np.dtype(dtype)):
-            pair = np.asarray(tree.sum_rows(jnp.ones(n, dtype), jnp.asarray(x)), np.float64)
+            pair = np.asarray(sum_rows(np.ones(n, dtype), x), np.float64)
         error = math.fsum([*pair, *(-x.astype(np.float64))])
         assert abs(error) <= 4 * np.spacing(np.abs(x).max())
 
@@ -28,17 +28,14 @@ def test_sum_rows_is_far_better_than_a_plain_sum(n, dtype):
 @pytest.mark.parametrize(("scale", "rtol"), [(1e-36, 1e-2), (1e-30, 1e-6), (1e30, 1e-6)])
 def test_sum_rows_at_the_ends_of_float32(scale, rtol):
     x = np.full(256, scale, np.float32)
-    pair = np.asarray(tree.sum_rows(jnp.ones(256), jnp.asarray(x)), np.float64)
+    pair = np.asarray(sum_rows(np.ones(256, np.float32), x), np.float64)
     np.testing.assert_allclose(pair.sum(), 256 * np.float64(np.float32(scale)), rtol=rtol)
 
 
 def test_sum_rows_leaves_padding_out_even_if_it_is_nan():
-    pair = tree.sum_rows(jnp.asarray([1.0, 0.0, 1.0]), jnp.asarray([1.5, jnp.nan, 2.0]))
-    assert float(pair.sum()) == 3.5
-
-
-def test_sum_rows_of_nothing_is_zero():
-    assert float(tree.sum_rows(jnp.zeros(4), jnp.ones(4)).sum()) == 0
+    pair = sum_rows(np.array([1, 0, 1], np.float32), np.array([1.5, np.nan, 2.0], np.float32))
+    assert float(np.sum(pair)) == 3.5
+    assert float(np.sum(sum_rows(np.zeros(3, np.float32), np.ones(3, np.float32)))) == 0  # of nothing
 
 
 def test_totals_are_double_whatever_the_global_setting():

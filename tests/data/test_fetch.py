@@ -310,6 +310,7 @@ def test_real_sets_match_the_registry(name, real_data, monkeypatch):
     monkeypatch.setenv("LATENTBITS_DATA", str(real_data))
     raw = FETCH._load_folder(name, entry)
     assert {part: array_digest(codes) for part, codes in raw.parts.items()} == entry["digests"]
+    monkeypatch.setattr(FETCH, "_load_folder", lambda *_: raw)  # it is read once
     dataset = load_dataset(name)
     assert dataset.X.shape == KNOWN[name].shape
     assert dataset.feature_names is None or len(dataset.feature_names) == dataset.X.shape[1]

@@ -33,22 +33,23 @@ def as_r(values, delimiter, corner=False):
     return "\n".join(lines) + "\n"
 
 
-@pytest.mark.parametrize("values", [BITS, REALS], ids=["bits", "reals"])
-@pytest.mark.parametrize("width", range(1, 7))
-@pytest.mark.parametrize(
-    ("delimiter", "suffix"), [(",", "csv"), (";", "csv"), ("\t", "tsv"), ("\t", "txt"), (" ", "txt")]
-)
-def test_an_index_and_default_names_of_pandas(tmp_path, values, width, delimiter, suffix):
-    values = values[:, :width]
-    table, told = read_text(tmp_path, pd.DataFrame(values).to_csv(sep=delimiter), f"x.{suffix}")
-    np.testing.assert_array_equal(table.values, values)
-    assert table.feature_names == tuple(map(str, range(width)))
-    assert table.row_names == tuple(map(str, range(len(values))))
-    assert told == []
+KINDS = pytest.mark.parametrize("values", [BITS, REALS], ids=["bits", "reals"])
+WIDTHS = (1, 2, 3, 5)
 
 
-@pytest.mark.parametrize("values", [BITS, REALS], ids=["bits", "reals"])
-@pytest.mark.parametrize("width", range(1, 7))
+@KINDS
+@pytest.mark.parametrize(("delimiter", "suffix"), [(",", "csv"), (";", "csv"), ("\t", "txt"), (" ", "txt")])
+def test_an_index_and_default_names_of_pandas(tmp_path, values, delimiter, suffix):
+    for width in WIDTHS:
+        table, told = read_text(tmp_path, pd.DataFrame(values[:, :width]).to_csv(sep=delimiter), f"x.{suffix}")
+        np.testing.assert_array_equal(table.values, values[:, :width])
+        assert table.feature_names == tuple(map(str, range(width)))
+        assert table.row_names == tuple(map(str, range(len(values))))
+        assert told == []
+
+
+@KINDS
+@pytest.mark.parametrize("width", WIDTHS)
 def test_default_names_of_pandas(tmp_path, values, width):
     values = values[:, :width]
     text = pd.DataFrame(values).to_csv(index=False)
@@ -62,19 +63,18 @@ def test_default_names_of_pandas(tmp_path, values, width):
     assert bool(told) == (values.dtype.kind == "f" and width <= 2)
 
 
-@pytest.mark.parametrize("values", [BITS, REALS], ids=["bits", "reals"])
-@pytest.mark.parametrize("width", [1, 2, 5])
+@KINDS
 @pytest.mark.parametrize(
     ("delimiter", "corner", "suffix"),
     [(",", True, "csv"), (" ", False, "txt"), ("\t", False, "tsv"), (",", False, "csv")],
 )
-def test_tables_of_r(tmp_path, values, width, delimiter, corner, suffix):
-    values = values[:, :width]
-    table, told = read_text(tmp_path, as_r(values, delimiter, corner), f"x.{suffix}")
-    np.testing.assert_array_equal(table.values, values)
-    assert table.feature_names == tuple(f"V{j + 1}" for j in range(width))
-    assert table.row_names == tuple(str(i + 1) for i in range(len(values)))
-    assert told == []
+def test_tables_of_r(tmp_path, values, delimiter, corner, suffix):
+    for width in (1, 2, 5):
+        table, told = read_text(tmp_path, as_r(values[:, :width], delimiter, corner), f"x.{suffix}")
+        np.testing.assert_array_equal(table.values, values[:, :width])
+        assert table.feature_names == tuple(f"V{j + 1}" for j in range(width))
+        assert table.row_names == tuple(str(i + 1) for i in range(len(values)))
+        assert told == []
 
 
 def test_names_of_rows_with_blanks_and_quotes(tmp_path):
@@ -145,7 +145,7 @@ def test_labels_go_by_name_before_they_go_by_number(tmp_path):
 
 
 def test_the_same_as_pandas_reads(tmp_path):
-    for trial in range(200):
+    for trial in range(60):
         rng = np.random.default_rng(trial)
         n, d = rng.integers(3, 8), rng.integers(3, 7)
         frame = pd.DataFrame(

@@ -4,6 +4,7 @@ import gzip
 import io
 import tempfile
 import zipfile
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,8 @@ from hypothesis import strategies as st
 from latentbits.core.errors import LatentBitsError
 from latentbits.data import Table, read, write
 
-SUFFIXES = [".csv", ".tsv", ".txt", ".data", ".amat", ".csv.gz", ".parquet", ".npy", ".npz", ".zarr", ".h5ad"]
-settings.register_profile("files", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+SUFFIXES = [".csv", ".txt", ".csv.gz", ".parquet", ".npy", ".npz", ".zarr", ".h5ad"]
+settings.register_profile("files", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 FILES = settings.get_profile("files")
 
 
@@ -43,7 +44,7 @@ def test_bytes(suffix, data):
     read_or_refuse(suffix, data)
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".txt", ".csv.gz"])
+@pytest.mark.parametrize("suffix", [".csv", ".txt"])
 @FILES
 @given(
     text=st.text(alphabet='01,\t\n\r "?.-eNA_x;\ufeffé', max_size=80),
@@ -51,10 +52,10 @@ def test_bytes(suffix, data):
     labels=st.lists(st.integers(-1, 3), max_size=2),
 )
 def test_texts(suffix, text, header, labels):
-    data = text.encode()
-    read_or_refuse(suffix, gzip.compress(data) if suffix.endswith(".gz") else data, header=header, labels=labels)
+    read_or_refuse(suffix, text.encode(), header=header, labels=labels)
 
 
+@cache
 def sound(suffix: str) -> bytes:
     """A file that reads well, to be damaged."""
     with tempfile.TemporaryDirectory() as folder:

@@ -8,12 +8,10 @@ import io
 import re
 import sys
 from contextlib import redirect_stdout
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 
 import cases
 import pytest
-from blocks import python_blocks
+from blocks import ROOT, python_blocks, script
 from click.testing import CliRunner
 
 import latentbits
@@ -25,16 +23,14 @@ PAGE = "docs/add-a-model.md"
 NEW = ("latentbits.models.prototypes", "latentbits.estimators.prototypes")
 
 
-def _load_contract():
-    path = Path(__file__).resolve().parents[1] / "contract" / "test_models.py"
-    spec = spec_from_file_location("contract_of_the_page", path)
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+CONTRACT = script("tests/contract/test_models.py")
+QUICK = ("test_statistics_add", "test_missing_bits_are_marginalised", "test_completion_is_the_conditional_probability")
 
 
-CONTRACT = _load_contract()
-CLAUSES = sorted(name for name in vars(CONTRACT) if name.startswith("test_"))
+def clauses():
+    for name, test in sorted(vars(CONTRACT).items()):
+        if name.startswith("test_") and "case" in inspect.signature(test).parameters:
+            yield pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow("one more model under contract"))
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +58,7 @@ def followed(tmp_path_factory):
         vars(package).pop("prototypes", None)
 
 
-@pytest.mark.parametrize("clause", CLAUSES)
+@pytest.mark.parametrize("clause", list(clauses()))
 def test_keeps_the_contract(clause, followed):
     case, _ = followed
     test = getattr(CONTRACT, clause)
@@ -83,7 +79,7 @@ def used(followed, tmp_path_factory):
     return folder, out.getvalue()
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a search with a page")
 def test_can_be_used(used):
     folder, out = used
     assert latentbits.NoisyPrototypes is sys.modules[NEW[1]].NoisyPrototypes
@@ -94,7 +90,7 @@ def test_can_be_used(used):
 
 
 def commands():
-    text = (Path(__file__).resolve().parents[2] / PAGE).read_text("utf-8")
+    text = (ROOT / PAGE).read_text("utf-8")
     return re.findall(r"^    latentbits (.*)$", text, re.MULTILINE)
 
 
@@ -102,7 +98,7 @@ def test_there_are_commands():
     assert len(commands()) >= 6
 
 
-@pytest.mark.slow
+@pytest.mark.slow("every command of the page")
 @pytest.mark.parametrize("line", commands())
 def test_works_at_the_command_line(line, used, monkeypatch):
     """The commands of the page, in their order: each uses what those before it have written."""

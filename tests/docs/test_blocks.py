@@ -10,7 +10,7 @@ from contextlib import suppress
 import click
 import pytest
 from benchmarks.peers.__main__ import command_line
-from blocks import LONG, NOTEBOOK, QUICK, REAL, ROOT, SHORTER, blocks, commands, pages, printed, python_blocks
+from blocks import LONG, NOTEBOOK, REAL, ROOT, SHORTER, blocks, commands, pages, printed, python_blocks
 from click.testing import CliRunner
 from printed import same_but_for_the_last_digit
 
@@ -41,7 +41,7 @@ def test_nothing_is_left_untried(page):
     for block in blocks(page):
         where = f"{page}:{block.line}: nothing tries this block"
         if block.info == "python":
-            assert page in {*QUICK, *LONG, *REAL, NOTEBOOK, FOLLOWED}, where
+            assert page in {*LONG, *REAL, NOTEBOOK, FOLLOWED}, where
         elif block.info == "{code-block} python":
             assert page in SHORTER, where
         elif block.info == "text":
@@ -60,7 +60,7 @@ def test_exceptions_are_on_their_pages():
     for page, others in SHORTER.items():
         long = "".join(block.text for block in blocks(page) if block.info == "{code-block} python")
         assert all(old in long for old in others), page
-    assert all(python_blocks(page) for page in {*QUICK, *LONG, *REAL} - {"docs/explorer.md"})
+    assert all(python_blocks(page) for page in {*LONG, *REAL} - {"docs/explorer.md"})
 
 
 # --- commands ---
@@ -124,7 +124,7 @@ def test_commands_within_sentences_are_understood(page):
                 parsed(shlex.split(line))
 
 
-@pytest.mark.slow
+@pytest.mark.slow("fits of public sets")
 @pytest.mark.parametrize("block", [one for one in sessions() if one.text.split()[3] in BUNDLED], ids=str)
 def test_sessions_print_what_the_page_shows(block, tmp_path, monkeypatch):
     """Line by line, in this order; dots stand for lines that are left out."""

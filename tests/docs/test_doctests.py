@@ -3,17 +3,46 @@
 from __future__ import annotations
 
 import doctest
-import pkgutil
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 from printed import same_but_for_the_last_digit
 
 import latentbits
 
-MODULES = sorted(
-    m.name for m in pkgutil.walk_packages(latentbits.__path__, "latentbits.") if not m.name.endswith("__main__")
-)
+PACKAGE = Path(latentbits.__file__).parent
+LONG = {
+    "latentbits.choosing.sizes",
+    *(
+        f"latentbits.estimators.{name}"
+        for name in (
+            *("binary_sparse_coding", "class_covariates", "class_reports", "combination_machine", "item_dif"),
+            *(
+                "class_tests",
+                "item_models",
+                "item_reports",
+                "item_scores",
+                "latent_trait",
+                "latent_tree",
+                "mixture",
+                "noisy_or",
+            ),
+        )
+    ),
+}
+
+
+def modules(text=""):
+    """Names of the modules that hold the text, which are not imported for that."""
+    files = [path for path in sorted(PACKAGE.rglob("*.py")) if path.stem != "__main__"]
+    names = {path: ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in files}
+    return [name.removesuffix(".__init__") for path, name in names.items() if text in path.read_text("utf-8")]
+
+
+def marked(name):
+    marks = [pytest.mark.slow("fits of examples, which take seconds to compile")] if name in LONG else []
+    return pytest.param(name, marks=marks)
 
 
 class Checker(doctest.OutputChecker):
@@ -21,21 +50,7 @@ class Checker(doctest.OutputChecker):
         return super().check_output(want, got, optionflags) or same_but_for_the_last_digit(got, want)
 
 
-def _marked(name):
-    """The examples of these estimators fit what takes seconds to compile."""
-    *_, layer, family = name.split(".")
-    long = layer == "estimators" and family in (
-        "combination_machine",
-        "noisy_or",
-        "latent_trait",
-        "item_reports",
-        "binary_sparse_coding",
-        "mixture",
-    )
-    return pytest.param(name, marks=[pytest.mark.slow] if long else [])
-
-
-@pytest.mark.parametrize("name", [_marked(name) for name in MODULES])
+@pytest.mark.parametrize("name", list(map(marked, modules(">>> "))))
 def test_examples(name):
     runner = doctest.DocTestRunner(Checker(), optionflags=doctest.NORMALIZE_WHITESPACE)
     for test in doctest.DocTestFinder(exclude_empty=True).find(import_module(name)):
@@ -53,5 +68,7 @@ def test_what_may_differ():
 
 def test_there_are_examples():
     finder = doctest.DocTestFinder(exclude_empty=True)
-    tried = sum(len(test.examples) for name in MODULES for test in finder.find(import_module(name)))
-    assert tried > 40
+    tried = {name: sum(len(test.examples) for test in finder.find(import_module(name))) for name in modules()}
+    assert sum(tried.values()) > 40
+    assert {name for name, number in tried.items() if number} <= set(modules(">>> "))
+    assert set(modules(">>> ")) >= LONG

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import json
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 
 import pytest
+from blocks import ROOT, script
 
 from latentbits.league import kept, table
 from latentbits.papers import PAPERS, summary
 
-ROOT = Path(__file__).resolve().parents[2]
-
 
 @pytest.fixture(scope="module")
 def evidence_page():
-    spec = spec_from_file_location("evidence_page", ROOT / "docs" / "evidence_page.py")
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("docs/evidence_page.py")
 
 
 def test_it_has_what_is_kept(evidence_page, tmp_path):
@@ -37,9 +31,9 @@ def test_it_has_what_is_kept(evidence_page, tmp_path):
     for one in families.values():
         assert all(f"| {one['title']} | {name} | " in text for name in one["tables"])
         assert one["machine"]["processor"] in text
-    for script in (ROOT / "benchmarks").glob("*.py"):
-        assert f"| `{script.name}` | " in text
-        assert f"| `{script.name}` |  |" not in text  # each says what it measures
+    for file in (ROOT / "benchmarks").glob("*.py"):
+        assert f"| `{file.name}` | " in text
+        assert f"| `{file.name}` |  |" not in text  # each says what it measures
 
 
 def test_without_runs_it_says_so(evidence_page, tmp_path):

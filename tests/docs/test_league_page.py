@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-
 import pytest
+from blocks import script
 
 from latentbits.league import kept, table
 from latentbits.league.entries import ENTRIES
 from latentbits.league.published import PUBLISHED
 
-ROOT = Path(__file__).resolve().parents[2]
 MACHINE = {"date": "2026-01-02", "processor": "x", "cores": 2, "device": "cpu", "latentbits": "0.1", "jax": "1"}
 
 
 @pytest.fixture(scope="module")
 def league_page():
-    spec = spec_from_file_location("league_page", ROOT / "docs" / "league_page.py")
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("docs/league_page.py")
 
 
 def result():

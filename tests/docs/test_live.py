@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import parse_qs
 
 import numpy as np
 import pytest
+from blocks import ROOT, script
 
 from latentbits.core.errors import DownloadError
 from latentbits.data.fetch import datasets
 
-ROOT = Path(__file__).resolve().parents[2]
 FACTS = {
     "key": "k",
     "findings": ["The bits are not independent: a_b is *here*.", "It sorts the rows into 3 kinds."],
@@ -30,10 +28,7 @@ FACTS = {
 
 @pytest.fixture(scope="module")
 def live():
-    spec = spec_from_file_location("live", ROOT / "docs" / "live.py")
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("docs/live.py")
 
 
 @pytest.fixture

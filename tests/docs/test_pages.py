@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
-from blocks import LONG, QUICK, REAL, SHORTER, python_blocks
+from blocks import LONG, REAL, SHORTER, python_blocks
 from blocks import printed as told_by
 from printed import same_but_for_the_last_digit
 
@@ -14,19 +14,18 @@ pytestmark = pytest.mark.optimised
 IMAGES = "docs/sparse-coding.md"  # its long block needs images that do not come with the package
 
 
-@pytest.mark.parametrize("page", [*QUICK, *(pytest.param(page, marks=pytest.mark.slow) for page in LONG)])
+@pytest.mark.slow("all Python of a page")
+@pytest.mark.parametrize("page", LONG)
 def test_blocks_run(page, run):
     run(page, python_blocks(page, long=page in SHORTER and page != IMAGES), data=None)
 
 
-@pytest.mark.slow
 @pytest.mark.real_data
 @pytest.mark.parametrize("page", REAL)
 def test_blocks_on_real_tables_run(page, run, real_data):
     run(page, python_blocks(page), data=real_data)
 
 
-@pytest.mark.slow
 @pytest.mark.real_data
 def test_the_block_on_images_runs(run, real_data):
     """With what the blocks before it import, and nothing else of theirs."""

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import re
 from importlib import import_module, resources
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
+from blocks import script
 
 import latentbits
 from latentbits.papers import PAPERS, pages, summary
 
-ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = Path(latentbits.__file__).parent
 MACHINE = {"date": "2026-01-02", "processor": "x", "cores": 2, "device": "cpu", "latentbits": "0.1", "jax": "1"}
 
 
 @pytest.fixture(scope="module")
 def paper_pages():
-    spec = spec_from_file_location("paper_pages", ROOT / "docs" / "paper_pages.py")
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("docs/paper_pages.py")
 
 
 @pytest.fixture

@@ -4,33 +4,23 @@ from __future__ import annotations
 
 import re
 from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
+from blocks import ROOT, script
+from tests.tables import classes
 
 from latentbits.estimators.families import families
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def _script(name):
-    spec = spec_from_file_location(f"docs_{name}", ROOT / "docs" / f"{name}.py")
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md", "docs/which-model.md"])
 def test_tables_are_those_of_the_records(page, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "docs")
-    assert _script("tables").written(page) == (ROOT / page).read_text("utf-8"), "run: python docs/tables.py"
+    assert script("docs/tables.py").written(page) == (ROOT / page).read_text("utf-8"), "run: python docs/tables.py"
 
 
 def test_every_family_is_drawn(tmp_path):
-    causes = _script("causes")
+    causes = script("docs/causes.py")
     causes.write(tmp_path)
     for family in families():
         root = ElementTree.parse(tmp_path / f"{family.name}.svg").getroot()
@@ -46,16 +36,14 @@ def test_every_family_has_a_question():
         assert f"`~latentbits.{family.class_name}`" in questions
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("family", [one for one in families() if one.size], ids=lambda family: family.name)
 def test_records_know_who_stops_early(family):
-    rows = (np.random.default_rng(0).random((120, 6)) < 0.4).astype(float)
+    rows = classes()
     model = family.cls(**{family.size: (2,) if family.has_layers else 2}, random_state=0)
-    if family.stops_early:
-        assert len(model.fit(rows[:80], X_val=rows[80:]).held_out_history_)
-    else:
+    assert model._stops_early(model._open(rows, reset=True)) == family.stops_early
+    if not family.stops_early:
         with pytest.raises(ValueError, match="no way that held-out rows could stop"):
-            model.fit(rows[:80], X_val=rows[80:])
+            model.fit(rows, X_val=rows)
 
 
 def test_every_family_has_a_guide_and_its_options_in_the_docs():

@@ -1,6 +1,6 @@
 """Dask: the bits of one process, whatever the blocks, the scheduler and the workers.
 
-Every family in Dask's blocks, and on workers that are threads: `contract/test_engines.py`.
+Every family in Dask's blocks, and on workers that are threads: `contract/`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ import numpy as np
 import on_workers
 import pandas as pd
 import pytest
-from cases import CASES, bits
+from cases import CASES
 from scipy.sparse import csr_array
 from scripts import printed_by
 from sklearn.exceptions import ConvergenceWarning
+from tests.tables import as_bytes, classes
 
 import latentbits as lb
 from latentbits.core.errors import DataError
@@ -35,20 +36,22 @@ from latentbits.estimators.tables import validate
 SINGLE = np.dtype(np.float32)
 
 
+def bits(n=240, d=6, k=2, seed=0, missing=0.0):
+    return as_bytes(classes(n, d, k, seed, missing))
+
+
 @pytest.fixture(autouse=True)
 def one_thread():
     with dask.config.set(scheduler="synchronous"):
         yield
 
 
-def table(n=2000, d=6, missing=0.0, seed=0):
-    X = bits(n, d, 3, seed, missing).astype(float)
-    X[X == 255] = np.nan
-    return X
+def table(n=2000, missing=0.0, seed=0):
+    return classes(n, k=3, seed=seed, missing=missing)
 
 
-def mixture(**given):
-    return lb.BernoulliMixture(3, random_state=0, n_init=1, **({"max_iter": 30, "tol": 1e-3} | given))
+def mixture():
+    return lb.BernoulliMixture(3, random_state=0, n_init=1, max_iter=10, tol=1e-3, accelerate=False)
 
 
 def quietly(call, *args, **given):
@@ -90,15 +93,14 @@ def test_runs_are_whole_chunks_near_the_blocks(sizes):
 
 
 def test_many_runs_are_merged_in_the_workers(monkeypatch):
-    (case,) = (case for case in CASES if case.name == "mixture with holes")
+    (case,) = (case for case in CASES if case.name == "mixture")
     monkeypatch.setattr("latentbits.engines.dask.FAN_IN", 2)
     engine = on_workers.on_dask(case.table, (40,))
-    assert on_workers.same_bits(on_workers.learned(case, engine), on_workers.alone(case))
-    assert len(engine.runs(Layout(16, SINGLE))) > 4
+    assert on_workers.same_bits(on_workers.learn(case, engine), on_workers.alone(case))
+    assert len(engine.runs(Layout(64, SINGLE))) == 4
 
 
-@pytest.mark.parametrize("missing", [0.0, 0.2])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("missing", "weighted"), [(0.0, False), (0.2, True)])
 def test_the_summary_is_that_of_one_process(missing, weighted):
     rows = bits(3000, missing=missing)
     weights = np.random.default_rng(0).random(3000) if weighted else None
@@ -107,8 +109,7 @@ def test_the_summary_is_that_of_one_process(missing, weighted):
     jax.tree.map(np.testing.assert_array_equal, summarise(engine), summarise(MemoryEngine(rows, weights)))
 
 
-@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("scheduler", "weighted"), [("synchronous", False), ("threads", True)])
 def test_an_array_is_fitted_and_used_like_one_in_memory(scheduler, weighted, tmp_path):
     # rows that do not count are left out in memory alone, and others are cut into other chunks then
     X, weights = table(missing=0.1), 1 + np.arange(2000) % 3 if weighted else None
@@ -260,10 +261,9 @@ def watched(monkeypatch):
 
 def test_lists_of_ones_are_written_out_by_the_workers(monkeypatch):
     monkeypatch.setattr(validate, "SPARSE_FROM", 0)
-    X = np.zeros((400, 100), np.uint8)
-    X[np.arange(400), np.arange(400) % 7] = 1
+    monkeypatch.setattr(validate, "CELLS_FOR_A_ONE", 1)
+    X, weights = table().astype(np.uint8), 1.0 + np.arange(2000) % 2
     assert isinstance(validate.open_rows(mixture(), csr_array(X), reset=True, sparse=True), SparseEngine)
-    weights = 1.0 + np.arange(400) % 2
     found = quietly(mixture().fit, csr_array(X), sample_weight=weights, engine="dask")
     np.testing.assert_array_equal(found.means_, quietly(mixture().fit, X, sample_weight=weights).means_)
 
@@ -277,7 +277,7 @@ def test_the_active_client_learns(client, weighted, monkeypatch):
     assert set(passes) == {2 * 2}
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a network learned twice")
 def test_what_learns_from_small_batches_has_rows_in_random_order():
     X = np.sort(table().astype(np.uint8), axis=0)
     network = lb.NoisyOrNetwork((2,), n_updates=3, batch_size=500, random_state=0)
@@ -309,21 +309,21 @@ def test_a_client_computes_unless_dask_was_told_otherwise(client):
 # ---------------------------------------------------------------- workers: processes of their own, without the checks
 
 
-@pytest.mark.slow
+@pytest.mark.slow("every family on two spawned workers")
 def test_spawned_workers_find_the_same_bits():
     pytest.importorskip("distributed")
-    assert printed_by("on_workers.py", "bits", 2).count("has the same bits") == len(on_workers.NAMES)
+    assert printed_by("on_workers.py", "bits", 2).count("has the same bits") == sum(not case.slow for case in CASES)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("spawned workers")
 def test_without_a_client_there_are_workers_of_its_own():
     pytest.importorskip("distributed")
     assert f"{cores()} spawned workers have the same bits and are gone" in printed_by("on_workers.py", "own", cores())
 
 
-@pytest.mark.slow
+@pytest.mark.slow("workers are killed")
 def test_a_fit_outlives_its_workers():
     """As many as LATENTBITS_KILLS says, one after the other."""
     pytest.importorskip("distributed")
-    kills = os.environ.get("LATENTBITS_KILLS", "3")
-    assert printed_by("on_workers.py", "killed", kills).startswith(f"{kills} workers were killed")
+    kills = os.environ.get("LATENTBITS_KILLS", "1")
+    assert f"{kills} killed, and all fits have the same bits" in printed_by("on_workers.py", "killed", kills)

@@ -36,14 +36,13 @@ def test_rows_are_drawn_by_weight_and_never_those_of_weight_zero():
 
 
 def test_new_starts_of_sparse_coding_are_drawn_by_weight():
-    def one(seed):
-        among = jnp.asarray(drawn_rows(np.cumsum(WEIGHTS), keys.of_seed(seed)))
-        return np.asarray(draw_rows(jax.random.key(seed), jnp.asarray(6.0), among))
-
-    assert_by_weight(np.concatenate([one(seed) for seed in range(100)]))
+    draw = jax.jit(lambda seed, among: draw_rows(jax.random.key(seed), jnp.asarray(6.0), among))
+    drawn = [draw(seed, drawn_rows(np.cumsum(WEIGHTS), keys.of_seed(seed))) for seed in range(100)]
+    assert_by_weight(np.concatenate(drawn))
 
 
-@pytest.mark.parametrize("weights", [pytest.param(None, marks=pytest.mark.slow), WEIGHTS])
+@pytest.mark.slow("pursuits compiled with weights and without, and eight of each")
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
 def test_a_pursuit_starts_from_rows_drawn_by_weight(weights, monkeypatch):
     """Its state names the rows of the next starts; without weights all rows are among them."""
     seen, real = [], stage.StageRun._advance

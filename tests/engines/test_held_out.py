@@ -20,10 +20,18 @@ def tables():
     return X[:60], X[60:160], X[160:]
 
 
-def test_stops_where_held_out_rows_gain_no_more(tables):
+OPTIONS = {"smoothing": 0.1, "random_state": 0, "accelerate": False, "n_init": 1}
+
+
+@pytest.fixture(scope="module")
+def early(tables):
+    train, valid, _ = tables
+    return BernoulliMixture(12, **OPTIONS).fit(train, X_val=valid)
+
+
+def test_stops_where_held_out_rows_gain_no_more(tables, early):
     train, valid, test = tables
-    plain = BernoulliMixture(12, smoothing=0.1, random_state=0, accelerate=False, n_init=1).fit(train)
-    early = BernoulliMixture(12, smoothing=0.1, random_state=0, accelerate=False, n_init=1).fit(train, X_val=valid)
+    plain = BernoulliMixture(12, **OPTIONS).fit(train)
     assert early.stop_reason_ == "held_out"
     assert not early.converged_
     assert early.n_iter_ < plain.n_iter_
@@ -36,32 +44,21 @@ def test_stops_where_held_out_rows_gain_no_more(tables):
     np.testing.assert_allclose(early.objective_, early.history_[np.argmax(history)], rtol=1e-9)
 
 
-def test_the_way_is_that_of_a_fit_without(tables):
-    train, valid, _ = tables
-    options = {"smoothing": 0.1, "random_state": 0, "accelerate": False, "n_init": 1}
-    early = BernoulliMixture(12, **options).fit(train, X_val=valid)
+def test_the_way_is_that_of_a_fit_without(tables, early):
     with pytest.warns(ConvergenceWarning):
-        same = BernoulliMixture(12, **options, max_iter=int(np.argmax(early.held_out_history_))).fit(train)
+        same = BernoulliMixture(12, **OPTIONS, max_iter=int(np.argmax(early.held_out_history_))).fit(tables[0])
     np.testing.assert_array_equal(early.means_, same.means_)
 
 
-def test_of_several_starts_the_best_for_held_out_rows_is_kept(tables):
+def test_of_several_starts_the_best_for_held_out_rows_is_kept(tables, early):
     train, valid, _ = tables
-    seeds = [BernoulliMixture(12, smoothing=0.1, random_state=0, n_init=n).fit(train, X_val=valid) for n in (1, 4)]
-    assert seeds[1].score(valid) >= seeds[0].score(valid)
+    several = BernoulliMixture(12, **OPTIONS | {"n_init": 4}).fit(train, X_val=valid)
+    assert several.score(valid) >= early.score(valid)
 
 
-def test_a_fit_that_keeps_gaining_converges_as_ever():
-    rng = np.random.default_rng(1)
-    X = (rng.random((3000, 6)) < np.where(rng.random(3000) < 0.5, 0.8, 0.2)[:, None]).astype(np.uint8)
-    m = BernoulliMixture(2, random_state=0, n_init=1).fit(X[:2000], X_val=X[2000:])
-    assert m.stop_reason_ in ("converged", "held_out")
-    free = BernoulliMixture(2, random_state=0, n_init=1).fit(X[:2000])
-    assert abs(m.score(X) - free.score(X)) < 0.01
-
-
+@pytest.mark.slow("a tree learned three times")
 def test_a_tree_stops_early_by_rows_of_its_own_or_a_share(tables):
-    train, valid, test = tables
+    train, valid, test = (rows[:, :8] for rows in tables)
     with pytest.warns(ConvergenceWarning):
         plain = LatentTree(6, smoothing=0.1, random_state=0, max_iter=100).fit(train)
     for early in (
@@ -72,7 +69,7 @@ def test_a_tree_stops_early_by_rows_of_its_own_or_a_share(tables):
         assert early.score(test) > plain.score(test)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a trait without prior, which runs away")
 def test_a_trait_stops_early(tables):
     train, valid, _ = tables
     with pytest.warns(UserWarning, match="infinity"):
@@ -101,14 +98,12 @@ def test_rows_that_are_impossible_everywhere_do_not_decide():
     assert course.params is None
 
 
-def test_resumes_to_the_same_end(tables, tmp_path):
+def test_resumes_to_the_same_end(tables, early, tmp_path):
     train, valid, _ = tables
-    options = {"smoothing": 0.1, "random_state": 0, "accelerate": False, "n_init": 1}
-    whole = BernoulliMixture(12, **options).fit(train, X_val=valid)
     for max_time in (1e-6, 1e-6, None):
         with pytest.warns(ConvergenceWarning) if max_time else nullcontext():
-            m = BernoulliMixture(12, **options, max_time=max_time).fit(train, X_val=valid, checkpoint=tmp_path)
-    np.testing.assert_array_equal(m.means_, whole.means_)
+            m = BernoulliMixture(12, **OPTIONS, max_time=max_time).fit(train, X_val=valid, checkpoint=tmp_path)
+    np.testing.assert_array_equal(m.means_, early.means_)
     assert m.stop_reason_ == "held_out"
 
 
@@ -127,3 +122,11 @@ def test_patience():
         course = course.after(-float(i), i, 0.0, i)
         assert course.over == (i == PATIENCE)
     assert course.params == 0
+
+
+def test_a_fit_that_keeps_gaining_is_not_stopped():
+    course = Course()
+    for i in range(3 * PATIENCE):
+        course = course.after(float(i), i, 0.0, i)
+        assert not course.over
+        assert course.params == i

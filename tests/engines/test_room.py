@@ -5,8 +5,8 @@ import warnings
 import jax
 import numpy as np
 import pytest
-from cases import answers, bits
 from jax.errors import JaxRuntimeError
+from tests.tables import answers, classes
 
 from latentbits import BernoulliMixture, LatentTrait, NoisyOrNetwork
 from latentbits.engines import chunks, memory, passes
@@ -14,6 +14,7 @@ from latentbits.engines.chunks import Layout
 from latentbits.engines.room import Room
 
 SAID = "no room for .* rows at a time"
+OTHERS = pytest.mark.slow("families with states of rows, and with small batches")
 
 
 @pytest.fixture
@@ -40,12 +41,12 @@ def small_device(monkeypatch):
 @pytest.mark.parametrize(
     ("estimator", "table"),
     [
-        (BernoulliMixture(2, random_state=0, n_init=2, max_iter=20, tol=1e-4), bits()),
-        pytest.param(LatentTrait(1, random_state=0, dtype="float64"), answers(), marks=pytest.mark.slow),
+        (BernoulliMixture(2, random_state=0, n_init=2, max_iter=20, tol=1e-4), classes()),
+        pytest.param(LatentTrait(1, random_state=0, dtype="float64"), answers(), marks=OTHERS),
         pytest.param(  # small batches, whose chains start anew
             NoisyOrNetwork((2,), random_state=0, inference="gibbs", n_updates=3, n_epochs=1, batch_size=200),
-            bits(),
-            marks=pytest.mark.slow,
+            classes(),
+            marks=OTHERS,
         ),
     ],
     ids=lambda x: type(x).__name__,
@@ -69,7 +70,7 @@ def test_a_fit_goes_on_with_fewer_rows_at_a_time(request, estimator, table):
 
 def test_rows_that_were_given_out_are_not_given_again(monkeypatch):
     """The device runs out of memory in the midst of a table."""
-    table = bits()
+    table = classes()
     m = BernoulliMixture(2, random_state=0, n_init=1).fit(table)
     expected = m.score_samples(table)
     program, calls = passes.chunk_rows, []
@@ -81,21 +82,21 @@ def test_rows_that_were_given_out_are_not_given_again(monkeypatch):
         return program(*args, **known)
 
     monkeypatch.setattr(passes, "chunk_rows", fails_once)
-    monkeypatch.setattr(type(m), "_layout", lambda self, dtype: Layout(128, np.dtype(dtype)))
+    monkeypatch.setattr(type(m), "_layout", lambda self, dtype: Layout(64, np.dtype(dtype)))
     with pytest.warns(RuntimeWarning, match=SAID):
         np.testing.assert_allclose(m.score_samples(table), expected, rtol=1e-6)
-    assert len(calls) > 700 // 128 + 1
+    assert len(calls) > 240 // 64 + 1
 
 
 def test_a_table_that_a_device_cannot_hold(monkeypatch):
-    table = bits()
+    table = classes()
     theirs = BernoulliMixture(2, random_state=0, n_init=1).fit(table)
 
     def full(chunk, device):
         raise JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 12345 bytes.")
 
     monkeypatch.setattr(memory, "on_device", full)
-    with pytest.warns(RuntimeWarning, match="no room for the 700 x 6 table") as said:
+    with pytest.warns(RuntimeWarning, match="no room for the 240 x 6 table") as said:
         ours = BernoulliMixture(2, random_state=0, n_init=1).fit(table)
     assert len(said) == 1
     for one, other in zip(jax.tree.leaves(ours.params_), jax.tree.leaves(theirs.params_), strict=True):

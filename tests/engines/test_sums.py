@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from latentbits.engines.sums import Branch, TreeSum
@@ -17,6 +17,7 @@ def by_halves(values, first=0):
     return by_halves(values[:half]) + by_halves(values[half:])
 
 
+@settings(max_examples=25)
 @given(st.integers(1, 70), st.lists(st.integers(1, 70), max_size=8), st.integers(0, 2**32 - 1))
 def test_any_runs_come_to_the_same_bits(n, cuts, seed):
     rng = np.random.default_rng(seed)

@@ -14,14 +14,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from tests.fitted import new
+from tests.tables import NAMES, classes
 
-from latentbits import BernoulliMixture, BernoulliProduct
+from latentbits import BernoulliProduct
 from latentbits.core.errors import DataError
 
 callback = pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from 1.9 on")
 
-ROWS = np.array([[1, 1, 0, 0], [1, 1, 1, 0], [0, 0, 1, 1], [0, 0, 0, 1]] * 10)
-SETTINGS = {"n_init": 2, "random_state": 0}
+ROWS = classes()
 
 
 class Notes:
@@ -49,8 +50,8 @@ class Notes:
 
 
 def test_every_stage_and_pass_is_a_task_and_the_fit_is_what_it_is_without():
-    notes, plain = Notes(), BernoulliMixture(2, **SETTINGS).fit(ROWS)
-    model = BernoulliMixture(2, **SETTINGS).set_callbacks(notes).fit(ROWS)
+    notes, plain = Notes(), new("mixture").set_params(n_init=2).fit(ROWS)
+    model = clone(plain).set_callbacks(notes).fit(ROWS)
     np.testing.assert_array_equal(model.means_, plain.means_)
     assert sorted(notes.begun) == sorted(notes.ended)
     assert notes.begun[0] == notes.ended[-1] == "fit"
@@ -61,7 +62,7 @@ def test_every_stage_and_pass_is_a_task_and_the_fit_is_what_it_is_without():
 
 
 def test_the_end_of_the_fit_has_rows_weights_and_a_model():
-    notes, y, weights = Notes(), np.arange(40), np.full(40, 2.0)
+    notes, y, weights = Notes(), np.arange(240), np.full(240, 2.0)
     model = BernoulliProduct().set_callbacks(notes).fit(ROWS, y, sample_weight=weights)
     assert notes.given["X"] is ROWS
     assert notes.given["y"] is y
@@ -71,7 +72,7 @@ def test_the_end_of_the_fit_has_rows_weights_and_a_model():
 
 def test_a_callback_can_end_learning():
     notes = Notes(most=3)
-    model = BernoulliMixture(2, n_init=1, random_state=0, tol=-1e9, max_iter=50).set_callbacks(notes)
+    model = new("mixture").set_params(tol=-1e9, max_iter=50).set_callbacks(notes)
     with pytest.warns(ConvergenceWarning, match="was interrupted"):
         model.fit(ROWS)
     assert model.stop_reason_ == "interrupted"
@@ -84,8 +85,8 @@ def test_a_fit_that_fails_tears_them_down():
     model = BernoulliProduct().set_callbacks(notes)
 
     def batches():
-        yield ROWS[:20]
-        yield ROWS[20:] + 5
+        yield ROWS[:100]
+        yield ROWS[100:] + 5
 
     with pytest.raises(DataError):
         model.fit(batches)
@@ -110,11 +111,11 @@ def test_in_a_pipeline_and_a_search_they_are_passed_on():
 
 
 def test_scikit_learns_own_bar(capfd):
-    model = BernoulliMixture(2, **SETTINGS).set_callbacks(callback.ProgressBar())
-    model.fit(pd.DataFrame(ROWS, columns=list("abcd")))
+    new("mixture").set_callbacks(callback.ProgressBar()).fit(pd.DataFrame(ROWS, columns=NAMES))
     assert "BernoulliMixture - fit" in capfd.readouterr().out
 
 
+@pytest.mark.slow("a process of its own")
 def test_nothing_is_imported_for_those_who_use_none():
     script = "import sys, latentbits; latentbits.BernoulliProduct; print([m for m in sys.modules if 'callback' in m])"
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from tests.tables import classes
 
 from latentbits import BernoulliMixture
 from latentbits.core.errors import DataError
@@ -13,10 +14,8 @@ from latentbits.reports import bootstrap
 QUICK = {"n_draws": 19, "n_starts": 4}
 
 
-def two_classes(n=80, d=5, seed=0):
-    rng = np.random.default_rng(seed)
-    means = np.where(np.arange(2)[:, None] == 0, 0.85, 0.2) * np.ones((2, d))
-    return (rng.random((n, d)) < means[rng.integers(0, 2, n)]).astype(float)
+def two_classes(n=80):
+    return classes(n, means=np.tile([[0.85], [0.2]], 5))
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +25,7 @@ def one_of_two():
     return X, m, m.bootstrap_test(X, random_state=1, **QUICK)
 
 
+@pytest.mark.slow("a bootstrap beside two fits")
 def test_the_statistic_is_of_two_fits_and_p_counts_the_draws(one_of_two):
     X, m, test = one_of_two
     more = BernoulliMixture(2, smoothing=0, random_state=0).fit(X)
@@ -54,16 +54,19 @@ def test_g2_and_x2_are_sums_over_all_patterns(one_of_two):
     assert test.x2_p == (1 + np.sum(test.x2_draws >= test.x2)) / 20
 
 
+@pytest.mark.slow("another size is compiled for")
 def test_two_classes_are_enough_for_two():
     X = two_classes()
     m = BernoulliMixture(2, smoothing=0, random_state=0).fit(X)
     test = m.bootstrap_test(X, random_state=3, **QUICK)
     assert test.p_value > 0.05
     assert np.all(test.draws >= 0)
-    again = m.bootstrap_test(X, random_state=3, **QUICK)
-    np.testing.assert_array_equal(again.draws, test.draws)
-    other = m.bootstrap_test(X, random_state=4, **QUICK)
-    assert not np.array_equal(other.draws, test.draws)
+
+
+def test_draws_are_those_of_the_seed(one_of_two):
+    X, m, test = one_of_two
+    np.testing.assert_array_equal(m.bootstrap_test(X, random_state=1, **QUICK).draws, test.draws)
+    assert not np.array_equal(m.bootstrap_test(X, random_state=4, **QUICK).draws, test.draws)
 
 
 def test_counts_of_patterns_are_rows_written_out(one_of_two):
@@ -77,7 +80,7 @@ def test_counts_of_patterns_are_rows_written_out(one_of_two):
         m.bootstrap_test(patterns, sample_weight=counts + 0.5, **QUICK)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("tables with holes are compiled for")
 def test_draws_have_the_holes_of_the_table():
     X = two_classes()
     X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
@@ -91,6 +94,7 @@ def test_draws_have_the_holes_of_the_table():
     assert "missing" in test.notes[-1]
 
 
+@pytest.mark.slow("another size is compiled for")
 def test_a_poor_fit_is_told_and_not_tested():
     """The test is made with the best maximum, and what the model lacks is in the notes."""
     X = two_classes()
@@ -115,7 +119,7 @@ def test_what_cannot_be_tested_is_refused():
         m.bootstrap_test(np.full((3, 5), np.nan))
 
 
-@pytest.mark.slow
+@pytest.mark.slow("two sizes are compiled for")
 def test_several_classes_more():
     X = two_classes(40)
     m = BernoulliMixture(1, smoothing=0).fit(X)
@@ -125,7 +129,7 @@ def test_several_classes_more():
     assert two.draws.mean() > one.draws.mean()
 
 
-@pytest.mark.slow
+@pytest.mark.slow("other chunks are compiled for")
 def test_large_tables_are_drawn_and_climbed_some_at_a_time(one_of_two, monkeypatch):
     X, m, test = one_of_two
     monkeypatch.setattr(bootstrap, "CHUNK_BYTES", 2**16)
@@ -141,30 +145,24 @@ def test_large_tables_are_drawn_and_climbed_some_at_a_time(one_of_two, monkeypat
     assert np.all(found.draws >= 0)
 
 
-@pytest.mark.real_data
-@pytest.mark.parametrize(
-    ("k", "ratio", "g2", "x2", "mean", "sd", "quantile", "g2_mean", "g2_sd"),
-    [
-        (1, 414.41596, 476.78139, 1975.38669, 13.44, 4.128, 22.41, 116.2, 11.43),
-        (2, 47.10372, 62.36543, 92.64814, 7.413, 2.776, 12.89, 20.34, 6.11),
-    ],
-)
-def test_raters_of_carcinoma(k, ratio, g2, x2, mean, sd, quantile, g2_mean, g2_sd):
+@pytest.mark.slow("200 draws of a bootstrap")
+def test_raters_of_carcinoma():
     """Against poLCA with 200 draws: means within four standard errors of both."""
     X = load_dataset("carcinoma").X
-    m = BernoulliMixture(k, smoothing=0, random_state=0).fit(X)
-    test = m.bootstrap_test(X, n_draws=400, random_state=0)
-    assert test.statistic == pytest.approx(ratio, abs=2e-3)
-    assert test.g2 == pytest.approx(g2, rel=1e-4)
-    assert test.x2 == pytest.approx(x2, rel=1e-3)
-    assert test.p_value == 1 / 401
-    error = np.sqrt(1 / 200 + 1 / 400)
-    assert abs(test.draws.mean() - mean) < 4 * sd * error
+    m = BernoulliMixture(2, smoothing=0, random_state=0).fit(X)
+    test = m.bootstrap_test(X, n_draws=200, random_state=0)
+    assert test.statistic == pytest.approx(47.10372, abs=2e-3)
+    assert test.g2 == pytest.approx(62.36543, rel=1e-4)
+    assert test.x2 == pytest.approx(92.64814, rel=1e-3)
+    assert test.p_value == 1 / 201
+    error, sd = np.sqrt(1 / 200 + 1 / 200), 2.776
+    assert abs(test.draws.mean() - 7.413) < 4 * sd * error
     assert abs(np.log(test.draws.std() / sd)) < 4 * 1.2 * error
-    assert abs(np.quantile(test.draws, 0.95) - quantile) < 4 * 2.1 * sd * error
-    assert abs(test.g2_draws.mean() - g2_mean) < 4 * g2_sd * error
+    assert abs(np.quantile(test.draws, 0.95) - 12.89) < 4 * 2.1 * sd * error
+    assert abs(test.g2_draws.mean() - 20.34) < 4 * 6.11 * error
 
 
+@pytest.mark.slow("covariates are compiled for")
 def test_classes_with_covariates_come_by_share_and_have_reports():
     rng = np.random.default_rng(0)
     z = rng.normal(size=(500, 2))

@@ -2,79 +2,151 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import warnings
+from functools import cache
 from pathlib import Path
 
+import dask.array
+import jax
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from cases import bits
-from quick import EVERY, every, fitted, new, table
 from scipy import sparse
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from tests.fitted import EVERY, every, fitted, new, table
+from tests.tables import N, classes
 
 import latentbits
-from latentbits import BernoulliMixture, BernoulliProduct, load_dataset
+from latentbits import BernoulliMixture, BernoulliProduct, load, load_dataset
 from latentbits.core.errors import DataError
+from latentbits.core.model import Measure
 from latentbits.data.read import Table
+from latentbits.engines.chunks import layout_for
+from latentbits.engines.summary import sampled_rows
 from latentbits.estimators.families import families, family, family_of, name_of, size_of
 from latentbits.estimators.tables import validate
 from latentbits.telling.records import Table as TellTable
 
 ONCE = iter([np.zeros((2, 3))])
 NAMES = ["ant", "bee", "cat", "dog", "eel", "fly"]
+SHAPE = (N, len(NAMES))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def X():
-    table = bits(n=300, missing=0.1).astype(float)
-    table[table == 255] = np.nan
-    return table
+    return classes(missing=0.1)
 
 
-@every(slow=("latent-trait", "combination-machine", "noisy-or"))
+# ---------------------------------------------------------------- every family, by the fit that tests share
+
+
+@EVERY
 def test_shapes_and_types(name):
     m, X = fitted(name), table(name)
-    n, d = X.shape
+    before = dict(vars(m))
     latents = m.transform(X)
-    k = latents.shape[1]
-    assert latents.shape == (n, k)
+    n, k = latents.shape
     posterior = m.posterior(X)
     assert posterior.mean.shape == posterior.mode.shape == (n, k)
-    assert m.inverse_transform(latents).shape == (n, d)
+    np.testing.assert_allclose(posterior.mean, latents, rtol=1e-5, atol=1e-6)
+    assert m.inverse_transform(latents).shape == X.shape
     rows = m.score_samples(X)
-    assert rows.shape == (n,)
-    assert rows.dtype == np.float64
+    assert (rows.shape, rows.dtype) == ((n,), np.float64)
     assert m.score(X) == pytest.approx(rows.mean())
+    weights = np.arange(n)
+    assert m.score(X, sample_weight=weights) == pytest.approx(rows @ weights / weights.sum())
     total, error = m.log_likelihood(X, return_error=True)
     assert total == m.log_likelihood(X) == pytest.approx(rows.sum())
     assert 0 <= error < 1e-2 * abs(total)
     sample = m.sample(40, random_state=0)
-    assert sample.shape == (40, d)
+    assert sample.shape == (40, X.shape[1])
     assert m.real_valued or set(np.unique(sample)) <= {0, 1}
     np.testing.assert_array_equal(sample, m.sample(40, random_state=0))
-    assert m.sample(0).shape == (0, d)
+    assert m.sample(0).shape == (0, X.shape[1])
     assert m.history_.ndim == 1
     assert m.n_iter_ >= 1
-    assert list(m.get_feature_names_out()) == list(dict.fromkeys(m.get_feature_names_out()))
-    assert len(m.get_feature_names_out()) == k
+    assert len(set(m.get_feature_names_out())) == len(m.get_feature_names_out()) == k
+    assert vars(m).keys() == before.keys()
+    assert all(vars(m)[key] is before[key] for key in before)  # the use of a model leaves it as it is
 
 
-@every(slow=("combination-machine", "noisy-or"))
+@EVERY
 def test_completion_keeps_what_was_seen(name):
     m, X = fitted(name), table(name)
-    filled = m.complete(X)
-    seen = ~np.isnan(X)
+    filled, seen = m.complete(X), ~np.isnan(X)
     np.testing.assert_allclose(filled[seen], X[seen], rtol=1e-6)  # real numbers as the rows' precision has them
     assert np.isfinite(filled).all()
     assert m.real_valued or ((filled[~seen] >= 0) & (filled[~seen] <= 1)).all()
-    complete = X[seen.all(1)][:20]
-    if len(complete):
-        np.testing.assert_allclose(m.complete(complete), complete, rtol=1e-6)
+    complete = X[seen.all(1)]
+    np.testing.assert_allclose(m.complete(complete), complete, rtol=1e-6)
 
 
-@every(slow=("combination-machine", "noisy-or"))
+@EVERY
+def test_rows_are_on_their_own_and_one_with_nothing_seen_says_nothing(name):
+    m, X = fitted(name), table(name).copy()
+    X[0] = np.nan
+    order = np.random.default_rng(0).permutation(len(X))
+    for method in (m.score_samples, m.transform):
+        np.testing.assert_allclose(method(X[order]), method(X)[order], rtol=1e-5, atol=1e-6)
+    assert m.score_samples(X)[0] == pytest.approx(0, abs=1e-5)
+
+
+@EVERY
+def test_the_form_of_a_table_is_nothing_to_a_fitted_model(name):
+    m, X = fitted(name), table(name)
+    forms = [lambda: (X[i : i + 47] for i in range(0, len(X), 47))]
+    if name in ("latent-trait", "binary-sparse-coding"):  # which have ways of their own with lazy tables
+        forms.append(dask.array.from_array(X, chunks=(100, 4)))
+    scores, latents, filled = m.score_samples(X), m.transform(X), m.complete(X)
+    for given in forms:
+        np.testing.assert_allclose(m.score_samples(given), scores, rtol=1e-6)
+        np.testing.assert_allclose(m.transform(given), latents, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(m.complete(given), filled, rtol=1e-5, atol=1e-6)
+
+
+@EVERY
+def test_round_trip_to_the_bit(name, tmp_path):
+    """By a file, and by pickle; a frame comes back as one."""
+    X, model = table(name), copy.copy(fitted(name))
+    model.feature_names_in_ = np.array(NAMES, dtype=object)
+    frame = pd.DataFrame(X, columns=NAMES, index=[f"site {i}" for i in range(len(X))])
+    model.save(tmp_path / "m.safetensors")
+    again = load(tmp_path / "m.safetensors")
+    assert type(again) is type(model)
+    assert again.get_params() == model.get_params()
+    assert again.feature_names_in_.tolist() == NAMES
+    assert all(jax.tree.leaves(jax.tree.map(np.array_equal, again.params_, model.params_)))
+    for one in ("history_", "history_table_", "objective_", "n_iter_", "converged_", "stop_reason_", "n_rows_"):
+        np.testing.assert_array_equal(getattr(again, one), getattr(model, one))
+    for other in (again, pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(other.score_samples(frame), model.score_samples(frame))
+        np.testing.assert_array_equal(other.transform(frame), model.transform(frame))
+        np.testing.assert_array_equal(other.sample(40, random_state=0), model.sample(40, random_state=0))
+    filled = again.complete(frame)
+    assert filled.columns.tolist() == NAMES
+    assert filled.index.equals(frame.index)
+    with pytest.raises(ValueError, match="feature names should match"):
+        again.transform(frame.rename(columns={"ant": "gnu"}))
+    again.save(tmp_path / "n.safetensors")
+    assert (tmp_path / "m.safetensors").read_bytes() == (tmp_path / "n.safetensors").read_bytes()
+
+
+@EVERY
+def test_a_clone_is_equal_and_not_fitted(name):
+    m = fitted(name)
+    other = clone(m)
+    assert other.get_params() == m.get_params()
+    assert repr(other) == BaseEstimator.__repr__(m)
+    for method in ("transform", "score_samples", "complete", "posterior", "inverse_transform"):
+        with pytest.raises(NotFittedError):
+            getattr(other, method)(np.eye(6))
+
+
+@EVERY
 def test_the_record_describes_the_class(name):
     """Its name for people, its size and its rows are those of the fitted model."""
     m, record = fitted(name), family(name)
@@ -88,6 +160,50 @@ def test_the_record_describes_the_class(name):
     for layer in () if shown.gallery is None else shown.gallery.layers:
         assert layer.active.shape == (50, len(layer.names))
         assert len(layer.weights) == len(layer.usage) == len(layer.examples) == len(layer.names)
+
+
+@EVERY
+def test_it_shows_what_it_found(name):
+    """Bits per row are those of the score, but for what is said: bounds and penalties are on the worse side."""
+    model, X = fitted(name), table(name)
+    text, first = repr(model), BaseEstimator.__repr__(model)
+    assert text.startswith(first + "\n")
+    assert max(map(len, text.splitlines())) <= 80
+    assert f"{name_of(model)}, from {len(X)} rows x {X.shape[1]} columns" in text
+    lines = [line.strip() for line in text.splitlines()[1:]]
+    assert any(line.startswith("learning") and f"after {model.n_iter_} iteration" in line for line in lines)
+    assert (name == "product") == (len(lines) + 1 <= len(first.splitlines()) + 3)
+    if model.history_table_["measure"][-1] not in (Measure.LIKELIHOOD, Measure.BOUND):
+        assert "per row" not in text
+        return
+    line = next(one for one in lines if one.startswith("log density" if model.real_valued else "bits per row"))
+    shown = float(line.split("  ")[-1].split()[0])
+    score = model.score(X) * (1 if model.real_valued else -1 / np.log(2))
+    if "(" in line:
+        assert "bound" in line or "penalty" in line or "estimate" in line
+        assert shown <= score if model.real_valued else shown >= score
+    else:
+        assert shown == pytest.approx(score, rel=1e-3)
+
+
+@every(slow=tuple(one.name for one in families() if one.name not in ("product", "mixture")))  # compiled once more
+def test_rows_count_by_their_weights(name):
+    """Each of two fits describes the rows that count more in it better than the other does."""
+    X = table(name)
+    heavy = np.where(X[:, 0] > 0.5, 5.0, 1.0)
+    one, other = (_weighted(name, X, weights) for weights in (heavy, 6 - heavy))
+    assert one.n_rows_ == heavy.sum()
+    assert one.score(X, sample_weight=heavy) > other.score(X, sample_weight=heavy)
+    assert other.score(X, sample_weight=6 - heavy) > one.score(X, sample_weight=6 - heavy)
+
+
+def _weighted(name, X, weights):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return new(name).fit(X, sample_weight=weights)
+
+
+# ---------------------------------------------------------------- the records of families
 
 
 def test_no_family_is_a_default():
@@ -106,59 +222,62 @@ def test_public_names_are_those_of_the_records():
         assert record.class_name in latentbits.__all__
 
 
-def test_a_row_with_nothing_seen_gets_the_prior(X):
-    m = BernoulliMixture(3, random_state=0, n_init=1).fit(X)
-    nothing = np.full((1, 6), np.nan)
-    np.testing.assert_allclose(m.transform(nothing)[0], m.weights_, rtol=1e-5)
-    np.testing.assert_allclose(m.complete(nothing)[0], m.weights_ @ m.means_, rtol=1e-5)
-    assert m.score_samples(nothing)[0] == pytest.approx(0, abs=1e-5)
+# ---------------------------------------------------------------- forms of tables
 
 
 def forms_of(X):
-    """The same table in every form that is taken."""
-    import dask.array
-
+    """Give the same table in every form that is taken, with the array that it stands for."""
     filled = np.where(np.isnan(X), 1, X)
-    yield "list", filled.tolist(), filled
-    yield "list with None", np.where(np.isnan(X), None, X).tolist(), X
-    yield "float32", filled.astype(np.float32), filled
-    yield "int64", filled.astype(int), filled
-    yield "uint8", filled.astype(np.uint8), filled
-    yield "bool", filled.astype(bool), filled
-    yield "object", np.where(np.isnan(X), None, X), X
-    yield "Fortran order", np.asfortranarray(X), X
-    yield "pandas", pd.DataFrame(X, columns=NAMES), X
-    yield "masked", np.ma.masked_array(filled, np.isnan(X)), X
-    yield "pandas objects", pd.DataFrame(np.where(np.isnan(X), pd.NA, X), columns=NAMES), X
-    yield "pandas nullable", pd.DataFrame(X, columns=NAMES).astype("boolean"), X
-    yield "polars", pl.DataFrame(X, schema=NAMES).fill_nan(None), X
-    yield "polars Boolean", pl.DataFrame(X, schema=NAMES).fill_nan(None).cast(pl.Boolean), X
-    yield "sparse", sparse.csr_matrix(filled), filled
-    yield "sparse array", sparse.coo_array(filled.astype(np.int8)), filled
-    yield "factory", lambda: (X[i : i + 47] for i in range(0, len(X), 47)), X
-    yield "factory of frames", lambda: (pd.DataFrame(X[i : i + 150], columns=NAMES) for i in (0, 150)), X
-    yield "factory of sparse", lambda: [sparse.csr_matrix(filled)], filled
-    yield "Dask", dask.array.from_array(X, chunks=(64, 4)), X
+    return {
+        "list": (filled.tolist(), filled),
+        "list with None": (np.where(np.isnan(X), None, X).tolist(), X),
+        "float32": (filled.astype(np.float32), filled),
+        "int64": (filled.astype(int), filled),
+        "uint8": (filled.astype(np.uint8), filled),
+        "bool": (filled.astype(bool), filled),
+        "object": (np.where(np.isnan(X), None, X), X),
+        "Fortran order": (np.asfortranarray(X), X),
+        "masked": (np.ma.masked_array(filled, np.isnan(X)), X),
+        "pandas": (pd.DataFrame(X, columns=NAMES), X),
+        "pandas objects": (pd.DataFrame(np.where(np.isnan(X), pd.NA, X), columns=NAMES), X),
+        "pandas nullable": (pd.DataFrame(X, columns=NAMES).astype("boolean"), X),
+        "polars": (pl.DataFrame(X, schema=NAMES).fill_nan(None), X),
+        "polars Boolean": (pl.DataFrame(X, schema=NAMES).fill_nan(None).cast(pl.Boolean), X),
+        "sparse": (sparse.csr_matrix(filled), filled),
+        "sparse array": (sparse.coo_array(filled.astype(np.int8)), filled),
+        "factory": (lambda: (X[i : i + 47] for i in range(0, len(X), 47)), X),
+        "factory of frames": (lambda: (pd.DataFrame(X[i : i + 150], columns=NAMES) for i in (0, 150)), X),
+        "factory of sparse": (lambda: [sparse.csr_matrix(filled)], filled),
+        "Dask": (dask.array.from_array(X, chunks=(64, 4)), X),
+    }
 
 
-@pytest.mark.parametrize("form", range(20))
-def test_every_form_of_input_gives_the_same_fit(X, form):
-    _, given, plain = list(forms_of(X))[form]
-    m = BernoulliMixture(2, random_state=0, n_init=2, max_iter=40)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        expected, expected_scores = m.fit(plain).means_, m.score_samples(plain)
-        got = m.fit(given)
-    np.testing.assert_array_equal(got.means_, expected)
-    np.testing.assert_allclose(got.score_samples(given), expected_scores, rtol=1e-5)
-    assert got.complete(given).shape == (300, 6)
+FORMS = forms_of(classes(missing=0.1))
+
+
+@cache
+def plainly(missing):
+    """Fit an array, with holes or without, and score its rows."""
+    plain = FORMS["object" if missing else "list"][1]
+    m = new("mixture").fit(plain)
+    return m.means_, m.score_samples(plain)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_input_gives_the_same_fit(form):
+    given, plain = FORMS[form]
+    means, scores = plainly(bool(np.isnan(plain).any()))
+    m = new("mixture").fit(given)
+    np.testing.assert_array_equal(m.means_, means)
+    np.testing.assert_allclose(m.score_samples(given), scores, rtol=1e-5)
+    assert m.complete(given).shape == SHAPE
 
 
 def test_a_memory_map_is_streamed(X, tmp_path):
     np.save(tmp_path / "x.npy", X)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
     assert type(validate.open_rows(BernoulliProduct(), mapped, reset=True, binarize=None)).__name__ == "StreamEngine"
-    np.testing.assert_array_equal(BernoulliProduct().fit(mapped).means_, BernoulliProduct().fit(X).means_)
+    np.testing.assert_array_equal(BernoulliProduct().fit(mapped).means_, fitted("product").means_)
 
 
 def test_a_large_sparse_table_is_never_dense(X, monkeypatch):
@@ -171,37 +290,43 @@ def test_a_large_sparse_table_is_never_dense(X, monkeypatch):
 
 def test_frames_keep_their_names(X):
     frame = pd.DataFrame(X, columns=NAMES, index=[f"site {i}" for i in range(len(X))])
-    m = BernoulliMixture(2, random_state=0, n_init=1).fit(frame)
+    m = new("mixture").fit(frame)
     assert m.feature_names_in_.tolist() == NAMES
-    filled = m.complete(frame)
-    assert filled.columns.tolist() == NAMES
-    assert filled.index.equals(frame.index)
     shown = m.set_output(transform="pandas").transform(frame)
     assert shown.columns.tolist() == ["bernoullimixture0", "bernoullimixture1"]
     assert shown.index.equals(frame.index)
-    polars = pl.DataFrame(X, schema=NAMES)
-    assert m.complete(polars).columns == NAMES
-    with pytest.raises(ValueError, match="feature names should match"):
-        m.transform(frame.rename(columns={"ant": "gnu"}))
+    assert m.complete(pl.DataFrame(X, schema=NAMES)).columns == NAMES
+
+
+def test_a_row_with_nothing_seen_gets_the_prior():
+    m, nothing = fitted("mixture"), np.full((1, 6), np.nan)
+    np.testing.assert_allclose(m.transform(nothing)[0], m.weights_, rtol=1e-5)
+    np.testing.assert_allclose(m.complete(nothing)[0], m.weights_ @ m.means_, rtol=1e-5)
+
+
+def test_very_many_columns_take_little_memory():
+    """The sample of rows and the chunks shrink with the number of columns."""
+    assert sampled_rows(64) == 1024
+    assert sampled_rows(10**6) * 10**6 * 8 <= 2**27
+    assert layout_for(3 * 10**6, np.dtype(np.float32), 2**24).rows_per_chunk == 8
 
 
 # ---------------------------------------------------------------- strict mode
 
 
-@pytest.mark.parametrize("kind", [float, np.float32, int, np.uint8])
+def named(value):
+    return rf"row 41, column 3 holds {value}\. .*If {value} marks a missing bit, .*binarize=1 takes"
+
+
 @pytest.mark.parametrize("name", [one.name for one in families() if "bits" in one.rows])
-def test_what_is_no_bit_is_named(name, kind):
-    X = np.zeros((50, 6), kind)
+def test_what_is_no_bit_is_named(name):
+    X = np.zeros((50, 6))
     X[41, 3] = 2
-    with pytest.raises(DataError, match=r"row 41, column 3 holds 2\. .*If 2 marks a missing bit, .*binarize=1 takes"):
+    with pytest.raises(DataError, match=named(2)):
         new(name).fit(X)
-
-
-def test_the_name_of_the_column_is_told():
-    frame = pd.DataFrame(np.zeros((4, 6)), columns=NAMES)
-    frame.loc[2, "dog"] = 0.5
-    with pytest.raises(DataError, match=r"row 2, column 3 \('dog'\) holds 0\.5"):
-        BernoulliProduct().fit(frame)
+    for kind in (np.float32, int, np.uint8) if name == "product" else ():
+        with pytest.raises(DataError, match=named(2)):
+            new(name).fit(X.astype(kind))
 
 
 @pytest.mark.parametrize("library", ["pandas", "pandas categories", "polars"])
@@ -215,11 +340,6 @@ def test_a_column_of_text_is_named(library):
     frame = frame.assign(kind="x") if library != "polars" else frame.with_columns(kind=pl.lit("x"))
     with pytest.raises(DataError, match=r"Leave columns of text \('id', 'kind'\) out"):
         BernoulliProduct().fit(frame)
-
-
-def test_a_mark_for_missing_is_recognised():
-    with pytest.raises(DataError, match=r"holds -1\. If -1 marks a missing bit, make it NaN"):
-        BernoulliProduct().fit(np.array([[1, 0], [-1, 0]]))
 
 
 @pytest.mark.parametrize(
@@ -236,24 +356,25 @@ def test_what_is_one_step_from_a_table(X, step):
         BernoulliProduct().fit(X)
 
 
-def test_rows_are_counted_across_batches():
+def test_rows_are_counted_across_batches_and_in_sparse_tables():
     good, bad = np.zeros((30, 4)), np.zeros((30, 4))
     bad[7, 1] = -1
     with pytest.raises(DataError, match="row 37, column 1 holds -1"):
         BernoulliProduct().fit(lambda: [good, bad])
-
-
-def test_rows_are_counted_in_sparse_tables():
     table = sparse.lil_matrix((100, 4))
     table[63, 2] = 3
     with pytest.raises(DataError, match="row 63, column 2 holds 3"):
         BernoulliProduct().fit(table.tocsr())
 
 
-def test_transform_is_as_strict_as_fit(X):
-    m = BernoulliMixture(2, random_state=0, n_init=1).fit(X)
+def test_transform_is_as_strict_as_fit():
+    m = fitted("mixture")
     with pytest.raises(DataError, match="row 0, column 0 holds 7"):
         m.transform(np.full((2, 6), 7))
+    with pytest.raises(DataError, match="Z has 3 columns, but BernoulliMixture has 2 latents"):
+        m.inverse_transform(np.ones((4, 3)))
+    with pytest.raises(DataError, match="no rows"):
+        m.score_samples(lambda: [np.zeros((0, 6))])
 
 
 def test_binarize_cuts_and_keeps_holes():
@@ -268,8 +389,6 @@ def test_binarize_cuts_and_keeps_holes():
         (np.zeros(5), ValueError, "2D array"),
         (np.zeros((0, 3)), ValueError, "0 sample"),
         (np.zeros((3, 0)), ValueError, "0 feature"),
-        (np.array([[np.inf, 0]]), ValueError, "infinity"),
-        ([["a", "b"]], ValueError, "column 0 holds 'a'"),
         (np.array([[1j, 0]]), ValueError, "Complex"),
         ((row for row in [[1, 0]]), TypeError, "can be read only once"),
         (lambda: 3, TypeError, "must give an iterable of batches"),
@@ -292,12 +411,6 @@ def test_bad_input_is_told_apart(X, error, message):
         BernoulliMixture(2, random_state=0).fit(X)
 
 
-def test_a_stream_without_rows(X):
-    m = BernoulliProduct().fit(X)
-    with pytest.raises(DataError, match="no rows"):
-        m.score_samples(lambda: [np.zeros((0, 6))])
-
-
 def test_infinity_in_a_memory_map(tmp_path):
     table = np.zeros((9, 2))
     table[4, 1] = np.inf
@@ -318,6 +431,7 @@ def test_infinity_in_a_memory_map(tmp_path):
         {"max_time": 0},
         {"dtype": "float16"},
         {"dtype": int},
+        {"dtype": "double precision"},
         {"binarize": "yes"},
         {"tol": "small"},
     ],
@@ -328,19 +442,6 @@ def test_bad_parameters_are_named(options):
         BernoulliMixture(**{"n_components": 2, **options}).fit(np.eye(4))
 
 
-@EVERY
-def test_use_before_fit(name):
-    for method in ("transform", "score_samples", "complete", "posterior", "inverse_transform"):
-        with pytest.raises(NotFittedError):
-            getattr(new(name), method)(np.eye(6))
-
-
-def test_points_of_the_wrong_dimension():
-    m = BernoulliMixture(3, random_state=0, n_init=1).fit(np.eye(6))
-    with pytest.raises(DataError, match="Z has 2 columns, but BernoulliMixture has 3 latents"):
-        m.inverse_transform(np.ones((4, 2)))
-
-
 def test_a_fit_that_fails_leaves_nothing_behind(X):
     m = BernoulliProduct().fit(X)
     with pytest.raises(DataError):
@@ -349,24 +450,14 @@ def test_a_fit_that_fails_leaves_nothing_behind(X):
         m.score(X)
 
 
-def test_very_many_columns_take_little_memory():
-    """The sample of rows and the chunks shrink with the number of columns."""
-    from latentbits.engines.chunks import layout_for
-    from latentbits.engines.summary import sampled_rows
-
-    assert sampled_rows(64) == 1024
-    assert sampled_rows(10**6) * 10**6 * 8 <= 2**27
-    assert layout_for(3 * 10**6, np.dtype(np.float32), 2**24).rows_per_chunk == 8
-
-
 def test_a_fit_that_did_not_converge_says_so(X):
     with pytest.warns(ConvergenceWarning, match="reached max_iter after 2 iterations"):
-        m = BernoulliMixture(3, random_state=0, max_iter=2, accelerate=False, n_init=1).fit(X)
+        m = new("mixture").set_params(max_iter=2).fit(X)
     assert not m.converged_
 
 
 def test_double_precision_on_request(X):
-    m = BernoulliMixture(3, random_state=0, dtype=np.float64, n_init=1).fit(X)
+    m = BernoulliProduct(dtype=np.float64).fit(X)
     assert m.transform(X).dtype == np.float64
-    assert BernoulliMixture(3, random_state=0, n_init=1).fit(X).transform(X).dtype == np.float32
+    assert fitted("product").transform(X).dtype == np.float32
     assert m.means_.dtype == np.float64

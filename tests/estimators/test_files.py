@@ -1,44 +1,58 @@
+"""Model files: what is written comes back, and nothing else is taken.  Each family's own round trip is in test_face."""
+
 from __future__ import annotations
 
-import copy
 import json
 import os
 import struct
-from functools import cache
 
-import jax
 import numpy as np
-import pandas as pd
 import pytest
-import quick
-from cases import bits
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from quick import every
 from safetensors.numpy import save as to_safetensors
-from sklearn.exceptions import ConvergenceWarning
+from tests.fitted import known
 
 import latentbits
-from latentbits import (
-    BernoulliMixture,
-    BinarySparseCoding,
-    CombinationMachine,
-    LatentTrait,
-    NoisyOrNetwork,
-    load,
-)
+from latentbits import BernoulliMixture, BinarySparseCoding, CombinationMachine, LatentTrait, NoisyOrNetwork, load
 from latentbits.core.errors import LatentBitsError, ModelFileError
-from latentbits.core.model import Stop
+from latentbits.core.model import Measure, Stop
 from latentbits.core.packing import digest
 from latentbits.estimators import files
 from latentbits.estimators.families import families
+from latentbits.estimators.history import history_table
 
-TABLE = bits(n=80)
+D = 6
+
+
+def mixture(k=3, **options):
+    means = np.random.default_rng(0).uniform(0.1, 0.9, (k, D))
+    return known(BernoulliMixture(**{"n_components": k, **options}), {"weights": np.full(k, 1 / k), "means": means})
+
+
+def machine():
+    return CombinationMachine.from_parameters(np.ones((2, D)), np.zeros(2), np.zeros(D))
+
+
+def network(**options):
+    arrays = {"weights.0": np.ones((2, D)), "biases.0": np.full(D, 0.1), "biases.1": np.full(2, 0.3)}
+    return known(NoisyOrNetwork((2,), **options), arrays, cost_history_=np.array([12.0, 11.0, 10.8]))
+
+
+def trait():
+    none = dict.fromkeys(("log_variance", "centre", "scale"), np.zeros(0))
+    return known(LatentTrait(2), {"weights": np.eye(D)[:, :2], "bias": np.zeros(D), **none})
+
+
+def causes():
+    numbers = {"noise_std": 1.0, "prior": 0.2, "reseeded": 0.0, "truncation_loss": 0.0}
+    learned = {"max_active_": 1, "n_candidates_": 2, "sparseness_history_": np.ones(1), "noise_history_": np.ones(1)}
+    return known(BinarySparseCoding(4), {"components": np.eye(4, D), **numbers}, **learned)
 
 
 @pytest.fixture(scope="module")
 def fitted():
-    return BernoulliMixture(3, random_state=0, binarize=0.5, dtype=np.float64, n_init=1).fit(TABLE)
+    return mixture(random_state=0, binarize=0.5, dtype=np.float64)
 
 
 @pytest.fixture
@@ -48,35 +62,8 @@ def written(fitted, tmp_path):
     return path
 
 
-@every(slow=("latent-trait", "combination-machine", "noisy-or"))
-def test_round_trip_to_the_bit(name, tmp_path):
-    X, model = quick.table(name), copy.copy(quick.fitted(name))
-    names = [f"c{j}" for j in range(X.shape[1])]
-    model.feature_names_in_ = np.array(names, dtype=object)
-    model.save(tmp_path / "m.safetensors")
-    again = load(tmp_path / "m.safetensors")
-    assert type(again) is type(model)
-    assert again.get_params() == model.get_params()
-    assert again.feature_names_in_.tolist() == names
-    for one in jax.tree.leaves(jax.tree.map(np.array_equal, again.params_, model.params_)):
-        assert one
-    for one in ("history_", "history_table_", "objective_"):
-        np.testing.assert_array_equal(getattr(again, one), getattr(model, one))
-    frame = pd.DataFrame(X[:40], columns=names)
-    np.testing.assert_array_equal(again.score_samples(frame), model.score_samples(frame))
-    np.testing.assert_array_equal(again.transform(frame), model.transform(frame))
-    np.testing.assert_array_equal(again.sample(9, random_state=0), model.sample(9, random_state=0))
-    assert (again.n_iter_, again.converged_, again.stop_reason_) == (
-        model.n_iter_,
-        model.converged_,
-        model.stop_reason_,
-    )
-    again.save(tmp_path / "n.safetensors")
-    assert (tmp_path / "m.safetensors").read_bytes() == (tmp_path / "n.safetensors").read_bytes()
-
-
 def _given():
-    """Models whose parameters were given, of every family that can be."""
+    """Give models of every family that takes parameters."""
     made = {
         "CombinationMachine": lambda cls: cls.from_parameters([[1.0, -1.0]], [0.0], [0.1, 0.2]),
         "ClippedGaussian": lambda cls: cls.from_moments([0.1, 0.2], [[0.09, 0.03], [0.03, 0.16]]),
@@ -98,14 +85,14 @@ def test_a_given_model_is_the_same_after_a_file(model, tmp_path):
 
 
 def test_stages_of_the_history_survive_a_file(tmp_path):
-    model = _network()
+    joint, exact = ("layer 1", Measure.JOINT), ("exactly", Measure.LIKELIHOOD)
+    model = network()
+    model.history_table_ = history_table([(*joint, -9.0), (*joint, -8.0), (*exact, -7.0)])
     model.save(tmp_path / "m.safetensors")
     again = load(tmp_path / "m.safetensors")
     np.testing.assert_array_equal(again.history_table_, model.history_table_)
-    assert set(model.history_table_["stage"]) == {"layer 1", "all layers, exactly"}
-    end = model.history_table_["stage"] == "all layers, exactly"
-    np.testing.assert_array_equal(again.history_, model.history_table_["objective"][end])
-    assert model.objective_ == max(model.history_)
+    np.testing.assert_array_equal(again.history_, [-7.0])
+    np.testing.assert_array_equal(again.cost_history_, model.cost_history_)
 
 
 def test_a_file_of_the_first_version(written, fitted):
@@ -125,15 +112,12 @@ def test_a_file_of_the_first_version(written, fitted):
 
 
 def test_a_generator_as_seed_is_not_written(tmp_path):
-    m = BernoulliMixture(2, random_state=np.random.RandomState(0), n_init=1).fit(TABLE)
-    m.save(tmp_path / "m.safetensors")
+    mixture(random_state=np.random.RandomState(0)).save(tmp_path / "m.safetensors")
     assert load(tmp_path / "m.safetensors").random_state is None
 
 
 def test_a_splitting_schedule_that_was_cut_short(tmp_path):
-    with pytest.warns(ConvergenceWarning, match="ran out of max_time"):
-        m = BernoulliMixture(8, init="split", random_state=0, max_time=1e-9).fit(TABLE)
-    assert len(m.weights_) == 1
+    m = mixture(1, n_components=8, init="split")
     m.save(tmp_path / "m.safetensors")
     np.testing.assert_array_equal(load(tmp_path / "m.safetensors").means_, m.means_)
 
@@ -164,13 +148,10 @@ def test_nothing_is_left_behind_when_writing_fails(fitted, tmp_path, monkeypatch
 def test_no_folder(fitted, tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         fitted.save(tmp_path / "nowhere" / "m.safetensors")
+    with pytest.raises(FileNotFoundError, match="no model file"):
+        load(tmp_path / "m.safetensors")
     with pytest.raises(ModelFileError, match="is a folder"):
         load(tmp_path)
-
-
-def test_no_file():
-    with pytest.raises(FileNotFoundError, match="no model file"):
-        load("nowhere.safetensors")
 
 
 @pytest.mark.parametrize("keep", [0, 4, 8, 100, -1])
@@ -212,14 +193,10 @@ def rewrite(path, change):
         (lambda h, t: t.update({"params.weights": np.ones(3, np.float32)}), "float64"),
         (lambda h, t: t.update({"params.means": np.full((3, 6), np.nan)}), "finite"),
         (lambda h, t: h.update(n_features="many"), "'n_features' must be a whole number from 1, found 'many'"),
-        (lambda h, t: h.update(n_features=True), "'n_features' must be a whole number"),
         (lambda h, t: h.update(feature_names=["a"]), "'feature_names' must be 6 names"),
         (lambda h, t: h.update(feature_names=["a", *"abcde"]), "'feature_names' must be different names"),
-        (lambda h, t: h.update(feature_names=dict.fromkeys("abcdef")), "'feature_names' must be a list of texts"),
         (lambda h, t: h.update(feature_names=[*"abcde", 6]), "'feature_names' must be a list of texts"),
         (lambda h, t: h.update(n_iter=-1), "'n_iter' must be a whole number from 0, found -1"),
-        (lambda h, t: h.update(n_iter=2.5), "'n_iter' must be a whole number"),
-        (lambda h, t: h.update(stop_reason=["converged"]), "'stop_reason' must be one of converged"),
         (lambda h, t: h.update(stop_reason="tired"), "'stop_reason' must be one of converged"),
         (lambda h, t: h.update(library_version=1), "'library_version' must be a text"),
         (lambda h, t: h.update(format_version=True), "format version True"),
@@ -229,13 +206,9 @@ def rewrite(path, change):
         (lambda h, t: h.update(stages=[]), "do not have the"),
         (lambda h, t: h.update(stages=[["EM", "joy", 3]]), "'stages' must be names with a measure"),
         (lambda h, t: h.update(stages=[["E" * 101, "joint", 3]]), "'stages' must be names with a measure"),
-        (lambda h, t: h.update(stages=[["EM", "joint", 10**18]]), "do not have the"),
         (lambda h, t: h.update(objective="low"), "'objective' must be a number"),
-        (lambda h, t: h.pop("hyperparameters"), "the header lacks"),
         (lambda h, t: h["hyperparameters"].update(max_iter=10**30), "no whole number of 2"),
-        (lambda h, t: h["hyperparameters"].update(n_components=10**8), "shape"),
         (lambda h, t: t.update(history=np.array([np.nan])), "'history' must be a list of finite numbers"),
-        (lambda h, t: t.update(history=np.zeros((2, 2))), "'history' must be a list of finite numbers"),
         (lambda h, t: t.pop("history"), "'history' must be a list of finite numbers"),
         (lambda h, t: t.update({"params.weights": np.array([-1.0, 1.0, 1.0])}), "between 0 and 1"),
         (lambda h, t: t.update({"params.means": np.full((3, 6), 7.0)}), "between 0 and 1"),
@@ -248,67 +221,37 @@ def test_a_file_that_claims_nonsense(written, change, message):
         load(written)
 
 
-@cache
-def _machine():
-    return CombinationMachine.from_parameters(np.ones((2, 6)), np.zeros(2), np.zeros(6))
-
-
-@cache
-def _network(**settings):
-    with pytest.warns(ConvergenceWarning):
-        return NoisyOrNetwork((2,), random_state=0, max_iter=1, n_updates=1, **settings).fit(TABLE)
-
-
 def test_options_of_earlier_versions_are_left_out(tmp_path):
     """What was learned does not ask for them; others that no version had are named."""
-    for model, former in ((_machine(), {"weight_decay": 0.1, "n_sweeps": 2}), (_network(), {"chain_start": "prior"})):
+    for model, former in ((machine(), {"weight_decay": 0.1, "n_sweeps": 2}), (network(), {"chain_start": "prior"})):
         path = tmp_path / "m.safetensors"
         model.save(path)
         rewrite(path, lambda h, t, former=former: h["hyperparameters"].update(former))
-        np.testing.assert_array_equal(load(path).score_samples(TABLE), model.score_samples(TABLE))
+        assert load(path).get_params() == model.get_params()
         rewrite(path, lambda h, t: h["hyperparameters"].update(mood="good"))
         with pytest.raises(ModelFileError, match="mood"):
             load(path)
 
 
-@cache
-def _causes():
-    rows = np.random.default_rng(0).normal(size=(30, 5))
-    return BinarySparseCoding(4, max_active=1, n_candidates=2, grow=False, random_state=0, max_iter=1, n_init=1).fit(
-        rows
-    )
-
-
-@cache
-def _trait():
-    with pytest.warns(ConvergenceWarning):
-        return LatentTrait(2, random_state=0, max_iter=1).fit(TABLE)
+def test_numbers_that_files_of_earlier_versions_lack_are_filled_in(tmp_path):
+    machine().save(tmp_path / "m.safetensors")
+    rewrite(tmp_path / "m.safetensors", lambda h, t: t.pop("params.precision"))
+    assert np.isnan(load(tmp_path / "m.safetensors").params_.precision)
 
 
 @pytest.mark.parametrize(
     ("make", "change", "message"),
     [
-        (_network, lambda h: h["hyperparameters"].update(annealing_steps=10**8), "annealing_chains x annealing_steps"),
-        (_network, lambda h: h["hyperparameters"].update(annealing_chains=10**8), "may ask for at most 1000000"),
-        (_network, lambda h: h["extra"].update(cost_history=[float("nan")]), "cost_history must be a list of numbers"),
-        (_network, lambda h: h["hyperparameters"].update(inference="exact", schedule="stability"), "stability"),
-        pytest.param(
-            _trait,
-            lambda h: h["hyperparameters"].update(n_samples=10**9),
-            "n_samples is 1000000000",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            _trait,
-            lambda h: h["hyperparameters"].update(equal_discrimination=True),
-            "n_components must be 1",
-            marks=pytest.mark.slow,
-        ),
-        (_machine, lambda h: h["hyperparameters"].update(n_hidden=10**8), "shape"),
-        (_machine, lambda h: h["hyperparameters"].update(n_hidden=10**8, max_active=10**8), "shape"),
-        (_causes, lambda h: h["hyperparameters"].update(cut=["a", "b"]), "cut must be two iterations"),
+        (network, lambda h: h["hyperparameters"].update(annealing_steps=10**8), "annealing_chains x annealing_steps"),
+        (network, lambda h: h["hyperparameters"].update(annealing_chains=10**8), "may ask for at most 1000000"),
+        (network, lambda h: h["extra"].update(cost_history=[float("nan")]), "cost_history must be a list of numbers"),
+        (network, lambda h: h["hyperparameters"].update(inference="exact", schedule="stability"), "stability"),
+        (trait, lambda h: h["hyperparameters"].update(n_samples=10**9), "n_samples is 1000000000"),
+        (trait, lambda h: h["hyperparameters"].update(equal_discrimination=True), "n_components must be 1"),
+        (machine, lambda h: h["hyperparameters"].update(n_hidden=10**8, max_active=10**8), "shape"),
+        (causes, lambda h: h["hyperparameters"].update(cut=["a", "b"]), "cut must be two iterations"),
         (
-            _causes,
+            causes,
             lambda h: (
                 h["hyperparameters"].update(n_causes=10**7),
                 h["extra"].update(max_active=10**7, n_candidates=10**7),
@@ -328,7 +271,7 @@ def test_a_file_cannot_ask_for_endless_work(tmp_path, make, change, message):
 
 
 def test_what_could_not_be_loaded_is_not_written(tmp_path):
-    model = _network(annealing_steps=10**6)
+    model = network(annealing_steps=10**6)
     with pytest.raises(ModelFileError, match="set_params to less, and save again"):
         model.save(tmp_path / "m.safetensors")
     model.set_params(annealing_steps=10).save(tmp_path / "m.safetensors")

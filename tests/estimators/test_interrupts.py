@@ -5,14 +5,16 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from tests.fitted import new
+from tests.tables import classes
 
 import latentbits
 from latentbits import (
     BernoulliMixture,
     BernoulliProduct,
     BinarySparseCoding,
-    ClippedGaussian,
     CombinationMachine,
     LatentTrait,
     NoisyOrNetwork,
@@ -22,20 +24,21 @@ from latentbits.choosing.search import search
 from latentbits.engines.monitor import Monitor
 
 FAMILIES = {
-    "mixture": BernoulliMixture(2),
+    "mixture": BernoulliMixture(2, n_init=2, accelerate=False),
     "split": BernoulliMixture(3, init="split"),
-    "traits": LatentTrait(1),
-    "machine": CombinationMachine(2),
+    "traits": LatentTrait(1, accelerate=False, tol=1e-3),
+    "machine": CombinationMachine(2, n_epochs=3),
     "pursuit": CombinationMachine(2, learner="pursuit"),
     "stochastic": CombinationMachine(2, learner="stochastic", n_epochs=3),
     "network": NoisyOrNetwork((2, 2), n_updates=3),
     "causes": BinarySparseCoding(3, max_iter=3),
 }
+SLOW = pytest.mark.slow("learners of many stages, each pressed at four places")
 
 
 @pytest.fixture(autouse=True)
 def own_handler():
-    """Python's own, which a job in the background does not have."""
+    """Take Python's own, which a job in the background does not have."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -43,7 +46,7 @@ def own_handler():
 
 @pytest.fixture
 def press(monkeypatch):
-    """A function that has the key pressed after a pass, or at the beginning of a stage, counted from 1."""
+    """Have the key pressed after a pass, or at the beginning of a stage, counted from 1."""
 
     def at(method, number):
         plain, seen = getattr(Monitor, method), 0
@@ -60,13 +63,12 @@ def press(monkeypatch):
     return at
 
 
-def rows(n=120):
-    rng = np.random.default_rng(0)
-    return (rng.random((n, 5)) < np.where(rng.random((n, 1)) < 0.5, 0.85, 0.2)).astype(float)
+def rows():
+    return classes(means=[[0.85] * 6, [0.2] * 6])
 
 
 def pressed_fit(estimator):
-    """Fitted as far as it came; None where KeyboardInterrupt was raised."""
+    """Fit as far as it comes; None where KeyboardInterrupt was raised."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         try:
@@ -75,14 +77,13 @@ def pressed_fit(estimator):
             return None
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", [pytest.param(name, marks=[SLOW] * (name != "mixture")) for name in FAMILIES])
 def test_what_is_kept_has_learned_something_and_can_be_used(family, press, monkeypatch, tmp_path):
     kept = []
-    for method, number in [("record", 1), ("record", 2), ("record", 3), ("begin_stage", 2), ("begin_stage", 3)]:
+    for method, number in [("record", 1), ("record", 3), ("begin_stage", 2), ("begin_stage", 3)]:
         with monkeypatch.context():
             press(method, number)
-            fitted = pressed_fit(latentbits.choosing.compare.clone(FAMILIES[family]))
+            fitted = pressed_fit(clone(FAMILIES[family]))
         monkeypatch.undo()
         if fitted is None:
             continue
@@ -99,9 +100,10 @@ def test_what_is_kept_has_learned_something_and_can_be_used(family, press, monke
     assert ("record", 3) in kept  # three passes are enough for all
 
 
-@pytest.mark.parametrize("estimator", [BernoulliMixture(2), LatentTrait(1), BernoulliProduct()], ids=str)
-def test_a_fit_that_has_learned_nothing_is_none(estimator, press):
+@pytest.mark.parametrize("name", ["mixture", "product"])
+def test_a_fit_that_has_learned_nothing_is_none(name, press):
     press("begin_stage", 1)
+    estimator = new(name)
     with pytest.raises(KeyboardInterrupt):
         estimator.fit(rows())
     assert not hasattr(estimator, "params_")
@@ -110,17 +112,17 @@ def test_a_fit_that_has_learned_nothing_is_none(estimator, press):
 def test_half_a_clipped_gaussian_is_none(press):
     press("begin_stage", 2)
     with pytest.raises(KeyboardInterrupt):
-        ClippedGaussian(1).fit(rows())
+        new("clipped-gaussian").fit(rows())
 
 
 def test_a_key_pressed_at_the_very_end_costs_nothing(monkeypatch):
-    plain = BernoulliMixture(2, random_state=0, n_init=2).fit(rows())
+    plain = new("mixture").fit(rows())
     finish = BernoulliMixture._finish
     monkeypatch.setattr(
         BernoulliMixture, "_finish", lambda *args: (finish(*args), signal.raise_signal(signal.SIGINT))[0]
     )
     with pytest.warns(ConvergenceWarning, match="interrupted"):
-        fitted = BernoulliMixture(2, random_state=0, n_init=2).fit(rows())
+        fitted = new("mixture").fit(rows())
     np.testing.assert_array_equal(fitted.params_.means, plain.params_.means)
     assert fitted.stop_reason_ == "interrupted"
 
@@ -163,16 +165,16 @@ def test_a_model_of_others_does_not_hold_up_the_end(press):
 
 
 def test_a_search_keeps_what_is_finished(press):
-    families = ["product", BernoulliMixture(2, **PLAIN), LatentTrait(1)]
-    press("begin_stage", 1 + 1 + 1)  # a stage of the product, one of the mixture, and the first of the traits
+    families = ["product", BernoulliMixture(2, **PLAIN), new("clipped-gaussian")]
+    press("begin_stage", 1 + 1 + 1)  # a stage of the product, one of the mixture, and the first of the Gaussian
     with pytest.warns(UserWarning, match="the search was interrupted"):
         found = search(rows(), families, n_folds=1, budget=None)
     assert found.interrupted
     assert set(found.families.values()) == {"product", "mixture"}
-    assert found.left_out == {"latent-trait": "interrupted before it was fitted"}
+    assert found.left_out == {"clipped-gaussian": "interrupted before it was fitted"}
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a search by folds, with all its starts")
 def test_a_search_forgets_a_size_that_not_all_folds_have_tried(press):
     # the product and the first size of the mixture in two folds, 24 times EM and Newton each; the second size in one
     press("begin_stage", 2 + 2 * 24 * 2 + 1)

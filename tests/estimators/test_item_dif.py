@@ -43,7 +43,7 @@ def loss(x, X, g, count):
     return -count @ logsumexp(terms.sum(-1) + np.log(WEIGHTS), axis=1)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("two models by SciPy")
 def test_likelihood_ratio_and_wald(people):
     X, g = people
     rows, count = np.unique(np.column_stack([np.nan_to_num(X, nan=-1), g]), axis=0, return_counts=True)

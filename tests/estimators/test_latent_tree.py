@@ -9,31 +9,38 @@ from itertools import product
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
+from tests.tables import chain
 
 from latentbits import BernoulliProduct, ChowLiuTree, LatentTree, load
 from latentbits.estimators.families import name_of, size_of
 
-
-def chain(n=300, d=5, seed=0, missing=0.0):
-    """Each bit is mostly that on its left."""
-    rng = np.random.default_rng(seed)
-    X = (np.cumsum(rng.random((n, d)) < 0.25, axis=1) % 2).astype(float)
-    X[rng.random(X.shape) < missing] = np.nan
-    return X
+N, D = 240, 4  # of nearly all tables here: compiled code is shared
+STATES = (1, 3, 2, 2)
 
 
-def few_passes(model, X):
+def few_passes(model, X, max_iter=3):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.set_params(random_state=0, max_iter=3, dtype="float64").fit(X)
+        return model.set_params(random_state=0, max_iter=max_iter, dtype="float64").fit(X)
 
 
 def every_row(d):
     return np.array(list(product([0.0, 1.0], repeat=d)))
 
 
-def test_one_state_is_independent_bits():
-    X = chain(missing=0.1)
+@pytest.fixture(scope="module")
+def X():
+    return chain(N, D, missing=0.1)
+
+
+@pytest.fixture(scope="module")
+def plain(X):
+    """Two trees, the number of whose states is given for each column."""
+    return few_passes(LatentTree(STATES, n_trees=2), X)
+
+
+@pytest.mark.slow("two models are compiled for")
+def test_one_state_is_independent_bits(X):
     one = LatentTree(1, smoothing=0, random_state=0, dtype="float64").fit(X)
     wanted = BernoulliProduct(smoothing=0, dtype="float64").fit(X)
     np.testing.assert_allclose(one.score_samples(X), wanted.score_samples(X), rtol=1e-10)
@@ -41,17 +48,17 @@ def test_one_state_is_independent_bits():
     assert one.converged_
 
 
+@pytest.mark.slow("two trees at once")
 @pytest.mark.parametrize("max_iter", [0, 3])
-def test_counting_is_no_iteration(max_iter):
+def test_counting_is_no_iteration(X, max_iter):
     """A user reads the number of iterations that was asked for, and none is no end of learning."""
     with pytest.warns(ConvergenceWarning, match=f"reached max_iter after {max_iter} iterations"):
-        m = LatentTree(2, random_state=0, max_iter=max_iter).fit(chain())
+        m = LatentTree(STATES, n_trees=2, random_state=0, max_iter=max_iter, dtype="float64").fit(X)
     assert (m.n_iter_, m.converged_) == (max_iter, False)
 
 
 def test_a_chow_liu_tree_made_by_hand():
-    X = chain()
-    d = X.shape[1]
+    X, d = chain(N, D), D
     share = {(i, j): np.array([[np.mean((X[:, i] == a) & (X[:, j] == b)) for b in (0, 1)] for a in (0, 1)])
              for i in range(d) for j in range(d) if i != j}  # fmt: skip
 
@@ -76,19 +83,19 @@ def test_a_chow_liu_tree_made_by_hand():
 
 
 EDGES = {
-    "constant": lambda X: np.column_stack([X, np.ones(len(X)), np.zeros(len(X))]),
-    "never seen": lambda X: np.column_stack([X, np.full(len(X), np.nan)]),
-    "twice": lambda X: np.column_stack([X, X]),
+    # constant columns, one that was never seen, one twice, and a row without any bit
+    "awkward": lambda X: np.vstack([
+        np.column_stack([X, np.tile([1, 0, np.nan], (len(X), 1)), X[:, 0]]), np.full((1, 7), np.nan)
+    ]),
     "one row": lambda X: X[:1],
-    "one column": lambda X: X[:, :1],
     "one bit": lambda X: X[:1, :1],
-    "a row without any": lambda X: np.vstack([X, np.full((1, X.shape[1]), np.nan)]),
-}
+}  # fmt: skip
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("smoothing", [0.0, 1.0])
-@pytest.mark.parametrize("edge", EDGES)
+@pytest.mark.slow("every shape is compiled for")
+@pytest.mark.parametrize(
+    ("edge", "smoothing"), [("awkward", 0.0), ("awkward", 1.0), ("one row", 0.0), ("one bit", 0.0), ("one bit", 1.0)]
+)
 def test_tables_at_the_edge(edge, smoothing):
     X = EDGES[edge](chain(40, 3, missing=0.1))
     for model in (LatentTree((np.arange(X.shape[1]) % 3 + 1).tolist(), smoothing=smoothing),
@@ -102,18 +109,12 @@ def test_tables_at_the_edge(edge, smoothing):
         np.testing.assert_array_equal(filled[~np.isnan(X)], X[~np.isnan(X)])
 
 
-def test_states_of_each_column(tmp_path):
-    X = chain(60, 3, missing=0.1)
-    m = few_passes(LatentTree((1, 3, 2), n_trees=2), X)
-    assert m.transitions_.shape == (2, 3, 3, 3)
-    assert np.all(m.transitions_[:, 0, :, 1:] == 0)
-    assert np.all(m.transitions_[:, 2, :, 2] == 0)
-    np.testing.assert_allclose(m.transform(X).reshape(60, 2, 3, 3).sum((1, 3)), 1, rtol=1e-9)
-    m.save(tmp_path / "m.safetensors")
-    same = load(tmp_path / "m.safetensors")
-    np.testing.assert_array_equal(same.score_samples(X), m.score_samples(X))
-    assert same.n_parameters_ == m.n_parameters_
-    assert (name_of(m), size_of(m)) == ("2 latent trees of 1 to 3 states", 1)
+def test_states_of_each_column(plain, X):
+    assert plain.transitions_.shape == (2, D, 3, 3)
+    assert np.all(plain.transitions_[:, 0, :, 1:] == 0)
+    assert np.all(plain.transitions_[:, 2, :, 2] == 0)
+    np.testing.assert_allclose(plain.transform(X).reshape(N, 2, D, 3).sum((1, 3)), 1, rtol=1e-9)
+    assert (name_of(plain), size_of(plain)) == ("2 latent trees of 1 to 3 states", 1)
 
 
 @pytest.mark.parametrize("n_states", [(2, 2), (2, 0, 2), (2.0, 2.0, 2.0)])
@@ -122,26 +123,26 @@ def test_states_that_are_none(n_states):
         LatentTree(n_states).fit(chain(20, 3))
 
 
-def test_softening_keeps_states_from_being_sure():
-    X = chain(60, 3)
-    plain, soft = (few_passes(LatentTree(2, smoothing=0, softening=s), X) for s in (0.0, 0.2))
+def test_softening_keeps_states_from_being_sure(plain, X):
+    soft = few_passes(LatentTree(STATES, n_trees=2, softening=0.2), X)
     assert soft.history_[-1] < plain.history_[-1]
     assert "softening=0.2" in soft.fit_report(X).notes[0]
-    np.testing.assert_allclose(np.exp(soft.score_samples(every_row(3))).sum(), 1, rtol=1e-9)
+    np.testing.assert_allclose(np.exp(soft.score_samples(every_row(D))).sum(), 1, rtol=1e-9)
 
 
-def bits_entropy(m, d):
-    log_p = m.score_samples(every_row(d))
+def bits_entropy(m):
+    log_p = m.score_samples(every_row(D))
     return -np.sum(np.exp(log_p) * log_p)
 
 
+@pytest.mark.slow("entropies are compiled for")
 @pytest.mark.parametrize("hidden", [True, False])
-def test_entropy_keeps_a_model_from_being_sure(hidden, tmp_path):
-    X = chain(60, 3, missing=0.1)
-    model = LatentTree((1, 3, 2), n_trees=2) if hidden else LatentTree(hidden=False)
-    plain, some, most = (few_passes(model.set_params(entropy=tau), X) and deepcopy(model) for tau in (0.0, 0.3, 1e6))
-    assert bits_entropy(plain, 3) < bits_entropy(some, 3) < bits_entropy(most, 3)
-    np.testing.assert_allclose(np.exp(most.score_samples(every_row(3))), 1 / 8, atol=1e-5)
+def test_entropy_keeps_a_model_from_being_sure(X, plain, hidden, tmp_path):
+    model = LatentTree(STATES, n_trees=2) if hidden else LatentTree(hidden=False)
+    plain = plain if hidden else few_passes(deepcopy(model), X)
+    some, most = (few_passes(deepcopy(model).set_params(entropy=tau), X) for tau in (0.3, 1e6))
+    assert bits_entropy(plain) < bits_entropy(some) < bits_entropy(most)
+    np.testing.assert_allclose(np.exp(most.score_samples(every_row(D))), 1 / 2**D, atol=1e-5)
     assert np.all(np.diff(some.history_) > -1e-9)
     if hidden:
         assert np.all(some.transitions_[:, 0, :, 1:] == 0)  # states that there are not
@@ -149,7 +150,7 @@ def test_entropy_keeps_a_model_from_being_sure(hidden, tmp_path):
     assert ("bits per row" in str(plain), "bits per row" in str(some)) == (True, False)  # the objective tells more
     some.save(tmp_path / "m.safetensors")
     same = load(tmp_path / "m.safetensors")
-    assert same.entropy == 0.3
+    assert (same.entropy, same.n_parameters_) == (0.3, some.n_parameters_)
     np.testing.assert_array_equal(same.score_samples(X), some.score_samples(X))
 
 
@@ -158,11 +159,10 @@ def test_entropy_is_worth_something():
         LatentTree(entropy=-0.1).fit(chain(20, 3))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("table", [(300, 5, 0), (500, 6, 1)])
-def test_what_is_left_to_gain_is_no_more_than_told(table):
+@pytest.mark.slow("thousands of passes")
+def test_what_is_left_to_gain_is_no_more_than_told():
     """EM crawls here: a pass gains less than float32 can tell long before it is at its end."""
-    X, tol = chain(*table), 1e-6
+    X, tol = chain(300, 5), 1e-6
     m = LatentTree(2, random_state=0, dtype="float32", tol=tol, max_iter=3000).fit(X)
     assert m.converged_
     assert m.left_to_gain_ <= tol * len(X)
@@ -174,16 +174,11 @@ def test_what_is_left_to_gain_is_no_more_than_told(table):
     assert longer.objective_ - m.objective_ < tol * len(X)
 
 
-@pytest.mark.parametrize("n_trees", [1, 2])
-def test_bits_that_are_missing_without_causes(n_trees):
+@pytest.mark.slow("another model is compiled for")
+def test_bits_that_are_missing_without_causes():
     """A missing bit is a hidden state then: sums over all that it can be, and an update of their expected counts."""
-    X = chain(12, 4, missing=0.3)
-    every = every_row(X.shape[1])
-    m = few_passes(LatentTree(hidden=False, n_trees=n_trees, smoothing=0.5), X)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        before = LatentTree(hidden=False, n_trees=n_trees, smoothing=0.5, random_state=0, dtype="float64", max_iter=2)
-        before.fit(X)
+    X, every = chain(N, D, missing=0.3), every_row(D)
+    before, m = (few_passes(LatentTree(hidden=False, n_trees=2, smoothing=0.5), X, k) for k in (2, 3))
 
     def joint(model):
         """P(tree, row) of every row."""

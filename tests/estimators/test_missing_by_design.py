@@ -6,6 +6,7 @@ import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -80,7 +81,7 @@ def theta_of(m):
     return np.column_stack([m.components_.T, m.intercept_])
 
 
-@pytest.mark.slow
+@pytest.mark.slow("information by differences over a grid")
 def test_the_maximum_and_standard_errors_are_those_of_a_grid(one_trait):
     X, m, grid = one_trait
     theta = theta_of(m)
@@ -91,7 +92,7 @@ def test_the_maximum_and_standard_errors_are_those_of_a_grid(one_trait):
     np.testing.assert_allclose(told.ravel(), np.sqrt(np.diag(np.linalg.inv(information))), rtol=0.02)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("52 columns with holes are compiled for")
 def test_likelihoods_and_scores_are_those_of_a_grid(one_trait):
     X, m, grid = one_trait
     rows, share = grid.posterior(m.components_, m.intercept_)
@@ -107,7 +108,7 @@ def test_likelihoods_and_scores_are_those_of_a_grid(one_trait):
     np.testing.assert_allclose(scores.error[:, 0], np.sqrt(share @ grid.points[:, 0] ** 2 - mean**2), atol=1e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("two traits on a grid")
 def test_the_maximum_of_two_traits_is_that_of_a_grid():
     X = table(250, 12, q=2)
     m = LatentTrait(2, weight_prior=PRIOR, random_state=0).fit(X)
@@ -120,7 +121,7 @@ def test_the_maximum_of_two_traits_is_that_of_a_grid():
     assert abs(m.log_likelihood(X) - rows.sum()) < 0.1
 
 
-@pytest.mark.slow
+@pytest.mark.slow("2000 rows on a fine grid")
 def test_rows_that_are_alike_leave_room_for_more_nodes(monkeypatch):
     """Steep items on few columns ask for nodes that all rows cannot afford, and their few patterns can."""
     rng = np.random.default_rng(0)
@@ -178,9 +179,14 @@ def test_convergence_asks_as_much_of_many_columns_that_rows_have_not_answered_as
         maps = () if n_maps is None else (n_maps,)
         shapes = {"weights": (*maps, d, 1), "bias": (*maps, d), "log_variance": (*maps, 0), "centre": 0, "scale": 0}
         kind = Params if n_maps is None else mixture_of_maps.Params
-        own = {} if n_maps is None else {"log_share": jnp.zeros(n_maps)}
-        state = model.start(kind(**{name: jnp.ones(shape) for name, shape in shapes.items()}, **own))
-        return float(state.caution), float(state.noise)
+        shapes |= {} if n_maps is None else {"log_share": n_maps}
+
+        @jax.jit
+        def begun():
+            state = model.start(kind(**{name: jnp.ones(shape) for name, shape in shapes.items()}))
+            return state.caution, state.noise
+
+        return [float(number) for number in begun()]
 
     few = caution(latent_trait.model(1), 8)
     assert caution(latent_trait.model(1, seen=8), ITEMS) == few

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytestmark = [pytest.mark.slow, pytest.mark.optimised]
+pytestmark = pytest.mark.optimised
+SIMULATED = pytest.mark.slow("coverage of stated errors by simulation")
 
 PATH = Path(__file__).resolve().parents[2] / "benchmarks" / "stated_errors.py"
 # Known limits: an explanation that no chain has found leaves no trace in the weights (`core/annealing.py`).
@@ -26,6 +27,7 @@ def benchmark():
     del sys.modules[spec.name]
 
 
+@SIMULATED
 @pytest.mark.parametrize("kind", ["gaussians", "cells", "noisy-or"])
 def test_errors_cover_what_they_are_of(benchmark, kind):
     """They are not too small, but for what chance does to the spread of so few."""
@@ -36,12 +38,13 @@ def test_errors_cover_what_they_are_of(benchmark, kind):
         assert one.spread - 3 * one.chance < TOO_SMALL.get(one.name, benchmark.MOST), one.name
 
 
+@SIMULATED
 def test_errors_of_correlations_are_not_larger_than_need_be(benchmark):
     for one in benchmark.correlations(quick=True):
         assert benchmark.LEAST < one.spread < benchmark.MOST, one.name
 
 
-def test_a_table_that_states_too_small_errors_is_told(benchmark):
+def test_a_table_that_states_too_small_errors_is_named(benchmark):
     z = np.random.default_rng(0).normal(size=1000)
     assert benchmark.errors_of("right", z, 0.0, 1.0).verdict == ""
     assert benchmark.errors_of("small", z, 0.0, 0.5).verdict == "TOO SMALL"

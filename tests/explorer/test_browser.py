@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from browser import Pages
+from browser import Pages, pixels_of
 
 HEAD = "<!doctype html><html lang=en><meta charset=utf-8><title>t</title>"
 NO_SCRIPT = "<meta http-equiv=Content-Security-Policy content=\"script-src 'none'\">"
@@ -20,32 +20,31 @@ def write(tmp_path):
     return write_page
 
 
-@pytest.mark.parametrize(
-    ("body", "seen"),
-    [
+def test_problems_are_seen(browser, write):
+    pages = Pages(browser)
+    for body, seen in (
         ("<script>throw new Error('broken')</script>", "uncaught: broken"),
         ("<script>console.error('wrong')</script>", "console error: wrong"),
         ("<script>Promise.reject(new Error('late'))</script>", "uncaught: late"),
+        ("<script>setTimeout(() => alert('seen'))</script>", "dialog: seen"),
         ("<img src='other.png' alt=''>", "request: file:"),
         ("<script>fetch('https://example.org/').catch(() => 0)</script>", "request: https://example.org/"),
         (NO_SCRIPT + "<script>1</script>", "console error: Executing inline script violates"),
-    ],
-    ids=["error", "console", "promise", "file", "network", "policy"],
-)
-def test_problems_are_seen(browser, write, body, seen):
-    pages = Pages(browser)
-    page = pages(write(body))
-    problems = pages.watches[0].problems
-    while not any(problem.startswith(seen) for problem in problems):
-        page.wait_for_timeout(20)  # for ever, if nothing is seen: then the test is over time
-    assert any(problem.startswith(seen) for problem in pages.close())
+    ):
+        page = pages(write(body), ready=False)
+        problems = pages.used[0][2].problems
+        while not any(problem.startswith(seen) for problem in problems):
+            page.wait_for_timeout(20)  # for ever, if nothing is seen: then the test is over time
+        assert any(problem.startswith(seen) for problem in pages.leave())
+        assert not pages.leave()
+    page.context.close()
 
 
-def test_quiet_page(open_page, screenshot, write):
+def test_quiet_page(open_page, write):
     """Nothing is reported of a page that makes its own pictures; colours and width are those asked for."""
     picture = "<img alt='' src='data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw=='>"
     path = write(DARK + picture)
-    assert screenshot(open_page(path)).mean() > 250
-    page = open_page(path, dark=True, phone=True)
-    assert screenshot(page, "dark").shape == (844, 390, 3)
-    assert screenshot(page, "dark").mean() < 5
+    assert pixels_of(open_page(path, ready=False)).mean() > 250
+    dark = pixels_of(open_page(path, dark=True, phone=True, ready=False))
+    assert dark.shape == (844, 390, 3)
+    assert dark.mean() < 5

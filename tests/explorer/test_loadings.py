@@ -3,39 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 
 import numpy as np
 import pytest
+from contents import log_joint, placed
+from scipy.special import logsumexp
 
 from latentbits.estimators.families import family
 from latentbits.explorer import loadings
-from latentbits.explorer.content import Map
 from latentbits.explorer.loadings import information_of, loading_errors
 from latentbits.explorer.looks import map_of
-
-AXIS = np.linspace(-6, 6, 49)
-GRID = np.stack(np.meshgrid(AXIS, AXIS), axis=-1).reshape(-1, 2)
-PRIOR = np.exp(-0.5 * np.square(GRID).sum(axis=1))
-PRIOR /= PRIOR.sum()
-
-
-def joint(weights, bias, bits):
-    """log p(row, x) for each row and point of the grid."""
-    towards = GRID @ weights + bias
-    signs = np.where(np.isnan(bits), 0, 2 * np.nan_to_num(bits) - 1)
-    terms = np.where(signs[:, None] == 0, 0, -np.logaddexp(0, -signs[:, None] * towards))
-    return terms.sum(axis=-1) + np.log(PRIOR)
-
-
-def mapped(weights, bias, bits):
-    """A map whose posteriors are those of the grid."""
-    share = np.exp(joint(weights, bias, bits))
-    cost = share.sum(axis=1)
-    share /= cost[:, None]
-    means = share @ GRID
-    second = np.einsum("nk,ki,kj->nij", share, GRID, GRID) - means[:, :, None] * means[:, None]
-    covariances = second[:, [0, 1, 0], [0, 1, 1]]
-    return Map("2 latent traits", means, covariances, weights, bias, None, -np.log2(cost), np.zeros(0, int))
 
 
 def orthogonal(weights):
@@ -44,6 +22,7 @@ def orthogonal(weights):
     return (u * s).T
 
 
+@cache
 def drawn(n, d):
     rng = np.random.default_rng(1)
     weights, bias = orthogonal(1.5 * rng.normal(size=(2, d))), rng.normal(size=d) * 0.5
@@ -59,7 +38,7 @@ def curvature(weights, bias, bits, counts):
 
     def value(theta):
         own = theta.reshape(-1, 3)
-        return counts @ np.log(np.exp(joint(own[:, :2].T, own[:, 2], bits)).sum(axis=1))
+        return counts @ logsumexp(log_joint(own[:, :2].T, own[:, 2], bits), axis=1)
 
     n, h = len(start), 1e-3
     steps = h * np.eye(n)
@@ -74,7 +53,7 @@ def curvature(weights, bias, bits, counts):
 def test_information_is_the_curvature_of_the_likelihood():
     weights, bias, bits = drawn(20, 3)
     counts = np.random.default_rng(2).integers(1, 4, len(bits)).astype(float)
-    found = information_of(mapped(weights, bias, bits), bits, counts)
+    found = information_of(placed(weights, bias, bits), bits, counts)
     np.testing.assert_allclose(found, curvature(weights, bias, bits, counts), atol=0.01 * np.abs(found).max())
 
 
@@ -83,26 +62,28 @@ def test_columns_that_no_row_has_seen_change_nothing():
     weights, bias, bits = drawn(20, 3)
     more = [(0, 0), (0, 57)]
     wide = np.pad(bits, more, constant_values=np.nan)
-    of_wide = information_of(mapped(np.pad(weights, more), np.pad(bias, (0, 57)), wide), wide, np.ones(20))
-    found = information_of(mapped(weights, bias, bits), bits, np.ones(20))
+    of_wide = information_of(placed(np.pad(weights, more), np.pad(bias, (0, 57)), wide), wide, np.ones(20))
+    found = information_of(placed(weights, bias, bits), bits, np.ones(20))
     np.testing.assert_allclose(of_wide[:9, :9], found, rtol=1e-6, atol=1e-6)
     assert not of_wide[9:].any()
 
 
-def test_four_times_the_rows_halve_the_errors():
+def test_errors_of_more_rows_of_some_of_them_and_of_none(monkeypatch):
+    """Four times the rows halve them, of very many rows some tell, and where they cannot be told it is said."""
     weights, bias, bits = drawn(600, 10)
-    where = mapped(weights, bias, bits)
+    where = placed(weights, bias, bits)
     errors, why = loading_errors(where, bits, None, 600)
     assert why == ""
     assert errors.shape == (2, 10)
     of_more, _ = loading_errors(where, bits, np.full(600, 2.0), 2400)
     np.testing.assert_allclose(of_more, errors / 2, rtol=0.1)  # but for the prior
-
-
-def test_of_very_many_rows_some_tell(monkeypatch):
-    weights, bias, bits = drawn(600, 10)
-    where = mapped(weights, bias, bits)
-    errors, _ = loading_errors(where, bits, None, 600)
+    assert loading_errors(dataclasses.replace(where, noise=np.ones(10)), bits, None, 600)[1].endswith("bits only")
+    assert loading_errors(where, bits[:5], None, 5) == (None, "there are too few rows")
+    constant = bits.copy()
+    constant[:, 2] = 1
+    of_constant, _ = loading_errors(where, constant, None, 600)
+    assert np.isnan(of_constant[:, 2]).all()
+    assert not np.isnan(np.delete(of_constant, 2, axis=1)).any()
     monkeypatch.setattr(loadings, "MOST_WORK", 1.0)
     monkeypatch.setattr(loadings, "FEWEST_SAMPLED", 450)
     some, why = loading_errors(where, bits, None, 600)
@@ -111,19 +92,7 @@ def test_of_very_many_rows_some_tell(monkeypatch):
     np.testing.assert_allclose(some, errors, rtol=0.5)
 
 
-def test_what_cannot_be_told_is_said():
-    weights, bias, bits = drawn(600, 10)
-    where = mapped(weights, bias, bits)
-    assert loading_errors(dataclasses.replace(where, noise=np.ones(10)), bits, None, 600)[1].endswith("bits only")
-    assert loading_errors(where, bits[:5], None, 5) == (None, "there are too few rows")
-    constant = bits.copy()
-    constant[:, 2] = 1
-    errors, _ = loading_errors(mapped(weights, bias, constant), constant, None, 600)
-    assert np.isnan(errors[:, 2]).all()
-    assert not np.isnan(errors[:, [0, 1, 3, 4, 5, 6, 7, 8, 9]]).any()
-
-
-@pytest.mark.slow
+@pytest.mark.slow("coverage of intervals over 20 tables")
 @pytest.mark.optimised
 def test_intervals_hold_the_truth_as_often_as_they_say():
     """20 tables of 400 rows and 10 columns: 95 % intervals hold 400 true loadings 91 to 98 times of 100."""

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from cases import bits
 from contents import small_content
 from sklearn.exceptions import ConvergenceWarning
+from tests.tables import classes
 
 from latentbits import BernoulliMixture, LatentTrait
 from latentbits.choosing import budget
@@ -73,7 +73,7 @@ def test_causes_that_are_one_and_the_same_are_told():
 
 @pytest.fixture(scope="module")
 def found():
-    return search(bits(n=40, d=4, k=2), ["product"], budget=None, n_folds=1)
+    return search(classes(40, 4), ["product"], budget=None, n_folds=1)
 
 
 def with_trials(found, *numbers):
@@ -119,32 +119,34 @@ def test_what_was_not_tried_is_told_with_the_reason_and_what_to_do(found):
     assert tried(replace(found, was_short=True), 60.0, kept=False).startswith("All 1 families were fitted, but not")
 
 
-@pytest.mark.parametrize("seconds", [300.0, 5.0, 2.5, 90.0, 3600.0, 1e-3, 1e6])
-def test_the_budget_that_is_proposed_is_one_that_the_command_takes(seconds):
-    assert Seconds().convert(told_budget(seconds), None, None) == seconds
+def test_the_budget_that_is_proposed_is_one_that_the_command_takes():
+    for seconds in (300.0, 5.0, 2.5, 90.0, 3600.0, 1e-3, 1e6):
+        assert Seconds().convert(told_budget(seconds), None, None) == seconds
 
 
-@pytest.mark.slow
+@pytest.mark.slow("an exploration with all of its fits")
 def test_what_has_not_converged_is_told_from_the_fit_to_the_page(monkeypatch):
     """The mixture and the map were cut off: they are on the page, and are no findings."""
-    table = bits(n=60, d=6, k=2)
+    table, n_rounds, cut = classes(60), 4, []
     fit = budget._fit
 
     def cut_off(model, *given):
         found = fit(model, *given)
         if not isinstance(model, BernoulliMixture):
             return found
+        cut.append(model)
         found.model.stop_reason_ = "max_time"
         return found._replace(converged=found.model._finished, in_time=False)
 
     monkeypatch.setattr(budget, "_fit", cut_off)
+    monkeypatch.setattr(budget.Clock, "left", property(lambda clock: 0.0 if len(cut) == n_rounds else 1e6))
     monkeypatch.setattr(exploring, "refit", lambda found, *_, **__: as_searched(found))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         where = LatentTrait(2, max_iter=1, random_state=0).fit(table)
     monkeypatch.setattr(exploring, "_fit_map", lambda *_: where)
     labels = {"side": (table[:, 0] > 0).astype(int)}
-    found = exploring.explore(table, model=BernoulliMixture(2, n_init=2), labels=labels, out=None, budget=3)
+    found = exploring.explore(table, model=BernoulliMixture(2, n_init=2), labels=labels, out=None, budget=1e6)
     content = found.content
     assert not content.map.converged
     about_map, about_models = found.notes

@@ -35,34 +35,24 @@ def best_is(content, family, name, **changes):
     return replace(content, models=models, sound=sound, galleries=(made, content.galleries[1]))
 
 
-@pytest.mark.parametrize("image", [False, True])
-def test_of_a_mixture(image):
-    content = small_content(image=image)
-    assert titles(drawn(content)) == [
-        "Bits to write down an unseen row",
-        "The 4 kinds of rows found, with their share",
-        "How it was learned",
-    ]
+def test_the_causes_of_each_family_have_their_words():
+    content, pixels = small_content(), small_content(image=True)
+    kinds = ["The 4 kinds of rows found, with their share", "How it was learned"]
+    assert titles(drawn(content)) == ["Bits to write down an unseen row", *kinds]
     many = {"weights": np.full((60, 12), 0.5), "usage": np.full(60, 1 / 60), "names": ("x",) * 60}
-    shown = 40 if image else 12
-    words = f"The first {shown} of 60 kinds of rows found, with their share"
-    assert words in titles(drawn(best_is(content, "mixture", "mixture of 60", **many)))
-
-
-@pytest.mark.parametrize("image", [False, True])
-def test_of_traits_and_their_spectrum(image):
-    content = best_is(small_content(image=image), "clipped-gaussian", "clipped Gaussian of 2", usage=np.full(4, np.nan))
-    causes = "The 4 hidden variables, by their weights" if image else "The weights of the hidden variables"
-    assert titles(drawn(content))[1:] == [causes, "Their number, and the spectrum"]
-
-
-@pytest.mark.parametrize("image", [False, True])
-def test_of_causes(image):
-    content = best_is(small_content(image=image), "combination-machine", "combination machine of 4")
-    assert titles(drawn(content))[1:] == [
-        "The 4 hidden causes, and how often each is on",
-        "How many are on at once",
-    ]
+    unused = {"usage": np.full(4, np.nan)}
+    for shown, one, traits in (
+        (12, content, "The weights of the hidden variables"),
+        (40, pixels, "The 4 hidden variables, by their weights"),
+    ):
+        words = f"The first {shown} of 60 kinds of rows found, with their share"
+        assert words in titles(drawn(best_is(one, "mixture", "mixture of 60", **many)))
+        clipped = best_is(one, "clipped-gaussian", "clipped Gaussian of 2", **unused)
+        assert titles(drawn(clipped))[1:] == [traits, "Their number, and the spectrum"]
+        machine = best_is(one, "combination-machine", "combination machine of 4")
+        causes = ["The 4 hidden causes, and how often each is on", "How many are on at once"]
+        assert titles(drawn(machine))[1:] == causes
+    assert titles(drawn(replace(content, galleries=()))) == ["Bits to write down an unseen row"]
 
 
 @pytest.mark.parametrize("real", [False, True])
@@ -72,11 +62,6 @@ def test_completed_images(real):
     figure = drawn(replace(content, guesses=guesses, table=replace(content.table, real=real)))
     assert ("90% of the hidden bits are guessed right (70% by the average row)" in titles(figure)[-1]) != real
     assert titles(figure)[-1].startswith("Unseen rows with the lower half hidden")
-
-
-def test_nothing_found_leaves_the_comparison():
-    content = replace(small_content(), galleries=())
-    assert titles(drawn(content)) == ["Bits to write down an unseen row"]
 
 
 def test_what_has_not_converged_is_marked_and_not_drawn():
@@ -135,11 +120,8 @@ def test_map_of_many_kinds_names_the_commonest():
     assert not {*many.levels[12:]} & set(words)
 
 
-@pytest.mark.parametrize("real", [False, True])
-def test_map_of_images_decodes_places(real):
-    content = small_content(image=True)
-    content = replace(content, table=replace(content.table, real=real))
-    rows, images, _ = plot.map(SimpleNamespace(content=content)).axes  # the last is the scale of colours
+def test_map_of_images_decodes_places():
+    rows, images, _ = plot.map(SimpleNamespace(content=small_content(image=True))).axes  # the last is the colours'
     numbers = [str(number) for number in range(1, 10)]
     assert [text.get_text() for text in images.texts] == numbers == [text.get_text() for text in rows.texts]
 

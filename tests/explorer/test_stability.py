@@ -1,9 +1,7 @@
 """Whether causes are found again in other parts of the rows."""
 
 import numpy as np
-import pytest
 
-from latentbits import BernoulliMixture, explore
 from latentbits.explorer.stability import alike, axes_again, with_rounds
 from latentbits.telling.records import Gallery, Layer
 
@@ -52,15 +50,3 @@ def test_axes_are_found_again_however_they_are_turned():
     assert "not to be trusted" in told
     assert "cannot be told: no fit of traits" in axes_again(ours, [])
     assert "cannot be told: the fits to parts of the rows had one trait" in axes_again(ours, [ours[:, :1]])
-
-
-@pytest.mark.slow
-def test_kinds_of_a_planted_table_are_found_in_all_rounds(tmp_path):
-    rng = np.random.default_rng(0)
-    kinds = rng.integers(2, size=300)
-    means = np.where(np.arange(10) < 5, 0.9, 0.1)
-    bits = (rng.random((300, 10)) < np.where(kinds[:, None] == 0, means, 1 - means)).astype(float)
-    found = explore(bits, model=BernoulliMixture(2, n_init=2), budget=None, out=tmp_path / "page.html")
-    layer = found.content.galleries[0].layers[0]
-    assert layer.n_rounds == 4
-    assert (layer.found_again == 4).all()

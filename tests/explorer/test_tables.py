@@ -20,10 +20,8 @@ BITS = np.tile([[0.0, 1.0, np.nan], [1.0, 1.0, 0.0]], (5, 1))
 PARTY = np.tile(["left", "right"], 5)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("library", [pd, pl])
-def test_labels_are_taken_out_of_a_frame(library):
-    frame = library.DataFrame({"a": BITS[:, 0], "party": PARTY, "b": BITS[:, 1], "c": BITS[:, 2]})
+def test_labels_are_taken_out_of_a_frame():
+    frame = pl.DataFrame({"a": BITS[:, 0], "party": PARTY, "b": BITS[:, 1], "c": BITS[:, 2]})
     given = take_table(frame, "party")
     np.testing.assert_array_equal(given.values, BITS)
     assert given.columns == ("a", "b", "c")
@@ -135,6 +133,9 @@ def test_measured_numbers_stay_numbers():
     assert codes.levels == ("007", "08")
     assert left_out == ()
     assert shown_labels({"age": ages}, np.arange(24))[0][0].numbers.tolist() == ages.tolist()
+    letters = np.array(list("abcdefghijklmnopqrstuvwxyz") * 4)  # all kinds are kept; the page colours the commonest
+    ((labels,), left_out) = shown_labels({"letter": letters}, np.arange(104))
+    assert (len(labels.levels), left_out) == (26, ())
 
 
 def test_labels_that_tell_nothing_are_listed_with_the_reason():
@@ -168,20 +169,10 @@ def test_measured_numbers_name_no_rows():
     assert [one.name for one in labels if one.numbers is not None] == ["wet"]
 
 
-def test_many_kinds_are_all_kept():
-    """The page colours the commonest; a row's own is still told."""
-    letters = np.array(list("abcdefghijklmnopqrstuvwxyz") * 4)
-    ((labels,), left_out) = shown_labels({"letter": letters}, np.arange(104))
-    assert (len(labels.levels), left_out) == (26, ())
-
-
-def test_sparse_rows_stay_sparse_until_shown():
+def test_sparse_rows_stay_sparse_until_shown_and_fractions_are_real_numbers():
     given = take_table(sparse.csr_array(np.nan_to_num(BITS)))
     assert sparse.issparse(given.values)
     np.testing.assert_array_equal(shown_rows(given, 0)[0].values, np.nan_to_num(BITS))
-
-
-def test_fractions_are_real_numbers():
     given = take_table(BITS + 0.25)
     assert given.real
     np.testing.assert_array_equal(given.values, BITS + 0.25)
@@ -195,9 +186,6 @@ def test_other_whole_numbers_must_be_explained():
     assert take_table(counts, real=True).real
     np.testing.assert_array_equal(take_table(counts, binarize=0).values, BITS)
     np.testing.assert_array_equal(take_table(sparse.csr_array(counts), binarize=0).values.toarray(), BITS)
-
-
-def test_zeros_that_are_not_stored_cannot_become_ones():
     with pytest.raises(DataError, match="binarize=-1 would make the zeros that a sparse table leaves out ones"):
         take_table(sparse.csr_array(np.nan_to_num(BITS)), binarize=-1)
 

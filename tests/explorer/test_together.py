@@ -16,14 +16,15 @@ def table(n=400, d=6, seed=0, strength=0.0):
 
 
 def test_two_columns_that_go_together_are_found():
-    found = go_together(table(strength=0.5))
+    X = table(strength=0.5)
+    found = go_together(X)
     assert (found.first, found.second, found.n_pairs) == (1, 4, 15)
     assert found.p < 1e-6
-    assert found.correlation == pytest.approx(np.corrcoef(table(strength=0.5)[:, [1, 4]].T)[0, 1], rel=1e-5)
+    assert found.correlation == pytest.approx(np.corrcoef(X[:, [1, 4]].T)[0, 1], rel=1e-5)
 
 
 def test_of_independent_columns_p_is_uniform():
-    p = np.array([go_together(table(n=80, seed=seed)).p for seed in range(200)])
+    p = np.array([go_together(table(n=80, seed=seed)).p for seed in range(100)])
     assert abs(np.mean(p < 0.5) - 0.5) < 0.15
     assert np.mean(p < 0.05) < 0.12
     assert p.min() > 1e-4

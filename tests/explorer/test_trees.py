@@ -8,36 +8,29 @@ import re
 from xml.etree import ElementTree
 
 import numpy as np
-import pytest
+from browser import saved, width_of
 from contents import HOSTILE, small_content
 from trees import PARENTS, small_tree
 
 from latentbits.explorer.content import ModelRow
 from latentbits.explorer.findings import findings, headline
 from latentbits.explorer.notes import NOT_CONVERGED, with_note
-from latentbits.explorer.page import write_page
 from latentbits.explorer.payload import payload_of
 from latentbits.explorer.printed import draw_exploration
 from latentbits.explorer.stability import with_rounds
-from latentbits.telling.latent_tree import show
+from latentbits.telling import latent_tree
 
 NAME = "latent tree of 3 states"
 
 
 def content_with(model, **kinds):
     content = small_content(**kinds)
-    gallery = show(NAME, model, content.table.values, 60.0).gallery
+    gallery = latent_tree.show(NAME, model, content.table.values, 60.0).gallery
     best = ModelRow(NAME, "latent-tree", 3, 7.2, 0.2, 0.0, 0.0, 1.5)
     alone = dataclasses.replace(content.models[-1], behind=3.0)
     return dataclasses.replace(
         content, galleries=(gallery, *content.galleries), models=(best, alone), sound=(best, alone)
     )
-
-
-def opened(open_page, tmp_path, content, **kinds):
-    page = open_page(write_page(content, tmp_path / "page.html"), **kinds)
-    page.wait_for_selector("html[data-ready]", state="attached")
-    return page
 
 
 def posterior(model, row, j):
@@ -76,48 +69,23 @@ def path(j):
         j = int(PARENTS[j])
 
 
-def test_a_tree_is_drawn_with_its_names(open_page, tmp_path):
-    content = content_with(small_tree())
-    page = opened(open_page, tmp_path, content)
-    assert page.locator("#gallery-0 svg.tree.lines path.edge").count() == 11
-    assert page.locator("#gallery-0 path.unsure-edge").count() == 1  # the last column's
-    assert page.locator("#gallery-0 .tree-node > text:not(.tree-state)").all_text_contents() == list(
-        content.table.columns
-    )
-    widths = page.evaluate(
-        "[...document.querySelectorAll('#gallery-0 path.edge')].map((e) => Number(e.getAttribute('stroke-width')))"
-    )
-    assert widths == sorted(widths, reverse=True)
-    assert widths[0] > 3 * widths[-1]
-    boxes = page.evaluate(
-        """[...document.querySelectorAll('#gallery-0 .tree-node > text:not(.tree-state)')].map((e) => {
-             const {x, y, width, height} = e.getBoundingClientRect(); return [x, y, width, height]; })"""
-    )
-    tops = sorted(box[1] for box in boxes)
-    assert min(np.diff(tops)) >= max(box[3] for box in boxes) - 1  # no name lies on another
-
-
-def test_a_picked_row_shows_its_states(open_page, tmp_path):
+def test_a_tree_is_drawn_and_a_picked_row_shows_its_states(show):
     model = small_tree()
     content = content_with(model, missing=True)
-    page = opened(open_page, tmp_path, content)
-    page.goto(page.url.split("#")[0] + "#row=4&cause=0:3")
-    page.wait_for_function("document.querySelectorAll('#gallery-0 .card .picked-line').length === 3")
-    told = page.locator("#gallery-0 .card .picked-line").all_text_contents()
-    found = [float(re.search(r"([\d.]+)$", text)[1]) for text in told]
-    wanted = posterior(model, content.table.values[4], 3)
-    np.testing.assert_allclose(found, wanted, atol=0.006)
-    on = page.locator("#gallery-0 .cards > .card")
-    assert [("on" in on.nth(i).get_attribute("class").split()) for i in range(3)] == (
-        np.arange(3) == np.argmax(wanted)
-    ).tolist()
-    missing = np.flatnonzero(np.isnan(content.table.values[4])).tolist()
-    marked = page.locator("#gallery-0 .tree-node.missing")
-    assert [int(marked.nth(i).get_attribute("data-column")) for i in range(marked.count())] == missing
+    page = show(content)
+    names = "#gallery-0 .tree-node > text:not(.tree-state)"
+    assert page.locator("#gallery-0 svg.tree.lines path.edge").count() == 11
+    assert page.locator("#gallery-0 path.unsure-edge").count() == 1  # the last column's
+    assert page.locator(names).all_text_contents() == list(content.table.columns)
+    widths = page.locator("#gallery-0 path.edge").evaluate_all("all => all.map((e) => +e.getAttribute('stroke-width'))")
+    assert widths == sorted(widths, reverse=True)
+    assert widths[0] > 3 * widths[-1]
+    boxes = page.locator(names).evaluate_all(
+        "all => all.map((e) => [e.getBoundingClientRect().y, e.getBoundingClientRect().height])"
+    )
+    tops = sorted(y for y, _ in boxes)
+    assert min(np.diff(tops)) >= max(height for _, height in boxes) - 1  # no name lies on another
 
-
-def test_keys_move_along_the_tree(open_page, tmp_path):
-    page = opened(open_page, tmp_path, content_with(small_tree()))
     page.locator("#gallery-0 select.tree-column").select_option("3")
     node = "#gallery-0 .tree-node[aria-pressed=true]"
     assert page.locator(node).get_attribute("data-column") == "3"
@@ -131,34 +99,38 @@ def test_keys_move_along_the_tree(open_page, tmp_path):
     page.locator("#gallery-0 .tree-side .bars button").first.click()
     assert page.locator(node).get_attribute("data-column") in {str(PARENTS[3]), "5", "6"}
 
+    page.goto(page.url.split("#")[0] + "#row=4&cause=0:3")
+    page.wait_for_function("document.querySelectorAll('#gallery-0 .card .picked-line').length === 3")
+    page.wait_for_function("document.querySelector('#gallery-0 .tree-side h3').innerText === 'column 3'")
+    told = page.locator("#gallery-0 .card .picked-line").all_text_contents()
+    wanted = posterior(model, content.table.values[4], 3)
+    np.testing.assert_allclose([float(re.search(r"([\d.]+)$", text)[1]) for text in told], wanted, atol=0.006)
+    classes = page.locator("#gallery-0 .cards > .card").evaluate_all("all => all.map((e) => e.className)")
+    assert [("on" in one.split()) for one in classes] == (np.arange(3) == np.argmax(wanted)).tolist()
+    missing = np.flatnonzero(np.isnan(content.table.values[4])).tolist()
+    marked = page.locator("#gallery-0 .tree-node.missing").evaluate_all("all => all.map((e) => +e.dataset.column)")
+    assert marked == missing
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_a_tree_on_a_phone_and_as_a_file(open_page, tmp_path, dark):
-    page = opened(open_page, tmp_path, content_with(small_tree(), hostile=True), phone=True, dark=dark)
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    with page.expect_download() as saved:
-        page.locator("#gallery-0 .trees .downloads button", has_text="SVG").click()
-    root = ElementTree.parse(saved.value.path()).getroot()
+
+def test_a_tree_on_a_phone_and_as_a_file(show):
+    page = show(content_with(small_tree(), hostile=True), phone=True, dark=True)
+    assert width_of(page) <= 390
+    buttons = page.locator("#gallery-0 .trees .downloads button")
+    root = ElementTree.fromstring(saved(buttons.filter(has_text="SVG"))[1])
     assert len(root.findall(".//{*}path")) == 11
-    names = [text for text in root.itertext() if HOSTILE[:6] in text]
-    assert names  # as text, not as markup
-    with page.expect_download() as saved:
-        page.locator("#gallery-0 .trees .downloads button", has_text="CSV").click()
-    text = saved.value.path().read_text("utf-8-sig")
+    assert [text for text in root.itertext() if HOSTILE[:6] in text]  # as text, not as markup
+    text = saved(buttons.filter(has_text="CSV"))[1].decode("utf-8-sig")
     assert text.startswith("column,hangs_from,bits_in_common,beyond_chance")
     assert len(text.splitlines()) == 12
 
 
-def test_bits_in_place_of_states(open_page, tmp_path):
-    page = opened(open_page, tmp_path, content_with(small_tree(hidden=False)))
+def test_bits_in_place_of_states_and_pixels_where_they_are(show):
+    page = show(content_with(small_tree(hidden=False)))
     assert page.locator("#gallery-0 .card h4").all_text_contents() == ["bit 0", "bit 1"]
-
-
-def test_pixels_stay_where_they_are(open_page, tmp_path):
-    page = opened(open_page, tmp_path, content_with(small_tree(n_trees=2), image=True))
+    page = show(content_with(small_tree(n_trees=2), image=True))
     assert page.locator("#gallery-0 svg.tree.pixels .tree-node").count() == 12
-    places = page.evaluate(
-        "[...document.querySelectorAll('#gallery-0 circle.dot')].map((e) => [e.cx.baseVal.value, e.cy.baseVal.value])"
+    places = page.locator("#gallery-0 circle.dot").evaluate_all(
+        "all => all.map((e) => [e.cx.baseVal.value, e.cy.baseVal.value])"
     )
     assert len({x for x, _ in places}) == 4
     assert len({y for _, y in places}) == 3
@@ -175,7 +147,7 @@ def test_trees_too_large_for_a_page_have_no_states(monkeypatch):
 
 
 def test_edges_know_whether_they_were_found_again():
-    ours, other = (show(NAME, small_tree(), np.zeros((1, 12)), 60.0).gallery for _ in range(2))
+    ours, other = (latent_tree.show(NAME, small_tree(), np.zeros((1, 12)), 60.0).gallery for _ in range(2))
     turned = dataclasses.replace(other.trees[0], parents=np.array([1, 2, -1, 2, 2, 3, 3, 0, 0, 8, 4, 4]))
     found = with_rounds(ours, [other, dataclasses.replace(other, trees=(turned,))]).trees[0]
     assert found.n_rounds == 2
@@ -184,10 +156,10 @@ def test_edges_know_whether_they_were_found_again():
 
 
 def test_notes_of_trees():
-    gallery = show(NAME, small_tree(), np.zeros((1, 12)), 60.0).gallery
+    gallery = latent_tree.show(NAME, small_tree(), np.zeros((1, 12)), 60.0).gallery
     assert with_note(gallery, True).note == ""
     assert with_note(gallery, False).note == NOT_CONVERGED
-    few = show(NAME, small_tree(), np.zeros((1, 12)), 2.0).gallery
+    few = latent_tree.show(NAME, small_tree(), np.zeros((1, 12)), 2.0).gallery
     assert "chance" in with_note(few, True).note
 
 

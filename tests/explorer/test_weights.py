@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from cases import bits
 from contents import small_content
+from tests.fitted import fitted, table
+from tests.tables import classes
 
 from latentbits import BernoulliMixture, explore
 from latentbits.core.errors import DataError
 from latentbits.estimators.families import families, family
+from latentbits.explorer.explore import _fit_map
 from latentbits.explorer.findings import findings
 from latentbits.explorer.page import render_page
 from latentbits.explorer.payload import payload_of
 from latentbits.explorer.tables import most_varied, shown_rows, take_table
 from latentbits.figures.any_model.arrays import numbers_on, share_right
 
-BITS = bits(n=160, d=6, k=2)
+BITS = classes(160)
 COUNTS = np.random.default_rng(0).integers(0, 5, 160).astype(float)
 
 
@@ -65,29 +66,20 @@ def test_sums_over_rows_are_those_of_the_table_written_out():
 
 
 # shares of the states on a tree are those of the model, which no rows are needed for
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(one.name, marks=[] if one.name in ("mixture", "clipped-gaussian") else pytest.mark.slow)
-        for one in families()
-        if one.size and one.name != "latent-tree"
-    ],
-)
+FAMILIES = [one.name for one in families() if one.size and one.name != "latent-tree"]
+FAST = ("mixture", "clipped-gaussian")
+MANY = pytest.mark.slow("a fit of each family")
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in FAST else MANY) for name in FAMILIES])
 def test_what_is_shown_of_a_family_counts_rows_by_weight(name):
     """Shares of causes are those of the table written out; and None counts each row once."""
-    record = family(name)
-    rows = BITS if "bits" in record.rows else BITS + 0.1
-    model = record.new(2, record.rows[0], 6).set_params(random_state=0, max_time=5.0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a fit that is cut short
-        model.fit(rows)
-    written = np.repeat(rows, COUNTS.astype(int), axis=0)
-    shows = [
-        record.teller.show(name, model, values, float(len(values)), weights)
-        for values, weights in ((rows, COUNTS), (written, None))
+    model, rows, counts = fitted(name), table(name), np.random.default_rng(0).permutation(np.repeat([0, 1, 2], 80))
+    usage = [
+        family(name).teller.show(name, model, values, float(len(values)), weights).gallery.layers[0].usage
+        for values, weights in ((rows, counts.astype(float)), (np.repeat(rows, counts, axis=0), None))
     ]
-    by_weight, by_row = (one.gallery.layers[0].usage for one in shows)
-    np.testing.assert_allclose(by_weight, by_row, rtol=1e-5)
+    np.testing.assert_allclose(*usage, rtol=1e-5)
 
 
 def test_the_page_has_the_weights_and_says_what_it_counts():
@@ -117,7 +109,7 @@ def test_half_of_the_rows_is_by_weight():
     assert high > low
 
 
-@pytest.mark.slow
+@pytest.mark.slow("an exploration with all of its fits")
 def test_an_exploration_with_weights(tmp_path):
     mixture = BernoulliMixture(2, n_init=2, random_state=0)  # no other size is tried
     told = explore(
@@ -134,8 +126,9 @@ def test_an_exploration_with_weights(tmp_path):
     np.testing.assert_allclose(models["product"].means_, shares, atol=2 / COUNTS.sum())
     np.testing.assert_allclose(models["mixture"].weights_ @ models["mixture"].means_, shares, atol=0.02)
     assert told.search.n_rows == told.content.table.n_rows == there.sum()
-    again = explore(BITS[there], model=mixture, sample_weight=COUNTS[there], budget=None, out=None)
-    np.testing.assert_array_equal(told.map.components_, again.map.components_)
-    other = explore(BITS[there], model=mixture, budget=None, out=None)
-    assert not np.allclose(told.map.components_, other.map.components_, rtol=1e-2)
+    again, other = (
+        _fit_map(take_table(BITS[there], sample_weight=weights), None, 0) for weights in (COUNTS[there], None)
+    )
+    np.testing.assert_array_equal(told.map.components_, again.components_)
+    assert not np.allclose(told.map.components_, other.components_, rtol=1e-2)
     assert "count each row once" in (tmp_path / "page.html").read_text()

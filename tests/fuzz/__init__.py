@@ -2,7 +2,6 @@
 
     python -m tests.fuzz.run --cases 2000 --seed 0
     python -m tests.fuzz.run --only numbers --case 17     one case again, in this process, with its traceback
-    python -m tests.fuzz.before_after --src src           the faults that were known once, in a table
 
 A case is made from its kind, the seed and its number alone.  Nothing here looks at how the library works inside, but
 for the checksum of model files, which a forger would compute too.

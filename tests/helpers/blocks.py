@@ -1,10 +1,12 @@
-"""The code blocks of README and docs, and which of the pages' Python is run by tests/docs/test_pages.py."""
+"""The code blocks of README and docs, which of them tests/docs/test_pages.py runs, and scripts as modules."""
 
 from __future__ import annotations
 
 import re
+from importlib.util import module_from_spec, spec_from_file_location
 from itertools import pairwise
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 from markdown_it import MarkdownIt
@@ -12,9 +14,9 @@ from markdown_it import MarkdownIt
 ROOT = Path(__file__).resolve().parents[2]
 MADE = ("league", "evidence")  # pages that docs/conf.py writes: tables
 
-QUICK = ["docs/index.md"]
 LONG = [
     "README.md",
+    "docs/index.md",
     "docs/data.md",
     "docs/missing-data.md",
     "docs/scale.md",
@@ -41,8 +43,13 @@ REAL = ["docs/tutorial-neurons.md", "docs/tutorial-species.md", "docs/tutorial-b
 
 # What would take minutes is shown as {code-block} python, and run with other numbers than are printed.
 SHORTER = {
-    "docs/explorer.md": {'"digits")': '"lsat7")', ", out=": ', model="mixture", budget=None, out='},
+    "docs/explorer.md": {
+        "import explore,": "import BernoulliMixture, explore,",
+        '"digits")': '"lsat7")',
+        ", out=": ", model=BernoulliMixture(2), budget=None, out=",
+    },
     "docs/combination-machine.md": {"n_epochs=50": "n_epochs=1"},
+    "docs/models.md": {"n_epochs=60": "n_epochs=2"},
     "docs/noisy-or.md": {"lines(2000,": "lines(200,"},
     "docs/sparse-coding.md": {"20_000": "200", "max_iter=200": "max_iter=2"},
 }
@@ -55,6 +62,16 @@ class Block(NamedTuple):
     line: int
     info: str
     text: str
+
+
+def script(path: str) -> ModuleType:
+    """Load a script of the repository as a module."""
+    spec = spec_from_file_location(Path(path).stem, ROOT / path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def pages() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import os
 import shutil
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -23,6 +25,9 @@ FLAGS = [
     "--disable-sync",
 ]
 PHONE = (390, 844)
+WAIT = 850_000  # milliseconds, just below the limit of a test: for a hang, not for speed
+BLANK = "about:blank"
+SVG = "{http://www.w3.org/2000/svg}"
 INSIDE = ("data:", "blob:")  # what a page makes of its own memory
 
 
@@ -30,12 +35,13 @@ INSIDE = ("data:", "blob:")  # what a page makes of its own memory
 class Watch:
     """What went wrong on one page, in words."""
 
-    address: str
+    address: str = ""
     problems: list[str] = field(default_factory=list)
 
     def follow(self, page) -> None:
-        """Listen to ``page``: errors, warnings of its security policy, and requests of anything but the file."""
+        """Listen to ``page``: errors, dialogs, warnings of its security policy, requests of anything but the file."""
         page.on("pageerror", lambda error: self.problems.append(f"uncaught: {error}"))
+        page.on("dialog", self._dialog)
         page.on("console", self._console)
         page.on("request", self._request)
 
@@ -43,8 +49,12 @@ class Watch:
         if message.type in ("error", "warning"):
             self.problems.append(f"console {message.type}: {message.text}")
 
+    def _dialog(self, dialog) -> None:
+        self.problems.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
     def _request(self, request) -> None:
-        if request.url.split("#")[0] != self.address and not request.url.startswith(INSIDE):
+        if request.url.split("#")[0] not in (self.address, BLANK) and not request.url.startswith(INSIDE):
             self.problems.append(f"request: {request.url[:200]}")
 
 
@@ -69,7 +79,7 @@ def chromium() -> Iterator:
     except ImportError as error:
         pytest.fail(f"the tests of pages need playwright: pip install -e '.[test]' ({error})", pytrace=False)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, headless=True, args=FLAGS)
+        browser = playwright.chromium.launch(executable_path=path, headless=True, args=FLAGS, timeout=WAIT)
         try:
             yield browser
         finally:
@@ -77,45 +87,88 @@ def chromium() -> Iterator:
 
 
 class Pages:
-    """Opens pages and remembers what went wrong on each.
+    """Opens pages and remembers what went wrong on each; windows are used again, which is much faster than new ones.
 
-    ``pages(path)`` gives playwright's page, loaded.  ``width`` and ``height`` are those of the window in CSS pixels,
-    ``dark`` asks for dark colours, and ``phone`` for a touch screen 390 pixels wide.
+    ``pages(path)`` gives playwright's page, loaded; with ``ready`` it waits until the explorer has made all of it.
+    ``width`` and ``height`` are those of the window in CSS pixels, ``dark`` asks for dark colours, and ``phone`` for a
+    touch screen 390 pixels wide.  ``link`` is what comes after the address.
     """
 
     def __init__(self, browser):
         self.browser = browser
-        self.watches: list[Watch] = []
-        self.contexts: list = []
+        self.idle: dict = {False: [], True: []}
+        self.used: list = []
 
-    def __call__(self, path: Path, width: int = 1280, height: int = 900, dark: bool = False, phone: bool = False):
-        width, height = PHONE if phone else (width, height)
-        context = self.browser.new_context(
-            viewport={"width": width, "height": height},
-            color_scheme="dark" if dark else "light",
-            reduced_motion="reduce",
-            has_touch=phone,
-            is_mobile=phone,
-            accept_downloads=True,
-        )
-        context.set_default_timeout(120_000)  # a busy machine is slow, and no fault
-        self.contexts.append(context)
-        page = context.new_page()
-        watch = Watch(Path(path).resolve().as_uri())
-        watch.follow(page)
-        self.watches.append(watch)
-        page.goto(watch.address)
+    def __call__(self, path: Path, width=1280, height=900, dark=False, phone=False, ready=True, link=""):
+        page, watch = self.idle[phone].pop() if self.idle[phone] else self._new(phone)
+        self.used.append((phone, page, watch))
+        watch.address = Path(path).resolve().as_uri()
+        if not phone:
+            page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(media="screen", color_scheme="dark" if dark else "light", reduced_motion="reduce")
+        page.goto(watch.address + link)
+        if ready:
+            page.wait_for_selector("html[data-ready]", state="attached")
         return page
 
-    def close(self) -> list[str]:
-        """Close all; what went wrong on any of them."""
-        for context in self.contexts:
-            context.close()
-        return [problem for watch in self.watches for problem in watch.problems]
+    def _new(self, phone: bool):
+        """Make a page in a window of its own: one behind another is slowed down."""
+        window = {"width": PHONE[0], "height": PHONE[1]} if phone else {"width": 1280, "height": 900}
+        context = self.browser.new_context(viewport=window, has_touch=phone, is_mobile=phone, accept_downloads=True)
+        context.set_default_timeout(WAIT)
+        page, watch = context.new_page(), Watch()
+        watch.follow(page)
+        return page, watch
+
+    def leave(self) -> list[str]:
+        """Leave all pages; what went wrong on any of them."""
+        found = []
+        for phone, page, watch in self.used:
+            page.goto(BLANK)
+            page.context.clear_permissions()
+            found += watch.problems
+            watch.problems.clear()
+            self.idle[phone].append((page, watch))
+        self.used.clear()
+        return found
 
 
-def pixels_of(page, keep: Path | None = None) -> np.ndarray:
-    """What the window shows: an array (height, width, 3) of bytes; ``keep`` is a PNG file to write it to."""
+def pixels_of(page) -> np.ndarray:
+    """Read what the window shows: an array (height, width, 3) of bytes."""
     from PIL import Image
 
-    return np.asarray(Image.open(io.BytesIO(page.screenshot(path=keep))).convert("RGB"))
+    return np.asarray(Image.open(io.BytesIO(page.screenshot())).convert("RGB"))
+
+
+def drawn(page) -> None:
+    """Wait until the page has drawn what it was about to draw."""
+    page.evaluate("() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))")
+
+
+def saved(button) -> tuple[str, bytes]:
+    """Click a button that saves a file: its name, and what is in it."""
+    with button.page.expect_download() as info:
+        button.click()
+    return info.value.suggested_filename, info.value.path().read_bytes()
+
+
+def csv_of(data: bytes) -> list[dict[str, str]]:
+    """Read the lines of a CSV file, by the names of columns."""
+    return list(csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline="")))
+
+
+def texts_of(data: bytes) -> list[str]:
+    """List the words of an SVG file."""
+    return [text.text for text in ElementTree.fromstring(data).iter(f"{SVG}text")]
+
+
+def go_to(page, row: int, where: str = "#inspector", label: str = "Go to row") -> None:
+    """Pick a row by a field for its name."""
+    box = page.locator(where).get_by_label(label, exact=True)
+    box.fill(f"row {row}")
+    box.press("Enter")
+
+
+def width_of(page) -> int:
+    """Measure how wide the page is, with what does not fit into the window."""
+    return page.evaluate("() => document.documentElement.scrollWidth")

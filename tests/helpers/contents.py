@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from scipy.special import expit, logsumexp
 
 from latentbits.explorer.content import (
     Axes,
@@ -145,24 +146,77 @@ def _falling(n: int) -> np.ndarray:
 
 
 def with_maps(content: Content, n_maps: int = 3, seed: int = 1) -> Content:
-    """The same page with several maps, on which rows lie as on the one of all rows, but moved; each has a row."""
+    """Make the same page with several maps, on which rows lie where their bits place them; each has a row."""
     rng = np.random.default_rng(seed)
-    where, n, d = content.map, len(content.table.values), len(content.table.columns)
-    assert where is not None
+    values, n, d = content.table.values, len(content.table.values), len(content.table.columns)
     home = np.concatenate([np.arange(n_maps), rng.choice(n_maps, n - n_maps, p=_falling(n_maps))])
+    weights, bias = rng.normal(size=(n_maps, 2, d)), rng.normal(size=(n_maps, d))
+    each = [placed(weights[m], bias[m], values) for m in range(n_maps)]
+    own = [each[m] for m in home]
     maps = Maps(
         name=f"{n_maps} maps of 2 latent traits",
         shares=np.bincount(home, minlength=n_maps) / n,
         home=home,
         sure=0.5 + 0.5 * rng.random(n),
-        means=where.means + 0.1 * home[:, None],
-        covariances=where.covariances / 2,
-        weights=rng.normal(size=(n_maps, 2, d)),
-        bias=rng.normal(size=(n_maps, d)),
+        means=np.array([one.means[i] for i, one in enumerate(own)]),
+        covariances=np.array([one.covariances[i] for i, one in enumerate(own)]),
+        weights=weights,
+        bias=bias,
         noise=None,
-        cost=where.cost + 1,
+        cost=np.array([one.cost[i] for i, one in enumerate(own)]),
         lines=tuple(np.array([m, m + 2]) for m in range(n_maps)),
         places=rng.normal(size=(n_maps, 2)),
         told=f"{n_maps} maps hold all of the rows.",
     )
     return replace(content, maps=maps)
+
+
+# --- what rows say of their places, by sums over a grid ---
+
+AXIS = np.linspace(-6, 6, 49)
+GRID = np.stack(np.meshgrid(AXIS, AXIS), axis=-1).reshape(-1, 2)
+LOG_PRIOR = -0.5 * np.square(GRID).sum(axis=1)
+LOG_PRIOR -= logsumexp(LOG_PRIOR)
+
+
+def log_joint(weights: np.ndarray, bias: np.ndarray, bits: np.ndarray) -> np.ndarray:
+    """Sum log p(row, x) for each row and point of the grid."""
+    towards = GRID @ weights + bias
+    on, seen = np.nan_to_num(bits), (~np.isnan(bits)).astype(float)
+    return (seen * on) @ towards.T - seen @ np.logaddexp(0, towards).T + LOG_PRIOR
+
+
+def placed(weights: np.ndarray, bias: np.ndarray, bits: np.ndarray) -> Map:
+    """Make the map whose posteriors are those of the grid."""
+    joint = log_joint(weights, bias, bits)
+    evidence = logsumexp(joint, axis=1)
+    share = np.exp(joint - evidence[:, None])
+    means = share @ GRID
+    second = np.einsum("nk,ki,kj->nij", share, GRID, GRID) - means[:, :, None] * means[:, None]
+    covariances = second[:, [0, 1, 0], [0, 1, 1]]
+    lines = np.arange(min(3, len(bias)))
+    return Map("2 latent traits", means, covariances, weights, bias, None, -evidence / np.log(2), lines)
+
+
+def told_by_others(where: Map, bits: np.ndarray) -> np.ndarray:
+    """Sum P(bit = 1) of each cell given the other cells of its row."""
+    towards = GRID @ where.weights + where.bias
+    joint = log_joint(where.weights, where.bias, bits)
+    found = np.empty(bits.shape)
+    for j, (own, along) in enumerate(zip(bits.T, towards.T)):
+        term = np.outer(np.nan_to_num(own), along) - np.outer(~np.isnan(own), np.logaddexp(0, along))
+        share = np.exp(joint - term - (joint - term).max(axis=1, keepdims=True))
+        found[:, j] = share @ expit(along) / share.sum(axis=1)
+    return found
+
+
+def traits_content(n: int = 150, d: int = 12, seed: int = 4) -> Content:
+    """Rows of two traits, some bits missing, whose places on the map are exact."""
+    rng = np.random.default_rng(seed)
+    weights, bias = 1.2 * rng.normal(size=(2, d)), 0.3 * rng.normal(size=d)
+    X = (rng.random((n, d)) < expit(rng.normal(size=(n, 2)) @ weights + bias)).astype(float)
+    X[rng.random(X.shape) < 0.08] = np.nan
+    content = small_content(n)
+    columns = tuple(f"column {j}" for j in range(d))
+    table = replace(content.table, values=X, columns=columns)
+    return replace(content, table=table, map=placed(weights, bias, X))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 
-from latentbits.papers import summary
+import pytest
+
+from latentbits.papers import pages, summary
 
 
 def agrees_with_kept(results):
@@ -12,6 +14,14 @@ def agrees_with_kept(results):
     both, apart = compared(results["relations"], summary.in_package(results["paper"])["relations"])
     assert both
     assert apart == {}
+
+
+def follows(measured, name):
+    """Check that the findings of the full run are those that its numbers give, and all that there are."""
+    kept = summary.in_package(name)["relations"]
+    assert set(measured) == set(kept) == set(pages.expected(f"latentbits.papers.{name}")["relations"])
+    again = {key: one["measured"] for key, one in pages.judge(kept, measured).items()}
+    assert again == pytest.approx({key: one["measured"] for key, one in kept.items()})
 
 
 def compared(quick, kept):

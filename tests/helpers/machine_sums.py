@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -15,8 +16,8 @@ STEP, REACH = 0.8, 11.2  # a trapezoidal rule this fine is right to 1e-13 for Ga
 
 
 def single_base(field: jnp.ndarray) -> Base:
-    """One product distribution, for annealed chains to begin at."""
-    return Base(jnp.zeros((1,), field.dtype), field[None])
+    """Make one product distribution, for annealed chains to begin at."""
+    return Base(jnp.zeros((1,), field.dtype), jnp.reshape(field, (1, -1)))
 
 
 class Sums(NamedTuple):
@@ -29,22 +30,23 @@ class Sums(NamedTuple):
     squares: np.ndarray
 
 
-def some_machine(n_hidden: int, n_inputs: int, seed: int = 0, size: float = 0.8) -> Machine:
-    """Random weights and biases; call it where float64 exists."""
+def some_machine(n_hidden: int, n_inputs: int, seed: int = 0, size: float = 0.8, bias: float = 0.0) -> Machine:
+    """Draw weights and biases, those of the hidden units around `bias`; call it where float64 exists."""
     rng = np.random.default_rng(seed)
     return Machine(
         jnp.asarray(rng.normal(size=(n_hidden, n_inputs)) * size),
-        jnp.asarray(rng.normal(size=n_hidden) * 0.5),
+        jnp.asarray(rng.normal(size=n_hidden) * 0.5 + bias),
         jnp.asarray(rng.normal(size=n_inputs) * 0.3),
     )
 
 
-def sums(kind: str, machine: Machine, x: np.ndarray, observed: np.ndarray) -> Sums:
-    """Over all completions of one row and all hidden states; real inputs on a grid."""
-    w, theta, b = (np.asarray(v, float) for v in (machine.weights, machine.hidden_bias, machine.input_bias))
+def sums(kind: str, machine: Machine, x: np.ndarray | None = None, observed: np.ndarray | None = None) -> Sums:
+    """Sum over all completions of one row (None: of nothing) and all hidden states; real inputs on a grid."""
+    w, theta, b = (np.asarray(v, float) for v in jax.tree.leaves(machine)[:3])
+    x, observed = (np.zeros(len(b)) if v is None else np.asarray(v, float) for v in (x, observed))
     grid = np.array([-1.0, 1.0]) if kind == "binary" else np.arange(-REACH, REACH + STEP / 2, STEP)
-    missing = np.flatnonzero(np.asarray(observed) == 0)
-    x_all = np.tile(np.asarray(x, float), (len(grid) ** len(missing), 1))
+    missing = np.flatnonzero(observed == 0)
+    x_all = np.tile(x, (len(grid) ** len(missing), 1))
     x_all[:, missing] = np.array(list(product(grid, repeat=len(missing)))).reshape(len(x_all), len(missing))
     h_all = np.array(list(product([0.0, 1.0], repeat=len(theta))))
     minus_energy = (x_all @ w.T + theta) @ h_all.T + (x_all @ b)[:, None]
@@ -56,3 +58,25 @@ def sums(kind: str, machine: Machine, x: np.ndarray, observed: np.ndarray) -> Su
     p /= total
     p_x, p_h = p.sum(1), p.sum(0)
     return Sums(top + np.log(total), h_all.T @ p.T @ x_all, p_h @ h_all, p_x @ x_all, p_x @ x_all**2)
+
+
+def terms(kind: str, machine: Machine) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """List all hidden states, the logs of their terms of Z (2.2, 2.7), and the inputs' means given each."""
+    w, theta, b = (np.asarray(v, float) for v in jax.tree.leaves(machine)[:3])
+    h = np.array(list(product([0.0, 1.0], repeat=len(theta)))).reshape(-1, len(theta))
+    a = h @ w + b
+    log_sum = np.logaddexp(a, -a) if kind == "binary" else 0.5 * (a**2 + np.log(2 * np.pi))
+    return h, h @ theta + log_sum.sum(1), np.tanh(a) if kind == "binary" else a
+
+
+def moments_over(h: np.ndarray, g: np.ndarray, x: np.ndarray) -> tuple[float, tuple[np.ndarray, ...]]:
+    """Take some of `terms`: the log of their sum, and E[h x], E[h], E[x] given that the state is one of them."""
+    log_z = np.logaddexp.reduce(g)
+    p = np.exp(g - log_z)
+    return log_z, (h.T @ (p[:, None] * x), p @ h, p @ x)
+
+
+def all_close(found: object, expected: object, **tolerance: float) -> None:
+    """Compare log Z and moments, leaf by leaf."""
+    for ours, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(ours, theirs, **tolerance)

@@ -1,6 +1,7 @@
 """The noisy-OR network in plain NumPy and float64, straight from Lewicki & Sejnowski (1996): every sum over all states.
 
-A missing input is NaN and is left out.  States of the hidden layers are lists of 0/1 vectors, bottom first.
+A missing input is NaN and is left out.  States of the hidden layers are lists of 0/1 arrays, bottom first, with the
+units along its last axis.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Expected(NamedTuple):
 
 
 def some_network(sizes: tuple[int, ...], seed: int = 0, scale: float = 1.0, bias: float = 0.1) -> Network:
-    """Random weights, some strong and many weak; `sizes` has the inputs first."""
+    """Draw weights, some strong and many weak; `sizes` has the inputs first."""
     rng = np.random.default_rng(seed)
     weights = [rng.gamma(0.6, scale, (up, down)) for down, up in pairwise(sizes)]
     biases = [rng.uniform(0.2, 2.0, n) * bias for n in sizes]
@@ -40,13 +41,13 @@ def some_network(sizes: tuple[int, ...], seed: int = 0, scale: float = 1.0, bias
 
 
 def as_params(network: Network, dtype: type = np.float64) -> Params:
-    """The same for the library; float64 inside `latentbits.core.tree.double` alone."""
-    weights, biases = ([jnp.asarray(v, dtype) for v in layers] for layers in network)
+    """Give the same to the library; float64 inside `latentbits.core.tree.double` alone."""
+    weights, biases = ([jnp.asarray(np.asarray(v, dtype)) for v in layers] for layers in network)
     return Params(tuple(weights), tuple(biases))
 
 
 def draw(network: Network, n: int, seed: int = 0, missing: float = 0.0) -> tuple[np.ndarray, list[np.ndarray]]:
-    """Rows, some inputs NaN, and the hidden states they come from, each (rows, units)."""
+    """Draw rows, some inputs NaN, and the hidden states they come from, each (rows, units)."""
     rng = np.random.default_rng(seed)
     above, drawn = np.zeros((n, 0)), []
     causes = [*network.weights, np.zeros((0, len(network.biases[-1])))]  # the top layer has none
@@ -60,33 +61,29 @@ def draw(network: Network, n: int, seed: int = 0, missing: float = 0.0) -> tuple
 
 def causal_input(network: Network, layer: int, states: list[np.ndarray]) -> np.ndarray:
     """(2), for the units of a layer (0 are the inputs)."""
-    u = network.biases[layer].copy()
-    if layer < len(states):
-        for i, on in enumerate(states[layer]):
-            u += on * network.weights[layer][i]
-    return u
+    u = network.biases[layer]
+    return u + states[layer] @ network.weights[layer] if layer < len(states) else u
 
 
-def log_joint(network: Network, x: np.ndarray, states: list[np.ndarray]) -> float:
-    """log of (1) for one row, unit by unit."""
-    total = 0.0
+def log_joint(network: Network, x: np.ndarray, states: list[np.ndarray]) -> np.ndarray:
+    """log of (1), of one row or of many."""
+    total = np.float64(0.0)
     for layer, values in enumerate([x, *states]):
-        for u, value in zip(causal_input(network, layer, states), values, strict=True):
-            if not np.isnan(value):
-                total += np.log(-np.expm1(-u)) if value else -u
+        u = causal_input(network, layer, states)
+        terms = np.where(values == 1, np.log(-np.expm1(-u)), -u)
+        total = total + np.where(np.isnan(values), 0, terms).sum(-1)
     return total
 
 
-def all_hidden(network: Network) -> list[list[np.ndarray]]:
-    """Every state of all hidden layers together."""
+def all_hidden(network: Network) -> list[np.ndarray]:
+    """List every state of all hidden layers together, layer by layer, (states, units)."""
     sizes = [len(w) for w in network.weights]
-    edges = np.cumsum(sizes)[:-1]
-    return [np.split(np.array(bits, float), edges) for bits in product([0, 1], repeat=sum(sizes))]
+    return np.split(np.array(list(product([0.0, 1.0], repeat=sum(sizes)))), np.cumsum(sizes)[:-1], axis=1)
 
 
 def posterior(network: Network, x: np.ndarray) -> tuple[np.ndarray, float]:
     """Probability of each of `all_hidden` given one row, and the row's evidence."""
-    logs = np.array([log_joint(network, x, states) for states in all_hidden(network)])
+    logs = log_joint(network, x, all_hidden(network))
     log_sum = np.logaddexp.reduce(logs)
     return np.exp(logs - log_sum), log_sum
 
@@ -98,35 +95,30 @@ def log_evidence(network: Network, x: np.ndarray) -> np.ndarray:
 
 def posterior_means(network: Network, x: np.ndarray) -> list[np.ndarray]:
     """P(S_i = 1 | row) for each hidden layer, (rows, units)."""
-    hidden = all_hidden(network)
-    shares = [posterior(network, row)[0] for row in x]
-    layers = range(len(network.weights))
-    return [np.array([sum(p * s[k] for p, s in zip(q, hidden, strict=True)) for q in shares]) for k in layers]
+    shares = np.array([posterior(network, row)[0] for row in x])
+    return [shares @ states for states in all_hidden(network)]
 
 
 def completion(network: Network, x: np.ndarray) -> np.ndarray:
     """P(bit = 1 | row) for each input: that of a second copy of it, beside the one that may have been seen."""
-    hidden = all_hidden(network)
-    on = [1 - np.exp(-causal_input(network, 0, states)) for states in hidden]
-    return np.array([sum(p * a for p, a in zip(posterior(network, row)[0], on, strict=True)) for row in x])
+    on = 1 - np.exp(-causal_input(network, 0, all_hidden(network)))
+    return np.array([posterior(network, row)[0] @ on for row in x])
 
 
 def expected_statistics(network: Network, x: np.ndarray, weight: np.ndarray) -> Expected:
-    """Sums over rows and all hidden states of S_i m_j and S_i S_j m_j / g_j."""
+    """Sum S_i m_j and S_i S_j m_j / g_j over rows and all hidden states."""
     counts, credits = ([np.zeros_like(w) for w in network.weights] for _ in range(2))
     bias_counts, bias_credits = ([np.zeros_like(b) for b in network.biases] for _ in range(2))
-    hidden = all_hidden(network)
+    states = all_hidden(network)
     for row, row_weight in zip(x, weight, strict=True):
-        if row_weight == 0:
-            continue
-        for p, states in zip(posterior(network, row)[0], hidden, strict=True):
-            for layer, values in enumerate([row, *states]):
-                seen = ~np.isnan(values)
-                g = 1 - np.exp(-causal_input(network, layer, states))
-                credit = np.where(seen, values, 0) / g
-                bias_counts[layer] += row_weight * p * seen
-                bias_credits[layer] += row_weight * p * credit
-                if layer < len(states):
-                    counts[layer] += row_weight * p * np.outer(states[layer], seen)
-                    credits[layer] += row_weight * p * np.outer(states[layer], credit)
+        p = row_weight * posterior(network, row)[0]
+        for layer, values in enumerate([np.broadcast_to(row, (len(p), len(row))), *states]):
+            seen = ~np.isnan(values)
+            credit = np.where(seen, values, 0) / (1 - np.exp(-causal_input(network, layer, states)))
+            bias_counts[layer] += p @ seen
+            bias_credits[layer] += p @ credit
+            if layer < len(states):
+                above = (p[:, None] * states[layer]).T
+                counts[layer] += above @ seen
+                credits[layer] += above @ credit
     return Expected(counts, credits, bias_counts, bias_credits)

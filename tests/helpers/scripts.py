@@ -34,7 +34,7 @@ def printed_by(script, *args):
         env=compiled_in() | {"PYTHONPATH": os.pathsep.join([*sys.path, str(HELPERS)])},
         capture_output=True,
         text=True,
-        timeout=800,
+        timeout=1800,
         check=False,
     )
     assert found.returncode == 0, found.stdout + found.stderr

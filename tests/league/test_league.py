@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
+from unittest.mock import ANY
 
 import numpy as np
 import pytest
-from cases import bits
+from tests.tables import classes
 
 from latentbits import BernoulliProduct
 from latentbits.core.errors import DownloadError, OutOfTimeError
@@ -21,7 +22,7 @@ D = 16  # columns of nltcs, in whose place there is a small table here
 
 def write_set(folder, name="nltcs", seed=0, test=None):
     """In the layout of the public sets."""
-    table = bits(n=120, d=D, k=3, seed=seed)
+    table = classes(120, D, 3, seed)
     parts = {"train": table[:60], "valid": table[60:90], "test": table[90:] if test is None else test}
     (folder / "debd").mkdir(parents=True, exist_ok=True)
     packed = {key: np.packbits(value.astype(np.uint8), axis=1) for key, value in parts.items()}
@@ -176,7 +177,7 @@ def test_it_goes_on_after_a_kill(tmp_path, fits):
     (folder / "chosen.json").unlink()
     fits.made.clear()
     assert go(tmp_path / "run", "chow-liu-tree") == found | {
-        "entries": {"chow-liu-tree": found["entries"]["chow-liu-tree"] | {"scoring_seconds": pytest.approx(0, abs=60)}}
+        "entries": {"chow-liu-tree": found["entries"]["chow-liu-tree"] | {"scoring_seconds": ANY}}
     }
     assert fits.made == []
     next(folder.glob("*.safetensors")).unlink()
@@ -297,7 +298,7 @@ def test_a_set_that_cannot_be_had_leaves_the_others(tmp_path, fits, monkeypatch)
     assert ("kdd", "failed: kdd: could not fetch it") in said
 
 
-@pytest.mark.slow
+@pytest.mark.slow("fits in processes")
 def test_in_processes_it_is_the_same(tmp_path, data):
     """Real fits, two at a time, each in a process of its own."""
     here = go(tmp_path / "a", "product", "chow-liu-tree")

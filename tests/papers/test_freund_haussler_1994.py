@@ -2,37 +2,23 @@
 
 import json
 import pickle
+from functools import partial
 from types import SimpleNamespace
 
-import matplotlib
+import jax
 import numpy as np
 import pytest
-from kept_runs import agrees_with_kept
+from kept_runs import follows
 
-matplotlib.use("Agg")
-
+from latentbits import BernoulliMixture
 from latentbits.core.errors import DataError, DownloadError
 from latentbits.figures.combination_machine.arrays import match_units, principal_components
-from latentbits.papers import PAPERS, digits, pages
+from latentbits.papers import digits, pages, summary
 from latentbits.papers.freund_haussler_1994 import findings, synthetic, tables, targets, theory, usps
 from latentbits.papers.freund_haussler_1994 import reproduce as freund
 from latentbits.papers.skeleton import Run
 
 LARGE, SMALL = targets.TARGETS["large"], targets.TARGETS["small"]
-
-
-@pytest.fixture(scope="module")
-def quick(tmp_path_factory):
-    """A quick run without digits: what it gives, where it wrote, and what it said."""
-    out = tmp_path_factory.mktemp("freund") / "new" / "folder"
-    said = []
-    results = freund.reproduce(out, quick=True, say=said.append, digits="none")
-    return SimpleNamespace(results=results, out=out, said=said)
-
-
-@pytest.mark.slow
-def test_a_quick_run_agrees_with_the_full_one(quick):
-    agrees_with_kept(quick.results)
 
 
 # --- the target ---
@@ -87,54 +73,16 @@ def test_rows_have_the_means_of_the_target():
 # --- the tables ---
 
 
-@pytest.mark.slow
-def test_findings_of_a_quick_run(quick):
-    """All that a quick run can tell, and nothing that it cannot; every number is within our range."""
-    found = quick.results["relations"]
-    assert set(found) == findings.QUICK
-    assert not {name: one["measured"] for name, one in found.items() if not one["within"]}
-    assert found["universal_fine"]["reproduced"] == "yes"
-
-
-@pytest.mark.slow
-def test_every_method_has_every_measure(quick):
-    for name, one in quick.results["synthetic"].items():
-        plan = getattr(freund.QUICK, name)
-        assert list(one["methods"]) == [*synthetic.method_names(plan), "true"]
-        for found in one["methods"].values():
-            for measure in synthetic.MEASURES:
-                assert [len(found[measure][part]) for part in ("train", "test")] == [plan.n_seeds] * 2
-                assert 0 < found[measure]["test"][0] < 1.3
-        assert list(one["units"]) == [*synthetic.method_names(plan), "principal"]
-        for found in one["units"].values():
-            assert [len(words) for words in found["words"]] == [10] * plan.n_seeds
-            counts = np.add(found["n_single"], found["n_merged"]) + found["n_none"]
-            assert (counts == 10).all()
-
-
-@pytest.mark.slow
-def test_every_finding_is_measured_and_expected(quick, small):
-    """The names of a full run are those of expected.json: nothing is held to a range that nothing measures."""
-    large, small_weights = (
-        with_ours(quick.results["synthetic"][name], getattr(freund.Plan(), name)) for name in ("large", "small")
-    )
-    likelihood = {"error": 0.0, **{name: {"train": 0.5, "test": 0.6} for name in LOSSES}}
-    digits = {**small.numbers, "likelihood": [{"2": likelihood, "3": likelihood}]}
-    results = {name: digits["results"].get(name, digits["results"]["pursuit"]) for name in usps.METHODS}
+def test_findings_follow_from_the_numbers_of_the_kept_run():
+    """Their names are those of expected.json: nothing is held to a range that nothing measures."""
+    kept = summary.in_package("freund_haussler_1994")
     measured = {
-        **findings.of_theory(quick.results["theory"]["seeds"]),
-        **findings.of_synthetic(large, small_weights),
-        **findings.of_digits({**digits, "results": results}),
+        **findings.of_theory(kept["theory"]["seeds"]),
+        **findings.of_synthetic(kept["synthetic"]["large"], kept["synthetic"]["small"]),
+        **findings.of_digits(kept["digits"]),
     }
-    assert set(measured) == set(pages.expected(freund.__package__)["relations"])
+    follows(measured, "freund_haussler_1994")
     assert set(measured) > findings.QUICK
-    assert measured["likelihood_all_train"].value == 0
-
-
-def with_ours(numbers, plan):
-    """As if a quick run had our methods too."""
-    methods = {name: numbers["methods"].get(name, numbers["methods"]["pursuit"]) for name in plan.ours}
-    return {**numbers, "ours": plan.ours, "methods": {**numbers["methods"], **methods}}
 
 
 LOSSES = ("machine", "pursuit", "mixture", "mixture, smoothed")
@@ -170,8 +118,10 @@ def test_mean_and_standard_error():
 # --- the largest terms, and what weights are ---
 
 
-def test_terms_that_are_found():
+def test_terms_that_are_found(monkeypatch):
     """Of the target, whose terms can all be listed."""
+    for name, static in (("exact_moments", (0,)), ("largest_moments", (0, 2))):  # each as one program
+        monkeypatch.setattr(synthetic, name, jax.jit(getattr(synthetic, name), static_argnums=static))
     found = synthetic.largest_of(synthetic.true_machine(LARGE), 128)
     _, p = targets.hidden_distribution(LARGE)
     assert found["best"] == pytest.approx(np.sort(p)[::-1][:128].sum())
@@ -271,17 +221,19 @@ def test_trials_are_kept(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def small():
-    """The small digits, few units, without the learner that samples."""
+    """The small digits, few units, mixtures from two starts, without the learner that samples."""
     images = usps.load_digits("bundled", [])
     methods = ("product", "mixture", "mixture, smoothed", "pursuit", "pursuit, 8 starts")
     setup = usps.Setup(n_units=2, n_train=150, n_test=100, n_seeds=1, methods=methods, summed=None)
-    seed = usps.one_seed(images, setup, 0)
-    curves = usps.curves(images, setup, (1, 20), 2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(usps, "BernoulliMixture", partial(BernoulliMixture, n_init=2))
+        seed = usps.one_seed(images, setup, 0)
+        curves = usps.curves(images, setup, (1, 20), 2)
     numbers = {**usps.assembled(images, setup, [seed]), "curves": curves}
     return SimpleNamespace(images=images, setup=setup, seed=seed, numbers=numbers, curves=curves)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("fits of the small digits")
 def test_digits(small):
     images, setup, numbers = small.images, small.setup, small.numbers
     assert images.title == "stand-in: digits of scikit-learn, 8 x 8"
@@ -299,7 +251,7 @@ def test_digits(small):
     assert len(other_test) == len(test) == 100
 
 
-@pytest.mark.slow
+@pytest.mark.slow("fits of the small digits")
 def test_curves_end_where_the_fits_do(small):
     mixture, pursuit = small.curves.values()
     assert pursuit["steps"] == [usps.EM_STEPS, usps.EM_STEPS * len(small.seed["vectors"]["pursuit"])]
@@ -312,7 +264,7 @@ def test_curves_end_where_the_fits_do(small):
     assert mixture["reconstruction"][0][-1] < mixture["reconstruction"][0][0]
 
 
-@pytest.mark.slow
+@pytest.mark.slow("fits of the small digits")
 def test_likelihoods_at_equally_many_parameters():
     """A machine of two units that is climbed is ahead of the pursuit; all are summed exactly here."""
     train, test = usps.split(usps.load_digits("bundled", []).X[:, :12], usps.Setup(n_train=150, n_test=80), 0)
@@ -325,7 +277,7 @@ def test_likelihoods_at_equally_many_parameters():
     assert usps._finite(np.inf) is None
 
 
-@pytest.mark.slow
+@pytest.mark.slow("fits of the small digits")
 def test_figures_of_digits(small, tmp_path):
     train = usps.split(small.images.X, small.setup, 0)[0]
     vectors = {name: np.array(one) for name, one in small.seed["vectors"].items()}
@@ -372,34 +324,14 @@ def test_digits_of_usps(real_data, monkeypatch):
 # --- files ---
 
 
-@pytest.mark.slow
-def test_files(quick):
-    assert json.loads((quick.out / "results.json").read_text()) == quick.results
-    assert quick.results["notes"] == ["The digits were left out."]
-    assert sorted(quick.results["figures"]) == ["2.2", "4.1", "4.2"]
-    for names in quick.results["figures"].values():
-        assert [name.rpartition(".")[2] for name in names] == ["png", "svg"]
-        assert all((quick.out / name).stat().st_size > 5000 for name in names)
-    assert any("large_0" in line for line in quick.said)
-    assert "freund_haussler_1994" in PAPERS
-
-
-@pytest.mark.slow
-def test_page(quick):
-    page = (quick.out / "results.md").read_text()
-    assert page == tables.report(quick.results, pages.expected(freund.__package__))
-    assert "A quick run" in page
-    assert "(0.405)" in page  # the paper's number beside ours
-    assert str(quick.out.parent) not in page
-
-
-@pytest.mark.slow
-def test_page_of_digits(quick, small):
+@pytest.mark.slow("fits of the small digits")
+def test_page_of_digits(small):
     """They have a part of the page; without them there is none."""
     likelihood = {"error": 0.0, **{name: {"train": 0.5, "test": None} for name in LOSSES}}
     numbers = {**small.numbers, "likelihood": [{"2": likelihood}]}
-    page = tables.report({**quick.results, "digits": numbers}, pages.expected(freund.__package__))
-    assert page.count("\n## ") == (quick.out / "results.md").read_text().count("\n## ") + 1
+    kept, expected = summary.in_package("freund_haussler_1994"), pages.expected(freund.__package__)
+    page, without = (tables.report({**kept, "digits": one}, expected) for one in (numbers, None))
+    assert page.count("\n## ") == without.count("\n## ") + 1
     assert "infinite in 1" in page
     assert "stand-in: digits of scikit-learn, 8 x 8, 150 + 100 rows" in page
     assert "(0.26)" not in page  # the paper's digits are others

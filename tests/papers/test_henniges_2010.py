@@ -1,20 +1,16 @@
 """Henniges et al. (2010) repeated: when bars count as found, the tables, natural images, and the files."""
 
-import json
 from pathlib import Path
 from types import SimpleNamespace
 
-import matplotlib
 import numpy as np
 import pytest
 import sparse_coding_twin as twin
 
-matplotlib.use("Agg")
-
 from latentbits.core.errors import DownloadError
 from latentbits.data.toys import linear_bars
 from latentbits.estimators.binary_sparse_coding import BinarySparseCoding
-from latentbits.papers import PAPERS, pages
+from latentbits.papers import pages
 from latentbits.papers.henniges_2010 import accuracy, bars, images, tables
 from latentbits.papers.henniges_2010 import reproduce as henniges
 from latentbits.papers.skeleton import Run
@@ -37,7 +33,7 @@ def tiny(tmp_path_factory):
     said = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(henniges, "QUICK", TINY)
-        patch.setattr(henniges, "STARTS", (5.0,))  # every start is compiled anew
+        patch.setattr(henniges, "STARTS", (5.0,))  # each is compiled
         patch.setattr(images, "load_dataset", lambda name: SimpleNamespace(X=stripes))
         results = henniges.reproduce(out, quick=True, say=said.append)
     return SimpleNamespace(results=results, out=out, said=said)
@@ -61,7 +57,7 @@ def test_bars_are_found_where_each_has_a_component_of_its_own():
     assert bars.is_recovered(found).tolist() == [True, False, False]
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a run of the paper's recipe")
 def test_a_run_of_the_papers_recipe():
     toy = linear_bars(500, random_state=1)
     found = bars.trace(toy, 5.0, seed=1)
@@ -89,7 +85,7 @@ def test_recipes_differ_in_what_they_are_named_after():
     assert all(ours[key] == value for change in bars.OURS.values() for key, value in change.items())
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a small run with images")
 def test_trials_are_kept_block_by_block(tiny, monkeypatch):
     runs = tiny.out / "runs"
     assert len(list(runs.glob("bars_500_5_paper_0-*.json"))) == 1
@@ -153,6 +149,7 @@ def test_truncated_expectations_are_those_of_the_twin(monkeypatch):
     assert 0 < found["close"] < 1
 
 
+@pytest.mark.slow("times of several sizes")
 def test_times_are_of_every_size(tmp_path, monkeypatch):
     monkeypatch.setitem(accuracy.SWEEPS, "H", accuracy.Sweep("time_causes", ((4, 1, 2), (6, 1, 2)), 0))
     seconds = accuracy.timed(tmp_path, "H", n_rows=20)
@@ -187,9 +184,11 @@ def test_scale_of_the_experiment():
     assert images.FULL[3:] == ((66, 100), 200)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a small run with images")
 def test_fields_of_tiny_images(tiny):
     found = tiny.results["images"]
+    assert list(tiny.results["figures"]) == ["1", "2"]
+    assert any("2 trials" in line for line in tiny.said)
     assert list(found["fits"]) == ["6_2_3_paper"]
     for one in found["fits"].values():
         assert len(one["sparseness_history"]) == len(one["noise_history"]) == 7
@@ -218,29 +217,6 @@ def test_at_full_scale_there_is_an_image_of_the_papers_collection(tmp_path, monk
 
 
 # --- files ---
-
-
-@pytest.mark.slow
-def test_files(tiny):
-    assert json.loads((tiny.out / "results.json").read_text()) == tiny.results
-    assert list(tiny.results["figures"]) == ["1", "2"]
-    for names in tiny.results["figures"].values():
-        assert [name.rpartition(".")[2] for name in names] == ["png", "svg"]
-        assert all((tiny.out / name).stat().st_size > 5000 for name in names)
-    assert any("2 trials" in line for line in tiny.said)
-    assert "henniges_2010" in PAPERS
-
-
-@pytest.mark.slow
-def test_page(tiny):
-    held_to = pages.expected(henniges.__package__)
-    page = (tiny.out / "results.md").read_text()
-    assert page == tables.report(tiny.results, held_to)
-    assert "A quick run" in page
-    assert str(tiny.out.parent) not in page
-    lines = {"1000_5": {**tiny.results["bars"]["lines"]["500_5"], "n_rows": 1000}}
-    found = {**tiny.results["bars"], "lines": lines}
-    assert "(97.8%)" in tables.report({**tiny.results, "bars": found, "images": None}, held_to)
 
 
 def test_the_page_tells_which_run_of_figure_1_failed():

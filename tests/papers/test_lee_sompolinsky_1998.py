@@ -1,79 +1,23 @@
 """Lee & Sompolinsky (1998) repeated: the bump, the constraint, the states, the twos, and the files."""
 
-import json
-from types import SimpleNamespace
-
-import matplotlib
 import numpy as np
 import pytest
-from kept_runs import agrees_with_kept
-
-matplotlib.use("Agg")
 
 from latentbits.core.errors import DownloadError
 from latentbits.data.toys import bump as draw_bumps
-from latentbits.papers import digits, pages
+from latentbits.papers import digits, pages, summary
 from latentbits.papers.digits import load_twos
 from latentbits.papers.lee_sompolinsky_1998 import bump, simulated, states, tables, twos
 from latentbits.papers.lee_sompolinsky_1998 import reproduce as lee
 from latentbits.papers.skeleton import Run
 
-
-@pytest.fixture(scope="module")
-def quick(tmp_path_factory):
-    """A quick run without digits: what it gives, where it wrote, and what it said."""
-    out = tmp_path_factory.mktemp("lee") / "new" / "folder"
-    said = []
-    return SimpleNamespace(results=lee.reproduce(out, quick=True, say=said.append, digits="none"), out=out, said=said)
-
-
-@pytest.mark.slow
-def test_a_quick_run_agrees_with_the_full_one(quick):
-    agrees_with_kept(quick.results)
-
-
 # --- what the paper found ---
-
-
-@pytest.mark.slow
-def test_all_findings_hold(quick):
-    """All that expected.json has, but for what needs the twos of USPS or is left out of a quick run."""
-    left_out = {f"{what}_biased_{size}" for what in ("entropy", "states") for size in (1, 3)}
-    asked = {
-        name
-        for name in pages.expected(lee.__package__)["relations"]
-        if not name.startswith(("twos", "held_out", "likelihood"))
-    } - left_out
-    assert set(quick.results["relations"]) == asked
-    assert {name: one["measured"] for name, one in quick.results["relations"].items() if not one["within"]} == {}
-
-
-@pytest.mark.slow
-def test_the_table_says_no_where_the_paper_does_not_come_out(quick):
-    """States and neighbours, which we doubt; and nothing else."""
-    found = quick.results["relations"]
-    denied = {name for name, one in found.items() if one["reproduced"] == "no"}
-    assert denied == {
-        "states_neighbours_plain",
-        "states_neighbours_biased",
-        *(f"{what}_plain_{size}" for what in ("states", "entropy") for size in (2, 3)),
-    }
-    assert denied == {name for name, one in found.items() if "doubt" in one}
-    assert found["bump_latent"]["reproduced"] == found["rescaled_rank"]["reproduced"] == "yes"
 
 
 def test_every_claim_says_where_it_stands():
     for one in pages.expected(lee.__package__)["relations"].values():
         assert ("paper" in one) == ("where" in one)
         assert "paper" in one or "doubt" not in one
-
-
-@pytest.mark.slow
-def test_the_bump_needs_no_correction_and_no_biases(quick):
-    """What both do to it is seen in the third eigenvalue."""
-    fits = quick.results["bump"]["fits"]
-    assert fits["every shift once, correction 0.5"]["third_share"] > 1e-9
-    assert fits["100 shifts, biases"]["third_share"] > 1e-3
 
 
 @pytest.mark.parametrize("share", [0.02, 0.3, 1.0])
@@ -99,13 +43,6 @@ def test_eigenvectors_and_units_of_a_small_bump():
     for spread in (0.1, 1.0):
         assert bump.rescaled(exact, spread)["rank"] == 2
     assert bump.rescaled(exact, 1.0)["change"] > bump.rescaled(exact, 0.1)["change"] > 1e-3
-
-
-@pytest.mark.slow
-def test_bits_that_sum_to_zero_have_no_gaussian(quick):
-    two, four = quick.results["constraint"]
-    assert two["measured"] == pytest.approx(0, abs=1e-12)
-    assert four["measured"] == pytest.approx(four["theory"], abs=0.01)
 
 
 @pytest.mark.parametrize("size", [2, 4, 20])
@@ -171,7 +108,7 @@ def small(tmp_path_factory):
     return lee._twos(found, "bundled", run), run.figures["4"]
 
 
-@pytest.mark.slow
+@pytest.mark.slow("fits of the small twos")
 def test_twos(small):
     found, files = small
     assert found["title"].startswith("stand-in")
@@ -187,14 +124,10 @@ def test_twos(small):
     assert climbed["gain"]["nats"] == pytest.approx(0, abs=2)
     alone, one = found["held_out"]
     assert one["nats"] < alone["nats"] - 1
-
-
-@pytest.mark.slow
-def test_page_of_twos(quick, small):
-    """They have a part of the page; without them there is none."""
-    page = tables.report({**quick.results, "twos": small[0]}, pages.expected(lee.__package__))
-    assert page.count("\n## ") == (quick.out / "results.md").read_text().count("\n## ") + 1
-    assert f"{small[0]['wrong_bits']:.1f} bits wrong" in page
+    kept, expected = summary.in_package("lee_sompolinsky_1998"), pages.expected(lee.__package__)
+    page, without = (tables.report({**kept, "twos": one}, expected) for one in (found, None))
+    assert page.count("\n## ") == without.count("\n## ") + 1
+    assert f"{found['wrong_bits']:.1f} bits wrong" in page
 
 
 def test_a_pair_is_typically_far_apart_among_the_best():
@@ -239,33 +172,3 @@ def test_twos_of_usps(real_data, monkeypatch):
 
 
 # --- trials, and files ---
-
-
-@pytest.mark.slow
-def test_trials_are_what_a_run_finds_done(quick, tmp_path):
-    """Each can be done by itself, in any order; a run that finds it does not do it again."""
-    tasks = lee.trials(tmp_path, quick=True)
-    assert len(tasks) == len(lee.QUICK.likelihood) + len(lee.QUICK.held_out) + 2 * lee.QUICK.n_seeds
-    again = lee._recovered(quick.out, lee.QUICK.n_simulated, 1.0, 0)
-    assert again == quick.results["simulated"][0]["runs"][0]
-    assert len(list((quick.out / "runs").glob("simulated-1-0-*.json"))) == 1
-
-
-@pytest.mark.slow
-def test_files(quick):
-    assert json.loads((quick.out / "results.json").read_text()) == quick.results
-    assert quick.results["notes"] == ["The digits were left out."]
-    assert sorted(quick.results["figures"]) == ["2", "3", "5"]
-    for names in quick.results["figures"].values():
-        assert [name.rpartition(".")[2] for name in names] == ["png", "svg"]
-        assert all((quick.out / name).stat().st_size > 5000 for name in names)
-    assert any("bump" in line for line in quick.said)
-
-
-@pytest.mark.slow
-def test_page(quick):
-    page = (quick.out / "results.md").read_text()
-    assert page == tables.report(quick.results, pages.expected(lee.__package__))
-    assert "A quick run" in page
-    assert str(quick.out.parent) not in page
-    assert "| 256 | 512 | 512 |" in page

@@ -1,22 +1,19 @@
-"""Lewicki & Sejnowski (1996) repeated: what counts as found, the experiments at a small size, and the files."""
+"""Lewicki & Sejnowski (1996) repeated: what counts as found, the equations, the chains, and the findings."""
 
-import json
 from types import SimpleNamespace
 
 import jax.numpy as jnp
-import matplotlib
 import noisy_or_twin as twin
 import numpy as np
 import pytest
-
-matplotlib.use("Agg")
+from kept_runs import follows
 
 from latentbits import NoisyOrNetwork
 from latentbits.core.tree import double
 from latentbits.data.toys import LINE_PATTERNS, lines, shifter
 from latentbits.models.noisy_or import learning
-from latentbits.papers import PAPERS, pages
-from latentbits.papers.lewicki_sejnowski_1996 import chains, digits, measures, problems, runs, tables
+from latentbits.papers import pages, summary
+from latentbits.papers.lewicki_sejnowski_1996 import chains, measures, problems, runs
 from latentbits.papers.lewicki_sejnowski_1996 import reproduce as lewicki
 from latentbits.papers.lewicki_sejnowski_1996.runs import Case
 from latentbits.papers.skeleton import Fitted
@@ -45,12 +42,6 @@ class Made:
     def transform(self, X, layer=None):
         on = np.tile((1 + np.arange(sum(self.layer_sizes)) % 2) / 3, (len(X), 1))
         return on if layer is None else np.split(on, np.cumsum(self.layer_sizes)[:-1], axis=1)[layer - 1]
-
-    def posterior(self, X):
-        return SimpleNamespace(mode=(self.transform(X) > 0.5).astype(float))
-
-    def sample(self, n, random_state):
-        return np.random.default_rng(random_state).integers(0, 2, (n, self.weights_[0].shape[1]))
 
 
 def lines_network():
@@ -347,97 +338,20 @@ def test_the_error_of_a_median():
     assert lewicki._median(values[:1]).error is None
 
 
-# --- files ---
+# --- findings ---
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """A run of networks that were made, not learned: what it gives, where it wrote, and what it said."""
-    out = tmp_path_factory.mktemp("lewicki") / "new" / "folder"
-    rng = np.random.default_rng(0)
-    said = []
-
-    def network(name):
-        made = name if isinstance(name, str) else name.name
-        if made.startswith("digits"):
-            return Made([rng.exponential(0.5, (6, 64)), rng.exponential(1, (2, 6))])
-        return shifts_network() if made.startswith("shifts") else lines_network()
-
-    def learned(case, folder):
-        model = network(case)
-        return {
-            "seconds": 1.0,
-            "course": model.cost_history_.tolist(),
-            **problems.PROBLEMS[case.problem].measured(model),
-        }
-
-    def digit(*args):
-        return {"seconds": 1.0, "bits": 20.0, "error": 0.1, "active": 3.0, "of_rows": [19.0, 21.0]}
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(problems, "of_chains", lambda model, table: CHAINS)
-        patch.setattr(lewicki, "QUICK", lewicki.QUICK._replace(recipes=lewicki.Plan().recipes))
-        patch.setattr(runs, "learned", learned)
-        patch.setattr(runs, "network", lambda folder, name: network(name))
-        patch.setattr(digits, "experiment", digit)
-        patch.setattr(digits, "others", lambda *args: {"independent bits": [29.0, 31.0], "mixture of 16": [24.0, 26.0]})
-        results = lewicki.reproduce(out, quick=True, say=said.append)
-    return SimpleNamespace(results=results, out=out, said=said)
-
-
-CHAINS = {"sweeps": 14.0, "chain_error": 0.001, "feedforward": 0.9}
-
-
-@pytest.mark.slow
-def test_files(made):
-    assert json.loads((made.out / "results.json").read_text()) == made.results
-    assert list(made.results["figures"]) == ["1", "2", "2 ours", "3", "4", "rows", "digits", "digit rows"]
-    for names in made.results["figures"].values():
-        assert [name.rpartition(".")[2] for name in names] == ["png", "svg"]
-        assert all((made.out / name).stat().st_size > 5000 for name in names)
-    assert "shifts, ours, run 1: 10.00 bits" in "\n".join(made.said)
-    assert "lewicki_sejnowski_1996" in PAPERS
-
-
-@pytest.mark.slow
-def test_page(made):
-    held_to = pages.expected(lewicki.__package__)
-    page = (made.out / "results.md").read_text()
-    assert page == tables.report(made.results, held_to)
-    assert "A quick run" in page
-    assert "| 1 of 1 | 10.00 |" in page
-    assert "stops at" in page  # what of the paper we do not have
-    assert str(made.out.parent) not in page
-
-
-@pytest.mark.slow
-def test_every_finding_is_measured(made):
-    """Keys of expected.json are those of the experiments; shares need many runs."""
-    held_to = set(pages.expected(lewicki.__package__)["relations"])
-    assert set(made.results["relations"]) < held_to
-    assert "lines_alone_whole" not in made.results["relations"]
-    of_lines = made.results["lines"]["lines_alone"]
-
-    def many(found):
-        return {**found, "runs": {name: 20 * one for name, one in found["runs"].items()}}
-
-    without = {**of_lines, "runs": {name: one for name, one in of_lines["runs"].items() if name != "early"}}
-    measured = {
-        **lewicki._of_lines("lines_alone", many(of_lines)),
-        **lewicki._of_lines("lines_one", many(without)),
-        **lewicki._of_lines("lines_any", many(without)),
-        **lewicki._of_shifts(many(made.results["shifts"])),
-        **lewicki._of_digits({**made.results["digits"], "n_train": 1500}),
-    }
-    bad = [{**one, "bits": 12.0, "n_doubled": 2} for one in made.results["shifts"]["runs"]["paper"]]
-    worse = many(made.results["shifts"])
-    worse["runs"]["paper"] = 20 * bad
-    assert lewicki._of_shifts(worse)["shifts_good"].value == 0
-    measured["shifts_doubled"] = lewicki._of_shifts(worse)["shifts_doubled"]
-    assert measured["shifts_doubled"].value == 1
-    assert held_to == set(measured)
-    assert (measured["lines_one_all"].value, measured["lines_one_whole"].value) == (1, 0)
-    assert measured["digits_mixture"].value == 5
+def test_findings_follow_from_the_numbers_of_the_kept_run():
+    kept = summary.in_package("lewicki_sejnowski_1996")
+    measured = {**lewicki._of_shifts(kept["shifts"]), **lewicki._of_digits(kept["digits"])}
+    for problem, found in kept["lines"].items():
+        measured |= lewicki._of_lines(problem, found)
+    follows(measured, "lewicki_sejnowski_1996")
+    bad = [{**one, "bits": 12.0, "n_doubled": 2} for one in kept["shifts"]["runs"]["paper"]]
+    worse = lewicki._of_shifts({**kept["shifts"], "runs": {**kept["shifts"]["runs"], "paper": bad}})
+    assert (worse["shifts_good"].value, worse["shifts_doubled"].value) == (0, 1)
+    few = {**kept["shifts"], "runs": {name: runs[:1] for name, runs in kept["shifts"]["runs"].items()}}
+    assert "shifts_good" not in lewicki._of_shifts(few)  # shares need many runs
 
 
 def test_what_we_have_not_read_is_marked():

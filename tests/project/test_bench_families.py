@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-
-from benchmarks.peers import __main__ as run  # noqa: E402
-from benchmarks.peers.families import chow_liu, noisy_or  # noqa: E402
+from benchmarks.peers import __main__ as run
+from benchmarks.peers.contender import NotWaitedFor
+from benchmarks.peers.families import binary_sparse_coding, chow_liu, mixture, noisy_or
 
 D = 4
 CHAIN = np.array([-1, 0, 1, 0])
@@ -54,23 +48,6 @@ def test_probabilities_of_all_rows_sum_to_one(family):
     assert held_out(params, rows) == pytest.approx(each.mean())
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_family_holds_what_the_frame_asks_for(family):
-    module = run.load(family)
-    assert next(iter(module.CONTENDERS)) == "latentbits"
-    assert set(module.WHY) <= set(module.CONTENDERS)
-    assert "rows" in module.GROWTH
-    for made in module.tables(quick=True).values():
-        assert made.train.shape[1] == made.test.shape[1]
-        assert set(np.unique(made.train)) == {0, 1}
-
-
-def test_families_need_neither_us_nor_jax():
-    names = ", ".join(f"benchmarks.peers.families.{family}" for family in FAMILIES)
-    look = f"import sys, {names}; sys.exit(bool({{'latentbits', 'jax', 'scipy', 'sklearn'}} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", look], cwd=ROOT, check=False).returncode == 0
-
-
 @pytest.mark.parametrize("module", [chow_liu, noisy_or])
 def test_plain_numpy_learns_more_than_independent_bits(module):
     (made,) = module.tables(quick=True).values()
@@ -78,3 +55,63 @@ def test_plain_numpy_learns_more_than_independent_bits(module):
     p = made.train.mean(0)
     alone = np.log(np.where(made.test == 1, p, 1 - p)).sum(1).mean()
     assert module.held_out(found, made.test) > alone + 0.1
+
+
+def test_mixtures_are_scored_exactly():
+    test = np.array([[0, 1], [1, 1]], np.uint8)
+    means, weights = np.array([[0.2, 0.6], [0.9, 0.5]]), np.array([0.25, 0.75])
+    rows = [0.25 * 0.8 * 0.6 + 0.75 * 0.1 * 0.5, 0.25 * 0.2 * 0.6 + 0.75 * 0.9 * 0.5]
+    assert mixture.held_out({"weights": weights, "means": means}, test) == pytest.approx(np.log(rows).mean())
+
+
+# --- binary sparse coding ---
+
+
+def every_state(W, sigma, pi, test):
+    """Mean log-likelihood of a row, state by state."""
+    joint = []
+    for s in product([0, 1], repeat=len(W)):
+        prior = np.sum(np.where(s, np.log(pi), np.log1p(-pi)))
+        left = np.sum((test - np.array(s) @ W) ** 2, axis=1) / sigma**2
+        joint.append(prior - (left + W.shape[1] * np.log(2 * np.pi * sigma**2)) / 2)
+    return np.mean(np.logaddexp.reduce(joint, axis=0))
+
+
+@pytest.mark.parametrize("prior", [np.array(0.3), np.array([0.1, 0.2, 0.3, 0.4, 0.5])])
+def test_test_rows_are_scored_over_every_state(prior):
+    W = binary_sparse_coding.random_components(7, 5)
+    test = binary_sparse_coding.sums(W, 60, 1.0).astype(float)
+    params = {"W": W, "sigma": np.array([0.8]), "pi": prior}
+    assert binary_sparse_coding.held_out(params, test) == pytest.approx(
+        every_state(W, 0.8, np.broadcast_to(prior, 5), test)
+    )
+
+
+def test_a_score_over_few_states_is_a_close_lower_bound():
+    W = binary_sparse_coding.random_components(30, 12)
+    lone = binary_sparse_coding.sums(W, 20, 1.0) @ W.T - np.sum(W * W, axis=1) / 2 - 2
+    exact = binary_sparse_coding.exact_energies(lone, W @ W.T)
+    assert binary_sparse_coding.near_energies(lone, W @ W.T, candidates=12, most=12) == pytest.approx(exact)
+    few = binary_sparse_coding.near_energies(lone, W @ W.T, candidates=8, most=5)
+    assert np.all(few <= exact + 1e-9)
+    assert np.mean(exact - few) < 0.01
+
+
+def test_a_pass_of_plain_numpy_is_exact_where_all_causes_are_candidates():
+    W, sigma, pi, heat = binary_sparse_coding.random_components(6, 4), 0.9, 0.3, 1.5
+    X = binary_sparse_coding.sums(W, 40, 1.0).astype(float)
+    kept = np.arange(40) % 3 > 0
+    squares = np.sum(X * X, axis=1)
+    products, seconds, evidence, _ = binary_sparse_coding.truncated_pass(X, squares, W, sigma, pi, heat, (4, 4), kept)
+    states = np.array(list(product([0, 1], repeat=4)))
+    left = np.sum((X[:, None] - states @ W) ** 2, axis=2)
+    joint = states.sum(1) * np.log(pi / (1 - pi)) - left / (2 * heat * sigma**2)
+    assert evidence == pytest.approx(np.logaddexp.reduce(joint, axis=1))
+    p = np.exp(joint - np.logaddexp.reduce(joint, axis=1)[:, None])[kept]
+    assert products == pytest.approx((p @ states).T @ X[kept])
+    assert seconds == pytest.approx(np.einsum("ns,sh,sg->hg", p, states, states))
+
+
+def test_polca_is_not_waited_for_where_it_takes_long():
+    with pytest.raises(NotWaitedFor, match="more than"):
+        mixture.polca(np.zeros((mixture.POLCA_ROWS + 1, 2), np.uint8), seed=0, components=2, starts=1)

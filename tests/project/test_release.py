@@ -5,27 +5,17 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 
 import blocks
 import pytest
 import yaml
+from blocks import ROOT, script
 from printed import same_but_for_the_last_digit
 
-ROOT = Path(__file__).resolve().parents[2]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PROJECT = PYPROJECT["project"]
 RECIPE = yaml.safe_load((ROOT / "release" / "recipe.yaml").read_text("utf-8"))
 README = (ROOT / "README.md").read_text("utf-8")
-
-
-def script(path):
-    """A script of the repository as a module."""
-    spec = spec_from_file_location(Path(path).stem, ROOT / path)
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def shown():
@@ -134,7 +124,7 @@ def test_the_notebook_is_the_page():
     assert "## Which model?" in told
 
 
-@pytest.mark.slow
+@pytest.mark.slow("the quick start, in a kernel of its own")
 def test_the_notebook_runs(tmp_path, monkeypatch):
     """In a kernel of its own, from top to bottom, and so the page whose it is; each cell prints what the page says."""
     import nbclient
@@ -143,7 +133,7 @@ def test_the_notebook_runs(tmp_path, monkeypatch):
     monkeypatch.setenv("PYDEVD_DISABLE_FILE_VALIDATION", "1")  # kernels warn of frozen modules
     book = nbformat.read(ROOT / "docs" / "quickstart.ipynb", as_version=4)
     nbformat.validate(book)
-    nbclient.NotebookClient(book, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    nbclient.NotebookClient(book, timeout=1800, resources={"metadata": {"path": str(tmp_path)}}).execute()
     told = {block.strip(): text for block, text in blocks.printed(blocks.NOTEBOOK).items()}
     out = {cell.source.strip(): "".join(one.get("text", "") for one in cell.get("outputs", [])) for cell in book.cells}
     assert told.keys() <= out.keys()

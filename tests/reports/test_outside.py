@@ -129,7 +129,7 @@ def test_tables():
     assert len(frame) == 6
 
 
-@pytest.mark.slow
+@pytest.mark.slow("bias and coverage over 300 tables")
 @pytest.mark.parametrize("method", ["bch", "ml"])
 @pytest.mark.parametrize("labels", [[], LABELS])
 def test_correction_removes_the_bias_and_errors_are_right(method, labels):

@@ -44,9 +44,7 @@ def compare(found, network, x, weight):
         np.testing.assert_allclose(np.exp(logs).sum(), 1, RTOL)
 
 
-@pytest.mark.parametrize(
-    ("sizes", "missing", "small"), [((7, 5), 0.0, False), ((6, 4, 3), 0.3, False), ((5, 3, 2, 3), 0.0, True)]
-)
+@pytest.mark.parametrize(("sizes", "missing", "small"), [((6, 4, 3), 0.3, False), ((5, 3, 2, 3), 0.0, True)])
 def test_equals_the_sum_over_all_layers(sizes, missing, small, monkeypatch):
     """Up to three hidden layers, one block and many; holes, a row without inputs, weights, and padding of no weight.
 
@@ -85,19 +83,20 @@ def test_float32_keeps_its_digits_where_causes_are_strong_and_the_leak_is_small(
         np.testing.assert_allclose(got, exact, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_states_are_drawn_from_all_of_them(missing):
+def test_states_are_drawn_from_all_of_them():
     """Uniform numbers that are evenly spaced give each state as often as it is probable; chances are conditionals."""
     network = twin.some_network((6, 3))
-    x, _ = twin.draw(network, 3, missing=missing)
+    x, _ = twin.draw(network, 3, missing=0.3)
     n = 20_000
-    exact = twin.posterior_means(network, x)[0]
     seen = ~np.isnan(x)
+
+    @jax.jit
+    def draw(params, *rows):
+        return enumeration.drawn_states(params, enumeration.log_prior(params), *rows)
+
     with double():
         params = twin.as_params(network)
-        draw, prior = jax.jit(enumeration.drawn_states), enumeration.log_prior(params)
-        for on, known, mean in zip(np.where(seen, x, 0), seen.astype(float), exact, strict=True):
-            rows = np.tile(on, (n, 1)), np.tile(known, (n, 1))
-            states, chances = draw(params, prior, *rows, (np.arange(n) + 0.5) / n)
-            np.testing.assert_allclose(states.mean(1), mean, atol=8 / n)  # each state is off by less than a draw
-            np.testing.assert_allclose(chances.mean(1), mean, atol=16 / n)
+        for on, known, mean in zip(np.where(seen, x, 0), seen * 1.0, twin.posterior_means(network, x)[0], strict=True):
+            states, chances = draw(params, np.tile(on, (n, 1)), np.tile(known, (n, 1)), (np.arange(n) + 0.5) / n)
+            np.testing.assert_allclose(np.mean(states, 1), mean, atol=8 / n)  # each state is off by less than a draw
+            np.testing.assert_allclose(np.mean(chances, 1), mean, atol=16 / n)

@@ -22,13 +22,9 @@ def test_posterior_means_and_completions():
     rows = np.array([[1.0, 0, 1, 1, 0], [np.nan, 1, 0, np.nan, 1], [np.nan] * 5])
     x = np.repeat(rows, copies, axis=0)
     with rows_in(np.dtype(np.float32)):
-        batch = Batch(
-            jnp.asarray(np.nan_to_num(x), jnp.float32),
-            jnp.asarray(~np.isnan(x), jnp.float32),
-            jnp.ones(len(x), jnp.float32),
-            jnp.arange(len(x), dtype=jnp.uint32),
-            jax.random.key(0),
-        )
+        parts = (a.astype(np.float32) for a in (np.nan_to_num(x), ~np.isnan(x), np.ones(len(x))))
+        numbers = jnp.asarray(np.arange(len(x)), "uint32")
+        batch = Batch(*map(jnp.asarray, parts), numbers, jax.random.key(0))
         means, bits = jax.jit(sampling.sampled_means)(twin.as_params(network, np.float32), batch)
     found = np.concatenate([*means, bits]).reshape(-1, 3, copies)
     exact = np.concatenate([*twin.posterior_means(network, rows), twin.completion(network, rows)], axis=1).T

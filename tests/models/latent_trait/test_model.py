@@ -1,0 +1,179 @@
+"""What the latent trait model says of rows, against dense grids in float64; and priors that are numbers."""
+
+from __future__ import annotations
+
+from functools import partial
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import pytest
+from scipy.special import expit
+from tests.models.latent_trait import twin
+from tests.models.steps import batch_of
+
+from latentbits.core import nodes
+from latentbits.core.batch import MISSING
+from latentbits.core.tree import double, to_numpy
+from latentbits.engines.chunks import Layout
+from latentbits.engines.fit import fit, seed_key
+from latentbits.engines.memory import MemoryEngine
+from latentbits.engines.monitor import Limits
+from latentbits.engines.passes import map_rows, start_pass
+from latentbits.models.latent_trait.kinds import ALL_BITS
+from latentbits.models.latent_trait.model import METHODS, finer, model
+
+FLOAT64 = np.dtype(np.float64)
+
+
+@jax.jit
+def _in_a_plane(params, table):
+    record, batch = model(2), batch_of(table)
+    return tuple(f(params, None, batch) for f in (record.log_likelihood, record.infer, record.complete))
+
+
+@pytest.mark.parametrize(("scale", "tolerance"), [(1.3, 1e-6), (4.0, 5e-3)])
+def test_likelihoods_posteriors_and_completions_are_those_of_a_dense_grid(scale, tolerance):
+    """In two dimensions; steep bits have posteriors far from Gaussian."""
+    table, w, b = twin.simulate(40, 6, 2, missing=0.2, scale=scale)
+    table[0], table[1] = MISSING, 1
+    with double():
+        scored, posterior, filled = to_numpy(_in_a_plane(twin.parameters(w, b), table))
+    np.testing.assert_allclose(scored.value, twin.log_likelihoods(w, b, table), atol=tolerance)
+    assert abs(scored.value[0]) < 1e-9  # nothing seen: log 1
+    mean, covariance, share, points = twin.posterior_moments(w, b, table)
+    np.testing.assert_allclose(posterior.mean, mean, atol=10 * tolerance)
+    np.testing.assert_allclose(posterior.covariance, covariance, atol=10 * tolerance)
+    np.testing.assert_allclose(filled, share @ expit(points @ w.T + b), atol=tolerance)
+    assert np.all(np.abs(posterior.mode - points[np.argmax(share, axis=1)]) < 0.2)  # the grid's own step
+    p, seen = expit(posterior.mode @ w.T + b), table != MISSING
+    slope = np.where(seen, table - p, 0) @ w - posterior.mode
+    np.testing.assert_allclose(slope, 0, atol=1e-6)  # at the mode
+    precision = np.eye(2) + np.einsum("nd,di,dj->nij", seen * p * (1 - p), w, w)
+    np.testing.assert_allclose(posterior.mode_covariance, np.linalg.inv(precision), rtol=1e-5)
+
+
+@partial(jax.jit, static_argnums=0)
+def _scored(q, params, table):
+    return model(q).log_likelihood(params, None, batch_of(table))
+
+
+@pytest.mark.parametrize(
+    ("q", "d", "scale", "tolerance"),
+    [
+        (1, 60, 1.3, 1e-7),
+        pytest.param(1, 6, 6.0, 1e-3, marks=pytest.mark.slow("one more rule to compile")),
+        pytest.param(2, 60, 1.0, 1e-5, marks=pytest.mark.slow("one more rule to compile")),
+    ],
+)
+def test_likelihoods_by_other_rules(q, d, scale, tolerance):
+    table, w, b = twin.simulate(40, d, q, missing=0.1, scale=scale)
+    with double():
+        found = to_numpy(_scored(q, twin.parameters(w, b), table))
+    np.testing.assert_allclose(found.value, twin.log_likelihoods(w, b, table), atol=tolerance)
+
+
+def test_rows_with_few_observed_of_many_steep_columns():
+    """Nine of ten are missing: the rules are those of few columns, and their error is told."""
+    table, w, b = twin.simulate(40, 60, 1, missing=0.9, scale=5.0)
+    with double():
+        found = to_numpy(_scored(1, twin.parameters(w, b), table))
+    away = np.abs(found.value - twin.log_likelihoods(w, b, table))
+    assert away.sum() < found.error.sum() + 1e-6
+
+
+@pytest.mark.slow("a sum over draws from the prior")
+@pytest.mark.parametrize("q", [8, 16])
+def test_in_many_dimensions_likelihoods_tell_their_error(q):
+    """Against draws from the prior, by nothing but the model's definition."""
+    table, w, b = twin.simulate(24, 10, q, missing=0.1, scale=2 / np.sqrt(q))
+    with double():
+        found = to_numpy(_scored(q, twin.parameters(w, b), table))
+    rng, total, squares = np.random.default_rng(3), np.zeros(24), np.zeros(24)
+    n_draws, block = 2**17 if q == 8 else 2**19, 2**14
+    for _ in range(n_draws // block):
+        p = np.exp(twin.log_bits(w, b, table, rng.normal(size=(block, q))))
+        total, squares = total + p.sum(1), squares + (p**2).sum(1)
+    mean = total / n_draws
+    own = np.sqrt((squares / n_draws / mean**2 - 1) / n_draws)  # of the draws
+    away = (found.value - np.log(mean)) / np.hypot(found.error, own)
+    assert own.max() < 0.02
+    assert np.all((found.error > 0) & (found.error < 0.05))
+    assert np.abs(away).max() < 5
+    assert 0.4 < np.sqrt(np.mean(away**2)) < 2
+
+
+@pytest.mark.parametrize(
+    ("q", "scale", "step"),
+    [(1, 20.0, 0.001), pytest.param(2, 6.0, 0.01, marks=pytest.mark.slow("a dense grid in the plane"))],
+)
+def test_finer_rules_are_numbers_of_one_program(q, scale, step):
+    """Steep bits against a dense grid: the finer rules are nearer, and one program has them all."""
+    table, w, b = twin.simulate(20, 6, q, missing=0.3, scale=scale)
+    exact, away, compiled = twin.log_likelihoods(w, b, table, step=step), [], []
+    given = start_pass(model(q), FLOAT64, twin.parameters(w, b), seed_key(0))
+
+    def by_rule(params, shared, batch):
+        compiled.append(1)
+        return finer(q, ALL_BITS, 0)(params, shared, batch)
+
+    for level in range(3):
+        ours = given._replace(shared=nodes.finer(q, level)[0])
+        ((found, spread),) = map_rows(by_rule, MemoryEngine(table), Layout(64, FLOAT64), ours)
+        away.append(np.abs(found - exact).max())
+        if level:
+            assert np.all(np.abs(found - exact) < 2 * spread + 1e-6)
+    assert len(compiled) == 1
+    assert away[2] < 1e-4
+    assert 10 * away[2] < away[0] < 0.2
+
+
+@pytest.mark.slow("plain EM to its end, thousands of passes")
+@pytest.mark.optimised
+@pytest.mark.parametrize("method", ["variational", "quadrature"])
+def test_acceleration_gives_the_same_optimum_in_fewer_passes(method):
+    table, _, _ = twin.simulate(600, 12, 2, seed=3)
+    fast, plain = (
+        fit(model(2, method, accelerate=a), MemoryEngine(table), seed_key(0), limits=Limits(3000, t), dtype="float64")
+        for a, t in ((True, 1e-9), (False, 1e-11))
+    )
+    assert fast.reason == "converged"
+    assert fast.n_iter < plain.n_iter / 2
+    assert fast.objective > plain.objective - 2e-3
+    np.testing.assert_allclose(fast.objective, plain.objective, atol=0.02)  # plain EM still crawls where it stops
+
+
+# ---------------------------------------------------------------- priors
+
+
+def _functions(record):
+    """Give all that an engine may compile, by name."""
+    of_model = {name: f for name, f in record._asdict().items() if callable(f)}
+    of_stages = {
+        f"{stage.name}: {name}": f for stage in record.stages for name, f in vars(stage).items() if callable(f)
+    }
+    return of_model | of_stages
+
+
+@pytest.mark.parametrize("q", [1, 4])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_prior_is_a_number_and_no_constant(method, q):
+    """Functions and structure are the same for every prior; that there is one at all is in the structure of two."""
+    none, weak, strong = (_functions(model(q, method, weight_prior=prior)) for prior in (None, 3.0, 1.0))
+    assert set(none) == set(weak) == set(strong)
+    assert "update" in weak
+    for name, function in weak.items():
+        assert jax.tree.structure(function) == jax.tree.structure(strong[name]), name
+    differ = {name for name in weak if jax.tree.structure(none[name]) != jax.tree.structure(weak[name])}
+    assert {name.split(": ")[-1] for name in differ} == {"update", "objective"}
+    assert {name for name in weak if weak[name] is not strong[name]} == differ
+
+
+def test_a_prior_is_a_penalty_on_weights():
+    _, w, b = twin.simulate(1, 5, 1)
+    stats = SimpleNamespace(objective=np.array([-3.0, 0.5]))
+    for method, prior in (("quadrature", 3.0), ("monte_carlo", 0.5)):
+        record = model(1, method, weight_prior=prior)
+        with double():
+            found = record.objective(twin.parameters(w, b), None, stats)
+        np.testing.assert_allclose(found, -2.5 - 0.5 * np.sum(w**2) / prior**2)

@@ -95,7 +95,7 @@ def extras(requirement):
 
 def parsed(words):
     """What click makes of the words; it raises where they are no command, option or value."""
-    whole = click.Context(cli, info_name="latentbits")
+    whole = click.Context(cli, info_name="latentbits", **cli.context_settings)  # click keeps the first names of help
     if words[0].startswith("-"):
         return cli.make_context("latentbits", list(words))
     name, command, rest = cli.resolve_command(whole, list(words))

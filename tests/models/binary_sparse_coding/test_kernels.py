@@ -7,6 +7,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 import sparse_coding_twin as twin
 
 from latentbits.core import tree

@@ -3,13 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from cases import bits
 from scipy import sparse
+from tests.tables import as_bytes, classes
 
 from latentbits import BernoulliMixture, BernoulliProduct
 from latentbits.metrics import log_loss, reconstruction, single_bit_error
 
-TABLE = bits(n=200, d=6, k=3)
+TABLE = as_bytes(classes(200, k=3))
 
 
 @pytest.fixture(scope="module")

@@ -36,31 +36,6 @@ class Case(NamedTuple):
     slow: bool = False
 
 
-def bits(n=700, d=6, k=2, seed=0, missing=0.0):
-    rng = np.random.default_rng(seed)
-    means = rng.beta(0.6, 0.6, (k, d)) * 0.9 + 0.05
-    table = (rng.random((n, d)) < means[rng.integers(k, size=n)]).astype(np.uint8)
-    table[rng.random((n, d)) < missing] = 255
-    return table
-
-
-def bars(n=600, seed=1, missing=0.0):
-    """Two horizontal and two vertical bars on a 2 x 2 grid of pixel pairs, real-valued."""
-    rng = np.random.default_rng(seed)
-    W = np.array([[5, 5, 0, 0, 0], [0, 0, 5, 5, 0], [-5, 0, -5, 0, 0], [0, 0, 0, -5, 5]], float)
-    table = (rng.random((n, 4)) < 0.35) @ W + rng.normal(size=(n, 5))
-    table[rng.random(table.shape) < missing] = np.nan
-    return table
-
-
-def answers(n=600, d=6, seed=2, missing=0.0):
-    rng = np.random.default_rng(seed)
-    w, b = rng.uniform(0.5, 2, d), rng.normal(size=d)
-    table = (rng.random((n, d)) < 1 / (1 + np.exp(-(rng.normal(size=(n, 1)) * w + b)))).astype(np.uint8)
-    table[rng.random((n, d)) < missing] = 255
-    return table
-
-
 def classed(**settings):
     """Draw bits of latent classes, as engines take them."""
     return as_bytes(tables.classes(**settings))

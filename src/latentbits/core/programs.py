@@ -143,7 +143,8 @@ class Program:
                     efforts = self._efforts(static, device.platform)
                     lowered = traced.lower()
                     text = lowered.as_text()
-                    name = kept.name(text, repr((kinds, returns, efforts, context)), device)
+                    beside = repr((kinds, jax.tree.leaves(returns), efforts, context))
+                    name = kept.name(text, beside, device)
                     compiled = None if name is None else kept.load(name, lowered, device)
                     made.compiled = compiled is None
                     if compiled is None:

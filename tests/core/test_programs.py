@@ -98,8 +98,8 @@ def test_a_program_is_read_from_disk_by_another_that_computes_the_same(cache):
     assert file.stat().st_mode & 0o077 == 0 or cache.stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.parametrize("damage", ["cut", "one bit", "empty", "of another version"])
-def test_a_damaged_program_is_compiled_again(cache, damage):
+@pytest.mark.parametrize("damage", ["cut", "one bit", "empty", "of another version", "others can write it"])
+def test_a_damaged_program_is_not_run(cache, damage):
     x = np.eye(2, dtype=np.float32) * 9
     fresh()(x)
     (file,) = cache.glob("*/*.program")
@@ -108,13 +108,16 @@ def test_a_damaged_program_is_compiled_again(cache, damage):
         held[len(held) // 2] ^= 1
     elif damage == "of another version":  # whole, but nothing that can be loaded
         held = hashlib.sha256(b"no program").digest() + b"no program"
+    elif damage == "others can write it":  # the folder may have been open to them
+        file.chmod(0o666)
     else:
         held = held[: len(held) // 2 if damage == "cut" else 0]
     file.write_bytes(bytes(held))
-    value, made = compiled_by(lambda: fresh()(x))
-    np.testing.assert_allclose(value, 3 * np.eye(2))
-    assert made == [True]
-    assert file.read_bytes() != bytes(held)
+    for compiled in (True, False):  # what is damaged makes room for what is not
+        value, made = compiled_by(lambda: fresh()(x))
+        np.testing.assert_allclose(value, 3 * np.eye(2))
+        assert made == [compiled]
+        assert file.stat().st_mode & 0o022 == 0
 
 
 def test_where_a_user_has_a_cache_of_jax_it_is_left_to_that(cache, tmp_path):

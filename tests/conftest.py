@@ -45,7 +45,7 @@ def compile_cache(tmp_path_factory):
         jax.config.update("jax_compilation_cache_dir", str(run / "compiled"))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
-    # constants that a test changes for a while are not in the names of programs
+    # what is kept is that of JAX; programs in the folder of whoever runs the tests are left alone
     os.environ.setdefault("LATENTBITS_CACHE", "off")
 
 

@@ -1,11 +1,14 @@
-"""Programs: compiled once for each shape, ahead of time, and kept on disk by name."""
+"""Programs: compiled once for each shape, ahead of time, and kept on disk by what they compute."""
 
 from __future__ import annotations
 
+import hashlib
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from dataclasses import dataclass
+from functools import partial, update_wrapper, wraps
 
 import equinox as eqx
 import jax
@@ -15,9 +18,8 @@ import pytest
 from jax.experimental.compilation_cache import compilation_cache
 from jax.tree_util import Partial
 
-from latentbits.core import kept, keys, naming, programs
+from latentbits.core import kept, keys, programs
 from latentbits.core.programs import Program
-from latentbits.estimators.binary_sparse_coding import _log_evidence
 
 
 class Scale(eqx.Module):
@@ -30,8 +32,8 @@ def scaled(scale, x):
 
 
 def fresh():
-    """A program of its own for each test, of a function that has a name in every process."""
-    return Program(jnp.linalg.cholesky.__wrapped__)
+    """A program that this process does not know yet."""
+    return Program(lambda x: jnp.linalg.cholesky(x))
 
 
 @pytest.fixture
@@ -86,7 +88,7 @@ def test_an_error_of_the_function_is_raised_where_it_is_called():
             broken(np.ones(2))
 
 
-def test_a_program_is_read_from_disk_by_another_of_its_name(cache):
+def test_a_program_is_read_from_disk_by_another_that_computes_the_same(cache):
     x = np.eye(3, dtype=np.float32) * 4
     value, made = compiled_by(lambda: fresh()(x))
     again, read = compiled_by(lambda: fresh()(x))
@@ -96,8 +98,8 @@ def test_a_program_is_read_from_disk_by_another_of_its_name(cache):
     assert file.stat().st_mode & 0o077 == 0 or cache.stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.parametrize("damage", ["cut", "one bit", "empty", "of another version"])
-def test_a_damaged_program_is_compiled_anew(cache, damage):
+@pytest.mark.parametrize("damage", ["cut", "one bit", "empty", "of another version", "others can write it"])
+def test_a_damaged_program_is_not_run(cache, damage):
     x = np.eye(2, dtype=np.float32) * 9
     fresh()(x)
     (file,) = cache.glob("*/*.program")
@@ -105,18 +107,17 @@ def test_a_damaged_program_is_compiled_anew(cache, damage):
     if damage == "one bit":
         held[len(held) // 2] ^= 1
     elif damage == "of another version":  # whole, but nothing that can be loaded
-        import hashlib
-        import pickle
-
-        rest = pickle.dumps((b"no program", jax.ShapeDtypeStruct((2, 2), np.float32)))
-        held = hashlib.sha256(rest).digest() + rest
+        held = hashlib.sha256(b"no program").digest() + b"no program"
+    elif damage == "others can write it":  # the folder may have been open to them
+        file.chmod(0o666)
     else:
         held = held[: len(held) // 2 if damage == "cut" else 0]
     file.write_bytes(bytes(held))
-    program = fresh()
-    np.testing.assert_allclose(program(x), 3 * np.eye(2))
-    np.testing.assert_allclose(fresh()(x), 3 * np.eye(2))
-    assert file.read_bytes() != bytes(held)
+    for compiled in (True, False):  # what is damaged makes room for what is not
+        value, made = compiled_by(lambda: fresh()(x))
+        np.testing.assert_allclose(value, 3 * np.eye(2))
+        assert made == [compiled]
+        assert file.stat().st_mode & 0o022 == 0
 
 
 def test_where_a_user_has_a_cache_of_jax_it_is_left_to_that(cache, tmp_path):
@@ -149,23 +150,104 @@ def test_the_oldest_go_when_there_is_no_room(cache, monkeypatch):
     assert len(left) < 4
 
 
-def test_names_tell_what_closures_hold():
-    def scaling(by):
-        return partial(jnp.multiply, by)
-
-    assert naming.name_of(scaling(1.0)) == naming.name_of(scaling(1.0))
-    assert naming.name_of(scaling(1.0)) != naming.name_of(scaling(2.0))
-    assert naming.name_of(np.zeros(3)) != naming.name_of(np.ones(3))
-    made = _log_evidence.__wrapped__  # a closure over a table of states
-    assert naming.name_of(made(2, 3)) == naming.name_of(made(2, 3))
-    assert naming.name_of(made(2, 3)) != naming.name_of(made(1, 3))
+TABLE = np.arange(3.0)  # that a test exchanges
 
 
-def test_what_comes_from_elsewhere_has_no_name():
-    with pytest.raises(naming.Nameless):
-        naming.name_of(scaled)
-    with pytest.raises(naming.Nameless):
-        naming.name_of((1, object()))
+def table_times(x):
+    return x * jnp.asarray(TABLE, x.dtype)
+
+
+def by_variable(x):
+    return x * float(os.environ["LATENTBITS_TEST_FACTOR"])
+
+
+def executed(factor):
+    names = {}
+    exec(f"def function(x): return x * {factor}", names)
+    return names["function"]
+
+
+def wrapped(factor):
+    @wraps(table_times)
+    def function(x):
+        return x * factor
+
+    return function
+
+
+@dataclass(frozen=True)
+class Times:
+    factor: float = 1.0
+
+    def __call__(self, x):
+        return x * self.factor
+
+
+def patched_with(factor, monkeypatch):
+    monkeypatch.setattr(f"{__name__}.TABLE", np.full(3, factor))
+    return table_times
+
+
+def reading(factor, monkeypatch):
+    monkeypatch.setenv("LATENTBITS_TEST_FACTOR", str(factor))
+    return by_variable
+
+
+@pytest.mark.parametrize(
+    "made_with",
+    [
+        pytest.param(patched_with, id="a global that was patched"),
+        pytest.param(reading, id="a variable of the environment"),
+        pytest.param(lambda factor, _: executed(factor), id="exec"),
+        pytest.param(lambda factor, _: wrapped(factor), id="functools.wraps"),
+        pytest.param(lambda factor, _: partial(Times.__call__, Times(factor)), id="an instance"),
+    ],
+)
+def test_what_is_found_on_disk_is_what_would_be_compiled(cache, monkeypatch, made_with):
+    """Other processes are other programs of functions with the same names."""
+
+    def process(factor):
+        function = made_with(factor, monkeypatch)
+        value, made = compiled_by(lambda: Program(update_wrapper(lambda x: function(x), table_times))(np.ones(3)))
+        np.testing.assert_array_equal(value, np.full(3, factor))
+        return made
+
+    assert [process(factor) for factor in (2.0, 3.0, 2.0)] == [[True], [True], [False]]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        pytest.param(lambda x, y: x + 1, lambda x, y: y + 1, id="the argument that is not used"),
+        pytest.param(
+            lambda x, y: x + np.arange(5000.0), lambda x, y: x + np.r_[np.arange(4999.0), 0], id="a large constant"
+        ),
+        pytest.param(lambda x, y: (x, x), lambda x, y: [x, x], id="the structure of what is returned"),
+    ],
+)
+def test_programs_that_look_alike_are_told_apart(cache, one, other):
+    arguments = np.arange(5000.0), np.full(5000, 2.0)
+    for function in (one, other, one):
+        jax.tree.map(
+            np.testing.assert_allclose, Program(function)(*arguments), jax.tree.map(jnp.asarray, function(*arguments))
+        )
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="the names of calls are those on CPUs")
+def test_a_program_that_calls_this_process_has_no_name():
+    """The call is by the address of what is called."""
+
+    def name(function):
+        lowered = jax.jit(function).lower(np.eye(2, dtype=np.float32))
+        assert "custom_call" in lowered.as_text()
+        return kept.name(lowered.as_text(), "", jax.local_devices()[0])
+
+    def callback(x):
+        return jax.pure_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), x)
+
+    assert name(jnp.linalg.cholesky) is not None
+    assert name(callback) is None
+    assert name(lambda x: callback(jnp.linalg.cholesky(x))) is None
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**31 - 2])
@@ -230,9 +312,12 @@ def test_on_a_gpu_kernels_are_tried_for_large_arrays_alone(rows, quickly):
 
     arguments = jnp.zeros((rows, 64), jnp.uint8), jnp.zeros((64, 4)), jax.random.key(0)
     lowered = jax.jit(products).lower(*arguments)
-    options = Program(products)._options(lowered, {}, "gpu")
-    assert options == (programs.UNTRIED if quickly else {})
-    assert Program(products, seldom=True)._options(lowered, {}, "gpu") == programs.UNTRIED
+
+    def options(program):
+        return programs._options(program._efforts({}, "gpu"), lowered, "gpu")
+
+    assert options(Program(products)) == (programs.UNTRIED if quickly else {})
+    assert options(Program(products, seldom=True)) == programs.UNTRIED
 
 
 def test_who_waits_for_what_nobody_has_begun_compiles_it(nobody_compiles):

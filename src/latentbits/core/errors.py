@@ -20,6 +20,7 @@ __all__ = [
     "DataError",
     "DownloadError",
     "FitError",
+    "ForkedError",
     "LatentBitsError",
     "MissingDependencyError",
     "ModelFileError",
@@ -77,6 +78,10 @@ class CheckpointError(LatentBitsError, ValueError):
 
 class DownloadError(LatentBitsError, OSError):
     """A public data set could not be fetched, or what came does not match its hash."""
+
+
+class ForkedError(LatentBitsError, RuntimeError):
+    """A process that was forked from one in which JAX is at work cannot compute."""
 
 
 class MissingDependencyError(LatentBitsError, ImportError):

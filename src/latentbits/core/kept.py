@@ -1,9 +1,13 @@
 """Compiled programs on disk, from one process to the next: in a folder of the library's own, not in JAX's cache.
 
+A program is found by a digest of itself as it is given to the compiler, and of all that the compiler depends on.  So
+what is found is what would be compiled, whatever has been patched, wrapped, or read from elsewhere while it was traced.
+A program that calls into the process it was made in (host callbacks) has no name.
+
 A user's settings of JAX's own cache, and other code of the same process, are left as they are.  What is in the folder
 gets executed.  So the folder must be the user's own and closed to everybody else, and so must each file, since the
 folder may have been open before: others are removed.  Each program is a file with a checksum of what it holds: what is
-damaged is compiled anew.  Files appear whole (they are renamed into place), so that processes may share the folder;
+damaged is compiled again.  Files appear whole (they are renamed into place), so that processes may share the folder;
 those that were not used for longest go when all together take too much room.
 """
 
@@ -11,102 +15,88 @@ from __future__ import annotations
 
 import hashlib
 import os
-import pickle
+import re
+from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jax
 import jaxlib
-import numpy as np
 from jax.experimental import serialize_executable
 
 from latentbits.core.atomic import write_atomically
 from latentbits.core.folders import cache_folder, keeps_programs, private_folder, read_own
-from latentbits.core.naming import digest, sources
 from latentbits.core.processor import cores, features
 
-__all__ = ["MOST_BYTES", "environment", "load", "read", "remove", "write"]
+__all__ = ["MOST_BYTES", "load", "name", "write"]
 
 MOST_BYTES = 2**29  # of all programs together
 CHECKED = 16  # files written between two looks at the size of the folder, and one at the first
 NOT_COMPILED_IN = ("cache", "log", "traceback", "explain", "platforms", "profiler", "distributed", "persistent")
 
+# Calls out of a program to what JAX itself brings, and to nothing in this process; all else that they depend on is in
+# the program.  Linear algebra and random numbers of CPUs and GPUs, and kernels of Pallas.
+CALLS = re.compile(r"custom_call @(?:lapack_|cu(?:blas|fft|rand|solver|sparse|_)|hip|__gpu\$xla\.gpu\.triton)")
+TRANSFER = re.compile(r"stablehlo\.(?:send|recv|infeed|outfeed)")
+
 _written = 0
 
 
-def environment(device: jax.Device) -> str:
-    """All that a program depends on beside what it computes: code, compiler, processor, settings."""
+def name(program: str, beside: str, device: jax.Device) -> str | None:
+    """A digest of a lowered program, of what the caller knows beside it, and of all that compiling depends on.
+
+    None for a program that means something in this process alone.
+    """
+    if len(CALLS.findall(program)) != program.count("custom_call") or TRANSFER.search(program):
+        return None
+    return hashlib.sha256("\n".join((program, beside, _environment(device))).encode()).hexdigest()
+
+
+def _environment(device: jax.Device) -> str:
+    """Compiler, processor, settings."""
     settings = sorted(
-        (name, repr(value))
-        for name, value in jax.config.values.items()
-        if not any(word in name for word in NOT_COMPILED_IN)
+        (setting, repr(value))
+        for setting, value in jax.config.values.items()
+        if not any(word in setting for word in NOT_COMPILED_IN)
     )
-    return digest(
-        sources(),
-        jax.__version__,
-        jaxlib.__version__,
-        features(),
-        str(cores()),
-        f"{device.platform} {device.device_kind} {device.client.platform_version}",
-        os.environ.get("XLA_FLAGS", ""),
-        repr(settings),
+    return repr(
+        (
+            jax.__version__,
+            jaxlib.__version__,
+            features(),
+            cores(),
+            (device.platform, device.id, device.device_kind, device.client.platform_version),
+            [os.environ.get(flags) for flags in ("XLA_FLAGS", "LIBTPU_INIT_ARGS")],
+            settings,
+        )
     )
 
 
-def read(name: str) -> tuple[bytes, Any, bool] | None:
-    """A program as it was written, shapes of what it returns, and whether it runs alone; if it is there and whole."""
+def load(name: str, lowered: jax.stages.Lowered, device: jax.Device) -> Callable[..., Any] | None:
+    """The program of this name, ready to be called; None if it is not there, and then none that is of no use is."""
     path = _path(name)
     if path is None:
         return None
     try:
         held = read_own(path)
-    except PermissionError:
-        remove(name)
-        return None
-    except OSError:
-        return None
-    try:
         if hashlib.sha256(held[32:]).digest() != held[:32]:
             raise ValueError("damaged")
-        program, returns, alone = pickle.loads(held[32:])
-    except Exception:  # whatever a damaged file leads to
-        remove(name)
+        program = serialize_executable.deserialize_and_load(
+            held[32:], lowered.in_tree, lowered.out_tree, backend=device.client, execution_devices=[device]
+        )
+    except FileNotFoundError:
+        return None
+    except Exception:  # not the user's own, or whatever a damaged file leads to
+        with suppress(OSError):
+            path.unlink()
         return None
     with suppress(OSError):
         os.utime(path)  # used: the last to go
-    return program, returns, alone
+    return program
 
 
-def load(program: bytes, returns: Any, n_arguments: int, device: jax.Device) -> jax.stages.Compiled | None:
-    """The program, ready to be called with the leaves of its arguments; None if it cannot be loaded here."""
-    _load_linear_algebra()
-    inputs = jax.tree.structure(((0,) * n_arguments, {}))
-    outputs = jax.tree.structure([0] * len(jax.tree.leaves(returns)))
-    try:
-        return serialize_executable.deserialize_and_load(
-            program, inputs, outputs, backend=device.client, execution_devices=[device]
-        )
-    except Exception:  # whatever a file that was made elsewhere leads to
-        return None
-
-
-@cache
-def _load_linear_algebra() -> None:
-    """JAX finds the routines of LAPACK when it lowers the first program that calls one; one that is read jumps to 0."""
-    jax.jit(jax.lax.linalg.cholesky).lower(jax.ShapeDtypeStruct((1, 1), np.float32))
-
-
-def remove(name: str) -> None:
-    """Forget a program that is of no use."""
-    path = _path(name)
-    with suppress(OSError):
-        if path is not None:
-            path.unlink()
-
-
-def write(name: str, compiled: jax.stages.Compiled, returns: Any, alone: bool) -> None:
+def write(name: str, compiled: jax.stages.Compiled) -> None:
     """Keep a program; where that cannot be done, nothing is kept.
 
     Nor is it where the user has a cache of JAX's own: what JAX has read from there is not whole when it is written
@@ -117,8 +107,7 @@ def write(name: str, compiled: jax.stages.Compiled, returns: Any, alone: bool) -
     if path is None or getattr(jax.config, "jax_compilation_cache_dir", None):
         return
     try:
-        program, _, _ = serialize_executable.serialize(compiled)
-        held = pickle.dumps((program, returns, alone))
+        held, _, _ = serialize_executable.serialize(compiled)
     except Exception:  # a backend, or a program with constants, that cannot be written
         return
     with suppress(OSError):

@@ -2,8 +2,8 @@
 
 What is a number is an argument: a model's function may be a `jax.tree_util.Partial` whose leaves are settings, so that
 models which differ in numbers alone share their programs.  Compiling takes longer than most fits, so `Program.ahead`
-begins it before the arguments are there, on all cores, and a program that an earlier process has compiled is read from
-disk (`core/kept.py`) without being traced.
+begins it before the arguments are there, on all cores.  A program that an earlier process has compiled is traced and
+lowered, which tells what it computes, and then read from disk (`core/kept.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -24,8 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
 
-from latentbits.core import kept
-from latentbits.core.naming import Nameless, digest, name_of
+from latentbits.core import forks, kept
 from latentbits.core.processor import cores
 
 __all__ = ["Program", "callable_tree", "clear", "later", "made", "seconds_waited", "setting", "shelve"]
@@ -58,7 +58,7 @@ _no_options: set[str] = set()  # options that this version of XLA has been found
 class Ready(NamedTuple):
     """A compiled program, the structure of what it returns, and whether no other of its kind may run beside it."""
 
-    call: Callable[..., Any] | None
+    call: Callable[..., Any]
     returns: Any
     alone: bool = False
 
@@ -90,11 +90,11 @@ class Program:
 
     def __call__(self, *args: Any, **static: Any) -> Any:
         """The function's value."""
+        forks.refuse()
         if setting("jax_disable_jit"):
             return self.function(*args, **static)
         leaves, structure = jax.tree.flatten(args)
         ready = self._ready(leaves, structure, static)
-        assert ready.call is not None
         if ready.alone:
             with _alone:
                 return jax.tree.unflatten(ready.returns, jax.block_until_ready(ready.call(*leaves)))
@@ -103,18 +103,14 @@ class Program:
     def _ready(self, leaves: list[Any], structure: Any, static: dict[str, Any]) -> Ready:
         key = structure, tuple(map(_kind, leaves)), tuple(sorted(static.items())), _context()
         begun = self._begun.get(key)
-        ready = begun.result() if begun is not None and begun.done() else self._wait(key, leaves, static)
-        if ready.call is None:  # what was on disk is of no use here, and gone
-            with self._lock:
-                self._begun.pop(key, None)
-            ready = self._wait(key, leaves, static)
-        return ready
+        return begun.result() if begun is not None and begun.done() else self._wait(key, leaves, static)
 
     def ahead(self, *args: Any, **static: Any) -> Any:
         """Begin to compile for arguments of these shapes; the shapes of what it will return.
 
         Arguments may be arrays, or `jax.ShapeDtypeStruct`, as this gives them.
         """
+        forks.refuse()
         leaves, structure = jax.tree.flatten(args)
         key = structure, tuple(map(_kind, leaves)), tuple(sorted(static.items())), _context()
         if key not in self._begun:
@@ -133,32 +129,31 @@ class Program:
             return future.result()
 
     def _begin(self, key: Any, leaves: list[Any], static: dict[str, Any], run: Any) -> Future[Ready]:
+        forks.at_work()
         with self._lock:
             if key in self._begun:
                 return self._begun[key]
-            device = setting("jax_default_device") or jax.local_devices()[0]
-            name = self._name(key, device)
-            found = None if name is None else kept.read(name)
-            if found is not None:
-                program, returns, alone = found
+            structure, kinds, _, context = key
+            traced, returns = self._traced(structure, leaves, static)
+            made = Made(self.name)
 
-                def make() -> Ready:
-                    compiled = kept.load(program, returns, len(leaves), device)
+            def make() -> Ready:
+                with _within(context):
+                    device = context.device or jax.local_devices()[0]
+                    efforts = self._efforts(static, device.platform)
+                    lowered = traced.lower()
+                    text = lowered.as_text()
+                    beside = repr((kinds, jax.tree.leaves(returns), efforts, context))
+                    name = kept.name(text, beside, device)
+                    compiled = None if name is None else kept.load(name, lowered, device)
+                    made.compiled = compiled is None
                     if compiled is None:
-                        kept.remove(str(name))
-                    return Ready(compiled, jax.tree.structure(returns), alone)
-            else:
-                lowered, returns = self._lowered(key[0], leaves, static)
-                options = self._options(lowered, static, device.platform)
-                alone = device.platform == "cpu" and "lapack" in lowered.as_text()
+                        compiled = _compiled(lowered, _options(efforts, lowered, device.platform))
+                        if name is not None:
+                            kept.write(name, compiled)
+                    return Ready(compiled, jax.tree.structure(returns), device.platform == "cpu" and "lapack" in text)
 
-                def make() -> Ready:
-                    compiled = _compiled(lowered, options)
-                    if name is not None:
-                        kept.write(name, compiled, returns, alone)
-                    return Ready(compiled, jax.tree.structure(returns), alone)
-
-            _made.append(Made(self.name, found is None))
+            _made.append(made)
             while len(self._begun) >= MOST_IN_MEMORY:
                 oldest = next(iter(self._begun))
                 del self._begun[oldest], self._returns[oldest]
@@ -166,8 +161,8 @@ class Program:
             self._begun[key] = run(make)
             return self._begun[key]
 
-    def _lowered(self, structure: Any, leaves: list[Any], static: dict[str, Any]) -> tuple[jax.stages.Lowered, Any]:
-        """The program for the compiler, as a function of leaves, and what it returns."""
+    def _traced(self, structure: Any, leaves: list[Any], static: dict[str, Any]) -> tuple[jax.stages.Traced, Any]:
+        """The program as JAX sees it, as a function of leaves, and the shapes of what it returns."""
         returns = None
 
         def flat(*leaves: Any) -> list[Any]:
@@ -176,35 +171,32 @@ class Program:
             return [_strong(x) for x in values]
 
         flat.__name__ = flat.__qualname__ = self.function.__name__
-        lowered = jax.jit(flat).trace(*map(_shape, leaves)).lower()
-        return lowered, jax.tree.unflatten(returns, [_shape(x) for x in lowered.out_info])
+        # what lowers to the same text could leave out different arguments: none is left out
+        traced = jax.jit(flat, keep_unused=True).trace(*map(_shape, leaves))
+        return traced, jax.tree.unflatten(returns, [_shape(x) for x in traced.out_info])
 
-    def _options(self, lowered: jax.stages.Lowered, static: dict[str, Any], platform: str) -> dict[str, Any]:
+    def _efforts(self, static: dict[str, Any], platform: str) -> Efforts:
         seldom = self.seldom(**static) if callable(self.seldom) else self.seldom
         if platform == "gpu":
-            return UNTRIED if seldom else _effort(ON_GPU, _bytes_of(lowered))
+            return ((math.inf, UNTRIED),) if seldom else ON_GPU
         if platform != "cpu":
-            return {}
+            return ((math.inf, {}),)
+        return SELDOM if seldom else CHUNKS if self.of_chunk else OFTEN
+
+
+def _options(efforts: Efforts, lowered: jax.stages.Lowered, platform: str) -> dict[str, Any]:
+    """Options that are good enough for the traffic of a program."""
+    if platform == "cpu":
         cost = lowered.cost_analysis()
         work = cost.get("bytes accessed", math.inf) if isinstance(cost, dict) else math.inf
-        return _effort(SELDOM if seldom else CHUNKS if self.of_chunk else OFTEN, work)
-
-    def _name(self, key: Any, device: jax.Device) -> str | None:
-        structure, kinds, static, context = key
-        try:
-            parts = name_of(structure), name_of(static)
-        except Nameless:
-            return None
-        return digest(self.name, *parts, repr(kinds), repr(context), kept.environment(device))
+    else:
+        work = _bytes_of(lowered)
+    return next(options for most, options in efforts if work <= most)
 
 
 def _bytes_of(lowered: jax.stages.Lowered) -> int:
     """Of all arguments."""
     return sum(math.prod(x.shape) * x.dtype.itemsize for x in jax.tree.leaves(lowered.args_info))
-
-
-def _effort(efforts: Efforts, work: float | int) -> dict[str, Any]:
-    return next(options for most, options in efforts if work <= most)
 
 
 def _compiled(lowered: jax.stages.Lowered, options: dict[str, Any]) -> jax.stages.Compiled:
@@ -258,10 +250,27 @@ def _strong(x: Any) -> Any:
     return jax.lax.convert_element_type(x, x.dtype) if x.weak_type else x
 
 
-def _context() -> tuple[Any, ...]:
-    """Settings that the library, or a user, changes for a while."""
-    device = str(setting("jax_default_device"))
-    return setting("jax_enable_x64"), setting("jax_default_matmul_precision"), device
+class _Context(NamedTuple):
+    """Settings that the library, or a user, changes for a while in one thread."""
+
+    x64: bool
+    precision: Any
+    device: jax.Device | None
+
+
+def _context() -> _Context:
+    return _Context(setting("jax_enable_x64"), setting("jax_default_matmul_precision"), setting("jax_default_device"))
+
+
+@contextmanager
+def _within(context: _Context) -> Iterator[None]:
+    """Context of another thread."""
+    with (
+        jax.enable_x64(context.x64),
+        jax.default_matmul_precision(context.precision),
+        jax.default_device(context.device),
+    ):
+        yield
 
 
 def setting(name: str) -> Any:
@@ -368,11 +377,12 @@ def _do(future: Future[Ready], work: Callable[[], Ready]) -> None:
 # ---------------------------------------------------------------- counting
 
 
-class Made(NamedTuple):
-    """A program that this process has compiled, or read from disk."""
+@dataclass
+class Made:
+    """A program of this process; compiled, or else read from disk; None as long as it is neither."""
 
     name: str
-    compiled: bool
+    compiled: bool | None = None
 
 
 _made: list[Made] = []

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from latentbits.core import forks
 from latentbits.core.processor import cores
 
 __all__ = ["FOR_EACH", "by_slices", "in_order", "threads"]
@@ -26,9 +27,15 @@ Result = TypeVar("Result")
 _here = threading.local()
 
 
-@cache
 def threads() -> ThreadPoolExecutor:
     """The threads."""
+    forks.refuse()
+    return _started()
+
+
+@cache
+def _started() -> ThreadPoolExecutor:
+    forks.at_work()
     return ThreadPoolExecutor(cores(), "latentbits rows", _mark)
 
 

@@ -15,7 +15,7 @@ from latentbits.engines.passes import Engine
 from latentbits.estimators.criteria import WithCriteria
 from latentbits.estimators.precision import DOUBLE
 from latentbits.estimators.tables.covariates import read_covariates, same_covariates
-from latentbits.estimators.tables.validate import open_weights, weighted
+from latentbits.estimators.tables.weights import open_weights, weighted
 from latentbits.models.mixture import membership
 from latentbits.reports.class_fit import regression_fit
 from latentbits.reports.fit import FitReport

@@ -14,7 +14,7 @@ from latentbits.core.errors import DataError
 from latentbits.engines.passes import Engine
 from latentbits.estimators.criteria import WithCriteria, is_sampling
 from latentbits.estimators.tables.column_types import read
-from latentbits.estimators.tables.validate import open_weights
+from latentbits.estimators.tables.weights import open_weights
 from latentbits.reports import class_errors, class_fit, outside
 from latentbits.reports.class_errors import ClassErrors
 from latentbits.reports.class_fit import BivariateResiduals, ClassFitReport, Classification

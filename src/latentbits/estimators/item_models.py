@@ -28,7 +28,7 @@ from latentbits.estimators.history import history_table
 from latentbits.estimators.item_templates import Plan, Positions, make_plan, names_of_free, template
 from latentbits.estimators.precision import DOUBLE, error_of_sum
 from latentbits.estimators.tables.covariates import read_covariates, same_covariates
-from latentbits.estimators.tables.validate import open_weights, weighted
+from latentbits.estimators.tables.weights import open_weights, weighted
 from latentbits.models.latent_trait import items
 from latentbits.models.latent_trait.items import FEWEST_NODES, MOST_NODES, Params
 from latentbits.reports.items import listed

@@ -11,7 +11,7 @@ from latentbits.engines.passes import Engine
 from latentbits.estimators import psychometrics
 from latentbits.estimators.criteria import MOST_COUNTED, WithCriteria
 from latentbits.estimators.tables.column_types import KINDS, Encoding, open_table
-from latentbits.estimators.tables.validate import weighted
+from latentbits.estimators.tables.weights import weighted
 from latentbits.models.latent_trait.kinds import ALL_BITS, Columns
 
 __all__ = ["WithMixedColumns"]

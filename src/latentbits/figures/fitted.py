@@ -21,7 +21,7 @@ from latentbits.estimators.latent_trait import LatentTrait
 from latentbits.estimators.latent_tree import LatentTree
 from latentbits.estimators.mixture import BernoulliMixture
 from latentbits.estimators.psychometrics import RUNAWAY
-from latentbits.estimators.tables.validate import open_weights
+from latentbits.estimators.tables.weights import open_weights
 from latentbits.figures.any_model.pairs import PairResiduals, implied_pairs, plot_pair_residuals
 from latentbits.figures.any_model.pairs import pair_residuals as residuals_of
 from latentbits.figures.any_model.pictures import sheet

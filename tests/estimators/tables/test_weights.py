@@ -1,0 +1,51 @@
+"""Weights as users give them, and as engines take them."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from latentbits.core.errors import DataError
+from latentbits.estimators.tables.weights import in_rows, open_weights
+
+FACTORS = (1e-12, 1e-5, 1 / 300, 0.1, 1.0, 2.0, 1e12)
+
+
+@pytest.mark.parametrize(
+    ("counts", "factors"),
+    [
+        ([1, 0, 3, 2], FACTORS),
+        ([2, 3, 5], FACTORS),
+        ([7], FACTORS),
+        ([11, 500, 23, 120_001], (1.0, 2.0, 1e12)),  # these are told from a survey's where they are whole numbers
+    ],
+)
+def test_multiples_of_counts_are_the_counts(counts, factors):
+    for factor in factors:
+        weights = factor * np.array(counts, float)
+        found = in_rows(weights)
+        np.testing.assert_array_equal(found.weights, np.array(counts) / np.gcd.reduce(counts))
+        np.testing.assert_allclose(found.unit * found.weights, weights, rtol=1e-14)
+
+
+@pytest.mark.parametrize("factor", FACTORS)
+def test_other_weights_have_a_mean_of_one_where_they_count(factor):
+    weights = np.append(np.random.default_rng(0).gamma(2, 1, 50), [0, 0])
+    found = in_rows(factor * weights)
+    np.testing.assert_allclose(found.weights, in_rows(weights).weights, rtol=1e-14)
+    np.testing.assert_allclose((found.weights.sum(), found.unit * 50), (50, factor * weights.sum()))
+    rounded = in_rows(np.array([0.73, 1.12, 2.05]))  # to two digits: hundredths of rows are no rows
+    np.testing.assert_allclose(rounded.weights.mean(), 1)
+
+
+def test_no_weights_are_none():
+    assert in_rows(None) == (None, 1.0)
+
+
+@pytest.mark.parametrize("size", [1e300, 1e-40])
+def test_weights_that_are_no_numbers_to_compute_with_are_refused(size):
+    said = re.escape(f"is {size:.3g}, and must be between 1e-15 and 1e+15: ")
+    with pytest.raises(DataError, match=said + ".* divide all"):
+        open_weights(np.array([0.0, size]), 2)

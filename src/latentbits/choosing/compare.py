@@ -269,7 +269,7 @@ def compare(
     """
     X = with_nan(X)
     values = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite="allow-nan", ensure_min_samples=2)
-    weights = open_weights(sample_weight, values.shape[0])
+    weights = open_weights(sample_weight, values.shape[0], X)
     counting = np.arange(values.shape[0]) if weights is None else np.flatnonzero(weights)
     n_counted = len(counting) if weights is None else round(weights.sum())
     named = _named(models, n_counted, random_state, verbose)

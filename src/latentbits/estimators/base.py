@@ -224,7 +224,7 @@ class LatentModel(WithCallbacks, ClassNamePrefixFeaturesOutMixin, TransformerMix
         self.__dict__.pop(
             "params_", None
         )  # if this fit fails, the estimator is not fitted, rather than half of another
-        weights, unit = self._in_rows(sample_weight)
+        weights, unit = self._in_rows(X, sample_weight)
         with workers(engine) as n_workers:
             rows = self._open_for(n_workers, X, weights)
             seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
@@ -261,9 +261,9 @@ class LatentModel(WithCallbacks, ClassNamePrefixFeaturesOutMixin, TransformerMix
         """Whether something is weighed against rows, so that it matters how many they are: a prior, smoothing."""
         return True
 
-    def _in_rows(self, sample_weight: Any) -> InRows:
+    def _in_rows(self, X: Any, sample_weight: Any) -> InRows:
         """The weights to learn with, and their unit: that of the user where a prior is weighed against the rows."""
-        weights = open_weights(sample_weight, None)
+        weights = open_weights(sample_weight, None, X)
         return InRows(weights, 1.0) if self._has_prior else in_rows(weights)
 
     def _count_in(self, unit: float) -> None:
@@ -355,7 +355,7 @@ class LatentModel(WithCallbacks, ClassNamePrefixFeaturesOutMixin, TransformerMix
             As `fit` takes it.
         """
         copy = clone(self)
-        engine = copy._open(X, reset=True, sample_weight=copy._in_rows(sample_weight).weights)
+        engine = copy._open(X, reset=True, sample_weight=copy._in_rows(X, sample_weight).weights)
         if isinstance(engine, MemoryEngine):
             n_rows = float(len(engine.table) if engine.weights is None else engine.weights.sum())
             dtype = copy._dtype_of_rows(copy._dtype())(n_rows)
@@ -576,7 +576,7 @@ class LatentModel(WithCallbacks, ClassNamePrefixFeaturesOutMixin, TransformerMix
             Where the error that `log_likelihood` states is too large to be left out.
         """
         rows = self.log_likelihoods(X)
-        weights = open_weights(sample_weight, len(rows.value))
+        weights = open_weights(sample_weight, len(rows.value), X)
         self._warn_of_error(rows)
         return sum_of(rows, weights) / float(len(rows.value) if weights is None else weights.sum())
 
@@ -595,7 +595,7 @@ class LatentModel(WithCallbacks, ClassNamePrefixFeaturesOutMixin, TransformerMix
             How often each row counts; None for once.
         """
         rows = self.log_likelihoods(X)
-        weights = open_weights(sample_weight, len(rows.value))
+        weights = open_weights(sample_weight, len(rows.value), X)
         total = sum_of(rows, weights)
         return (total, self._error_of_sum(rows, weights)) if return_error else total
 
@@ -759,7 +759,7 @@ class LatentModel(WithCallbacks, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     def _open(self, X: Any, *, reset: bool, sample_weight: Any = None) -> Engine:
         engine = open_rows(self, X, reset=reset, binarize=self.binarize, real=self.takes_reals, sparse=self._sparse)
-        return weighted(engine, sample_weight)
+        return weighted(engine, sample_weight, X)
 
     def _fitted(self) -> Model:
         check_is_fitted(self, "params_")

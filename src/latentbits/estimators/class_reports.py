@@ -218,7 +218,7 @@ class WithClassReports(WithCriteria):
         engine = self._open(X, reset=False)
         given = [(self._modal(block), (block != MISSING).any(1)) for block in engine.blocks()]
         modal, answered = (np.concatenate(parts) for parts in zip(*given))
-        weights = open_weights(sample_weight, len(modal))
+        weights = open_weights(sample_weight, len(modal), X)
         weights = np.ones(len(modal)) if weights is None else weights
         values, seen, categories = _outside(y, kind, len(modal))
         used = seen & answered & (weights > 0)

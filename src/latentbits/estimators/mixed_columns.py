@@ -46,7 +46,7 @@ class WithMixedColumns(WithCriteria):
             encoding=None if reset else self._encoding,
             binarize=self.binarize,
         )
-        return weighted(engine, sample_weight)
+        return weighted(engine, sample_weight, X)
 
     def _bits_only(self, what: str, advice: str = "fit the binary columns alone") -> None:
         if self._columns() != ALL_BITS:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
+from tests.fitted import fitted, new
+from tests.tables import classes
 
 from latentbits.core.errors import DataError
 from latentbits.estimators.tables.weights import in_rows, open_weights
@@ -49,3 +52,19 @@ def test_weights_that_are_no_numbers_to_compute_with_are_refused(size):
     said = re.escape(f"is {size:.3g}, and must be between 1e-15 and 1e+15: ")
     with pytest.raises(DataError, match=said + ".* divide all"):
         open_weights(np.array([0.0, size]), 2)
+
+
+def test_a_series_goes_with_the_rows_of_its_index_or_is_refused():
+    """Sorted, filtered, numbered from 0 again: by position each row would have the weight of another."""
+    X = pd.DataFrame(classes())
+    weights = pd.Series(np.arange(240.0), X.index)
+    model = fitted("product")
+    for use in (lambda w: new("product").fit(X, sample_weight=w), lambda w: model.score(X, sample_weight=w),
+                lambda w: model.log_likelihood(X, sample_weight=w), lambda w: model.fit_report(X, w)):  # fmt: skip
+        with pytest.raises(DataError, match=r"index of sample_weight is not that of X, .*sample_weight.loc\[X.index\]"):
+            use(weights[::-1])
+    shuffled = weights.sample(frac=1, random_state=0)
+    expected = model.score(X.to_numpy(), sample_weight=weights.to_numpy())
+    assert model.score(X, sample_weight=shuffled.loc[X.index]) == pytest.approx(expected)
+    assert model.score(X, sample_weight=weights.to_numpy()) == pytest.approx(expected)
+    assert model.score(X.to_numpy(), sample_weight=weights) == pytest.approx(expected)

@@ -69,11 +69,10 @@ def _unit_of_counts(weights: np.ndarray) -> float | None:
     return float(different[0] / (1 + np.argmax(whole))) if whole.any() else None
 
 
-def weighted(engine: Engine, sample_weight: Any) -> Engine:
+def weighted(engine: Engine, sample_weight: Any, X: Any = None) -> Engine:
     """The rows of an engine with their weights; those that do not count are left out where they are in memory."""
-    weights = open_weights(
-        sample_weight, len(engine.table) if isinstance(engine, MemoryEngine) else getattr(engine, "n_rows", None)
-    )
+    n_rows = len(engine.table) if isinstance(engine, MemoryEngine) else getattr(engine, "n_rows", None)
+    weights = open_weights(sample_weight, n_rows, X)
     if weights is not None and isinstance(engine, SparseEngine) and not weights.all():
         counting = np.flatnonzero(weights)
         engine, weights = engine.rows(counting), weights[counting]
@@ -83,13 +82,14 @@ def weighted(engine: Engine, sample_weight: Any) -> Engine:
     return engine
 
 
-def open_weights(sample_weight: Any, n_rows: int | None) -> np.ndarray | None:
-    """How often each of so many rows counts, as float64; None for once each.
+def open_weights(sample_weight: Any, n_rows: int | None, X: Any = None) -> np.ndarray | None:
+    """How often each of so many rows, those of X, counts, as float64; None for once each.
 
     The rows of a stream, None, are counted when they are read.
     """
     if sample_weight is None:
         return None
+    _refuse_other_rows(sample_weight, X)
     weights = check_array(
         sample_weight, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="sample_weight"
     )
@@ -108,3 +108,14 @@ def open_weights(sample_weight: Any, n_rows: int | None) -> np.ndarray | None:
             "how often a row counts, so divide all of them by their mean"
         )
     return weights
+
+
+def _refuse_other_rows(sample_weight: Any, X: Any) -> None:
+    """Complain of a pandas Series whose rows are in another order than those of the frame, or are others."""
+    index, rows = (one.index if hasattr(one, "iloc") else None for one in (sample_weight, X))
+    if index is None or rows is None or len(index) != len(rows) or index.equals(rows):
+        return
+    raise DataError(
+        "the index of sample_weight is not that of X, so that weights may go with other rows than they are meant for: "
+        "pass sample_weight.loc[X.index], or sample_weight.to_numpy() to go by position"
+    )

@@ -10,7 +10,7 @@ import numpy as np
 
 from latentbits.core import interrupts
 from latentbits.core.batch import MISSING
-from latentbits.core.errors import ModelFileError
+from latentbits.core.errors import DataError, ModelFileError
 from latentbits.core.model import Model, Stop
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
@@ -83,6 +83,10 @@ def look(engine: Engine) -> Seen:
         interrupts.check()
         weights = None if engine.weights is None else engine.weights[first : first + len(block)]
         first += len(block)
+        if weights is not None and len(weights) < len(block):
+            raise DataError(
+                f"X has more rows than sample_weight, {len(engine.weights)}: there must be one for each row"
+            )
         for part in by_slices(partial(_seen_in, block[:, :d], weights), block):
             lengths += part.lengths
             low, high = np.minimum(low, part.low), np.maximum(high, part.high)

@@ -105,7 +105,7 @@ def take_table(
         raise DataError(f"image_shape {height}x{width} needs {height * width} columns, found {values.shape[1]}")
     column_names = _pixels(image_shape) if column_names is None else column_names
     names, n_columns = _names("column_names", column_names, values.shape[1], "column"), values.shape[1]
-    weights = open_weights(sample_weight, values.shape[0])
+    weights = open_weights(sample_weight, values.shape[0], X)
     if n_columns > MOST_COLUMNS and image_shape is None:
         kept = most_varied(values, MOST_COLUMNS, weights)
         values, names = values[:, kept], tuple(names[i] for i in kept)

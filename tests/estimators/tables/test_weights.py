@@ -47,6 +47,21 @@ def test_no_weights_are_none():
     assert in_rows(None) == (None, 1.0)
 
 
+@pytest.mark.parametrize(("value", "word"), [(np.nan, "NaN"), (np.inf, "infinity"), (None, "NaN")])
+def test_a_missing_weight_is_named_with_what_to_do(value, word):
+    with pytest.raises(DataError, match=f"sample_weight contains {word}, in row 2: give 0"):
+        open_weights([1.0, 2.0, value], 3)
+
+
+@pytest.mark.parametrize("name", ["product", "mixture"])
+def test_weights_for_fewer_rows_than_a_stream_has_are_refused(name):
+    X = classes()
+    with pytest.raises(
+        DataError, match=r"X has (240|more) rows (and|than) sample_weight,? 200: there must be one for each"
+    ):
+        new(name).fit(lambda: iter([X[:100], X[100:]]), sample_weight=np.ones(200))
+
+
 @pytest.mark.parametrize("size", [1e300, 1e-40])
 def test_weights_that_are_no_numbers_to_compute_with_are_refused(size):
     said = re.escape(f"is {size:.3g}, and must be between 1e-15 and 1e+15: ")

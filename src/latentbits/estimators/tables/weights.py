@@ -91,12 +91,21 @@ def open_weights(sample_weight: Any, n_rows: int | None, X: Any = None) -> np.nd
         return None
     _refuse_other_rows(sample_weight, X)
     weights = check_array(
-        sample_weight, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="sample_weight"
+        sample_weight,
+        dtype=np.float64,
+        ensure_2d=False,
+        ensure_all_finite=False,
+        ensure_min_samples=0,
+        input_name="sample_weight",
     )
     if weights.ndim != 1:
         raise DataError(f"sample_weight must be 1-dimensional, one for each row; found {weights.ndim} dimensions")
     if n_rows is not None and len(weights) != n_rows:
         raise DataError(f"X has {n_rows} rows and sample_weight {len(weights)}: there must be one for each row")
+    if not np.isfinite(weights).all():
+        row = int(np.argmin(np.isfinite(weights)))
+        what = "NaN" if np.isnan(weights[row]) else "infinity"
+        raise DataError(f"sample_weight contains {what}, in row {row}: give 0 to rows that are not to count")
     if (weights < 0).any():
         row = int(np.argmax(weights < 0))
         raise DataError(f"sample_weight must not be negative; that of row {row} is {weights[row]:g}")
@@ -112,8 +121,9 @@ def open_weights(sample_weight: Any, n_rows: int | None, X: Any = None) -> np.nd
 
 def _refuse_other_rows(sample_weight: Any, X: Any) -> None:
     """Complain of a pandas Series whose rows are in another order than those of the frame, or are others."""
-    index, rows = (one.index if hasattr(one, "iloc") else None for one in (sample_weight, X))
-    if index is None or rows is None or len(index) != len(rows) or index.equals(rows):
+    if not all(type(one).__module__.startswith("pandas.") and hasattr(one, "iloc") for one in (sample_weight, X)):
+        return
+    if len(sample_weight) != len(X) or sample_weight.index.equals(X.index):
         return
     raise DataError(
         "the index of sample_weight is not that of X, so that weights may go with other rows than they are meant for: "

@@ -37,8 +37,10 @@ def test_multiples_of_counts_are_the_counts(counts, factors):
 def test_other_weights_have_a_mean_of_one_where_they_count(factor):
     weights = np.append(np.random.default_rng(0).gamma(2, 1, 50), [0, 0])
     found = in_rows(factor * weights)
-    np.testing.assert_allclose(found.weights, in_rows(weights).weights, rtol=1e-14)
+    np.testing.assert_array_equal(found.weights, in_rows(weights).weights)
     np.testing.assert_allclose((found.weights.sum(), found.unit * 50), (50, factor * weights.sum()))
+    np.testing.assert_allclose(found.unit * found.weights, factor * weights, rtol=1e-8)
+    assert found.weights.sum() == sum(found.weights.tolist()[::-1])  # whatever the order
     rounded = in_rows(np.array([0.73, 1.12, 2.05]))  # to two digits: hundredths of rows are no rows
     np.testing.assert_allclose(rounded.weights.mean(), 1)
 

@@ -81,12 +81,13 @@ def look(engine: Engine) -> Seen:
     first = 0
     for block in engine.blocks():
         interrupts.check()
-        weights = None if engine.weights is None else engine.weights[first : first + len(block)]
+        weights = None
+        if engine.weights is not None:
+            weights = engine.weights[first : first + len(block)]
+            if len(weights) < len(block):
+                n = len(engine.weights)
+                raise DataError(f"X has more rows than sample_weight, {n}: there must be one for each row")
         first += len(block)
-        if weights is not None and len(weights) < len(block):
-            raise DataError(
-                f"X has more rows than sample_weight, {len(engine.weights)}: there must be one for each row"
-            )
         for part in by_slices(partial(_seen_in, block[:, :d], weights), block):
             lengths += part.lengths
             low, high = np.minimum(low, part.low), np.maximum(high, part.high)

@@ -171,7 +171,7 @@ class BernoulliMixture(WithClassTests, WithClassReports):
 
     @property
     def _has_prior(self) -> bool:
-        return self.smoothing == "auto" or self.smoothing > 0
+        return self.smoothing == "auto" or float(self.smoothing) > 0
 
     def _model(self) -> Model:
         if self._n_covariates:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy.special import erf
-from tests.fitted import known
+from tests.fitted import fitted, known, table
 from tests.tables import classes
 
 from latentbits import (
@@ -400,3 +400,17 @@ def test_published_latent_classes_and_items():
     X = load_dataset("lsat6").X
     found = LatentTrait(1, random_state=0).fit(X).fit_report(X)
     np.testing.assert_allclose([found.log_likelihood, found.aic], [-2466.65, 4953.31], atol=0.01)
+
+
+def test_rows_count_by_their_weights_in_criteria_and_a_note_says_when_they_are_few():
+    """Their sum is no whole number in general; less than there are parameters, it tells criteria nothing."""
+    model = fitted("product")
+    few = np.full(240, 1 / 480)
+    report = model.fit_report(table("product"), sample_weight=few)
+    assert report.n_rows == pytest.approx(0.5)
+    assert any("by their weights the rows are 0.5, fewer than parameters" in note for note in report.notes)
+    report = model.fit_report(table("product"), sample_weight=np.full(240, 0.375 + 1 / 480))
+    assert report.n_rows == pytest.approx(90.5)
+    assert report.bic == pytest.approx(6 * math.log(90.5) - 2 * report.log_likelihood)
+    assert not any("weights" in note for note in report.notes)
+    assert isinstance(model.fit_report(table("product"), sample_weight=np.full(240, 1 / 3)).n_rows, int)

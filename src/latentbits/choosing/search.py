@@ -20,7 +20,8 @@ from latentbits.core.errors import FitError
 from latentbits.engines.checkpoint import under
 from latentbits.estimators.families import Rows, family, family_of
 from latentbits.estimators.families import families as all_families
-from latentbits.estimators.tables.validate import check_bits, open_weights, with_nan
+from latentbits.estimators.tables.validate import check_bits, with_nan
+from latentbits.estimators.tables.weights import open_weights
 
 __all__ = ["Search", "Trial", "check_families", "search"]
 
@@ -225,7 +226,7 @@ def search(
     if not real:
         check_bits(values, binarize=None)  # what is no bit is named by its row in X, not in a split of it
     asked = check_families(families, real)
-    weights = open_weights(sample_weight, values.shape[0])
+    weights = open_weights(sample_weight, values.shape[0], X)
     counting = np.arange(values.shape[0]) if weights is None else np.flatnonzero(weights)
     used = _used_rows(counting, values.shape[1], budget, random_state)
     splits = _splits(used, n_folds, test_size, validation_size, random_state)

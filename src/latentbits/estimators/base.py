@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from latentbits.core import interrupts
 from latentbits.core.errors import DataError, ModelFileError, PrecisionWarning, did_you_mean
-from latentbits.core.model import LogLikelihood, Model, Stop
+from latentbits.core.model import LogLikelihood, Measure, Model, Stop
 from latentbits.core.programs import callable_tree, later, seconds_waited
 from latentbits.core.version import __version__
 from latentbits.engines import ahead
@@ -57,7 +57,8 @@ from latentbits.estimators.precision import (
 from latentbits.estimators.showing import as_html, as_text, found_by, keep_nested_lines
 from latentbits.estimators.tables.file_blocks import file_blocks
 from latentbits.estimators.tables.frames import like_input
-from latentbits.estimators.tables.validate import is_dask, open_rows, open_values, open_weights, weighted
+from latentbits.estimators.tables.validate import is_dask, open_rows, open_values
+from latentbits.estimators.tables.weights import InRows, in_rows, open_weights, weighted
 
 __all__ = ["LatentModel", "means_of"]
 
@@ -223,8 +224,9 @@ class LatentModel(WithCallbacks, ClassNamePrefixFeaturesOutMixin, TransformerMix
         self.__dict__.pop(
             "params_", None
         )  # if this fit fails, the estimator is not fitted, rather than half of another
+        weights, unit = self._in_rows(X, sample_weight)
         with workers(engine) as n_workers:
-            rows = self._open_for(n_workers, X, sample_weight)
+            rows = self._open_for(n_workers, X, weights)
             seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
             rows, self._held_out = self._hold_out(rows, X_val)
             dtype = self._dtype_on(rows)
@@ -241,6 +243,7 @@ class LatentModel(WithCallbacks, ClassNamePrefixFeaturesOutMixin, TransformerMix
                     left = None if self.max_time is None else max(self.max_time - seconds, 1e-3)
                     self._learn(rows, seed, DOUBLE, left)
                     lost = self._rounding_of(rows, DOUBLE).mean
+                self._count_in(unit)
                 if interrupts.take():  # when all was learned: it stands, but whoever goes on to another fit should know
                     self.stop_reason_ = str(Stop.INTERRUPTED)
             if not self._finished:
@@ -252,6 +255,25 @@ class LatentModel(WithCallbacks, ClassNamePrefixFeaturesOutMixin, TransformerMix
             self._warn_of_rounding(rows, lost)
             self._held_out = None
         return self
+
+    @property
+    def _has_prior(self) -> bool:
+        """Whether something is weighed against rows, so that it matters how many they are: a prior, smoothing."""
+        return True
+
+    def _in_rows(self, X: Any, sample_weight: Any) -> InRows:
+        """The weights to learn with, and their unit: that of the user where a prior is weighed against the rows."""
+        weights = open_weights(sample_weight, None, X)
+        return InRows(weights, 1.0) if self._has_prior else in_rows(weights)
+
+    def _count_in(self, unit: float) -> None:
+        """Turn what was learned of sums over rows into sums by weights of this unit."""
+        self.n_rows_ *= unit
+        self.left_to_gain_ *= unit
+        of_rows = self.history_table_["measure"] != Measure.LEFT_OVER
+        self.history_table_["objective"][of_rows] *= unit
+        if len(of_rows) == 0 or of_rows[-1]:
+            self.objective_ *= unit
 
     def _hold_out(self, rows: Engine, X_val: Any) -> tuple[Engine, Engine | None]:
         """Rows to learn from, and those that say when to stop; None where nobody asked."""
@@ -333,7 +355,7 @@ class LatentModel(WithCallbacks, ClassNamePrefixFeaturesOutMixin, TransformerMix
             As `fit` takes it.
         """
         copy = clone(self)
-        engine = copy._open(X, reset=True, sample_weight=sample_weight)
+        engine = copy._open(X, reset=True, sample_weight=copy._in_rows(X, sample_weight).weights)
         if isinstance(engine, MemoryEngine):
             n_rows = float(len(engine.table) if engine.weights is None else engine.weights.sum())
             dtype = copy._dtype_of_rows(copy._dtype())(n_rows)
@@ -554,7 +576,7 @@ class LatentModel(WithCallbacks, ClassNamePrefixFeaturesOutMixin, TransformerMix
             Where the error that `log_likelihood` states is too large to be left out.
         """
         rows = self.log_likelihoods(X)
-        weights = open_weights(sample_weight, len(rows.value))
+        weights = open_weights(sample_weight, len(rows.value), X)
         self._warn_of_error(rows)
         return sum_of(rows, weights) / float(len(rows.value) if weights is None else weights.sum())
 
@@ -573,7 +595,7 @@ class LatentModel(WithCallbacks, ClassNamePrefixFeaturesOutMixin, TransformerMix
             How often each row counts; None for once.
         """
         rows = self.log_likelihoods(X)
-        weights = open_weights(sample_weight, len(rows.value))
+        weights = open_weights(sample_weight, len(rows.value), X)
         total = sum_of(rows, weights)
         return (total, self._error_of_sum(rows, weights)) if return_error else total
 
@@ -737,7 +759,7 @@ class LatentModel(WithCallbacks, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     def _open(self, X: Any, *, reset: bool, sample_weight: Any = None) -> Engine:
         engine = open_rows(self, X, reset=reset, binarize=self.binarize, real=self.takes_reals, sparse=self._sparse)
-        return weighted(engine, sample_weight)
+        return weighted(engine, sample_weight, X)
 
     def _fitted(self) -> Model:
         check_is_fitted(self, "params_")

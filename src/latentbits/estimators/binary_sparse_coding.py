@@ -441,6 +441,10 @@ class BinarySparseCoding(WithFitReport):
         n = self._side_by_side(len(engine.table)) if isinstance(engine, MemoryEngine) else 1  # a stream is not foreseen
         return self._from_starts(n)
 
+    @property
+    def _has_prior(self) -> bool:
+        return False
+
     def _learn(self, engine: Engine, seed: int, dtype: np.dtype, max_time: float | None) -> float:
         self.dtype_ = dtype.name
         self._idle = self._idle_in(engine)

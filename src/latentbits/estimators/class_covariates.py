@@ -15,7 +15,7 @@ from latentbits.engines.passes import Engine
 from latentbits.estimators.criteria import WithCriteria
 from latentbits.estimators.precision import DOUBLE
 from latentbits.estimators.tables.covariates import read_covariates, same_covariates
-from latentbits.estimators.tables.validate import open_weights, weighted
+from latentbits.estimators.tables.weights import open_weights, weighted
 from latentbits.models.mixture import membership
 from latentbits.reports.class_fit import regression_fit
 from latentbits.reports.fit import FitReport
@@ -123,7 +123,7 @@ class WithCovariates(WithCriteria):
             raise ValueError("with covariates smoothing is not chosen by the data: give a number")
         if self._given_dtype() not in (None, DOUBLE):
             raise ValueError("with covariates rows are computed in float64: dtype must be 'auto' or 'float64'")
-        return super().fit(_Beside(X, covariates), y, sample_weight, checkpoint)
+        return super().fit(_Beside(X, covariates), y, open_weights(sample_weight, None, X), checkpoint)
 
     # ---------------------------------------------------------------- use
 
@@ -238,7 +238,7 @@ class WithCovariates(WithCriteria):
         if not self._n_covariates:
             return super().fit_report(both, sample_weight)
         report, share = self._fit_report(both, sample_weight), np.asarray(self.transform(both), np.float64)
-        weight = open_weights(sample_weight, len(share))
+        weight = open_weights(sample_weight, len(share), X)
         return regression_fit(report, share, np.ones(len(share)) if weight is None else weight, self.means_)
 
     def membership_errors(self, X: Any, covariates: Any, sample_weight: Any = None) -> MembershipErrors:
@@ -315,7 +315,7 @@ class WithCovariates(WithCriteria):
             raise TypeError("with covariates the bits must be in memory, and not sparse: pass an array or a frame")
         bits = np.where(engine.table == MISSING, np.nan, engine.table.astype(np.float64))
         joined = MemoryEngine(np.concatenate([bits, self._read(X.covariates, len(bits), reset)], 1))
-        rows = weighted(joined, sample_weight)
+        rows = weighted(joined, sample_weight, X.bits)
         if reset:
             self._whitening = _whitening(_covariates_of(rows, self._n_covariates), rows.weights)
         return rows

@@ -14,7 +14,7 @@ from latentbits.core.errors import DataError
 from latentbits.engines.passes import Engine
 from latentbits.estimators.criteria import WithCriteria, is_sampling
 from latentbits.estimators.tables.column_types import read
-from latentbits.estimators.tables.validate import open_weights
+from latentbits.estimators.tables.weights import open_weights
 from latentbits.reports import class_errors, class_fit, outside
 from latentbits.reports.class_errors import ClassErrors
 from latentbits.reports.class_fit import BivariateResiduals, ClassFitReport, Classification
@@ -218,7 +218,7 @@ class WithClassReports(WithCriteria):
         engine = self._open(X, reset=False)
         given = [(self._modal(block), (block != MISSING).any(1)) for block in engine.blocks()]
         modal, answered = (np.concatenate(parts) for parts in zip(*given))
-        weights = open_weights(sample_weight, len(modal))
+        weights = open_weights(sample_weight, len(modal), X)
         weights = np.ones(len(modal)) if weights is None else weights
         values, seen, categories = _outside(y, kind, len(modal))
         used = seen & answered & (weights > 0)

@@ -386,11 +386,20 @@ class ClippedGaussian(WithCriteria):
     def _climbs(self) -> bool:
         return bool(self.learner == "likelihood")
 
+    @property
+    def _has_prior(self) -> bool:
+        return self.weight_prior is not None if self._climbs else self.correction > 0
+
     def _learn(self, engine: Engine, seed: int, dtype: np.dtype, max_time: float | None) -> float:
         weights = engine.weights
         if weights is not None and not np.array_equal(weights, np.rint(weights)):
             dtype = DOUBLE  # an empty cell is a difference of sums, which float32 does not tell from a small one
         return super()._learn(engine, seed, dtype, max_time)
+
+    def _count_in(self, unit: float) -> None:
+        super()._count_in(unit)
+        self.params_ = eqx.tree_at(lambda p: p.error, self.params_, self.params_.error / np.sqrt(unit))
+        self._expose()
 
     def _keeps(self, n_columns: int) -> bool:
         """Whether matrices of pairs are kept."""

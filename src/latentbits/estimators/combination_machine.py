@@ -363,6 +363,10 @@ class CombinationMachine(WithFitReport):
     def _most_active(self) -> int | None:
         return None if self.max_active is None else min(int(self.max_active), int(self.n_hidden))
 
+    @property
+    def _has_prior(self) -> bool:
+        return self.weight_prior is not None
+
     def _learner(self) -> str:
         """`learner` with "auto" decided."""
         n_states = n_enumerated(UNITS[self.kind], int(self.n_hidden), self.n_features_in_)

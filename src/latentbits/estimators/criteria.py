@@ -10,7 +10,7 @@ import numpy as np
 
 from latentbits.core import interrupts
 from latentbits.core.batch import MISSING
-from latentbits.core.errors import ModelFileError
+from latentbits.core.errors import DataError, ModelFileError
 from latentbits.core.model import Model, Stop
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
@@ -40,7 +40,7 @@ class Seen(NamedTuple):
         (columns,) which are constant or never observed, and so tell nothing of the latents.
     """
 
-    n_rows: int
+    n_rows: float | int
     few: int
     idle: np.ndarray
 
@@ -61,7 +61,7 @@ class Criteria(NamedTuple):
     log_likelihood: float
     error: float
     n_parameters: int
-    n_rows: int
+    n_rows: float | int
     aic: float
     bic: float
 
@@ -75,20 +75,30 @@ def look(engine: Engine) -> Seen:
     if isinstance(engine, SparseEngine):  # nothing is missing
         n = engine.n_rows if engine.weights is None else engine.weights.sum()
         ones = np.bincount(engine.columns, minlength=d)
-        return Seen(round(n), d, (ones == 0) | (ones == engine.n_rows))
+        return Seen(_whole(n), d, (ones == 0) | (ones == engine.n_rows))
     lengths = np.zeros(d + 1)  # rows by how much of them is observed
     low, high = np.full(d, np.inf), np.full(d, -np.inf)
     first = 0
     for block in engine.blocks():
         interrupts.check()
-        weights = None if engine.weights is None else engine.weights[first : first + len(block)]
+        weights = None
+        if engine.weights is not None:
+            weights = engine.weights[first : first + len(block)]
+            if len(weights) < len(block):
+                n = len(engine.weights)
+                raise DataError(f"X has more rows than sample_weight, {n}: there must be one for each row")
         first += len(block)
         for part in by_slices(partial(_seen_in, block[:, :d], weights), block):
             lengths += part.lengths
             low, high = np.minimum(low, part.low), np.maximum(high, part.high)
     answered = lengths[1:]
     few = 1 + int(np.searchsorted(np.cumsum(answered), FEW_SEEN * answered.sum(), side="right"))
-    return Seen(round(answered.sum()), min(few, d), low >= high)
+    return Seen(_whole(answered.sum()), min(few, d), low >= high)
+
+
+def _whole(n: float | int) -> float | int:
+    """A number of rows; a whole one where it is one but for rounding."""
+    return round(n) if abs(n - round(n)) <= 1e-9 * n else float(n)
 
 
 def is_sampling(weights_are: str) -> bool:
@@ -182,7 +192,12 @@ class WithFitReport(LatentModel):
     def _fit_report(self, X: Any, sample_weight: Any) -> FitReport:
         total, error = self.log_likelihood(X, return_error=True, sample_weight=sample_weight)  # type: ignore[misc]
         n_rows = look(self._open(X, reset=False, sample_weight=sample_weight)).n_rows
-        return fit_report(total, error, self.n_parameters_, n_rows, tuple(self._notes_of_fit(total, error)))
+        notes = [*self._notes_of_fit(total, error)]
+        if n_rows < self.n_parameters_ and sample_weight is not None:
+            notes.append(
+                f"by their weights the rows are {n_rows:.3g}, fewer than parameters: BIC and its like say nothing"
+            )
+        return fit_report(total, error, self.n_parameters_, n_rows, tuple(notes))
 
     def _notes_of_fit(self, total: float, error: float) -> Iterator[str]:
         if reasons := " and ".join(self._off_maximum()):

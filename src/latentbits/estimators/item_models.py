@@ -28,7 +28,7 @@ from latentbits.estimators.history import history_table
 from latentbits.estimators.item_templates import Plan, Positions, make_plan, names_of_free, template
 from latentbits.estimators.precision import DOUBLE, error_of_sum
 from latentbits.estimators.tables.covariates import read_covariates, same_covariates
-from latentbits.estimators.tables.validate import open_weights, weighted
+from latentbits.estimators.tables.weights import open_weights, weighted
 from latentbits.models.latent_trait import items
 from latentbits.models.latent_trait.items import FEWEST_NODES, MOST_NODES, Params
 from latentbits.reports.items import listed
@@ -295,14 +295,14 @@ class WithItemModels(WithCriteria):
         if population is None:
             if people.groups is not None or people.covariates is not None:
                 raise ValueError("this model was fitted without groups and covariates: give X alone")
-            return weighted(bits, sample_weight)
+            return weighted(bits, sample_weight, people.X)
         if not isinstance(bits, MemoryEngine):
             raise TypeError("groups and covariates go with a table in memory: pass a frame, an array or a list of rows")
         n, d = bits.table.shape
         answers = np.where(bits.table == 255, np.nan, bits.table) if bits.table.dtype == np.uint8 else bits.table
         call = f"scores(m.people(X, {_words(population)}))"
         extra = [answers, *_columns_of(people, population, n, call)]
-        engine = weighted(MemoryEngine(np.column_stack(extra)), sample_weight)
+        engine = weighted(MemoryEngine(np.column_stack(extra)), sample_weight, people.X)
         engine.n_answers = d  # type: ignore[attr-defined]
         return engine
 
@@ -690,7 +690,7 @@ def _population_of(people: People, sample_weight: Any) -> Population:
         if len(labels) < 2:
             raise DataError(f"groups must have at least 2 different labels, found {len(labels)}")
         # rows may be patterns with counts, and weights of a survey may be shares
-        weights = open_weights(sample_weight, len(which))
+        weights = open_weights(sample_weight, len(which), people.X)
         _refuse_scattered(len(labels), len(which) if weights is None else max(len(which), float(weights.sum())))
         one = [np.eye(len(labels))[which]]
     names: tuple[str, ...] = ()

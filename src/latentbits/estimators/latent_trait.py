@@ -390,6 +390,11 @@ class LatentTrait(WithScores, WithTraitErrors, WithNodes, WithDif):
             return super()._open(X, reset=reset, sample_weight=sample_weight)
         return self._open_mixed(X, reset=reset, sample_weight=sample_weight)
 
+    @property
+    def _has_prior(self) -> bool:
+        asymptotes = self.asymptote is not False and self.asymptote_prior is not None
+        return asymptotes or self.weight_prior is not None
+
     def _dtype(self) -> np.dtype:
         return DOUBLE if self._by_items and self._given_dtype() is None else super()._dtype()
 

@@ -165,6 +165,10 @@ class LatentTree(WithFitReport):
     def _held_out_share(self) -> float:
         return float(self.validation_fraction)
 
+    @property
+    def _has_prior(self) -> bool:
+        return self.smoothing > 0
+
     def _model(self) -> Model:
         n_trees, hidden = int(self.n_trees), bool(self.hidden)
         strengths = float(self.smoothing), float(self.softening), float(self.entropy)

@@ -11,7 +11,7 @@ from latentbits.engines.passes import Engine
 from latentbits.estimators import psychometrics
 from latentbits.estimators.criteria import MOST_COUNTED, WithCriteria
 from latentbits.estimators.tables.column_types import KINDS, Encoding, open_table
-from latentbits.estimators.tables.validate import weighted
+from latentbits.estimators.tables.weights import weighted
 from latentbits.models.latent_trait.kinds import ALL_BITS, Columns
 
 __all__ = ["WithMixedColumns"]
@@ -46,7 +46,7 @@ class WithMixedColumns(WithCriteria):
             encoding=None if reset else self._encoding,
             binarize=self.binarize,
         )
-        return weighted(engine, sample_weight)
+        return weighted(engine, sample_weight, X)
 
     def _bits_only(self, what: str, advice: str = "fit the binary columns alone") -> None:
         if self._columns() != ALL_BITS:

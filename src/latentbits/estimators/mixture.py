@@ -169,6 +169,10 @@ class BernoulliMixture(WithClassTests, WithClassReports):
         self.accelerate = accelerate
         super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
 
+    @property
+    def _has_prior(self) -> bool:
+        return self.smoothing == "auto" or float(self.smoothing) > 0
+
     def _model(self) -> Model:
         if self._n_covariates:
             return self._membership_model()

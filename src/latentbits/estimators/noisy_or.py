@@ -255,6 +255,10 @@ class NoisyOrNetwork(WithFitReport):
             raise ValueError(f"layer_sizes must be whole numbers of at least 1, got {self.layer_sizes!r}")
         return tuple(int(size) for size in sizes)
 
+    @property
+    def _has_prior(self) -> bool:
+        return self.beta > 0 or self.alpha != 1
+
     def _model(self) -> Model:
         sizes, paper = self._sizes(), self.learner == "paper"
         if self.schedule == "stability" and self.inference == "exact":

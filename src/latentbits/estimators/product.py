@@ -103,6 +103,10 @@ class BernoulliProduct(WithFitReport):
         self.smoothing = smoothing
         super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)
 
+    @property
+    def _has_prior(self) -> bool:
+        return self.smoothing > 0
+
     def _model(self) -> Model:
         return product.model(smoothing=float(self.smoothing))
 

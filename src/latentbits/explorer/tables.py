@@ -16,7 +16,8 @@ from latentbits.core.errors import DataError
 from latentbits.data.columns import WORDS, Odd, of_numbers, of_words, refusal, settle, taken_as_labels, worth
 from latentbits.data.fetch import Dataset
 from latentbits.estimators.tables.column_types import read as read_columns
-from latentbits.estimators.tables.validate import DATE_TYPES, check_bits, open_weights, with_nan
+from latentbits.estimators.tables.validate import DATE_TYPES, check_bits, with_nan
+from latentbits.estimators.tables.weights import open_weights
 from latentbits.explorer.content import Labels, Table
 from latentbits.figures.latent_trait.arrays import label_groups
 
@@ -104,7 +105,7 @@ def take_table(
         raise DataError(f"image_shape {height}x{width} needs {height * width} columns, found {values.shape[1]}")
     column_names = _pixels(image_shape) if column_names is None else column_names
     names, n_columns = _names("column_names", column_names, values.shape[1], "column"), values.shape[1]
-    weights = open_weights(sample_weight, values.shape[0])
+    weights = open_weights(sample_weight, values.shape[0], X)
     if n_columns > MOST_COLUMNS and image_shape is None:
         kept = most_varied(values, MOST_COLUMNS, weights)
         values, names = values[:, kept], tuple(names[i] for i in kept)

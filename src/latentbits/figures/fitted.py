@@ -21,7 +21,7 @@ from latentbits.estimators.latent_trait import LatentTrait
 from latentbits.estimators.latent_tree import LatentTree
 from latentbits.estimators.mixture import BernoulliMixture
 from latentbits.estimators.psychometrics import RUNAWAY
-from latentbits.estimators.tables.validate import open_weights
+from latentbits.estimators.tables.weights import open_weights
 from latentbits.figures.any_model.pairs import PairResiduals, implied_pairs, plot_pair_residuals
 from latentbits.figures.any_model.pairs import pair_residuals as residuals_of
 from latentbits.figures.any_model.pictures import sheet
@@ -162,7 +162,7 @@ def wright_map(model: LatentTrait, X: Any, names: Sequence[str] | None = None, s
     _one_trait(model, "a Wright map")
     _straight_only(model, "a Wright map")
     words = _names(model, names)
-    weights = open_weights(sample_weight, None)
+    weights = open_weights(sample_weight, None, X)
     scores = model.transform(X)[:, 0]
     with sheet((6.4, min(9.0, max(4.4, 0.11 * len(words))))) as figure:
         plot_wright_map(scores, model.difficulty_, words, figure.subplots(), weights, "EAP scores")

@@ -32,7 +32,7 @@ class FitReport(Report):
     log_likelihood: float
     error: float
     n_parameters: int
-    n_rows: int
+    n_rows: float | int
     aic: float
     bic: float
     sabic: float
@@ -41,7 +41,7 @@ class FitReport(Report):
 
 
 def fit_report(
-    log_likelihood: float, error: float, n_parameters: int, n_rows: int, notes: tuple[str, ...] = ()
+    log_likelihood: float, error: float, n_parameters: int, n_rows: float | int, notes: tuple[str, ...] = ()
 ) -> FitReport:
     """The criteria from what they are made of."""
     n = max(n_rows, 1)

@@ -43,8 +43,6 @@ __all__ = [
     "is_dask",
     "open_rows",
     "open_values",
-    "open_weights",
-    "weighted",
     "with_nan",
 ]
 
@@ -200,42 +198,6 @@ def open_values(estimator: Any, Z: Any, n_columns: int) -> Engine:
             "transform gives them"
         )
     return MemoryEngine(Z)
-
-
-def weighted(engine: Engine, sample_weight: Any) -> Engine:
-    """The rows of an engine with their weights; those that do not count are left out where they are in memory."""
-    weights = open_weights(
-        sample_weight, len(engine.table) if isinstance(engine, MemoryEngine) else getattr(engine, "n_rows", None)
-    )
-    if weights is not None and isinstance(engine, SparseEngine) and not weights.all():
-        counting = np.flatnonzero(weights)
-        engine, weights = engine.rows(counting), weights[counting]
-    if weights is not None and isinstance(engine, MemoryEngine) and not weights.all():
-        return MemoryEngine(engine.table[weights > 0], weights[weights > 0])
-    engine.weights = weights
-    return engine
-
-
-def open_weights(sample_weight: Any, n_rows: int | None) -> np.ndarray | None:
-    """How often each of so many rows counts, as float64; None for once each.
-
-    The rows of a stream, None, are counted when they are read.
-    """
-    if sample_weight is None:
-        return None
-    weights = check_array(
-        sample_weight, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="sample_weight"
-    )
-    if weights.ndim != 1:
-        raise DataError(f"sample_weight must be 1-dimensional, one for each row; found {weights.ndim} dimensions")
-    if n_rows is not None and len(weights) != n_rows:
-        raise DataError(f"X has {n_rows} rows and sample_weight {len(weights)}: there must be one for each row")
-    if (weights < 0).any():
-        row = int(np.argmax(weights < 0))
-        raise DataError(f"sample_weight must not be negative; that of row {row} is {weights[row]:g}")
-    if not weights.any():
-        raise DataError("sample_weight is zero for all rows: at least one must count")
-    return weights
 
 
 def encode_bits(

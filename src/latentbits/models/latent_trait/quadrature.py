@@ -63,7 +63,7 @@ def nodes_at_first(q: int, seen: int) -> int:
     return FIRST_NET
 
 
-def nodes_for(q: int, bend: float, n_rows: int) -> int:
+def nodes_for(q: int, bend: float, n_rows: float | int) -> int:
     """Nodes with which the likelihood of all rows is known to a tenth of a nat or so, and its maximum to far less.
 
     Measured against dense rules, of tables with 4 to 50 columns and slopes of 0.7 to 6: errors go by the `bend`, and

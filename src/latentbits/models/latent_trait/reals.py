@@ -107,7 +107,12 @@ def maximise(
     unseen = stats.observed == 0
     solved = jnp.where(unseen[:, None], 0, solved[..., 0])
     if shared:
-        variance = jnp.maximum(residual.sum() / jnp.maximum(stats.observed.sum(), 1), SMALLEST_VARIANCE)
+        variance = jnp.maximum(residual.sum() / _some(stats.observed.sum()), SMALLEST_VARIANCE)
         return solved[:, :-1], solved[:, -1], jnp.full_like(log_variance, jnp.log(variance))
-    variance = jnp.maximum(residual / jnp.maximum(stats.observed, 1), SMALLEST_VARIANCE)
+    variance = jnp.maximum(residual / _some(stats.observed), SMALLEST_VARIANCE)
     return solved[:, :-1], solved[:, -1], jnp.where(unseen, 0.0, jnp.log(variance))
+
+
+def _some(rows: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """Numbers of rows to divide by: by weights they may be less than one."""
+    return jnp.where(rows > 0, rows, 1)

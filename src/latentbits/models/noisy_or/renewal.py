@@ -81,8 +81,8 @@ def put_to_use(
         stats.seen[layer], stats.credit[layer], stats.pivot_seen[layer], stats.pivot_credit[layer], pivots
     )
     idle, inside = idle_units(f, stats.gain[layer])
-    # of all successes at a child, which are at least one for each of its bits
-    unexplained = stats.bias_credit[layer] / jnp.maximum(stats.bias_credit[layer] + stats.credit[layer].sum(0), 1)
+    explained = stats.bias_credit[layer] + stats.credit[layer].sum(0)  # all successes at a child
+    unexplained = stats.bias_credit[layer] / jnp.where(explained > 0, explained, 1)
     rest, called_for = without_parts(f, inside, unexplained)
     weights = jnp.where(called_for[:, None], -jnp.log1p(-jnp.minimum(rest, SUREST)), weights)
     return renew(key, weights, bias, idle, splitting, (first, second), unexplained, start)

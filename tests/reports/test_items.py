@@ -465,22 +465,26 @@ def test_reliability():
     assert np.isnan(empirical(Estimates(np.zeros((1, 1)), np.ones((1, 1))), np.ones(1))).all()
 
 
-@pytest.mark.parametrize("q", [1, 2])
-def test_plausible_values_are_draws_from_the_posterior(q):
+@pytest.mark.parametrize(("q", "centre", "spread"), [(1, 0.8, 1.4), (2, 0.0, 1.0)])
+def test_plausible_values_are_draws_from_the_posterior(q, centre, spread):
     items = make(5, q)
     row = table(items, 1)
     answers = distinct([np.repeat(row, 4000, 0)])
-    exact = estimates(items, answers, "eap")
+    # in units of its spread the trait is standard normal
+    standard = items._replace(slopes=spread * items.slopes, intercepts=items.intercepts + centre * items.slopes.sum(1))
+    exact = estimates(standard, answers, "eap")
+    exact = exact._replace(value=centre + spread * exact.value, error=spread * exact.error)
+    prior = np.full((4000, 1), centre), np.full((4000, 1), spread)
     # proposals that are off are made good for
     mean = np.repeat(exact.value + 0.2, 4000, 0)
-    covariance = np.repeat(np.eye(q)[None] * 0.7, 4000, 0)
-    drawn = draw(items, answers, mean, covariance, 1, np.random.default_rng(0))[0]
+    covariance = np.repeat(np.eye(q)[None] * 0.7 * spread**2, 4000, 0)
+    drawn = draw(items, answers, prior, mean, covariance, np.random.default_rng(0))
     np.testing.assert_allclose(drawn.mean(0), exact.value[0], atol=4 * exact.error.max() / np.sqrt(4000))
     np.testing.assert_allclose(drawn.std(0), exact.error[0], rtol=0.06)
     if q == 1:
         line = np.linspace(-8, 8, 8001)
         log_right, log_wrong = log_curves(items, line[:, None])
-        density = np.exp(np.where(row[0] == 1, log_right, log_wrong).sum(1) - line**2 / 2)
+        density = np.exp(np.where(row[0] == 1, log_right, log_wrong).sum(1) - ((line - centre) / spread) ** 2 / 2)
         below = np.cumsum(density) / density.sum()
         assert kstest(drawn[:, 0], lambda z: np.interp(z, line, below)).pvalue > 0.001
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
 from scipy.stats import norm
@@ -16,7 +18,7 @@ from sklearn.utils import check_random_state
 
 from latentbits.core.errors import DataError, ModelFileError, PrecisionWarning
 from latentbits.core.model import LogLikelihood, Model, Stop
-from latentbits.core.tree import double
+from latentbits.core.tree import double, to_numpy
 from latentbits.engines.chunks import layout_for
 from latentbits.engines.fit import FitResult, fit, seed_key
 from latentbits.engines.memory import MemoryEngine
@@ -34,7 +36,7 @@ from latentbits.models.latent_trait.items import FEWEST_NODES, MOST_NODES, Param
 from latentbits.reports.items import listed
 from latentbits.reports.record import Report, Table
 
-__all__ = ["ItemErrors", "People", "WithItemModels"]
+__all__ = ["ItemErrors", "People", "WithItemModels", "asymptotes", "moved_by", "traits_of"]
 
 AT_BOUND = 1e-3  # an asymptote below it cannot be told from 0
 ENOUGH = 1e-3  # nats in all that the nodes may be wrong by
@@ -325,7 +327,7 @@ class WithItemModels(WithCriteria):
         self.components_, self.intercept_ = weights.T.copy(), bias.copy()
         self.difficulty_ = psychometrics.difficulty(weights, bias)
         self.discrimination_ = psychometrics.discrimination(weights)
-        self.asymptote_ = _asymptotes(params)[0]
+        self.asymptote_ = asymptotes(params)
         variance = np.exp(2 * params.log_sd)
         self.trait_mean_, self.trait_variance_ = float(params.mean[0]), float(variance[0])
         people = self._people or Population((), ())
@@ -601,7 +603,8 @@ def _report_of(params: Params, covariance: np.ndarray, names: list[str], notes: 
     of = lambda places: padded[places.astype(int)]  # noqa: E731
     by_item = of(params.item_places[0])
     slope, bias = params.items[0, :, 0], params.items[0, :, 1]
-    _, by_logit = _asymptotes(params)
+    g = asymptotes(params)
+    by_logit = g * (1 - g)
     logit = by_item[:, 2] if params.items.shape[2] == 3 else np.full(len(slope), np.nan)
     # of -d / a by the delta method; what is held has no variance
     whole = np.pad(covariance, (0, 1))
@@ -621,12 +624,24 @@ def _report_of(params: Params, covariance: np.ndarray, names: list[str], notes: 
     )  # fmt: skip
 
 
-def _asymptotes(params: Params) -> tuple[np.ndarray, np.ndarray]:
-    """Lower asymptotes, and their derivatives by the logit."""
+def asymptotes(params: Params) -> np.ndarray:
+    """Lower asymptotes; 0 where there is none."""
     if params.items.shape[2] == 2:
-        return np.zeros(params.items.shape[1]), np.zeros(params.items.shape[1])
-    g = np.where(params.guessed > 0, 1 / (1 + np.exp(-params.items[0, :, 2])), 0.0)
-    return g, g * (1 - g)
+        return np.zeros(params.items.shape[1])
+    return np.where(params.guessed > 0, 1 / (1 + np.exp(-np.asarray(params.items[0, :, 2]))), 0.0)
+
+
+def moved_by(params: Params, step: np.ndarray) -> Params:
+    """Parameters whose free numbers are moved by a step."""
+    with double():
+        return to_numpy(items.with_free(params, items.free_of(params) + step))
+
+
+def traits_of(params: Params, beside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of each row's trait before it has answered, by the columns after the bits."""
+    with double():
+        mean, spread = items.traits(jax.tree.map(jnp.asarray, params), jnp.asarray(beside, float))
+        return np.asarray(mean), np.asarray(spread)
 
 
 def _at_bound(params: Params) -> np.ndarray:
@@ -635,7 +650,7 @@ def _at_bound(params: Params) -> np.ndarray:
         return np.zeros(params.items.shape[1], bool)
     places = params.item_places[0, :, 2].astype(int)
     flat = np.append(params.prior_precision == 0, False)
-    return flat[places] & (_asymptotes(params)[0] < AT_BOUND)
+    return flat[places] & (asymptotes(params) < AT_BOUND)
 
 
 # ---------------------------------------------------------------- groups and covariates

@@ -41,7 +41,8 @@ from latentbits.models.latent_trait import beginning
 from latentbits.models.latent_trait.kinds import ALL_BITS
 from latentbits.models.latent_trait.model import Count, Posterior, Scored
 
-__all__ = ["FEWEST_NODES", "MOST_NODES", "Params", "Stats", "curves", "draw", "free_of", "model", "nodes", "with_free"]
+__all__ = ["FEWEST_NODES", "MOST_NODES", "Params", "Stats", "curves", "draw", "free_of", "model", "nodes", "traits",
+           "with_free"]  # fmt: skip
 
 REACH = 6.0  # standard deviations of the trait that nodes span
 FEWEST_NODES, MOST_NODES = 61, 481
@@ -169,14 +170,24 @@ class Rows(NamedTuple):
 
 def _rows_of(params: Params, batch: Batch) -> Rows:
     groups, d, _ = params.items.shape
-    several = groups > 1
-    n = len(batch.values)
-    group = batch.values[:, d].astype(int) if several else jnp.zeros(n, int)
-    covariates = batch.values[:, d + several :]
-    items = params.items[group] if several else jnp.broadcast_to(params.items, (n, *params.items.shape[1:]))
-    mean = params.mean[group] + covariates @ params.coefficients
+    beside = batch.values[:, d:]
+    group, covariates = _people(params, beside)
+    items = params.items[group] if groups > 1 else jnp.broadcast_to(params.items, (len(group), *params.items.shape[1:]))
     seen = None if batch.observed is None else batch.observed[:, :d]
-    return Rows(batch.values[:, :d], seen, group, covariates, items, mean, jnp.exp(params.log_sd[group]))
+    return Rows(batch.values[:, :d], seen, group, covariates, items, *traits(params, beside))
+
+
+def _people(params: Params, beside: Float[Array, "rows beside"]) -> tuple[Int[Array, " rows"], Array]:
+    """Give the group of each row and its covariates, which are the columns after the bits."""
+    several = len(params.mean) > 1
+    group = beside[:, 0].astype(int) if several else jnp.zeros(len(beside), int)
+    return group, beside[:, int(several) :]
+
+
+def traits(params: Params, beside: Float[Array, "rows beside"]) -> tuple[Float[Array, " rows"], Float[Array, " rows"]]:
+    """Compute mean and standard deviation of each row's trait before it has answered, by the columns after the bits."""
+    group, covariates = _people(params, beside)
+    return params.mean[group] + covariates @ params.coefficients, jnp.exp(params.log_sd[group])
 
 
 class Terms(NamedTuple):

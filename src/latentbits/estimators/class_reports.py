@@ -220,17 +220,16 @@ class WithClassReports(WithCriteria):
         modal, answered = (np.concatenate(parts) for parts in zip(*given))
         weights = open_weights(sample_weight, len(modal))
         weights = np.ones(len(modal)) if weights is None else weights
-        values, seen, categories = _outside(y, kind, len(modal))
+        values, seen, categories, codes = _outside(y, kind, len(modal))
         used = seen & answered & (weights > 0)
         if not used.any():
             raise DataError("no row has both an answer in X and a value of y")
+        notes = [codes] if codes else []
         if (answered & (weights > 0) & ~seen).any():
-            missing = f"rows without a value of y are left out: {float(weights[answered & ~seen].sum()):g}"
-        else:
-            missing = ""
+            notes.append(f"rows without a value of y are left out: {float(weights[answered & ~seen].sum()):g}")
         errors = self.classification(X, sample_weight).modal_by_class
         found = outside.class_differences(modal[used], values[used], weights[used], errors, method, categories)
-        return replace(found, notes=(*found.notes, missing)) if missing else found
+        return replace(found, notes=(*found.notes, *notes))
 
     def _modal(self, bits: np.ndarray) -> np.ndarray:
         """Most probable class of each row."""
@@ -261,8 +260,8 @@ def _with_weights(engine: Engine) -> Iterator[tuple[np.ndarray, np.ndarray | Non
         first += len(block)
 
 
-def _outside(y: Any, kind: str, n_rows: int) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """An outside variable as numbers, where it was observed, and the labels of its categories (none of numbers)."""
+def _outside(y: Any, kind: str, n_rows: int) -> tuple[np.ndarray, np.ndarray, list[str], str]:
+    """Read an outside variable: numbers, where it was observed, labels of its categories (none of numbers), a note."""
     if kind not in ("auto", "continuous", "categorical"):
         raise ValueError(f"kind must be 'auto', 'continuous' or 'categorical', got {kind!r}")
     if hasattr(y, "to_frame"):
@@ -281,7 +280,10 @@ def _outside(y: Any, kind: str, n_rows: int) -> tuple[np.ndarray, np.ndarray, li
     if kind == "continuous" or (kind == "auto" and column.inferred == "continuous"):
         if np.isinf(column.values).any():
             raise DataError(f"y contains infinity, in row {int(np.argmax(np.isinf(column.values)))}")
-        return column.values.astype(np.float64), seen, []
+        few = (
+            "y has few values, all whole numbers, and was taken as continuous: kind='categorical' makes them categories"
+        )
+        return column.values.astype(np.float64), seen, [], few if kind == "auto" and column.like_codes else ""
     present = column.values[seen]
     labels = np.unique(present) if column.numeric else np.array(sorted({str(v) for v in present}), object)
     if len(labels) < 2:
@@ -289,7 +291,7 @@ def _outside(y: Any, kind: str, n_rows: int) -> tuple[np.ndarray, np.ndarray, li
     codes = np.zeros(n_rows)
     codes[seen] = np.searchsorted(labels, present if column.numeric else np.array([str(v) for v in present], object))
     words = [f"{v:g}" for v in labels] if column.numeric else [str(v) for v in labels]
-    return codes, seen, [str(bool(v)) for v in labels] if column.boolean else words
+    return codes, seen, [str(bool(v)) for v in labels] if column.boolean else words, ""
 
 
 def _check_level(level: float) -> None:

@@ -39,6 +39,10 @@ class WithClassReports(WithCriteria):
 
         def membership_errors(self, X: Any, covariates: Any, sample_weight: Any = None) -> MembershipErrors: ...
 
+        def _beside(self, X: Any, covariates: Any) -> Any: ...
+
+        def _class_shares(self, table: np.ndarray) -> np.ndarray: ...
+
     def standard_errors(
         self,
         X: Any,
@@ -60,7 +64,7 @@ class WithClassReports(WithCriteria):
         sample_weight : array-like of shape (n_rows,) or None
             The weights that it was fitted with.
         level : float, default=0.95
-            Of the intervals, which are symmetric on the scale of log-odds.
+            Of the intervals, which are symmetric on the scale of log-odds; with covariates there are none.
         weights_are : {"counts", "sampling"}, default="counts"
             How often a row was met, or the inverse of the chance that it had to come into the sample (in any unit).
             Then errors are those of the sandwich form, and rows must not have been put together: two that are alike
@@ -84,6 +88,11 @@ class WithClassReports(WithCriteria):
         """
         check_is_fitted(self, "params_")
         if self._n_covariates:
+            if is_sampling(weights_are):
+                raise ValueError(
+                    "weights_are='sampling' is not for a mixture with covariates, whose errors take weights as "
+                    "counts: leave it out"
+                )
             return self.membership_errors(X, covariates, sample_weight)
         size = self.weights_.size + self.means_.size
         if size > class_errors.MOST_PARAMETERS:
@@ -106,7 +115,7 @@ class WithClassReports(WithCriteria):
         why = f"learning ended by {self.stop_reason_!r}: errors are those of a maximum, and this may be none"
         return replace(found, notes=(*found.notes, why))
 
-    def classification(self, X: Any, sample_weight: Any = None) -> Classification:
+    def classification(self, X: Any, sample_weight: Any = None, covariates: Any = None) -> Classification:
         """How clearly rows belong to classes: mean posteriors by most probable class, and what is expected to be wrong.
 
         Parameters
@@ -115,6 +124,8 @@ class WithClassReports(WithCriteria):
             Bits, NaN for missing.  Rows without an answer are left out.
         sample_weight : array-like of shape (n_rows,) or None
             How often each row counts; None for once.
+        covariates : array-like of shape (n_rows, n_covariates) or None
+            Those of the rows, where `fit` had some.
 
         Returns
         -------
@@ -130,9 +141,10 @@ class WithClassReports(WithCriteria):
         [20, 20]
         """
         check_is_fitted(self, "params_")
-        return class_fit.classification(self._patterns(X, sample_weight), *self._classes())
+        rows, weights = self._rows_and_shares(X, sample_weight, covariates)
+        return class_fit.classification(rows, weights, self._classes()[1])
 
-    def bivariate_residuals(self, X: Any, sample_weight: Any = None) -> BivariateResiduals:
+    def bivariate_residuals(self, X: Any, sample_weight: Any = None, covariates: Any = None) -> BivariateResiduals:
         """How well classes explain that columns go together: X2 of the 2 x 2 table of each pair of columns.
 
         Large where two columns go together within classes, which the model says they do not.
@@ -143,6 +155,8 @@ class WithClassReports(WithCriteria):
             Bits, NaN for missing: a pair is of the rows in which both were observed.
         sample_weight : array-like of shape (n_rows,) or None
             How often each row counts; None for once.
+        covariates : array-like of shape (n_rows, n_covariates) or None
+            Those of the rows, where `fit` had some.
 
         Returns
         -------
@@ -158,7 +172,8 @@ class WithClassReports(WithCriteria):
         (4, 4)
         """
         check_is_fitted(self, "params_")
-        return class_fit.bivariate_residuals(self._patterns(X, sample_weight), *self._classes(), self._column_names())
+        rows, weights = self._rows_and_shares(X, sample_weight, covariates)
+        return class_fit.bivariate_residuals(rows, weights, self._classes()[1], self._column_names())
 
     def class_differences(
         self, X: Any, y: Any, method: str = "bch", *, sample_weight: Any = None, kind: str = "auto"
@@ -247,6 +262,20 @@ class WithClassReports(WithCriteria):
 
     def _classes(self) -> tuple[np.ndarray, np.ndarray]:
         return np.asarray(self.weights_, np.float64), np.asarray(self.means_, np.float64)
+
+    def _rows_and_shares(self, X: Any, sample_weight: Any, covariates: Any) -> tuple[Patterns, np.ndarray]:
+        """Distinct rows and shares of the classes; with covariates all rows, and P(class) of each by these."""
+        if not self._n_covariates and covariates is None:
+            return self._patterns(X, sample_weight), self._classes()[0]
+        engine = self._open(self._beside(X, covariates), reset=False, sample_weight=sample_weight)
+        table = np.concatenate(list(engine.blocks()))
+        counts = np.ones(len(table)) if engine.weights is None else engine.weights
+        seen = ~np.isnan(table[:, : self.n_features_in_])
+        table, counts, seen = (part[seen.any(1) & (counts > 0)] for part in (table, counts, seen))
+        if not len(table):
+            raise DataError("X has no row with an answer: at least one is needed")
+        bits = np.where(seen, table[:, : self.n_features_in_], MISSING).astype(np.uint8)
+        return Patterns(bits, counts, counts**2), self._class_shares(table)
 
     def _patterns(self, X: Any, sample_weight: Any) -> Patterns:
         return distinct(_with_weights(self._open(X, reset=False, sample_weight=sample_weight)))

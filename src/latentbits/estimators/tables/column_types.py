@@ -342,8 +342,8 @@ def _warn_of_codes(columns: Sequence[Column], names: Any) -> None:
         return
     called = [place if names is None else str(names[place]) for place in places]
     warnings.warn(
-        f"{listed([repr(one) for one in called], NAMED)}: columns of at most {MOST_CODES} different whole numbers, taken "
-        "as continuous, so that 2 is as far from 1 as 1 is from 0. If they are codes of categories, say so by "
+        f"{listed([repr(one) for one in called], NAMED)}: columns of at most {MOST_CODES} different whole numbers, "
+        "taken as continuous, so that 2 is as far from 1 as 1 is from 0. If they are codes of categories, say so by "
         f"column_types={{{called[0]!r}: 'categorical', ...}}, with the kind of every column that is not binary; with "
         "'continuous' for them this warning ends",
         UserWarning,

@@ -219,6 +219,31 @@ def test_groups_are_merged_from_below():
     assert len(o) == len(e) == 0
 
 
+def test_of_neighbours_of_equal_size_the_lower_takes_a_sparse_group():
+    """As mirt does: it looks which of the two is the smallest, and takes the first."""
+    observed = np.array([[4, 4], [5, 2], [3, 5], [6, 6.0]])
+    expected = np.array([[4, 4], [6.5, 0.5], [4, 4], [6, 6]])
+    o, e = merged(observed, expected, 1)
+    assert o.tolist() == [[9, 6], [3, 5], [6, 6]]
+    np.testing.assert_allclose(e, [[10.5, 4.5], [4, 4], [6, 6]])
+
+
+def test_outfit_with_the_floor_of_mirt_is_another():
+    """mirt sets P(1 - P) below .00316 to that: an answer against all odds counts for less there, and so do sure ones."""
+    items = Items(["a"], np.array([[2.0]]), np.array([4.0]), np.zeros(1))
+    rows = np.array([[0], *[[1]] * 9], np.uint8)
+    answers, floor = distinct([rows]), 1e-5**0.5
+    latents = np.where(answers.rows == 0, 3.0, 0.0)  # P is .99995 and .982
+    p = expit(4 + 2 * latents[:, 0])
+    square, variance = (answers.rows[:, 0] - p) ** 2, p * (1 - p)
+    plain = mean_squares(items, answers, latents)
+    assert plain.outfit[0] == pytest.approx(answers.counts @ (square / variance) / 10)
+    floored = np.maximum(variance, floor)
+    mirt = answers.counts @ (square / floored) / 10
+    assert mirt == pytest.approx(0.1 / floor, rel=1e-2)  # the one answer against the odds
+    assert plain.outfit[0] == pytest.approx(0.1 / variance.min(), rel=1e-2)
+
+
 def test_s_x2_is_of_complete_rows_and_says_so():
     items = make(6)
     X = table(items, 300)

@@ -229,7 +229,7 @@ def test_of_neighbours_of_equal_size_the_lower_takes_a_sparse_group():
 
 
 def test_outfit_with_the_floor_of_mirt_is_another():
-    """mirt sets P(1 - P) below .00316 to that: an answer against all odds counts for less there, and so do sure ones."""
+    """mirt sets P(1 - P) below .00316 to that: an answer against all odds counts for less there."""
     items = Items(["a"], np.array([[2.0]]), np.array([4.0]), np.zeros(1))
     rows = np.array([[0], *[[1]] * 9], np.uint8)
     answers, floor = distinct([rows]), 1e-5**0.5

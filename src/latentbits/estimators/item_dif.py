@@ -159,7 +159,7 @@ def _wald(params: Params, covariance: np.ndarray, item: int, parameters: Sequenc
 
 def _differences(params: Params, item: int) -> np.ndarray:
     """(2, groups after the first): differences of slope and intercept."""
-    own = params.items[:, item, :2]
+    own = np.asarray(params.items)[:, item, :2]
     return (own[1:] - own[0]).T
 
 

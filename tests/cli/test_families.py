@@ -172,6 +172,24 @@ def test_items_of_a_published_test(tool):
     np.testing.assert_allclose(written.values[:, 2], -written.values[:, 4] / written.values[:, 0])
 
 
+@pytest.mark.slow("item models are compiled for")
+def test_fixed_slopes_and_asymptotes_are_shown(tool):
+    """A Rasch model shows the trait's variance, and slopes that are fixed; a 3PL its asymptotes, with a given prior."""
+    args = ("fit", "lsat7", "-m", "latent-trait", "-k", 1, "--errors")
+    result = tool(*args, "--equal-discrimination", "--population", "variance")
+    assert "nan" not in result.stdout
+    assert result.stdout.count("1.000 (fixed)") == 5
+    assert "variance of the trait   1.023 ± 0.131" in result.stdout  # mirt has 1.022
+    result = tool(*args, "--asymptote", "yes", "--asymptote-prior", "-1.1,0.5", "--items", "items.csv")
+    assert "asymptote" in result.stdout
+    written = read("items.csv", labels=["item"])
+    at = written.feature_names.index("asymptote")
+    model = latentbits.LatentTrait(1, asymptote=True).fit(latentbits.load_dataset("lsat7").X)
+    np.testing.assert_allclose(written.values[:, at], model.asymptote_, atol=1e-4)
+    said = tool(*args, "--asymptote-prior", "low", code=2).stderr
+    assert "'low' is neither 2 numbers such as -1.1,0.5 nor none" in " ".join(said.split())
+
+
 @pytest.mark.slow("separable answers: learning to the end")
 def test_warnings_name_the_columns(tool):
     """The weights of a Guttman scale run to infinity."""

@@ -194,6 +194,9 @@ def test_outside_variables_come_in_many_kinds(table, fitted, method):
     assert [f.categories for f in found] == [["0", "1"], ["False", "True"], ["no", "yes"], ["no", "yes"]]
     for f in found:
         np.testing.assert_allclose(f.estimate, found[0].estimate)
+    codes = fitted.class_differences(table, bits + table[:, 1], method)
+    assert "taken as continuous: kind='categorical'" in codes.notes[-1]
+    assert fitted.class_differences(table, bits + table[:, 1], method, kind="continuous").notes == codes.notes[:-1]
     mean = fitted.class_differences(table, bits, "bch", kind="continuous")
     assert mean.categories == []
     np.testing.assert_allclose(mean.estimate, fitted.class_differences(table, bits, "bch").estimate[:, 1])

@@ -69,6 +69,23 @@ def test_likelihood_ratio_and_wald(people):
         m.dif(X, g, parameters=("difficulty",))
 
 
+@pytest.mark.slow("covariates are compiled for, in two fits of each kind")
+def test_units_of_covariates_change_no_test(people):
+    """Dates as 20250131 give what standardised numbers do; slopes and intercepts are told in the user's units."""
+    X, g = people
+    z = np.random.default_rng(1).standard_normal(400)
+    m = LatentTrait(1, random_state=0)
+    for method in ("lr", "wald"):
+        parameters = ("slope", "intercept") if method == "lr" else ("intercept",)
+        one, other = (
+            m.dif(X, g, items=[1], method=method, parameters=parameters, covariates=Z[:, None])
+            for Z in (z, 2e7 + 1e4 * z)
+        )
+        np.testing.assert_allclose(other.statistic, one.statistic, rtol=1e-3)
+        np.testing.assert_allclose(other.slope_difference, one.slope_difference, atol=1e-4)
+        np.testing.assert_allclose(other.signed_difference, one.signed_difference, atol=1e-4)
+
+
 def test_items_that_do_not_vary_in_a_group():
     table = np.array([[1, 0, 0], [0, 1, 0], [1, 1, 1], [0, 1, 1], [np.nan, 1, 1]], float)
     assert _constant_somewhere(table, 2, 2).tolist() == [False, True]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 
@@ -229,12 +230,92 @@ def test_groups_have_criteria_and_scores_and_no_reports_of_one_population(people
     assert any("groups or covariates" in note for note in report.notes)
     mixed = (people.X == 0).any(1) & (people.X == 1).any(1)
     assert np.isfinite(m.scores(asked, method="wle").value[mixed]).all()
-    for method in ("item_fit", "local_dependence", "person_fit", "reliability", "plausible_values"):
+    for method in ("item_fit", "local_dependence", "person_fit", "reliability"):
         with pytest.raises(ValueError, match="one population"):
             getattr(m, method)(asked)
     with pytest.raises(ValueError, match="one population"):
         fitted.item_pairs(m, asked)
     assert list(fitted.figures_of(m, asked)) == ["information"]
+
+
+def test_units_of_covariates_change_nothing(people, both):
+    """Dates as 20250131 are learned from as well as other numbers, and told in their units."""
+    X, g, units = people.X, people.g, np.array([1e4, 300.0])
+    m = LatentTrait(1, asymptote=[1], weight_prior=1.0, random_state=0)
+    dates = 2e7 + people.Z * units
+    m.fit(X, groups=g, covariates=dates)
+    assert m.converged_
+    np.testing.assert_allclose(m.coefficients_ * units, both.coefficients_, atol=1e-6)
+    np.testing.assert_allclose(m.group_means_, both.group_means_, atol=1e-6)
+    asked, before = m.people(X, groups=g, covariates=dates), both.people(X, groups=g, covariates=people.Z)
+    np.testing.assert_allclose(m.score_samples(asked), both.score_samples(before), atol=1e-6)
+    shift = 2e7 * m.coefficients_.sum()
+    np.testing.assert_allclose(m.intercept_ + m.components_[0] * shift, both.intercept_, atol=1e-5)
+    np.testing.assert_allclose(m.transform(asked) - shift, both.transform(before), atol=1e-5)
+    found, plain = m.standard_errors(asked), both.standard_errors(before)
+    np.testing.assert_allclose(found.coefficients * units, plain.coefficients, rtol=1e-4)
+    np.testing.assert_allclose(found.components, plain.components, rtol=1e-4)
+    np.testing.assert_allclose(found.group_means, plain.group_means, rtol=1e-4)
+
+
+def test_plausible_values_are_of_each_rows_group_and_covariates(people, both):
+    """Mean and spread over draws are those of the posterior by dense integration, parameters known or drawn."""
+    m, X, asked = both, people.X, both.people(people.X, groups=people.g, covariates=people.Z)
+    second, slopes, intercepts = people.second, m.components_[0], m.intercept_
+    mean = np.where(second, m.group_means_[1], 0.0) + people.Z.to_numpy() @ m.coefficients_
+    sd = np.where(second, m.group_variances_[1] ** 0.5, 1.0)
+    theta = mean[:, None] + sd[:, None] * NODES
+    p = m.asymptote_ + (1 - m.asymptote_) * expit(theta[..., None] * slopes + intercepts)
+    joint = np.where(np.isnan(X)[:, None], 1.0, np.where(X[:, None] > 0, p, 1 - p)).prod(-1) * WEIGHTS
+    share = joint / joint.sum(1, keepdims=True)
+    exact = (share * theta).sum(1)
+    spread = np.sqrt((share * theta**2).sum(1) - exact**2)
+    drawn = m.plausible_values(asked, 40, random_state=0).draws[..., 0]
+    away = (drawn.mean(0) - exact) / spread * np.sqrt(40)
+    assert abs(away.mean()) < 4 / np.sqrt(N)
+    assert 0.85 < away.std() < 1.15
+    assert np.mean(drawn.var(0, ddof=1) / spread**2) == pytest.approx(1, abs=0.05)
+
+    errors = m.standard_errors(asked)
+    near = [m._params_near(errors.covariance, np.random.default_rng(i)) for i in range(100)]
+    for name, expected in (("mean", errors.group_means), ("coefficients", errors.coefficients)):
+        found = np.std([getattr(one, name) for one in near], axis=0)
+        np.testing.assert_allclose(found, np.nan_to_num(expected), rtol=0.35)
+    unsure = m.plausible_values(asked, 40, random_state=0, errors=errors).draws[:, second, 0]
+    assert unsure.mean(1).std() > 1.5 * drawn[:, second].mean(1).std()
+    with pytest.raises(ValueError, match="13 parameters"):
+        m.plausible_values(asked, errors=replace(errors, covariance=np.eye(3)))
+
+
+def rubin(draws, second):
+    """Give the difference of two groups' means with its error, of all draws together."""
+    first, second = draws[:, ~second], draws[:, second]
+    gap = second.mean(1) - first.mean(1)
+    within = sum(part.var(1, ddof=1).mean() / part.shape[1] for part in (first, second))
+    return gap.mean(), np.sqrt(within + (1 + 1 / len(gap)) * gap.var(ddof=1))
+
+
+@pytest.mark.slow("40 tables of two groups are fitted")
+def test_plausible_values_give_a_difference_of_groups_with_its_error():
+    """True is .6; with parameters held the errors are a sixth too small, and without groups the difference is."""
+    second, found, bare = np.arange(400) % 2 == 1, [], []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X = answers(400, 8, seed=seed, traits=rng.normal(size=400) + 0.6 * second)
+        m = LatentTrait(1, random_state=0).fit(X, groups=second)
+        asked = m.people(X, groups=second)
+        drawn = m.plausible_values(asked, 10, random_state=seed, errors=m.standard_errors(asked))
+        found.append(rubin(drawn.draws[..., 0], second))
+        if seed < 5:
+            bare.append(
+                rubin(LatentTrait(1).fit(X).plausible_values(X, 10, random_state=seed).draws[..., 0], second)[0]
+            )
+    gap, error = np.transpose(found)
+    away = (gap - 0.6) / error
+    assert abs(gap.mean() - 0.6) < 3 * gap.std() / np.sqrt(40)
+    assert 0.75 < away.std() < 1.25
+    assert np.mean(np.abs(away) < 1.96) > 0.85
+    assert np.mean(bare) < 0.85 * gap[:5].mean()
 
 
 # ---------------------------------------------------------------- people
@@ -326,7 +407,7 @@ def test_order_of_a_polars_enum(people):
 
 def test_a_file_holds_people_and_the_call_that_works_is_shown(people, both, tmp_path):
     X, g, Z = people.X, people.g, people.Z
-    with pytest.raises(ValueError, match=r"m\.scores\(m\.people\(X, groups=g, covariates=Z\)\)"):
+    with pytest.raises(ValueError, match=r"pass m\.people\(X, groups=g, covariates=Z\) in place of X"):
         both.scores(both.people(X, groups=g))
     with pytest.raises(ValueError, match=r"m\.sample\(n, groups=g, covariates=Z\)"):
         both.sample(N, groups=g)
@@ -342,7 +423,7 @@ def test_a_file_holds_people_and_the_call_that_works_is_shown(people, both, tmp_
 
 @pytest.mark.slow("groups alone are compiled for")
 def test_the_call_that_works_with_groups_is_shown(people, grouped):
-    with pytest.raises(ValueError, match=r"m\.scores\(m\.people\(X, groups=g\)\)"):
+    with pytest.raises(ValueError, match=r"pass m\.people\(X, groups=g\) in place of X"):
         grouped.scores(people.X)
     with pytest.raises(ValueError, match=r"m\.sample\(n, groups=g\)"):
         grouped.sample(3)

@@ -285,6 +285,24 @@ def test_what_is_inferred():
     assert [c.inferred for c in mixed.read(rows)] == ["binary", "binary", "continuous", "categorical", "categorical"]
 
 
+def test_whole_numbers_that_may_be_codes_are_said_to_be_taken_as_continuous():
+    """The columns are named once; no word where the kinds are given, or the numbers are more, or no whole ones."""
+    rng = np.random.default_rng(0)
+    codes, sizes = rng.integers(0, 3, (60, 2)), rng.normal(size=60)
+    X = pd.DataFrame(
+        {"mood": codes[:, 0], "size": sizes, "age": np.arange(60), "pain": np.where(sizes > 1, np.nan, 2 + codes[:, 1])}
+    )
+    with pytest.warns(UserWarning, match=r"^'mood', 'pain': .*taken as continuous.*\{'mood': 'categorical', ") as said:
+        LatentTrait(1, column_types="infer")._open(X, reset=True)
+    assert len(said) == 1
+    with pytest.warns(UserWarning, match=r"^0, 3: .*\{0: 'categorical', "):
+        LatentTrait(1, column_types="infer")._open(X.to_numpy(), reset=True)
+    kinds = {"mood": "categorical", "size": "continuous", "age": "continuous", "pain": "continuous"}
+    m = LatentTrait(1, column_types=kinds)  # a warning is an error here
+    m._open(X, reset=True)
+    assert m._encoding.kinds == tuple(kinds.values())
+
+
 @pytest.mark.parametrize(
     "column_types",
     [

@@ -219,6 +219,31 @@ def test_groups_are_merged_from_below():
     assert len(o) == len(e) == 0
 
 
+def test_of_neighbours_of_equal_size_the_lower_takes_a_sparse_group():
+    """As mirt does: it looks which of the two is the smallest, and takes the first."""
+    observed = np.array([[4, 4], [5, 2], [3, 5], [6, 6.0]])
+    expected = np.array([[4, 4], [6.5, 0.5], [4, 4], [6, 6]])
+    o, e = merged(observed, expected, 1)
+    assert o.tolist() == [[9, 6], [3, 5], [6, 6]]
+    np.testing.assert_allclose(e, [[10.5, 4.5], [4, 4], [6, 6]])
+
+
+def test_outfit_with_the_floor_of_mirt_is_another():
+    """mirt sets P(1 - P) below .00316 to that: an answer against all odds counts for less there."""
+    items = Items(["a"], np.array([[2.0]]), np.array([4.0]), np.zeros(1))
+    rows = np.array([[0], *[[1]] * 9], np.uint8)
+    answers, floor = distinct([rows]), 1e-5**0.5
+    latents = np.where(answers.rows == 0, 3.0, 0.0)  # P is .99995 and .982
+    p = expit(4 + 2 * latents[:, 0])
+    square, variance = (answers.rows[:, 0] - p) ** 2, p * (1 - p)
+    plain = mean_squares(items, answers, latents)
+    assert plain.outfit[0] == pytest.approx(answers.counts @ (square / variance) / 10)
+    floored = np.maximum(variance, floor)
+    mirt = answers.counts @ (square / floored) / 10
+    assert mirt == pytest.approx(0.1 / floor, rel=1e-2)  # the one answer against the odds
+    assert plain.outfit[0] == pytest.approx(0.1 / variance.min(), rel=1e-2)
+
+
 def test_s_x2_is_of_complete_rows_and_says_so():
     items = make(6)
     X = table(items, 300)
@@ -465,22 +490,26 @@ def test_reliability():
     assert np.isnan(empirical(Estimates(np.zeros((1, 1)), np.ones((1, 1))), np.ones(1))).all()
 
 
-@pytest.mark.parametrize("q", [1, 2])
-def test_plausible_values_are_draws_from_the_posterior(q):
+@pytest.mark.parametrize(("q", "centre", "spread"), [(1, 0.8, 1.4), (2, 0.0, 1.0)])
+def test_plausible_values_are_draws_from_the_posterior(q, centre, spread):
     items = make(5, q)
     row = table(items, 1)
     answers = distinct([np.repeat(row, 4000, 0)])
-    exact = estimates(items, answers, "eap")
+    # in units of its spread the trait is standard normal
+    standard = items._replace(slopes=spread * items.slopes, intercepts=items.intercepts + centre * items.slopes.sum(1))
+    exact = estimates(standard, answers, "eap")
+    exact = exact._replace(value=centre + spread * exact.value, error=spread * exact.error)
+    prior = np.full((4000, 1), centre), np.full((4000, 1), spread)
     # proposals that are off are made good for
     mean = np.repeat(exact.value + 0.2, 4000, 0)
-    covariance = np.repeat(np.eye(q)[None] * 0.7, 4000, 0)
-    drawn = draw(items, answers, mean, covariance, 1, np.random.default_rng(0))[0]
+    covariance = np.repeat(np.eye(q)[None] * 0.7 * spread**2, 4000, 0)
+    drawn = draw(items, answers, prior, mean, covariance, np.random.default_rng(0))
     np.testing.assert_allclose(drawn.mean(0), exact.value[0], atol=4 * exact.error.max() / np.sqrt(4000))
     np.testing.assert_allclose(drawn.std(0), exact.error[0], rtol=0.06)
     if q == 1:
         line = np.linspace(-8, 8, 8001)
         log_right, log_wrong = log_curves(items, line[:, None])
-        density = np.exp(np.where(row[0] == 1, log_right, log_wrong).sum(1) - line**2 / 2)
+        density = np.exp(np.where(row[0] == 1, log_right, log_wrong).sum(1) - ((line - centre) / spread) ** 2 / 2)
         below = np.cumsum(density) / density.sum()
         assert kstest(drawn[:, 0], lambda z: np.interp(z, line, below)).pvalue > 0.001
 

@@ -7,6 +7,7 @@ first sentence of its docstring, so that the two cannot drift apart.
 from __future__ import annotations
 
 import inspect
+import math
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -23,7 +24,7 @@ __all__ = ["FamilyName", "Numbers", "flag_of", "options_of", "settings_of", "siz
 
 # No options: progress is always shown, tables hold numbers alone, every command is a process of its own, a file keeps
 # the components of no iteration but the last, and what is said of single items is said in Python.
-NO_OPTIONS = ("verbose", "column_types", "warm_start", "keep_components", "asymptote_prior", "fixed", "shared")
+NO_OPTIONS = ("verbose", "column_types", "warm_start", "keep_components", "fixed", "shared")
 OTHER_NAMES = {"n_init": "restarts", "random_state": "seed", "accelerate": "plain", "n_maps": "n-maps"}
 ELSEWHERE = "As everywhere"  # what a docstring says of parameters that the base class explains
 
@@ -83,6 +84,7 @@ def with_flags(text: str) -> str:
             flag = flag_of(name, one.default, family.size)
             turned = {True: "False", False: "True"}.get(one.default) if isinstance(one.default, bool) else None
             text = re.sub(rf"\b{name}={turned}\b", flag, text)
+            text = re.sub(rf"\b{name}=\(([^(),]*), *([^(),]*)\)", rf"{flag} \1,\2", text)
             text = re.sub(rf"\b{name}='?([\w.]*)'?", rf"{flag} \1", text)
             if "_" in name or name == "tol":  # else it may be a word
                 text = re.sub(rf"(?<!-)\b{name}\b", flag, text)
@@ -156,6 +158,8 @@ def _type_of(parameter: Parameter) -> click.ParamType:
     words: dict[str, Any] = {}
     numbers: list[Any] = []
     several = False
+    if isinstance(parameter.default, tuple) and all(isinstance(one, float) for one in parameter.default):
+        return Reals(parameter.default)
     for one in parameter.constraints:
         if isinstance(one, StrOptions):
             words |= {word: word for word in sorted(one.options, key=lambda word: (word != parameter.default, word))}
@@ -252,6 +256,28 @@ class Numbers(click.ParamType):
             what = "neither a number nor a list" if self.one else "no list"
             self.fail(f"{value!r} is {what} of numbers from {self.least} such as {example}.", param, ctx)
         return int(parts[0]) if self.one and len(parts) == 1 else tuple(map(int, parts))
+
+
+class Reals(click.ParamType):
+    """As many real numbers as a default has, with commas between, or none."""
+
+    def __init__(self, usual: tuple[float, ...]) -> None:
+        self.usual = usual
+        self.name = f"{','.join('X' for _ in usual)}|none"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        if value == "none":
+            return None
+        try:
+            found = tuple(float(part) for part in value.split(","))
+        except ValueError:
+            found = ()
+        if len(found) != len(self.usual) or not all(map(math.isfinite, found)):
+            example = ",".join(f"{one:g}" for one in self.usual)
+            self.fail(f"{value!r} is neither {len(self.usual)} numbers such as {example} nor none.", param, ctx)
+        return found
 
 
 # --- what a class says of its parameters ---

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
+from scipy.special import softmax
 
 from latentbits.core.batch import MISSING
 from latentbits.core.errors import DataError, ModelFileError
@@ -37,9 +38,10 @@ class _Beside:
 class WithCovariates(WithCriteria):
     """Of `BernoulliMixture`: `fit(X, covariates=Z)`, and the methods that take covariates too.
 
-    `fit_report`, `standard_errors`, `score`, `score_samples`, `log_likelihood`, `log_likelihoods`, `transform` and
-    `posterior` do, and need them where `fit` had them.  The other methods that are given rows
-    refuse a mixture with covariates; `sample` draws rows like those it was fitted to, whatever their covariates.
+    `fit_report`, `standard_errors`, `classification`, `bivariate_residuals`, `score`, `score_samples`,
+    `log_likelihood`, `log_likelihoods`, `transform` and `posterior` do, and need them where `fit` had them.  The other
+    methods that are given rows refuse a mixture with covariates; `sample` draws rows like those it was fitted to,
+    whatever their covariates.
     """
 
     n_components: int
@@ -258,8 +260,8 @@ class WithCovariates(WithCriteria):
         Returns
         -------
         latentbits.reports.membership.MembershipErrors
-            With `coefficients`, `errors`, `z` and `p`, (n_components - 1, n_covariates + 1) each, and `means`, the
-            errors of the probabilities of bits.
+            With `coefficients`, `errors`, `z` and `p`, (n_components - 1, n_covariates + 1) each, and `probabilities`
+            of bits with their errors `means`, (n_components, n_columns) each.
 
         Examples
         --------
@@ -287,8 +289,9 @@ class WithCovariates(WithCriteria):
         weights = np.ones(len(rows)) if engine.weights is None else engine.weights
         d = self.n_features_in_
         names = getattr(self, "covariate_names_", [f"covariate {i + 1}" for i in range(self._n_covariates)])
+        called = ["intercept", *map(str, names)]
         return membership_errors(
-            rows[:, :d], rows[:, d:], weights, self.means_, self.coefficients_, ["intercept", *map(str, names)]
+            rows[:, :d], rows[:, d:], weights, self.means_, self.coefficients_, called, self._column_names()
         )
 
     # ---------------------------------------------------------------- inside
@@ -301,13 +304,20 @@ class WithCovariates(WithCriteria):
             raise DataError("this mixture was fitted without covariates, and takes none")
         return _Beside(X, covariates)
 
+    def _class_shares(self, table: np.ndarray) -> np.ndarray:
+        """P(class) of each row by its covariates, which come after its bits."""
+        params = self.params_
+        inner = (table[:, self.n_features_in_ :] - params.centre) @ params.turn
+        return softmax(np.column_stack([np.ones(len(inner)), inner]) @ params.slopes.T, axis=1)
+
     def _open(self, X: Any, *, reset: bool, sample_weight: Any = None) -> Engine:
         if not isinstance(X, _Beside):
             if self._n_covariates and not reset:
                 raise DataError(
                     "this mixture was fitted with covariates, and needs those of the rows it is used on: pass "
-                    "covariates= to fit_report, standard_errors, score, score_samples, log_likelihood, "
-                    "log_likelihoods, transform or posterior; other methods cannot be used with them"
+                    "covariates= to fit_report, standard_errors, classification, bivariate_residuals, score, "
+                    "score_samples, log_likelihood, log_likelihoods, transform or posterior; other methods cannot be "
+                    "used with them"
                 )
             return super()._open(X, reset=reset, sample_weight=sample_weight)
         engine = super()._open(X.bits, reset=reset)

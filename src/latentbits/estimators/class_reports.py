@@ -39,6 +39,10 @@ class WithClassReports(WithCriteria):
 
         def membership_errors(self, X: Any, covariates: Any, sample_weight: Any = None) -> MembershipErrors: ...
 
+        def _beside(self, X: Any, covariates: Any) -> Any: ...
+
+        def _class_shares(self, table: np.ndarray) -> np.ndarray: ...
+
     def standard_errors(
         self,
         X: Any,
@@ -60,7 +64,7 @@ class WithClassReports(WithCriteria):
         sample_weight : array-like of shape (n_rows,) or None
             The weights that it was fitted with.
         level : float, default=0.95
-            Of the intervals, which are symmetric on the scale of log-odds.
+            Of the intervals, which are symmetric on the scale of log-odds; with covariates there are none.
         weights_are : {"counts", "sampling"}, default="counts"
             How often a row was met, or the inverse of the chance that it had to come into the sample (in any unit).
             Then errors are those of the sandwich form, and rows must not have been put together: two that are alike
@@ -84,6 +88,11 @@ class WithClassReports(WithCriteria):
         """
         check_is_fitted(self, "params_")
         if self._n_covariates:
+            if is_sampling(weights_are):
+                raise ValueError(
+                    "weights_are='sampling' is not for a mixture with covariates, whose errors take weights as "
+                    "counts: leave it out"
+                )
             return self.membership_errors(X, covariates, sample_weight)
         size = self.weights_.size + self.means_.size
         if size > class_errors.MOST_PARAMETERS:
@@ -106,7 +115,7 @@ class WithClassReports(WithCriteria):
         why = f"learning ended by {self.stop_reason_!r}: errors are those of a maximum, and this may be none"
         return replace(found, notes=(*found.notes, why))
 
-    def classification(self, X: Any, sample_weight: Any = None) -> Classification:
+    def classification(self, X: Any, sample_weight: Any = None, covariates: Any = None) -> Classification:
         """How clearly rows belong to classes: mean posteriors by most probable class, and what is expected to be wrong.
 
         Parameters
@@ -115,6 +124,8 @@ class WithClassReports(WithCriteria):
             Bits, NaN for missing.  Rows without an answer are left out.
         sample_weight : array-like of shape (n_rows,) or None
             How often each row counts; None for once.
+        covariates : array-like of shape (n_rows, n_covariates) or None
+            Those of the rows, where `fit` had some.
 
         Returns
         -------
@@ -130,9 +141,10 @@ class WithClassReports(WithCriteria):
         [20, 20]
         """
         check_is_fitted(self, "params_")
-        return class_fit.classification(self._patterns(X, sample_weight), *self._classes())
+        rows, weights = self._rows_and_shares(X, sample_weight, covariates)
+        return class_fit.classification(rows, weights, self._classes()[1])
 
-    def bivariate_residuals(self, X: Any, sample_weight: Any = None) -> BivariateResiduals:
+    def bivariate_residuals(self, X: Any, sample_weight: Any = None, covariates: Any = None) -> BivariateResiduals:
         """How well classes explain that columns go together: X2 of the 2 x 2 table of each pair of columns.
 
         Large where two columns go together within classes, which the model says they do not.
@@ -143,6 +155,8 @@ class WithClassReports(WithCriteria):
             Bits, NaN for missing: a pair is of the rows in which both were observed.
         sample_weight : array-like of shape (n_rows,) or None
             How often each row counts; None for once.
+        covariates : array-like of shape (n_rows, n_covariates) or None
+            Those of the rows, where `fit` had some.
 
         Returns
         -------
@@ -158,7 +172,8 @@ class WithClassReports(WithCriteria):
         (4, 4)
         """
         check_is_fitted(self, "params_")
-        return class_fit.bivariate_residuals(self._patterns(X, sample_weight), *self._classes(), self._column_names())
+        rows, weights = self._rows_and_shares(X, sample_weight, covariates)
+        return class_fit.bivariate_residuals(rows, weights, self._classes()[1], self._column_names())
 
     def class_differences(
         self, X: Any, y: Any, method: str = "bch", *, sample_weight: Any = None, kind: str = "auto"
@@ -220,17 +235,16 @@ class WithClassReports(WithCriteria):
         modal, answered = (np.concatenate(parts) for parts in zip(*given))
         weights = open_weights(sample_weight, len(modal), X)
         weights = np.ones(len(modal)) if weights is None else weights
-        values, seen, categories = _outside(y, kind, len(modal))
+        values, seen, categories, codes = _outside(y, kind, len(modal))
         used = seen & answered & (weights > 0)
         if not used.any():
             raise DataError("no row has both an answer in X and a value of y")
+        notes = [codes] if codes else []
         if (answered & (weights > 0) & ~seen).any():
-            missing = f"rows without a value of y are left out: {float(weights[answered & ~seen].sum()):g}"
-        else:
-            missing = ""
+            notes.append(f"rows without a value of y are left out: {float(weights[answered & ~seen].sum()):g}")
         errors = self.classification(X, sample_weight).modal_by_class
         found = outside.class_differences(modal[used], values[used], weights[used], errors, method, categories)
-        return replace(found, notes=(*found.notes, missing)) if missing else found
+        return replace(found, notes=(*found.notes, *notes))
 
     def _modal(self, bits: np.ndarray) -> np.ndarray:
         """Most probable class of each row."""
@@ -249,6 +263,20 @@ class WithClassReports(WithCriteria):
     def _classes(self) -> tuple[np.ndarray, np.ndarray]:
         return np.asarray(self.weights_, np.float64), np.asarray(self.means_, np.float64)
 
+    def _rows_and_shares(self, X: Any, sample_weight: Any, covariates: Any) -> tuple[Patterns, np.ndarray]:
+        """Distinct rows and shares of the classes; with covariates all rows, and P(class) of each by these."""
+        if not self._n_covariates and covariates is None:
+            return self._patterns(X, sample_weight), self._classes()[0]
+        engine = self._open(self._beside(X, covariates), reset=False, sample_weight=sample_weight)
+        table = np.concatenate(list(engine.blocks()))
+        counts = np.ones(len(table)) if engine.weights is None else engine.weights
+        seen = ~np.isnan(table[:, : self.n_features_in_])
+        table, counts, seen = (part[seen.any(1) & (counts > 0)] for part in (table, counts, seen))
+        if not len(table):
+            raise DataError("X has no row with an answer: at least one is needed")
+        bits = np.where(seen, table[:, : self.n_features_in_], MISSING).astype(np.uint8)
+        return Patterns(bits, counts, counts**2), self._class_shares(table)
+
     def _patterns(self, X: Any, sample_weight: Any) -> Patterns:
         return distinct(_with_weights(self._open(X, reset=False, sample_weight=sample_weight)))
 
@@ -261,8 +289,8 @@ def _with_weights(engine: Engine) -> Iterator[tuple[np.ndarray, np.ndarray | Non
         first += len(block)
 
 
-def _outside(y: Any, kind: str, n_rows: int) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """An outside variable as numbers, where it was observed, and the labels of its categories (none of numbers)."""
+def _outside(y: Any, kind: str, n_rows: int) -> tuple[np.ndarray, np.ndarray, list[str], str]:
+    """Read an outside variable: numbers, where it was observed, labels of its categories (none of numbers), a note."""
     if kind not in ("auto", "continuous", "categorical"):
         raise ValueError(f"kind must be 'auto', 'continuous' or 'categorical', got {kind!r}")
     if hasattr(y, "to_frame"):
@@ -281,7 +309,10 @@ def _outside(y: Any, kind: str, n_rows: int) -> tuple[np.ndarray, np.ndarray, li
     if kind == "continuous" or (kind == "auto" and column.inferred == "continuous"):
         if np.isinf(column.values).any():
             raise DataError(f"y contains infinity, in row {int(np.argmax(np.isinf(column.values)))}")
-        return column.values.astype(np.float64), seen, []
+        few = (
+            "y has few values, all whole numbers, and was taken as continuous: kind='categorical' makes them categories"
+        )
+        return column.values.astype(np.float64), seen, [], few if kind == "auto" and column.like_codes else ""
     present = column.values[seen]
     labels = np.unique(present) if column.numeric else np.array(sorted({str(v) for v in present}), object)
     if len(labels) < 2:
@@ -289,7 +320,7 @@ def _outside(y: Any, kind: str, n_rows: int) -> tuple[np.ndarray, np.ndarray, li
     codes = np.zeros(n_rows)
     codes[seen] = np.searchsorted(labels, present if column.numeric else np.array([str(v) for v in present], object))
     words = [f"{v:g}" for v in labels] if column.numeric else [str(v) for v in labels]
-    return codes, seen, [str(bool(v)) for v in labels] if column.boolean else words
+    return codes, seen, [str(bool(v)) for v in labels] if column.boolean else words, ""
 
 
 def _check_level(level: float) -> None:

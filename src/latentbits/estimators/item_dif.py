@@ -13,7 +13,7 @@ from sklearn.base import clone
 from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
-from latentbits.estimators.item_models import WithItemModels, condensed, covariance_of, summed
+from latentbits.estimators.item_models import WithItemModels, as_given, condensed, covariance_of, standardised
 from latentbits.estimators.item_templates import PARAMETERS, with_own_items
 from latentbits.estimators.precision import DOUBLE
 from latentbits.models.latent_trait import items as item_record
@@ -94,7 +94,7 @@ class WithDif(WithItemModels):
         notes: list[str] = []
         for i, j in enumerate(tested):
             name = base._item_name(j)
-            start = with_own_items(base.params_, j, parameters)
+            start = standardised(with_own_items(base.params_, j, parameters), engine)
             df = len(start.prior_mean) - base.n_parameters_
             if constant[j] or not df:
                 why = "all people of some group answer alike" if constant[j] else "these parameters are held"
@@ -106,14 +106,15 @@ class WithDif(WithItemModels):
             if not found.reason.converged:
                 notes.append(f"{name} is not tested: the model with its own parameters has not converged")
                 continue
+            params = as_given(found.params)
             if method == "lr":
                 statistic = max(2 * (found.objective - base.objective_), 0.0)
             else:
-                statistic = _wald(found.params, summed(found.params, base._n_item_nodes, engine), j, parameters)
+                statistic = _wald(params, covariance_of(params, base._n_item_nodes, engine)[0], j, parameters)
             if np.isnan(statistic):
                 notes.append(f"{name} is not tested: the information about its parameters is singular")
             numbers[:, i] = statistic, df, chi2.sf(statistic, df)
-            effects[:, i] = _effects(found.params, j)
+            effects[:, i] = *_differences(params, j), *_gaps(standardised(params, engine), j)
         if np.any(base.params_.prior_precision) and method == "lr":
             notes.append("gains are of the log-likelihood with the priors, which items in all groups share")
         return DifReport(
@@ -140,9 +141,8 @@ def _constant_somewhere(table: np.ndarray, n_items: int, n_groups: int) -> np.nd
     return ~np.all(varies, axis=0)
 
 
-def _wald(params: Params, stats: item_record.Stats, item: int, parameters: Sequence[str]) -> float:
+def _wald(params: Params, covariance: np.ndarray, item: int, parameters: Sequence[str]) -> float:
     """Squared differences of an item's own parameters from those of the first group, in units of their covariance."""
-    covariance, _ = covariance_of(params, stats)
     n, differences, lines = len(covariance), [], []
     for k in [PARAMETERS.index(name) for name in parameters]:
         for g in range(1, len(params.mean)):
@@ -157,8 +157,14 @@ def _wald(params: Params, stats: item_record.Stats, item: int, parameters: Seque
         return np.nan
 
 
-def _effects(params: Params, item: int) -> np.ndarray:
-    """(4, groups after the first): differences of slope and intercept, and of P over the group's traits."""
+def _differences(params: Params, item: int) -> np.ndarray:
+    """(2, groups after the first): differences of slope and intercept."""
+    own = np.asarray(params.items)[:, item, :2]
+    return (own[1:] - own[0]).T
+
+
+def _gaps(params: Params, item: int) -> np.ndarray:
+    """(2, groups after the first): difference of P over the group's traits, and its size, at average covariates."""
     x, log_weight = item_record.nodes(item_record.FEWEST_NODES)
     weight = np.exp(log_weight)
     own = params.items[:, item]
@@ -168,5 +174,5 @@ def _effects(params: Params, item: int) -> np.ndarray:
         theta = params.mean[g] + np.exp(params.log_sd[g]) * x
         p = [low[at] + (1 - low[at]) * expit(own[at, 0] * theta + own[at, 1]) for at in (0, g)]
         gap = p[1] - p[0]
-        out.append([own[g, 0] - own[0, 0], own[g, 1] - own[0, 1], weight @ gap, weight @ np.abs(gap)])
+        out.append([weight @ gap, weight @ np.abs(gap)])
     return np.array(out).T

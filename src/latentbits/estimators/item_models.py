@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.tree_util import Partial
 from scipy.stats import norm
@@ -16,7 +18,7 @@ from sklearn.utils import check_random_state
 
 from latentbits.core.errors import DataError, ModelFileError, PrecisionWarning
 from latentbits.core.model import LogLikelihood, Model, Stop
-from latentbits.core.tree import double
+from latentbits.core.tree import double, to_numpy
 from latentbits.engines.chunks import layout_for
 from latentbits.engines.fit import FitResult, fit, seed_key
 from latentbits.engines.memory import MemoryEngine
@@ -34,7 +36,8 @@ from latentbits.models.latent_trait.items import FEWEST_NODES, MOST_NODES, Param
 from latentbits.reports.items import listed
 from latentbits.reports.record import Report, Table
 
-__all__ = ["ItemErrors", "People", "WithItemModels"]
+__all__ = ["ItemErrors", "People", "WithItemModels", "as_given", "asymptotes", "condensed", "covariance_of", "moved_by",
+           "standardised", "traits_of"]  # fmt: skip
 
 AT_BOUND = 1e-3  # an asymptote below it cannot be told from 0
 ENOUGH = 1e-3  # nats in all that the nodes may be wrong by
@@ -273,6 +276,8 @@ class WithItemModels(WithCriteria):
         self._n_item_nodes = FEWEST_NODES
         people = self._people or Population((), ())
         begin = template(plan, seen.idle, max(len(people.groups), 1), len(people.covariates))
+        if people.covariates:
+            begin = items.recentred(begin, *_spread_of(engine, len(people.covariates)))
         if not len(begin.prior_mean):
             raise ValueError("nothing is left to learn: all parameters are fixed. LatentTrait.from_items makes a model "
                              "of given items")  # fmt: skip
@@ -300,8 +305,7 @@ class WithItemModels(WithCriteria):
             raise TypeError("groups and covariates go with a table in memory: pass a frame, an array or a list of rows")
         n, d = bits.table.shape
         answers = np.where(bits.table == 255, np.nan, bits.table) if bits.table.dtype == np.uint8 else bits.table
-        call = f"scores(m.people(X, {_words(population)}))"
-        extra = [answers, *_columns_of(people, population, n, call)]
+        extra = [answers, *_columns_of(people, population, n, f"pass m.people(X, {_words(population)}) in place of X")]
         engine = weighted(MemoryEngine(np.column_stack(extra)), sample_weight, people.X)
         engine.n_answers = d  # type: ignore[attr-defined]
         return engine
@@ -310,14 +314,17 @@ class WithItemModels(WithCriteria):
         return super()._learn(condensed(engine) if self._by_items else engine, seed, dtype, max_time)
 
     def _adopt_items(self, result: FitResult) -> FitResult:
-        """Of the two ends of the trait the one that most items agree with is up, where no slope is held."""
+        """Of the two ends of the trait the one that most items agree with is up, where no slope is held.
+
+        Covariates are then taken as they were given.
+        """
         params: Params = result.params
         held = (params.item_places[..., 0] >= len(params.prior_mean)) & (params.items[..., 0] != 0)
-        if held.any() or params.items[0, :, 0].sum() >= 0:
-            return result
-        turned = (params.items * np.array([-1.0, 1.0, 1.0])[: params.items.shape[2]], 0 - params.mean,
-                  0 - params.coefficients)  # fmt: skip
-        return result._replace(params=eqx.tree_at(lambda p: (p.items, p.mean, p.coefficients), params, turned))
+        if not held.any() and params.items[0, :, 0].sum() < 0:
+            turned = (params.items * np.array([-1.0, 1.0, 1.0])[: params.items.shape[2]], 0 - params.mean,
+                      0 - params.coefficients)  # fmt: skip
+            params = eqx.tree_at(lambda p: (p.items, p.mean, p.coefficients), params, turned)
+        return result._replace(params=as_given(params))
 
     def _expose_item_model(self) -> None:
         params: Params = self.params_
@@ -325,7 +332,7 @@ class WithItemModels(WithCriteria):
         self.components_, self.intercept_ = weights.T.copy(), bias.copy()
         self.difficulty_ = psychometrics.difficulty(weights, bias)
         self.discrimination_ = psychometrics.discrimination(weights)
-        self.asymptote_ = _asymptotes(params)[0]
+        self.asymptote_ = asymptotes(params)
         variance = np.exp(2 * params.log_sd)
         self.trait_mean_, self.trait_variance_ = float(params.mean[0]), float(variance[0])
         people = self._people or Population((), ())
@@ -354,6 +361,8 @@ class WithItemModels(WithCriteria):
             "coefficient_places": (covariates,),
             "prior_mean": (None,),
             "prior_precision": self.params_.prior_mean.shape,
+            "centre": (covariates,),
+            "scale": (covariates,),
         }
 
     def _item_extra(self) -> dict[str, Any]:
@@ -503,8 +512,8 @@ class WithItemModels(WithCriteria):
         if groups is None and covariates is None:
             raise ValueError(f"this model has groups or covariates: m.sample(n, {_words(people)}) has those to draw")
         nothing = np.full((n, self.n_features_in_), np.nan)
-        call = f"sample(n, {_words(people)})"
-        table = np.column_stack([nothing, *_columns_of(People(nothing, groups, covariates), people, n, call)])
+        advice = f"call m.sample(n, {_words(people)})"
+        table = np.column_stack([nothing, *_columns_of(People(nothing, groups, covariates), people, n, advice)])
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
         parts = list(self._map_engine(Partial(items.draw), MemoryEngine(table), seed))
         return (np.concatenate(parts) if parts else nothing[:0]).astype(np.uint8)
@@ -518,8 +527,7 @@ class WithItemModels(WithCriteria):
                 "all parameters of this model were given, and none estimated: there are no standard errors"
             )
         engine = self._open(X, reset=False, sample_weight=sample_weight)
-        stats = summed(params, self._n_item_nodes, engine)
-        covariance, notes = covariance_of(params, stats, sandwich=sandwich)
+        covariance, notes = covariance_of(params, self._n_item_nodes, engine, sandwich=sandwich)
         low = np.flatnonzero(_at_bound(params)).tolist()
         if low:
             names = listed([self._item_name(j) for j in low])
@@ -549,7 +557,34 @@ class WithItemModels(WithCriteria):
 # ---------------------------------------------------------------- sums and errors
 
 
-def summed(params: Params, n_nodes: int, engine: Engine) -> items.Stats:
+def as_given(params: Params) -> Params:
+    """The same model, of covariates as they were given."""
+    n = len(params.coefficients)
+    if not n:
+        return params
+    with double():
+        return to_numpy(items.recentred(params, np.zeros(n), np.ones(n)))
+
+
+def standardised(params: Params, engine: Engine) -> Params:
+    """The same model, of covariates in standard deviations from their mean in a table."""
+    n = len(params.coefficients)
+    if not n:
+        return params
+    with double():
+        return to_numpy(items.recentred(params, *_spread_of(engine, n)))
+
+
+def _spread_of(engine: Engine, n_covariates: int) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of the covariates, which are the last columns."""
+    assert isinstance(engine, MemoryEngine)  # as covariates have it
+    Z = engine.table[:, -n_covariates:].astype(float)
+    mean = np.average(Z, 0, engine.weights)
+    spread = np.sqrt(np.average((Z - mean) ** 2, 0, engine.weights))
+    return mean, np.where(spread > 0, spread, 1.0)
+
+
+def _summed(params: Params, n_nodes: int, engine: Engine) -> items.Stats:
     """Log-likelihood, gradient and information of all rows, in float64."""
     model = items.model(n_nodes)
     layout = layout_for(model.row_floats(engine.n_features), DOUBLE)
@@ -573,8 +608,32 @@ def condensed(engine: Engine) -> Engine:
     return new
 
 
-def covariance_of(params: Params, stats: items.Stats, sandwich: bool = False) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Covariance of the free numbers, NaN for those at a bound, and what has to be said of it."""
+def covariance_of(
+    params: Params, n_nodes: int, engine: Engine, sandwich: bool = False
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Covariance of the free numbers, NaN for those at a bound, and what has to be said of it.
+
+    Sums and inverse are of standardised covariates, and are carried over to those that were given by the derivatives.
+    """
+    inner = standardised(params, engine)
+    covariance, notes = _inverse(inner, _summed(inner, n_nodes, engine), sandwich)
+    known = np.isfinite(np.diag(covariance))
+    if inner is params or not known.any():
+        return covariance, notes
+    none, one, shifting = jnp.zeros(len(inner.scale)), jnp.ones(len(inner.scale)), items.can_shift(inner)
+
+    def given(free: jax.Array) -> jax.Array:
+        return items.free_of(items.recentred(items.with_free(inner, free), none, one, shifting))
+
+    with double():
+        to = np.asarray(jax.jacobian(given)(items.free_of(inner)))
+    covariance = to @ np.where(np.isfinite(covariance), covariance, 0.0) @ to.T
+    covariance[~known] = covariance[:, ~known] = np.nan
+    return covariance, notes
+
+
+def _inverse(params: Params, stats: items.Stats, sandwich: bool) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Covariance of the free numbers by these sums."""
     information = np.asarray(stats.information) + np.diag(params.prior_precision)
     bound = np.zeros(len(information) + 1, bool)
     if params.items.shape[2] == 3:
@@ -601,7 +660,8 @@ def _report_of(params: Params, covariance: np.ndarray, names: list[str], notes: 
     of = lambda places: padded[places.astype(int)]  # noqa: E731
     by_item = of(params.item_places[0])
     slope, bias = params.items[0, :, 0], params.items[0, :, 1]
-    _, by_logit = _asymptotes(params)
+    g = asymptotes(params)
+    by_logit = g * (1 - g)
     logit = by_item[:, 2] if params.items.shape[2] == 3 else np.full(len(slope), np.nan)
     # of -d / a by the delta method; what is held has no variance
     whole = np.pad(covariance, (0, 1))
@@ -621,12 +681,24 @@ def _report_of(params: Params, covariance: np.ndarray, names: list[str], notes: 
     )  # fmt: skip
 
 
-def _asymptotes(params: Params) -> tuple[np.ndarray, np.ndarray]:
-    """Lower asymptotes, and their derivatives by the logit."""
+def asymptotes(params: Params) -> np.ndarray:
+    """Lower asymptotes; 0 where there is none."""
     if params.items.shape[2] == 2:
-        return np.zeros(params.items.shape[1]), np.zeros(params.items.shape[1])
-    g = np.where(params.guessed > 0, 1 / (1 + np.exp(-params.items[0, :, 2])), 0.0)
-    return g, g * (1 - g)
+        return np.zeros(params.items.shape[1])
+    return np.where(params.guessed > 0, 1 / (1 + np.exp(-np.asarray(params.items[0, :, 2]))), 0.0)
+
+
+def moved_by(params: Params, step: np.ndarray) -> Params:
+    """Parameters whose free numbers are moved by a step."""
+    with double():
+        return to_numpy(items.with_free(params, items.free_of(params) + step))
+
+
+def traits_of(params: Params, beside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of each row's trait before it has answered, by the columns after the bits."""
+    with double():
+        mean, spread = items.traits(jax.tree.map(jnp.asarray, params), jnp.asarray(beside, float))
+        return np.asarray(mean), np.asarray(spread)
 
 
 def _at_bound(params: Params) -> np.ndarray:
@@ -635,7 +707,7 @@ def _at_bound(params: Params) -> np.ndarray:
         return np.zeros(params.items.shape[1], bool)
     places = params.item_places[0, :, 2].astype(int)
     flat = np.append(params.prior_precision == 0, False)
-    return flat[places] & (_asymptotes(params)[0] < AT_BOUND)
+    return flat[places] & (asymptotes(params) < AT_BOUND)
 
 
 # ---------------------------------------------------------------- groups and covariates
@@ -711,13 +783,13 @@ def _words(population: Population) -> str:
     return ", ".join(word for word, known in zip(("groups=g", "covariates=Z"), population) if known)
 
 
-def _columns_of(people: People, population: Population, n_rows: int, call: str) -> list[np.ndarray]:
-    """Numbers of groups, and covariates, as columns beside the bits; `call` is one that has all of them."""
+def _columns_of(people: People, population: Population, n_rows: int, advice: str) -> list[np.ndarray]:
+    """Numbers of groups, and covariates, as columns beside the bits; `advice` says how to give all of them."""
     out: list[np.ndarray] = []
     for name, known in zip(("groups", "covariates"), population):
         if bool(known) != (getattr(people, name) is not None):
             there = "with" if known else "without"
-            raise ValueError(f"this model was fitted {there} {name}: call it as m.{call}")
+            raise ValueError(f"this model was fitted {there} {name}: {advice}")
     if people.groups is not None:
         labels = _labels_of(people.groups)
         code = {label: number for number, label in enumerate(population.groups)}
@@ -750,9 +822,7 @@ def _run_away(params: Params, population: Population, engine: Engine) -> list[st
         if not VARIANCES[0] <= variance <= VARIANCES[1]:
             out.append(f"the variance of {label} is {variance:.2g} times that of {population.groups[0]}")
     if population.covariates:
-        assert isinstance(engine, MemoryEngine)  # as covariates have it
-        Z = engine.table[:, -len(population.covariates) :]
-        spread = np.sqrt(np.average((Z - np.average(Z, 0, engine.weights)) ** 2, 0, engine.weights))
+        _, spread = _spread_of(engine, len(population.covariates))
         for name, size in zip(population.covariates, (params.coefficients * spread / unit).tolist()):
             if abs(size) > FARTHEST:
                 out.append(f"one standard deviation of {name} moves the trait by {size:.3g} of its own")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from latentbits.core.batch import MISSING
-from latentbits.estimators.item_models import WithItemModels
+from latentbits.estimators.item_models import WithItemModels, asymptotes, traits_of
 from latentbits.estimators.psychometrics import RUNAWAY
 from latentbits.estimators.several_maps import WithMaps
 from latentbits.reports import limited_information, scoring
@@ -157,8 +157,19 @@ class WithItemReports(WithMaps, WithItemModels):
         self._fitted()
         self._one_map_only(what)
         self._bits_only(what)
-        weights, bias = np.asarray(self.params_.weights), np.asarray(self.params_.bias)
-        return Items(self._column_names(), weights, bias, self.asymptote_ if self._by_items else np.zeros(len(bias)))
+        return self._items_at(self.params_)
+
+    def _items_at(self, params: Any) -> Items:
+        """The items that parameters of this model describe."""
+        weights, bias = np.asarray(params.weights), np.asarray(params.bias)
+        return Items(self._column_names(), weights, bias, asymptotes(params) if self._by_items else np.zeros(len(bias)))
+
+    def _traits_at(self, params: Any, beside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of the latents of each row before it has answered, both (rows, 1)."""
+        if not self._by_items:
+            return np.zeros((len(beside), 1)), np.ones((len(beside), 1))
+        mean, spread = traits_of(params, beside)
+        return mean[:, None], spread[:, None]
 
     def _for_a_standard_trait(self, items: Items, what: str) -> Items:
         """The same items, if the trait is put in units of its spread among the people, from their mean on."""

@@ -6,12 +6,14 @@ import warnings
 from dataclasses import replace
 from typing import Any
 
+import equinox as eqx
 import numpy as np
 from sklearn.utils import check_random_state
 
 from latentbits.estimators import psychometrics
+from latentbits.estimators.item_models import ItemErrors, moved_by
 from latentbits.estimators.item_reports import WithItemReports
-from latentbits.estimators.psychometrics import Scores
+from latentbits.estimators.psychometrics import Scores, StandardErrors
 from latentbits.reports import reliability, scoring
 from latentbits.reports.reliability import Reliability, TestInformation
 from latentbits.reports.scoring import PlausibleValues
@@ -111,20 +113,28 @@ class WithScores(WithItemReports):
         report = replace(report, eap=middle + spread * report.eap, sd=spread * report.sd)
         return self._told(report, known, "left out, as nobody has answered")
 
-    def plausible_values(self, X: Any, n_draws: int = 5, random_state: Any = None) -> PlausibleValues:
+    def plausible_values(
+        self, X: Any, n_draws: int = 5, random_state: Any = None, errors: StandardErrors | ItemErrors | None = None
+    ) -> PlausibleValues:
         """Draws from the posterior of each row, for analyses that scores would bias.
 
         Variances and regressions of scores are those of the scores, not of the latents.  Instead, do the analysis with
-        each draw, and put the results together by Rubin's rules.
+        each draw, and put the results together by Rubin's rules.  Groups and covariates that are compared must be in
+        the model (``fit(X, groups=g, covariates=Z)``): draws of a model without them are drawn to one common mean, and
+        differences of groups come out too small.
 
         Parameters
         ----------
         X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
+            Bits, NaN for missing; ``m.people(X, groups=g, covariates=Z)`` of a model that was fitted with these.
         n_draws : int, default=5
             Number of draws.
         random_state : int, RandomState or None
             Seed.
+        errors : StandardErrors or ItemErrors or None, default=None
+            What `standard_errors` of the rows that the model was fitted to gives.  Then the parameters, too, are drawn
+            for each draw, from their normal distribution: without, they are taken as known, and errors by Rubin's rules
+            are too small, the more so the fewer rows and items there are.
 
         Returns
         -------
@@ -138,16 +148,37 @@ class WithScores(WithItemReports):
         >>> LatentTrait(1, random_state=0).fit(X).plausible_values(X[:50], random_state=0).draws.shape
         (5, 50, 1)
         """
-        items = self._for_a_standard_trait(self._items("plausible_values"), "plausible_values")
+        self._items("plausible_values")  # refuses models that have none
         if n_draws < 1:
             raise ValueError(f"n_draws must be at least 1, got {n_draws}")
         rng = np.random.default_rng(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-        posterior = self.posterior(X)
+        posterior, answers = self.posterior(X), self._answers(X)
         mean, covariance = (np.asarray(part, np.float64) for part in (posterior.mean, posterior.covariance))
-        middle, spread = self._population
-        mean, covariance = (mean - middle) / spread, covariance / spread**2
-        drawn = scoring.draw(items, self._answers(X), mean, covariance, int(n_draws), rng)
-        return PlausibleValues(middle + spread * drawn)
+        beside = np.concatenate([b[:, self.n_features_in_ :] for b in self._open(X, reset=False).blocks()])
+        draws = []
+        for _ in range(int(n_draws)):
+            params = self.params_ if errors is None else self._params_near(errors.covariance, rng)
+            items, prior = self._items_at(params), self._traits_at(params, beside)
+            draws.append(scoring.draw(items, answers, prior, mean, covariance, rng))
+        return PlausibleValues(np.stack(draws))
+
+    def _params_near(self, covariance: np.ndarray, rng: np.random.Generator) -> Any:
+        """Draw parameters from a normal distribution about the estimates; those without an error are held."""
+        known = np.isfinite(np.diag(covariance))
+        n_free = len(self.params_.prior_mean) if self._by_items else self.params_.weights.size + self.params_.bias.size
+        if len(covariance) != n_free or not known.any():
+            raise ValueError(
+                f"errors must be those of this model, which has {n_free} parameters, and not NaN: pass "
+                "standard_errors(X) of the rows that it was fitted to, or leave errors out"
+            )
+        step = np.zeros(n_free)
+        inner = covariance[np.ix_(known, known)]
+        step[known] = rng.multivariate_normal(np.zeros(len(inner)), inner, method="eigh")
+        if self._by_items:
+            return moved_by(self.params_, step)
+        weights, bias = np.asarray(self.params_.weights), np.asarray(self.params_.bias)
+        both = np.column_stack([weights, bias]) + step.reshape(len(bias), -1)
+        return eqx.tree_at(lambda p: (p.weights, p.bias), self.params_, (both[:, :-1], both[:, -1]))
 
     # ---------------------------------------------------------------- of the test
 

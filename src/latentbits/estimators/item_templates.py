@@ -250,6 +250,8 @@ def template(plan: Plan, idle: np.ndarray, n_groups: int = 1, n_covariates: int 
         numbered(slopes),
         on_free[:, 0].copy(),
         on_free[:, 1].copy(),
+        np.zeros(n_covariates),
+        np.ones(n_covariates),
     )
 
 

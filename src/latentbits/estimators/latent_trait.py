@@ -90,9 +90,10 @@ class LatentTrait(WithScores, WithTraitErrors, WithNodes, WithDif):
     column_types : None, "infer", list or dict, default=None
         None takes bits only.  A list with "binary", "continuous" or "categorical" for each column; a dict from column
         names or positions to these, the rest being binary; or "infer": booleans and columns of nothing but 0 and 1 are
-        binary, other numbers continuous, and text and categorical dtypes categorical, two categories or more.
-        Continuous columns are Gaussian with a variance of their own, categorical ones a softmax.  Such a table must be
-        in memory, as a frame, an array or a list of rows.
+        binary, other numbers continuous (a warning names columns of so few whole numbers that they may be codes), and
+        text and categorical dtypes categorical, two categories or more.  Continuous columns are
+        Gaussian with a variance of their own, categorical ones a softmax.  Such a table must be in memory, as a frame,
+        an array or a list of rows.
     n_maps : int, default=1
         Number of maps.  With several the model is a mixture of them (the hierarchy of the paper's conclusion): each has
         weights, biases and a share of the rows of its own, and a row is on one of them, on which with the probabilities

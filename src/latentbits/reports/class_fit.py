@@ -253,8 +253,8 @@ class Classification(Report):
 
 
 def classification(rows: Patterns, weights: np.ndarray, means: np.ndarray) -> Classification:
-    """Both tables of classification, over all rows."""
-    k, n, found = len(weights), rows.n_rows, assign(rows, weights, means)
+    """Both tables of classification, over all rows; `weights` (classes,), or (rows, classes) where covariates tell."""
+    k, n, found = len(means), rows.n_rows, assign(rows, weights, means)
     with np.errstate(divide="ignore", invalid="ignore"):
         by_modal = found.table / found.counts[:, None]
         by_class = (found.table / found.table.sum(0)).T
@@ -318,20 +318,29 @@ class BivariateResiduals(Report):
 
 
 def bivariate_residuals(rows: Patterns, weights: np.ndarray, means: np.ndarray, names: list[str]) -> BivariateResiduals:
-    """Observed against expected 2 x 2 tables of all pairs of columns."""
-    d = means.shape[1]
-    both = np.zeros((2, 2, d, d))
-    for some in blocks_of(len(rows.bits), 4 * d):
+    """Set observed against expected 2 x 2 tables of all pairs of columns.
+
+    `weights` are those of all rows, (classes,), or of each, (rows, classes), where covariates tell.
+    """
+    k, d = means.shape
+    both, members = np.zeros((2, 2, d, d)), np.zeros((k, d, d))  # rows of a class that have observed a pair
+    for some in blocks_of(len(rows.bits), (4 + k) * d):
         bits, counts = rows.bits[some], rows.counts[some][:, None]
         parts = [(bits == value).astype(float) for value in (0, 1)]
         for a in (0, 1):
             for b in (0, 1):
                 both[a, b] += (counts * parts[a]).T @ parts[b]
+        if weights.ndim == 2:
+            seen = parts[0] + parts[1]
+            members += np.stack([(counts * own[:, None] * seen).T @ seen for own in weights[some].T])
+    n = both.sum((0, 1))
+    if weights.ndim == 1:
+        members = weights[:, None, None] * n
     sides = [1 - means, means]
-    matrix, n = np.zeros((d, d)), both.sum((0, 1))
+    matrix = np.zeros((d, d))
     for a in (0, 1):
         for b in (0, 1):
-            expected = n * ((weights[:, None] * sides[a]).T @ sides[b])
+            expected = np.einsum("kij,ki,kj->ij", members, sides[a], sides[b])
             # a table that was never met, and is not expected, fits
             with np.errstate(divide="ignore", invalid="ignore"):
                 part = (both[a, b] - expected) ** 2 / expected

@@ -28,6 +28,8 @@ def as_counts(rows: np.ndarray) -> np.ndarray:
 def shares_of(bits: np.ndarray, weights: np.ndarray, means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """P(class | row), and log p of each row, in float64; a missing bit has no term.
 
+    `weights` are shares of the classes, (classes,), or those of each row, (rows, classes), which covariates tell.
+
     >>> share, _ = shares_of(np.array([[1, 255]], np.uint8), np.array([0.5, 0.5]), np.array([[0.75, 0.1], [0.25, 0.9]]))
     >>> np.allclose(share, [[0.75, 0.25]])
     True
@@ -62,12 +64,12 @@ class Assigned(NamedTuple):
 
 
 def assign(rows: Patterns, weights: np.ndarray, means: np.ndarray) -> Assigned:
-    """Posteriors of all rows, summed."""
+    """Posteriors of all rows, summed; `weights` as in `shares_of`."""
     k, d = means.shape
     table, counts, uncertainty = np.zeros((k, k)), np.zeros(k), 0.0
     log_likelihood = np.empty(len(rows.bits))
     for some in blocks_of(len(rows.bits), 2 * d + 3 * k):
-        share, log_likelihood[some] = shares_of(rows.bits[some], weights, means)
+        share, log_likelihood[some] = shares_of(rows.bits[some], weights if weights.ndim == 1 else weights[some], means)
         modal, n = share.argmax(1), rows.counts[some]
         np.add.at(table, modal, n[:, None] * share)
         counts += np.bincount(modal, n, minlength=k)

@@ -145,7 +145,7 @@ def merged(observed: np.ndarray, expected: np.ndarray, least: float) -> tuple[np
 
     Groups without a row are dropped; one of a single row goes into the next, the last into the one before.  Then, from
     the lowest score up, so does a group with an expected cell below `least`: the first into the second, the last into
-    the one before, another into the smaller of its neighbours.
+    the one before, another into the smaller of its neighbours, of equal ones into that of the lower score.
     """
     there = observed.sum(1) > 0
     groups = [np.stack(pair) for pair in zip(observed[there], expected[there])]  # each (observed or expected, cell)
@@ -169,7 +169,7 @@ def merged(observed: np.ndarray, expected: np.ndarray, least: float) -> tuple[np
         if i in (0, len(groups) - 1):
             join(i, 1 if i == 0 else i - 1)
         else:
-            join(i, i - 1 if groups[i - 1][0].sum() < groups[i + 1][0].sum() else i + 1)
+            join(i, i - 1 if groups[i - 1][0].sum() <= groups[i + 1][0].sum() else i + 1)
     pairs = np.stack(groups) if groups else np.zeros((0, 2, observed.shape[1]))
     return pairs[:, 0], pairs[:, 1]
 

@@ -26,10 +26,10 @@ class MembershipErrors(Report):
     coefficients, errors, z, p
         (classes - 1, covariates + 1) log-odds of each class against the first: the intercept, then the covariates;
         their standard errors, their ratio, and its two-sided p-value.
-    means
-        (classes, columns) standard errors of P(bit = 1); NaN where it is 0 or 1.
-    names
-        Of the intercept and the covariates.
+    probabilities, means
+        (classes, columns) P(bit = 1), and its standard errors; NaN where it is 0 or 1.
+    names, columns
+        Of the intercept and the covariates, and of the columns.
     covariance
         Of the coefficients, class by class.
     notes
@@ -40,22 +40,39 @@ class MembershipErrors(Report):
     errors: np.ndarray
     z: np.ndarray
     p: np.ndarray
+    probabilities: np.ndarray
     means: np.ndarray
     names: list[str]
+    columns: list[str]
     covariance: np.ndarray
     notes: tuple[str, ...]
 
     def table(self) -> Table:
-        """One row for each coefficient."""
+        """One row for each coefficient, then one for each probability of a bit."""
         rows = [f"class {k + 2}, {name}" for k in range(len(self.coefficients)) for name in self.names]
-        columns = {name: self[name].ravel().tolist() for name in ("coefficients", "errors", "z", "p")}
-        return Table(rows, columns, "Log-odds of each class against the first", self.notes)
+        rows += [f"class {k + 1}: {name}" for k in range(len(self.means)) for name in self.columns]
+        none = np.full(self.means.size, np.nan)
+        columns = {
+            "estimate": np.append(self.coefficients, self.probabilities),
+            "standard error": np.append(self.errors, self.means),
+            "z": np.append(self.z, none),
+            "p": np.append(self.p, none),
+        }
+        return Table(rows, columns, "Log-odds of each class against the first, and probabilities of bits", self.notes)
 
 
 def membership_errors(
-    X: np.ndarray, Z: np.ndarray, weights: np.ndarray, means: np.ndarray, coefficients: np.ndarray, names: list[str]
+    X: np.ndarray,
+    Z: np.ndarray,
+    weights: np.ndarray,
+    means: np.ndarray,
+    coefficients: np.ndarray,
+    names: list[str],
+    columns: list[str],
 ) -> MembershipErrors:
-    """From the observed information at a maximum of the likelihood.
+    """Compute errors from the observed information at a maximum of the likelihood.
+
+    Covariates are centred and scaled inside: dates such as 20250131 would have an information that looks singular.
 
     Parameters
     ----------
@@ -63,12 +80,17 @@ def membership_errors(
         Bits with NaN for missing, covariates, and how often each row counts.
     means, coefficients
         (k, d) and (k, p + 1), the first row of which is 0.
-    names
-        Of the p + 1 coefficients.
+    names, columns
+        Of the p + 1 coefficients, and of the columns of X.
     """
     k, q = coefficients.shape
+    centre = np.average(Z, axis=0, weights=weights)
+    spread = np.sqrt(np.average((Z - centre) ** 2, axis=0, weights=weights))
+    spread[spread == 0] = 1.0
+    # log-odds are coefficients . (1, z) = (coefficients @ to_inner) . (1, (z - centre) / spread)
+    to_inner = np.block([[np.ones((1, 1)), np.zeros((1, q - 1))], [centre[:, None], np.diag(spread)]])
     inside = (means > AT_BOUND) & (means < 1 - AT_BOUND)
-    observed = information(X, Z, weights, means, coefficients)
+    observed = information(X, (Z - centre) / spread, weights, means, coefficients @ to_inner)
     free = np.concatenate([np.ones((k - 1) * q, bool), inside.ravel()])
     part = observed[np.ix_(free, free)]
     notes = []
@@ -80,17 +102,21 @@ def membership_errors(
         covariance[np.ix_(free, free)] = np.linalg.inv(part)
     else:
         notes.append("the information is singular: the table does not determine all parameters, so no errors are told")
-    errors = np.sqrt(np.diag(covariance))
-    of_slopes = errors[: (k - 1) * q].reshape(k - 1, q)
+    back = np.kron(np.eye(k - 1), np.linalg.inv(to_inner).T)
+    of_coefficients = back @ covariance[: (k - 1) * q, : (k - 1) * q] @ back.T
+    of_slopes = np.sqrt(np.diag(of_coefficients)).reshape(k - 1, q)
+    of_means = np.sqrt(np.diag(covariance))[(k - 1) * q :].reshape(means.shape) * means * (1 - means)
     z = coefficients[1:] / of_slopes
     return MembershipErrors(
         coefficients[1:],
         of_slopes,
         z,
         2 * norm.sf(np.abs(z)),
-        errors[(k - 1) * q :].reshape(means.shape) * means * (1 - means),
+        means,
+        of_means,
         names,
-        covariance[: (k - 1) * q, : (k - 1) * q],
+        columns,
+        of_coefficients,
         tuple(notes),
     )
 

@@ -198,33 +198,41 @@ def _information(items: Items, z: np.ndarray, seen: np.ndarray, prior: float) ->
 
 
 def draw(
-    items: Items, answers: Answers, mean: np.ndarray, covariance: np.ndarray, n_draws: int, rng: np.random.Generator
+    items: Items,
+    answers: Answers,
+    prior: tuple[np.ndarray, np.ndarray],
+    mean: np.ndarray,
+    covariance: np.ndarray,
+    rng: np.random.Generator,
 ) -> np.ndarray:
-    """Draws from the posterior of every row of the table, (draws, rows, dimensions).
+    """Draw from the posterior of every row of the table, (rows, dimensions).
 
-    By an independence sampler: Student proposals around the posterior's own mean, with its covariance, whose tails
-    are the heavier, so that most are accepted.
+    By an independence sampler: Student proposals around a mean near the posterior's own, with such a covariance, whose
+    tails are the heavier, so that most are accepted.
 
     Parameters
     ----------
+    prior
+        Mean and standard deviation of each row's latents before it has answered, both (rows, 1).
     mean, covariance
-        Of the posterior of each row, (rows, dimensions) and (rows, dimensions, dimensions).
+        Of the proposals of each row, (rows, dimensions) and (rows, dimensions, dimensions).
     """
     n, q = mean.shape
-    drawn = np.empty((n_draws, n, q))
+    drawn = np.empty((n, q))
     root = np.linalg.cholesky(covariance)
 
     for some in slices(n, 8 * len(items.names)):
         rows = answers.rows[answers.place[some]]
         right, wrong = (rows == 1).astype(float), (rows == 0).astype(float)
-        for i in range(n_draws):
-            z, ratio = np.zeros((len(rows), q)), np.full(len(rows), -np.inf)
-            for _ in range(MOVES):
-                far = rng.standard_normal((len(rows), q)) / np.sqrt(rng.chisquare(TAILS, (len(rows), 1)) / TAILS)
-                new = mean[some] + np.einsum("nij,nj->ni", root[some], far)
-                proposed = -0.5 * (TAILS + q) * np.log1p(np.sum(far**2, 1) / TAILS)
-                new_ratio = _height(items, new, right, wrong, 1.0) - proposed
-                taken = np.log(rng.random(len(rows))) < new_ratio - ratio
-                z[taken], ratio[taken] = new[taken], new_ratio[taken]
-            drawn[i, some] = z
+        centre, spread = (part[some] for part in prior)
+        z, ratio = np.zeros((len(rows), q)), np.full(len(rows), -np.inf)
+        for _ in range(MOVES):
+            far = rng.standard_normal((len(rows), q)) / np.sqrt(rng.chisquare(TAILS, (len(rows), 1)) / TAILS)
+            new = mean[some] + np.einsum("nij,nj->ni", root[some], far)
+            proposed = -0.5 * (TAILS + q) * np.log1p(np.sum(far**2, 1) / TAILS)
+            before = -0.5 * np.sum(((new - centre) / spread) ** 2, 1)
+            new_ratio = _height(items, new, right, wrong, 0.0) + before - proposed
+            taken = np.log(rng.random(len(rows))) < new_ratio - ratio
+            z[taken], ratio[taken] = new[taken], new_ratio[taken]
+        drawn[some] = z
     return drawn

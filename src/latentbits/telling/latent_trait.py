@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,12 +30,36 @@ def tell(model: Any, table: Table) -> Told:
         return _tell_maps(model, table, found)
     if model.decoder == "mlp":
         return _tell_curve(model, table, found)
-    items = _items(model, table)
+    spread = model.standard_errors(table.values, table.weights) if table.errors else None
+    items, trait = _items(model, table, spread), _population(model, spread)
+    facts = {f"trait_{name}": value for name, value, _ in trait}
+    facts |= {f"trait_{name}_error": error for name, _, error in trait if error is not None}
+    lines = [[f"{name} of the trait", _cell(value, error)] for name, value, error in trait]
     return Told(
-        criteria_facts(found) | {"items": items.lines()},
-        (_printed(items), Printed(["", "value"], criteria_lines(found))),
+        criteria_facts(found) | facts | {"items": items.lines()},
+        (_printed(items, _held(model)), Printed(["", "value"], [*criteria_lines(found), *lines])),
         {"items": lambda: items},
     )
+
+
+def _population(model: Any, spread: Any) -> list[tuple[str, float, float | None]]:
+    """Mean and variance of the trait, where they were learned, each with its error if there are any."""
+    learned = {"standard": (), "variance": ("variance",), "free": ("mean", "variance")}[model.population]
+    values = {"mean": "trait_mean_", "variance": "trait_variance_"}
+    errors = {"mean": "group_means", "variance": "group_variances"}
+    return [
+        (name, float(getattr(model, values[name])), None if spread is None else float(spread[errors[name]][0]))
+        for name in learned
+    ]
+
+
+def _held(model: Any) -> dict[str, np.ndarray]:
+    """By quantity, which items have one that is fixed, and no estimate."""
+    if not hasattr(model, "asymptote_"):
+        return {}
+    places = model.params_.item_places[0] >= len(model.params_.prior_mean)
+    held = {"discrimination": places[:, 0], "intercept": places[:, 1], "difficulty": places[:, :2].all(1)}
+    return held | {"asymptote": places[:, 2] if places.shape[1] == 3 else np.ones(len(places), bool)}
 
 
 def _tell_curve(model: Any, table: Table, found: Any) -> Told:
@@ -103,14 +127,15 @@ def show(name: str, model: Any, values: np.ndarray, n_rows: float, weights: np.n
     return Shown(Gallery(name, about, "signed", (layer,)))
 
 
-def _items(model: Any, table: Table) -> Values:
+def _items(model: Any, table: Table, spread: Any) -> Values:
     """One line an item, one column a quantity; with errors, each has its own after it."""
-    q, spread = model.n_components, model.standard_errors(table.values, table.weights) if table.errors else None
+    q = model.n_components
     slopes = [] if q == 1 else [f"slope_{k + 1}" for k in range(q)]
     parts = {
         "discrimination": (model.discrimination_, spread and spread.discrimination),
         "difficulty": (model.difficulty_, spread and spread.difficulty),
         "intercept": (model.intercept_, spread and spread.intercept),
+        **({"asymptote": (model.asymptote_, spread and spread.asymptote)} if _guessed(model) else {}),
         **{name: (model.components_[k], spread and spread.components[k]) for k, name in enumerate(slopes)},
     }
     columns = {}
@@ -121,19 +146,32 @@ def _items(model: Any, table: Table) -> Values:
     return Values(table.names, tuple(columns), np.column_stack(list(columns.values())))
 
 
-def _printed(items: Values) -> Printed:
-    lines = [[name, *_cells(items.columns, line)] for name, line in zip(items.names, items.values[:MOST_SHOWN])]
+def _guessed(model: Any) -> bool:
+    """Whether any item has a lower asymptote."""
+    return bool(np.any(getattr(model, "asymptote_", 0) > 0)) or model.asymptote is not False
+
+
+def _printed(items: Values, held: Mapping[str, np.ndarray] | None = None) -> Printed:
+    lines = [
+        [name, *_cells(items.columns, line, [one for one, which in (held or {}).items() if which[i]])]
+        for i, (name, line) in enumerate(zip(items.names, items.values[:MOST_SHOWN]))
+    ]
     heads = [name.replace("_", " ") for name in items.columns if not name.endswith("_error")]
     note = ", ± standard error" if any(name.endswith("_error") for name in items.columns) else ""
     some = f" ({MOST_SHOWN} of {len(items.names)}; --items writes all)" if len(items.names) > MOST_SHOWN else ""
     return Printed(["item", *heads], lines, title=f"Items{note}{some}")
 
 
-def _cells(columns: Sequence[str], line: Sequence[float]) -> list[str]:
-    """Numbers of one item, each with its error beside it where there is one."""
+def _cells(columns: Sequence[str], line: Sequence[float], held: Sequence[str]) -> list[str]:
+    """Numbers of one item, each with its error beside it where there is one, or said to be fixed."""
     values = dict(zip(columns, line))
     return [
-        f"{value:.3f}" + (f" ± {values[f'{name}_error']:.3f}" if f"{name}_error" in values else "")
+        f"{value:.3f} (fixed)" if name in held else _cell(value, values.get(f"{name}_error"))
         for name, value in values.items()
         if not name.endswith("_error")
     ]
+
+
+def _cell(value: float, error: float | None) -> str:
+    """A number with its error, if that is known."""
+    return f"{value:.3f}" + ("" if error is None or np.isnan(error) else f" ± {error:.3f}")

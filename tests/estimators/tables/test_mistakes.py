@@ -24,6 +24,10 @@ FRAME = pd.DataFrame(BITS, columns=["tea", "milk", "honey"])
         (np.array([[0, "a"], [1, "b"], [1, "c"]], dtype=object), r"row 0, column 1 holds 'a'\. Leave columns of text"),
         (FRAME.astype(object).mask(FRAME == 0, ""), r"row 0, column 0 \('tea'\) holds ''.*X.replace\('', numpy.nan\)"),
         (FRAME.assign(id=[1, 2, 3, 4]), r"holds 2\. The other columns hold bits: .* leave 'id' out \(labels='id' when"),
+        (
+            FRAME.assign(rye=[0, 1, 0, 1], fig=[0, 1, 1, 1], oil=[1, 1, 0, 1], id=[1, 2, 3, 4], group=[4, 3, 2, 1]),
+            r"if these columns tell what rows are .*'id', 'group' out",
+        ),
         (FRAME.assign(group=[3.0, 1, 2, 1]), r"\('group'\) holds 3\. The other columns .* leave 'group' out"),
         (FRAME.astype(float).replace(0, np.inf), r"contains infinity: row 0, column 0 \('tea'\) holds inf"),
         (np.array([[0, 1.0], [-np.inf, 0]]), r"contains infinity: row 1, column 0 holds -inf"),

@@ -33,7 +33,12 @@ def case(rng, kinds, groups, covariates):
     if kinds == 3:
         places[0][:, 2, 2] = n
     guessed = np.array([1.0, 1.0, 0.0, 1.0]) * (kinds == 3)
-    return Params(values[0], guessed, *values[1:], *places, np.zeros(n), np.zeros(n))
+    return Params(values[0], guessed, *values[1:], *places, *np.zeros((2, n)), *covariates_at(rng, covariates))
+
+
+def covariates_at(rng, covariates):
+    """Draw a centre and a scale, as if covariates had been standardised."""
+    return rng.normal(size=covariates), rng.uniform(0.5, 2, covariates)
 
 
 def table(rng, n, groups, covariates, missing=0.2):
@@ -48,7 +53,7 @@ def twin(params, rows, n_nodes=61):
     x = np.linspace(-6, 6, n_nodes)
     groups, _, kinds = params.items.shape
     group = rows[:, D].astype(int) if groups > 1 else np.zeros(len(rows), int)
-    mean = params.mean[group] + rows[:, D + (groups > 1) :] @ params.coefficients
+    mean = params.mean[group] + ((rows[:, D + (groups > 1) :] - params.centre) / params.scale) @ params.coefficients
     theta = mean[:, None] + np.exp(params.log_sd[group])[:, None] * x
     own = params.items[group][:, None]  # by rows, nodes, columns and kinds
     low = expit(own[..., 2]) * params.guessed if kinds == 3 else 0.0
@@ -141,3 +146,33 @@ def test_learning_climbs():
     assert found.objective == pytest.approx(value(at), abs=1e-8)
     for h in 1e-4 * np.eye(n):
         assert (value(at + h) - value(at - h)) / 2e-4 == pytest.approx(0, abs=1e-4)
+
+
+@pytest.mark.parametrize("way", ["intercepts", "means", "neither"])
+def test_another_centre_of_the_covariates_is_the_same_model(way):
+    """The shift goes where nothing is held or shared by items of other slopes; else the centre stays."""
+    rng = np.random.default_rng(5)
+    params = case(rng, 3, 2, 2)
+    n = len(params.prior_mean)
+    fields, held = dict(vars(params)), params.item_places.copy()
+    if way == "means":
+        held[0, 0, 1] = n
+    else:
+        fields["mean_places"] = np.array([n, params.mean_places[1]])
+    if way == "neither":  # an intercept in common, slopes apart
+        held[:, 1, 1] = held[0, 1, 1]
+        fields["items"] = params.items.copy()
+        fields["items"][:, 1, 1] = 0.3
+    params, rows = Params(**fields | {"item_places": held}), table(rng, 30, 2, 2)
+    centre, scale = np.array([3.0, -2.0]), np.array([0.5, 4.0])
+    with double():
+        found = items.recentred(params, centre, scale)
+        np.testing.assert_allclose(log_p(found, rows), log_p(params, rows), rtol=1e-10)
+        back = items.recentred(found, params.centre, params.scale)
+    np.testing.assert_array_equal(found.centre, params.centre if way == "neither" else centre)
+    np.testing.assert_array_equal(found.scale, scale)
+    assert np.array_equal(found.mean, params.mean) == (way != "means")
+    assert np.array_equal(found.items, params.items) == (way != "intercepts")
+    for name, _ in VALUES:
+        np.testing.assert_allclose(getattr(back, name), getattr(params, name), atol=1e-12)
+    np.testing.assert_array_equal(found.items[:, 1, 1] == found.items[0, 1, 1], [True, way == "neither"])

@@ -8,7 +8,7 @@ import numpy as np
 import pandas
 import pytest
 from scipy.optimize import minimize
-from scipy.special import expit, log_softmax, logit, logsumexp
+from scipy.special import expit, log_softmax, logit, logsumexp, softmax
 from tests.models.mixture import twin
 from tests.models.steps import step, unchecked
 from tests.tables import as_bytes, with_holes
@@ -16,7 +16,7 @@ from tests.tables import as_bytes, with_holes
 from latentbits import BernoulliMixture, load
 from latentbits.core.errors import DataError
 from latentbits.models.mixture import membership
-from latentbits.reports.membership import information
+from latentbits.reports.membership import information, membership_errors
 
 MIX, CENTRE = np.array([[1, 30], [0, 40]]), np.array([2, 1000])
 
@@ -151,6 +151,54 @@ def test_errors_of_coefficients(case):
     assert np.isnan(told.means[at])
     assert not np.isnan(told.errors).any()
     assert "0 or 1" in told.notes[0]
+
+
+def test_errors_do_not_depend_on_units_and_those_of_bits_are_shown(case):
+    """Dates as 20250131 are 10^5 times further from 0 than they are apart: the information is not singular for that."""
+    X, Z, counts, means = case.X, case.values, case.counts.astype(float), case.m.means_
+    at, names = case.m.coefficients_, (["intercept", "age", "income"], list("abcde"))
+    plain = membership_errors(X, Z, counts, means, at, *names)
+    moved = at.copy()
+    moved[:, 2] /= 5.0
+    moved[:, 0] -= moved[:, 2] * 2e7
+    told = membership_errors(X, np.column_stack([Z[:, 0], 2e7 + 5 * Z[:, 1]]), counts, means, moved, *names)
+    assert told.notes == ()
+    np.testing.assert_allclose(told.errors[0, 1:], plain.errors[0, 1:] / [1, 5], rtol=1e-5)
+    np.testing.assert_allclose(told.means, plain.means, rtol=1e-5)
+    along = np.array([1.0, 0.0, 2e7])  # log-odds where income was 0
+    assert np.sqrt(along @ told.covariance @ along) == pytest.approx(plain.errors[0, 0], rel=1e-3)
+    table = told.table()
+    assert table.index[:4] == ["class 2, intercept", "class 2, age", "class 2, income", "class 1: a"]
+    np.testing.assert_array_equal(table.columns["estimate"][3:], means.ravel())
+    np.testing.assert_array_equal(table.columns["standard error"][3:], told.means.ravel())
+
+
+def test_reports_of_classes_take_covariates(case):
+    """Posteriors and expected tables of pairs are those of each row's covariates, counted out."""
+    m, X, Z = case.m, case.X, case.Z
+    counts = case.counts * (~np.isnan(X)).any(1)  # rows without an answer are left out
+    share = m.transform(X, covariates=Z)
+    found = m.classification(X, counts, covariates=Z)
+    modal = share.argmax(1)
+    for s in range(2):
+        assert found.counts[s] == counts[modal == s].sum()
+        np.testing.assert_allclose(
+            found.posterior_by_modal[s], np.average(share[modal == s], axis=0, weights=counts[modal == s])
+        )
+    prior = softmax(np.column_stack([np.ones(len(X)), case.values]) @ m.coefficients_.T, axis=1)
+    pairs = m.bivariate_residuals(X, counts, covariates=Z)
+    seen, x2 = ~np.isnan(X[:, 1]) & ~np.isnan(X[:, 3]), 0.0
+    for a, b in np.ndindex(2, 2):
+        of_class = np.abs(1 - a - m.means_[:, 1]) * np.abs(1 - b - m.means_[:, 3])
+        expected = counts[seen] @ prior[seen] @ of_class
+        x2 += (counts[(X[:, 1] == a) & (X[:, 3] == b)].sum() - expected) ** 2 / expected
+    assert pairs.matrix[1, 3] == pytest.approx(x2, rel=1e-6)
+    assert pairs.names == [f"column {j}" for j in range(5)]
+    for report in (m.classification, m.bivariate_residuals):
+        with pytest.raises(DataError, match=r"covariates= to .*classification, bivariate_residuals"):
+            report(X)
+    with pytest.raises(ValueError, match="not for a mixture with covariates"):
+        m.standard_errors(X, counts, weights_are="sampling", covariates=Z)
 
 
 def test_files_and_names(case, tmp_path):

@@ -7,6 +7,7 @@ the fit, in float64: rows may be computed in float32, and a column of years need
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -28,6 +29,7 @@ __all__ = ["KINDS", "Encoding", "open_table"]
 KINDS = ("binary", "continuous", "categorical")
 FRAMES = ("pandas", "polars")
 MOST_CATEGORIES = 100
+MOST_CODES = 11  # different whole numbers that may be codes of categories: a rating from 0 to 10 has so many
 NAMED = 20  # categories, or columns, that a message names
 LARGEST, SMALLEST = 1e30, 1e-30  # of continuous values: float32 ends at 1e38
 
@@ -46,6 +48,14 @@ class Column(NamedTuple):
     def numeric(self) -> bool:
         """Whether the column holds numbers or booleans only."""
         return self.values.dtype != object
+
+    @property
+    def like_codes(self) -> bool:
+        """Whether it was inferred to be continuous, but holds so few whole numbers that they may be categories."""
+        if self.inferred != "continuous":
+            return False
+        present = self.values[~self.missing]
+        return bool(np.all(present == np.rint(present))) and 2 <= len(np.unique(present)) <= MOST_CODES
 
 
 @dataclass(frozen=True)
@@ -288,6 +298,8 @@ def open_table(
     columns = read(X)
     if encoding is None:
         kinds = kinds_of(column_types, len(columns), names, [c.inferred for c in columns])
+        if isinstance(column_types, str):
+            _warn_of_codes(columns, names)
         encoding = _learn(kinds, columns, names, library_of(X))
     return encoding, MemoryEngine(encoding.table(columns, names, binarize))
 
@@ -321,6 +333,22 @@ def kinds_of(column_types: Any, n_columns: int, names: Any, inferred: Sequence[s
                 f"{at_column(place, names)}"
             )
     return tuple(str(kind) for kind in kinds)
+
+
+def _warn_of_codes(columns: Sequence[Column], names: Any) -> None:
+    """Say how columns were taken that may be codes of categories."""
+    places = [place for place, column in enumerate(columns) if column.like_codes]
+    if not places:
+        return
+    called = [place if names is None else str(names[place]) for place in places]
+    warnings.warn(
+        f"{listed([repr(one) for one in called], NAMED)}: columns of at most {MOST_CODES} different whole numbers, "
+        "taken as continuous, so that 2 is as far from 1 as 1 is from 0. If they are codes of categories, say so by "
+        f"column_types={{{called[0]!r}: 'categorical', ...}}, with the kind of every column that is not binary; with "
+        "'continuous' for them this warning ends",
+        UserWarning,
+        stacklevel=7,
+    )
 
 
 def _learn(kinds: tuple[str, ...], columns: Sequence[Column], names: Any, frame: str | None) -> Encoding:

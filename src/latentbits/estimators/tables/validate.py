@@ -300,9 +300,9 @@ def _not_a_bit(
     if alone:
         called = [str(j if names is None else names[j]) for j in alone]
         options = " ".join(f"labels={name!r}" for name in called[:MOST_CODES])
-        what = "column tells" if len(alone) == 1 else "columns tell"
+        what = "this column tells" if len(alone) == 1 else "these columns tell"
         advice = (
-            f"The other columns hold bits: if this {what} what rows are (an id, a group, a weight), leave "
+            f"The other columns hold bits: if {what} what rows are (an id, a group, a weight), leave "
             f"{listed([repr(one) for one in called], NAMED)} out ({options} when it is read from a file). {advice}"
         )
     where = f"row {row}, {at_column(column, names)}"

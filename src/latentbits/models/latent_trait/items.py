@@ -41,7 +41,8 @@ from latentbits.models.latent_trait import beginning
 from latentbits.models.latent_trait.kinds import ALL_BITS
 from latentbits.models.latent_trait.model import Count, Posterior, Scored
 
-__all__ = ["FEWEST_NODES", "MOST_NODES", "Params", "Stats", "curves", "draw", "free_of", "model", "nodes", "with_free"]
+__all__ = ["FEWEST_NODES", "MOST_NODES", "Params", "Stats", "can_shift", "curves", "draw", "free_of", "model", "nodes",
+           "recentred", "traits", "with_free"]  # fmt: skip
 
 REACH = 6.0  # standard deviations of the trait that nodes span
 FEWEST_NODES, MOST_NODES = 61, 481
@@ -67,6 +68,9 @@ class Params(eqx.Module):
         Whole numbers from 0 to n_free, as floats: model files hold no others.
     prior_mean, prior_precision
         Of a normal prior on each free number; precision 0 is none.
+    centre, scale
+        The mean of the trait is that of its group where covariates are `centre`, and coefficients are of covariates in
+        units of `scale`: 0 and 1 in a fitted model, mean and standard deviation of its table while it learns.
     """
 
     items: Float[Array | np.ndarray, "groups columns kinds"]
@@ -80,6 +84,8 @@ class Params(eqx.Module):
     coefficient_places: Float[Array | np.ndarray, " covariates"]
     prior_mean: Float[Array | np.ndarray, " free"]
     prior_precision: Float[Array | np.ndarray, " free"]
+    centre: Float[Array | np.ndarray, " covariates"]
+    scale: Float[Array | np.ndarray, " covariates"]
 
     @property
     def weights(self) -> Float[Array | np.ndarray, "columns 1"]:
@@ -152,6 +158,54 @@ def with_free(params: Params, free: Float[Array, " free"]) -> Params:
     return eqx.tree_at(lambda p: [getattr(p, name) for name, _ in _value_fields()], params, new)
 
 
+# ---------------------------------------------------------------- where covariates are taken from
+
+
+class Shift(NamedTuple):
+    """Where a shift of the trait may go without a change of what is held or shared."""
+
+    to_means: bool
+    to_intercepts: bool
+
+
+def recentred(
+    params: Params,
+    centre: Float[Array | np.ndarray, " covariates"],
+    scale: Float[Array | np.ndarray, " covariates"],
+    shifting: Shift | None = None,
+) -> Params:
+    """Give the same model with another centre and scale of the covariates.
+
+    Learning needs those of the table: dates such as 20250131 would put the trait hundreds of its standard deviations
+    from 0, where intercepts and slopes are one number.  The shift of the trait goes into the means of
+    the groups, where these are free, else into the intercepts: a theta + d = a (theta - shift) + (d + a shift).  Where
+    either would change what is held or shared, the centre stays where it is.  `shifting` says so (`can_shift`) where
+    parameters are traced.
+    """
+    to_means, to_intercepts = can_shift(params) if shifting is None else shifting
+    centre = centre if to_means or to_intercepts else params.centre
+    slopes = params.coefficients / params.scale
+    shift = (centre - params.centre) @ slopes
+    mean, own = params.mean, params.items
+    if to_means:
+        mean = mean + shift
+    elif to_intercepts:
+        own = jnp.asarray(own).at[..., 1].add(own[..., 0] * shift)
+    fields = vars(params) | {"items": own, "mean": mean, "coefficients": slopes * scale}
+    return Params(**fields | {"centre": centre, "scale": scale})
+
+
+def can_shift(params: Params) -> Shift:
+    """Tell whether all means are free; and whether intercepts are, and shared by items of equal slopes alone."""
+    n = len(params.prior_mean)
+    slope_places, places = (np.asarray(params.item_places[..., k]) for k in (0, 1))
+    held = np.where(slope_places < n, 0.0, np.asarray(params.items[..., 0]))
+    moving = (slope_places < n) | (held != 0)
+    known = np.stack([places, slope_places, held], -1)[moving]
+    alike = len(np.unique(known, axis=0)) == len(np.unique(known[:, 0]))
+    return Shift(bool((np.asarray(params.mean_places) < n).all()), bool((known[:, 0] < n).all()) and alike)
+
+
 # ---------------------------------------------------------------- rows
 
 
@@ -169,14 +223,24 @@ class Rows(NamedTuple):
 
 def _rows_of(params: Params, batch: Batch) -> Rows:
     groups, d, _ = params.items.shape
-    several = groups > 1
-    n = len(batch.values)
-    group = batch.values[:, d].astype(int) if several else jnp.zeros(n, int)
-    covariates = batch.values[:, d + several :]
-    items = params.items[group] if several else jnp.broadcast_to(params.items, (n, *params.items.shape[1:]))
-    mean = params.mean[group] + covariates @ params.coefficients
+    beside = batch.values[:, d:]
+    group, covariates = _people(params, beside)
+    items = params.items[group] if groups > 1 else jnp.broadcast_to(params.items, (len(group), *params.items.shape[1:]))
     seen = None if batch.observed is None else batch.observed[:, :d]
-    return Rows(batch.values[:, :d], seen, group, covariates, items, mean, jnp.exp(params.log_sd[group]))
+    return Rows(batch.values[:, :d], seen, group, covariates, items, *traits(params, beside))
+
+
+def _people(params: Params, beside: Float[Array, "rows beside"]) -> tuple[Int[Array, " rows"], Array]:
+    """Give the group of each row and its covariates, centred and scaled; they are the columns after the bits."""
+    several = len(params.mean) > 1
+    group = beside[:, 0].astype(int) if several else jnp.zeros(len(beside), int)
+    return group, (beside[:, int(several) :] - params.centre) / params.scale
+
+
+def traits(params: Params, beside: Float[Array, "rows beside"]) -> tuple[Float[Array, " rows"], Float[Array, " rows"]]:
+    """Compute mean and standard deviation of each row's trait before it has answered, by the columns after the bits."""
+    group, covariates = _people(params, beside)
+    return params.mean[group] + covariates @ params.coefficients, jnp.exp(params.log_sd[group])
 
 
 class Terms(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 import warnings
 from functools import cache
@@ -409,6 +410,14 @@ def test_binarize_cuts_and_keeps_holes():
 def test_bad_input_is_told_apart(X, error, message):
     with pytest.raises(error, match=message):
         BernoulliMixture(2, random_state=0).fit(X)
+
+
+@pytest.mark.parametrize(("first", "later"), [(200, 240), (240, 200), (0, 240)])
+def test_rows_of_the_first_call_are_those_of_later_ones(first, later):
+    """The call that a stream is opened by counts, too."""
+    lengths = itertools.chain([first], itertools.repeat(later))
+    with pytest.raises(DataError, match=f"X gives {first} rows in one pass and {later} in another"):
+        BernoulliProduct().fit(lambda: [np.zeros((next(lengths), 3), np.uint8)])
 
 
 def test_infinity_in_a_memory_map(tmp_path):

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from numbers import Real
 from os import PathLike
 from typing import Any
@@ -28,6 +29,7 @@ from latentbits.data.row_files import RowFiles, are_paths, open_files
 from latentbits.engines.dask import DaskEngine
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
+from latentbits.engines.read_ahead import read_ahead
 from latentbits.engines.sparse import SparseEngine
 from latentbits.engines.stream import StreamEngine
 from latentbits.engines.threads import by_slices
@@ -475,7 +477,10 @@ def _refuse_infinite(part: Any, first_row: int) -> None:
 
 
 def _open_factory(estimator: Any, factory: Callable[[], Iterable[Any]], reset: bool, encode: Encode) -> StreamEngine:
-    """A function that gives an iterable of blocks, called once a pass."""
+    """A function that gives an iterable of blocks, called once a pass.
+
+    The first pass reads what the first call gave: a function that gives other rows later is then found out.
+    """
     first, second = _iterate(factory), _iterate(factory)
     if first is second:
         raise TypeError(
@@ -483,7 +488,8 @@ def _open_factory(estimator: Any, factory: Callable[[], Iterable[Any]], reset: b
             "the iterator inside the function"
         )
     del second
-    peek = next(first, None)
+    begun = read_ahead(lambda: _with_place(first))  # a thread of its own runs all of a generator
+    peek = next(begun, None)
     if peek is None:
         raise DataError("X gives no batches: at least one row is needed")
     if np.ndim(peek) != 2 and not _is_sparse(peek):
@@ -491,10 +497,11 @@ def _open_factory(estimator: Any, factory: Callable[[], Iterable[Any]], reset: b
     _refuse_columns(peek)
     validate_data(estimator, peek, reset=reset, skip_check_array=True)
     names = getattr(estimator, "feature_names_in_", None)
+    unread = [chain([peek], begun)]
 
     def checked() -> Iterator[np.ndarray]:
         first_row = 0
-        for block in _with_place(factory):
+        for block in unread.pop() if unread else _with_place(_iterate(factory)):
             numbers = check_array(
                 with_nan(block),
                 accept_sparse="csr",
@@ -510,9 +517,9 @@ def _open_factory(estimator: Any, factory: Callable[[], Iterable[Any]], reset: b
     return StreamEngine(checked, estimator.n_features_in_)
 
 
-def _with_place(factory: Callable[[], Iterable[Any]]) -> Iterator[Any]:
+def _with_place(batches: Iterator[Any]) -> Iterator[Any]:
     """The batches; a note tells after which an error of their function came."""
-    batches, number = _iterate(factory), 0
+    number = 0
     while True:
         try:
             batch = next(batches, None)

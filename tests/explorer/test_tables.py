@@ -264,3 +264,8 @@ def test_labels_without_names_and_with_the_same_name_are_told_apart():
     assert known["site (2)"].tolist() == PARTY.tolist()
     assert list(take_table(BITS, np.column_stack([PARTY, PARTY])).labels) == ["label 1", "label 2"]
     assert list(take_table(BITS, pd.DataFrame({"a": PARTY})).labels) == ["a"]
+
+
+def test_a_table_of_nothing_is_refused():
+    with pytest.raises(DataError, match="all cells of the table are missing"):
+        take_table(np.full((30, 4), np.nan))

@@ -57,9 +57,18 @@ from latentbits.estimators.precision import (
 from latentbits.estimators.showing import as_html, as_text, found_by, keep_nested_lines
 from latentbits.estimators.tables.file_blocks import file_blocks
 from latentbits.estimators.tables.frames import like_input
-from latentbits.estimators.tables.validate import is_dask, open_rows, open_values, open_weights, weighted
+from latentbits.estimators.tables.validate import (
+    check_observed,
+    is_dask,
+    open_rows,
+    open_values,
+    open_weights,
+    weighted,
+)
 
 __all__ = ["LatentModel", "means_of"]
+
+LEAST_NATS = 1.0  # of some row, or all may have been empty: these have 0, up to .01 where log p(x) is estimated
 
 
 class LatentModel(WithCallbacks, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
@@ -554,6 +563,10 @@ class LatentModel(WithCallbacks, ClassNamePrefixFeaturesOutMixin, TransformerMix
             Where the error that `log_likelihood` states is too large to be left out.
         """
         rows = self.log_likelihoods(X)
+        if np.max(np.abs(rows.value), initial=0.0) < LEAST_NATS:
+            engine = self._open(X, reset=False)
+            if isinstance(engine, MemoryEngine):
+                check_observed(engine.table)
         weights = open_weights(sample_weight, len(rows.value))
         self._warn_of_error(rows)
         return sum_of(rows, weights) / float(len(rows.value) if weights is None else weights.sum())

@@ -16,7 +16,7 @@ from latentbits.core.errors import DataError
 from latentbits.data.columns import WORDS, Odd, of_numbers, of_words, refusal, settle, taken_as_labels, worth
 from latentbits.data.fetch import Dataset
 from latentbits.estimators.tables.column_types import read as read_columns
-from latentbits.estimators.tables.validate import DATE_TYPES, check_bits, open_weights, with_nan
+from latentbits.estimators.tables.validate import DATE_TYPES, check_bits, check_observed, open_weights, with_nan
 from latentbits.explorer.content import Labels, Table
 from latentbits.figures.latent_trait.arrays import label_groups
 
@@ -91,6 +91,7 @@ def take_table(
     values = check_array(
         with_nan(X), accept_sparse="csr", dtype="numeric", ensure_all_finite="allow-nan", ensure_min_samples=8
     )
+    check_observed(values)
     if binarize is not None:
         values = _binarized(values, binarize)
     real = holds_reals(values) if real is None else real

@@ -22,7 +22,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from latentbits.core.batch import MISSING
-from latentbits.core.errors import DataError, import_extra
+from latentbits.core.errors import NOTHING_OBSERVED, DataError, import_extra
 from latentbits.core.printable import listed
 from latentbits.data.headers import first_doubled
 from latentbits.data.row_files import RowFiles, are_paths, open_files
@@ -39,6 +39,7 @@ __all__ = [
     "DATE_TYPES",
     "at_column",
     "check_bits",
+    "check_observed",
     "encode_bits",
     "encode_reals",
     "in_memory",
@@ -126,7 +127,10 @@ def open_rows(
             return listed
     if _is_sparse(checked) and checked.shape[0] * checked.shape[1] > SPARSE_IN_MEMORY:
         return _open_slices(checked, names, encode)
-    return MemoryEngine(encode(checked, names=names), complete=complete or None)
+    table = encode(checked, names=names)
+    if reset:
+        check_observed(table)
+    return MemoryEngine(table, complete=complete or None)
 
 
 def _is_complete(X: Any) -> bool:
@@ -213,7 +217,9 @@ def weighted(engine: Engine, sample_weight: Any) -> Engine:
         counting = np.flatnonzero(weights)
         engine, weights = engine.rows(counting), weights[counting]
     if weights is not None and isinstance(engine, MemoryEngine) and not weights.all():
-        return MemoryEngine(engine.table[weights > 0], weights[weights > 0])
+        counting = weights > 0
+        check_observed(engine.table[counting])
+        return MemoryEngine(engine.table[counting], weights[counting])
     engine.weights = weights
     return engine
 
@@ -290,6 +296,22 @@ def check_bits(table: Any, *, binarize: float | None, names: Any = None) -> None
         row = int(np.searchsorted(table.indptr, place, side="right")) - 1
         values = np.append(stored, stored.dtype.type(0))
         raise _not_a_bit(stored[place], row, int(table.indices[place]), names, values)
+
+
+def check_observed(table: Any) -> None:
+    """Refuse a table in memory, encoded or of numbers, of which every cell is missing.
+
+    It looks no further than to a cell that is not.
+
+    >>> check_observed(np.array([[np.nan, 0.0], [np.nan, np.nan]]))
+    """
+    if _is_sparse(table):
+        if table.nnz < np.prod(table.shape):
+            return
+        table = table.data[:, None]
+    missing = np.isnan if table.dtype.kind == "f" else lambda bits: bits == MISSING
+    if table.dtype.kind in "fu" and table.size and all(missing(part).all() for _, part in _slices(table)):
+        raise DataError(NOTHING_OBSERVED)
 
 
 def encode_reals(block: Any, *, names: Any = None, first_row: int = 0) -> np.ndarray:

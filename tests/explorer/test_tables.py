@@ -72,8 +72,10 @@ def test_columns_of_a_frame_that_are_no_bits_are_labels(library):
     assert given.columns == ("a", "b", "c", "on")
     assert (given.real, list(given.labels)) == (False, ["party", "depth", "day"])
     assert given.labels["depth"].tolist() == (np.arange(10) / 4).tolist()
-    with pytest.raises(DataError, match=r"columns that hold no bits: depth .*, day .*labels=\['depth', 'day'\]"):
-        take_table(library.DataFrame(columns), "party")
+    for labels, first in (("day", "day"), (np.arange(10), "label")):  # those that are named come first
+        with pytest.warns(UserWarning, match="taken as labels"):
+            given = take_table(library.DataFrame(columns), labels)
+        assert [*given.labels] == list(dict.fromkeys([first, "party", "depth", "day"]))
     del columns["party"], columns["day"]
     assert take_table(library.DataFrame(columns), real=True).columns == ("a", "b", "depth", "c", "on")
 

@@ -89,7 +89,7 @@ class Seconds(click.ParamType):
     help="With more than one: also a map of so many maps, each row on one of them, that one can step into.",
 )
 @click.option("--image", type=ImageShape(), help="Show each row as an image of this height and width, e.g. 8x8.")
-@click.option("--out", type=click.Path(), default=DEFAULT_OUT, help="The page: a file that ends in .html, or a folder.")
+@click.option("-o", "--out", type=click.Path(), default=DEFAULT_OUT, help="The page: a file that ends in .html, or a folder.")
 @click.option(
     "--budget", type=Seconds(), default="60s", help="Time for the comparison of models: 60s, 2m; none for no limit."
 )
@@ -101,7 +101,7 @@ class Seconds(click.ParamType):
 @checkpoint_options
 @functools.partial(
     reading_options,
-    labels_help="A column that tells what rows are (else those that hold no bits do): it can colour the map, and no "
+    labels_help="A column that tells what rows are, beside those that hold no bits: it can colour the map, and no "
     "model sees it",
 )
 @weights_option

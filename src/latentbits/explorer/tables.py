@@ -184,7 +184,7 @@ def _from_frame(
 ) -> tuple[Any, Any, Any, Any]:
     """The bits of a frame, with the columns that `labels` and `weights` name taken out of it.
 
-    Where no labels are named, they are the columns that hold no bits; `bits` says that numbers are to be.
+    Columns that hold no bits are labels, too; `bits` says that numbers are to be.
     """
     there = [str(name) for name in frame.columns]
     taken = _named_columns("labels", labels, len(frame), there)
@@ -196,16 +196,18 @@ def _from_frame(
         taken, weights = [*taken, place], _column(frame, place)
     kept = [place for place in range(len(there)) if place not in taken]
     odd = {place: one for place in kept if (one := _odd(frame, place, there[place])) is not None}
-    found = settle(tuple(odd.values()), len(kept), numbers_too=bits, named=labels is not None)
+    found = settle(tuple(odd.values()), len(kept), numbers_too=bits)
     if found.refused:
         raise refusal("", found.refused, found.labels, of_marks="make them NaN")
     if found.labels:
         warnings.warn(taken_as_labels(found.labels), stacklevel=4)
-        named = [place for place, one in odd.items() if one in found.labels]
-        kept = [place for place in kept if place not in named]
+        more = [place for place, one in odd.items() if one in found.labels]
+        labels = {} if labels is None or named else _labels(labels, len(frame))
+        kept, named = [place for place in kept if place not in more], [*named, *more]
     if named:
         called = label_names([list(frame.columns)[place] for place in named])
-        labels = {name: _column(frame, place) for name, place in zip(called, named)}
+        given = labels if found.labels and isinstance(labels, dict) else {}
+        labels = given | {name: _column(frame, place) for name, place in zip(called, named) if name not in given}
     part = _part(frame, kept)
     if len(set(there)) < len(there):  # which scikit-learn refuses
         part = part.set_axis(range(len(kept)), axis=1)

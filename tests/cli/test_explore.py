@@ -43,7 +43,7 @@ def test_what_is_no_time(text):
 
 
 def test_options_reach_the_function(tool, csv, table, names, asked):
-    options = ("--model", "mixture", "--image", "2x3", "--budget", "2m", "--seed", 7, "--open", "--out", "pages/x.html")
+    options = ("--model", "mixture", "--image", "2x3", "--budget", "2m", "--seed", 7, "--open", "-o", "pages/x.html")
     tool("explore", csv, *options, code=1)
     np.testing.assert_array_equal(asked["values"], table)
     expected = {

@@ -89,7 +89,9 @@ class Seconds(click.ParamType):
     help="With more than one: also a map of so many maps, each row on one of them, that one can step into.",
 )
 @click.option("--image", type=ImageShape(), help="Show each row as an image of this height and width, e.g. 8x8.")
-@click.option("-o", "--out", type=click.Path(), default=DEFAULT_OUT, help="The page: a file that ends in .html, or a folder.")
+@click.option(
+    "-o", "--out", type=click.Path(), default=DEFAULT_OUT, help="The page: a file that ends in .html, or a folder."
+)
 @click.option(
     "--budget", type=Seconds(), default="60s", help="Time for the comparison of models: 60s, 2m; none for no limit."
 )

@@ -271,3 +271,23 @@ def test_labels_without_names_and_with_the_same_name_are_told_apart():
 def test_a_table_of_nothing_is_refused():
     with pytest.raises(DataError, match="all cells of the table are missing"):
         take_table(np.full((30, 4), np.nan))
+
+
+def test_names_do_not_act_on_the_page():
+    """Neither by characters that turn what is beside them around, nor by their length."""
+    turned, endless = "a\u202eb", "m" * 10_000
+    given = take_table(
+        BITS,
+        {turned: [endless, turned] * 5},
+        column_names=["x\ny", turned, endless],
+        source=turned,
+        row_names=[turned] * 10,
+    )
+    short = "m" * 199 + "…"
+    assert (given.source, given.columns, given.row_names[0]) == (
+        r"a\u202eb",
+        (r"x\ny", r"a\u202eb", short),
+        r"a\u202eb",
+    )
+    ((label,), _) = shown_labels(given.labels, np.arange(10))
+    assert (label.name, label.levels) == (r"a\u202eb", (r"a\u202eb", short))

@@ -61,12 +61,16 @@ def check(estimator: LatentModel) -> None:
 
 
 def check_numbers(estimator: LatentModel, params: Any) -> None:
-    """Hold parameters on their way, whose shapes are those of a stage, to numbers that a file may have."""
+    """Hold parameters on their way, whose shapes are those of a stage, to numbers that a file may have.
+
+    A scalar, such as log Z, may not be known yet.
+    """
     for place, leaf in jax.tree_util.tree_leaves_with_path(params):
         name, array = getattr(place[0], "name", "") if place else "", np.asarray(leaf)
         if array.dtype.kind == "f" and array.dtype != np.float64:
             raise ModelFileError(f"parameter {name!r} must be float64, found {array.dtype}")
-        _check_finite(name, array, estimator)
+        if array.ndim:
+            _check_finite(name, array, estimator)
 
 
 def _described(estimator: LatentModel) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

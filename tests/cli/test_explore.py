@@ -96,6 +96,12 @@ def test_columns_that_are_no_bits_are_labels(tool, asked):
         assert (asked["column_names"], list(asked["labels"])) == (("a", "b", "c"), [name, other])
 
 
+def test_a_short_budget_is_told_of_before_the_fits(tool, csv, asked):
+    short, usual = (tool("explore", csv, *words, code=1).stderr for words in (("--budget", "3"), ()))
+    assert "--budget 3s is for fits" in short
+    assert "in addition" not in usual
+
+
 def test_numbers_without_names(tool, asked):
     Path("sea.csv").write_text(rows_of(12, lambda i: (i % 2, i + 0.5, "xyz"[i % 3], 1, 0)))
     assert "no bits: column 2 (text), column 1 (numbers)" in tool("explore", "sea.csv", code=1).stderr

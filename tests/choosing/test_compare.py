@@ -11,6 +11,7 @@ from tests.tables import NAMES, classes
 
 from latentbits import BernoulliMixture, BernoulliProduct, BinarySparseCoding, ClippedGaussian, compare
 from latentbits.choosing.compare import STACK, default_models
+from latentbits.choosing.search import search
 from latentbits.choosing.stack import crossed, stack
 from latentbits.core.errors import DataError, FitError, TooLargeError
 from latentbits.data.toys import sum_constrained
@@ -248,3 +249,9 @@ def test_a_stack_is_one_more_entry_scored_with_weights_of_other_rows(n_folds):
     np.testing.assert_array_equal(plain.row_bits["b"], found.row_bits["b"])
     with pytest.raises(ValueError, match="no model may be called 'stack of all'"):
         compare(TABLE, {STACK: BernoulliProduct()}, stack=True)
+
+
+@pytest.mark.parametrize("choose", [compare, search])
+def test_a_table_of_nothing_is_refused(choose):
+    with pytest.raises(DataError, match="all cells of the table are missing"):
+        choose(np.full((30, 4), np.nan))

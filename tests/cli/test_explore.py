@@ -43,7 +43,7 @@ def test_what_is_no_time(text):
 
 
 def test_options_reach_the_function(tool, csv, table, names, asked):
-    options = ("--model", "mixture", "--image", "2x3", "--budget", "2m", "--seed", 7, "--open", "--out", "pages/x.html")
+    options = ("--model", "mixture", "--image", "2x3", "--budget", "2m", "--seed", 7, "--open", "-o", "pages/x.html")
     tool("explore", csv, *options, code=1)
     np.testing.assert_array_equal(asked["values"], table)
     expected = {
@@ -91,21 +91,24 @@ def test_columns_that_are_no_bits_are_labels(tool, asked):
     tool("explore", "sea.csv", "--image", "2x2", code=1)  # a pixel is no label
     assert asked["column_names"] == ("depth", "a", "b", "c")
 
-    refused = tool("explore", "sea.csv", "--labels", "site", code=1).stderr.splitlines()
-    assert len(refused) == 1
-    assert "depth (numbers: 3, 3.25, 3.5, 3.75, ...)" in refused[0]
-    assert "If depth tells what rows are: latentbits explore sea.csv --labels site --labels depth." in refused[0]
-    assert "--real takes all as real numbers" in refused[0]
-    tool("explore", "sea.csv", "--labels", "site", "--labels", "depth", code=1)
-    assert list(asked["labels"]) == ["site", "depth"]
+    for name, other in (("site", "depth"), ("depth", "site")):  # the others stay labels
+        tool("explore", "sea.csv", "--labels", name, code=1)
+        assert (asked["column_names"], list(asked["labels"])) == (("a", "b", "c"), [name, other])
+
+
+def test_a_short_budget_is_told_of_before_the_fits(tool, csv, asked):
+    short, usual = (tool("explore", csv, *words, code=1).stderr for words in (("--budget", "3"), ()))
+    assert "--budget 3s is for fits" in short
+    assert "in addition" not in usual
 
 
 def test_numbers_without_names(tool, asked):
     Path("sea.csv").write_text(rows_of(12, lambda i: (i % 2, i + 0.5, "xyz"[i % 3], 1, 0)))
     assert "no bits: column 2 (text), column 1 (numbers)" in tool("explore", "sea.csv", code=1).stderr
     assert (asked["values"].shape, sorted(asked["labels"])) == ((12, 3), [1, 2])
-    refused = tool("explore", "sea.csv", "--labels", "2", code=1).stderr
-    assert "latentbits explore sea.csv --labels 2 --labels 1" in refused
+    for name, order in (("2", [2, 1]), ("1", [1, 2])):
+        tool("explore", "sea.csv", "--labels", name, code=1)
+        assert (asked["values"].shape, list(asked["labels"])) == ((12, 3), order)
 
 
 def test_codes_are_told_at_once_and_are_no_labels(tool, asked):

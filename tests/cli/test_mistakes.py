@@ -62,3 +62,9 @@ def test_what_is_read_is_not_written_over(tool):
     tool("fit", "x.csv", "-m", "product", "-o", "m.safetensors")
     assert "would be lost" in tool("complete", "m.safetensors", "x.csv", "-o", "x.csv", code=1).stderr
     tool("fit", "x.csv", "-m", "product", "-o", "m.safetensors")  # a model may be made anew
+
+
+def test_a_table_of_nothing(tool, model):
+    Path("x.csv").write_text("hair,milk,eggs,wings,fins,legs\n" + "NA,NA,NA,NA,NA,NA\n" * 9)
+    for command in ("score", model, "x.csv"), ("fit", "x.csv", "-m", "product"), ("explore", "x.csv"):
+        assert "all cells of the table are missing" in tool(*command, code=1).stderr

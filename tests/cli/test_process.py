@@ -35,6 +35,22 @@ def test_version_and_short_help(tool):
     assert tool("fit", "-h").stdout.startswith("Usage: ")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="streams are closed by a shell")
+def test_closed_streams():
+    """Messages never get among results; a result that cannot be printed is an error."""
+
+    def run(code, closing):
+        command = ["sh", "-c", f'exec "$0" -c "$1" {closing}', sys.executable, code]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    code = "from latentbits.cli.console import *; prepare_streams(); say('a message'); show_line('a result')"
+    assert run(code, "2>&-").stdout == "a result\n"
+    code = "import sys; from latentbits.cli.main import main; sys.argv = ['latentbits', '--version']; main()"
+    refused = run(code, ">&-")
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("error: the result cannot be printed: stdout is closed")
+
+
 @pytest.mark.slow("two processes")
 def test_exit_codes(process, tmp_path):
     bad = process("fit", tmp_path / "no.csv")

@@ -69,16 +69,14 @@ def test_numbers_are_labels_among_bits_only():
     assert settle([site, depth, height], 4) == ([site], [])  # one column of bits, two of numbers: a table of numbers
     assert settle([site, depth], 5, numbers_too=False) == ([site], [])
     assert settle([code, depth], 3).refused == [code]  # it would be bits but for the code
-    assert settle([site, depth], 5, named=True) == ([], [site, depth])
 
 
 def test_answers_in_other_words_are_no_labels():
     votes = [words(["y", "n", "y"], f"v{i}") for i in range(3)]
-    for named in (False, True):
-        found = settle(votes, 5, named=named)
-        assert [one.use for one in found.refused] == ["words"] * 3
-        assert "Bits are written as 0 and 1, true and false, or yes and no." in str(refusal("", found.refused))
-        assert "labels=" not in str(refusal("", found.refused))
+    found = settle(votes, 5)
+    assert [one.use for one in found.refused] == ["words"] * 3
+    assert "Bits are written as 0 and 1, true and false, or yes and no." in str(refusal("", found.refused))
+    assert "labels=" not in str(refusal("", found.refused))
     assert settle(votes[:1], 5).labels == votes[:1]
     assert refusal("", all_words(votes)).labels == []
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -12,6 +13,8 @@ import warnings
 import jax
 import numpy as np
 import pytest
+from safetensors import safe_open
+from safetensors.numpy import save as to_bytes
 from scripts import compiled_in
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -28,7 +31,7 @@ from latentbits import (
     load,
 )
 from latentbits.core.errors import CheckpointError
-from latentbits.core.packing import pack, unpack
+from latentbits.core.packing import digest, pack, unpack
 from latentbits.engines import checkpoint
 from latentbits.engines.checkpoint import Journal
 from latentbits.engines.memory import MemoryEngine
@@ -179,6 +182,70 @@ def test_a_damaged_file_falls_back_to_the_one_before(table, whole, tmp_path, mon
 def test_nothing_but_damaged_files_is_an_error(table, tmp_path):
     (tmp_path / "checkpoint-1.safetensors").write_bytes(b"no such thing")
     with pytest.raises(CheckpointError, match="cannot be read"):
+        mixture().fit(table, checkpoint=tmp_path)
+
+
+def forged(path, change):
+    """Write a file that change was made to, by its header and arrays, with a checksum of its own."""
+    with safe_open(path, framework="numpy") as file:
+        header = json.loads(file.metadata()["latentbits"])
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    del header["sha256"]
+    change(header, arrays)
+    header["sha256"] = digest(header, arrays)
+    path.write_bytes(to_bytes(arrays, metadata={"latentbits": json.dumps(header)}))
+
+
+def filled(value):
+    def change(header, arrays):
+        arrays |= {name: np.full_like(a, value) for name, a in arrays.items() if a.dtype.kind == "f"}
+
+    return change
+
+
+def rows_doubled(header, arrays):
+    arrays |= {name: np.concatenate([a, a]) for name, a in arrays.items() if a.ndim}
+
+
+def in_single(header, arrays):
+    arrays |= {name: a.astype(np.float32) for name, a in arrays.items() if a.dtype.kind == "f"}
+
+
+def other_content(header, arrays):
+    header["content"] = {"tuple": [{"dict": [[0, 3]]}, {"tuple": [0, 3]}]}
+
+
+def huge_seed(header, arrays):
+    header["seed"] = 10**30
+
+
+@pytest.mark.parametrize("finished", [True, False])
+@pytest.mark.parametrize("change", [filled(np.nan), filled(np.inf), rows_doubled, in_single, other_content, huge_seed])
+def test_a_forged_file_is_refused_by_its_name(table, tmp_path, monkeypatch, change, finished):
+    """A checksum anybody can make: what is read is held to what a model file is held to."""
+    if finished:
+        mixture().fit(table, checkpoint=Checkpoint(tmp_path, np.inf))
+    else:
+        killed_at(monkeypatch, mixture(), table, tmp_path, 1)
+    (path,) = tmp_path.iterdir()
+    forged(path, change)
+    with pytest.raises(CheckpointError, match=re.escape(str(path))):
+        mixture().fit(table, checkpoint=tmp_path)
+
+
+def test_a_forged_result_out_of_range_is_refused(table, tmp_path):
+    mixture().fit(table, checkpoint=tmp_path)
+    forged(tmp_path / "checkpoint-1.safetensors", filled(-1.0))
+    with pytest.raises(CheckpointError, match="parameter 'weights' must lie between"):
+        mixture().fit(table, checkpoint=tmp_path)
+
+
+def test_places_that_hold_no_checkpoints(table, tmp_path):
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(CheckpointError, match=r"cannot be kept in .*file"):
+        mixture().fit(table, checkpoint=tmp_path / "file")
+    (tmp_path / "checkpoint-1.safetensors").mkdir()
+    with pytest.raises(CheckpointError, match=r"checkpoint-1.*it is no file"):
         mixture().fit(table, checkpoint=tmp_path)
 
 

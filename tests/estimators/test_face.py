@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import pickle
 import warnings
 from functools import cache
@@ -17,6 +18,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from tests import tables
 from tests.fitted import EVERY, every, fitted, new, table
 from tests.tables import N, classes
 
@@ -27,6 +29,7 @@ from latentbits.core.model import Measure
 from latentbits.data.read import Table
 from latentbits.engines.chunks import layout_for
 from latentbits.engines.summary import sampled_rows
+from latentbits.estimators.base import LEAST_NATS
 from latentbits.estimators.families import families, family, family_of, name_of, size_of
 from latentbits.estimators.tables import validate
 from latentbits.telling.records import Table as TellTable
@@ -409,6 +412,34 @@ def test_binarize_cuts_and_keeps_holes():
 def test_bad_input_is_told_apart(X, error, message):
     with pytest.raises(error, match=message):
         BernoulliMixture(2, random_state=0).fit(X)
+
+
+@EVERY
+def test_a_table_of_nothing_is_refused(name):
+    """In a fit and in a score; a row of nothing has its log-likelihood, 0 up to what is estimated."""
+    nothing = np.full((8, tables.D), np.nan)
+    if not family(name).foreign:
+        assert abs(fitted(name).score_samples(nothing[:1])[0]) < LEAST_NATS / 10
+        for work in (clone(new(name)).fit, fitted(name).score):
+            with pytest.raises(DataError, match="all cells of the table are missing"):
+                work(nothing)
+
+
+def test_streams_and_rows_that_count_of_nothing_are_refused():
+    nothing = np.full((8, 3), np.nan)
+    with pytest.raises(DataError, match="all cells of the table are missing"):
+        BernoulliMixture(2).fit(lambda: [nothing])
+    nothing[0] = 1
+    with pytest.raises(DataError, match="all cells of the table are missing"):
+        BernoulliProduct().fit(nothing, sample_weight=np.arange(8) > 0)
+
+
+@pytest.mark.parametrize(("first", "later"), [(200, 240), (240, 200), (0, 240)])
+def test_rows_of_the_first_call_are_those_of_later_ones(first, later):
+    """The call that a stream is opened by counts, too."""
+    lengths = itertools.chain([first], itertools.repeat(later))
+    with pytest.raises(DataError, match=f"X gives {first} rows in one pass and {later} in another"):
+        BernoulliProduct().fit(lambda: [np.zeros((next(lengths), 3), np.uint8)])
 
 
 def test_infinity_in_a_memory_map(tmp_path):

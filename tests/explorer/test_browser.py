@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from browser import Pages, pixels_of
+from browser import Pages, pixels_of, width_of
+from contents import small_content
+
+from latentbits.explorer.tables import shown_text
 
 HEAD = "<!doctype html><html lang=en><meta charset=utf-8><title>t</title>"
 NO_SCRIPT = "<meta http-equiv=Content-Security-Policy content=\"script-src 'none'\">"
@@ -48,3 +53,13 @@ def test_quiet_page(open_page, write):
     dark = pixels_of(open_page(path, dark=True, phone=True, ready=False))
     assert dark.shape == (844, 390, 3)
     assert dark.mean() < 5
+
+
+def test_long_names_do_not_widen_the_page(show):
+    content, long = small_content(), shown_text("m" * 10_000)
+    labels = tuple(replace(one, name=long, levels=(long,) * len(one.levels)) for one in content.table.labels)
+    columns = (long,) * len(content.table.columns)
+    table = replace(content.table, source=long, columns=columns, labels=labels)
+    for width in (1280, 390):
+        page = show(replace(content, title=long, findings=(long,), table=table), width=width)
+        assert width_of(page) == width

@@ -72,8 +72,10 @@ def test_columns_of_a_frame_that_are_no_bits_are_labels(library):
     assert given.columns == ("a", "b", "c", "on")
     assert (given.real, list(given.labels)) == (False, ["party", "depth", "day"])
     assert given.labels["depth"].tolist() == (np.arange(10) / 4).tolist()
-    with pytest.raises(DataError, match=r"columns that hold no bits: depth .*, day .*labels=\['depth', 'day'\]"):
-        take_table(library.DataFrame(columns), "party")
+    for labels, first in (("day", "day"), (np.arange(10), "label")):  # those that are named come first
+        with pytest.warns(UserWarning, match="taken as labels"):
+            given = take_table(library.DataFrame(columns), labels)
+        assert [*given.labels] == list(dict.fromkeys([first, "party", "depth", "day"]))
     del columns["party"], columns["day"]
     assert take_table(library.DataFrame(columns), real=True).columns == ("a", "b", "depth", "c", "on")
 
@@ -264,3 +266,28 @@ def test_labels_without_names_and_with_the_same_name_are_told_apart():
     assert known["site (2)"].tolist() == PARTY.tolist()
     assert list(take_table(BITS, np.column_stack([PARTY, PARTY])).labels) == ["label 1", "label 2"]
     assert list(take_table(BITS, pd.DataFrame({"a": PARTY})).labels) == ["a"]
+
+
+def test_a_table_of_nothing_is_refused():
+    with pytest.raises(DataError, match="all cells of the table are missing"):
+        take_table(np.full((30, 4), np.nan))
+
+
+def test_names_do_not_act_on_the_page():
+    """Neither by characters that turn what is beside them around, nor by their length."""
+    turned, endless = "a\u202eb", "m" * 10_000
+    given = take_table(
+        BITS,
+        {turned: [endless, turned] * 5},
+        column_names=["x\ny", turned, endless],
+        source=turned,
+        row_names=[turned] * 10,
+    )
+    short = "m" * 199 + "…"
+    assert (given.source, given.columns, given.row_names[0]) == (
+        r"a\u202eb",
+        (r"x\ny", r"a\u202eb", short),
+        r"a\u202eb",
+    )
+    ((label,), _) = shown_labels(given.labels, np.arange(10))
+    assert (label.name, label.levels) == (r"a\u202eb", (r"a\u202eb", short))

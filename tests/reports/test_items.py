@@ -457,7 +457,8 @@ def test_long_reports_print_shortly():
     answers = distinct([table(items, 60)])
     latents = np.zeros((len(answers.rows), 1))
     pairs = local_dependence(items, answers, latents)
-    assert "8 more pairs" in str(pairs)
+    assert "have 18 more pairs" in str(pairs)
+    assert len(pairs.shown().index) == 10
     assert pairs.to_csv().count("\n") == 29
     persons = person_fit(items, answers, latents)
     lines = str(persons).splitlines()

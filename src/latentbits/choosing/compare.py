@@ -24,7 +24,7 @@ from latentbits.core.errors import FitError, OutOfTimeError, PrecisionWarning, T
 from latentbits.engines.checkpoint import under
 from latentbits.estimators.criteria import WithFitReport
 from latentbits.estimators.families import families, name_of
-from latentbits.estimators.tables.validate import check_bits, with_nan
+from latentbits.estimators.tables.validate import check_bits, check_observed, with_nan
 from latentbits.estimators.tables.weights import open_weights
 from latentbits.reports.fit import FitReport
 
@@ -269,6 +269,7 @@ def compare(
     """
     X = with_nan(X)
     values = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite="allow-nan", ensure_min_samples=2)
+    check_observed(values)
     weights = open_weights(sample_weight, values.shape[0], X)
     counting = np.arange(values.shape[0]) if weights is None else np.flatnonzero(weights)
     n_counted = len(counting) if weights is None else round(weights.sum())

@@ -20,7 +20,7 @@ from latentbits.core.errors import FitError
 from latentbits.engines.checkpoint import under
 from latentbits.estimators.families import Rows, family, family_of
 from latentbits.estimators.families import families as all_families
-from latentbits.estimators.tables.validate import check_bits, with_nan
+from latentbits.estimators.tables.validate import check_bits, check_observed, with_nan
 from latentbits.estimators.tables.weights import open_weights
 
 __all__ = ["Search", "Trial", "check_families", "search"]
@@ -222,6 +222,7 @@ def search(
     values = check_array(
         with_nan(X), accept_sparse="csr", dtype="numeric", ensure_all_finite="allow-nan", ensure_min_samples=8
     )
+    check_observed(values)
     real = holds_reals(values) if real is None else real
     if not real:
         check_bits(values, binarize=None)  # what is no bit is named by its row in X, not in a split of it

@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import re
 import shutil
 import sys
 import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any
 
@@ -216,11 +217,39 @@ def in_one_line(error: BaseException) -> str:
 # --- the process ---
 
 
+class _Closed(io.TextIOBase):
+    """A stream that takes nothing."""
+
+    def write(self, text: str) -> int:
+        raise OSError("the result cannot be printed: stdout is closed; leave it open, or send it to a file")
+
+
 def prepare_streams() -> None:
-    """Let no character end the tool: what the encoding of a terminal or a file cannot hold is written as an escape."""
+    """Let neither a character nor a closed stream mislead.
+
+    What the encoding of a terminal or a file cannot hold is written as an escape.  Where stderr is closed messages are
+    lost, rather than mixed with results; where stdout is, a result is an error.
+    """
+    if sys.stdout is None:
+        _take(1)
+        sys.stdout = _Closed()
+    if sys.stderr is None:
+        _take(2)
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def _take(descriptor: int) -> None:
+    """Open nothing in the place of a closed stream: the next file would get it, with what libraries print there."""
+    with suppress(OSError):
+        os.fstat(descriptor)
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    if nowhere != descriptor:
+        os.dup2(nowhere, descriptor)
+        os.close(nowhere)
 
 
 def show_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

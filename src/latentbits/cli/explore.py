@@ -38,6 +38,8 @@ PAGES = (".html", ".htm")
 DEFAULT_OUT = "latentbits-explore.html"
 NAME_IN_FOLDER = "explore.html"
 FIGURES = ("explore", "map", "loadings", "table", "misfit")
+COMPILING_SECONDS = 10  # 8 of the 14 s of a processor that a budget of 3 s took on 240 x 6 bits; 6 s the next time
+SHORT_SECONDS = 20.0  # of a budget, which those are no small part of
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -89,7 +91,9 @@ class Seconds(click.ParamType):
     help="With more than one: also a map of so many maps, each row on one of them, that one can step into.",
 )
 @click.option("--image", type=ImageShape(), help="Show each row as an image of this height and width, e.g. 8x8.")
-@click.option("--out", type=click.Path(), default=DEFAULT_OUT, help="The page: a file that ends in .html, or a folder.")
+@click.option(
+    "-o", "--out", type=click.Path(), default=DEFAULT_OUT, help="The page: a file that ends in .html, or a folder."
+)
 @click.option(
     "--budget", type=Seconds(), default="60s", help="Time for the comparison of models: 60s, 2m; none for no limit."
 )
@@ -101,7 +105,7 @@ class Seconds(click.ParamType):
 @checkpoint_options
 @functools.partial(
     reading_options,
-    labels_help="A column that tells what rows are (else those that hold no bits do): it can colour the map, and no "
+    labels_help="A column that tells what rows are, beside those that hold no bits: it can colour the map, and no "
     "model sees it",
 )
 @weights_option
@@ -147,6 +151,11 @@ def explore(
     from latentbits.explorer.page import write_page
 
     limit = None if budget == math.inf else budget
+    if limit is not None and limit < SHORT_SECONDS:
+        say(
+            f"--budget {limit:g}s is for fits, and none is begun after it but the first: compiling their programs, "
+            f"about {COMPILING_SECONDS} s once on a machine, and making the page come in addition"
+        )
     nothing = f"nothing was finished that a page could show: {path} is not written"
 
     def save(there: str) -> None:

@@ -231,10 +231,10 @@ def _load_file(source: str, reading: Reading, guess: str) -> Rows:
     if guess == "nothing":
         return rows
     places = [j for j in range(table.shape[1] + len(table.labels)) if str(j) not in table.labels]
-    return _with_labels(rows, places, table.odd, guess == "numbers", named=bool(reading.labels))
+    return _with_labels(rows, places, table.odd, guess == "numbers")
 
 
-def _with_labels(rows: Rows, places: Sequence[int], text: Sequence[Odd], numbers_too: bool, named: bool) -> Rows:
+def _with_labels(rows: Rows, places: Sequence[int], text: Sequence[Odd], numbers_too: bool) -> Rows:
     """The table without columns of numbers that are labels; `places` are those of its columns in the file."""
     import numpy as np
 
@@ -246,7 +246,7 @@ def _with_labels(rows: Rows, places: Sequence[int], text: Sequence[Odd], numbers
         called = rows.names or tuple(f"column {place}" for place in places)
         found = (of_numbers(labels[j], called[j], values[:, j]) for j in range(values.shape[1]))
         odd = {j: one for j, one in enumerate(found) if one is not None}
-    settled = settle((*text, *odd.values()), values.shape[1] + len(text), numbers_too=numbers_too, named=named)
+    settled = settle((*text, *odd.values()), values.shape[1] + len(text), numbers_too=numbers_too)
     if settled.refused:
         raise refusal(f"{rows.source}: ", settled.refused, settled.labels)
     if settled.labels:

@@ -53,8 +53,13 @@ class Tool(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta[ARGUMENTS] = tuple(args)
-        with _printable_usage():
-            return super().parse_args(ctx, args)
+        try:
+            with _printable_usage():
+                return super().parse_args(ctx, args)
+        except BrokenPipeError:
+            raise
+        except OSError as error:  # help that cannot be printed
+            raise OneLineError(in_one_line(error)) from error
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

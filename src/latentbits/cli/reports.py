@@ -45,7 +45,7 @@ def report_file(asked: str | None, option: str = "--report") -> str | None:
 def show_reports(reports: Mapping[str, Report], left_out: Mapping[str, str] | None = None) -> None:
     """Every report as a table under its title, and why others are not there."""
     for title, report in reports.items():
-        table = report.table()
+        table = report.shown()
         # in a terminal what has no room beside the others is put below them as it is printed
         for i, (head, *lines) in enumerate([table.lines()] if sys.stdout.isatty() else table.blocks(gap=3)):
             print_table(head, lines, title="" if i else title)

@@ -35,10 +35,13 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
 
     from latentbits.choosing.compare import standard_error
     from latentbits.estimators.precision import sum_of
+    from latentbits.estimators.tables.validate import check_observed
     from latentbits.telling.numbers import to_error
 
     outputs = Outputs({"--per-row": per_row}, tables=("--per-row",), read=(model_path, source))
     model, rows = to_apply(model_path, source, reading, streams=True)
+    if type(rows.values) is np.ndarray:
+        check_observed(rows.values)
     with told_warnings(rows.names):
         known = model.log_likelihoods(rows.values)
     nats, loss = np.asarray(known.value, np.float64), float(getattr(model, "truncation_loss_", 0.0))

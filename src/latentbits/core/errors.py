@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 
 __all__ = [
+    "NOTHING_OBSERVED",
     "CheckpointError",
     "DataError",
     "DownloadError",
@@ -43,6 +44,12 @@ class LatentBitsError(Exception):
 
 class DataError(LatentBitsError, ValueError):
     """The data, or a file that should hold data, is not what it must be."""
+
+
+NOTHING_OBSERVED = (
+    "all cells of the table are missing, which says nothing of any model: see that these are the right columns, and "
+    "that what marks missing cells marks no others"
+)
 
 
 class FitError(LatentBitsError, ArithmeticError):

@@ -2,7 +2,7 @@
 
 Records (NamedTuples, dataclasses, enumerations) are named by their place in this library, and nothing else can be
 named: to read a file imports nothing from elsewhere, and calls nothing but the constructors of classes that a module of
-this library defines, each of the kind that is asked for.
+this library defines, each of the kind that is asked for.  A record holds in each field what its annotation says.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ import dataclasses
 import hashlib
 import importlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any
+from functools import cache
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import jax
 import numpy as np
@@ -28,6 +30,7 @@ OF_KIND: dict[str, Callable[[type], bool]] = {
     "record": lambda cls: issubclass(cls, tuple) and hasattr(cls, "_fields"),
     "module": dataclasses.is_dataclass,
 }
+NUMBERS: dict[Any, tuple[type, ...]] = {float: (float, int, np.floating), int: (int, np.integer)}
 
 
 def pack(value: Any) -> tuple[Any, list[np.ndarray]]:
@@ -126,7 +129,10 @@ def _unpack(packed: Any, arrays: list[np.ndarray]) -> Any:
         case "enum":
             return _class(inside, kind)(packed["value"])
         case "dtype":
-            return np.dtype(inside)
+            found = np.dtype(inside)
+            if found.name != inside or found.kind not in "biuf":
+                raise ValueError(f"{inside!r} is no type of numbers")
+            return found
         case "key":
             return jax.random.wrap_key_data(jax.device_put(arrays[inside]))
         case "device":
@@ -136,7 +142,11 @@ def _unpack(packed: Any, arrays: list[np.ndarray]) -> Any:
         case "number":
             return arrays[inside][()]
         case "record":
-            return _class(inside, kind)(*(_unpack(part, arrays) for part in packed["fields"]))
+            record = _class(inside, kind)(*(_unpack(part, arrays) for part in packed["fields"]))
+            for (name, hint), part in zip(_hints(type(record)).items(), record, strict=True):
+                if not _holds(part, hint):
+                    raise ValueError(f"{type(record).__name__}.{name} cannot be a {type(part).__name__}")
+            return record
         case "tuple":
             return tuple(_unpack(part, arrays) for part in inside)
         case "list":
@@ -145,7 +155,37 @@ def _unpack(packed: Any, arrays: list[np.ndarray]) -> Any:
             return {_unpack(key, arrays): _unpack(part, arrays) for key, part in inside}
         case "module":
             made: Any = object.__new__(_class(inside, kind))
+            if packed["fields"].keys() != {field.name for field in dataclasses.fields(made)}:
+                raise ValueError(f"{type(made).__name__} has other fields")
             for name, part in packed["fields"].items():
                 object.__setattr__(made, name, _unpack(part, arrays))
             return made
     raise ValueError(f"{kind!r} is nothing that could be unpacked")
+
+
+@cache
+def _hints(record: type) -> dict[str, Any]:
+    return get_type_hints(record)
+
+
+def _holds(value: Any, hint: Any) -> bool:
+    """Whether a value is what an annotation says; of trees, arrays and functions anything is.
+
+    >>> _holds([(1, 2.0)], list[tuple[int, float]]), _holds(["1"], list[int]), _holds(None, int | None)
+    (True, False, True)
+    """
+    origin, inside = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return any(_holds(value, one) for one in inside)
+    if origin is list or (origin is tuple and inside[1:] == (...,)):
+        return isinstance(value, origin) and all(_holds(part, inside[0]) for part in value)
+    if origin is tuple:
+        return isinstance(value, tuple) and len(value) == len(inside) and all(map(_holds, value, inside))
+    if origin in (dict, Mapping):
+        return isinstance(value, dict) and all(
+            _holds(part, one) for pair in value.items() for part, one in zip(pair, inside)
+        )
+    if hint in NUMBERS:
+        return isinstance(value, NUMBERS[hint]) and not isinstance(value, bool)
+    ours = isinstance(hint, type) and (hint in (bool, str, type(None), np.dtype) or issubclass(hint, tuple | Enum))
+    return isinstance(value, hint) if ours else True

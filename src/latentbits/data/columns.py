@@ -159,7 +159,7 @@ def of_words(
     return Odd(label, called, what, use, tuple(shown), len(counts))
 
 
-def settle(odd: Sequence[Odd], n_columns: int, *, numbers_too: bool = True, named: bool = False) -> Settled:
+def settle(odd: Sequence[Odd], n_columns: int, *, numbers_too: bool = True) -> Settled:
     """Which columns are labels, and which must be explained; numbers that are neither stay in the table.
 
     Parameters
@@ -170,8 +170,6 @@ def settle(odd: Sequence[Odd], n_columns: int, *, numbers_too: bool = True, name
         Of the table, with them.
     numbers_too
         Whether numbers are looked at: not where the table is said to be of real numbers, or numbers are cut.
-    named
-        Whether the user has named the labels, so that there are no others.
     """
     numbers = [one for one in odd if one.what == "numbers"]
     meant_as_bits = n_columns - len(odd) + sum(one.use == "marks" for one in odd)
@@ -183,7 +181,7 @@ def settle(odd: Sequence[Odd], n_columns: int, *, numbers_too: bool = True, name
     pairs = [one for one in labels if one.what == "text" and one.n_different == 2]
     if len(pairs) > n_columns - len(labels):
         looked_at = [one._replace(use="words") if one in pairs else one for one in looked_at]
-    labels = [] if named else [one for one in looked_at if one.use == "label"]
+    labels = [one for one in looked_at if one.use == "label"]
     return Settled(labels, [one for one in looked_at if one not in labels])
 
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import reprlib
 import signal
 import threading
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from os import PathLike
@@ -24,22 +25,24 @@ from types import FrameType
 from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import PyTree
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
 from latentbits.core import interrupts
 from latentbits.core.atomic import write_atomically
-from latentbits.core.errors import CheckpointError
+from latentbits.core.errors import CheckpointError, DataError, OutOfTimeError
 from latentbits.core.packing import digest, pack, unpack
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
 from latentbits.engines.sparse import SparseEngine
 
-__all__ = ["Checkpoint", "Journal", "current", "fingerprint", "holds_one", "keeping", "of_fit", "under"]
+__all__ = ["Checkpoint", "Journal", "current", "fingerprint", "going_on", "holds_one", "keeping", "of_fit", "under"]
 
 FORMAT = "latentbits-checkpoint"
-NAME = re.compile(r"checkpoint-(\d+)\.safetensors")
+NAME = re.compile(r"checkpoint-([1-9][0-9]{0,17})\.safetensors")
 KEPT = 2
+MOST_SEEDS = 2**32
 SHARE = 20  # a checkpoint takes at most one part in so many of the time
 
 
@@ -69,17 +72,32 @@ class Journal:
         What must be the same to go on: JSON, by names that a message can use.
     seed
         Of this fit; a fit that goes on has the one that it began with.
+    check
+        Complains of parameters that no fit can have come to.
     """
 
-    def __init__(self, checkpoint: Checkpoint, identity: dict[str, Any], seed: int) -> None:
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        identity: dict[str, Any],
+        seed: int,
+        check: Callable[[PyTree], None] = lambda params: None,
+    ) -> None:
         self.folder, self.seconds = Path(checkpoint.folder), float(checkpoint.seconds)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.identity, self.seed = identity, seed
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            numbers = _numbers(self.folder)
+        except OSError as error:
+            raise CheckpointError(
+                f"checkpoints cannot be kept in {self.folder} ({error}): take another folder"
+            ) from error
+        self.identity, self.seed, self.check = identity, seed, check
         self._finished: dict[int, Any] = {}
         self._place: tuple[int, Any] | None = None
         self._number, self._written, self._took = 0, time.perf_counter(), 0.0
         self._new = self._frozen = self._warned = self.terminated = False
-        self._take_up()
+        self.taken: Path | None = None  # what learning goes on from
+        self._take_up(numbers)
 
     def begin(self) -> tuple[int, Any, Any]:
         """One more call: its number, its result if it is finished, and where it stands if it is not and has begun."""
@@ -132,14 +150,13 @@ class Journal:
         for number in numbers[: -(KEPT - 1)]:
             (self.folder / _named(number)).unlink(missing_ok=True)
 
-    def _take_up(self) -> None:
-        numbers = _numbers(self.folder)
+    def _take_up(self, numbers: list[int]) -> None:
         for number in reversed(numbers):
             path = self.folder / _named(number)
             try:
                 header, arrays = _read(path)
                 self._check(path, header["identity"])
-                (finished, place), seed = unpack(header["content"], arrays), int(header["seed"])
+                finished, place, seed = _content(header, arrays)
             except CheckpointError:
                 raise
             except Exception as error:  # whatever a damaged or a forged file leads to
@@ -151,14 +168,15 @@ class Journal:
                 with suppress(OSError):  # a folder of that name
                     path.unlink()
             else:
-                self._finished, self._place, self.seed = finished, place, seed
+                self._finished, self._place, self.seed, self.taken = finished, place, seed, path
                 return
 
     def _check(self, path: Path, identity: dict[str, Any]) -> None:
         names = [*self.identity, *(name for name in identity if name not in self.identity)]
         other = [name for name in names if self.identity.get(name) != identity.get(name)]
         if other:
-            told = ", ".join(f"{name} was {identity.get(name)!r} and is {self.identity.get(name)!r}" for name in other)
+            pairs = ((name, *(reprlib.repr(one.get(name)) for one in (identity, self.identity))) for name in other)
+            told = ", ".join(f"{name} was {was} and is {now}" for name, was, now in pairs)
             raise CheckpointError(f"{path} is of another fit: {told}. Take another folder, or what it was begun with")
 
 
@@ -182,17 +200,19 @@ def under(checkpoint: str | PathLike[str] | Checkpoint | None) -> Iterator[None]
         _under.reset(token)
 
 
-def of_fit(checkpoint: Any, engine: Engine, identity: dict[str, Any], seed: int) -> Journal | None:
+def of_fit(
+    checkpoint: Any, engine: Engine, identity: dict[str, Any], seed: int, check: Callable[[PyTree], None]
+) -> Journal | None:
     """The journal of a fit for which a checkpoint was asked, or that is one of many; None where nothing is kept."""
     many = _under.get()
     if checkpoint is None and many is None:
         return None
     identity = {**identity, "data": fingerprint(engine)}
     if checkpoint is not None:
-        return Journal(_given(checkpoint), identity, seed)
+        return Journal(_given(checkpoint), identity, seed, check)
     assert many is not None
     name = hashlib.blake2b(json.dumps([identity, seed], sort_keys=True).encode(), digest_size=8).hexdigest()
-    return Journal(many._replace(folder=Path(many.folder) / f"{identity['model']}-{name}"), identity, seed)
+    return Journal(many._replace(folder=Path(many.folder) / f"{identity['model']}-{name}"), identity, seed, check)
 
 
 def _given(checkpoint: Any) -> Checkpoint:
@@ -246,6 +266,19 @@ def _terminable(journal: Journal) -> Iterator[None]:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
+@contextmanager
+def going_on(journal: Journal | None) -> Iterator[None]:
+    """Context of learning that may go on from a file: errors that no rows explain are that file's."""
+    try:
+        yield
+    except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
+        of_rows = isinstance(error, DataError | OutOfTimeError | CheckpointError)
+        if of_rows or journal is None or journal.taken is None:
+            raise
+        told = str(error).strip().partition("\n")[0]
+        raise CheckpointError(f"learning cannot go on from {journal.taken} ({told}): take another folder") from error
+
+
 def holds_one(folder: str | PathLike[str]) -> bool:
     """Whether a folder holds a checkpoint, of one fit or of many."""
     return any(NAME.fullmatch(path.name) for path in Path(folder).rglob("checkpoint-*"))
@@ -285,7 +318,19 @@ def _numbers(folder: Path) -> list[int]:
     return sorted(int(found[1]) for found in (NAME.fullmatch(path.name) for path in folder.iterdir()) if found)
 
 
+def _content(header: dict[str, Any], arrays: list[np.ndarray]) -> tuple[dict[int, Any], tuple[int, Any] | None, int]:
+    """Finished calls, the one that is not, and the seed."""
+    finished, place = unpack(header["content"], arrays)
+    if not isinstance(finished, dict) or not (place is None or (isinstance(place, tuple) and len(place) == 2)):
+        raise _Damaged("it holds no calls")
+    if not isinstance(header["seed"], int) or not 0 <= header["seed"] < MOST_SEEDS:
+        raise _Damaged("its seed is none")
+    return finished, place, header["seed"]
+
+
 def _read(path: Path) -> tuple[dict[str, Any], list[np.ndarray]]:
+    if not path.is_file():
+        raise _Damaged("it is no file")
     try:
         with safe_open(path, framework="numpy") as file:
             header = json.loads((file.metadata() or {})["latentbits"])

@@ -18,6 +18,7 @@ from latentbits.core.errors import FitError
 from latentbits.core.model import Model, OnePass, Over, Stage, Stop, Transform
 from latentbits.core.programs import callable_tree
 from latentbits.engines import ahead, checkpoint
+from latentbits.engines.chunks import LARGEST
 from latentbits.engines.held_out import mean_log_likelihood
 from latentbits.engines.monitor import Limits, Monitor, Record
 from latentbits.engines.passes import Engine
@@ -157,8 +158,13 @@ def fit(
     journal, root = checkpoint.current(), keys.raw(key)
     number, known, place = (0, None, None) if journal is None else journal.begin()
     if known is not None:
+        if not isinstance(known, FitResult):
+            raise TypeError("it holds another result than that of a fit")
         then(known.params)
         return known
+    if place is not None:
+        assert journal is not None
+        _check_place(place, journal.check)
     failure = None if place is None or place.failure is None else FitError(place.failure)
     with interrupts.held(), Monitor(limits, verbose, model.name) as monitor:
         if model.needs_summary:
@@ -248,6 +254,17 @@ def fit(
     if journal is not None:
         journal.finish(number, result, cut_short=best.reason.cut_short)
     return result
+
+
+def _check_place(place: Any, check: Callable[[PyTree], None]) -> None:
+    """Refuse what is no place of a fit, in a file that anybody can have made."""
+    if not isinstance(place, Place):
+        raise TypeError("it holds something else than where a fit stands")
+    if not 0 < place.standing.rows_per_chunk <= LARGEST:
+        raise ValueError(f"it has chunks of {place.standing.rows_per_chunk} rows")
+    points = *(one for one, _ in place.ended), *place.passed, place.before, place.standing.best, place.standing.here
+    for point in points:
+        check(point.params)
 
 
 def _by_rows(setting: Any) -> bool:

@@ -15,7 +15,7 @@ from jaxtyping import Array
 
 from latentbits.core import interrupts, processor, tree
 from latentbits.core.batch import MISSING, Packed
-from latentbits.core.errors import DataError
+from latentbits.core.errors import NOTHING_OBSERVED, DataError
 from latentbits.core.model import Summary
 from latentbits.core.programs import Program
 from latentbits.engines.chunks import CPU_BUDGET, Chunk, is_complete, layout_for, rechunk
@@ -60,6 +60,8 @@ def summarise(engine: Engine) -> Summary:
     if looked.n_rows == 0:
         raise DataError("X has no rows: at least one is needed to learn from.")
     seen, mean, variance = looked.moments
+    if not seen.any():
+        raise DataError(NOTHING_OBSERVED)
     return _summary(looked.n_rows, mean, variance, seen, looked.sample)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from numbers import Integral, Real
 from os import PathLike
 from typing import Any, ClassVar, Literal, Self
@@ -28,7 +29,7 @@ from latentbits.core.model import LogLikelihood, Measure, Model, Stop
 from latentbits.core.programs import callable_tree, later, seconds_waited
 from latentbits.core.version import __version__
 from latentbits.engines import ahead
-from latentbits.engines.checkpoint import Journal, fingerprint, keeping, of_fit
+from latentbits.engines.checkpoint import Journal, fingerprint, going_on, keeping, of_fit
 from latentbits.engines.chunks import Layout, layout_for
 from latentbits.engines.dask import DaskEngine
 from latentbits.engines.fit import FitResult, fit, seed_key
@@ -40,7 +41,7 @@ from latentbits.engines.sparse import SparseEngine, layout_of
 from latentbits.engines.spread import spread, workers
 from latentbits.engines.summary import Powers
 from latentbits.estimators.callbacks import WithCallbacks, told_to_callbacks
-from latentbits.estimators.files import plain, save
+from latentbits.estimators.files import check, check_numbers, plain, save
 from latentbits.estimators.history import comparable_end, history_table
 from latentbits.estimators.lazy import lazy_rows, lazy_scores
 from latentbits.estimators.precision import (
@@ -57,10 +58,12 @@ from latentbits.estimators.precision import (
 from latentbits.estimators.showing import as_html, as_text, found_by, keep_nested_lines
 from latentbits.estimators.tables.file_blocks import file_blocks
 from latentbits.estimators.tables.frames import like_input
-from latentbits.estimators.tables.validate import is_dask, open_rows, open_values
+from latentbits.estimators.tables.validate import check_observed, is_dask, open_rows, open_values
 from latentbits.estimators.tables.weights import InRows, in_rows, open_weights, weighted
 
 __all__ = ["LatentModel", "means_of"]
+
+LEAST_NATS = 1.0  # of some row, or all may have been empty: these have 0, up to .01 where log p(x) is estimated
 
 
 class LatentModel(WithCallbacks, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator, ABC):
@@ -233,7 +236,12 @@ class LatentModel(WithCallbacks, ClassNamePrefixFeaturesOutMixin, TransformerMix
             journal = self._journal(checkpoint, rows, seed)
             if journal is not None:
                 seed = journal.seed
-            with interrupts.held(), keeping(journal), told_to_callbacks(self, X, y, sample_weight):
+            with (
+                interrupts.held(),
+                keeping(journal),
+                going_on(journal),
+                told_to_callbacks(self, X, y, sample_weight),
+            ):
                 if self._may_widen(dtype) and self.takes_reals and self._rounding_foreseen(rows, dtype) > TOLERANCE:
                     dtype = DOUBLE
                 seconds = self._learn(rows, seed, dtype, self.max_time)
@@ -243,6 +251,8 @@ class LatentModel(WithCallbacks, ClassNamePrefixFeaturesOutMixin, TransformerMix
                     left = None if self.max_time is None else max(self.max_time - seconds, 1e-3)
                     self._learn(rows, seed, DOUBLE, left)
                     lost = self._rounding_of(rows, DOUBLE).mean
+                if journal is not None and journal.taken is not None:
+                    check(self)
                 self._count_in(unit)
                 if interrupts.take():  # when all was learned: it stands, but whoever goes on to another fit should know
                     self.stop_reason_ = str(Stop.INTERRUPTED)
@@ -319,7 +329,7 @@ class LatentModel(WithCallbacks, ClassNamePrefixFeaturesOutMixin, TransformerMix
             "device": jax.default_backend(),
             **({} if self._held_out is None else {"held out": fingerprint(self._held_out)}),
         }
-        return of_fit(checkpoint, engine, identity, seed)
+        return of_fit(checkpoint, engine, identity, seed, partial(check_numbers, self))
 
     def _learn(self, engine: Engine, seed: int, dtype: np.dtype, max_time: float | None) -> float:
         """Learn with rows of this precision; the seconds it took, without those of compiling."""
@@ -576,6 +586,10 @@ class LatentModel(WithCallbacks, ClassNamePrefixFeaturesOutMixin, TransformerMix
             Where the error that `log_likelihood` states is too large to be left out.
         """
         rows = self.log_likelihoods(X)
+        if np.max(np.abs(rows.value), initial=0.0) < LEAST_NATS:
+            engine = self._open(X, reset=False)
+            if isinstance(engine, MemoryEngine):
+                check_observed(engine.table)
         weights = open_weights(sample_weight, len(rows.value), X)
         self._warn_of_error(rows)
         return sum_of(rows, weights) / float(len(rows.value) if weights is None else weights.sum())

@@ -16,6 +16,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import jax
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
@@ -31,7 +32,7 @@ from latentbits.estimators.history import history_table, stages_of
 if TYPE_CHECKING:
     from latentbits.estimators.base import LatentModel
 
-__all__ = ["load", "plain", "save"]
+__all__ = ["check", "check_numbers", "load", "plain", "save"]
 
 FORMAT = "latentbits-model"
 FORMAT_VERSION = 2  # 1 had no stages and no objective
@@ -46,6 +47,34 @@ LONGEST = 100  # name of a stage
 
 def save(estimator: LatentModel, path: str | PathLike[str]) -> None:
     """Write a fitted estimator; see `LatentModel.save`."""
+    header, tensors = _described(estimator)
+    _check_work(estimator)
+    header["sha256"] = digest(header, tensors)
+    with write_atomically(path) as file:
+        file.write(to_bytes(tensors, metadata={"latentbits": json.dumps(header)}))
+
+
+def check(estimator: LatentModel) -> None:
+    """Hold a fitted estimator to what `load` would take, where a file has a part in it that anybody can have made."""
+    _history(_described(estimator)[1])
+    _check(_flatten(estimator.params_), estimator)
+
+
+def check_numbers(estimator: LatentModel, params: Any) -> None:
+    """Hold parameters on their way, whose shapes are those of a stage, to numbers that a file may have.
+
+    A scalar, such as log Z, may not be known yet.
+    """
+    for place, leaf in jax.tree_util.tree_leaves_with_path(params):
+        name, array = getattr(place[0], "name", "") if place else "", np.asarray(leaf)
+        if array.dtype.kind == "f" and array.dtype != np.float64:
+            raise ModelFileError(f"parameter {name!r} must be float64, found {array.dtype}")
+        if array.ndim:
+            _check_finite(name, array, estimator)
+
+
+def _described(estimator: LatentModel) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The header of a file, without its checksum, and the tensors."""
     tensors = {f"params.{name}": array for name, array in _flatten(estimator.params_).items()}
     tensors["history"] = np.array(estimator.history_table_["objective"])
     names = getattr(estimator, "feature_names_in_", None)
@@ -66,10 +95,7 @@ def save(estimator: LatentModel, path: str | PathLike[str]) -> None:
         "extra": estimator._extra(),
     }
     _check_header(header)  # what could not be loaded is not written
-    _check_work(estimator)
-    header["sha256"] = digest(header, tensors)
-    with write_atomically(path) as file:
-        file.write(to_bytes(tensors, metadata={"latentbits": json.dumps(header)}))
+    return header, tensors
 
 
 def load(path: str | PathLike[str]) -> Any:
@@ -268,11 +294,15 @@ def _check(arrays: dict[str, np.ndarray], estimator: LatentModel) -> None:
             raise ModelFileError(f"parameter {name!r} must be {kind}, found {array.dtype}")
         if len(array.shape) != len(shape) or any(b not in (a, None) for a, b in zip(array.shape, shape)):
             raise ModelFileError(f"parameter {name!r} must have shape {shape}, found {array.shape}")
-        if np.isinf(array).any() or (name not in estimator._with_holes and np.isnan(array).any()):
-            raise ModelFileError(f"parameter {name!r} is not finite")
+        _check_finite(name, array, estimator)
         low, high = estimator._ranges.get(name, (-np.inf, np.inf))
         if ((array < low) | (array > high)).any():
             raise ModelFileError(f"parameter {name!r} must lie between {low} and {high}")
+
+
+def _check_finite(name: str, array: np.ndarray, estimator: LatentModel) -> None:
+    if np.isinf(array).any() or (name not in estimator._with_holes and np.isnan(array).any()):
+        raise ModelFileError(f"parameter {name!r} is not finite")
 
 
 def _flatten(params: Any) -> dict[str, np.ndarray]:

@@ -13,10 +13,11 @@ from sklearn.utils import check_array
 
 from latentbits.choosing.real_tables import holds_reals
 from latentbits.core.errors import DataError
+from latentbits.core.printable import printable
 from latentbits.data.columns import WORDS, Odd, of_numbers, of_words, refusal, settle, taken_as_labels, worth
 from latentbits.data.fetch import Dataset
 from latentbits.estimators.tables.column_types import read as read_columns
-from latentbits.estimators.tables.validate import DATE_TYPES, check_bits, with_nan
+from latentbits.estimators.tables.validate import DATE_TYPES, check_bits, check_observed, with_nan
 from latentbits.estimators.tables.weights import open_weights
 from latentbits.explorer.content import Labels, Table
 from latentbits.figures.latent_trait.arrays import label_groups
@@ -31,6 +32,7 @@ WIDE = 2000  # columns from which on
 WIDE_CELLS = 2**21  # so many cells are placed on the map: in float64 (`estimators/precision.py`) 3 us each, twice
 MOST_CLOSE = 4000  # rows of which the page holds what every model says
 MOST_LEVELS = 1000  # kinds of rows that a column of labels can tell
+MOST_LETTERS = 200  # of a name on the page: more are of no use to a reader
 FEW_NUMBERS = 10  # different whole numbers that are taken for kinds
 NUMBER = re.compile(r"[+-]?((0|[1-9]\d*)(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)  # 007 is a code
 SLICE_CELLS = 2**21  # of a dense table that are looked at together
@@ -92,6 +94,7 @@ def take_table(
     values = check_array(
         with_nan(X), accept_sparse="csr", dtype="numeric", ensure_all_finite="allow-nan", ensure_min_samples=8
     )
+    check_observed(values)
     if binarize is not None:
         values = _binarized(values, binarize)
     real = holds_reals(values) if real is None else real
@@ -112,7 +115,7 @@ def take_table(
     known = _labels(labels, values.shape[0])
     rows = _names_among(known) if row_names is None else row_names
     rows = None if rows is None else _names("row_names", rows, values.shape[0], "row")
-    return Given(source or "table", values, real, names, image_shape, known, rows, n_columns, weights)
+    return Given(shown_text(source or "table"), values, real, names, image_shape, known, rows, n_columns, weights)
 
 
 def most_varied(values: Any, n: int, weights: np.ndarray | None = None) -> np.ndarray:
@@ -184,7 +187,7 @@ def _from_frame(
 ) -> tuple[Any, Any, Any, Any]:
     """The bits of a frame, with the columns that `labels` and `weights` name taken out of it.
 
-    Where no labels are named, they are the columns that hold no bits; `bits` says that numbers are to be.
+    Columns that hold no bits are labels, too; `bits` says that numbers are to be.
     """
     there = [str(name) for name in frame.columns]
     taken = _named_columns("labels", labels, len(frame), there)
@@ -196,16 +199,18 @@ def _from_frame(
         taken, weights = [*taken, place], _column(frame, place)
     kept = [place for place in range(len(there)) if place not in taken]
     odd = {place: one for place in kept if (one := _odd(frame, place, there[place])) is not None}
-    found = settle(tuple(odd.values()), len(kept), numbers_too=bits, named=labels is not None)
+    found = settle(tuple(odd.values()), len(kept), numbers_too=bits)
     if found.refused:
         raise refusal("", found.refused, found.labels, of_marks="make them NaN")
     if found.labels:
         warnings.warn(taken_as_labels(found.labels), stacklevel=4)
-        named = [place for place, one in odd.items() if one in found.labels]
-        kept = [place for place in kept if place not in named]
+        more = [place for place, one in odd.items() if one in found.labels]
+        labels = {} if labels is None or named else _labels(labels, len(frame))
+        kept, named = [place for place in kept if place not in more], [*named, *more]
     if named:
         called = label_names([list(frame.columns)[place] for place in named])
-        labels = {name: _column(frame, place) for name, place in zip(called, named)}
+        given = labels if found.labels and isinstance(labels, dict) else {}
+        labels = given | {name: _column(frame, place) for name, place in zip(called, named) if name not in given}
     part = _part(frame, kept)
     if len(set(there)) < len(there):  # which scikit-learn refuses
         part = part.set_axis(range(len(kept)), axis=1)
@@ -276,7 +281,17 @@ def _names(argument: str, given: Sequence[str] | None, n: int, word: str) -> tup
         return tuple(f"{word} {i}" for i in range(n))
     if len(given) != n:
         raise DataError(f"{argument} must be {n} names, found {len(given)}")
-    return tuple(str(name) for name in given)
+    return tuple(shown_text(name) for name in given)
+
+
+def shown_text(given: Any) -> str:
+    r"""Text of a user for the page: in one line, without characters that act on what is beside it, and not too long.
+
+    >>> print(shown_text("a\u202eb"), len(shown_text("a" * 10_000)))
+    a\u202eb 200
+    """
+    text = printable(str(given))
+    return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 1]}…"
 
 
 def _pixels(image_shape: tuple[int, int] | None) -> list[str] | None:
@@ -295,7 +310,7 @@ def label_names(names: Sequence[Any]) -> list[str]:
     """
     found: list[str] = []
     for place, given in enumerate(names, 1):
-        name = own = f"label {place}" if isinstance(given, Integral) else str(given)
+        name = own = f"label {place}" if isinstance(given, Integral) else shown_text(given)
         again = 2
         while own in found:
             own, again = f"{name} ({again})", again + 1
@@ -407,7 +422,7 @@ def shown_labels(
         elif len(levels) > min(MOST_LEVELS, known // 2):
             why = f"{len(levels):,} different ones in {known:,} rows: too many to be kinds"
         else:
-            found.append(Labels(name, tuple(levels), codes[rows]))
+            found.append(Labels(name, tuple(map(shown_text, levels)), codes[rows]))
             continue
         left_out.append((name, why))
     return tuple(found), tuple(left_out)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from scipy.stats import chi2
@@ -31,7 +30,6 @@ USELESS = 10  # squared rows a cell, below which it is none (Koehler & Larntz 19
 MOST_ENTRIES = 2**20  # patterns x cells for which a saturated model of a table with holes takes seconds
 MOST_PASSES = 5000
 CLOSE = 1e-3  # nats by which such a model may be short of its maximum
-MOST_SHOWN = 30
 
 
 @dataclass(frozen=True)
@@ -298,23 +296,14 @@ class BivariateResiduals(Report):
     notes: tuple[str, ...]
 
     def table(self) -> Table:
-        """The largest; `to_frame` and `to_csv` have all."""
-        left = len(self.x2) - MOST_SHOWN
-        more = (f"the {MOST_SHOWN} largest; {left} more pairs are in `matrix`",) if left > 0 else ()
-        return self._largest(MOST_SHOWN, (*self.notes, *more))
-
-    def _largest(self, n_pairs: int, notes: tuple[str, ...]) -> Table:
-        order = np.argsort(-np.nan_to_num(self.x2, nan=-1), kind="stable")[:n_pairs]
+        """One row for each pair, the largest first."""
+        order = np.argsort(-np.nan_to_num(self.x2, nan=-1), kind="stable")
         index = [f"{self.names[i]} - {self.names[j]}" for i, j in self.pairs[order].tolist()]
-        return Table(index, {"X2": self.x2[order].round(12), "rows": as_counts(self.n_rows[order])}, notes=notes)
+        return Table(index, {"X2": self.x2[order].round(12), "rows": as_counts(self.n_rows[order])}, notes=self.notes)
 
-    def to_frame(self) -> Any:
-        """All pairs as a pandas data frame."""
-        return self._largest(len(self.x2), self.notes).to_frame()
-
-    def to_csv(self) -> str:
-        """All pairs as comma-separated text."""
-        return self._largest(len(self.x2), self.notes).to_csv()
+    def shown(self) -> Table:
+        """The largest."""
+        return self.table().largest("pairs")
 
 
 def bivariate_residuals(rows: Patterns, weights: np.ndarray, means: np.ndarray, names: list[str]) -> BivariateResiduals:

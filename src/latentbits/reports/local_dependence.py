@@ -13,8 +13,6 @@ from latentbits.reports.record import Report, Table
 
 __all__ = ["LocalDependence", "local_dependence"]
 
-SHOWN = 20
-
 
 @dataclass(frozen=True)
 class LocalDependence(Report):
@@ -54,11 +52,9 @@ class LocalDependence(Report):
         columns = {"signed X2": self.signed_x2[a, b], "Q3": self.q3[a, b], "n": self.n[a, b]}
         return Table(names, columns, notes=self.notes)
 
-    def __str__(self) -> str:
-        whole = self.table()
-        more = len(whole.index) - SHOWN
-        notes = (*self.notes, f"{more} more pairs are in the table") if more > 0 else self.notes
-        return str(Table(whole.index[:SHOWN], {k: v[:SHOWN] for k, v in whole.columns.items()}, notes=notes))
+    def shown(self) -> Table:
+        """The most dependent pairs."""
+        return self.table().largest("pairs")
 
     def among(self, names: list[str], which: np.ndarray) -> LocalDependence:
         """The same, in its place among all columns of a table; the others have nothing."""

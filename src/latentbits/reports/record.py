@@ -22,6 +22,7 @@ LATEX = str.maketrans(
     {sign: "\\" + sign for sign in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "\n": " "}
 )
+MOST_SHOWN = 10  # rows of a table that begins with the largest, where it is printed
 WIDTH = 80  # of a terminal: columns that do not fit are printed below
 
 
@@ -43,6 +44,15 @@ class Table:
     columns: dict[str, Any]
     title: str = ""
     notes: tuple[str, ...] = ()
+
+    def largest(self, what: str) -> Table:
+        """The first rows of a table that begins with the largest, and how many there are beside."""
+        more = len(self.index) - MOST_SHOWN
+        if more <= 0:
+            return self
+        columns = {name: values[:MOST_SHOWN] for name, values in self.columns.items()}
+        told = f"the {MOST_SHOWN} largest; to_frame, to_csv and the file of a report have {more} more {what}"
+        return Table(self.index[:MOST_SHOWN], columns, self.title, (*self.notes, told))
 
     def lines(self, digits: int = 4) -> list[list[str]]:
         """Every cell as text, the names of columns first."""
@@ -109,13 +119,17 @@ class Table:
 class Report:
     """Base of all reports: a frozen dataclass whose fields are read as attributes or, as of a dict, by name.
 
-    A subclass says in `table` how it prints.
+    A subclass says in `table` what is in it, and in `shown` what of that is printed.
     """
 
     def table(self) -> Table:
         """The report as a table; here one row for each field that is a number."""
         shown = {name: self[name] for name in self.keys() if isinstance(self[name], (int, float, str))}
         return Table(list(shown), {"value": list(shown.values())}, notes=tuple(getattr(self, "notes", ())))
+
+    def shown(self) -> Table:
+        """The table as it is printed: all of it."""
+        return self.table()
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.keys():
@@ -130,10 +144,10 @@ class Report:
         return [field.name for field in fields(self)]
 
     def __str__(self) -> str:
-        return str(self.table())
+        return str(self.shown())
 
     def _repr_html_(self) -> str:
-        return self.table()._repr_html_()
+        return self.shown()._repr_html_()
 
     def to_frame(self) -> Any:
         """The table as a pandas data frame."""

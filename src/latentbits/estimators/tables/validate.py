@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from numbers import Real
 from os import PathLike
 from typing import Any
@@ -21,13 +22,14 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from latentbits.core.batch import MISSING
-from latentbits.core.errors import DataError, import_extra
+from latentbits.core.errors import NOTHING_OBSERVED, DataError, import_extra
 from latentbits.core.printable import listed
 from latentbits.data.headers import first_doubled
 from latentbits.data.row_files import RowFiles, are_paths, open_files
 from latentbits.engines.dask import DaskEngine
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
+from latentbits.engines.read_ahead import read_ahead
 from latentbits.engines.sparse import SparseEngine
 from latentbits.engines.stream import StreamEngine
 from latentbits.engines.threads import by_slices
@@ -37,6 +39,7 @@ __all__ = [
     "DATE_TYPES",
     "at_column",
     "check_bits",
+    "check_observed",
     "encode_bits",
     "encode_reals",
     "in_memory",
@@ -122,7 +125,10 @@ def open_rows(
             return listed
     if _is_sparse(checked) and checked.shape[0] * checked.shape[1] > SPARSE_IN_MEMORY:
         return _open_slices(checked, names, encode)
-    return MemoryEngine(encode(checked, names=names), complete=complete or None)
+    table = encode(checked, names=names)
+    if reset:
+        check_observed(table)
+    return MemoryEngine(table, complete=complete or None)
 
 
 def _is_complete(X: Any) -> bool:
@@ -250,6 +256,22 @@ def check_bits(table: Any, *, binarize: float | None, names: Any = None) -> None
         row = int(np.searchsorted(table.indptr, place, side="right")) - 1
         values = np.append(stored, stored.dtype.type(0))
         raise _not_a_bit(stored[place], row, int(table.indices[place]), names, values)
+
+
+def check_observed(table: Any) -> None:
+    """Refuse a table in memory, encoded or of numbers, of which every cell is missing.
+
+    It looks no further than to a cell that is not.
+
+    >>> check_observed(np.array([[np.nan, 0.0], [np.nan, np.nan]]))
+    """
+    if _is_sparse(table):
+        if table.nnz < np.prod(table.shape):
+            return
+        table = table.data[:, None]
+    missing = np.isnan if table.dtype.kind == "f" else lambda bits: bits == MISSING
+    if table.dtype.kind in "fu" and table.size and all(missing(part).all() for _, part in _slices(table)):
+        raise DataError(NOTHING_OBSERVED)
 
 
 def encode_reals(block: Any, *, names: Any = None, first_row: int = 0) -> np.ndarray:
@@ -437,7 +459,10 @@ def _refuse_infinite(part: Any, first_row: int) -> None:
 
 
 def _open_factory(estimator: Any, factory: Callable[[], Iterable[Any]], reset: bool, encode: Encode) -> StreamEngine:
-    """A function that gives an iterable of blocks, called once a pass."""
+    """A function that gives an iterable of blocks, called once a pass.
+
+    The first pass reads what the first call gave: a function that gives other rows later is then found out.
+    """
     first, second = _iterate(factory), _iterate(factory)
     if first is second:
         raise TypeError(
@@ -445,7 +470,8 @@ def _open_factory(estimator: Any, factory: Callable[[], Iterable[Any]], reset: b
             "the iterator inside the function"
         )
     del second
-    peek = next(first, None)
+    begun = read_ahead(lambda: _with_place(first))  # a thread of its own runs all of a generator
+    peek = next(begun, None)
     if peek is None:
         raise DataError("X gives no batches: at least one row is needed")
     if np.ndim(peek) != 2 and not _is_sparse(peek):
@@ -453,10 +479,11 @@ def _open_factory(estimator: Any, factory: Callable[[], Iterable[Any]], reset: b
     _refuse_columns(peek)
     validate_data(estimator, peek, reset=reset, skip_check_array=True)
     names = getattr(estimator, "feature_names_in_", None)
+    unread = [chain([peek], begun)]
 
     def checked() -> Iterator[np.ndarray]:
         first_row = 0
-        for block in _with_place(factory):
+        for block in unread.pop() if unread else _with_place(_iterate(factory)):
             numbers = check_array(
                 with_nan(block),
                 accept_sparse="csr",
@@ -472,9 +499,9 @@ def _open_factory(estimator: Any, factory: Callable[[], Iterable[Any]], reset: b
     return StreamEngine(checked, estimator.n_features_in_)
 
 
-def _with_place(factory: Callable[[], Iterable[Any]]) -> Iterator[Any]:
+def _with_place(batches: Iterator[Any]) -> Iterator[Any]:
     """The batches; a note tells after which an error of their function came."""
-    batches, number = _iterate(factory), 0
+    number = 0
     while True:
         try:
             batch = next(batches, None)

@@ -16,6 +16,7 @@ from latentbits.core.errors import DataError
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
 from latentbits.engines.sparse import SparseEngine
+from latentbits.estimators.tables.validate import check_observed
 
 __all__ = ["InRows", "in_rows", "open_weights", "weighted"]
 
@@ -80,7 +81,9 @@ def weighted(engine: Engine, sample_weight: Any, X: Any = None) -> Engine:
         counting = np.flatnonzero(weights)
         engine, weights = engine.rows(counting), weights[counting]
     if weights is not None and isinstance(engine, MemoryEngine) and not weights.all():
-        return MemoryEngine(engine.table[weights > 0], weights[weights > 0])
+        counting = weights > 0
+        check_observed(engine.table[counting])
+        return MemoryEngine(engine.table[counting], weights[counting])
     engine.weights = weights
     return engine
 

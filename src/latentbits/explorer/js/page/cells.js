@@ -1,5 +1,6 @@
 /** The rows of the table as the page holds them: cells, names, labels, shares. */
 import { bitAt } from "./arrays.js";
+import { lettersOf } from "./dom.js";
 import { rowName, rowNumber } from "./rows.js";
 
 /** @typedef {import("./arrays.js").Arrays} Arrays */
@@ -211,9 +212,11 @@ function namesApart(names) {
  * @param {number} most characters
  */
 export function shortened(text, most) {
-  if (text.length <= most) return text;
+  const letters = lettersOf(text, most);
+  if (!letters) return text;
   const tail = Math.floor((most - 1) / 3);
-  return `${text.slice(0, most - 1 - tail).trimEnd()}…${text.slice(text.length - tail).trimStart()}`;
+  const [head, end] = [letters.slice(0, most - 1 - tail), letters.slice(letters.length - tail)];
+  return `${head.join("").trimEnd()}…${end.join("").trimStart()}`;
 }
 
 /** @type {WeakMap<object, Rows>} */

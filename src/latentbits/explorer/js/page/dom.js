@@ -67,3 +67,16 @@ export function say(text) {
 export function themeColour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
+
+/**
+ * What a reader sees as letters, of a text that has more of them than `most`: an emoji is one, of whatever parts.
+ *
+ * @param {string} text
+ * @param {number} most
+ * @returns {string[] | undefined}
+ */
+export function lettersOf(text, most) {
+  if (text.length <= most) return undefined;
+  const letters = Array.from(new Intl.Segmenter().segment(text), ({ segment }) => segment);
+  return letters.length > most ? letters : undefined;
+}

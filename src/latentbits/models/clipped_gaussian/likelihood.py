@@ -31,6 +31,9 @@ REPLICATES = 16  # with fewer the error itself would be known too badly
 # Points with their mirror images in each replicate, level by level.  With few columns the first is left out: posteriors
 # with corners have tails that so few points may miss, and an error that does not know of them.
 PAIRS = (1, 8, 32)
+# The same for missing bits, of all rows: of 8 columns with communalities of .9 to .97 and 4 factors, P(bit) was then
+# wrong by .004 at most (with 32 by .009, by expectation propagation .020).
+PREDICTING = 128
 GOAL = 0.05  # nats: rows are spread by several, and their errors average out
 WIDEST = 1.3  # times the Gaussian: where tails are heavier, weights would be unbounded and errors too small
 BLOCKS = 16  # of the rows of a chunk, of which those are taken that need more points
@@ -93,7 +96,7 @@ def _by_levels(
     """
     n, q = at.mean.shape
     size = -(-n // BLOCKS)
-    levels = PAIRS if signs.shape[1] >= MANY_COLUMNS else PAIRS[1:]
+    levels = (PREDICTING,) if predicting else PAIRS if signs.shape[1] >= MANY_COLUMNS else PAIRS[1:]
     net = jnp.asarray(qmc.Sobol(q, scramble=False).random(levels[-1]), signs.dtype)
     # one table, of which rows are taken: every gather and scatter is a loop to be compiled
     parts = signs, at.mean, at.scale.reshape(n, -1), _shifts(keys, REPLICATES * q).astype(signs.dtype)

@@ -7,7 +7,7 @@ from itertools import product
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, ndtr
 from scipy.stats import multivariate_normal
 
 from latentbits.models.clipped_gaussian import expectation
@@ -77,3 +77,13 @@ def grid_posterior(
     mean = share @ grid
     second = np.stack([share @ (grid * grid[:, [i]]) for i in range(weights.shape[1])], 1)
     return log_p, mean, second - mean[:, :, None] * mean[:, None]
+
+
+def grid_predictions(
+    weights: np.ndarray, phi: np.ndarray, psi: np.ndarray, signs: np.ndarray, half: float = 7.0, n: int = 201
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """log p(s), mean of y, and P(bit = 1 | s) of each column, for each row."""
+    grid, log_joint = _on_grid(weights, phi, psi, signs, half, n)
+    log_p = np.logaddexp.reduce(log_joint, axis=1)
+    share = np.exp(log_joint - log_p[:, None])
+    return log_p, share @ grid, share @ ndtr((grid @ weights.T + phi) / np.sqrt(psi))

@@ -97,10 +97,11 @@ class ClippedGaussian(WithCriteria):
     repair : bool, default=False
         Replace the matrix of correlations by the nearest one without negative eigenvalues before taking components.
     likelihood : {"importance", "ep"}, default="importance"
-        How `score_samples` integrates over y: by points around the posterior that expectation propagation finds, with
-        an error (with noise, more points for rows where it would be above 0.05 nats); or by expectation propagation
-        alone, which is mostly right to 0.01 to 0.03 nats (0.1 to 0.5 without noise), but cannot tell (the error is
-        NaN).
+        How y is integrated over: by nodes or points, with an error; or by expectation propagation alone, which is
+        mostly right to 0.01 to 0.03 nats (0.1 to 0.5 without noise), but cannot tell (the error is NaN).  With noise
+        nodes are a lattice that all rows share, and exact (one component, two or three of fewer than 50 columns); else
+        points are around the posterior that expectation propagation finds, more for rows where the error would be
+        above 0.05 nats.
     learner : {"moments", "likelihood"}, default="moments"
         "moments" is the paper's.  "likelihood" begins there and maximises the log-likelihood of the rows over weights
         and thresholds, by accelerated EM with posteriors by Gauss-Hermite nodes (up to three components) or a
@@ -595,9 +596,12 @@ class ClippedGaussian(WithCriteria):
     def posterior(self, X: Any) -> Any:
         """Posterior of the hidden variables of each row.
 
-        With noise by expectation propagation.  Without, by points within the row's cell, from where expectation
-        propagation puts it, which itself would make the posterior too narrow there; beyond some ten components these
-        points are too few, and it is expectation propagation again.
+        With noise exactly where likelihoods are by a lattice: of one component, and of two or three of fewer than 50
+        columns unless these are very steep.  Else, and with ``likelihood="ep"``, by expectation propagation, which is
+        mostly right to a few hundredths of a standard deviation.
+        Without noise by points within the row's cell, from where expectation propagation puts it, which itself would
+        make the posterior too narrow there; beyond some ten components these points are too few, and it is expectation
+        propagation again.
 
         Parameters
         ----------

@@ -18,7 +18,8 @@ Learning is one pass, which counts how often bits are 1 together (`core/pair_cou
 each pair and one diagonalisation.  What P components leave over of a column's variance is either dropped, as in the
 paper (`noise="none"`: bits are a function of y), or kept as noise of the column's own (`noise="unique"`: a probit
 factor model, in which every row has a probability).  With noise the paper's alternative, maximum likelihood, can go on
-from there (`em.py`).  Given a row, y is found by expectation propagation (`expectation.py`);
+from there (`em.py`).  Given a row, y is integrated over (`use.py`) by a lattice of nodes for all rows (`lattice.py`) or
+by points of the row's own, around where expectation propagation (`expectation.py`) puts it (`likelihood.py`);
 without noise the rows that can occur are the cells of an arrangement of hyperplanes (`cells.py`).
 """
 
@@ -28,25 +29,22 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Key
 
 from latentbits.core import tree
 from latentbits.core.batch import MISSING, Batch
 from latentbits.core.limits import Pace, TimeLeft, no_limit
-from latentbits.core.model import LogLikelihood, Measure, Model, OnePass, Progress, Stage, Summary, Transform
-from latentbits.core.nodes import log_integral
+from latentbits.core.model import Measure, Model, OnePass, Progress, Stage, Summary, Transform
 from latentbits.core.pair_counts import Stats, count
-from latentbits.models.clipped_gaussian import cells, em, tetrachoric, wide
+from latentbits.models.clipped_gaussian import em, lattice, tetrachoric, wide
 from latentbits.models.clipped_gaussian import expectation as ep
-from latentbits.models.clipped_gaussian.cell_probability import Integral, integrate
 from latentbits.models.clipped_gaussian.expectation import Factors
-from latentbits.models.clipped_gaussian.likelihood import is_sampled, log_evidence
 from latentbits.models.clipped_gaussian.params import LEAST_UNIQUENESS, Params, signs_of
 from latentbits.models.clipped_gaussian.spectrum import (
     factor_weights,
@@ -57,6 +55,7 @@ from latentbits.models.clipped_gaussian.spectrum import (
     spectrum,
 )
 from latentbits.models.clipped_gaussian.tetrachoric import Correlations, Moments
+from latentbits.models.clipped_gaussian.use import Posterior, use_of
 
 __all__ = [
     "EXTRACTIONS",
@@ -78,43 +77,12 @@ __all__ = [
 NOISES = ("unique", "none")
 LEARNERS = ("moments", "likelihood")
 LIKELIHOODS = ("importance", "ep")
-ROUGH = 0.1  # standard error of a log-probability from which on the points say less of a posterior than EP does
-ROUGHLY = 0.01  # standard deviations that a posterior may be off where it says no more than where points go
 EXTRACTIONS = ("auto", "components", "factors")
 FEW_COLUMNS = 10  # per component: with fewer, components are far too long
 # Of a column with noise.  Components reproduce the variances too.  Where the spectrum has a negative part, its positive
 # part has more than a column's variance, and rows that were not learned from say that there is noise all the same.
 LEAST_NOISE = 0.1
 SMALL = 400  # columns of a matrix that is diagonalised in no time
-
-
-class Posterior(eqx.Module):
-    """Posterior of the hidden variables of each row.
-
-    Attributes
-    ----------
-    mean, covariance
-        By expectation propagation; without noise by points within the row's cell.
-    mode
-        The most probable y; without noise, the point of the row's cell that is nearest to the origin.
-    violated
-        Without noise: bits that `mean` gets wrong, 0 for a row that some y produces.  For other rows, mean and mode are
-        a y with the fewest wrong bits that was found, and the covariance is NaN.
-    """
-
-    mean: Float[Array, "rows latents"]
-    covariance: Float[Array, "rows latents latents"]
-    mode: Float[Array, "rows latents"]
-    violated: Int[Array, " rows"]
-
-
-def _after(first: Float[Array, "rows latents"], x: Float[Array, "rows columns"]) -> Float[Array, "rows columns"]:
-    """x, but not before `first` is there.
-
-    XLA runs loops that do not depend on each other at the same time, and on a CPU with few threads those with calls of
-    LAPACK in them can wait for each other for ever.
-    """
-    return jnp.where(first[:, :1] == jnp.inf, jnp.nan, x)
 
 
 def from_correlations(
@@ -399,103 +367,6 @@ def _seen(
     return np.concatenate(parts)
 
 
-class _Use(NamedTuple):
-    """What is asked of a fitted model: functions that depend on whether there is noise, and how it is integrated over.
-
-    Models that differ in anything else have them in common, and so share what has been compiled.
-    """
-
-    log_likelihood: Callable[..., LogLikelihood]
-    infer: Callable[..., Posterior]
-    decode: Callable[..., Array]
-    complete: Callable[..., Array]
-    sample: Callable[..., Array]
-
-
-@cache
-def _use(noise: str, likelihood: str) -> _Use:
-    noisy = noise == "unique"
-
-    def within(params: Params, shared: Factors, batch: Batch, n_slides: int) -> tuple[Integral, Array, Array]:
-        """Without noise: the integral over each row's cell, a y inside it, and how many bits that gets wrong."""
-        signs = signs_of(batch)
-        y, violated = cells.find(params.weights, params.phi, signs, batch.key, n_slides)
-        at = ep.approximate(shared, _after(y, signs)).posterior
-        found = integrate(params.weights, params.phi, signs, y, at.mean, at.covariance, batch.keys)
-        # EP counts the half-spaces that others make redundant; but in many dimensions it is better than few points
-        rough = (found.error > ROUGH)[:, None]
-        mean = jnp.where(rough, at.mean, found.mean)
-        covariance = jnp.where(rough[..., None], at.covariance, found.covariance)
-        ones = jnp.where(rough, ep.predict(shared, at), found.ones)
-        return found._replace(mean=mean, covariance=covariance, ones=ones), y, violated
-
-    def log_likelihood(params: Params, shared: Factors, batch: Batch) -> LogLikelihood:
-        signs = signs_of(batch)
-        nothing = jnp.zeros((), signs.dtype)
-        if not noisy and likelihood == "importance":
-            integral, _, _ = within(params, shared, batch, 0)
-            return LogLikelihood(integral.log_probability, integral.error, nothing)
-        if not noisy:
-            y, violated = cells.find(params.weights, params.phi, signs, batch.key, 0)
-            value = ep.approximate(shared, _after(y, signs)).log_likelihood
-            possible = violated == 0
-            return LogLikelihood(jnp.where(possible, value, -jnp.inf), jnp.where(possible, jnp.nan, 0.0), nothing)
-        if likelihood == "ep":
-            value = ep.approximate(shared, signs).log_likelihood
-            return LogLikelihood(value, jnp.full_like(value, jnp.nan), nothing)
-        if is_sampled(params.weights.shape[1], signs.shape[1]):
-            at = ep.approximate(shared, signs, ROUGHLY).posterior
-            return LogLikelihood(*log_evidence(shared, signs, at, batch.keys), nothing)
-        at = ep.approximate(shared, signs).posterior
-
-        def density(points: Float[Array, "rows points latents"]) -> Float[Array, "rows points"]:
-            return ep.log_density(shared, signs, points)
-
-        return LogLikelihood(*log_integral(density, at, batch.keys, signs.shape[1]), nothing)
-
-    def infer(params: Params, shared: Factors, batch: Batch) -> Posterior:
-        signs = signs_of(batch)
-        if noisy:
-            found = ep.approximate(shared, signs).posterior
-            at = ep.mode(shared, signs, found.mean)
-            return Posterior(found.mean, found.covariance, at, jnp.zeros(len(signs), jnp.int32))
-        integral, y, violated = within(params, shared, batch, cells.SLIDES)
-        possible = (violated == 0)[:, None]
-        at = cells.nearest(params.weights, params.phi, _after(integral.mean, signs), y)
-        return Posterior(
-            jnp.where(possible, integral.mean, y),
-            jnp.where(possible[..., None], integral.covariance, jnp.nan),
-            jnp.where(possible, at, y),
-            violated.astype(jnp.int32),
-        )
-
-    def decode(params: Params, latents: Float[Array, "rows latents"]) -> Float[Array, "rows columns"]:
-        x = params.phi + latents @ params.weights.T
-        if not noisy:
-            return (x > 0).astype(latents.dtype)
-        return jax.scipy.special.ndtr(x / jnp.sqrt(params.psi))
-
-    def complete(params: Params, shared: Factors, batch: Batch) -> Float[Array, "rows columns"]:
-        if noisy:
-            return ep.predict(shared, ep.approximate(shared, signs_of(batch)).posterior)
-        integral, y, violated = within(params, shared, batch, cells.SLIDES)
-        return jnp.where((violated == 0)[:, None], integral.ones, decode(params, y))
-
-    def sample(params: Params, shared: Factors, keys: Key[Array, " rows"]) -> Float[Array, "rows columns"]:
-        d, q = params.weights.shape
-
-        def draw(key: Key[Array, ""]) -> Float[Array, " columns"]:
-            hidden, own = jax.random.split(key)
-            x = params.phi + params.weights @ jax.random.normal(hidden, (q,), params.phi.dtype)
-            if noisy:
-                x = x + jnp.sqrt(params.psi) * jax.random.normal(own, (d,), params.phi.dtype)
-            return (x > 0).astype(params.phi.dtype)
-
-        return jax.vmap(draw)(keys)
-
-    return _Use(log_likelihood, infer, decode, complete, sample)
-
-
 @cache
 def model(
     n_components: int | str = 2,
@@ -542,11 +413,11 @@ def model(
     ):
         if value not in known:
             raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
-    use = _use(noise, likelihood)
+    use = use_of(noise, likelihood)
 
     def row_floats(n_columns: int) -> int:
         latents = n_components if isinstance(n_components, int) else min(16, n_columns)
-        return 12 * n_columns + 4 * latents**2
+        return 12 * n_columns + 4 * latents**2 + 2 * lattice.BLOCK
 
     by_moments = Model(
         name="clipped Gaussian",

@@ -1,0 +1,242 @@
+"""Use of a fitted clipped Gaussian: probabilities of rows, posteriors, completion and samples.
+
+With noise there are three ways to integrate over the hidden variables of a row: a lattice that serves all rows
+(`lattice.py`), up to three dimensions; importance sampling by points of the row's own (`likelihood.py`), in more of
+them, and in two or three with many columns, where posteriors are narrow, or with columns so steep that a lattice would
+have too many nodes; and expectation propagation, where it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, Key
+
+from latentbits.core.batch import Batch
+from latentbits.core.model import LogLikelihood
+from latentbits.core.nodes import MANY_COLUMNS
+from latentbits.core.packed import products, unpack
+from latentbits.models.clipped_gaussian import cells, lattice, likelihood
+from latentbits.models.clipped_gaussian import expectation as ep
+from latentbits.models.clipped_gaussian.cell_probability import Integral, integrate
+from latentbits.models.clipped_gaussian.expectation import Factors
+from latentbits.models.clipped_gaussian.params import Params, signs_of
+
+__all__ = ["Posterior", "Use", "use_of"]
+
+ROUGH = 0.1  # standard error of a log-probability from which on the points say less of a posterior than EP does
+ROUGHLY = 0.01  # standard deviations that a posterior may be off where it says no more than where points go
+
+
+class Posterior(eqx.Module):
+    """Posterior of the hidden variables of each row.
+
+    Attributes
+    ----------
+    mean, covariance
+        By a lattice, or by expectation propagation (see `ClippedGaussian.posterior`); without noise by points within
+        the row's cell.
+    mode
+        The most probable y; without noise, the point of the row's cell that is nearest to the origin.
+    violated
+        Without noise: bits that `mean` gets wrong, 0 for a row that some y produces.  For other rows, mean and mode are
+        a y with the fewest wrong bits that was found, and the covariance is NaN.
+    """
+
+    mean: Float[Array, "rows latents"]
+    covariance: Float[Array, "rows latents latents"]
+    mode: Float[Array, "rows latents"]
+    violated: Int[Array, " rows"]
+
+
+class Use(NamedTuple):
+    """What is asked of a fitted model: functions that depend on whether there is noise, and how it is integrated over.
+
+    Models that differ in anything else have them in common, and so share what has been compiled.
+    """
+
+    log_likelihood: Callable[..., LogLikelihood]
+    infer: Callable[..., Posterior]
+    decode: Callable[..., Array]
+    complete: Callable[..., Array]
+    sample: Callable[..., Array]
+
+
+@cache
+def use_of(noise: str, likelihood: str) -> Use:
+    """The functions for one of `NOISES` and one of `LIKELIHOODS`."""
+    if noise == "none":
+        value = _log_likelihood_of_cells if likelihood == "importance" else _log_likelihood_of_cells_by_ep
+        return Use(value, _infer_in_cells, _decode_cells, _complete_in_cells, _sample_cells)
+    if likelihood == "ep":
+        return Use(_log_likelihood_by_ep, _infer_by_ep, _decode, _complete_by_ep, _sample)
+    return Use(_log_likelihood, _infer, _decode, _complete, _sample)
+
+
+# --- with noise ---
+
+
+def _chosen(factors: Factors, n_columns: int, by_lattice: Callable[[], Any], by_points: Callable[[], Any]) -> Any:
+    """The answer of one way or the other, as dimensions, columns and slopes ask for."""
+    q = factors.weights.shape[1]
+    if likelihood.is_sampled(q, n_columns):
+        return by_points()
+    if q < lattice.MOST_LATENTS:  # in so few dimensions steep columns cost time alone
+        return by_lattice()
+    return jax.lax.cond(lattice.is_fine(factors), by_lattice, by_points)
+
+
+def _log_likelihood(params: Params, shared: Factors, batch: Batch) -> LogLikelihood:
+    signs = signs_of(batch)
+
+    def by_lattice() -> tuple[Array, Array]:
+        found = lattice.integrate(shared, signs)
+        return found.log_probability, found.error
+
+    def by_points() -> tuple[Array, Array]:
+        at = ep.approximate(shared, signs, ROUGHLY).posterior
+        return likelihood.log_evidence(shared, signs, at, batch.keys)
+
+    value, error = _chosen(shared, signs.shape[1], by_lattice, by_points)
+    return LogLikelihood(value, error, jnp.zeros((), signs.dtype))
+
+
+def _infer(params: Params, shared: Factors, batch: Batch) -> Posterior:
+    signs, q = signs_of(batch), shared.weights.shape[1]
+
+    def by_lattice() -> tuple[Array, Array]:
+        means = lattice.integrate(shared, signs, lambda y: jnp.concatenate([y, products(y)], 1)).means
+        mean = means[:, :q]
+        return mean, unpack(means[:, q:] - products(mean), q)
+
+    def by_ep() -> tuple[Array, Array]:
+        at = ep.approximate(shared, signs).posterior
+        return at.mean, at.covariance
+
+    mean, covariance = _chosen(shared, signs.shape[1], by_lattice, by_ep)
+    return Posterior(mean, covariance, ep.mode(shared, signs, mean), jnp.zeros(len(signs), jnp.int32))
+
+
+def _complete(params: Params, shared: Factors, batch: Batch) -> Float[Array, "rows columns"]:
+    signs = signs_of(batch)
+
+    def by_lattice() -> Array:
+        return lattice.integrate(shared, signs, lambda y: _ones(shared, y)).means
+
+    def by_points() -> Array:
+        if signs.shape[1] >= MANY_COLUMNS:  # posteriors are so close to Gaussian that few points would only add noise
+            return _complete_by_ep(params, shared, batch)
+        at = ep.approximate(shared, signs, ROUGHLY).posterior
+        return likelihood.predict(shared, signs, at, batch.keys)
+
+    return _chosen(shared, signs.shape[1], by_lattice, by_points)
+
+
+def _log_likelihood_by_ep(params: Params, shared: Factors, batch: Batch) -> LogLikelihood:
+    value = ep.approximate(shared, signs_of(batch)).log_likelihood
+    return LogLikelihood(value, jnp.full_like(value, jnp.nan), jnp.zeros((), value.dtype))
+
+
+def _infer_by_ep(params: Params, shared: Factors, batch: Batch) -> Posterior:
+    signs = signs_of(batch)
+    at = ep.approximate(shared, signs).posterior
+    return Posterior(at.mean, at.covariance, ep.mode(shared, signs, at.mean), jnp.zeros(len(signs), jnp.int32))
+
+
+def _complete_by_ep(params: Params, shared: Factors, batch: Batch) -> Float[Array, "rows columns"]:
+    return ep.predict(shared, ep.approximate(shared, signs_of(batch)).posterior)
+
+
+def _decode(params: Params, latents: Float[Array, "rows latents"]) -> Float[Array, "rows columns"]:
+    return _ones(params, latents)
+
+
+def _ones(of: Params | Factors, y: Float[Array, "points latents"]) -> Float[Array, "points columns"]:
+    """P(bit = 1 | y)."""
+    return jax.scipy.special.ndtr((of.phi + y @ of.weights.T) / jnp.sqrt(of.psi))
+
+
+def _sample(params: Params, shared: Factors, keys: Key[Array, " rows"]) -> Float[Array, "rows columns"]:
+    return _drawn(params, keys, True)
+
+
+def _drawn(params: Params, keys: Key[Array, " rows"], noisy: bool) -> Float[Array, "rows columns"]:
+    d, q = params.weights.shape
+
+    def draw(key: Key[Array, ""]) -> Float[Array, " columns"]:
+        hidden, own = jax.random.split(key)
+        x = params.phi + params.weights @ jax.random.normal(hidden, (q,), params.phi.dtype)
+        if noisy:
+            x = x + jnp.sqrt(params.psi) * jax.random.normal(own, (d,), params.phi.dtype)
+        return (x > 0).astype(params.phi.dtype)
+
+    return jax.vmap(draw)(keys)
+
+
+# --- without noise ---
+
+
+def _after(first: Float[Array, "rows latents"], x: Float[Array, "rows columns"]) -> Float[Array, "rows columns"]:
+    """x, but not before `first` is there.
+
+    XLA runs loops that do not depend on each other at the same time, and on a CPU with few threads those with calls of
+    LAPACK in them can wait for each other for ever.
+    """
+    return jnp.where(first[:, :1] == jnp.inf, jnp.nan, x)
+
+
+def _within(params: Params, shared: Factors, batch: Batch, n_slides: int) -> tuple[Integral, Array, Array]:
+    """The integral over each row's cell, a y inside it, and how many bits that gets wrong."""
+    signs = signs_of(batch)
+    y, violated = cells.find(params.weights, params.phi, signs, batch.key, n_slides)
+    at = ep.approximate(shared, _after(y, signs)).posterior
+    found = integrate(params.weights, params.phi, signs, y, at.mean, at.covariance, batch.keys)
+    # EP counts the half-spaces that others make redundant; but in many dimensions it is better than few points
+    rough = (found.error > ROUGH)[:, None]
+    mean = jnp.where(rough, at.mean, found.mean)
+    covariance = jnp.where(rough[..., None], at.covariance, found.covariance)
+    ones = jnp.where(rough, ep.predict(shared, at), found.ones)
+    return found._replace(mean=mean, covariance=covariance, ones=ones), y, violated
+
+
+def _log_likelihood_of_cells(params: Params, shared: Factors, batch: Batch) -> LogLikelihood:
+    integral, _, _ = _within(params, shared, batch, 0)
+    return LogLikelihood(integral.log_probability, integral.error, jnp.zeros((), params.phi.dtype))
+
+
+def _log_likelihood_of_cells_by_ep(params: Params, shared: Factors, batch: Batch) -> LogLikelihood:
+    signs = signs_of(batch)
+    y, violated = cells.find(params.weights, params.phi, signs, batch.key, 0)
+    value, possible = ep.approximate(shared, _after(y, signs)).log_likelihood, violated == 0
+    error = jnp.where(possible, jnp.nan, 0.0)
+    return LogLikelihood(jnp.where(possible, value, -jnp.inf), error, jnp.zeros((), signs.dtype))
+
+
+def _infer_in_cells(params: Params, shared: Factors, batch: Batch) -> Posterior:
+    integral, y, violated = _within(params, shared, batch, cells.SLIDES)
+    possible = (violated == 0)[:, None]
+    at = cells.nearest(params.weights, params.phi, _after(integral.mean, signs_of(batch)), y)
+    return Posterior(
+        jnp.where(possible, integral.mean, y),
+        jnp.where(possible[..., None], integral.covariance, jnp.nan),
+        jnp.where(possible, at, y),
+        violated.astype(jnp.int32),
+    )
+
+
+def _decode_cells(params: Params, latents: Float[Array, "rows latents"]) -> Float[Array, "rows columns"]:
+    return (params.phi + latents @ params.weights.T > 0).astype(latents.dtype)
+
+
+def _complete_in_cells(params: Params, shared: Factors, batch: Batch) -> Float[Array, "rows columns"]:
+    integral, y, violated = _within(params, shared, batch, cells.SLIDES)
+    return jnp.where((violated == 0)[:, None], integral.ones, _decode_cells(params, y))
+
+
+def _sample_cells(params: Params, shared: Factors, keys: Key[Array, " rows"]) -> Float[Array, "rows columns"]:
+    return _drawn(params, keys, False)

@@ -7,7 +7,7 @@ the evenly spaced rules of `nodes.FINER`.  Hidden columns count as observed ones
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +26,7 @@ RESOLVED = 1.7  # slope times spacing up to which a rule is right to exp(-2 pi^2
 
 
 class Answers(NamedTuple):
-    """Of each row: log p and its error, the posterior's moments, and the mean of every column given what is observed."""
+    """Of each row: log p and its error, the posterior's moments, and the mean of every column given what is seen."""
 
     log_likelihood: Float[Array, " rows"]
     error: Float[Array, " rows"]

@@ -7,8 +7,11 @@ import warnings
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.optimize import minimize
+from scipy.special import logsumexp
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
+from tests import tables
 
 import latentbits
 from latentbits import CombinationMachine
@@ -117,6 +120,43 @@ def test_holes_are_marginalised_and_filled(truth):
         assert np.isclose(log_p, np.log(p[fits].sum()), atol=1e-5)
         np.testing.assert_allclose(found, p[fits] @ rows[fits] / p[fits].sum(), atol=1e-5)
         np.testing.assert_allclose(hidden, p[fits] @ truth.transform(rows[fits]) / p[fits].sum(), atol=1e-5)
+
+
+def likelihood_and_slope(flat, X, k):
+    """Sum over all states of k units, what is missing left out, in float64: log p of the table, and its gradient."""
+    d = X.shape[1]
+    weights, hidden, inputs = flat[: k * d].reshape(k, d), flat[k * d : -d], flat[-d:]
+    states = np.asarray(all_states(k), float)
+    field = states @ weights + inputs
+    log_cosh, mean = np.logaddexp(field, -field), np.tanh(field)
+    signs, hole = np.where(np.isnan(X), 0, 2 * X - 1), np.isnan(X).astype(float)
+    joint = states @ hidden + signs @ field.T + hole @ log_cosh.T
+    prior = states @ hidden + log_cosh.sum(1)
+    value, log_z = logsumexp(joint, axis=1), logsumexp(prior)
+    share, free = np.exp(joint - value[:, None]), len(X) * np.exp(prior - log_z)
+    by_field = share.T @ signs + (share.T @ hole) * mean - free[:, None] * mean
+    slope = states.T @ by_field, states.T @ (share.sum(0) - free), by_field.sum(0)
+    return value.sum() - len(X) * log_z, np.concatenate([part.ravel() for part in slope])
+
+
+@pytest.mark.slow("a fit of its own, to the end")
+def test_a_climb_that_converged_has_little_left_to_gain():
+    """By another one that goes on from there: plateaus, where float32 stands still, are no end."""
+    X = tables.classes(missing=0.1)
+    m = CombinationMachine(3, weight_prior=None, validation_fraction=0.0, random_state=0).fit(X)
+    p = m.params_
+    found = np.concatenate([p.weights.ravel(), p.hidden_bias, p.input_bias])
+    value, slope = likelihood_and_slope(found, X, 3)
+    assert value == pytest.approx(m.objective_, abs=1e-6)
+    step = 1e-5 * np.random.default_rng(0).normal(size=len(found))
+    ends = [likelihood_and_slope(found + sign * step, X, 3)[0] for sign in (1, -1)]
+    assert ends[0] - ends[1] == pytest.approx(2 * slope @ step, abs=1e-7)
+    down = lambda x: tuple(-part for part in likelihood_and_slope(x, X, 3))  # noqa: E731
+    further = -minimize(
+        down, found, jac=True, method="L-BFGS-B", options={"maxiter": 3000, "ftol": 0, "gtol": 1e-6}
+    ).fun
+    assert m.converged_
+    assert further - value < m.tol * len(X)
 
 
 @pytest.mark.slow("forty units")

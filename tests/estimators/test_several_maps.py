@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from copy import copy
 
+import equinox as eqx
 import numpy as np
 import pytest
 from made import set_to
 from sklearn.base import clone
+from tests import tables
 
 from latentbits import LatentTrait, load
 from latentbits.core.errors import ModelFileError
@@ -156,3 +158,45 @@ def test_what_is_told(table, model):
     np.testing.assert_array_equal(items.values[:, items.columns.index("intercept_map_2")], model.intercept_[1])
     with pytest.raises(ValueError, match="standard_errors is not defined for several maps"):
         tell(model, Table(X, tuple("abcdefgh"), errors=True))
+
+
+def dense(model, X, step=0.002, reach=8.0):
+    """log p of each row, P(map | row), means on each map, and the table filled in: sums over a dense grid, float64."""
+    z = np.arange(-reach, reach + step / 2, step)
+    log_prior = -0.5 * z**2 + np.log(step / np.sqrt(2 * np.pi))
+    seen, values = ~np.isnan(X), np.nan_to_num(X)
+    joint, means, filled = [], [], []
+    for share, slope, intercept in zip(model.shares_, model.components_[:, 0], model.intercept_):
+        f = z[:, None] * slope + intercept
+        each = log_prior - values @ np.logaddexp(0, -f).T - (seen - values) @ np.logaddexp(0, f).T
+        top = each.max(1, keepdims=True)
+        weight = np.exp(each - top)
+        total = weight.sum(1)
+        joint.append(np.log(share) + top[:, 0] + np.log(total))
+        means.append(weight @ z / total)
+        filled.append(weight @ (0.5 + 0.5 * np.tanh(f / 2)) / total[:, None])
+    value = np.logaddexp.reduce(joint)
+    sure = np.exp(joint - value)
+    return value, sure.T, np.array(means).T, np.where(seen, X, np.einsum("mn,mnd->nd", sure, filled))
+
+
+@pytest.mark.parametrize("steeper", [1, 4, 12])
+def test_steep_columns_are_told_as_others_are(table, model, steeper):
+    """By sums over a dense grid, for slopes up to 24, of rows with holes and of one of which nothing is known."""
+    X = tables.with_holes(table[0], 0.3)
+    X[0], X[1, 1:] = np.nan, np.nan
+    params = model.params_
+    steep = copy(model)
+    steep.params_ = eqx.tree_at(
+        lambda p: (p.weights, p.bias), params, (params.weights * steeper, params.bias * steeper)
+    )
+    steep._expose()
+    value, sure, means, filled = dense(steep, X)
+    total, error = steep.log_likelihood(X, return_error=True)
+    assert abs(total - value.sum()) < error + 1e-3
+    assert error < 0.1
+    np.testing.assert_allclose(steep.score_samples(X), value, atol=1e-4)
+    posterior = steep.posterior(X)
+    np.testing.assert_allclose(posterior.responsibilities, sure, atol=1e-4)
+    np.testing.assert_allclose(posterior.means[..., 0], means, atol=1e-4)
+    np.testing.assert_allclose(steep.complete(X), filled, atol=1e-4)

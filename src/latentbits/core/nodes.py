@@ -30,9 +30,11 @@ __all__ = [
     "MANY_COLUMNS",
     "MOST_GAUSS",
     "MOST_GRID",
+    "REACH",
     "Finer",
     "Rule",
     "accurate_rules",
+    "by_shares",
     "evenly_spaced",
     "finer",
     "finer_integral",
@@ -201,6 +203,11 @@ def recentred(log_density: LogDensity, at: Gaussian) -> Gaussian:
     rule = gauss_hermite(_FEW_COLUMNS[q][0], q)
     points = points_of(at, rule)
     _, share = weigh(log_density(points), points, at, rule)
+    return by_shares(at, rule, share)
+
+
+def by_shares(at: Gaussian, rule: Rule, share: Float[Array, "rows points"]) -> Gaussian:
+    """Mean and covariance of a posterior that gives the points of a rule these shares."""
     nodes = jnp.asarray(rule.nodes, at.mean.dtype)
     return _moved(at, share @ nodes, share @ products(nodes))
 

@@ -32,7 +32,7 @@ from latentbits.core.gaussians import Gaussian
 from latentbits.core.model import Iterate, LogLikelihood, Measure, Model, Progress, Stage, Summary, Transform
 from latentbits.core.products import sum_over_rows
 from latentbits.core.tree import sum_rows
-from latentbits.models.latent_trait import beginning, kinds, quadrature, variational
+from latentbits.models.latent_trait import beginning, kinds, quadrature, steep, variational
 from latentbits.models.latent_trait.kinds import ALL_BITS, Columns, Rows
 from latentbits.models.latent_trait.model import (
     MEMORY,
@@ -382,40 +382,31 @@ def _accelerated(
 # ---------------------------------------------------------------- use
 
 
-def _checked(structure: Structure, params: Params, batch: Batch) -> tuple[Array, Array, Array]:
-    """log p(row | map), its error, and the row's mean on the map, each with a map in front."""
+def _answers(structure: Structure, params: Params, batch: Batch) -> steep.Answers:
+    """What each map tells of the rows, each answer with a map in front."""
     columns, rows = structure.columns, _rows_of(structure.columns, params, batch)
-    rules = nodes.accurate_rules(structure.q, batch.values.shape[1], batch.observed is None)
-
-    def checked(one: kinds.Params) -> Any:
-        at = quadrature.accurately_placed(columns, one, rows, far=False)
-        return quadrature.checked(columns, one, rows, at, *rules)
-
-    return _each(checked, params)
+    return _each(lambda one: steep.answers(columns, one, rows, batch.values.shape[1], batch.observed is None), params)
 
 
 def _log_likelihood(structure: Structure, params: Params, shared: Any, batch: Batch) -> LogLikelihood:
-    of_maps, error, _ = _checked(structure, params, batch)
-    share, value = _responsibilities(params.log_share, of_maps)
-    return LogLikelihood(value, jnp.sum(share * error, 0), jnp.zeros((), value.dtype))  # errors may have one sign
+    of_maps = _answers(structure, params, batch)
+    share, value = _responsibilities(params.log_share, of_maps.log_likelihood)
+    return LogLikelihood(value, jnp.sum(share * of_maps.error, 0), jnp.zeros((), value.dtype))  # may have one sign
 
 
 def _infer(structure: Structure, params: Params, shared: Any, batch: Batch) -> Posterior:
     columns, rows = structure.columns, _rows_of(structure.columns, params, batch)
-    rule, _ = nodes.accurate_rules(structure.q, batch.values.shape[1], batch.observed is None)
+    of_maps = _answers(structure, params, batch)
 
-    def inferred(one: kinds.Params) -> Any:
-        at = quadrature.accurately_placed(columns, one, rows, far=False)
-        integral = quadrature.integrate(columns, one, rows, at, rule)
-        mean, covariance = quadrature.covariance_of(integral)
-        peak = quadrature.mode(columns, one, rows, mean)
-        return integral.log_likelihood, mean, covariance, peak.mean, peak.covariance
+    def peak(one: kinds.Params, mean: Float[Array, "rows latents"]) -> tuple[Array, Array]:
+        found = quadrature.mode(columns, one, rows, mean)
+        return found.mean, found.covariance
 
-    of_maps, *places = _each(inferred, params)
-    share, _ = _responsibilities(params.log_share, of_maps)
+    share, _ = _responsibilities(params.log_share, of_maps.log_likelihood)
     best = jnp.argmax(share, 0)
+    places = of_maps.mean, of_maps.covariance, *_each(peak, params, of_maps.mean)
     mean, covariance, mode, around = (place[best, jnp.arange(len(best))] for place in places)
-    return Posterior(mean, covariance, mode, around, best, share.T, jnp.swapaxes(places[0], 0, 1))
+    return Posterior(mean, covariance, mode, around, best, share.T, jnp.swapaxes(of_maps.mean, 0, 1))
 
 
 def _decode(structure: Structure, params: Params, latents: Float[Array, "rows numbered"]) -> Array:
@@ -428,18 +419,9 @@ def _decode(structure: Structure, params: Params, latents: Float[Array, "rows nu
 
 
 def _complete(structure: Structure, params: Params, shared: Any, batch: Batch) -> Float[Array, "rows columns"]:
-    columns, rows = structure.columns, _rows_of(structure.columns, params, batch)
-    rule, _ = nodes.accurate_rules(structure.q, batch.values.shape[1], batch.observed is None)
-
-    def means(one: kinds.Params) -> Any:
-        at = quadrature.accurately_placed(columns, one, rows, far=False)
-        integral = quadrature.integrate(columns, one, rows, at, rule)
-        guess = jnp.einsum("nk,nko->no", integral.share, kinds.expected(columns, one, integral.points))
-        return integral.log_likelihood, guess
-
-    of_maps, guesses = _each(means, params)
-    share, _ = _responsibilities(params.log_share, of_maps)
-    return kinds.best_guess(columns, jnp.einsum("mn,mno->no", share, guesses))
+    of_maps = _answers(structure, params, batch)
+    share, _ = _responsibilities(params.log_share, of_maps.log_likelihood)
+    return kinds.best_guess(structure.columns, jnp.einsum("mn,mno->no", share, of_maps.expected))
 
 
 def _sample(structure: Structure, params: Params, shared: Any, keys: Key[Array, " rows"]) -> Array:

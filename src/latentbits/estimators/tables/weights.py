@@ -81,9 +81,9 @@ def weighted(engine: Engine, sample_weight: Any, X: Any = None) -> Engine:
         counting = np.flatnonzero(weights)
         engine, weights = engine.rows(counting), weights[counting]
     if weights is not None and isinstance(engine, MemoryEngine) and not weights.all():
-        counting = weights > 0
-        check_observed(engine.table[counting])
-        return MemoryEngine(engine.table[counting], weights[counting])
+        left = engine.table[weights > 0]
+        check_observed(left)
+        return MemoryEngine(left, weights[weights > 0])
     engine.weights = weights
     return engine
 

@@ -158,7 +158,7 @@ class WithNodes(WithMaps, WithItemModels):
         if self._by_items:
             return self._rounded_items(engine, dtype)
         rows = super()._rounded(model, engine, dtype)
-        if self.n_maps > 1:  # by the first rule only, whose error is told
+        if self.n_maps > 1:  # each by as many nodes as it needs
             return rows
         rows = eqx.tree_at(lambda r: r.mean, rows, None, is_leaf=lambda leaf: leaf is None)
         return refined(rows, model, self.params_, engine, self._columns(), dtype)

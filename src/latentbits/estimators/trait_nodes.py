@@ -21,8 +21,9 @@ from latentbits.estimators.precision import error_of_sum, sum_of
 from latentbits.estimators.psychometrics import RUNAWAY
 from latentbits.estimators.several_maps import WithMaps
 from latentbits.estimators.trait_likelihoods import ENOUGH, foresee, refined
-from latentbits.models.latent_trait import mixture_of_maps, quadrature
+from latentbits.models.latent_trait import grid, mixture_of_maps, quadrature
 from latentbits.models.latent_trait import model as latent_trait
+from latentbits.models.latent_trait.kinds import ALL_BITS
 
 __all__ = ["WithNodes"]
 
@@ -113,7 +114,7 @@ class WithNodes(WithMaps, WithItemModels):
         """By how many nats the nodes of learning tell the log-likelihood wrong, by finer rules."""
         precision = 0.0 if self.weight_prior is None else 1 / float(self.weight_prior) ** 2
         by_learning = self.objective_ + 0.5 * precision * float(np.sum(self.params_.weights**2))
-        model, dtype = self._model(), np.dtype(self.dtype_)
+        model, dtype = self._fitted(), np.dtype(self.dtype_)
         rows = super()._rounded(model, engine, dtype)
         short = abs(by_learning - sum_of(rows, engine.weights))
         # only where the first of them cannot tell whether that is much, those for rows that need them are asked too
@@ -137,14 +138,30 @@ class WithNodes(WithMaps, WithItemModels):
             most = 0 if steepest > RUNAWAY and self.weight_prior is None else FEW_NODES
         return min(most, int(each ** (1 / q)) if q <= MOST_GRID else int(math.log2(max(each, 1))))
 
-    # ---------------------------------------------------------------- to tell likelihoods with
+    # ---------------------------------------------------------------- to look at rows with
+
+    @property
+    def _of_bits(self) -> bool:
+        """Whether rows can be looked at by nodes that stand for all of them: of bits, on a line or a plane."""
+        plain = not (self._curved or self._by_items) and self.n_maps == 1
+        return plain and self.n_components <= grid.MOST_DIMENSIONS and self._columns() == ALL_BITS
+
+    @property
+    def _grid(self) -> grid.Grid | None:
+        return grid.for_use(self.params_.weights, self.params_.bias) if self._of_bits else None
+
+    def _fitted(self) -> Model:
+        model = super()._fitted()
+        return model if self._grid is None else latent_trait.with_grid(model, self._grid)
 
     def _foresee_use(self, model: Model, engine: Engine, shapes: Any) -> None:
         if not self._on_grid or self.n_maps > 1 or self._curved:
             return super()._foresee_use(model, engine, shapes)
         dtype = self._dtype()
+        if self._of_bits:
+            model = latent_trait.with_grid(model, grid.like(int(self.n_components)))
         ahead.using(model, model.log_likelihood, model.log_likelihood, engine, dtype, shapes)
-        if not self._by_items:
+        if not (self._by_items or self._of_bits):
             foresee(model, shapes, engine, self._columns(), dtype)
 
     @property
@@ -158,7 +175,7 @@ class WithNodes(WithMaps, WithItemModels):
         if self._by_items:
             return self._rounded_items(engine, dtype)
         rows = super()._rounded(model, engine, dtype)
-        if self.n_maps > 1:  # by the first rule only, whose error is told
+        if self.n_maps > 1 or self._grid is not None:  # by the first rule only, whose error is told
             return rows
         rows = eqx.tree_at(lambda r: r.mean, rows, None, is_leaf=lambda leaf: leaf is None)
         return refined(rows, model, self.params_, engine, self._columns(), dtype)

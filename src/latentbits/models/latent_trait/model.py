@@ -39,12 +39,12 @@ from latentbits.core.batch import Batch
 from latentbits.core.gaussians import Gaussian
 from latentbits.core.model import Iterate, LogLikelihood, Measure, Model, Progress, Stage, Summary, Transform
 from latentbits.core.packed import inverse_factor, pairs, unpack
-from latentbits.models.latent_trait import beginning, kinds, quadrature, sampling, variational
+from latentbits.models.latent_trait import beginning, grid, kinds, quadrature, sampling, variational
 from latentbits.models.latent_trait.kinds import ALL_BITS, Columns, Params, Rows, Stats
 
 __all__ = ["MEMORY", "METHODS", "PATIENCE", "Count", "Move", "Number", "Posterior", "Scored", "State", "Structure",
            "back", "count_for", "expansion", "finer", "floats_of_bound", "floats_of_nodes", "floats_of_use", "left_of",
-           "model", "no_move", "nodes_by", "objective", "slope_along", "steps_of", "with_left",
+           "model", "no_move", "nodes_by", "objective", "slope_along", "steps_of", "with_grid", "with_left",
            "with_settings"]  # fmt: skip
 
 METHODS = ("auto", "variational", "quadrature", "monte_carlo")
@@ -410,6 +410,42 @@ def _complete(structure: Structure, params: Params, shared: Any, batch: Batch) -
     integral = _accurate(structure, params, kinds.rows_of(columns, params, batch), batch)
     means = jnp.einsum("nk,nko->no", integral.share, kinds.expected(columns, params, integral.points))
     return kinds.best_guess(columns, means)
+
+
+def with_grid(record: Model, nodes_of_all: grid.Grid) -> Model:
+    """The record of a model of bits whose rows are looked at by nodes that stand for all of them (`grid.for_use`)."""
+    return record._replace(
+        log_likelihood=Partial(_log_likelihood_on_grid, nodes_of_all),
+        infer=Partial(_infer_on_grid, nodes_of_all),
+        complete=Partial(_complete_on_grid, nodes_of_all),
+        row_floats=_floats_of_grid,
+    )
+
+
+def _on_grid(nodes_of_all: grid.Grid, params: Params, batch: Batch) -> tuple[grid.Integral, tuple[Any, ...]]:
+    given = nodes_of_all, params.weights, params.bias, batch.values, batch.mask
+    return grid.integrate(*given), given
+
+
+def _log_likelihood_on_grid(nodes_of_all: grid.Grid, params: Params, shared: Any, batch: Batch) -> Scored:
+    found, _ = _on_grid(nodes_of_all, params, batch)
+    return Scored(found.log_likelihood, found.error, jnp.zeros((), found.error.dtype), mean=found.mean)
+
+
+def _infer_on_grid(nodes_of_all: grid.Grid, params: Params, shared: Any, batch: Batch) -> Posterior:
+    found, given = _on_grid(nodes_of_all, params, batch)
+    peak = quadrature.mode(ALL_BITS, params, kinds.rows_of(ALL_BITS, params, batch), found.mean)
+    return Posterior(found.mean, grid.covariance(*given, found), peak.mean, peak.covariance)
+
+
+def _complete_on_grid(
+    nodes_of_all: grid.Grid, params: Params, shared: Any, batch: Batch
+) -> Float[Array, "rows columns"]:
+    return _on_grid(nodes_of_all, params, batch)[0].expected
+
+
+def _floats_of_grid(n: int) -> int:
+    return 4 * grid.BLOCK + 4 * n
 
 
 def _sample(structure: Structure, params: Params, shared: Any, keys: Key[Array, " rows"]) -> Array:

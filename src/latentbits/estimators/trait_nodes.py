@@ -142,24 +142,30 @@ class WithNodes(WithMaps, WithItemModels):
 
     @property
     def _of_bits(self) -> bool:
-        """Whether rows can be looked at by nodes that stand for all of them: of bits, on a line or a plane."""
-        plain = not (self._curved or self._by_items) and self.n_maps == 1
-        return plain and self.n_components <= grid.MOST_DIMENSIONS and self._columns() == ALL_BITS
+        """Whether rows can be looked at by nodes that stand for all of them: of bits, on lines or planes."""
+        linear = not (self._curved or self._by_items)
+        return linear and self.n_components <= grid.MOST_DIMENSIONS and self._columns() == ALL_BITS
 
     @property
-    def _grid(self) -> grid.Grid | None:
-        return grid.for_use(self.params_.weights, self.params_.bias) if self._of_bits else None
+    def _grids(self) -> tuple[grid.Grid, ...]:
+        """Nodes for each map; none where rows have nodes of their own."""
+        found = [grid.for_use(one.weights, one.bias) for one in self._maps()] if self._of_bits else []
+        return tuple(one for one in found if one is not None) if None not in found else ()
+
+    def _by_grids(self, model: Model, grids: tuple[grid.Grid, ...]) -> Model:
+        if not grids:
+            return model
+        return latent_trait.with_grid(model, *grids) if self.n_maps == 1 else mixture_of_maps.with_grids(model, grids)
 
     def _fitted(self) -> Model:
-        model = super()._fitted()
-        return model if self._grid is None else latent_trait.with_grid(model, self._grid)
+        return self._by_grids(super()._fitted(), self._grids)
 
     def _foresee_use(self, model: Model, engine: Engine, shapes: Any) -> None:
+        if self._of_bits:
+            model = self._by_grids(model, (grid.like(int(self.n_components)),) * int(self.n_maps))
         if not self._on_grid or self.n_maps > 1 or self._curved:
             return super()._foresee_use(model, engine, shapes)
         dtype = self._dtype()
-        if self._of_bits:
-            model = latent_trait.with_grid(model, grid.like(int(self.n_components)))
         ahead.using(model, model.log_likelihood, model.log_likelihood, engine, dtype, shapes)
         if not (self._by_items or self._of_bits):
             foresee(model, shapes, engine, self._columns(), dtype)
@@ -175,7 +181,7 @@ class WithNodes(WithMaps, WithItemModels):
         if self._by_items:
             return self._rounded_items(engine, dtype)
         rows = super()._rounded(model, engine, dtype)
-        if self.n_maps > 1 or self._grid is not None:  # by the first rule only, whose error is told
+        if self.n_maps > 1 or self._grids:  # by the first rule only, whose error is told
             return rows
         rows = eqx.tree_at(lambda r: r.mean, rows, None, is_leaf=lambda leaf: leaf is None)
         return refined(rows, model, self.params_, engine, self._columns(), dtype)

@@ -63,7 +63,7 @@ def test_a_dense_rule_says_the_same(rows, slopes, n):
 
 
 def test_columns_without_an_error_leave_intervals(rows):
-    thresholds, signs = np.array([-0.5, 0.2, 0.9, 2.5]), np.array([1, -1, 1, 1])
+    thresholds, signs = np.array([1.0, 1.4, 0.6, 2.5]), np.array([1, -1, 1, 1])
     found, _ = asked(1e5 * signs[:, None], -1e5 * signs * thresholds, rows)
     values, seen = rows
 
@@ -75,14 +75,14 @@ def test_columns_without_an_error_leave_intervals(rows):
 
     low, high, p = ends(values, seen)
     there = p > 1e-3  # the others are next to impossible: 1e-5 wide
-    assert there.sum() >= 4
+    assert there.sum() == 4
     np.testing.assert_allclose(found.log_likelihood[there], np.log(p[there]), atol=1e-4)
-    np.testing.assert_allclose(found.mean[there, 0], ((norm.pdf(low) - norm.pdf(high)) / p)[there], atol=1e-4)
+    np.testing.assert_allclose(found.mean[there, 0], (norm.pdf(low) - norm.pdf(high))[there] / p[there], atol=1e-4)
     for i in range(4):
         with_one = np.delete(values, i, 1), np.delete(seen, i, 1)
         on = ends(np.insert(with_one[0], i, 1, 1), np.insert(with_one[1], i, 1, 1))[2]
         hidden = there & (seen[:, i] == 0)
-        np.testing.assert_allclose(found.expected[hidden, i], (on / p)[hidden], atol=1e-4)
+        np.testing.assert_allclose(found.expected[hidden, i], on[hidden] / p[hidden], atol=1e-4)
 
 
 def test_two_columns_without_an_error_cut_a_plane_by_their_angle(rows):

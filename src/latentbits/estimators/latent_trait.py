@@ -130,9 +130,10 @@ class LatentTrait(WithScores, WithTraitErrors, WithNodes, WithDif):
     n_nodes : int or None, default=None
         Nodes a dimension to learn with by quadrature, and to tell standard errors with (above three dimensions, and
         with "mlp": 2 to this power in all).  None chooses: first by the number of columns that rows have observed,
-        then, where slopes turn out to be steep, by these too, and learning goes on with more.  Likelihoods are told
-        with ever more for the rows that need them, until their error in all is small or more would take long; scores
-        with a number that depends on the columns.
+        then, where slopes turn out to be steep, by these too, and learning goes on with more.  A fitted model looks at
+        rows of bits with other nodes in one dimension and two, which resolve any slope.  Else likelihoods are told with
+        ever more for the rows that need them, until their error in all is small or more would take long; scores and
+        completions with a number that depends on the columns.
     accelerate : bool, default=True
         Parameter expansion and Anderson acceleration.  Without, EM goes step by step as in the paper.
     random_state : int, RandomState or None

@@ -21,8 +21,9 @@ from latentbits.estimators.precision import error_of_sum, sum_of
 from latentbits.estimators.psychometrics import RUNAWAY
 from latentbits.estimators.several_maps import WithMaps
 from latentbits.estimators.trait_likelihoods import ENOUGH, foresee, refined
-from latentbits.models.latent_trait import mixture_of_maps, quadrature
+from latentbits.models.latent_trait import grid, mixture_of_maps, quadrature
 from latentbits.models.latent_trait import model as latent_trait
+from latentbits.models.latent_trait.kinds import ALL_BITS
 
 __all__ = ["WithNodes"]
 
@@ -113,7 +114,7 @@ class WithNodes(WithMaps, WithItemModels):
         """By how many nats the nodes of learning tell the log-likelihood wrong, by finer rules."""
         precision = 0.0 if self.weight_prior is None else 1 / float(self.weight_prior) ** 2
         by_learning = self.objective_ + 0.5 * precision * float(np.sum(self.params_.weights**2))
-        model, dtype = self._model(), np.dtype(self.dtype_)
+        model, dtype = self._fitted(), np.dtype(self.dtype_)
         rows = super()._rounded(model, engine, dtype)
         short = abs(by_learning - sum_of(rows, engine.weights))
         # only where the first of them cannot tell whether that is much, those for rows that need them are asked too
@@ -137,14 +138,36 @@ class WithNodes(WithMaps, WithItemModels):
             most = 0 if steepest > RUNAWAY and self.weight_prior is None else FEW_NODES
         return min(most, int(each ** (1 / q)) if q <= MOST_GRID else int(math.log2(max(each, 1))))
 
-    # ---------------------------------------------------------------- to tell likelihoods with
+    # ---------------------------------------------------------------- to look at rows with
+
+    @property
+    def _of_bits(self) -> bool:
+        """Whether rows can be looked at by nodes that stand for all of them: of bits, on lines or planes."""
+        linear = not (self._curved or self._by_items)
+        return linear and self.n_components <= grid.MOST_DIMENSIONS and self._columns() == ALL_BITS
+
+    @property
+    def _grids(self) -> tuple[grid.Grid, ...]:
+        """Nodes for each map; none where rows have nodes of their own."""
+        found = [grid.for_use(one.weights, one.bias) for one in self._maps()] if self._of_bits else []
+        return tuple(one for one in found if one is not None) if None not in found else ()
+
+    def _by_grids(self, model: Model, grids: tuple[grid.Grid, ...]) -> Model:
+        if not grids:
+            return model
+        return latent_trait.with_grid(model, *grids) if self.n_maps == 1 else mixture_of_maps.with_grids(model, grids)
+
+    def _fitted(self) -> Model:
+        return self._by_grids(super()._fitted(), self._grids)
 
     def _foresee_use(self, model: Model, engine: Engine, shapes: Any) -> None:
+        if self._of_bits:
+            model = self._by_grids(model, (grid.like(int(self.n_components)),) * int(self.n_maps))
         if not self._on_grid or self.n_maps > 1 or self._curved:
             return super()._foresee_use(model, engine, shapes)
         dtype = self._dtype()
         ahead.using(model, model.log_likelihood, model.log_likelihood, engine, dtype, shapes)
-        if not self._by_items:
+        if not (self._by_items or self._of_bits):
             foresee(model, shapes, engine, self._columns(), dtype)
 
     @property
@@ -158,7 +181,7 @@ class WithNodes(WithMaps, WithItemModels):
         if self._by_items:
             return self._rounded_items(engine, dtype)
         rows = super()._rounded(model, engine, dtype)
-        if self.n_maps > 1:  # each by as many nodes as it needs
+        if self.n_maps > 1 or self._grids:  # by as many nodes as their columns need
             return rows
         rows = eqx.tree_at(lambda r: r.mean, rows, None, is_leaf=lambda leaf: leaf is None)
         return refined(rows, model, self.params_, engine, self._columns(), dtype)

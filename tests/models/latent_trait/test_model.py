@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from types import SimpleNamespace
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import expit
 from tests.models.latent_trait import twin
 from tests.models.steps import batch_of
 
+from latentbits import LatentTrait
 from latentbits.core import nodes
 from latentbits.core.batch import MISSING
 from latentbits.core.tree import double, to_numpy
@@ -21,7 +25,7 @@ from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import map_rows, start_pass
 from latentbits.models.latent_trait.kinds import ALL_BITS
-from latentbits.models.latent_trait.model import METHODS, finer, model
+from latentbits.models.latent_trait.model import METHODS, finer, left_of, model, with_left
 
 FLOAT64 = np.dtype(np.float64)
 
@@ -177,3 +181,42 @@ def test_a_prior_is_a_penalty_on_weights():
         with double():
             found = record.objective(twin.parameters(w, b), None, stats)
         np.testing.assert_allclose(found, -2.5 - 0.5 * np.sum(w**2) / prior**2)
+
+
+def test_one_small_promise_after_a_step_taken_back_is_not_what_is_left():
+    """Without former points there is nothing to extrapolate from, and the step is one of EM, however slow that is."""
+    _, w, b = twin.simulate(10, 6, 1)
+    record = model(1)
+
+    def after(state, slope, refused=0):
+        state = eqx.tree_at(lambda s: s.anderson.refused, state, jnp.asarray(refused))
+        return with_left(state, jnp.asarray(slope))
+
+    def left(state):
+        return float(left_of(state))
+
+    state = record.start(twin.parameters(w, b))
+    assert left(state) == np.inf
+    for slope in (0.03, 0.02, 0.01):
+        state = after(state, slope)
+    np.testing.assert_allclose(left(state), 10 * 0.03 / 2, rtol=1e-6)
+    back = after(state, 1e-9, refused=1)
+    np.testing.assert_allclose(left(back), left(state))
+    small = after(back, 1e-6)
+    np.testing.assert_allclose(left(small), 10 * 0.02 / 2, rtol=1e-6)
+    np.testing.assert_allclose(left(after(after(small, 1e-6), 2e-6)), 1e-5, rtol=1e-6)
+    assert np.isnan(left(after(small, 1e-9, refused=3)))
+
+
+@pytest.mark.slow("fits of independent bits crawl, and go on with more nodes")
+@pytest.mark.parametrize("seed", [2, 5, 9])
+def test_a_longer_fit_gains_no_more_than_was_said(seed):
+    """Where nothing is hidden, the likelihood hardly depends on the slopes, and EM crawls."""
+    rng = np.random.default_rng(seed)
+    X = (rng.random((240, 6)) < rng.uniform(0.2, 0.8, 6)).astype(float)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of weights that run away
+        short, longer = (LatentTrait(1, random_state=0, tol=tol).fit(X) for tol in (1e-7, 1e-12))
+    assert short.converged_
+    assert longer.objective_ - short.objective_ < 1e-7 * len(X)

@@ -24,6 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
+from jax.tree_util import Partial
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from latentbits.core import anderson, nodes
@@ -32,11 +33,12 @@ from latentbits.core.gaussians import Gaussian
 from latentbits.core.model import Iterate, LogLikelihood, Measure, Model, Progress, Stage, Summary, Transform
 from latentbits.core.products import sum_over_rows
 from latentbits.core.tree import sum_rows
-from latentbits.models.latent_trait import beginning, kinds, quadrature, steep, variational
+from latentbits.models.latent_trait import beginning, grid, kinds, quadrature, steep, variational
 from latentbits.models.latent_trait.kinds import ALL_BITS, Columns, Rows
 from latentbits.models.latent_trait.model import (
     MEMORY,
     PATIENCE,
+    PROMISES,
     Count,
     Move,
     Number,
@@ -251,7 +253,7 @@ def _start(
     flat, _ = ravel_pytree(params)
     longest, noise, caution = steps_of(structure, float(params.bias.shape[1]) if seen is None else seen, exact)
     begin = anderson.start(flat, 2, MEMORY)
-    return State(begin, _no_moves(structure, n_maps.n), longest, noise, jnp.asarray(jnp.nan), caution)
+    return State(begin, _no_moves(structure, n_maps.n), longest, noise, jnp.full(PROMISES, jnp.inf), caution)
 
 
 def _prepare(
@@ -376,7 +378,7 @@ def _accelerated(
     allowed = jax.vmap(lambda noise: kinds.allowed_noise(columns, noise))(ahead.log_variance)
     log_share = jnp.maximum(jax.nn.log_softmax(ahead.log_share), np.log(SMALLEST_SHARE))
     ahead = eqx.tree_at(lambda p: (p.log_share, p.log_variance), ahead, (jax.nn.log_softmax(log_share), allowed))
-    return State(memory, moved, state.longest, state.noise, state.left, state.caution), ahead
+    return State(memory, moved, state.longest, state.noise, state.promised, state.caution), ahead
 
 
 # ---------------------------------------------------------------- use
@@ -403,10 +405,14 @@ def _infer(structure: Structure, params: Params, shared: Any, batch: Batch) -> P
         return found.mean, found.covariance
 
     share, _ = _responsibilities(params.log_share, of_maps.log_likelihood)
+    return _of_best(share, [of_maps.mean, of_maps.covariance, *_each(peak, params, of_maps.mean)])
+
+
+def _of_best(share: Float[Array, "maps rows"], places: list[Array]) -> Posterior:
+    """The places of rows on the maps that they most probably are on: means, modes and their covariances."""
     best = jnp.argmax(share, 0)
-    places = of_maps.mean, of_maps.covariance, *_each(peak, params, of_maps.mean)
     mean, covariance, mode, around = (place[best, jnp.arange(len(best))] for place in places)
-    return Posterior(mean, covariance, mode, around, best, share.T, jnp.swapaxes(of_maps.mean, 0, 1))
+    return Posterior(mean, covariance, mode, around, best, share.T, jnp.swapaxes(places[0], 0, 1))
 
 
 def _decode(structure: Structure, params: Params, latents: Float[Array, "rows numbered"]) -> Array:
@@ -422,6 +428,46 @@ def _complete(structure: Structure, params: Params, shared: Any, batch: Batch) -
     of_maps = _answers(structure, params, batch)
     share, _ = _responsibilities(params.log_share, of_maps.log_likelihood)
     return kinds.best_guess(structure.columns, jnp.einsum("mn,mno->no", share, of_maps.expected))
+
+
+def with_grids(record: Model, grids: tuple[grid.Grid, ...]) -> Model:
+    """The record of maps of bits whose rows are looked at by nodes that stand for all of them, a grid for each map."""
+    return record._replace(
+        log_likelihood=Partial(_log_likelihood_on_grids, grids),
+        infer=Partial(_infer_on_grids, grids),
+        complete=Partial(_complete_on_grids, grids),
+    )
+
+
+def _on_grids(grids: tuple[grid.Grid, ...], params: Params, batch: Batch) -> tuple[list[Any], Array, Array]:
+    """The integrals of the maps, the share of each in the rows, and log p of these."""
+    given = [(g, w, b, batch.values, batch.mask) for g, w, b in zip(grids, params.weights, params.bias)]
+    found = [grid.integrate(*of_map) for of_map in given]
+    share, value = _responsibilities(params.log_share, jnp.stack([one.log_likelihood for one in found]))
+    return list(zip(given, found)), share, value
+
+
+def _log_likelihood_on_grids(grids: tuple[grid.Grid, ...], params: Params, shared: Any, batch: Batch) -> LogLikelihood:
+    of_maps, share, value = _on_grids(grids, params, batch)
+    error = jnp.stack([found.error for _, found in of_maps])
+    return LogLikelihood(value, jnp.sum(share * error, 0), jnp.zeros((), value.dtype))
+
+
+def _infer_on_grids(grids: tuple[grid.Grid, ...], params: Params, shared: Any, batch: Batch) -> Posterior:
+    of_maps, share, _ = _on_grids(grids, params, batch)
+    rows = _rows_of(ALL_BITS, params, batch)
+    parts = []
+    for number, (given, found) in enumerate(of_maps):
+        peak = quadrature.mode(ALL_BITS, one_map(params, number), rows, found.mean)
+        parts.append((found.mean, grid.covariance(*given, found), peak.mean, peak.covariance))
+    return _of_best(share, [jnp.stack(part) for part in zip(*parts)])
+
+
+def _complete_on_grids(
+    grids: tuple[grid.Grid, ...], params: Params, shared: Any, batch: Batch
+) -> Float[Array, "rows columns"]:
+    of_maps, share, _ = _on_grids(grids, params, batch)
+    return jnp.einsum("mn,mnd->nd", share, jnp.stack([found.expected for _, found in of_maps]))
 
 
 def _sample(structure: Structure, params: Params, shared: Any, keys: Key[Array, " rows"]) -> Array:

@@ -39,13 +39,13 @@ from latentbits.core.batch import Batch
 from latentbits.core.gaussians import Gaussian
 from latentbits.core.model import Iterate, LogLikelihood, Measure, Model, Progress, Stage, Summary, Transform
 from latentbits.core.packed import inverse_factor, pairs, unpack
-from latentbits.models.latent_trait import beginning, kinds, quadrature, sampling, variational
+from latentbits.models.latent_trait import beginning, grid, kinds, quadrature, sampling, variational
 from latentbits.models.latent_trait.kinds import ALL_BITS, Columns, Params, Rows, Stats
 
-__all__ = ["MEMORY", "METHODS", "PATIENCE", "Count", "Move", "Number", "Posterior", "Scored", "State", "Structure",
-           "back", "count_for", "expansion", "finer", "floats_of_bound", "floats_of_nodes", "floats_of_use", "left_of",
-           "model", "no_move", "nodes_by", "objective", "slope_along", "steps_of", "with_left",
-           "with_settings"]  # fmt: skip
+__all__ = ["MEMORY", "METHODS", "PATIENCE", "PROMISES", "Count", "Move", "Number", "Posterior", "Scored", "State",
+           "Structure", "back", "count_for", "expansion", "finer", "floats_of_bound", "floats_of_nodes",
+           "floats_of_use", "left_of", "model", "no_move", "nodes_by", "objective", "slope_along", "steps_of",
+           "with_grid", "with_left", "with_settings"]  # fmt: skip
 
 METHODS = ("auto", "variational", "quadrature", "monte_carlo")
 LONGEST_STEP = 4.0  # of a column, in log-odds: where bits are separable, their curvature vanishes
@@ -53,6 +53,8 @@ NOISE = 5e-6  # see State; where columns are many
 NET_NOISE = 5e-5  # the same of nets, whose points move with the rows' posteriors
 CAUTION_MANY, CAUTION_FEW = 1.0, 10.0  # see State; with few columns slow directions hide behind a small gain
 FEW_POINTS_TOL = 1e-5  # nats a row: a few points are not right to more
+PROMISES = 3  # see State
+REFUSALS = 3  # steps taken back in a row: a bold one, a cautious one, and a half of that
 MEMORY = 5  # former steps that Anderson's method looks back on
 BY_FEW = "quadrature EM by few points"
 FEWEST_POINTS = 25  # that chunks are made for: with fewer, a small table would be one chunk, and use one core
@@ -111,9 +113,11 @@ class State(eqx.Module):
         Longest step of a bit, in log-odds.
     noise
         Nats a row to which the objective is known: with few nodes it depends on where they are by that much.
-    left
-        Nats in all that are left to gain: what the next step promises by gradient and displacement, which Anderson's
-        method takes to be one of Newton's, times `caution`.  NaN where not known.
+    promised
+        Nats in all that are left to gain, by the last points that were kept: what the next step promises by gradient
+        and displacement, which Anderson's method takes to be one of Newton's, times `caution`.  The largest of them
+        counts.  After a step that was taken back there is nothing to extrapolate from, and one of EM in a slow
+        direction promises a hundredth of what is left.
     caution
         NaN leaves it to the objectives.
     """
@@ -122,7 +126,7 @@ class State(eqx.Module):
     move: Move
     longest: Float[Array, ""]
     noise: Float[Array, ""]
-    left: Float[Array, ""]
+    promised: Float[Array, " promises"]
     caution: Float[Array, ""]
 
 
@@ -201,7 +205,7 @@ def _start(structure: Structure, seen: Number | None, exact: Bool[Array, ""] | b
     flat, _ = ravel_pytree(params)
     longest, noise, caution = steps_of(structure, float(len(params.bias)) if seen is None else seen, exact)
     start = anderson.start(flat, 2, MEMORY)
-    return State(start, no_move(structure.q), longest, noise, jnp.asarray(jnp.nan), caution)
+    return State(start, no_move(structure.q), longest, noise, jnp.full(PROMISES, jnp.inf), caution)
 
 
 def steps_of(structure: Structure, seen: Number, exact: Bool[Array, ""] | bool) -> Float[Array, "3"]:
@@ -214,7 +218,8 @@ def steps_of(structure: Structure, seen: Number, exact: Bool[Array, ""] | bool) 
 
 
 def left_of(state: State) -> Float[Array, ""]:
-    return state.left
+    """What is left to gain; where no step from the best point climbs, the objectives have to say."""
+    return jnp.where(state.anderson.refused >= REFUSALS, jnp.nan, jnp.max(state.promised))
 
 
 def _prepare(structure: Structure, params: Params, state: State | None, progress: Progress | None) -> Move:
@@ -309,9 +314,10 @@ def slope_along(gradient: Array, penalty: Number, params: Any, ahead: Any) -> Fl
 
 
 def with_left(state: State, slope: Float[Array, ""]) -> State:
-    """The state that knows what is left to gain by a step of this slope; after one that was taken back it does not."""
-    left = jnp.where(state.anderson.refused > 0, jnp.nan, state.caution * jnp.abs(slope) / 2)
-    return eqx.tree_at(lambda s: s.left, state, left)
+    """The state that knows what the next step, of this slope, promises; one that was taken back promises nothing."""
+    promised = jnp.append(state.promised[1:], state.caution * jnp.abs(slope) / 2)
+    promised = jnp.where(state.anderson.refused > 0, state.promised, promised)
+    return eqx.tree_at(lambda s: s.promised, state, promised)
 
 
 def _update_sampling(
@@ -410,6 +416,42 @@ def _complete(structure: Structure, params: Params, shared: Any, batch: Batch) -
     integral = _accurate(structure, params, kinds.rows_of(columns, params, batch), batch)
     means = jnp.einsum("nk,nko->no", integral.share, kinds.expected(columns, params, integral.points))
     return kinds.best_guess(columns, means)
+
+
+def with_grid(record: Model, nodes_of_all: grid.Grid) -> Model:
+    """The record of a model of bits whose rows are looked at by nodes that stand for all of them (`grid.for_use`)."""
+    return record._replace(
+        log_likelihood=Partial(_log_likelihood_on_grid, nodes_of_all),
+        infer=Partial(_infer_on_grid, nodes_of_all),
+        complete=Partial(_complete_on_grid, nodes_of_all),
+        row_floats=_floats_of_grid,
+    )
+
+
+def _on_grid(nodes_of_all: grid.Grid, params: Params, batch: Batch) -> tuple[grid.Integral, tuple[Any, ...]]:
+    given = nodes_of_all, params.weights, params.bias, batch.values, batch.mask
+    return grid.integrate(*given), given
+
+
+def _log_likelihood_on_grid(nodes_of_all: grid.Grid, params: Params, shared: Any, batch: Batch) -> Scored:
+    found, _ = _on_grid(nodes_of_all, params, batch)
+    return Scored(found.log_likelihood, found.error, jnp.zeros((), found.error.dtype), mean=found.mean)
+
+
+def _infer_on_grid(nodes_of_all: grid.Grid, params: Params, shared: Any, batch: Batch) -> Posterior:
+    found, given = _on_grid(nodes_of_all, params, batch)
+    peak = quadrature.mode(ALL_BITS, params, kinds.rows_of(ALL_BITS, params, batch), found.mean)
+    return Posterior(found.mean, grid.covariance(*given, found), peak.mean, peak.covariance)
+
+
+def _complete_on_grid(
+    nodes_of_all: grid.Grid, params: Params, shared: Any, batch: Batch
+) -> Float[Array, "rows columns"]:
+    return _on_grid(nodes_of_all, params, batch)[0].expected
+
+
+def _floats_of_grid(n: int) -> int:
+    return 4 * grid.BLOCK + 4 * n
 
 
 def _sample(structure: Structure, params: Params, shared: Any, keys: Key[Array, " rows"]) -> Array:
@@ -593,4 +635,4 @@ def _accelerated(
     ahead = restore(ahead)
     allowed = kinds.allowed_noise(columns, ahead.log_variance)
     ahead = eqx.tree_at(lambda p: p.log_variance, ahead, allowed)
-    return State(memory, moved, state.longest, state.noise, state.left, state.caution), ahead
+    return State(memory, moved, state.longest, state.noise, state.promised, state.caution), ahead

@@ -39,7 +39,7 @@ USUAL_WIDTH = 2 * REACH + 3  # modes are that far apart, or about
 MOST = {1: 2**20, 2: 2**20, 3: 2**18}  # nodes by dimensions, about: more are put further apart
 MOST_LATENTS = max(MOST)
 BLOCK = 128  # nodes that are looked at together
-LAST_DIGITS = 2  # of 1 and of log p that rounding costs; in float32 it was up to 1.2
+LAST_DIGITS = 4  # of 1 and of log p that rounding costs; in float32 it was up to 2
 MODE_STEPS = 10  # of Newton, after which modes are right to a tenth, which will do for where nodes end
 
 

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from latentbits.cli.reports import show_reports
+from latentbits.reports.record import Report, Table
 from latentbits.telling import mixture as telling
 
 FEW = ("--restarts", 1)
@@ -80,3 +82,12 @@ def test_compare_shows_what_fits_cost(tool, csv):
     found = {one["name"]: one for one in tool.json("compare", csv, "--models", "product,mixture:2")["models"]}
     assert found["mixture of 2"]["n_parameters"] == 13
     assert found["mixture of 2"]["bic"] > found["mixture of 2"]["aic"]
+
+
+def test_a_report_without_rows_is_not_printed(capsys):
+    class Pairs(Report):
+        def table(self):
+            return Table([], {"X2": []})
+
+    show_reports({"Pairs of columns": Pairs()})
+    assert capsys.readouterr().out == ""

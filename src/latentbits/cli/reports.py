@@ -46,6 +46,8 @@ def show_reports(reports: Mapping[str, Report], left_out: Mapping[str, str] | No
     """Every report as a table under its title, and why others are not there."""
     for title, report in reports.items():
         table = report.shown()
+        if not table.index:
+            continue  # one column has no pairs
         # in a terminal what has no room beside the others is put below them as it is printed
         for i, (head, *lines) in enumerate([table.lines()] if sys.stdout.isatty() else table.blocks(gap=3)):
             print_table(head, lines, title="" if i else title)

@@ -111,7 +111,7 @@ def test_a_text_in_the_place_of_a_number_is_folded(monkeypatch):
 def test_reports_have_room_in_80_columns(monkeypatch):
     many = {f"quantity_{i}": [0.5] for i in range(12)}
     report = ReportTable([LONG[0]], many, notes=(" ".join(LONG[:3]),))
-    found = types.SimpleNamespace(table=lambda: report)
+    found = types.SimpleNamespace(shown=lambda: report)
     lines = printed_in(80, monkeypatch, lambda: show_reports({"Items": found}))
     assert max(map(len, lines)) <= 80
     assert all(any(name in line for line in lines) for name in many)

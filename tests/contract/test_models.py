@@ -320,7 +320,7 @@ def test_completion_is_the_conditional_probability(case):
     a, b = log_likelihoods(case, np.stack([on, off]))
     given = start_pass(case.model, FLOAT64, learned(case)[0].params, seed_key(0))
     (filled,) = map_rows(case.model.complete, MemoryEngine(hidden[None]), Layout(256, FLOAT64), given)
-    slack = 0.01 if "Gaussian" in case.name else tolerance(case)  # its posterior is EP's
+    slack = tolerance(case)
     np.testing.assert_allclose(filled[0, 2], 1 / (1 + np.exp(b - a)), atol=slack)
 
 

@@ -11,13 +11,12 @@ from latentbits import BernoulliMixture, BinarySparseCoding, NoisyOrNetwork
 from latentbits.core import programs
 from latentbits.engines import ahead
 
+pytestmark = pytest.mark.slow("compiled ahead, all of it")
+
 
 @pytest.mark.parametrize(
     "estimator",
-    [
-        BernoulliMixture(3, random_state=0, n_init=2),
-        pytest.param(NoisyOrNetwork((2,), random_state=0), marks=pytest.mark.slow("compiled ahead, all of it")),
-    ],
+    [BernoulliMixture(3, random_state=0, n_init=2), NoisyOrNetwork((2,), random_state=0)],
 )
 def test_what_is_foreseen_is_what_a_fit_needs(estimator):
     table = (np.random.default_rng(0).random((90, 7)) < 0.4).astype(np.uint8)
@@ -28,7 +27,6 @@ def test_what_is_foreseen_is_what_a_fit_needs(estimator):
     assert not [name for name in later if name.endswith(("begin", "chunk_stats", "advance"))]
 
 
-@pytest.mark.slow("compiled ahead, all of it")
 def test_what_follows_a_fit_is_compiled_with_it(monkeypatch):
     monkeypatch.setattr(ahead, "using", importlib.reload(ahead).using)  # as it is outside of tests
     table = (np.random.default_rng(0).random((90, 9)) < 0.4).astype(np.uint8)
@@ -39,7 +37,6 @@ def test_what_follows_a_fit_is_compiled_with_it(monkeypatch):
     assert programs.made() == before
 
 
-@pytest.mark.slow("compiled ahead, all of it")
 def test_of_starts_side_by_side_the_use_of_one_is_foreseen(monkeypatch):
     foreseen = []
     monkeypatch.setattr(ahead, "using", lambda model, likelihood, means, engine, dtype, params: foreseen.append(params))

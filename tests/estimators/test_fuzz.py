@@ -39,7 +39,7 @@ tables = st.one_of(
 )
 # one number of columns, for which programs are compiled
 bits = hnp.arrays(np.float64, st.tuples(st.integers(1, 8), st.just(6)), elements=st.sampled_from([0.0, 1.0, np.nan]))
-many = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(autouse=True)

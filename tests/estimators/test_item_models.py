@@ -259,7 +259,7 @@ def test_units_of_covariates_change_nothing(people, both):
 
 
 def test_plausible_values_are_of_each_rows_group_and_covariates(people, both):
-    """Mean and spread over draws are those of the posterior by dense integration, parameters known or drawn."""
+    """Mean and spread over draws are those of the posterior by dense integration."""
     m, X, asked = both, people.X, both.people(people.X, groups=people.g, covariates=people.Z)
     second, slopes, intercepts = people.second, m.components_[0], m.intercept_
     mean = np.where(second, m.group_means_[1], 0.0) + people.Z.to_numpy() @ m.coefficients_
@@ -276,6 +276,12 @@ def test_plausible_values_are_of_each_rows_group_and_covariates(people, both):
     assert 0.85 < away.std() < 1.15
     assert np.mean(drawn.var(0, ddof=1) / spread**2) == pytest.approx(1, abs=0.05)
 
+
+@pytest.mark.slow("standard errors of groups with covariates")
+def test_plausible_values_of_drawn_parameters_are_less_sure(people, both):
+    """Parameters are as far from the estimates as their errors say, and so are means of draws."""
+    m, second, asked = both, people.second, both.people(people.X, groups=people.g, covariates=people.Z)
+    drawn = m.plausible_values(asked, 40, random_state=0).draws[..., 0]
     errors = m.standard_errors(asked)
     near = [m._params_near(errors.covariance, np.random.default_rng(i)) for i in range(100)]
     for name, expected in (("mean", errors.group_means), ("coefficients", errors.coefficients)):

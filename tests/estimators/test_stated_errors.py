@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.optimised
 SIMULATED = pytest.mark.slow("coverage of stated errors by simulation")
 
 PATH = Path(__file__).resolve().parents[2] / "benchmarks" / "stated_errors.py"
@@ -27,6 +26,7 @@ def benchmark():
     del sys.modules[spec.name]
 
 
+@pytest.mark.optimised
 @SIMULATED
 @pytest.mark.parametrize("kind", ["gaussians", "cells", "noisy-or"])
 def test_errors_cover_what_they_are_of(benchmark, kind):
@@ -38,6 +38,7 @@ def test_errors_cover_what_they_are_of(benchmark, kind):
         assert one.spread - 3 * one.chance < TOO_SMALL.get(one.name, benchmark.MOST), one.name
 
 
+@pytest.mark.optimised
 @SIMULATED
 def test_errors_of_correlations_are_not_larger_than_need_be(benchmark):
     for one in benchmark.correlations(quick=True):

@@ -701,7 +701,7 @@ class LatentModel(WithCallbacks, ClassNamePrefixFeaturesOutMixin, TransformerMix
         path : str or path
             Written to a temporary name first, so that a crash leaves no half of a file.
         """
-        self._fitted()
+        check_is_fitted(self, "params_")
         save(self, path)
 
     # ---------------------------------------------------------------- showing

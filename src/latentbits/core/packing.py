@@ -142,10 +142,11 @@ def _unpack(packed: Any, arrays: list[np.ndarray]) -> Any:
         case "number":
             return arrays[inside][()]
         case "record":
-            record = _class(inside, kind)(*(_unpack(part, arrays) for part in packed["fields"]))
-            for (name, hint), part in zip(_hints(type(record)).items(), record, strict=True):
+            cls = _class(inside, kind)
+            record = cls(*(_unpack(part, arrays) for part in packed["fields"]))
+            for (name, hint), part in zip(_hints(cls).items(), record, strict=True):
                 if not _holds(part, hint):
-                    raise ValueError(f"{type(record).__name__}.{name} cannot be a {type(part).__name__}")
+                    raise ValueError(f"{cls.__name__}.{name} cannot be a {type(part).__name__}")
             return record
         case "tuple":
             return tuple(_unpack(part, arrays) for part in inside)

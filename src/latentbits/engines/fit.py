@@ -262,9 +262,9 @@ def _check_place(place: Any, check: Callable[[PyTree], None]) -> None:
         raise TypeError("it holds something else than where a fit stands")
     if not 0 < place.standing.rows_per_chunk <= LARGEST:
         raise ValueError(f"it has chunks of {place.standing.rows_per_chunk} rows")
-    points = *(one for one, _ in place.ended), *place.passed, place.before, place.standing.best, place.standing.here
-    for point in points:
-        check(point.params)
+    ends = [*(one for one, _ in place.ended), *place.passed, place.before, place.standing.best]
+    for params in [*(end.params for end in ends), place.standing.here.params]:
+        check(params)
 
 
 def _by_rows(setting: Any) -> bool:

@@ -149,7 +149,11 @@ class WithNodes(WithMaps, WithItemModels):
     @property
     def _grids(self) -> tuple[grid.Grid, ...]:
         """Nodes for each map; none where rows have nodes of their own."""
-        found = [grid.for_use(one.weights, one.bias) for one in self._maps()] if self._of_bits else []
+        found = (
+            [grid.for_use(np.asarray(one.weights), np.asarray(one.bias)) for one in self._maps()]
+            if self._of_bits
+            else []
+        )
         return tuple(one for one in found if one is not None) if None not in found else ()
 
     def _by_grids(self, model: Model, grids: tuple[grid.Grid, ...]) -> Model:

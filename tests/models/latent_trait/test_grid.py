@@ -22,7 +22,7 @@ def rows():
 @jax.jit
 def _asked(nodes, w, b, values, seen):
     found = grid.integrate(nodes, w, b, values, seen)
-    return found, grid.covariance(nodes, w, b, values, seen, found)
+    return found, grid.covariance(found, nodes, w, b, values, seen)
 
 
 def asked(w, b, rows):

@@ -128,12 +128,12 @@ def integrate(
 
 
 def covariance(
+    known: Integral,
     grid: Grid,
     w: Float[Array, "columns latents"],
     b: Float[Array, " columns"],
     values: Float[Array, "rows columns"],
     seen: Float[Array, "rows columns"],
-    known: Integral,
 ) -> Float[Array, "rows latents latents"]:
     """Covariance of the latents of each row, around the mean, which is known: narrow posteriors lose no digits."""
 
@@ -191,11 +191,11 @@ def _made(weights: bytes, bias: bytes, shape: tuple[int, int]) -> Grid | None:
     for step, error in steps.items():
         made = make(w, b, step)
         if made is not None:
-            return _filled(*made, error if steep else 0.0)
+            return _filled(error if steep else 0.0, *made)
     return None
 
 
-def _filled(points: np.ndarray, log_weights: np.ndarray, odd: np.ndarray, error: float) -> Grid:
+def _filled(error: float, points: np.ndarray, log_weights: np.ndarray, odd: np.ndarray) -> Grid:
     """A whole number of blocks: a power of two times 4 to 7, or fewer than that."""
     n = -(-len(points) // BLOCK)
     unit = 2 ** max(n.bit_length() - 3, 0)

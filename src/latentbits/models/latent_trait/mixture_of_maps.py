@@ -459,7 +459,7 @@ def _infer_on_grids(grids: tuple[grid.Grid, ...], params: Params, shared: Any, b
     parts = []
     for number, (given, found) in enumerate(of_maps):
         peak = quadrature.mode(ALL_BITS, one_map(params, number), rows, found.mean)
-        parts.append((found.mean, grid.covariance(*given, found), peak.mean, peak.covariance))
+        parts.append((found.mean, grid.covariance(found, *given), peak.mean, peak.covariance))
     return _of_best(share, [jnp.stack(part) for part in zip(*parts)])
 
 

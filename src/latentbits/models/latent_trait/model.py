@@ -441,7 +441,7 @@ def _log_likelihood_on_grid(nodes_of_all: grid.Grid, params: Params, shared: Any
 def _infer_on_grid(nodes_of_all: grid.Grid, params: Params, shared: Any, batch: Batch) -> Posterior:
     found, given = _on_grid(nodes_of_all, params, batch)
     peak = quadrature.mode(ALL_BITS, params, kinds.rows_of(ALL_BITS, params, batch), found.mean)
-    return Posterior(found.mean, grid.covariance(*given, found), peak.mean, peak.covariance)
+    return Posterior(found.mean, grid.covariance(found, *given), peak.mean, peak.covariance)
 
 
 def _complete_on_grid(

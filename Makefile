@@ -43,6 +43,8 @@ explore: $(VENV)/installed-plot
 # XLA ends a process that asks for what it does not know: the emitters can be left out in JAX 0.10 alone.
 EMITTERS = $(shell test -x $(BIN)/python && \
   $(BIN)/python -c 'from importlib.metadata import version as v; print(v("jaxlib")[:5] == "0.10.")' 2>/dev/null)
+# Modules are compiled once, and not by each worker and process, whatever the shell says.
+test test-all test-lowest fuzz: export PYTHONDONTWRITEBYTECODE :=
 test test-all test-lowest fuzz: export JAX_DISABLE_MOST_OPTIMIZATIONS ?= 1
 test test-all test-lowest fuzz: export XLA_FLAGS ?= --xla_backend_optimization_level=1 --xla_cpu_parallel_codegen_split_count=1 \
   $(if $(filter True,$(EMITTERS)),--xla_cpu_use_fusion_emitters=false)

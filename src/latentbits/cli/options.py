@@ -259,7 +259,7 @@ class Numbers(click.ParamType):
 
 
 class Reals(click.ParamType):
-    """As many real numbers as a default has, with commas between, or none."""
+    """Real numbers with commas between, as many as a default has, or none."""
 
     def __init__(self, usual: tuple[float, ...]) -> None:
         self.usual = usual

@@ -13,7 +13,7 @@ __all__ = ["at_work", "refuse"]
 
 
 class _State:
-    """Of this process: whether it has started threads, and whether it lost them when it was forked."""
+    """Threads of this process: whether it has started any, and whether it lost them when it was forked."""
 
     begun = False
     lost = False

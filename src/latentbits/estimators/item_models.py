@@ -314,7 +314,7 @@ class WithItemModels(WithCriteria):
         return super()._learn(condensed(engine) if self._by_items else engine, seed, dtype, max_time)
 
     def _adopt_items(self, result: FitResult) -> FitResult:
-        """Of the two ends of the trait the one that most items agree with is up, where no slope is held.
+        """Turn the trait so that the end which most items agree with is up, where no slope is held.
 
         Covariates are then taken as they were given.
         """

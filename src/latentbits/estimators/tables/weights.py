@@ -61,7 +61,7 @@ def in_rows(weights: np.ndarray | None) -> InRows:
 
 
 def _unit_of_counts(weights: np.ndarray) -> float | None:
-    """What counts of rows were multiplied by to give these weights; None where they are no counts."""
+    """Find what counts of rows were multiplied by to give these weights; None where they are no counts."""
     if np.array_equal(weights, np.rint(weights)):
         unit = float(np.gcd.reduce(weights.astype(np.int64)))
         return unit if weights.max() <= MOST_COUNTED * unit else None

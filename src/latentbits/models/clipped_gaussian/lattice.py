@@ -11,7 +11,7 @@ their Fourier transform has beyond the lattice dual to it.  No row's log density
 
 since no curvature of log Phi is above 1; so the transform of a density falls off as fast as that of a Gaussian of
 precision M, or about.  The lattice is ``R' y = spacing k`` with whole numbers k: as fine in each direction as is needed
-there, and no finer.  The error is told by that Gaussian, and by the lattices of all k of one parity, which are coarser
+there, and no finer.  The error is known by that Gaussian, and by the lattices of all k of one parity, which are coarser
 rules.
 """
 

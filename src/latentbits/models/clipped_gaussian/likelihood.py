@@ -161,7 +161,7 @@ def _importance(
     n_pairs: Array,
     predicting: bool,
 ) -> Float[Array, "rows found"]:
-    """What `_by_levels` finds, by the first points of a net.
+    """Find what `_by_levels` finds, by the first points of a net.
 
     w / g varies far less than w: of points that the wider Gaussian puts far out, both weigh little.
     """

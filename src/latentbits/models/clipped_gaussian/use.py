@@ -55,7 +55,7 @@ class Posterior(eqx.Module):
 
 
 class Use(NamedTuple):
-    """What is asked of a fitted model: functions that depend on whether there is noise, and how it is integrated over.
+    """Functions for what is asked of a fitted model; they depend on the noise, and on how it is integrated over.
 
     Models that differ in anything else have them in common, and so share what has been compiled.
     """

@@ -38,13 +38,16 @@ FLAT = 1e-3  # slope below which it does not matter along which axis a column ch
 
 
 class Answers(NamedTuple):
-    """Of each row: log p and its error, the posterior's moments, and the mean of every column given what is seen."""
+    """Of each row: log p and its error, the posterior's moments, and the mean of every column given what is seen.
+
+    Means of columns cost as much as all the rest; where they were not asked for there are none.
+    """
 
     log_likelihood: Float[Array, " rows"]
     error: Float[Array, " rows"]
     mean: Float[Array, "rows latents"]
     covariance: Float[Array, "rows latents latents"]
-    expected: Float[Array, "rows outputs"] | None
+    expected: Float[Array, "rows outputs"]
 
 
 def answers(columns: Columns, params: Params, rows: Rows, batch: Batch, filled: bool = False) -> Answers:
@@ -53,7 +56,7 @@ def answers(columns: Columns, params: Params, rows: Rows, batch: Batch, filled: 
     fine, coarse = nodes.accurate_rules(q, batch.values.shape[1], batch.observed is None)
     at = quadrature.accurately_placed(columns, params, rows, far=False)
     integral, error = quadrature.checked(columns, params, rows, at, fine, coarse)
-    expected = None
+    expected = jnp.zeros((n, 0), error.dtype)
     if filled:
         expected = jnp.einsum("nk,nko->no", integral.share, kinds.expected(columns, params, integral.points))
     first = Answers(integral.log_likelihood, error, *quadrature.covariance_of(integral), expected)
@@ -94,7 +97,8 @@ def _turned(columns: Columns, params: Params, at: Gaussian) -> tuple[Gaussian, F
     """The Gaussian with axes by the steepest columns, one after the other, and the largest slope along each."""
     slopes, q = _slopes(columns, params, at), at.mean.shape[1]
     flat = jnp.broadcast_to(FLAT * jnp.eye(q, dtype=slopes.dtype), at.scale.shape)
-    left, axes = jnp.concatenate([slopes, flat], 1), []
+    axes: list[Array] = []
+    left = jnp.concatenate([slopes, flat], 1)
     for _ in range(q):
         steepest = jnp.argmax(jnp.sum(left**2, 2), axis=1)
         axis = jnp.take_along_axis(left, steepest[:, None, None], axis=1)[:, 0]
@@ -141,7 +145,7 @@ def _evenly(
     size = size.astype(jnp.int32)
     strides = jnp.cumprod(size) // size
 
-    def add(block: Array, carry: tuple[Array, Array, Array | None]) -> tuple[Array, Array, Array | None]:
+    def add(block: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         top, sums, means = carry
         place = block * BLOCK + jnp.arange(BLOCK)
         on_axes = (place[:, None] // strides) % size
@@ -158,8 +162,8 @@ def _evenly(
         return new, sums * fade + share @ told, means
 
     lowest = jnp.full(n, jnp.finfo(dtype).min, dtype)
-    outputs = jax.eval_shape(lambda: kinds.expected(columns, params, at.mean)).shape[1]
-    nothing = jnp.zeros((n, 1 + corners + q + n_pairs), dtype), jnp.zeros((n, outputs), dtype) if filled else None
+    outputs = jax.eval_shape(lambda: kinds.expected(columns, params, at.mean)).shape[1] if filled else 0
+    nothing = jnp.zeros((n, 1 + corners + q + n_pairs), dtype), jnp.zeros((n, outputs), dtype)
     n_blocks = (jnp.prod(size) + BLOCK - 1) // BLOCK
     top, sums, means = jax.lax.fori_loop(0, n_blocks, add, (lowest, *nothing))
     total = sums[:, :1]
@@ -174,4 +178,4 @@ def _evenly(
     spread = unpack(squares - x[:, j] * x[:, k], q)
     covariance = jnp.einsum("nij,njk,nlk->nil", at.scale, spread, at.scale)
     mean = at.mean + jnp.einsum("nij,nj->ni", at.scale, x)
-    return Answers(value, 2 * away * unresolved, mean, covariance, means / total if filled else None)
+    return Answers(value, 2 * away * unresolved, mean, covariance, means / total)

@@ -94,6 +94,16 @@ def test_missing_bits_are_left_out(fitted, table):
     np.testing.assert_allclose(fitted.complete(X)[0, 3], 1 / (1 + np.exp(zero - one)), atol=1e-4)
 
 
+def test_stated_errors_are_no_smaller_than_rounding(table):
+    """In one dimension nets agree to all digits: single precision against double, by the same points."""
+    model = small(n_components=1, n_nodes=8, n_epochs=1).fit(table)
+    single = model.log_likelihoods(table)
+    exact = model.set_params(dtype="float64").log_likelihoods(table)
+    assert single.value.dtype == np.float32
+    away = (single.value.astype(np.float64) - exact.value) / single.error
+    assert np.abs(away).max() < 3
+
+
 def test_a_stream_is_learned_from(fitted, table):
     """As it comes: where that is the order that rows in memory are shuffled to, with the same bits."""
     shuffled = table[np.concatenate(list(random_order(*table.shape)))]

@@ -12,11 +12,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key, UInt32
+from jaxtyping import Array, Float, Key, UInt32
 from scipy.stats import chi, norm, qmc
 
 from latentbits.core.batch import row_keys
@@ -24,25 +23,19 @@ from latentbits.core.gaussians import Gaussian
 from latentbits.core.packed import cholesky, log_abs_det, pairs, products
 
 __all__ = [
-    "BLOCK",
-    "FINER",
     "FINER_NETS",
     "MANY_COLUMNS",
     "MOST_GAUSS",
     "MOST_GRID",
     "REACH",
-    "Finer",
     "Rule",
     "accurate_rules",
     "by_shares",
     "evenly_spaced",
-    "finer",
-    "finer_integral",
     "for_net",
     "gauss_hermite",
     "importance",
     "log_det",
-    "log_integral",
     "net_points",
     "points_of",
     "product_rule",
@@ -124,14 +117,6 @@ _FEW_COLUMNS = {1: (81, 41), 2: (21, 11), 3: (11, 6)}
 _MANY_COLUMNS = {1: (31, 15), 2: (13, 7), 3: (7, 4)}
 NET = 7  # two to this power: points of each of the `REPLICATES` of `importance`
 FINER_NETS = (9, 11)
-# nodes a dimension for rows that need more, coarse to fine: of the Gauss-Hermite rule that finds the posterior, and of
-# the evenly spaced one that goes where it was found (0: none, and the first is the answer)
-FINER = {
-    1: ((81, 0), (81, 321), (81, 1281)),
-    2: ((21, 0), (21, 81), (21, 161)),
-    3: ((11, 0), (17, 0), (11, 33), (11, 65)),
-}
-BLOCK = 64  # nodes that are looked at together
 
 
 def net_points() -> int:
@@ -207,19 +192,13 @@ def recentred(log_density: LogDensity, at: Gaussian) -> Gaussian:
 
 
 def by_shares(at: Gaussian, rule: Rule, share: Float[Array, "rows points"]) -> Gaussian:
-    """Mean and covariance of a posterior that gives the points of a rule these shares."""
-    nodes = jnp.asarray(rule.nodes, at.mean.dtype)
-    return _moved(at, share @ nodes, share @ products(nodes))
-
-
-def _moved(at: Gaussian, mean: Float[Array, "rows latents"], squares: Float[Array, "rows pairs"]) -> Gaussian:
-    """The Gaussian of these moments, which are in the coordinates of `at`, with a part of its width.
+    """Mean and covariance of a posterior that gives these shares to the points of a rule.
 
     Evenly spaced nodes end at `REACH`: around a mean that is off, or by the curvature at a corner, they would miss a
-    tail.  A part of the former width is kept, as a covariance over few nodes may collapse.
+    tail.  So a part of the width of `at` is kept, also as a covariance over few nodes may collapse.
     """
-    q = at.mean.shape[1]
-    j, k = pairs(q)
+    nodes, (j, k) = jnp.asarray(rule.nodes, at.mean.dtype), pairs(at.mean.shape[1])
+    mean, squares = share @ nodes, share @ products(nodes)
     spread = squares - mean[:, j] * mean[:, k] + jnp.asarray(0.25 * (j == k), mean.dtype)
     centre = at.mean + jnp.einsum("nij,nj->ni", at.scale, mean)
     return Gaussian(centre, jnp.einsum("nij,njk->nik", at.scale, cholesky(spread)))
@@ -235,91 +214,6 @@ def log_det(scale: Float[Array, "rows latents latents"]) -> Float[Array, " rows"
     if q == 3:
         return jnp.log(jnp.abs(jnp.sum(scale[:, 0] * jnp.cross(scale[:, 1], scale[:, 2]), 1)))
     return log_abs_det(scale)
-
-
-def log_integral(
-    log_density: LogDensity, at: Gaussian, keys: Key[Array, " rows"], n_columns: int, complete: bool = True
-) -> tuple[Float[Array, " rows"], Float[Array, " rows"]]:
-    """log of the integral of exp(log_density) over N(0, I) as accurately as is sensible for all rows, and its error.
-
-    Up to `MOST_GRID` dimensions by a product rule, whose error is told by a coarser one and may have one sign for all
-    rows; above by importance sampling, with a standard error.  `complete` is that of `accurate_rules`.
-    """
-    q = at.mean.shape[1]
-    if q > MOST_GRID:
-        return importance(log_density, at, keys, 2**NET)
-    rules = accurate_rules(q, n_columns, complete)
-    # the nodes of both at once, so that the density is compiled once
-    points = points_of(at, Rule(np.concatenate([rule.nodes for rule in rules]), np.zeros(0)))
-    density, ends = log_density(points), np.cumsum([0, *(len(rule.nodes) for rule in rules)]).tolist()
-    value, rough = (weigh(density[:, a:b], points[:, a:b], at, rule)[0] for rule, a, b in zip(rules, ends, ends[1:]))
-    return value, 2 * jnp.abs(value - rough)  # for steep bits errors fall as 1 / nodes: the same again, and a reserve
-
-
-class Finer(eqx.Module):
-    """A rule of `FINER`, as numbers: nodes and log-weights of a dimension, for each of its two rounds.
-
-    The program that takes it is the same for all of them, and for every number of nodes.
-    """
-
-    nodes: Float[Array | np.ndarray, "rounds longest"]
-    log_weights: Float[Array | np.ndarray, "rounds longest"]
-    n_nodes: Int[Array | np.ndarray, " rounds"]
-
-
-def finer(q: int, level: int) -> tuple[Finer, int]:
-    """The rule of a level of `FINER`, and the number of points that it has in all."""
-    sizes = FINER[q][level]
-    longest = max(n for both in FINER[q] for n in both)
-    nodes, logs = np.zeros((2, 2, longest))
-    for i, (n, make) in enumerate(zip(sizes, (gauss_hermite, evenly_spaced))):
-        if n:
-            nodes[i, :n], logs[i, :n] = make(n, 1).nodes[:, 0], make(n, 1).log_weights
-    return Finer(nodes, logs, np.array(sizes, np.int32)), sum(n**q for n in sizes)
-
-
-def finer_integral(
-    log_density: LogDensity, at: Gaussian, rule: Finer
-) -> tuple[Float[Array, " rows"], Float[Array, " rows"]]:
-    """log of the integral of exp(log_density) over N(0, I) by a rule of `FINER`, up to `MOST_GRID` dimensions.
-
-    Also the largest difference to rules of every other node, which there are two of for each dimension: around a jump
-    one of them is off by more than the rule itself, wherever the jump is.  (Of Gauss-Hermite nodes that means nothing.)
-    Nodes are gone through in blocks, so that their number is no shape: neither memory nor compilation depend on it.
-    """
-    n, q = at.mean.shape
-    dtype, axes, corners = at.mean.dtype, np.arange(q), 2**q
-
-    def by_blocks(number: Array, carry: tuple[Gaussian, Array, Array]) -> tuple[Gaussian, Array, Array]:
-        at, *before = carry
-        nodes, logs = rule.nodes[number].astype(dtype), rule.log_weights[number].astype(dtype)
-        size = rule.n_nodes[number]
-
-        def add(block: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
-            top, sums = carry
-            place = block * BLOCK + jnp.arange(BLOCK)
-            on_axes = (place[:, None] // size**axes) % size
-            x, log_weight = nodes[on_axes], logs[on_axes].sum(1)
-            points = at.mean[:, None] + jnp.einsum("ki,nji->nkj", x, at.scale)
-            joint = log_density(points) + log_weight + 0.5 * jnp.sum(x**2, 1) - 0.5 * jnp.sum(points**2, -1)
-            joint = jnp.where(place < size**q, joint, -jnp.inf)
-            new = jnp.maximum(top, joint.max(1))
-            corner = ((on_axes % 2) @ 2**axes)[:, None] == np.arange(corners)
-            columns = jnp.concatenate([jnp.ones((BLOCK, 1), dtype), corner.astype(dtype), x, products(x)], 1)
-            return new, sums * jnp.exp(top - new)[:, None] + jnp.exp(joint - new[:, None]) @ columns
-
-        lowest = jnp.full(n, jnp.finfo(dtype).min, dtype)
-        nothing = jnp.zeros((n, 1 + corners + q + len(pairs(q)[0])), dtype)
-        top, sums = jax.lax.fori_loop(0, (size**q + BLOCK - 1) // BLOCK, add, (lowest, nothing))
-        there = size > 0
-        total = jnp.where(there, sums[:, :1], 1)
-        value = top + jnp.log(total[:, 0]) + log_det(at.scale)
-        away = jnp.abs(jnp.log(corners * sums[:, 1 : corners + 1] / total)).max(1)
-        mean, squares = sums[:, corners + 1 : corners + 1 + q] / total, sums[:, corners + 1 + q :] / total
-        return _moved(at, mean, squares), jnp.where(there, value, before[0]), jnp.where(there, away, before[1])
-
-    unknown = jnp.full(n, jnp.nan, dtype)
-    return jax.lax.fori_loop(0, 2, by_blocks, (at, unknown, unknown))[1:]
 
 
 def importance(

@@ -1,23 +1,20 @@
-"""Likelihoods of a latent trait model by finer rules, for those rows that need them.
+"""Likelihoods of a latent trait model of many dimensions by finer nets, for those rows that need them.
 
-A rule that does for most rows is far off for some, where bits are steep; a rule that does for these would cost far more
-than learning did.  So the rows of largest error are gone through again, by ever finer rules, until the error of the sum
-is small or the work is no longer worth it.  What is left of the error is told.
+A net that does for most rows is far off for some, where bits are steep; one that does for these would cost far more
+than learning did.  So the rows of largest error are gone through again, by ever finer nets, until the error of the sum
+is small or the work is no longer worth it.  The error that is left is stated.
 """
 
 from __future__ import annotations
 
 from itertools import chain
-from typing import Any
 
 import equinox as eqx
 import jax
 import numpy as np
 
 from latentbits.core import interrupts, nodes
-from latentbits.core.batch import MISSING
 from latentbits.core.model import LogLikelihood, Model
-from latentbits.engines import ahead
 from latentbits.engines.chunks import Layout, layout_for
 from latentbits.engines.fit import seed_key
 from latentbits.engines.memory import MemoryEngine
@@ -25,12 +22,12 @@ from latentbits.engines.passes import Engine, map_rows, start_pass
 from latentbits.models.latent_trait.kinds import Columns, Params
 from latentbits.models.latent_trait.model import finer
 
-__all__ = ["ENOUGH", "foresee", "refined"]
+__all__ = ["ENOUGH", "refined"]
 
 ENOUGH = 0.1  # nats in all to which a likelihood is told, where that can be had
 ENOUGH_A_ROW = 1e-5  # or these, where rows are very many
-MOST_TERMS = 10**8  # rows x columns x nodes of finer rules: a fraction of a second
-SHARE = 2  # or so many times the work of the first rule, where a table is large
+MOST_TERMS = 10**8  # rows x columns x points of finer nets: a fraction of a second
+SHARE = 2  # or so many times the work of the first net, where a table is large
 MOST_CELLS = 2**24  # of the rows that are gone through again
 # Rows of a chunk: always as many, so that one program serves all.  A GPU would do nothing but begin with so few.
 ROWS = 16
@@ -40,32 +37,26 @@ ROWS_ON_GPU = 1024
 def refined(
     rows: LogLikelihood, model: Model, params: Params, engine: Engine, columns: Columns, dtype: np.dtype
 ) -> LogLikelihood:
-    """Log-likelihoods by finer rules where their errors are largest.
+    """Log-likelihoods by nets of more points where their errors, which are standard errors, are largest.
 
-    Up to three dimensions a row's error is twice the difference to a coarser rule; above it is a standard error, and
-    such errors average out.  As many rows are gone through again as the work allows, not only as many as seem to need
-    it: two rules may agree on a row by chance.  Errors count as often as their rows do.
+    As many rows are gone through again as the work allows, not only as many as seem to need it.  Errors count as often
+    as their rows do.
     """
     weights = np.ones(len(rows.value)) if engine.weights is None else engine.weights
     n, d, q = len(rows.value), engine.n_features, params.weights.shape[1]
-    on_grid = q <= nodes.MOST_GRID
     lost = np.asarray(rows.rounding, np.float64)
     value, own = np.array(rows.value), np.sqrt(np.maximum(np.asarray(rows.error, np.float64) ** 2 - lost**2, 0))
     enough = max(ENOUGH, ENOUGH_A_ROW * weights.sum())
-    if not _largest(own * weights, enough, not on_grid).size:
+    if not _largest(own * weights, enough).size:
         return rows
-    complete = on_grid and d >= nodes.MANY_COLUMNS and not _holes(engine)
-    first = sum(len(rule.nodes) for rule in nodes.accurate_rules(q, d, complete)) if on_grid else nodes.net_points()
-    budget = max(MOST_TERMS, SHARE * first * n * d)
-    # the first of the finer rules is the one that rows of few columns have had
-    levels = range(0 if complete or not on_grid else 1, len(nodes.FINER[q] if on_grid else nodes.FINER_NETS))
+    budget = max(MOST_TERMS, SHARE * nodes.net_points() * n * d)
     a_chunk = _rows_of_a_chunk()
-    for level in levels:
-        rule, n_points = nodes.finer(q, level) if on_grid else (None, nodes.REPLICATES * 2 ** nodes.FINER_NETS[level])
-        # a few rows may have most of the error: half of the work is left for finer rules
-        share = budget if level == levels[-1] else budget // 2
+    for level, log2_points in enumerate(nodes.FINER_NETS):
+        n_points = nodes.REPLICATES * 2**log2_points
+        # a few rows may have most of the error: half of the work is left for finer nets
+        share = budget if level == len(nodes.FINER_NETS) - 1 else budget // 2
         most = min(share // (n_points * d), MOST_CELLS // d)
-        chosen = _largest(own * weights, enough, not on_grid)
+        chosen = _largest(own * weights, enough)
         chosen = chosen if len(chosen) <= most else chosen[: most // a_chunk * a_chunk]  # whole chunks
         if not chosen.size:
             continue
@@ -73,29 +64,15 @@ def refined(
         chosen = np.sort(chosen)
         again = _rows_at(engine, chosen)
         given = start_pass(model, dtype, params, seed_key(level + 1, "use"))
-        if on_grid:
-            given = given._replace(shared=rule)
-        layout = _layout(nodes.BLOCK if on_grid else n_points // nodes.REPLICATES, columns, d, dtype)
+        layout = _layout(2**log2_points, columns, d, dtype)
         # in tables of few chunks each, so that the program is the same however many rows there are
         size = layout.rows_of_few(d) - 1
         tables = (MemoryEngine(again[first : first + size]) for first in range(0, len(again), size))
         found = chain.from_iterable(map_rows(finer(q, columns, level), table, layout, given) for table in tables)
         new, error = (np.concatenate(parts) for parts in zip(*found))
-        if on_grid:
-            # for steep bits errors fall as 1 / nodes: the same again, and a reserve
-            error = 2 * (error if nodes.FINER[q][level][1] else np.abs(new.astype(np.float64) - value[chosen]))
         kept = np.isfinite(new) & np.isfinite(error)
         value[chosen[kept]], own[chosen[kept]] = new[kept], error[kept]
     return eqx.tree_at(lambda r: (r.value, r.error), rows, (value, np.hypot(own, lost).astype(rows.error.dtype)))
-
-
-def foresee(model: Model, params: Any, engine: Engine, columns: Columns, dtype: np.dtype) -> None:
-    """Begin to compile what `refined` will need, for parameters of these shapes."""
-    q = params.weights.shape[1]
-    if q <= nodes.MOST_GRID and isinstance(engine, MemoryEngine):
-        layout = _layout(nodes.BLOCK, columns, engine.n_features, dtype)
-        rule, _ = nodes.finer(q, 0)  # all have the same shapes
-        ahead.mapping(model, finer(q, columns, 0), engine, layout, params, layout.rows_per_chunk, rule)
 
 
 def _rows_of_a_chunk() -> int:
@@ -107,17 +84,11 @@ def _layout(n_points: int, columns: Columns, n_columns: int, dtype: np.dtype) ->
     return Layout(min(_rows_of_a_chunk(), layout_for(width, dtype).rows_per_chunk), dtype)
 
 
-def _largest(own: np.ndarray, enough: float, average_out: bool) -> np.ndarray:
+def _largest(own: np.ndarray, enough: float) -> np.ndarray:
     """All rows, those of largest error first; none where the sum is known to `enough`."""
     size = np.nan_to_num(own, nan=0.0, posinf=float(np.finfo(np.float32).max))
-    known = np.sqrt(np.sum(size**2)) if average_out else np.sum(size)
     order = np.argsort(-size, kind="stable")
-    return order if known > enough else order[:0]
-
-
-def _holes(engine: Engine) -> bool:
-    blocks = (np.asarray(block) for block in engine.blocks())
-    return any(((b == MISSING) if b.dtype == np.uint8 else np.isnan(b)).any() for b in blocks)
+    return order if np.sqrt(np.sum(size**2)) > enough else order[:0]
 
 
 def _rows_at(engine: Engine, chosen: np.ndarray) -> np.ndarray:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import equinox as eqx
 import numpy as np
 
 from latentbits.core.model import LogLikelihood, Model, Stop
@@ -20,7 +19,7 @@ from latentbits.estimators.item_models import WithItemModels
 from latentbits.estimators.precision import error_of_sum, sum_of
 from latentbits.estimators.psychometrics import RUNAWAY
 from latentbits.estimators.several_maps import WithMaps
-from latentbits.estimators.trait_likelihoods import ENOUGH, foresee, refined
+from latentbits.estimators.trait_likelihoods import ENOUGH, refined
 from latentbits.models.latent_trait import grid, mixture_of_maps, quadrature
 from latentbits.models.latent_trait import model as latent_trait
 from latentbits.models.latent_trait.kinds import ALL_BITS
@@ -30,7 +29,7 @@ __all__ = ["WithNodes"]
 FEW_COLUMNS = 10  # per latent dimension
 MOST_TERMS = 2**25  # rows x columns x nodes to learn with, where slopes ask for more than the first
 FEW_NODES = 5  # a dimension, where rows have observed many columns
-MOST_CHECKED = 2**20  # rows x columns: the likelihood by finer rules takes seconds
+MOST_CHECKED = {1: 2**20, 2: 2**20, 3: 2**16, 4: 2**20}  # rows x columns of which the likelihood takes seconds
 
 
 class WithNodes(WithMaps, WithItemModels):
@@ -78,7 +77,7 @@ class WithNodes(WithMaps, WithItemModels):
         assert seen is not None
         used = quadrature.nodes_at_first(int(self.n_components), seen.few)
         used = used if self.n_components <= MOST_GRID else quadrature.LAST_NET
-        small = seen.n_rows * self.n_features_in_ <= MOST_CHECKED
+        small = seen.n_rows * self.n_features_in_ <= MOST_CHECKED[min(int(self.n_components), MOST_GRID + 1)]
         if by_nodes and small and self._nodes_needed(seen) > self._affordable(seen, engine):
             engine = distinct(engine)
         most = max(self._affordable(seen, engine), used)
@@ -111,14 +110,14 @@ class WithNodes(WithMaps, WithItemModels):
         return by_nodes and small and (needed > used or used == last)
 
     def _short_by(self, engine: Engine) -> float:
-        """By how many nats the nodes of learning tell the log-likelihood wrong, by finer rules."""
+        """By how many nats the nodes of learning tell the log-likelihood wrong, by those of use."""
         precision = 0.0 if self.weight_prior is None else 1 / float(self.weight_prior) ** 2
         by_learning = self.objective_ + 0.5 * precision * float(np.sum(self.params_.weights**2))
         model, dtype = self._fitted(), np.dtype(self.dtype_)
         rows = super()._rounded(model, engine, dtype)
         short = abs(by_learning - sum_of(rows, engine.weights))
-        # only where the first of them cannot tell whether that is much, those for rows that need them are asked too
-        if abs(short - ENOUGH) > error_of_sum(rows, self._errors_average_out, engine.weights):
+        # only where the first net cannot tell whether that is much, those for rows that need them are asked too
+        if self._on_grid or abs(short - ENOUGH) > error_of_sum(rows, self._errors_average_out, engine.weights):
             return short
         rows = self._rounded(model, engine, dtype)
         return abs(by_learning - sum_of(rows, engine.weights))
@@ -169,23 +168,17 @@ class WithNodes(WithMaps, WithItemModels):
             model = self._by_grids(model, (grid.like(int(self.n_components)),) * int(self.n_maps))
         if not self._on_grid or self.n_maps > 1 or self._curved:
             return super()._foresee_use(model, engine, shapes)
-        dtype = self._dtype()
-        ahead.using(model, model.log_likelihood, model.log_likelihood, engine, dtype, shapes)
-        if not (self._by_items or self._of_bits):
-            foresee(model, shapes, engine, self._columns(), dtype)
+        ahead.using(model, model.log_likelihood, model.log_likelihood, engine, self._dtype(), shapes)
 
     @property
     def _errors_average_out(self) -> bool:
         return not self._on_grid
 
     def _rounded(self, model: Model, engine: Engine, dtype: np.dtype) -> LogLikelihood:
-        """log p(x) of each row; where errors are largest by finer rules, until that in all is small."""
-        if self._curved:
-            return super()._rounded(model, engine, dtype)
+        """log p(x) of each row; above three dimensions by finer nets where errors are largest, until all is small."""
         if self._by_items:
             return self._rounded_items(engine, dtype)
         rows = super()._rounded(model, engine, dtype)
-        if self.n_maps > 1 or self._grids:  # by as many nodes as their columns need
+        if self._curved or self._on_grid:
             return rows
-        rows = eqx.tree_at(lambda r: r.mean, rows, None, is_leaf=lambda leaf: leaf is None)
         return refined(rows, model, self.params_, engine, self._columns(), dtype)

@@ -16,16 +16,12 @@ from tests.models.latent_trait import twin
 from tests.models.steps import batch_of
 
 from latentbits import LatentTrait
-from latentbits.core import nodes
 from latentbits.core.batch import MISSING
 from latentbits.core.tree import double, to_numpy
-from latentbits.engines.chunks import Layout
 from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
-from latentbits.engines.passes import map_rows, start_pass
-from latentbits.models.latent_trait.kinds import ALL_BITS
-from latentbits.models.latent_trait.model import METHODS, finer, left_of, model, with_left
+from latentbits.models.latent_trait.model import METHODS, left_of, model, with_left
 
 FLOAT64 = np.dtype(np.float64)
 
@@ -105,31 +101,6 @@ def test_in_many_dimensions_likelihoods_tell_their_error(q):
     assert np.all((found.error > 0) & (found.error < 0.05))
     assert np.abs(away).max() < 5
     assert 0.4 < np.sqrt(np.mean(away**2)) < 2
-
-
-@pytest.mark.parametrize(
-    ("q", "scale", "step"),
-    [(1, 20.0, 0.001), pytest.param(2, 6.0, 0.01, marks=pytest.mark.slow("a dense grid in the plane"))],
-)
-def test_finer_rules_are_numbers_of_one_program(q, scale, step):
-    """Steep bits against a dense grid: the finer rules are nearer, and one program has them all."""
-    table, w, b = twin.simulate(20, 6, q, missing=0.3, scale=scale)
-    exact, away, compiled = twin.log_likelihoods(w, b, table, step=step), [], []
-    given = start_pass(model(q), FLOAT64, twin.parameters(w, b), seed_key(0))
-
-    def by_rule(params, shared, batch):
-        compiled.append(1)
-        return finer(q, ALL_BITS, 0)(params, shared, batch)
-
-    for level in range(3):
-        ours = given._replace(shared=nodes.finer(q, level)[0])
-        ((found, spread),) = map_rows(by_rule, MemoryEngine(table), Layout(64, FLOAT64), ours)
-        away.append(np.abs(found - exact).max())
-        if level:
-            assert np.all(np.abs(found - exact) < 2 * spread + 1e-6)
-    assert len(compiled) == 1
-    assert away[2] < 1e-4
-    assert 10 * away[2] < away[0] < 0.2
 
 
 @pytest.mark.slow("plain EM to its end, thousands of passes")

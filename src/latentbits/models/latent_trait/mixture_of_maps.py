@@ -384,10 +384,10 @@ def _accelerated(
 # ---------------------------------------------------------------- use
 
 
-def _answers(structure: Structure, params: Params, batch: Batch) -> steep.Answers:
+def _answers(structure: Structure, params: Params, batch: Batch, filled: bool = False) -> steep.Answers:
     """What each map tells of the rows, each answer with a map in front."""
     columns, rows = structure.columns, _rows_of(structure.columns, params, batch)
-    return _each(lambda one: steep.answers(columns, one, rows, batch.values.shape[1], batch.observed is None), params)
+    return _each(lambda one: steep.answers(columns, one, rows, batch, filled), params)
 
 
 def _log_likelihood(structure: Structure, params: Params, shared: Any, batch: Batch) -> LogLikelihood:
@@ -425,7 +425,7 @@ def _decode(structure: Structure, params: Params, latents: Float[Array, "rows nu
 
 
 def _complete(structure: Structure, params: Params, shared: Any, batch: Batch) -> Float[Array, "rows columns"]:
-    of_maps = _answers(structure, params, batch)
+    of_maps = _answers(structure, params, batch, filled=True)
     share, _ = _responsibilities(params.log_share, of_maps.log_likelihood)
     return kinds.best_guess(structure.columns, jnp.einsum("mn,mno->no", share, of_maps.expected))
 

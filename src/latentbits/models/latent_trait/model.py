@@ -39,8 +39,8 @@ from latentbits.core.batch import Batch
 from latentbits.core.gaussians import Gaussian
 from latentbits.core.model import Iterate, LogLikelihood, Measure, Model, Progress, Stage, Summary, Transform
 from latentbits.core.packed import inverse_factor, pairs, unpack
-from latentbits.models.latent_trait import beginning, grid, kinds, quadrature, sampling, variational
-from latentbits.models.latent_trait.kinds import ALL_BITS, Columns, Params, Rows, Stats
+from latentbits.models.latent_trait import beginning, grid, kinds, quadrature, sampling, steep, variational
+from latentbits.models.latent_trait.kinds import ALL_BITS, Columns, Params, Stats
 
 __all__ = ["MEMORY", "METHODS", "PATIENCE", "PROMISES", "Count", "Move", "Number", "Posterior", "Scored", "State",
            "Structure", "back", "count_for", "expansion", "finer", "floats_of_bound", "floats_of_nodes",
@@ -341,69 +341,48 @@ def _update_sampling(
 # ---------------------------------------------------------------- use
 
 
-def _accurate(structure: Structure, params: Params, rows: Rows, batch: Batch) -> quadrature.Integral:
+def _answers(structure: Structure, params: Params, batch: Batch, filled: bool = False) -> steep.Answers:
+    return steep.answers(structure.columns, params, kinds.rows_of(structure.columns, params, batch), batch, filled)
+
+
+def _by_net(structure: Structure, params: Params, batch: Batch) -> quadrature.Integral:
     columns, q = structure.columns, structure.q
+    rows = kinds.rows_of(columns, params, batch)
     at = quadrature.accurately_placed(columns, params, rows, far=False)
-    if not structure.on_grid:
-        net = nodes.quasi_monte_carlo(nodes.net_points(), q)
-        return quadrature.integrate(columns, params, rows, nodes.for_net(at, batch.rows), net)
-    rule, _ = nodes.accurate_rules(q, batch.values.shape[1], batch.observed is None)
-    return quadrature.integrate(columns, params, rows, at, rule)
+    net = nodes.quasi_monte_carlo(nodes.net_points(), q)
+    return quadrature.integrate(columns, params, rows, nodes.for_net(at, batch.rows), net)
 
 
 def _log_likelihood(structure: Structure, params: Params, shared: Any, batch: Batch) -> Scored:
-    columns, q = structure.columns, structure.q
-    rows = kinds.rows_of(columns, params, batch)
-    at = quadrature.accurately_placed(columns, params, rows, far=False)
     if structure.on_grid:
-        rules = nodes.accurate_rules(q, batch.values.shape[1], batch.observed is None)
-        value, error, mean = quadrature.checked(columns, params, rows, at, *rules)
+        found = _answers(structure, params, batch)
+        value, error, mean = found.log_likelihood, found.error, found.mean
     else:
-        value, error = nodes.log_integral(_density(columns, params, rows), at, batch.keys, batch.values.shape[1])
-        mean = None
+        (value, error), mean = _importance(structure, Count(2**nodes.NET), params, shared, batch), None
     return Scored(value, error, jnp.zeros((), value.dtype), mean=mean)
 
 
-def _density(columns: Columns, params: Params, rows: Rows) -> nodes.LogDensity:
-    return lambda points: kinds.density(columns, params, rows, points)[0]
-
-
-def _finer_by_rule(
-    structure: Structure, params: Params, shared: nodes.Finer, batch: Batch
-) -> tuple[Float[Array, " rows"], Float[Array, " rows"]]:
-    columns = structure.columns
-    rows = kinds.rows_of(columns, params, batch)
-    at = quadrature.accurately_placed(columns, params, rows, far=False)
-    return nodes.finer_integral(_density(columns, params, rows), at, shared)
-
-
-def _finer_by_net(
+def _importance(
     structure: Structure, n_points: Count, params: Params, shared: Any, batch: Batch
 ) -> tuple[Float[Array, " rows"], Float[Array, " rows"]]:
     columns = structure.columns
     rows = kinds.rows_of(columns, params, batch)
     at = quadrature.accurately_placed(columns, params, rows, far=False)
-    return nodes.importance(_density(columns, params, rows), at, batch.keys, n_points.n)
+    return nodes.importance(lambda points: kinds.density(columns, params, rows, points)[0], at, batch.keys, n_points.n)
 
 
 def finer(q: int, columns: Columns, level: int) -> Any:
-    """log p(x) of each row by more nodes than `Model.log_likelihood` has, as a function of params, shared and rows.
-
-    Up to `nodes.MOST_GRID` dimensions the rule is `shared`, as `nodes.finer` makes it, the function is the same for
-    all levels, and the second answer that of `nodes.finer_integral`.  Above, levels are those of `nodes.FINER_NETS`,
-    and the second answer is a standard error.
-    """
-    structure = Structure(q, columns, False, True)
-    if structure.on_grid:
-        return with_settings(_finer_by_rule, structure)
-    return with_settings(_finer_by_net, structure, Count(2 ** nodes.FINER_NETS[level]))
+    """log p(x) of each row and its standard error above `nodes.MOST_GRID` dimensions, by nets of `nodes.FINER_NETS`."""
+    return with_settings(_importance, Structure(q, columns, False, True), Count(2 ** nodes.FINER_NETS[level]))
 
 
 def _infer(structure: Structure, params: Params, shared: Any, batch: Batch) -> Posterior:
     columns = structure.columns
-    rows = kinds.rows_of(columns, params, batch)
-    mean, covariance = quadrature.covariance_of(_accurate(structure, params, rows, batch))
-    peak = quadrature.mode(columns, params, rows, mean)
+    if structure.on_grid:
+        _, _, mean, covariance, _ = _answers(structure, params, batch)
+    else:
+        mean, covariance = quadrature.covariance_of(_by_net(structure, params, batch))
+    peak = quadrature.mode(columns, params, kinds.rows_of(columns, params, batch), mean)
     return Posterior(mean, covariance, peak.mean, peak.covariance)
 
 
@@ -413,7 +392,9 @@ def _decode(structure: Structure, params: Params, latents: Float[Array, "rows la
 
 def _complete(structure: Structure, params: Params, shared: Any, batch: Batch) -> Float[Array, "rows columns"]:
     columns = structure.columns
-    integral = _accurate(structure, params, kinds.rows_of(columns, params, batch), batch)
+    if structure.on_grid:
+        return kinds.best_guess(columns, _answers(structure, params, batch, filled=True).expected)
+    integral = _by_net(structure, params, batch)
     means = jnp.einsum("nk,nko->no", integral.share, kinds.expected(columns, params, integral.points))
     return kinds.best_guess(columns, means)
 

@@ -404,6 +404,7 @@ def model(
     smoothing: float = 1.0,
     softening: float = 0.0,
     entropy: float = 0.0,
+    accelerate: bool = True,
 ) -> Model:
     """Hidden causes on a tree.
 
@@ -421,6 +422,8 @@ def model(
         In learning bits are taken to have been flipped with this probability.
     entropy
         Nats per row that a nat of the entropy of tree, states and bits together is worth.
+    accelerate
+        Secants (`core/secants.py`), where no entropy is wanted.  Without, EM goes step by step.
     """
     settings = Settings(smoothing, softening, entropy, hidden, entropy > 0)
     measure = Measure.REGULARISED if entropy > 0 else Measure.LIKELIHOOD
@@ -454,6 +457,6 @@ def model(
             Transform("spanning tree", partial(_grown, settings, n_states, n_trees)),
             Iterate("EM", measure=measure, stops_early=True, patience_share=SHARE),
         ),
-        start=None if settings.spread else _start,
-        left=None if settings.spread else secants.left,
+        start=_start if accelerate and not settings.spread else None,
+        left=secants.left if accelerate and not settings.spread else None,
     )

@@ -64,8 +64,8 @@ DRAWN = "components that are not used are drawn rows"
 CASES = [
     Case("product", product.model(1.0), classed(missing=0.2), {}),
     Case("mixture", mixture.model(3, accelerate=False), classed(k=3), {}),
-    Case("latent tree", latent_tree.model(3), classed(k=3, missing=0.2), {}),
-    Case("Chow-Liu tree", latent_tree.model(hidden=False), classed(k=3, missing=0.2), {}),
+    Case("latent tree", latent_tree.model(3, accelerate=False), classed(k=3, missing=0.2), {}),
+    Case("Chow-Liu tree", latent_tree.model(hidden=False, accelerate=False), classed(k=3, missing=0.2), {}),
     Case(
         "sparse coding",
         binary_sparse_coding.model(4, 4, 4, n_iter=12, parameter_noise=0.0),
@@ -109,7 +109,11 @@ CASES = [
         slow=True,
     ),
     Case(
-        "mixture of latent trees", latent_tree.model((1, 2, 3, 2, 4, 2), 2, smoothing=0.5), classed(k=3), {}, slow=True
+        "mixture of latent trees",
+        latent_tree.model((1, 2, 3, 2, 4, 2), 2, smoothing=0.5, accelerate=False),
+        classed(k=3),
+        {},
+        slow=True,
     ),
     Case(
         "truncated sparse coding",

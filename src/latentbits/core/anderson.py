@@ -3,6 +3,9 @@
 EM is a map x -> G(x) that never lowers its objective and often crawls.  From the last few points and their images the
 next point is extrapolated as if the map were linear (Anderson 1965; for EM: Henderson & Varadhan 2019).  The next
 pass tells the objective there: when it fell, the extrapolation is taken back, and the image of the best point is used.
+
+Near a maximum the step that it takes is one of Newton's, so that half of gradient times step is left to gain.  A single
+step may miss a slow direction, so several in a row must promise little (`promise`, `left`).
 """
 
 from __future__ import annotations
@@ -14,9 +17,12 @@ from jaxtyping import Array, Bool, Float, Int
 
 from latentbits.core.packed import pairs, solve
 
-__all__ = ["Anderson", "advance", "start"]
+__all__ = ["ROUNDING", "Anderson", "advance", "left", "promise", "start"]
 
 RIDGE = 1e-8  # relative; the last differences of a converging map are nearly parallel
+ROUNDING = 1e-7  # nats, as a part of the objective, to which it is known: rows are in float32
+REFUSALS = 3  # steps taken back in a row: a bold one, a cautious one, and a half of that
+PROMISES = 3  # points kept in a row: with one, 6 of 12 fits of a clipped Gaussian ended with 7 to 50 times as much left
 
 
 class Anderson(eqx.Module):
@@ -36,6 +42,8 @@ class Anderson(eqx.Module):
         The last good point, and G(x) - x there.
     points, residuals
         Differences of both between one good point and the next, the last few.
+    promised
+        Nats in all that were left to gain by the last points that were kept; see `promise`.
     """
 
     value: Float[Array, ""]
@@ -47,6 +55,7 @@ class Anderson(eqx.Module):
     residual: Float[Array, " size"]
     points: Float[Array, "memory size"]
     residuals: Float[Array, "memory size"]
+    promised: Float[Array, " promises"]
 
 
 def start(x: Float[Array, " size"], n_images: int, memory: int) -> Anderson:
@@ -54,7 +63,23 @@ def start(x: Float[Array, " size"], n_images: int, memory: int) -> Anderson:
     zeros = jnp.zeros((memory, x.size), x.dtype)
     none = jnp.asarray(0, jnp.int32)
     best = jnp.asarray(-jnp.inf, x.dtype)
-    return Anderson(best, x, jnp.broadcast_to(x, (n_images, x.size)), none, none, x, jnp.zeros_like(x), zeros, zeros)
+    images, promised = jnp.broadcast_to(x, (n_images, x.size)), jnp.full(PROMISES, jnp.inf)
+    return Anderson(best, x, images, none, none, x, jnp.zeros_like(x), zeros, zeros, promised)
+
+
+def promise(state: Anderson, nats: Float[Array, ""]) -> Anderson:
+    """Take note of what the next step promises, if the point was kept.
+
+    After a step that was taken back there is nothing to extrapolate from, and a plain one in a slow direction promises
+    a hundredth of what is left.
+    """
+    promised = jnp.append(state.promised[1:], nats)
+    return eqx.tree_at(lambda s: s.promised, state, jnp.where(state.refused > 0, state.promised, promised))
+
+
+def left(state: Anderson) -> Float[Array, ""]:
+    """What is left to gain: the most of what was promised; NaN where no step from the best point climbs."""
+    return jnp.where(state.refused >= REFUSALS, jnp.nan, jnp.max(state.promised))
 
 
 def advance(
@@ -69,13 +94,14 @@ def advance(
     Parameters
     ----------
     slack
-        How much the objective may seem to fall: the accuracy to which it is known.
+        How much the objective may seem to fall for other reasons than rounding.  Where it is flat, a step that was
+        refused for a fall of its last digits would be the last one.
 
     Returns
     -------
     state, next point, and whether x was kept (its objective did not fall).
     """
-    good = value >= state.value - slack
+    good = value >= state.value - slack - ROUNDING * jnp.abs(value)
     memory = state.points.shape[0]
     residual = images[0] - x
     # the very first good point has no predecessor to differ from
@@ -85,7 +111,8 @@ def advance(
     residuals = jnp.where(slot & ~first, residual - state.residual, state.residuals)
     n_kept = state.n_kept + ~first
     ahead = _extrapolated(x, residual, points, residuals)
-    accepted = Anderson(value, x, images, jnp.zeros_like(state.refused), n_kept, x, residual, points, residuals)
+    none = jnp.zeros_like(state.refused)
+    accepted = Anderson(value, x, images, none, n_kept, x, residual, points, residuals, state.promised)
 
     # the image itself, then the more cautious ones, then shorter and shorter steps along the last
     n_images = images.shape[0]
@@ -105,6 +132,7 @@ def advance(
         state.residual,
         nothing,
         nothing,
+        state.promised,
     )
     pick = lambda a, b: jnp.where(good, a, b)  # noqa: E731
     kept = Anderson(*(pick(getattr(accepted, f), getattr(refused, f)) for f in Anderson.__dataclass_fields__))

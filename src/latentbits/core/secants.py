@@ -14,13 +14,14 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-__all__ = ["Secants", "advance", "start"]
+__all__ = ["Secants", "advance", "left", "start"]
 
 SLOWEST = 1e-3  # no step is made longer than by the inverse of this
 FLAT = 1e-9  # the same for what is left to gain
 UNSEEN = 1e-2  # how flat directions may be that the differences do not span, for what is left to gain
 DEPENDENT = 1e-6  # differences that are nearly those before them tell nothing new
 SURE = 3  # passes in a row whose quadratic model has a top
+PROMISES = 3  # points kept in a row, the most of which counts: with one, 10 of 40 fits of small trees ended too early
 CAUTION = 3.0  # the axes of so few differences are not those of the objective
 
 
@@ -41,8 +42,8 @@ class Secants(eqx.Module):
         Differences of both between one good point and the next, the last few.
     n_sure
         Passes in a row whose quadratic model has a top.
-    left
-        What that model says is left to gain; inf before it is sure.
+    promised
+        What that model said is left to gain at the last points that were kept; inf before it is sure.
     """
 
     value: Float[Array, ""]
@@ -54,14 +55,19 @@ class Secants(eqx.Module):
     points: Float[Array, "memory size"]
     residuals: Float[Array, "memory size"]
     n_sure: Int[Array, ""]
-    left: Float[Array, ""]
+    promised: Float[Array, " promises"]
 
 
 def start(x: Float[Array, " size"], memory: int = 10) -> Secants:
     """Nothing seen yet."""
     zeros, none = jnp.zeros((memory, x.size), x.dtype), jnp.asarray(0, jnp.int32)
     far = jnp.asarray(jnp.inf, x.dtype)
-    return Secants(-far, x, x, none, jnp.zeros_like(x), none, zeros, zeros, none, far)
+    return Secants(-far, x, x, none, jnp.zeros_like(x), none, zeros, zeros, none, jnp.full(PROMISES, far))
+
+
+def left(state: Secants) -> Float[Array, ""]:
+    """Nats in all that are left to gain."""
+    return jnp.max(state.promised)
 
 
 def advance(
@@ -104,7 +110,7 @@ def advance(
     promised, short = gradient @ whole, gradient @ residual
     bound = jnp.where(jnp.abs(short) < floor, jnp.abs(short) / SLOWEST, jnp.inf)
     told = jnp.where(n_sure >= SURE, promised + hidden / unseen, jnp.inf)
-    left = 0.5 * CAUTION * jnp.minimum(told, bound)
+    promised = jnp.append(state.promised[1:], 0.5 * CAUTION * jnp.minimum(told, bound))
     accepted = Secants(
         value,
         x,
@@ -115,7 +121,7 @@ def advance(
         points,
         residuals,
         n_sure,
-        left,
+        promised,
     )
 
     # the image itself, which cannot fall but by rounding, and then shorter steps towards it
@@ -130,7 +136,7 @@ def advance(
         nothing,
         nothing,
         jnp.zeros_like(state.n_sure),
-        jnp.full_like(state.left, jnp.inf),
+        jnp.full_like(state.promised, jnp.inf),
     )
     back = state.best + 0.25**state.refused * state.residual
     pick = lambda a, b: jnp.where(good, a, b)  # noqa: E731

@@ -105,6 +105,16 @@ def test_it_ends_where_the_gradient_of_brute_force_vanishes():
     assert np.abs(gradient_by_grid(slopes, X)).max() < 0.01
 
 
+def test_a_longer_fit_of_noise_gains_no_more_than_was_said():
+    """Where nothing is hidden the likelihood is flat, and a single step promises little long before the end."""
+    rng = np.random.default_rng([2, 7])
+    X = (rng.random((N, D)) < 0.5).astype(np.uint8)
+    record = clipped_gaussian.model(1, learner="likelihood")
+    short = fit(record, MemoryEngine(X), seed_key(0), dtype="float64")
+    assert short.reason.converged
+    assert learned(X).objective - short.objective < 1e-6 * N
+
+
 def test_a_column_that_the_latents_determine_ends_at_its_bound():
     """A copy of a column runs off: the maximum within the bound is found, where the gradient points outwards only."""
     X = with_a_copy()

@@ -23,7 +23,6 @@ __all__ = ["Settling", "at_rest", "settle"]
 
 MEMORY = 5  # former steps that the extrapolation looks back on
 PATIENCE = 4  # passes without a gain: an extrapolation, and shorter steps, that are taken back
-NOISE = 1e-7  # nats, as a part of the objective, to which it is known: rows are in float32
 
 
 class Settling(eqx.Module):
@@ -56,7 +55,7 @@ def _update(
     x = _flat(params.components, params.noise_std, params.prior, state.unit)
     image = _flat(best.components, best.noise_std, best.prior, state.unit)
     value = stats.free_energy.sum()
-    accelerated, ahead, _ = anderson.advance(state.anderson, x, value, image[None], NOISE * jnp.abs(value))
+    accelerated, ahead, _ = anderson.advance(state.anderson, x, value, image[None])
     prior = jnp.clip(1 / (1 + jnp.exp(-ahead[-1])), RAREST, 1 - RAREST)
     W = state.unit * ahead[:-2].reshape(params.components.shape)
     return Settling(accelerated, state.unit), Params(

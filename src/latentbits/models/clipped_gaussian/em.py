@@ -62,7 +62,7 @@ PLACED = 0.01  # standard deviations that a posterior may be off where it says n
 ROUGH_TOL = 1e-5  # nats a row: few nodes are not right to more
 LONGEST_STEP = 2.0  # of a column, in standard deviations of its noise
 STEEPEST = np.sqrt(1 / LEAST_UNIQUENESS - 1)  # |a| of a column whose uniqueness is at its bound
-CAUTION_MANY, CAUTION_FEW = 1.0, 10.0  # see State
+CAUTION_MANY, CAUTION_FEW = 1.0, 10.0  # see `update`
 # nats a row to which the objective is known: few nodes, and those of nets, move with the rows' posteriors
 NOISE, NET_NOISE = 5e-6, 5e-5
 MEMORY = 5  # former steps that Anderson's method looks back on
@@ -83,23 +83,6 @@ class Stats(eqx.Module):
     steepest: Float[Array, "columns pairs"]
     ones: Float[Array, " columns"]
     observed: Float[Array, " columns"]
-
-
-class State(eqx.Module):
-    """Of the optimiser.
-
-    Attributes
-    ----------
-    anderson
-        The acceleration.
-    left
-        Nats in all that are left to gain, NaN where not known: what the next step promises, column by column, as one of
-        Newton's would keep it; but not less than Newton's step on Q promises, nor than the last pass gained; and with
-        few columns, where slow directions hide, ten times as much.
-    """
-
-    anderson: Anderson
-    left: Float[Array, ""]
 
 
 class Way(eqx.Module):
@@ -172,20 +155,20 @@ def objective(precision: Number, params: Params, shared: Factors, stats: Stats) 
     return stats.objective.sum() - 0.5 * precision * jnp.sum(_slopes(params)[:, :-1] ** 2)
 
 
-def start(params: Params) -> State:
+def start(params: Params) -> Anderson:
     """Nothing seen yet."""
-    return State(anderson.start(_slopes(params).ravel(), 2, MEMORY), jnp.asarray(jnp.nan))
-
-
-def left(state: State) -> Float[Array, ""]:
-    """Nats in all that are left to gain, as the last update has it."""
-    return state.left
+    return anderson.start(_slopes(params).ravel(), 2, MEMORY)
 
 
 def update(
-    way: Way, precision: Number, state: State, params: Params, shared: Factors, stats: Stats, progress: Progress
-) -> tuple[State, Params]:
-    """One step of all columns."""
+    way: Way, precision: Number, state: Anderson, params: Params, shared: Factors, stats: Stats, progress: Progress
+) -> tuple[Anderson, Params]:
+    """One step of all columns.
+
+    What is left to gain is what it promises, column by column, as one of Newton's would keep it; but not less than
+    Newton's step on Q promises, nor than the last pass gained; and with few columns, where slow directions hide, ten
+    times as much.
+    """
     here = _slopes(params)
     d, size = here.shape
     # a bit that is always (or never) set has its optimum at infinity, and one never seen none: they stay as they are
@@ -205,14 +188,14 @@ def update(
     noise = stats.n_rows * (NET_NOISE if not on_grid else NOISE if many else 0.0)
     images = jnp.stack([bold.ravel(), safe.ravel()])
     value = objective(precision, params, shared, stats)
-    memory, point, _ = anderson.advance(state.anderson, here.ravel(), value, images, noise)
+    memory, point, _ = anderson.advance(state, here.ravel(), value, images, noise)
     point = _bounded(point.reshape(d, size))
     uphill = gradient.at[:, :-1].add(-precision * jnp.where(free, here[:, :-1], 0))
     promised = [jnp.sum(jnp.abs(jnp.sum(uphill * way_on, 1))) / 2 for way_on in (point - here, step)]
-    gained = jnp.maximum(value - state.anderson.value - noise, 0)
+    gained = jnp.maximum(value - state.value - noise - anderson.ROUNDING * jnp.abs(value), 0)
     most = jnp.maximum(jnp.maximum(*promised), gained)
     caution = CAUTION_FEW if on_grid and not many else CAUTION_MANY
-    return State(memory, jnp.where(memory.refused > 0, jnp.nan, caution * most)), _with_slopes(params, point)
+    return anderson.promise(memory, caution * most), _with_slopes(params, point)
 
 
 def _slopes(params: Params) -> Float[Array, "columns extended"]:
@@ -310,7 +293,7 @@ def beyond(
         objective=_with(objective, precision),
         update=_with(update, fine, precision),
         start=start,
-        left=left if accelerate else None,
+        left=anderson.left if accelerate else None,
         stages=(*model.stages, *stages(n_components, bias, accelerate)),
     )
 

@@ -38,7 +38,6 @@ from latentbits.models.latent_trait.kinds import ALL_BITS, Columns, Rows
 from latentbits.models.latent_trait.model import (
     MEMORY,
     PATIENCE,
-    PROMISES,
     Count,
     Move,
     Number,
@@ -253,7 +252,7 @@ def _start(
     flat, _ = ravel_pytree(params)
     longest, noise, caution = steps_of(structure, float(params.bias.shape[1]) if seen is None else seen, exact)
     begin = anderson.start(flat, 2, MEMORY)
-    return State(begin, _no_moves(structure, n_maps.n), longest, noise, jnp.full(PROMISES, jnp.inf), caution)
+    return State(begin, _no_moves(structure, n_maps.n), longest, noise, caution)
 
 
 def _prepare(
@@ -378,7 +377,7 @@ def _accelerated(
     allowed = jax.vmap(lambda noise: kinds.allowed_noise(columns, noise))(ahead.log_variance)
     log_share = jnp.maximum(jax.nn.log_softmax(ahead.log_share), np.log(SMALLEST_SHARE))
     ahead = eqx.tree_at(lambda p: (p.log_share, p.log_variance), ahead, (jax.nn.log_softmax(log_share), allowed))
-    return State(memory, moved, state.longest, state.noise, state.promised, state.caution), ahead
+    return State(memory, moved, state.longest, state.noise, state.caution), ahead
 
 
 # ---------------------------------------------------------------- use

@@ -42,7 +42,7 @@ from latentbits.core.packed import inverse_factor, pairs, unpack
 from latentbits.models.latent_trait import beginning, grid, kinds, quadrature, sampling, steep, variational
 from latentbits.models.latent_trait.kinds import ALL_BITS, Columns, Params, Stats
 
-__all__ = ["MEMORY", "METHODS", "PATIENCE", "PROMISES", "Count", "Move", "Number", "Posterior", "Scored", "State",
+__all__ = ["MEMORY", "METHODS", "PATIENCE", "Count", "Move", "Number", "Posterior", "Scored", "State",
            "Structure", "back", "count_for", "expansion", "finer", "floats_of_bound", "floats_of_nodes",
            "floats_of_use", "left_of", "model", "no_move", "nodes_by", "objective", "slope_along", "steps_of",
            "with_grid", "with_left", "with_settings"]  # fmt: skip
@@ -53,8 +53,6 @@ NOISE = 5e-6  # see State; where columns are many
 NET_NOISE = 5e-5  # the same of nets, whose points move with the rows' posteriors
 CAUTION_MANY, CAUTION_FEW = 1.0, 10.0  # see State; with few columns slow directions hide behind a small gain
 FEW_POINTS_TOL = 1e-5  # nats a row: a few points are not right to more
-PROMISES = 3  # see State
-REFUSALS = 3  # steps taken back in a row: a bold one, a cautious one, and a half of that
 MEMORY = 5  # former steps that Anderson's method looks back on
 BY_FEW = "quadrature EM by few points"
 FEWEST_POINTS = 25  # that chunks are made for: with fewer, a small table would be one chunk, and use one core
@@ -113,20 +111,14 @@ class State(eqx.Module):
         Longest step of a bit, in log-odds.
     noise
         Nats a row to which the objective is known: with few nodes it depends on where they are by that much.
-    promised
-        Nats in all that are left to gain, by the last points that were kept: what the next step promises by gradient
-        and displacement, which Anderson's method takes to be one of Newton's, times `caution`.  The largest of them
-        counts.  After a step that was taken back there is nothing to extrapolate from, and one of EM in a slow
-        direction promises a hundredth of what is left.
     caution
-        NaN leaves it to the objectives.
+        How often what a step promises may be left to gain; NaN leaves that to the objectives.
     """
 
     anderson: Anderson
     move: Move
     longest: Float[Array, ""]
     noise: Float[Array, ""]
-    promised: Float[Array, " promises"]
     caution: Float[Array, ""]
 
 
@@ -205,7 +197,7 @@ def _start(structure: Structure, seen: Number | None, exact: Bool[Array, ""] | b
     flat, _ = ravel_pytree(params)
     longest, noise, caution = steps_of(structure, float(len(params.bias)) if seen is None else seen, exact)
     start = anderson.start(flat, 2, MEMORY)
-    return State(start, no_move(structure.q), longest, noise, jnp.full(PROMISES, jnp.inf), caution)
+    return State(start, no_move(structure.q), longest, noise, caution)
 
 
 def steps_of(structure: Structure, seen: Number, exact: Bool[Array, ""] | bool) -> Float[Array, "3"]:
@@ -218,8 +210,8 @@ def steps_of(structure: Structure, seen: Number, exact: Bool[Array, ""] | bool) 
 
 
 def left_of(state: State) -> Float[Array, ""]:
-    """What is left to gain; where no step from the best point climbs, the objectives have to say."""
-    return jnp.where(state.anderson.refused >= REFUSALS, jnp.nan, jnp.max(state.promised))
+    """What is left to gain, as the last steps have it."""
+    return anderson.left(state.anderson)
 
 
 def _prepare(structure: Structure, params: Params, state: State | None, progress: Progress | None) -> Move:
@@ -314,10 +306,10 @@ def slope_along(gradient: Array, penalty: Number, params: Any, ahead: Any) -> Fl
 
 
 def with_left(state: State, slope: Float[Array, ""]) -> State:
-    """The state that knows what the next step, of this slope, promises; one that was taken back promises nothing."""
-    promised = jnp.append(state.promised[1:], state.caution * jnp.abs(slope) / 2)
-    promised = jnp.where(state.anderson.refused > 0, state.promised, promised)
-    return eqx.tree_at(lambda s: s.promised, state, promised)
+    """The state that knows what the next step, of this slope, promises."""
+    return eqx.tree_at(
+        lambda s: s.anderson, state, anderson.promise(state.anderson, state.caution * jnp.abs(slope) / 2)
+    )
 
 
 def _update_sampling(
@@ -616,4 +608,4 @@ def _accelerated(
     ahead = restore(ahead)
     allowed = kinds.allowed_noise(columns, ahead.log_variance)
     ahead = eqx.tree_at(lambda p: p.log_variance, ahead, allowed)
-    return State(memory, moved, state.longest, state.noise, state.promised, state.caution), ahead
+    return State(memory, moved, state.longest, state.noise, state.caution), ahead

@@ -14,20 +14,23 @@ others, since EM keeps such zeros, and pseudo-counts leave them out.
 from __future__ import annotations
 
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jax.scipy.special import entr
 from jax.tree_util import Partial
 from jaxtyping import Array, Float, Int, Key, ScalarLike
 
+from latentbits.core import secants
 from latentbits.core.batch import Batch
 from latentbits.core.model import Iterate, LogLikelihood, Measure, Model, OnePass, Progress, Summary, Transform
 from latentbits.core.pair_counts import Stats as PairCounts
 from latentbits.core.pair_counts import count
+from latentbits.core.secants import Secants
 from latentbits.core.special import TINY, log_probabilities
 from latentbits.core.tree import sum_rows
 from latentbits.models.latent_tree import messages
@@ -38,6 +41,8 @@ from latentbits.models.latent_tree.structure import joint_probabilities, mutual_
 __all__ = ["Params", "Posterior", "Shared", "Stats", "model"]
 
 SHARE = 0.25  # of the passes made, whose gain says what is left: a few have less than float32 can tell, and EM crawls
+ROUNDING = 1e-7  # of counts and objective: rows may be in float32
+UNSEEN = 1e-4  # how flat directions may be that secants have not seen
 UNSURE = 0.1  # how far P(bit = 1) of a hidden state is from 0 or 1 at the beginning
 
 
@@ -228,8 +233,8 @@ def _objective(settings: Settings, params: Params, shared: Shared, stats: Stats)
 
 
 def _update(
-    settings: Settings, state: None, params: Params, shared: Shared, stats: Stats, progress: Progress
-) -> tuple[None, Params]:
+    settings: Settings, state: Secants | None, params: Params, shared: Shared, stats: Stats, progress: Progress
+) -> tuple[Secants | None, Params]:
     counts = _before_flips(settings, params, stats.counts)
     counts = jax.tree.map(jnp.add, counts, _pseudo(settings, params, stats.counts))
     # a root's transitions are one distribution; what hangs above it has no state
@@ -237,14 +242,59 @@ def _update(
     moved = jnp.where(root, counts.moved.sum(2, keepdims=True), counts.moved)
     if settings.spread:
         return None, _spread_out(settings, params, eqx.tree_at(lambda c: c.moved, counts, moved), stats)
-    total = moved.sum(3, keepdims=True)
-    transition = jnp.where(total > 0, moved / jnp.maximum(total, 1e-300), params.transition)
-    emission = params.emission
-    if settings.hidden:
-        seen = counts.ones + counts.zeros
-        emission = jnp.where(seen > 0, counts.ones / jnp.where(seen > 0, seen, 1), emission)
-    weights = stats.members / stats.members.sum()
-    return None, _with(params, weights, transition, emission)
+    bits = jnp.stack([counts.ones, counts.zeros], -1) * settings.hidden  # else states are the bits
+    owned = _Shares(stats.members, jnp.where(root, moved / moved.shape[3], moved), bits)
+    total = jax.tree.map(lambda n: jnp.broadcast_to(n.sum(-1, keepdims=True), n.shape), owned)
+    at = _Shares.of(params)
+    plain = jax.tree.map(
+        lambda n, n_all, p: jnp.where(n_all > 0, n / jnp.where(n_all > 0, n_all, 1), p), owned, total, at
+    )
+    if state is None:
+        return None, _with(params, plain.weights, plain.transition, plain.bits[..., 0])
+    x, image, n, n_all = (ravel_pytree(parts)[0] for parts in (at, plain, owned, total))
+    x, value = jnp.sqrt(x), _objective(settings, params, shared, stats)
+    state, ahead = secants.advance(
+        state,
+        x,
+        value,
+        jnp.sqrt(image),
+        2 * (n / jnp.where(x > 0, x, 1) - n_all * x),
+        2 * jnp.sqrt(jnp.maximum(n_all, 1)),
+        slack=ROUNDING * jnp.abs(value),
+        floor=jnp.asarray(ROUNDING**2 * 1000 * x.size),
+        unseen=UNSEEN,
+    )
+    return state, _params_at(params, ahead)
+
+
+class _Shares(NamedTuple):
+    """What is learned, as distributions along the last axis; or counts in their place."""
+
+    weights: Float[Array, " trees"]
+    transition: Float[Array, "trees columns states states"]
+    bits: Float[Array, "trees columns states 2"]
+
+    @classmethod
+    def of(cls, params: Params) -> _Shares:
+        return cls(params.weights, params.transition, jnp.stack([params.emission, 1 - params.emission], -1))
+
+
+def _start(params: Params) -> Secants:
+    """Nothing seen yet.
+
+    Roots of probabilities are coordinates in which the information of the complete data is four times a count, so that
+    EM is a step along the gradient there, and any numbers are probabilities once they are squared and divided by
+    their sum.
+    """
+    return secants.start(jnp.sqrt(ravel_pytree(_Shares.of(params))[0]))
+
+
+def _params_at(params: Params, x: Float[Array, " size"]) -> Params:
+    """The parameters at a point; what has no state stays without."""
+    _, restore = ravel_pytree(_Shares.of(params))
+    squares = restore(x**2)
+    weights, transition, bits = (s / jnp.maximum(s.sum(-1, keepdims=True), TINY**2) for s in squares)
+    return _with(params, weights, transition, bits[..., 0])
 
 
 def _with(params: Params, *learned: Array) -> Params:
@@ -354,6 +404,7 @@ def model(
     smoothing: float = 1.0,
     softening: float = 0.0,
     entropy: float = 0.0,
+    accelerate: bool = True,
 ) -> Model:
     """Hidden causes on a tree.
 
@@ -371,6 +422,8 @@ def model(
         In learning bits are taken to have been flipped with this probability.
     entropy
         Nats per row that a nat of the entropy of tree, states and bits together is worth.
+    accelerate
+        Secants (`core/secants.py`), where no entropy is wanted.  Without, EM goes step by step.
     """
     settings = Settings(smoothing, softening, entropy, hidden, entropy > 0)
     measure = Measure.REGULARISED if entropy > 0 else Measure.LIKELIHOOD
@@ -404,4 +457,6 @@ def model(
             Transform("spanning tree", partial(_grown, settings, n_states, n_trees)),
             Iterate("EM", measure=measure, stops_early=True, patience_share=SHARE),
         ),
+        start=_start if accelerate and not settings.spread else None,
+        left=secants.left if accelerate and not settings.spread else None,
     )

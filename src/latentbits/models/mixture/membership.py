@@ -200,10 +200,6 @@ def _update(
     return state, _params_at(params, ahead.reshape(at.shape), stats.owned)
 
 
-def _left(state: Secants) -> Float[Array, ""]:
-    return state.left
-
-
 def _init(settings: mixture.Settings, whitening: Whitening, key: Key[Array, ""], summary: Summary) -> Params:
     """The start of a mixture without covariates: all rows have the same weights."""
     d = summary.mean.shape[0] - whitening.centre.shape[0]
@@ -259,5 +255,5 @@ def model(
         row_floats=lambda n_columns: 2 * (n_columns + n_covariates) + 4 * n_components,
         stages=(Iterate("EM"),),
         start=_start if accelerate else None,
-        left=_left if accelerate else None,
+        left=secants.left if accelerate else None,
     )

@@ -206,7 +206,7 @@ def maximised(params: Params, counts: Counts) -> Params:
     return Params(counts.members / counts.members.sum(), jnp.clip(means, 0, 1))
 
 
-def _left(state: Secants | newton.State) -> Float[Array, ""]:
+def _left(state: newton.State) -> Float[Array, ""]:
     return state.left
 
 
@@ -406,7 +406,7 @@ def model(
         row_floats=lambda n_columns: 2 * n_columns + 3 * n_components,
         stages=tuple(stages),
         start=_start if accelerate else None,
-        left=_left if accelerate else None,
+        left=secants.left if accelerate else None,
         heats=n_heats,
         sparse=True,
     )

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax.tree_util import Partial
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
+from latentbits.core import secants
 from latentbits.core.model import Evaluate, Iterate, Measure, Schedule, Stage, Transform
 from latentbits.core.secants import Secants
 from latentbits.models.noisy_or import climbing
@@ -63,7 +64,7 @@ def stages_of(net: Settings, plan: Plan) -> tuple[Stage, ...]:
                 e_step=e_step,
                 update=Partial(climb, net),
                 done=_never,
-                left=_left,
+                left=secants.left,
             )
         )
     elif not net.paper:
@@ -90,7 +91,3 @@ def _learning(net: Settings, plan: Plan, layer: int, name: str, max_iter: int) -
 
 def _never(state: Secants) -> Array:
     return jnp.asarray(False)  # exact EM ends when it has converged
-
-
-def _left(state: Secants) -> Float[Array, ""]:
-    return state.left

@@ -1,12 +1,14 @@
-"""Shapes and types are checked at run time in every test: jaxtyping's annotations, enforced by beartype."""
+"""What all tests share: how code is compiled, where compiled programs are kept, and when shapes are checked."""
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
 import hypothesis
 import jax
+import jaxtyping
 import pytest
 from jaxtyping import install_import_hook
 
@@ -22,6 +24,17 @@ MAPS = 20_000  # of memory, when compiled functions are dropped; Linux grants 65
 
 
 SHORT = ("core", "data", "figures", "fuzz", "metrics")  # folders of short files
+SHAPES = ("contract", "core", "models")  # folders whose tests check shapes and types, at 18 % of their processor time
+
+
+GARBAGE = 50_000  # new objects between two searches for garbage; by default these took 8 % of the processor time
+
+
+def pytest_collection_finish(session):
+    """Leave what all tests share out of every search for garbage, and search less often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GARBAGE, 20, 20)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -58,6 +71,13 @@ def nothing_is_foreseen():
     patch.setattr(ahead, "using", lambda *args: None)
     yield ahead
     patch.undo()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def shapes(request):
+    """Check jaxtyping's annotations by beartype at every call, in the folders of the equations and of the contract."""
+    folder = request.path.relative_to(Path(__file__).parent).parts[0]
+    jaxtyping.config.update("jaxtyping_disable", folder not in SHAPES)
 
 
 @pytest.fixture(scope="module", autouse=True)

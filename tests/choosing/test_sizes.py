@@ -75,6 +75,7 @@ def test_what_has_no_size_is_refused():
         size_table(NoisyOrNetwork(), TABLE, ())
 
 
+@pytest.mark.slow("a comparison of its own")
 def test_a_comparison_tells_what_fits_cost():
     X, weights = TABLE, np.tile([1.0, 2.0], 120)
     models = {"one": BernoulliProduct(smoothing=0), "two": BernoulliMixture(2, n_init=1, random_state=0)}

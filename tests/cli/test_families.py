@@ -15,6 +15,8 @@ from latentbits.data.toys import sum_constrained
 from latentbits.models.combination_machine.machine import Params as Machine
 
 FAMILIES = pytest.mark.parametrize("name", MADE)
+MANY = ("clipped-gaussian", "noisy-or")
+SLOW = pytest.mark.slow("every command compiles its program")
 FIT = {
     "latent-trait": ("-k", 1),
     "clipped-gaussian": ("-k", 1, "--extraction", "components", "--correlations", "c.csv", "--errors"),
@@ -117,7 +119,7 @@ def test_fit_prints_writes_and_gives(tool, ready, names, name):
         assert [line["item"] for line in found["items"]] == list(names)
 
 
-@FAMILIES
+@pytest.mark.parametrize("name", [pytest.param(name, marks=SLOW if name in MANY else []) for name in MADE])
 def test_the_other_commands(tool, ready, names, name):
     csv, X, model = ready(name), rows_for(name), bare(name)
     made(name).save("f.safetensors")

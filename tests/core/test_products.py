@@ -48,6 +48,7 @@ def test_products(n):
     assert nothing.shape == (3, 0)  # a table may have no columns of a kind
 
 
+@pytest.mark.slow("processes with other numbers of threads")
 def test_the_same_bits_by_any_number_of_threads():
     def bits(n_threads):
         done = subprocess.run(

@@ -266,6 +266,7 @@ def test_a_morph_flips_bits_one_after_another(clipped):
         clipped.morph(a, b, 1)
 
 
+@pytest.mark.slow("a fit of its own")
 def test_a_morph_of_rows_with_names(table):
     frame = pd.DataFrame(table, columns=list("abcdefghijkl"))
     m = ClippedGaussian(2).fit(frame)

@@ -94,6 +94,7 @@ def test_missing_bits_are_left_out(fitted, table):
     np.testing.assert_allclose(fitted.complete(X)[0, 3], 1 / (1 + np.exp(zero - one)), atol=1e-4)
 
 
+@pytest.mark.slow("nets are compiled in both precisions")
 def test_stated_errors_are_no_smaller_than_rounding(table):
     """In one dimension nets agree to all digits: single precision against double, by the same points."""
     model = small(n_components=1, n_nodes=8, n_epochs=1).fit(table)

@@ -49,6 +49,7 @@ def nothing_is_warned_of():
         yield
 
 
+@pytest.mark.slow("fits of random tables")
 @many
 @given(X=st.one_of(tables, bits), binarize=st.sampled_from([None, 0.5]))
 def test_fit_answers_or_says_why(X, binarize):

@@ -86,6 +86,7 @@ def grouped(people):
 # ---------------------------------------------------------------- maxima and errors, by brute force
 
 
+@pytest.mark.slow("finite differences of a fit with groups, covariates and asymptotes")
 def test_all_parameters_are_a_maximum(people, both):
     m, X, Z, g, second = both, people.X, people.Z.to_numpy(), people.g, people.second
 

@@ -445,6 +445,7 @@ def rasch(lsat):
     return [lsat(**settings)[0], lsat(**settings, population="variance")[0]]
 
 
+@pytest.mark.slow("two fits of another model")
 def test_rasch_of_lsat7_against_mirt(lsat, rasch):
     (common, m), X = rasch, lsat()[1]
     assert m.log_likelihood(X) == pytest.approx(-2664.900891, abs=1e-4)

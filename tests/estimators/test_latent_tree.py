@@ -159,6 +159,7 @@ def test_entropy_is_worth_something():
         LatentTree(entropy=-0.1).fit(chain(20, 3))
 
 
+@pytest.mark.slow("two fits to the end")
 def test_small_trees_converge_and_gain_no_more_than_was_said():
     """Plain EM crawls here for more than 1000 passes."""
     X = np.repeat(chain(N, 2), 2, axis=1)

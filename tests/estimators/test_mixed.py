@@ -166,6 +166,7 @@ def test_all_bits_are_the_plain_model():
     assert m._columns() == ALL_BITS
 
 
+@pytest.mark.slow("a second fit of all kinds of columns")
 def test_units_change_nothing(frame, model):
     """But the likelihood, by their logarithms.  Columns are centred in float64: rows in float32 keep their digits."""
     other = frame.assign(year=100 * frame["year"] + 1e9, size=1e-4 * frame["size"])

@@ -53,7 +53,13 @@ def units_by_force(m, X):
     return summed(weight - away / 2 - X.shape[1] / 2 * np.log(2 * np.pi), on)
 
 
-@pytest.mark.parametrize("X", [300 + 0.01 * BARS, 10_000 + BARS], ids=["300 + X / 100", "10 000 + X"])
+@pytest.mark.parametrize(
+    "X",
+    [
+        pytest.param(300 + 0.01 * BARS, id="300 + X / 100", marks=pytest.mark.slow("a second fit")),
+        pytest.param(10_000 + BARS, id="10 000 + X"),
+    ],
+)
 def test_sparse_coding_far_from_zero_is_what_all_states_sum_to(X):
     m = new(CODING).fit(X)
     assert m.dtype_ == "float64"

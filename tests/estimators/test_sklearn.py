@@ -86,6 +86,7 @@ def test_scikit_learn_compatible(estimator, check):
     check(estimator)
 
 
+@pytest.mark.slow("seven fits")
 def test_grid_search_chooses_by_held_out_likelihood():
     search = GridSearchCV(new("mixture"), {"n_components": [1, 2]}, cv=3)
     assert search.fit(classes()).best_params_["n_components"] == 2

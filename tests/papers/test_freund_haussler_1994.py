@@ -177,6 +177,7 @@ def test_the_spike_after_a_doubling():
 # --- theory ---
 
 
+@pytest.mark.slow("many small machines")
 def test_theory_of_one_seed():
     found = theory.one_seed(theory.Theory(n_bits=3, sizes=(8, 32)), 0)
     assert all(0 < ratio < 1 for ratio in found["universality"].values())

@@ -221,6 +221,7 @@ def log_probabilities(w, phi, cells_of, rows, size):
     return value, error, violated[:size], count / N_DRAWN
 
 
+@pytest.mark.slow("cells in three dimensions")
 @pytest.mark.parametrize(
     ("d", "q", "total", "size"),
     [pytest.param(14, 1, 14, ROWS, marks=FEWER), pytest.param(10, 2, 14, ROWS, marks=FEWER), (4, 3, TOTAL, 24)],

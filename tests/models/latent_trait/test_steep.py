@@ -86,7 +86,14 @@ def dense(columns, params, X):
     return top + np.log(total), answers[:, :q], answers[:, q:]
 
 
-@pytest.mark.parametrize(("columns", "q", "scale"), [(MIXED, 1, 16.0), (MIXED, 2, 4.0), (ALL_BITS, 3, 4.0)])
+@pytest.mark.parametrize(
+    ("columns", "q", "scale"),
+    [
+        (MIXED, 1, 16.0),
+        pytest.param(MIXED, 2, 4.0, marks=pytest.mark.slow("a grid of two dimensions")),
+        pytest.param(ALL_BITS, 3, 4.0, marks=pytest.mark.slow("a grid of three dimensions")),
+    ],
+)
 def test_a_map_tells_what_a_dense_grid_does(columns, q, scale):
     """However steep columns are, observed or hidden; and the error that is stated is not too small."""
     params, X, one = _parameters(columns, q, scale), _rows(columns), model(q, columns=columns)

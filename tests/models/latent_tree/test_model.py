@@ -66,6 +66,7 @@ def test_an_update_has_the_shares_of_expected_counts(smoothing, softening):
     close(objective, sums.log_p + expected_log_p(OLD, prior))
 
 
+@pytest.mark.slow("another way of learning is compiled")
 def test_little_entropy_changes_little():
     new, _ = updated(0.7, 0.1, 1e-9)
     for name, wanted in plain_update(0.7, 0.1).items():

@@ -56,6 +56,7 @@ def case():
     return SimpleNamespace(m=m, X=X, Z=Z, values=Z.to_numpy(), counts=counts)
 
 
+@pytest.mark.slow("an optimiser of SciPy beside the fit")
 def test_the_maximum_is_that_of_a_direct_optimiser(case):
     m, X, Z, counts = case.m, case.X, case.values, case.counts
     assert m.converged_

@@ -124,6 +124,7 @@ def test_annealing_against_tempered_posteriors():
         np.testing.assert_allclose(found.means, wanted.means, rtol=1e-10)
 
 
+@pytest.mark.slow("an annealed fit")
 def test_annealing_chooses_a_strength_when_components_differ_and_files_keep_it(tmp_path):
     """While all components are alike, the strength that they make most probable would hold them so for ever."""
     rng = np.random.default_rng(0)

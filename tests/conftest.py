@@ -50,12 +50,13 @@ def pytest_collection_modifyitems(items):
 def compile_cache(tmp_path_factory):
     """One folder of compiled programs for the run: what one worker compiled, the others and later files find.
 
-    It is a setting of this process, not of the environment: the processes that tests start have caches of their own.
+    COMPILED_TESTS names one that several runs share.  JAX is asked for it in this process alone: the processes that
+    tests start have caches of their own.
     """
     if jax.config.jax_compilation_cache_dir is None:
         base = tmp_path_factory.getbasetemp()
         run = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-        jax.config.update("jax_compilation_cache_dir", str(run / "compiled"))
+        jax.config.update("jax_compilation_cache_dir", os.environ.get("COMPILED_TESTS", str(run / "compiled")))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     # what is kept is that of JAX; programs in the folder of whoever runs the tests are left alone

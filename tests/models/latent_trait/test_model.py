@@ -113,7 +113,8 @@ def test_acceleration_gives_the_same_optimum_in_fewer_passes(method):
         for a, t in ((True, 1e-9), (False, 1e-11))
     )
     assert fast.reason == "converged"
-    assert fast.n_iter < plain.n_iter / 2
+    reached = next(i for i, record in enumerate(fast.history) if record.objective > plain.objective)
+    assert reached < plain.n_iter / 2
     assert fast.objective > plain.objective - 2e-3
     np.testing.assert_allclose(fast.objective, plain.objective, atol=0.02)  # plain EM still crawls where it stops
 

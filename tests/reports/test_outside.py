@@ -107,7 +107,7 @@ def test_rows_of_a_class_that_are_all_alike():
     assert "alike" in found.notes[0]
 
 
-def test_a_variable_that_makes_classes_of_its_own_is_told():
+def test_a_variable_that_makes_classes_of_its_own_is_named():
     """Skew and not normal, and alike in both classes: the likelihood takes its two parts for the classes."""
     rng, errors = np.random.default_rng(0), np.array([[0.65, 0.35], [0.3, 0.7]])
     given, y = rng.integers(0, 2, 200), rng.exponential(size=200)

@@ -202,6 +202,13 @@ def test_outside_variables_come_in_many_kinds(table, fitted, method):
     np.testing.assert_allclose(mean.estimate, fitted.class_differences(table, bits, "bch").estimate[:, 1])
 
 
+@pytest.mark.parametrize("y", [np.full(120, 3.1), ["a"] * 120], ids=["number", "label"])
+def test_an_outside_variable_that_is_the_same_in_all_rows_is_refused(table, fitted, y):
+    """Rounding errors were tested against each other, with any p."""
+    with pytest.raises(DataError, match="y is the same in all rows"):
+        fitted.class_differences(table, y)
+
+
 def test_known_classes_are_plain_means():
     """Columns that tell the class: nothing is left to correct."""
     of = np.arange(120) < 80

@@ -363,6 +363,16 @@ def test_covariates_that_are_none_are_named(people, model):
         model.fit(X, covariates=Z.assign(inc=Z["inc"].where(np.arange(N) != 3)))
 
 
+def test_rows_without_weight_tell_nothing_of_groups_and_covariates():
+    X, g, z = np.tile([[1, 0], [0, 1]], (10, 1)), np.array(["a", "b"] * 10), np.arange(20.0)
+    weight = np.where(g == "a", 1.0, 0.0)
+    with pytest.raises(DataError, match="no row of groups b has a weight above 0"):
+        _population_of(People(X, g), weight)
+    with pytest.raises(DataError, match="constant"):
+        _population_of(People(X, None, np.where(g == "a", 3.1, z)), weight)
+    assert _population_of(People(X, None, np.where(g == "a", z, 3.1)), weight).covariates == ("z0",)
+
+
 def test_groups_that_are_none_are_refused(people):
     X = people.X
     with pytest.raises(DataError, match=r"240 different labels for 240 people, 1\.0 in each.*goes into covariates"):

@@ -12,6 +12,7 @@ from scipy.special import expit
 from scipy.stats import chi2, kstest, norm
 
 from latentbits.core.batch import MISSING
+from latentbits.estimators.psychometrics import item_errors
 from latentbits.reports.fit import fit_report
 from latentbits.reports.item_fit import item_fit, mean_squares, merged, score_groups
 from latentbits.reports.items import Answers, Items, curves, distinct, grid_for, in_place, log_curves, whole
@@ -464,6 +465,25 @@ def test_long_reports_print_shortly():
     lines = str(persons).splitlines()
     assert lines[-1] == "note: the 20 lowest of 60 rows"
     assert lines[1].split()[0] == str(persons.lz.argmin())
+
+
+def test_what_few_rows_or_columns_do_not_tell_is_said():
+    items = make(1)
+    answers = distinct([table(items, 30)])
+    scores = {"eap": estimates(items, answers, "eap")}
+    assert any("no alpha" in note for note in reliability(items, answers, scores).notes)
+    one = answers.only(answers.place[:1])._replace(counts=np.ones(1))
+    alone = reliability(items, one, {"eap": estimates(items, one, "eap")})
+    assert np.isnan(alone.eap).all()
+    assert any("a single row" in note for note in alone.notes)
+    assert "a single item has no pairs" in local_dependence(items, answers, scores["eap"].value).notes
+
+
+def test_items_without_standard_errors_are_named():
+    covariance = np.diag([0.1, 0.1, np.nan, np.nan])
+    found = item_errors(np.array([[1.0], [0.0]]), np.array([0.0, 9.0]), covariance, ["a", "b"])
+    assert found.table().notes == ("without a standard error (NaN): b",)
+    assert item_errors(np.ones((2, 1)), np.zeros(2), np.eye(4), ["a", "b"]).table().notes == ()
 
 
 def test_reliability():

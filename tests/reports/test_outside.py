@@ -107,6 +107,18 @@ def test_rows_of_a_class_that_are_all_alike():
     assert "alike" in found.notes[0]
 
 
+def test_a_variable_that_makes_classes_of_its_own_is_named():
+    """Skew and not normal, and alike in both classes: the likelihood takes its two parts for the classes."""
+    rng, errors = np.random.default_rng(0), np.array([[0.65, 0.35], [0.3, 0.7]])
+    given, y = rng.integers(0, 2, 200), rng.exponential(size=200)
+    found = class_differences(given, y, np.ones(200), errors, "ml", [])
+    assert found.p < 1e-3
+    assert "of the rows into another class than X does" in found.notes[-1]
+    assert class_differences(given, y, np.ones(200), errors, "bch", []).notes == ()
+    sure = class_differences(given, y, np.ones(200), np.array([[0.95, 0.05], [0.05, 0.95]]), "ml", [])
+    assert sure.notes == ()
+
+
 def test_classes_that_cannot_be_told_apart():
     with pytest.raises(ValueError, match="only 1 of 2 classes"):
         class_differences(np.zeros(5, int), np.arange(5.0), np.ones(5), np.array([[1.0, 0], [1, 0]]), "bch", [])

@@ -62,6 +62,21 @@ def test_names_are_text_in_every_format():
     assert "a b & 3" in latex
     assert "| a b | 3 |" in markdown
     assert "| &lt;img src=x&gt;\\|&amp; | 4 |" in markdown
+    found = str(Table(["a\rb\u202ec"], {"n": [1]}, notes=("of a\x1b[2Jb\nc",)))
+    assert found.splitlines()[1:] == ["a b\\u202ec  1", "note: of a\\x1b[2Jb c"]
+
+
+def test_names_end_no_row_and_begin_no_link():
+    table = Table(["[1cm] a", "* b", "c\rd", "e\\|f", "![x](y)`z`"], {"n": [1, 2, 3, 4, 5]}, notes=("<b>: [x](y)",))
+    latex, markdown = table.to_latex(), table.to_markdown()
+    assert "{[}1cm] a & 1" in latex  # `\\` takes what is in brackets after it for a length, and a star
+    assert "{*} b & 2" in latex
+    assert "c d & 3" in latex
+    assert "| c d | 3 |" in markdown
+    assert r"| e\\\|f | 4 |" in markdown  # two escaped characters
+    assert r"| !\[x\](y)\`z\` | 5 |" in markdown
+    assert "<p>note: &lt;b&gt;: [x](y)</p>" in table._repr_html_()
+    assert [len(row) for row in csv.reader(io.StringIO(table.to_csv()))] == [2] * 6
 
 
 def test_numbers():

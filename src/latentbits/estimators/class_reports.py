@@ -239,6 +239,8 @@ class WithClassReports(WithCriteria):
         used = seen & answered & (weights > 0)
         if not used.any():
             raise DataError("no row has both an answer in X and a value of y")
+        if np.ptp(values[used]) == 0:  # rounding errors would be tested against each other
+            raise DataError("y is the same in all rows, so that there is nothing to compare")
         notes = [codes] if codes else []
         if (answered & (weights > 0) & ~seen).any():
             notes.append(f"rows without a value of y are left out: {float(weights[answered & ~seen].sum()):g}")
@@ -315,8 +317,6 @@ def _outside(y: Any, kind: str, n_rows: int) -> tuple[np.ndarray, np.ndarray, li
         return column.values.astype(np.float64), seen, [], few if kind == "auto" and column.like_codes else ""
     present = column.values[seen]
     labels = np.unique(present) if column.numeric else np.array(sorted({str(v) for v in present}), object)
-    if len(labels) < 2:
-        raise DataError("y is the same in all rows, so that there is nothing to compare")
     codes = np.zeros(n_rows)
     codes[seen] = np.searchsorted(labels, present if column.numeric else np.array([str(v) for v in present], object))
     words = [f"{v:g}" for v in labels] if column.numeric else [str(v) for v in labels]

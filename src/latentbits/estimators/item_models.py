@@ -764,12 +764,19 @@ def _population_of(people: People, sample_weight: Any) -> Population:
         # rows may be patterns with counts, and weights of a survey may be shares
         weights = open_weights(sample_weight, len(which), people.X)
         _refuse_scattered(len(labels), len(which) if weights is None else max(len(which), float(weights.sum())))
+        if weights is not None:
+            empty = [str(label) for label, n in zip(found.tolist(), np.bincount(which, weights)) if not n > 0]
+            if empty:
+                raise DataError(f"no row of groups {listed(empty)} has a weight above 0: leave these rows out")
         one = [np.eye(len(labels))[which]]
     names: tuple[str, ...] = ()
     if people.covariates is not None:
         values, found_names = read_covariates(people.covariates)
         names = found_names or _unnamed(values.shape[1])
-        one = [np.broadcast_to(one[0], (len(values), one[0].shape[1])), (values - values.mean(0))]
+        weights = open_weights(sample_weight, len(values), people.X)
+        counted = np.ones(len(values), bool) if weights is None else weights > 0
+        one = [np.broadcast_to(one[0], (len(values), one[0].shape[1]))[counted], values[counted]]
+        one[1] = one[1] - one[1].mean(0)
         spread = one[1].std(0)
         if (spread == 0).any() or np.linalg.matrix_rank(np.concatenate([one[0], one[1] / spread], 1)) < sum(
             part.shape[1] for part in one

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from latentbits.core.errors import import_extra
+from latentbits.reports.items import listed
 from latentbits.reports.record import Report, Table
 
 __all__ = ["RUNAWAY", "Rotation", "Scores", "StandardErrors", "canonical_axes", "difficulty",
@@ -51,7 +52,9 @@ class StandardErrors(Report):
             columns |= {name: slopes[:, k], f"SE({name})": self.components[k]}
         columns |= {"intercept": intercept, "SE(intercept)": self.intercept}
         columns |= {"difficulty": difficulty(slopes, intercept), "SE(difficulty)": self.difficulty}
-        return Table(list(self.items), columns, title="items and standard errors")
+        none = [name for name, error in zip(self.items, self.intercept) if np.isnan(error)]
+        notes = (f"without a standard error (NaN): {listed(none)}",) if none else ()
+        return Table(list(self.items), columns, title="items and standard errors", notes=notes)
 
 
 class Rotation(NamedTuple):

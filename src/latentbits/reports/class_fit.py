@@ -338,6 +338,8 @@ def bivariate_residuals(rows: Patterns, weights: np.ndarray, means: np.ndarray, 
     np.fill_diagonal(matrix, np.nan)
     first, second = np.triu_indices(d, 1)
     notes = ["X2 of a pair has no chi-squared distribution of its own, as the model was fitted to the pair too"]
+    if d < 2:
+        notes = ["a single column has no pairs"]
     if rows.has_holes:
         notes.append("bits are missing: a pair is of the rows in which both were observed, as if these were any rows")
     if (n[first, second] == 0).any():

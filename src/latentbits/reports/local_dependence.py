@@ -85,6 +85,8 @@ def local_dependence(items: Items, answers: Answers, latents: np.ndarray) -> Loc
     a, b = np.triu_indices(len(items.names), 1)
     never = np.count_nonzero(n[a, b] == 0)
     notes = [f"{never} pairs of items were never answered together"] if never else []
+    if len(items.names) < 2:
+        notes.append("a single item has no pairs")
     if alike := still(items, answers):
         notes.append(f"{alike}, so nothing is told of their dependence")
     return LocalDependence(items.names, q3, x2, np.sign(more) * x2, whole(n), tuple(notes))

@@ -28,6 +28,7 @@ __all__ = ["METHODS", "ClassDifferences", "class_differences"]
 METHODS = ("bch", "ml")
 MOST_PASSES = 20_000
 TOL = 1e-10  # gain of a pass, nats per row, at which EM ends
+MOST_MOVED = 0.2  # of the rows, which y may put into another class than the bits do
 LEAST_VARIANCE = 1e-6  # of a class, as a part of the variance of all rows
 
 
@@ -211,7 +212,9 @@ def _normal(likely: np.ndarray, shares: np.ndarray, means: np.ndarray, y: np.nda
         return mean, np.maximum(variance, least)
 
     start = (np.clip(np.nan_to_num(means, nan=float(np.mean(y))), y.min(), y.max()), np.full(k, max(overall, least)))
+    by_bits = (shares * likely).argmax(1)
     shares, posterior, (mean, variance) = _em(likely, shares, start, log_density, improve, counts)
+    moved = counts @ (posterior.argmax(1) != by_bits) / counts.sum()
     gap = y[:, None] - mean
     own = np.stack(
         [
@@ -234,6 +237,11 @@ def _normal(likely: np.ndarray, shares: np.ndarray, means: np.ndarray, y: np.nda
     notes = []
     if not free.all():
         notes.append("a class has no rows left, or all of its rows are alike in y: errors hold what is fixed by that")
+    if moved > MOST_MOVED:
+        notes.append(
+            f"y puts {moved:.0%} of the rows into another class than X does: where y is not normal within classes, "
+            "what is compared are parts of y, and not the classes of X. method='bch' assumes nothing of y"
+        )
     free[:, 1] &= free[:, 2]
     covariance = _sandwich(own, posterior, complete, counts, free, [np.arange(k) * 3])
     places = np.arange(k) * 3 + 1

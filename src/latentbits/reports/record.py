@@ -13,15 +13,19 @@ from typing import Any
 import numpy as np
 
 from latentbits.core.errors import import_extra
+from latentbits.core.printable import printable
 from latentbits.data.formulas import guarded
 
-__all__ = ["WIDTH", "Report", "Table", "number"]
+__all__ = ["WIDTH", "Report", "Table", "markdown", "number"]
 
 HUGE = 1e12  # from here on numbers are written with an exponent
 LATEX = str.maketrans(
     {sign: "\\" + sign for sign in "&%$#_{}"}
-    | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "\n": " "}
+    | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
+    | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
+    | {"[": "{[}", "*": "{*}"}  # which at the beginning of a row would be read as options of the end of the last
 )
+MARKDOWN = str.maketrans({sign: "\\" + sign for sign in "\\`*[]|"})
 MOST_SHOWN = 10  # rows of a table that begins with the largest, where it is printed
 WIDTH = 80  # of a terminal: columns that do not fit are printed below
 
@@ -56,8 +60,9 @@ class Table:
 
     def lines(self, digits: int = 4) -> list[list[str]]:
         """Every cell as text, the names of columns first."""
-        parts = [[number(value, digits) for value in values] for values in self.columns.values()]
-        return [["", *self.columns], *([name, *row] for name, *row in zip(self.index, *parts, strict=True))]
+        parts = [[_line(number(value, digits)) for value in values] for values in self.columns.values()]
+        rows = zip(map(_line, self.index), *parts, strict=True)
+        return [["", *map(_line, self.columns)], *map(list, rows)]
 
     def blocks(self, width: int = WIDTH, gap: int = 2, digits: int = 4) -> list[list[list[str]]]:
         """The cells as text, in blocks of columns that fit into a width; each begins with the names of the rows."""
@@ -72,7 +77,7 @@ class Table:
         return [[[line[0], *(line[i] for i in part)] for line in lines] for part in parts]
 
     def __str__(self) -> str:
-        text = [self.title] if self.title else []
+        text = [_line(self.title)] if self.title else []
         for lines in self.blocks():
             widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
             text += [
@@ -81,10 +86,10 @@ class Table:
                 ).rstrip()
                 for line in lines
             ]
-        return "\n".join([*text, *(f"note: {note}" for note in self.notes)])
+        return "\n".join([*text, *(f"note: {_line(note)}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
-        return self.to_frame().to_html() + "".join(f"<p>note: {note}</p>" for note in self.notes)
+        return self.to_frame().to_html() + "".join(f"<p>note: {html.escape(note)}</p>" for note in self.notes)
 
     def to_frame(self) -> Any:
         """A pandas data frame, every number in full."""
@@ -95,14 +100,14 @@ class Table:
         """Comma-separated text, every number in full."""
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["", *map(guarded, self.columns)])
+        writer.writerow(["", *map(_cell, self.columns)])
         cells = ([_cell(v) for v in values] for values in (self.index, *self.columns.values()))
         writer.writerows(zip(*cells, strict=True))
         return file.getvalue()
 
     def to_markdown(self, digits: int = 4) -> str:
         """A table for a README or a notebook."""
-        head, *rows = [list(map(_markdown, line)) for line in self.lines(digits)]
+        head, *rows = [list(map(markdown, line)) for line in self.lines(digits)]
         rule = ["---", *["---:"] * len(self.columns)]
         return "\n".join("| " + " | ".join(line) + " |" for line in [head, rule, *rows])
 
@@ -198,7 +203,8 @@ def number(value: Any, digits: int = 4) -> str:
 
 def _cell(value: Any) -> Any:
     """For a csv file: names that a spreadsheet would run as formulas are told to be text."""
-    return guarded(value) if isinstance(value, str) else _plain(value)
+    # a return would end the row, as it is not put in quotes
+    return guarded(value.replace("\r", "\n")) if isinstance(value, str) else _plain(value)
 
 
 def _plain(value: Any) -> Any:
@@ -220,9 +226,14 @@ def _json(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _markdown(cell: str) -> str:
-    """Escape what would end a cell or begin an element of HTML."""
-    return " ".join(html.escape(cell, quote=False).replace("|", "\\|").split("\n"))
+def _line(text: str) -> str:
+    """A name in one line, without characters that act."""
+    return printable(" ".join(text.splitlines()))
+
+
+def markdown(text: str) -> str:
+    """Escape what would end a cell, or begin an element of HTML, a link, an image or code."""
+    return html.escape(text, quote=False).translate(MARKDOWN)
 
 
 def _latex(cell: str) -> str:

@@ -125,9 +125,14 @@ def reliability(items: Items, answers: Answers, scores: dict[str, Estimates]) ->
             infinite = answers.counts[kept][~np.isfinite(of_rows.value).all(1)].sum()
             if infinite:
                 notes.append(f"{infinite:g} rows have no finite {method.upper()} score and are left out of that one")
+    if answers.counts[kept].sum() <= 1:
+        notes.append("there are no empirical reliabilities of a single row")
     whole = answers.only(answers.complete)
+    of_sums = alpha(whole)
     if whole.counts.sum() < answers.counts[kept].sum():
         notes.append(f"alpha is of the {whole.counts.sum():g} rows that have answered every item")
+    if np.isnan(of_sums):
+        notes.append("there is no alpha: it takes two columns or more, and complete rows whose sums differ")
     if q > 1:
         notes.append("marginal reliability and WLE are for one dimension")
-    return Reliability(marginal(items) if q == 1 else float("nan"), **found, alpha=alpha(whole), notes=tuple(notes))
+    return Reliability(marginal(items) if q == 1 else float("nan"), **found, alpha=of_sums, notes=tuple(notes))

@@ -223,7 +223,7 @@ def test_given_items(tmp_path):
 
 
 def test_steep_items_are_resolved_though_they_are_hidden():
-    """P(bit) by a dense rule; the nodes that learning begins with put it wrong by up to .02."""
+    """P(bit) by a dense rule; the nodes that learning begins with put it wrong by .001."""
     slopes, intercepts, asymptotes = np.array([24.0, 1.0, 100.0]), np.array([10.0, 0.3, -60.0]), np.array([0, 0, 0.2])
     m = LatentTrait.from_items(slopes, intercepts, asymptotes)
     z = np.linspace(-6, 6, 20_001)

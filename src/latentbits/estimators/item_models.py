@@ -155,7 +155,7 @@ class WithItemModels(WithCriteria):
 
     @property
     def _nodes_of_use(self) -> int:
-        """Those of learning; as many as the steepest item asks for, once there are items."""
+        """Nodes of learning, or more where the steepest item asks for them."""
         params = self.__dict__.get("params_")
         return max(self._n_item_nodes, items.nodes_for(params)) if isinstance(params, Params) else self._n_item_nodes
 

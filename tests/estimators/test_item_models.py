@@ -223,6 +223,19 @@ def test_given_items(tmp_path):
         m.standard_errors(rows)
 
 
+def test_steep_items_are_resolved_though_they_are_hidden():
+    """P(bit) by a dense rule; the nodes that learning begins with put it wrong by .001."""
+    slopes, intercepts, asymptotes = np.array([24.0, 1.0, 100.0]), np.array([10.0, 0.3, -60.0]), np.array([0, 0, 0.2])
+    m = LatentTrait.from_items(slopes, intercepts, asymptotes)
+    z = np.linspace(-6, 6, 20_001)
+    p = asymptotes + (1 - asymptotes) * expit(np.multiply.outer(z, slopes) + intercepts)
+    prior = norm.pdf(z)[:, None]
+    X = np.array([[np.nan] * 3, [np.nan, 1.0, np.nan]])
+    shares = np.concatenate([prior, prior * p[:, 1:2]], 1)
+    expected = (shares / shares.sum(0)).T @ p
+    np.testing.assert_allclose(m.complete(X)[:, ::2], expected[:, ::2], atol=1e-5)
+
+
 def test_groups_have_criteria_and_scores_and_no_reports_of_one_population(people, both):
     m, asked = both, both.people(people.X, groups=people.g, covariates=people.Z)
     report = m.fit_report(asked)

@@ -153,6 +153,12 @@ class WithItemModels(WithCriteria):
         asked = self.asymptote is not False or self.population != "standard" or bool(self.fixed) or bool(self.shared)
         return asked or self._people is not None
 
+    @property
+    def _nodes_of_use(self) -> int:
+        """Nodes of learning, or more where the steepest item asks for them."""
+        params = self.__dict__.get("params_")
+        return max(self._n_item_nodes, items.nodes_for(params)) if isinstance(params, Params) else self._n_item_nodes
+
     # ---------------------------------------------------------------- learning
 
     def fit(
@@ -388,7 +394,7 @@ class WithItemModels(WithCriteria):
     def _finish_items(self, engine: Engine, result: FitResult) -> None:
         """Go on with more nodes where these tell the likelihood wrong, and say what has to be said of the estimates."""
         while True:
-            rows = self._rounded_items(engine, DOUBLE)
+            rows = self._rounded_items(items.model(self._n_item_nodes), engine, DOUBLE)
             short = error_of_sum(rows, False, engine.weights)
             if short <= ENOUGH or self._n_item_nodes >= MOST_NODES or result.reason.cut_short:
                 break
@@ -433,8 +439,8 @@ class WithItemModels(WithCriteria):
                 stacklevel=6,
             )
 
-    def _rounded_items(self, engine: Engine, dtype: np.dtype) -> LogLikelihood:
-        rows = WithCriteria._rounded(self, self._model(), engine, dtype)
+    def _rounded_items(self, model: Model, engine: Engine, dtype: np.dtype) -> LogLikelihood:
+        rows = WithCriteria._rounded(self, model, engine, dtype)
         return eqx.tree_at(lambda r: r.mean, rows, None, is_leaf=lambda leaf: leaf is None)
 
     # ---------------------------------------------------------------- use

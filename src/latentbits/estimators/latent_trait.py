@@ -328,7 +328,7 @@ class LatentTrait(WithScores, WithTraitErrors, WithNodes, WithDif):
             return self._curve()
         if self._by_items:
             self._check_item_options()
-            return items.model(self._n_item_nodes)
+            return items.model(self._nodes_of_use)
         if self.equal_discrimination and self.n_components != 1:
             raise ValueError(
                 f"equal_discrimination=True is the one-parameter model, which has one latent dimension: "

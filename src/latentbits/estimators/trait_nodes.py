@@ -177,7 +177,7 @@ class WithNodes(WithMaps, WithItemModels):
     def _rounded(self, model: Model, engine: Engine, dtype: np.dtype) -> LogLikelihood:
         """log p(x) of each row; above three dimensions by finer nets where errors are largest, until all is small."""
         if self._by_items:
-            return self._rounded_items(engine, dtype)
+            return self._rounded_items(model, engine, dtype)
         rows = super()._rounded(model, engine, dtype)
         if self._curved or self._on_grid:
             return rows

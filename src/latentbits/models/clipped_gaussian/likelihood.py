@@ -76,18 +76,27 @@ def log_evidence(
 
 
 def predict(
-    factors: Factors, signs: Float[Array, "rows columns"], at: Gaussian, keys: Key[Array, " rows"]
+    factors: Factors,
+    signs: Float[Array, "rows columns"],
+    at: Gaussian,
+    keys: Key[Array, " rows"],
+    asked: Bool[Array, " rows"] | bool = True,
 ) -> Float[Array, "rows columns"]:
     """P(bit = 1 | s) of each column, by the points of `log_evidence`.
 
     The points say by which factor the mass of y with either bit differs from that of the Gaussian `at`, of which it is
-    known exactly.
+    known exactly.  Other rows than those `asked` cost nothing, and mean nothing.
     """
-    return _by_levels(factors, signs, at, keys, True)[:, 3:]
+    return _by_levels(factors, signs, at, keys, True, asked)[:, 3:]
 
 
 def _by_levels(
-    factors: Factors, signs: Float[Array, "rows columns"], at: Gaussian, keys: Key[Array, " rows"], predicting: bool
+    factors: Factors,
+    signs: Float[Array, "rows columns"],
+    at: Gaussian,
+    keys: Key[Array, " rows"],
+    predicting: bool,
+    asked: Bool[Array, " rows"] | bool = True,
 ) -> Float[Array, "rows found"]:
     """log p(s), its standard error, and a bound of that; and, if asked for, P(bit = 1 | s) of each column.
 
@@ -118,7 +127,8 @@ def _by_levels(
         return jax.lax.fori_loop(0, -(-jnp.sum(rough) // size), block, found)
 
     width = 3 + (signs.shape[1] if predicting else 0)
-    return jax.lax.fori_loop(0, len(levels), refine, jnp.full((n, width), jnp.inf, signs.dtype))
+    start = jnp.where(jnp.broadcast_to(asked, (n,))[:, None], jnp.full((n, width), jnp.inf, signs.dtype), 0)
+    return jax.lax.fori_loop(0, len(levels), refine, start)
 
 
 def _first(chosen: Bool[Array, " rows"], size: int) -> Int[Array, " size"]:

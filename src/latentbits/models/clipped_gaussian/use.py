@@ -129,10 +129,13 @@ def _complete(params: Params, shared: Factors, batch: Batch) -> Float[Array, "ro
         return lattice.integrate(shared, signs, lambda y: _ones(shared, y)).means
 
     def by_points() -> Array:
-        if signs.shape[1] >= MANY_COLUMNS:  # posteriors are so close to Gaussian that few points would only add noise
-            return _complete_by_ep(params, shared, batch)
-        at = ep.approximate(shared, signs, ROUGHLY).posterior
-        return likelihood.predict(shared, signs, at, batch.keys)
+        if signs.shape[1] < MANY_COLUMNS:
+            at = ep.approximate(shared, signs, ROUGHLY).posterior
+            return likelihood.predict(shared, signs, at, batch.keys)
+        # posteriors of rows with many observed are so close to Gaussian that few points would only add noise
+        at, few = ep.approximate(shared, signs).posterior, jnp.sum(jnp.abs(signs), 1) < MANY_COLUMNS
+        by_points = likelihood.predict(shared, signs, at, batch.keys, few)
+        return jnp.where(few[:, None], by_points, ep.predict(shared, at))
 
     return _chosen(shared, signs.shape[1], by_lattice, by_points)
 

@@ -42,10 +42,12 @@ from latentbits.models.latent_trait.kinds import ALL_BITS
 from latentbits.models.latent_trait.model import Count, Posterior, Scored
 
 __all__ = ["FEWEST_NODES", "MOST_NODES", "Params", "Stats", "can_shift", "curves", "draw", "free_of", "model", "nodes",
-           "recentred", "traits", "with_free"]  # fmt: skip
+           "nodes_for", "recentred", "traits", "with_free"]  # fmt: skip
 
 REACH = 6.0  # standard deviations of the trait that nodes span
 FEWEST_NODES, MOST_NODES = 61, 481
+MOST_OF_USE = 7681  # nodes that rows are looked at with
+RESOLVED = 1.5  # slope times spacing of nodes: right to exp(-2 pi^2 / 1.5), 2e-6
 MODE_STEPS = 30  # of Fisher scoring, from the best node
 WIDEST = 4  # parameters of a group, by points, of which each row may have a matrix: it is no larger than other arrays
 TOLERANCE = 1e-10  # nats a row: the last steps of Newton's method double the digits, and cost no more than others
@@ -126,6 +128,19 @@ def nodes(n: int) -> tuple[np.ndarray, np.ndarray]:
     x = np.linspace(-REACH, REACH, n)
     weight = np.exp(-0.5 * x**2)
     return x, np.log(weight / weight.sum())
+
+
+def nodes_for(params: Params) -> int:
+    """Count the nodes that the steepest item asks for, whether a row has answered it or not; twice as close each time.
+
+    NumPy, on the host: it chooses shapes.
+    """
+    slopes = np.abs(np.asarray(params.items)[..., 0]).max(1, initial=0.0)
+    steepest = float(np.max(slopes * np.exp(np.asarray(params.log_sd))))
+    n = FEWEST_NODES
+    while n < MOST_OF_USE and steepest * 2 * REACH / (n - 1) > RESOLVED:
+        n = 2 * n - 1
+    return n
 
 
 # ---------------------------------------------------------------- free numbers
@@ -516,12 +531,15 @@ def _init(template: Params, key: Key[Array, ""], summary: Summary) -> Params:
 def _log_likelihood(n_nodes: Count, params: Params, shared: None, batch: Batch) -> Scored:
     """With the error of the rule: where twice the spacing is wrong by e, this is by less than about e squared.
 
-    Errors of equally spaced nodes fall as exp(-c / spacing), or faster, for functions without kinks.
+    Errors of equally spaced nodes fall as exp(-c / spacing), or faster, for functions without kinks.  An item that
+    is so steep that they do not resolve it is one.
     """
     rows = _rows_of(params, batch)
     fine, coarse = (_integrate(params, rows, n) for n in (n_nodes.n, (n_nodes.n + 1) // 2))
     mean = jnp.sum(fine.share * fine.theta, 1, keepdims=True)
-    error = jnp.abs(fine.log_likelihood - coarse.log_likelihood) ** 2
+    off = jnp.abs(fine.log_likelihood - coarse.log_likelihood)
+    steepest = rows.sd * jnp.max(jnp.abs(rows.items[..., 0]), 1)
+    error = jnp.where(steepest * 2 * REACH / (n_nodes.n - 1) > RESOLVED, off, off**2)
     return Scored(fine.log_likelihood, error, jnp.zeros((), error.dtype), mean=mean)
 
 

@@ -62,6 +62,25 @@ def test_names_are_text_in_every_format():
     assert "a b & 3" in latex
     assert "| a b | 3 |" in markdown
     assert "| &lt;img src=x&gt;\\|&amp; | 4 |" in markdown
+    assert "<script>" not in Table([], {}, notes=("no row is of <script>",))._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("name", "latex", "markdown"),
+    [
+        ("[2cm]", "{[}2cm]", r"\[2cm\]"),  # after the end of a line LaTeX takes it for a height
+        ("*a*", "{*}a{*}", r"\*a\*"),
+        ("a\\|b", r"a\textbackslash{}\textbar{}b", r"a\\\|b"),
+        ("a\r\u2028b", "a b", "a b"),
+        ("__a_1__", r"\_\_a\_1\_\_", r"\_\_a_1\_\_"),
+        ("![x](y)`~$", r"!{[}x](y)`\textasciitilde{}\$", r"!\[x\](y)\`\~\$"),
+        ("\u202ea<b", r"\textbackslash{}u202ea\textless{}b", r"\\u202ea&lt;b"),
+    ],
+)
+def test_no_name_is_an_option_a_link_or_the_end_of_a_line(name, latex, markdown):
+    table = Table([name], {"n": [1]})
+    assert table.to_latex().split("\n")[4] == rf"{latex} & 1 \\"
+    assert table.to_markdown().split("\n")[2] == f"| {markdown} | 1 |"
 
 
 def test_numbers():

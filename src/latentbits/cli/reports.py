@@ -83,9 +83,11 @@ def _latex(reports: Mapping[str, Report]) -> str:
 
 
 def _markdown(reports: Mapping[str, Report]) -> str:
+    from latentbits.reports.record import markdown
+
     parts = []
     for title, report in reports.items():
-        parts += [f"## {title}", report.to_markdown(), *(f"note: {note}" for note in report.table().notes)]
+        parts += [f"## {title}", report.to_markdown(), *(f"note: {markdown(note)}" for note in report.table().notes)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -6,6 +6,7 @@ import csv
 import html
 import io
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
@@ -13,15 +14,20 @@ from typing import Any
 import numpy as np
 
 from latentbits.core.errors import import_extra
+from latentbits.core.printable import printable
 from latentbits.data.formulas import guarded
 
-__all__ = ["WIDTH", "Report", "Table", "number"]
+__all__ = ["WIDTH", "Report", "Table", "markdown", "number"]
 
 HUGE = 1e12  # from here on numbers are written with an exponent
 LATEX = str.maketrans(
     {sign: "\\" + sign for sign in "&%$#_{}"}
-    | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "\n": " "}
+    | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
+    | {"|": r"\textbar{}", "<": r"\textless{}", ">": r"\textgreater{}"}  # other signs in LaTeX's oldest fonts
+    | {"[": "{[}", "*": "{*}"}  # the end of a line above would take them for an option
 )
+# An underscore within a word marks nothing.
+MARKDOWN = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])")
 MOST_SHOWN = 10  # rows of a table that begins with the largest, where it is printed
 WIDTH = 80  # of a terminal: columns that do not fit are printed below
 
@@ -84,7 +90,7 @@ class Table:
         return "\n".join([*text, *(f"note: {note}" for note in self.notes)])
 
     def _repr_html_(self) -> str:
-        return self.to_frame().to_html() + "".join(f"<p>note: {note}</p>" for note in self.notes)
+        return self.to_frame().to_html() + "".join(f"<p>note: {html.escape(note)}</p>" for note in self.notes)
 
     def to_frame(self) -> Any:
         """A pandas data frame, every number in full."""
@@ -102,13 +108,13 @@ class Table:
 
     def to_markdown(self, digits: int = 4) -> str:
         """A table for a README or a notebook."""
-        head, *rows = [list(map(_markdown, line)) for line in self.lines(digits)]
+        head, *rows = [list(map(markdown, line)) for line in self.lines(digits)]
         rule = ["---", *["---:"] * len(self.columns)]
         return "\n".join("| " + " | ".join(line) + " |" for line in [head, rule, *rows])
 
     def to_latex(self, digits: int = 4) -> str:
         """A `tabular` with the rules of the package booktabs."""
-        head, *rows = [" & ".join(map(_latex, line)) + r" \\" for line in self.lines(digits)]
+        head, *rows = [" & ".join(map(latex, line)) + r" \\" for line in self.lines(digits)]
         layout = "l" + "r" * len(self.columns)
         return "\n".join(
             [rf"\begin{{tabular}}{{{layout}}}", r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
@@ -220,10 +226,16 @@ def _json(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _markdown(cell: str) -> str:
-    """Escape what would end a cell or begin an element of HTML."""
-    return " ".join(html.escape(cell, quote=False).replace("|", "\\|").split("\n"))
+def markdown(text: str) -> str:
+    """Escape what would end a line or a cell, or begin an element of Markdown or HTML."""
+    return MARKDOWN.sub(r"\\\g<0>", html.escape(_line(text), quote=False))
 
 
-def _latex(cell: str) -> str:
-    return cell.translate(LATEX)
+def latex(text: str) -> str:
+    """Escape what LaTeX would take for a command, for the end of a cell or of a line, or for an option."""
+    return _line(text).translate(LATEX)
+
+
+def _line(text: str) -> str:
+    """The text in one line, without characters that act and are not seen."""
+    return printable(" ".join(text.split()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -38,3 +40,19 @@ def test_files_that_others_can_write_are_not_read(tmp_path, mode):
     else:
         with pytest.raises(PermissionError, match="others can write it"):
             folders.read_own(file)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names here")
+def test_links_and_pipes_are_not_read(tmp_path):
+    """Somebody else may have put them there while the folder was open: a pipe would be waited for."""
+    file, link, pipe = tmp_path / "x", tmp_path / "link", tmp_path / "pipe"
+    file.write_bytes(b"all")
+    file.chmod(0o600)
+    link.symlink_to(file)
+    with pytest.raises(OSError, match="link"):
+        folders.read_own(link)
+    os.mkfifo(pipe, 0o600)
+    held = os.open(pipe, os.O_RDWR)
+    threading.Timer(0.2, os.close, [held]).start()  # a reader would wait for so long
+    with pytest.raises(PermissionError, match="no file"):
+        folders.read_own(pipe)

@@ -64,19 +64,26 @@ def test_names_are_text_in_every_format():
     assert "| &lt;img src=x&gt;\\|&amp; | 4 |" in markdown
     found = str(Table(["a\rb\u202ec"], {"n": [1]}, notes=("of a\x1b[2Jb\nc",)))
     assert found.splitlines()[1:] == ["a b\\u202ec  1", "note: of a\\x1b[2Jb c"]
+    assert [len(row) for row in csv.reader(io.StringIO(Table(["c\rd"], {"n": [1]}).to_csv()))] == [2] * 2
+    assert "<script>" not in Table([], {}, notes=("no row is of <script>",))._repr_html_()
 
 
-def test_names_end_no_row_and_begin_no_link():
-    table = Table(["[1cm] a", "* b", "c\rd", "e\\|f", "![x](y)`z`"], {"n": [1, 2, 3, 4, 5]}, notes=("<b>: [x](y)",))
-    latex, markdown = table.to_latex(), table.to_markdown()
-    assert "{[}1cm] a & 1" in latex  # `\\` takes what is in brackets after it for a length, and a star
-    assert "{*} b & 2" in latex
-    assert "c d & 3" in latex
-    assert "| c d | 3 |" in markdown
-    assert r"| e\\\|f | 4 |" in markdown  # two escaped characters
-    assert r"| !\[x\](y)\`z\` | 5 |" in markdown
-    assert "<p>note: &lt;b&gt;: [x](y)</p>" in table._repr_html_()
-    assert [len(row) for row in csv.reader(io.StringIO(table.to_csv()))] == [2] * 6
+@pytest.mark.parametrize(
+    ("name", "latex", "markdown"),
+    [
+        ("[2cm]", "{[}2cm]", r"\[2cm\]"),  # after the end of a line LaTeX takes it for a height
+        ("*a*", "{*}a{*}", r"\*a\*"),
+        ("a\\|b", r"a\textbackslash{}\textbar{}b", r"a\\\|b"),
+        ("a\r\u2028b", "a b", "a b"),
+        ("__a_1__", r"\_\_a\_1\_\_", r"\_\_a_1\_\_"),
+        ("![x](y)`~$", r"!{[}x](y)`\textasciitilde{}\$", r"!\[x\](y)\`\~\$"),
+        ("\u202ea<b", r"\textbackslash{}u202ea\textless{}b", r"\\u202ea&lt;b"),
+    ],
+)
+def test_no_name_is_an_option_a_link_or_the_end_of_a_line(name, latex, markdown):
+    table = Table([name], {"n": [1]})
+    assert table.to_latex().split("\n")[4] == rf"{latex} & 1 \\"
+    assert table.to_markdown().split("\n")[2] == f"| {markdown} | 1 |"
 
 
 def test_numbers():

@@ -55,10 +55,15 @@ def private_folder(path: Path) -> Path | None:
 
 
 def read_own(path: Path) -> bytes:
-    """Read a file that belongs to this user and that no other user can write; raise PermissionError for others."""
-    with path.open("rb") as file:
+    """Read a file that belongs to this user and that no other user can write; raise OSError for others.
+
+    Links are not followed, and what is no file (a pipe would be waited for) is not read.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    with open(os.open(path, flags), "rb") as file:
         if hasattr(os, "getuid"):
             found = os.fstat(file.fileno())
-            if found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-                raise PermissionError(f"{path} belongs to another user, or others can write it")
+            others = found.st_uid != os.getuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+            if others or not stat.S_ISREG(found.st_mode):
+                raise PermissionError(f"{path} is no file, belongs to another user, or others can write it")
         return file.read()

@@ -6,6 +6,7 @@ import csv
 import html
 import io
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
@@ -22,10 +23,11 @@ HUGE = 1e12  # from here on numbers are written with an exponent
 LATEX = str.maketrans(
     {sign: "\\" + sign for sign in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
-    | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
-    | {"[": "{[}", "*": "{*}"}  # which at the beginning of a row would be read as options of the end of the last
+    | {"|": r"\textbar{}", "<": r"\textless{}", ">": r"\textgreater{}"}  # other signs in LaTeX's oldest fonts
+    | {"[": "{[}", "*": "{*}"}  # the end of a line above would take them for an option
 )
-MARKDOWN = str.maketrans({sign: "\\" + sign for sign in "\\`*[]|"})
+# An underscore within a word marks nothing.
+MARKDOWN = re.compile(r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])")
 MOST_SHOWN = 10  # rows of a table that begins with the largest, where it is printed
 WIDTH = 80  # of a terminal: columns that do not fit are printed below
 
@@ -113,7 +115,7 @@ class Table:
 
     def to_latex(self, digits: int = 4) -> str:
         """A `tabular` with the rules of the package booktabs."""
-        head, *rows = [" & ".join(map(_latex, line)) + r" \\" for line in self.lines(digits)]
+        head, *rows = [" & ".join(map(latex, line)) + r" \\" for line in self.lines(digits)]
         layout = "l" + "r" * len(self.columns)
         return "\n".join(
             [rf"\begin{{tabular}}{{{layout}}}", r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
@@ -226,15 +228,16 @@ def _json(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _line(text: str) -> str:
-    """A name in one line, without characters that act."""
-    return printable(" ".join(text.splitlines()))
-
-
 def markdown(text: str) -> str:
-    """Escape what would end a cell, or begin an element of HTML, a link, an image or code."""
-    return html.escape(text, quote=False).translate(MARKDOWN)
+    """Escape what would end a line or a cell, or begin an element of Markdown or HTML."""
+    return MARKDOWN.sub(r"\\\g<0>", html.escape(_line(text), quote=False))
 
 
-def _latex(cell: str) -> str:
-    return cell.translate(LATEX)
+def latex(text: str) -> str:
+    """Escape what LaTeX would take for a command, for the end of a cell or of a line, or for an option."""
+    return _line(text).translate(LATEX)
+
+
+def _line(text: str) -> str:
+    """Put the text in one line, without characters that act and are not seen."""
+    return printable(" ".join(text.split()))

@@ -92,6 +92,15 @@ def test_every_mark_of_missing_is_missing(missing, real):
         np.testing.assert_array_equal(other, plain)
 
 
+@pytest.mark.parametrize("real", [False, True])
+@pytest.mark.parametrize("left_out", [np.nan, 1.0, 0.0])
+def test_sparse_columns_may_leave_out_any_number(left_out, real):
+    X = np.array([[np.nan, 1], [1, 0], [0, 1]])
+    frame = pd.DataFrame(X).astype(pd.SparseDtype(float, left_out))
+    for block, plain in zip(opened(frame, real).blocks(), opened(X, real).blocks(), strict=True):
+        np.testing.assert_array_equal(block, plain)
+
+
 @pytest.mark.parametrize("wrap", [lambda frame: frame, lambda frame: lambda: iter([frame])], ids=["frame", "stream"])
 def test_doubled_names_are_one_clear_line(wrap):
     frame = pd.DataFrame([[0, 1, 1], [1, 0, 1]], columns=["a", "b", "a"])

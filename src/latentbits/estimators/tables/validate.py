@@ -710,6 +710,8 @@ def _pandas_with_nan(X: Any) -> Any:
     changed, text, words = {}, {}, set()
     for place in range(X.shape[1]):
         column = X.iloc[:, place]
+        if isinstance(column.dtype, pd.SparseDtype) and column.dtype.fill_value != 0:
+            changed[place] = column = column.sparse.to_dense()  # a sparse matrix leaves out nothing but zeros
         if not (pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype)):
             numbers = pd.to_numeric(column.astype(object).where(column.notna(), np.nan), errors="coerce")
             rows = np.flatnonzero(numbers.isna() & column.notna())

@@ -14,9 +14,9 @@ from latentbits.data import read
 from latentbits.data.toys import sum_constrained
 from latentbits.models.combination_machine.machine import Params as Machine
 
-FAMILIES = pytest.mark.parametrize("name", MADE)
 MANY = ("clipped-gaussian", "noisy-or")
 SLOW = pytest.mark.slow("every command compiles its program")
+FAMILIES = pytest.mark.parametrize("name", [pytest.param(name, marks=SLOW if name in MANY else []) for name in MADE])
 FIT = {
     "latent-trait": ("-k", 1),
     "clipped-gaussian": ("-k", 1, "--extraction", "components", "--correlations", "c.csv", "--errors"),
@@ -119,7 +119,7 @@ def test_fit_prints_writes_and_gives(tool, ready, names, name):
         assert [line["item"] for line in found["items"]] == list(names)
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=SLOW if name in MANY else []) for name in MADE])
+@FAMILIES
 def test_the_other_commands(tool, ready, names, name):
     csv, X, model = ready(name), rows_for(name), bare(name)
     made(name).save("f.safetensors")
@@ -402,6 +402,7 @@ def test_states_of_a_tree_are_one_number_or_one_for_each_column(tool, csv, asked
     assert "numbers from 1" in tool("fit", csv, "-m", "latent-tree", "-k", 0, code=2).stderr
 
 
+@pytest.mark.slow("a fit of a tree")
 def test_a_tree_in_a_file_has_the_names_of_parents(tool, csv, names):
     result = tool("fit", csv, "-m", "latent-tree", "-k", 1, "-o", "m.safetensors", "--items", "items.csv")
     assert "fitting latent tree of 1 state\n" in result.stderr

@@ -51,6 +51,7 @@ def test_a_family_adds_a_report_in_one_line(tool, csv, monkeypatch):
     assert "\n\nAgain\n,value\n" in text
 
 
+@pytest.mark.slow("fits of several sizes")
 def test_sizes(tool, csv):
     result = tool("sizes", csv, "--sizes", "1-2", *FEW, "--smoothing", 0, "-o", "sizes.csv")
     assert "fitting mixture of 1, mixture of 2" in result.stderr

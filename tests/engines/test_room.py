@@ -38,6 +38,7 @@ def small_device(monkeypatch):
     return tried
 
 
+@pytest.mark.slow("a fit in chunks of several lengths")
 @pytest.mark.parametrize(
     ("estimator", "table"),
     [

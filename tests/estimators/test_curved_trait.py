@@ -51,6 +51,7 @@ def test_a_curve_tells_more_of_unseen_rows_than_a_line():
     assert gain.mean() > 0.5
 
 
+@pytest.mark.slow("every method of a curve is compiled")
 def test_it_has_the_face_of_all(fitted, table):
     assert (fitted.stop_reason_, fitted.converged_, fitted.n_iter_) == ("completed", False, 4)
     assert np.isnan(fitted.left_to_gain_)

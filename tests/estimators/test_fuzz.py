@@ -61,6 +61,7 @@ def test_fit_answers_or_says_why(X, binarize):
     assert np.isfinite(m.score(X))
 
 
+@pytest.mark.slow("random tables")
 @many
 @given(X=st.one_of(tables, bits))
 def test_transform_answers_or_says_why(X):

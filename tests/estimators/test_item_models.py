@@ -154,6 +154,7 @@ def test_guessing_is_a_maximum():
     assert m.n_parameters_ == 12
 
 
+@pytest.mark.slow("fits of two groups")
 def test_anchors():
     """A test of given items that is hard for these people, and what is told in units of their trait."""
     slopes, intercepts = ITEMS.values()
@@ -252,6 +253,7 @@ def test_groups_have_criteria_and_scores_and_no_reports_of_one_population(people
     assert list(fitted.figures_of(m, asked)) == ["information"]
 
 
+@pytest.mark.slow("a second fit with covariates")
 def test_units_of_covariates_change_nothing(people, both):
     """Dates as 20250131 are learned from as well as other numbers, and told in their units."""
     X, g, units = people.X, people.g, np.array([1e4, 300.0])

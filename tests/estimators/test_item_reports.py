@@ -486,6 +486,7 @@ def test_a_free_variance_changes_no_report_but_units(lsat, rasch):
 GIVEN = np.array([1.0, 1.5, 0.8, 1.2]), np.array([0.5, -1.0, 0.0, 1.0]), np.array([0.0, 0.25, 0.2, 0.0])
 
 
+@pytest.mark.slow("a fit with asymptotes")
 def test_asymptotes_are_in_the_reports():
     """A report of given items is that of these items, asymptotes included."""
     slopes, intercepts, lower = GIVEN

@@ -228,6 +228,7 @@ def taken(m, model):
     return m
 
 
+@pytest.mark.slow("eleven forms of a table with all kinds of columns")
 @pytest.mark.parametrize("form", range(11))
 def test_every_form_goes_in_and_comes_back(frame, model, form):
     """The same table, the same categories; and completed in its own form, by a model of it where it has no names."""

@@ -53,13 +53,8 @@ def units_by_force(m, X):
     return summed(weight - away / 2 - X.shape[1] / 2 * np.log(2 * np.pi), on)
 
 
-@pytest.mark.parametrize(
-    "X",
-    [
-        pytest.param(300 + 0.01 * BARS, id="300 + X / 100", marks=pytest.mark.slow("a second fit")),
-        pytest.param(10_000 + BARS, id="10 000 + X"),
-    ],
-)
+@pytest.mark.slow("two fits in float64")
+@pytest.mark.parametrize("X", [300 + 0.01 * BARS, 10_000 + BARS], ids=["300 + X / 100", "10 000 + X"])
 def test_sparse_coding_far_from_zero_is_what_all_states_sum_to(X):
     m = new(CODING).fit(X)
     assert m.dtype_ == "float64"
@@ -180,6 +175,7 @@ def test_many_columns_are_computed_in_float64(wide):
     assert fitted("product").dtype_ == "float32"
 
 
+@pytest.mark.slow("30 000 columns in both precisions")
 @pytest.mark.parametrize(
     "model", [new("product"), new("mixture").set_params(max_iter=3, tol=1e6)], ids=["product", "mixture"]
 )

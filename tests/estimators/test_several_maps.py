@@ -72,6 +72,7 @@ def test_it_finds_the_maps(table, learned):
     assert model.bic(X) == pytest.approx(model.n_parameters_ * np.log(N) - 2 * model.log_likelihood(X))
 
 
+@pytest.mark.slow("a page of two maps")
 def test_the_page_has_the_traits_of_each_map(table, model):
     X, kind = table
     (layer,) = show("1 latent trait", model, X, N).gallery.layers

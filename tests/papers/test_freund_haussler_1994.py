@@ -206,6 +206,7 @@ def test_tasks_need_nothing_of_each_other():
     assert len(freund.tasks_of(freund.Plan(), None)) == 90
 
 
+@pytest.mark.slow("trials, twice")
 def test_trials_are_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(freund, "QUICK", freund.QUICK._replace(theory=theory.Theory(3, (8,), 2)))
     trials = freund.trials(tmp_path, quick=True, digits="none")[-2:]

@@ -73,6 +73,7 @@ def test_little_entropy_changes_little():
         np.testing.assert_allclose(getattr(new, name), wanted, atol=1e-6)
 
 
+@pytest.mark.slow("another way of learning is compiled")
 def test_every_step_of_a_sweep_with_entropy_is_a_top():
     """Blocks in the order in which they are taken: each is the best there is, with those before new and others old.
 

@@ -41,6 +41,7 @@ def run(network, x, n_steps, order=slice(None)):
     return np.asarray(found.value, float), np.asarray(found.error, float), np.asarray(found.effective, float)
 
 
+@pytest.mark.slow("thousands of annealed chains")
 def test_mean_weight_is_the_probability():
     """The ratio to p(x) has mean 1, however few the steps; 4.5 standard errors: a false alarm in 150 000 runs.
 

@@ -12,8 +12,8 @@ import jaxtyping
 import pytest
 from jaxtyping import install_import_hook
 
-# An example may take as long as a busy machine needs.
-hypothesis.settings.register_profile("any machine", deadline=None)
+# An example may take as long as a busy machine needs.  Examples are the same in every run; `make fuzz` looks for others.
+hypothesis.settings.register_profile("any machine", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("any machine")
 
 _hook = install_import_hook(["latentbits.core", "latentbits.models"], "beartype.beartype")

@@ -274,7 +274,7 @@ assert before == dict(jax.config.values)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.slow("another process")
 def test_another_process_compiles_nothing(cache):
     """Two processes at the same time share the folder, and a third finds all there; JAX's settings stay as they are."""
     environment = {"LATENTBITS_CACHE": str(cache.parent), "PATH": "", "PYTHONPATH": ":".join(sys.path)}

@@ -12,7 +12,7 @@ import jaxtyping
 import pytest
 from jaxtyping import install_import_hook
 
-# An example may take as long as a busy machine needs.  Examples are the same in every run; `make fuzz` looks for others.
+# An example may take as long as a busy machine needs. Examples are the same in every run; `make fuzz` finds others.
 hypothesis.settings.register_profile("any machine", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("any machine")
 

@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from clipped_twin import log_evidence
+from scipy.special import softmax
+from scipy.stats import norm
 
 from latentbits.core import tree
 from latentbits.core.batch import MISSING, make_batch
@@ -41,6 +43,18 @@ def gradient_by_grid(slopes, X, step=1e-4):
     return np.reshape([(by_grid(slopes + e, X) - by_grid(slopes - e, X)) / (2 * step) for e in around], slopes.shape)
 
 
+def curvature_by_grid(slopes, X):
+    """Sum over rows of -d^2 log P(bit | y) / da^2 times 1, y and y^2, expected of one latent y given the row."""
+    y, signs = np.linspace(-8, 8, 801), np.where(X == MISSING, 0, 2.0 * X - 1)
+    a = y[:, None] * slopes[:, 0] + slopes[:, 1]
+    at = signs[:, None] * a
+    log_p = np.where(signs[:, None] == 0, 0, norm.logcdf(at))
+    share = softmax(log_p.sum(2) - y**2 / 2, axis=1)
+    ratio = np.exp(norm.logpdf(at) - norm.logcdf(at)) * np.abs(signs)[:, None]
+    bend = ratio * (ratio + at)
+    return np.einsum("nk,nkd,kp->dp", share, bend, np.column_stack([y**2, y, np.ones_like(y)]))
+
+
 def stats_at(slopes, X):
     """Sums over all rows, in float64."""
 
@@ -68,6 +82,7 @@ def test_likelihood_and_gradient_by_brute_force():
     stats = stats_at(SLOPES, X)
     assert stats.objective.sum() == pytest.approx(by_grid(SLOPES, X), abs=1e-7)
     np.testing.assert_allclose(stats.gradient, gradient_by_grid(SLOPES, X), atol=2e-6)
+    np.testing.assert_allclose(stats.curvature, curvature_by_grid(SLOPES, X), atol=2e-6)
     assert np.all(stats.curvature[:, [0, 2]] < stats.steepest[:, [0, 2]])
 
 

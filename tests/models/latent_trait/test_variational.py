@@ -73,11 +73,13 @@ def test_the_bound_is_the_integral_of_equation_4_and_below_the_likelihood():
 
 def test_the_m_step_is_equation_11():
     """One plain variational iteration against the equations written out."""
-    mean, covariance, after, spread, *_, found = asked(False)
+    mean, covariance, after, spread, _, stats, found = asked(False)
     lam = slope_of(xi_of(mean, covariance))
     x = np.column_stack([after, np.ones(len(TABLE))])
     second = x[:, :, None] * x[:, None]  # (12)
     second[:, :2, :2] += spread
+    np.testing.assert_allclose(stats.latent, WEIGHTS @ after, rtol=1e-9)
+    np.testing.assert_allclose(stats.latent_squares, (WEIGHTS @ second.reshape(-1, 9))[[0, 1, 4]], rtol=1e-9)
     for i in range(5):
         counts = WEIGHTS * (TABLE[:, i] != MISSING)
         left = np.einsum("n,nij->ij", 2 * counts * lam[:, i], second)

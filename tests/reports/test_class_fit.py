@@ -173,8 +173,10 @@ def test_a_class_that_nobody_is_assigned_to():
     assert found.notes == ("no row is most probably of class 3",)
 
 
-def test_one_class_has_no_entropy():
-    rows = distinct([(drawn(), None)])
+def test_classes_that_are_alike_leave_all_to_guess_and_one_class_has_no_entropy():
+    rows, alike = distinct([(drawn(), None)]), (np.full(3, 1 / 3), np.repeat(MEANS[:1], 3, 0))
+    assert classification(rows, *alike).entropy == pytest.approx(0, abs=1e-12)
+    assert class_fit(fit_report(-1.0, 0.0, 14, 300), rows, *alike).entropy == pytest.approx(0, abs=1e-12)
     one = np.ones(1), MEANS[:1]
     assert np.isnan(classification(rows, *one).entropy)
     assert classification(rows, *one).expected_error == 0

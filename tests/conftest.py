@@ -1,4 +1,4 @@
-"""What all tests share: how code is compiled, where compiled programs are kept, and when shapes are checked."""
+"""Settings of all tests: how code is compiled, where compiled programs are kept, and when shapes are checked."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""What every family promises of hidden bits: their probabilities are ratios of likelihoods, however steep columns are.
+"""Hidden bits in every family: their probabilities are ratios of likelihoods, however steep columns are.
 
-P(bit = 1 | observed) = p(observed, bit = 1) / p(observed), by `complete` and by `score_samples`, which share no sum.
+P(bit = 1 | observed) = p(observed, bit = 1) / p(observed), by `complete` and by `score_samples`.  Where both sum over
+the same nodes, grids in tests/models say whether there are enough.
 Parameters are those of a fit, or set, and then made steeper: learning would not come as far.
 """
 

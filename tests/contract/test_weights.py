@@ -1,4 +1,4 @@
-"""What weights are multiplied by, in every family, and weights where rows are held out by their number.
+"""Factors of weights, in every family, and weights where rows are held out by their number.
 
 What statistics and records promise of weights is in `test_models.py`.
 """

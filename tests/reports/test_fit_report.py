@@ -403,7 +403,7 @@ def test_published_latent_classes_and_items():
 
 
 def test_rows_count_by_their_weights_in_criteria_and_a_note_says_when_they_are_few():
-    """Their sum is no whole number in general; less than there are parameters, it tells criteria nothing."""
+    """The sum of weights is no whole number in general; less than there are parameters, it tells criteria nothing."""
     model = fitted("product")
     few = np.full(240, 1 / 480)
     report = model.fit_report(table("product"), sample_weight=few)

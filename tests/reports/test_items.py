@@ -221,7 +221,7 @@ def test_groups_are_merged_from_below():
 
 
 def test_of_neighbours_of_equal_size_the_lower_takes_a_sparse_group():
-    """As mirt does: it looks which of the two is the smallest, and takes the first."""
+    """Merge as mirt does: it looks which of the two is the smallest, and takes the first."""
     observed = np.array([[4, 4], [5, 2], [3, 5], [6, 6.0]])
     expected = np.array([[4, 4], [6.5, 0.5], [4, 4], [6, 6]])
     o, e = merged(observed, expected, 1)

@@ -78,7 +78,7 @@ def promise(state: Anderson, nats: Float[Array, ""]) -> Anderson:
 
 
 def left(state: Anderson) -> Float[Array, ""]:
-    """What is left to gain: the most of what was promised; NaN where no step from the best point climbs."""
+    """Return what is left to gain: the most of what was promised; NaN where no step from the best point climbs."""
     return jnp.where(state.refused >= REFUSALS, jnp.nan, jnp.max(state.promised))
 
 

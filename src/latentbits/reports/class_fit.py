@@ -112,7 +112,6 @@ def class_fit(
             "a bootstrap is a better one"
         )
     p = [np.nan if why_not or np.isnan(value) else float(chi2.sf(value, df)) for value in (g2, x2)]
-    entropy = np.nan if k == 1 else 1 - found.uncertainty / (n * math.log(k))
     return ClassFitReport(
         **{**dict(report), "notes": (*report.notes, *notes)},
         g2=max(g2, 0.0),  # a saturated model may come out at a rounding error below it
@@ -120,10 +119,15 @@ def class_fit(
         df=df,
         g2_p=p[0],
         x2_p=p[1],
-        entropy=float(entropy),
+        entropy=_entropy(found.uncertainty, n, k),
         smallest_class=float(weights.min()),
         n_at_bound=int(at_bound.sum()),
     )
+
+
+def _entropy(uncertainty: float, n_rows: float, n_classes: int) -> float:
+    """Return 1 where each of the rows is surely of one class, 0 where all is to guess, NaN for one class."""
+    return float("nan") if n_classes == 1 else float(1 - uncertainty / (n_rows * math.log(n_classes)))
 
 
 def regression_fit(report: FitReport, share: np.ndarray, counts: np.ndarray, means: np.ndarray) -> ClassFitReport:
@@ -140,7 +144,6 @@ def regression_fit(report: FitReport, share: np.ndarray, counts: np.ndarray, mea
     """
     k = len(means)
     uncertainty = -counts @ np.sum(share * np.log(np.where(share > 0, share, 1)), axis=1)
-    entropy = np.nan if k == 1 else 1 - float(uncertainty) / (counts.sum() * math.log(k))
     note = "G2 and X2 are not defined with covariates, on which the probability of a pattern depends"
     return ClassFitReport(
         **{**dict(report), "notes": (*report.notes, note)},
@@ -149,7 +152,7 @@ def regression_fit(report: FitReport, share: np.ndarray, counts: np.ndarray, mea
         df=np.nan,
         g2_p=np.nan,
         x2_p=np.nan,
-        entropy=entropy,
+        entropy=_entropy(uncertainty, counts.sum(), k),
         smallest_class=float((counts @ share / counts.sum()).min()),
         n_at_bound=int((np.minimum(means, 1 - means) < BOUND).sum()),
     )
@@ -263,7 +266,7 @@ def classification(rows: Patterns, weights: np.ndarray, means: np.ndarray) -> Cl
         posterior_by_modal=by_modal,
         modal_by_class=by_class,
         expected_error=float(max(1 - np.trace(found.table) / n, 0.0)),
-        entropy=float("nan") if k == 1 else 1 - found.uncertainty / (n * math.log(k)),
+        entropy=_entropy(found.uncertainty, n, k),
         notes=notes,
     )
 

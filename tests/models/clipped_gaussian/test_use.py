@@ -1,4 +1,4 @@
-"""What a clipped Gaussian with noise says of missing bits, against its own likelihoods."""
+"""Answers of a clipped Gaussian with noise about missing bits, against its own likelihoods."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class Grid(eqx.Module):
 
 
 class Integral(NamedTuple):
-    """What a grid says of rows.
+    """Sums over the nodes of a grid, for rows.
 
     Attributes
     ----------

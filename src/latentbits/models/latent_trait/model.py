@@ -210,7 +210,7 @@ def steps_of(structure: Structure, seen: Number, exact: Bool[Array, ""] | bool) 
 
 
 def left_of(state: State) -> Float[Array, ""]:
-    """What is left to gain, as the last steps have it."""
+    """Return what is left to gain, as the last steps have it."""
     return anderson.left(state.anderson)
 
 

@@ -38,7 +38,7 @@ FLAT = 1e-3  # slope below which it does not matter along which axis a column ch
 
 
 class Answers(NamedTuple):
-    """Of each row: log p and its error, the posterior's moments, and the mean of every column given what is seen.
+    """Rows' log p and its error, the posterior's moments, and the mean of every column given what is seen.
 
     Means of columns cost as much as all the rest; where they were not asked for there are none.
     """
@@ -86,7 +86,7 @@ def _rows_together() -> int:
 
 
 def _slopes(columns: Columns, params: Params, at: Gaussian) -> Float[Array, "rows outputs latents"]:
-    """Of each column in units of the Gaussian; a softmax turns by differences of two slopes, and reals are smooth."""
+    """Find slopes in units of the Gaussian; a softmax turns by differences of two slopes, and reals are smooth."""
     first, last, *_ = columns.starts(len(params.bias))
     place = np.arange(len(params.bias))
     factor = np.where(place < first, 1.0, np.where(place < last, 0.0, 2.0)).astype(params.weights.dtype)

@@ -268,7 +268,7 @@ def _update(
 
 
 class _Shares(NamedTuple):
-    """What is learned, as distributions along the last axis; or counts in their place."""
+    """Learned numbers, as distributions along the last axis; or counts in their place."""
 
     weights: Float[Array, " trees"]
     transition: Float[Array, "trees columns states states"]

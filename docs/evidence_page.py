@@ -82,7 +82,7 @@ def _of_papers(papers: Mapping[str, Mapping[str, Any] | None]) -> Iterator[str]:
         if results is None:
             rows.append([link, NONE, *[""] * len(verdicts)])
             continue
-        counted = summary.counts(summary.summarize(name, results)["relations"].values())
+        counted = summary.counts(summary.summarize(name, results)["relations"])
         rows.append([link, PAPERS[name].repeated, *(str(counted[one]) for one in verdicts)])
     yield pages.markdown(["paper", "what is repeated", *(one.replace("_", " ") for one in verdicts)], rows, left=2)
 

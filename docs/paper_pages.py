@@ -94,10 +94,10 @@ def overview(results: Mapping[str, Mapping[str, Any] | None]) -> str:
     keys = ("claims", "reproduced", "not_reproduced", "cannot_be_told", "ours", "ours_within")
     rows = []
     for name in PAPERS:
-        counts = summary.counts(found[name].values()) if name in found else None
+        counts = summary.counts(found[name]) if name in found else None
         cells = [NONE_KEPT.lower(), *[""] * (len(keys) - 1)] if counts is None else [str(counts[key]) for key in keys]
         rows.append([f"{{doc}}`{name}`", *cells])
-    counted = summary.counts(one for relations in found.values() for one in relations.values())
+    counted = summary.counts_of_all(found.values())
     parts = [
         "# The papers",
         "Five of the families come each from one paper. `latentbits reproduce all` repeats their experiments and gives "
@@ -158,7 +158,7 @@ def _outcome(name: str, results: Mapping[str, Any] | None) -> Iterator[str]:
     found = summary.summarize(name, results)
     yield from (f"**Note.** {note}" for note in found["notes"])
     yield pages.findings(found["relations"])
-    yield "\n".join(f"- {line}." for line in summary.counts_in_words(summary.counts(found["relations"].values())))
+    yield "\n".join(f"- {line}." for line in summary.counts_in_words(summary.counts(found["relations"])))
     if found["not_measured"]:
         yield f"Not measured in this run: {', '.join(f'`{key}`' for key in found['not_measured'])}."
     yield pages.measured_on(found["machine"])

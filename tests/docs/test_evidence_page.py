@@ -20,7 +20,7 @@ def test_it_has_what_is_kept(evidence_page, tmp_path):
     evidence_page.write(tmp_path / "evidence.md")
     text = (tmp_path / "evidence.md").read_text("utf-8")
     for name in PAPERS:
-        counted = summary.counts(summary.summarize(name, summary.in_package(name))["relations"].values())
+        counted = summary.counts(summary.summarize(name, summary.in_package(name))["relations"])
         numbers = [counted[key] for key in ("claims", "reproduced", "not_reproduced", "cannot_be_told")]
         assert f"(papers/{name}.md) | {PAPERS[name].repeated} | {' | '.join(map(str, numbers))} |" in text
     results = kept.in_package()

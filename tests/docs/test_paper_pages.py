@@ -79,7 +79,7 @@ def test_a_kept_run_is_shown(paper_pages, kept, tmp_path):
     assert "not in the paper | ![More](henniges_2010/more.png)" in rows[2]
     shown = {file.name for file in (tmp_path / "papers" / "henniges_2010").iterdir()}
     assert shown == {"figure_1.png", "more.png"}
-    counts = summary.counts(found["relations"].values())
+    counts = summary.counts(found["relations"])
     row = next(line for line in (tmp_path / "papers" / "index.md").read_text().splitlines() if "henniges" in line)
     assert row.startswith(f"| {{doc}}`henniges_2010` | {counts['claims']} | {counts['reproduced']} |")
     assert counts["claims"] > 0

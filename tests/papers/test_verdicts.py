@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from latentbits.papers import PAPERS, pages, skeleton
+from latentbits.papers import PAPERS, pages, skeleton, summary
 from latentbits.papers.pages import CANNOT, Measured
 
 OURS = {"least": 0, "most": 10}
@@ -46,6 +46,41 @@ def verdict(relation, found):
 )
 def test_a_claim_of_the_paper(least, most, found, reproduced):
     assert verdict(claim(least, most), found) == reproduced
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "found", "reproduced"),
+    [
+        (0.9, 1, Measured(0.91, 0.02, 20), CANNOT),  # a share is never above 1: only the lower end can refuse it
+        (0.9, 1, Measured(0.95, 0.02, 20), "yes"),
+        (0.9, 1, Measured(0.8, 0.02, 20), "no"),
+        (0, 0.1, Measured(0.09, 0.02, 20), CANNOT),
+        (0, 1, Measured(0.5, 0.01, 20), CANNOT),  # a range that holds all shares says nothing
+        (0.3, 0.6, Measured(0.31, 0.02, 20), "yes"),
+    ],
+)
+def test_bounds_that_no_share_exceeds_are_no_bounds(least, most, found, reproduced):
+    assert verdict(claim(least, most, possible=[0, 1]), found) == reproduced
+
+
+def test_a_claim_of_several_parts_counts_once():
+    """The worst part decides; numbers of ours are counted one by one."""
+    relations = {"a": claim(0, 1, entry="growth"), "b": claim(2, 3), "c": claim(0, 1, entry="growth")}
+    relations["d"] = {"says": "y", "ours": OURS}
+    judged = pages.judge(relations, {"a": 0.5, "b": 2.5, "c": Measured(1.1, 0.1, 9), "d": 11})
+    found = summary.counts(judged)
+    assert {name: found[name] for name in ("claims", "reproduced", "not_reproduced", "cannot_be_told")} == {
+        "claims": 2,
+        "reproduced": 1,
+        "not_reproduced": 0,
+        "cannot_be_told": 1,
+    }
+    assert (found["ours"], found["ours_within"], found["outside"]) == (1, 0, 1)
+    assert summary.counts(pages.judge(relations, {"a": 2, "b": 2.5, "c": 0.5}))["not_reproduced"] == 1
+    assert summary.counts_of_all([judged, judged]) == {name: 2 * number for name, number in found.items()}
+    claims = [row[0] for row in pages.table_rows(judged)]
+    assert claims == ["growth", "– x", "– x", "x", "y"]
+    assert [row[4] for row in pages.table_rows(judged)] == [CANNOT, "yes", CANNOT, "yes", ""]
 
 
 def test_a_finding_of_our_own_is_not_about_the_paper():
@@ -94,8 +129,12 @@ def test_errors_of_means_and_shares():
 @pytest.mark.parametrize("paper", PAPERS)
 def test_expected_has_what_judge_needs(paper):
     """Every finding has words and a range of ours; what is of the paper has its value and range, and says where."""
-    for name, one in pages.expected(f"latentbits.papers.{paper}")["relations"].items():
-        assert set(one) <= {"says", "where", "paper", "ours", "doubt", "timed"}, name
+    held_to = pages.expected(f"latentbits.papers.{paper}")
+    assert set(held_to.get("entries", {}).values()) == {
+        one["entry"] for one in held_to["relations"].values() if "entry" in one
+    }
+    for name, one in held_to["relations"].items():
+        assert set(one) <= {"says", "where", "paper", "ours", "doubt", "timed", "possible", "entry"}, name
         assert one["says"], name
         assert set(one["ours"]) == {"least", "most"}, name
         assert (one["ours"]["least"], one["ours"]["most"]) != (None, None), name
@@ -103,7 +142,7 @@ def test_expected_has_what_judge_needs(paper):
             own, more = {"value", "least", "most"}, {"words", "unverified"}
             assert own <= set(one["paper"]) <= own | more, name
         else:
-            assert "where" not in one, name
+            assert {"where", "possible", "entry"}.isdisjoint(one), name
 
 
 # --- runs that are kept ---

@@ -183,7 +183,7 @@ def _outside(relations: Mapping[str, Mapping[str, Any]]) -> list[str]:
 def _counts(relations: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
     from latentbits.papers import summary
 
-    return summary.counts(one for found in relations.values() for one in found.values())
+    return summary.counts_of_all(relations.values())
 
 
 def _show(relations: Mapping[str, Mapping[str, Any]], words: Mapping[str, list[str]] | None = None) -> None:
@@ -191,8 +191,7 @@ def _show(relations: Mapping[str, Mapping[str, Any]], words: Mapping[str, list[s
     from latentbits.papers import PAPERS, pages, summary
 
     for name, found in relations.items():
-        rows = [pages.in_cells(one) for one in found.values()]
-        print_table(list(pages.COLUMNS), rows, left=len(pages.COLUMNS), title=PAPERS[name].citation)
+        print_table(list(pages.COLUMNS), pages.table_rows(found), left=len(pages.COLUMNS), title=PAPERS[name].citation)
         for line in [*pages.doubts(found), *(words or {}).get(name, [])]:
             show_line(line)
         show_line("")

@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
@@ -27,6 +27,7 @@ __all__ = [
     "findings",
     "head",
     "in_cells",
+    "in_entries",
     "in_words",
     "is_reproduced",
     "judge",
@@ -39,6 +40,8 @@ __all__ = [
     "save",
     "share_of",
     "spread",
+    "table_rows",
+    "verdict_of_parts",
     "write_results",
 ]
 
@@ -46,8 +49,15 @@ CANNOT = "cannot be told"
 
 
 def expected(package: str) -> dict[str, Any]:
-    """What a paper reports, and what we hold our numbers to: its expected.json."""
-    return json.loads(resources.files(package).joinpath("expected.json").read_text("utf-8"))
+    """Read expected.json of a paper: the numbers that it reports, and the ranges that ours are held to.
+
+    Relations that are parts of one claim name it by `entry`; here the name is replaced by the words that `entries` has.
+    """
+    held_to = json.loads(resources.files(package).joinpath("expected.json").read_text("utf-8"))
+    for one in held_to["relations"].values():
+        if "entry" in one:
+            one["entry"] = held_to["entries"][one["entry"]]
+    return held_to
 
 
 def save(figure: Any, out: Path, name: str) -> list[str]:
@@ -133,25 +143,38 @@ def _judged(one: Mapping[str, Any], found: float | Measured) -> dict[str, Any]:
         "measured": value,
         "error": error,
         "n": n,
-        "reproduced": is_reproduced(one.get("paper"), value, error),
+        "reproduced": is_reproduced(one.get("paper"), value, error, one.get("possible", (None, None))),
         "within": _lies(value, one["ours"]["least"], one["ours"]["most"]),
     }
 
 
-def is_reproduced(paper: Mapping[str, Any] | None, value: float, error: float | None = None) -> str | None:
-    """Whether a number of ours is what the paper claims.
+def is_reproduced(
+    paper: Mapping[str, Any] | None,
+    value: float,
+    error: float | None = None,
+    possible: Sequence[float | None] = (None, None),
+) -> str | None:
+    """Judge whether a number of ours is the one that the paper claims.
 
     "yes" within the paper's range, "no" if outside it by more than two standard errors.  It cannot be told where the
     paper gives no range, just outside, and where two standard errors stick out of the range at every end that it has:
-    then we would hardly have found anything else.
+    then hardly any number would have been refused.  A bound that no number can exceed (a share of at most 1) is no end
+    of the range: `possible` has the least and the most that can come out.
 
     >>> claim = {"least": 0, "most": None}
     >>> is_reproduced(claim, 1.0, 0.2), is_reproduced(claim, 1.0, 0.8), is_reproduced(claim, -1.0, 0.2)
     ('yes', 'cannot be told', 'no')
+    >>> share = {"least": 0.9, "most": 1}
+    >>> is_reproduced(share, 0.91, 0.02), is_reproduced(share, 0.91, 0.02, (0, 1))
+    ('yes', 'cannot be told')
     """
     if paper is None:
         return None
-    least, most, around = paper["least"], paper["most"], 2 * (error or 0.0)
+    least, most = (
+        None if bound is None or (limit is not None and sign * bound >= sign * limit) else bound
+        for bound, limit, sign in ((paper["least"], possible[0], -1), (paper["most"], possible[1], 1))
+    )
+    around = 2 * (error or 0.0)
     low = least is not None and value - around < least  # sticks out there
     high = most is not None and value + around > most
     if (low and value + around < least) or (high and value - around > most):
@@ -160,16 +183,47 @@ def is_reproduced(paper: Mapping[str, Any] | None, value: float, error: float | 
     return "yes" if told and _lies(value, least, most) else CANNOT
 
 
+def verdict_of_parts(parts: Iterable[Mapping[str, Any]]) -> str:
+    """Give the verdict of a claim from those of its parts: the worst of them.
+
+    >>> verdict_of_parts([{"reproduced": "yes"}, {"reproduced": "cannot be told"}])
+    'cannot be told'
+    """
+    verdicts = {one["reproduced"] for one in parts}
+    return next(verdict for verdict in ("no", CANNOT, "yes") if verdict in verdicts)
+
+
+def in_entries(relations: Mapping[str, Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """Put relations that are parts of one claim together, in the order of the first of each; others stand alone."""
+    entries: dict[str, list[Mapping[str, Any]]] = {}
+    for name, one in relations.items():
+        entries.setdefault(one.get("entry", name), []).append(one)
+    return entries
+
+
 def _lies(value: float, least: float | None, most: float | None) -> bool:
     return (least is None or value >= least) and (most is None or value <= most)
 
 
 def findings(relations: Mapping[str, Mapping[str, Any]]) -> str:
-    """What `judge` gave, as a table, with our doubts about the paper below it."""
-    rows = [[cell.replace("|", "\\|") for cell in in_cells(one)] for one in relations.values()]
+    """Show what `judge` gave as a table, with our doubts about the paper below it."""
+    rows = [[cell.replace("|", "\\|") for cell in row] for row in table_rows(relations)]
     rows = [[*row[:-2], *(re.sub(r"^no\b", "**no**", cell) for cell in row[-2:])] for row in rows]
     said = "\n".join(f"- {line}" for line in doubts(relations))
     return "\n\n".join([markdown(COLUMNS, rows, left=len(COLUMNS)), *([said] if said else [])])
+
+
+def table_rows(relations: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
+    """List the rows of the table; a claim of several parts has a row for itself, and its parts follow it."""
+    rows = []
+    for words, parts in in_entries(relations).items():
+        if "entry" not in parts[0]:
+            rows.append(in_cells(parts[0]))
+            continue
+        doubted = ", doubted" if any("doubt" in one for one in parts) else ""
+        rows.append([words, "", "", f"{len(parts)} parts", verdict_of_parts(parts) + doubted, ""])
+        rows += [[f"– {first}", *rest] for first, *rest in map(in_cells, parts)]
+    return rows
 
 
 def doubts(relations: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from io import BytesIO
@@ -17,7 +18,7 @@ from latentbits.core.errors import import_extra
 from latentbits.papers import PAPERS, pages
 from latentbits.papers.pages import CANNOT, Measured
 
-__all__ = ["counts", "counts_in_words", "in_folder", "in_package", "keep", "kept_folder", "summarize"]
+__all__ = ["counts", "counts_in_words", "counts_of_all", "in_folder", "in_package", "keep", "kept_folder", "summarize"]
 
 LARGEST = 150_000  # bytes of a figure that is kept
 KEPT = ("results.json", "results.md")
@@ -63,20 +64,32 @@ def measured(results: Mapping[str, Any]) -> dict[str, float | Measured]:
     return {key: Measured(one["measured"], one["error"], one["n"]) for key, one in results["relations"].items()}
 
 
-def counts(relations: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """How many claims of papers there are and what became of them; and findings of ours that are within their range."""
-    relations = list(relations)
-    claims = [one["reproduced"] for one in relations if one["reproduced"] is not None]
-    ours = [one["within"] for one in relations if one["reproduced"] is None]
-    return {
-        "claims": len(claims),
-        "reproduced": claims.count("yes"),
-        "not_reproduced": claims.count("no"),
-        "cannot_be_told": claims.count(CANNOT),
-        "ours": len(ours),
-        "ours_within": sum(ours),
-        "outside": sum(not one["within"] for one in relations),
-    }
+def counts(relations: Mapping[str, Mapping[str, Any]]) -> Counter[str]:
+    """Count the claims of a paper by verdict, and findings of ours that are within their range.
+
+    A claim of several parts counts once, with the verdict of its worst part.
+    """
+    claims = [parts for parts in pages.in_entries(relations).values() if parts[0]["reproduced"] is not None]
+    verdicts = [pages.verdict_of_parts(parts) for parts in claims]
+    ours = [one["within"] for one in relations.values() if one["reproduced"] is None]
+    return Counter(
+        claims=len(claims),
+        parts=sum(map(len, claims)),
+        reproduced=verdicts.count("yes"),
+        not_reproduced=verdicts.count("no"),
+        cannot_be_told=verdicts.count(CANNOT),
+        ours=len(ours),
+        ours_within=sum(ours),
+        outside=sum(not one["within"] for one in relations.values()),
+    )
+
+
+def counts_of_all(papers: Iterable[Mapping[str, Mapping[str, Any]]]) -> Counter[str]:
+    """Add the counts of papers; every name is there, also without a paper."""
+    found = counts({})
+    for relations in papers:
+        found.update(counts(relations))
+    return found
 
 
 def counts_in_words(found: Mapping[str, int]) -> list[str]:
@@ -85,7 +98,7 @@ def counts_in_words(found: Mapping[str, int]) -> list[str]:
         f"{found['claims']} claims of papers: {found['reproduced']} reproduced, "
         f"{found['not_reproduced']} not reproduced, {found['cannot_be_told']} cannot be told",
         f"{found['ours']} findings of our own: {found['ours_within']} within their range",
-        f"{found['outside']} of all {found['claims'] + found['ours']} outside of the range that our runs are held to",
+        f"{found['outside']} of all {found['parts'] + found['ours']} outside of the range that our runs are held to",
     ]
 
 

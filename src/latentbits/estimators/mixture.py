@@ -19,7 +19,7 @@ from latentbits.estimators.class_tests import WithClassTests
 from latentbits.estimators.criteria import Criteria, look
 from latentbits.estimators.showing import named_weights
 from latentbits.models.mixture import model as mixture
-from latentbits.models.mixture import newton
+from latentbits.models.mixture import tuning
 from latentbits.models.mixture.smoothing import Smoothed
 
 __all__ = ["BernoulliMixture"]
@@ -177,7 +177,7 @@ class BernoulliMixture(WithClassTests, WithClassReports):
         if self._n_covariates:
             return self._membership_model()
         k, accelerate = int(self.n_components), bool(self.accelerate)
-        few = k * (self.n_features_in_ + 1) <= newton.MOST_PARAMETERS
+        few = k * (self.n_features_in_ + 1) <= tuning.NEWTON_MOST_PARAMETERS
         return mixture.model(
             n_components=k,
             smoothing="auto" if self.smoothing == "auto" else float(self.smoothing),
@@ -191,7 +191,7 @@ class BernoulliMixture(WithClassTests, WithClassReports):
         if self.n_init is not None:
             return int(self.n_init)
         size = int(self.n_components) * (self.n_features_in_ + 1)
-        if self.n_components == 1 or size > newton.MOST_PARAMETERS:
+        if self.n_components == 1 or size > tuning.NEWTON_MOST_PARAMETERS:
             return 1
         return lambda n: 24 if n * size**2 <= FAST else 6 if n * size**2 <= 8 * FAST else 1
 

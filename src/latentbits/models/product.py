@@ -45,7 +45,7 @@ class Stats(eqx.Module):
 
 
 class Posterior(eqx.Module):
-    """There is nothing hidden: both have no columns."""
+    """Empty posterior: nothing is hidden, so both have no columns."""
 
     mean: Float[Array, "rows 0"]
     mode: Float[Array, "rows 0"]
@@ -111,12 +111,12 @@ def _objective(smoothing: ScalarLike, params: Params, shared: Shared, stats: Sta
 
 @cache
 def model(smoothing: float = 0.0) -> Model:
-    """Independent bits.
+    """Make a model of independent bits.
 
     Parameters
     ----------
     smoothing
-        As if so many more rows of fair coins had been seen: a Beta prior on every column.
+        Pseudo-rows of fair coins beside the data: a Beta prior on every column.
     """
 
     return Model(

@@ -19,7 +19,7 @@ from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
 from latentbits.models import product
 from latentbits.models.mixture import model as mixture
-from latentbits.models.mixture import newton
+from latentbits.models.mixture import tuning
 
 PLAIN = mixture.model(3, accelerate=False)
 WEIGHTS = np.random.default_rng(0).integers(0, 3, 240).astype(float)
@@ -179,7 +179,7 @@ def test_large_mixtures_arrive_too():
     X = (load_digits().data > 7.5).astype(np.uint8)
     m = BernoulliMixture(8, random_state=0).fit(X)
     assert m.converged_
-    assert newton.MOST_PARAMETERS < 8 * 65
+    assert tuning.NEWTON_MOST_PARAMETERS < 8 * 65
     plain, limits = mixture.model(8, 1.0, accelerate=False), Limits(400, -np.inf)
     more = fit(plain, MemoryEngine(X), seed_key(0), params=m.params_, dtype="float64", limits=limits)
     assert more.objective - m.objective_ < 0.005

@@ -1,4 +1,4 @@
-"""How many parameters of a tree can be told from rows: in so many ways its distribution of the bits can change.
+"""The number of parameters of a tree that rows identify: the dimension of its family of distributions of the bits.
 
 They are fewer than are written down, as a state that hangs from nothing but two others, or from a bit and few states,
 shows in no row.  First what can never show is taken away (Zhang 2004, "regular" trees):
@@ -22,7 +22,7 @@ Graph = dict[int, set[int]]
 
 
 def dimension(parent: np.ndarray, sizes: np.ndarray, varies: np.ndarray) -> int:
-    """Of a hidden tree.
+    """Count the parameters of a hidden tree that rows can identify.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def dimension(parent: np.ndarray, sizes: np.ndarray, varies: np.ndarray) -> int:
 
 
 def _regularise(graph: Graph, size: dict[int, int], d: int) -> None:
-    """Take away what shows in no row."""
+    """Remove variables and states that show in no row."""
     again = True
     while again:
         again = False
@@ -90,7 +90,7 @@ def _cut(graph: Graph, node: int) -> None:
 
 
 def _latent_classes(k: int, sizes: list[int]) -> int:
-    """Of a model of k classes and variables of these sizes, all seen.
+    """Count those of a model of k classes and variables of these sizes, all seen.
 
     So many as are written down, or as there are cells, or as a table of rank k has.  There are few exceptions (Abo,
     Ottaviani & Peterson 2009), with one less.

@@ -34,7 +34,7 @@ INNER = 7  # the same of the inner one, from where it always begins well
 
 
 def _log_omega(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """The v at which ``v + exp v = x``, the logarithm of Lambert's W of exp(x).
+    """Solve ``v + exp v = x`` for v, the logarithm of Lambert's W of exp(x).
 
     The left side is convex and rises, so that Newton's method from above stays above.
     """
@@ -52,7 +52,7 @@ def best_shares(
     worth: Float[Array, "*#shape"],
     there: Bool[Array, "*#shape states"] | bool = True,
 ) -> Float[Array, "*shape states"]:
-    """Shares t, with sum 1, at which ``sum counts log t + worth sum t (bonus - log t)`` is largest.
+    """Find the shares t, with sum 1, that maximise ``sum counts log t + worth sum t (bonus - log t)``.
 
     With a = counts / worth each is ``a / t - log t = mu - bonus``, so a = t W(a exp(mu - bonus)), and mu makes the sum
     1.  The logarithm of that sum is convex in mu and falls: Newton's method from below never goes too far.
@@ -97,7 +97,7 @@ def margins(
     leaves: Int[Array, "batches together"],
     transition: Float[Array, "columns states states"],
 ) -> Float[Array, "nodes states"]:
-    """P(z_j = t) of every column; then that of what roots hang from, which is in its first state; and nothing."""
+    """Compute P(z_j = t) of every column; two rows follow: the node above roots (first state), and nothing."""
     d, k, _ = transition.shape
     above, moves = _beyond(parent), _padded(transition)
 
@@ -110,7 +110,7 @@ def margins(
 
 
 def _beyond(parent: Int[Array, " columns"]) -> Int[Array, " nodes"]:
-    """What each hangs from, and also the two that are no columns."""
+    """Append the parents of the two nodes that are no columns."""
     return jnp.append(parent, jnp.full(2, len(parent) + 1, parent.dtype))
 
 
@@ -129,7 +129,7 @@ def entropies(
     transition: Float[Array, "columns states states"],
     emission: Float[Array, "columns states"],
 ) -> Float[Array, ""]:
-    """That of the hidden states and bits of a tree together, in nats."""
+    """Compute the joint entropy of the hidden states and bits of a tree, in nats."""
     reach = margins(parent, steps, leaves, transition)
     moves = jnp.sum(reach[parent][:, :, None] * entr(transition))
     return moves + jnp.sum(reach[: len(parent)] * _of_bits(emission))
@@ -145,7 +145,7 @@ def spread_out(
     worth: Float[Array, ""],
     hidden: bool,
 ) -> tuple[Float[Array, "columns states states"], Float[Array, "columns states"], Float[Array, ""]]:
-    """One sweep over a tree: its new transitions, what states emit, and its new entropy.
+    """Sweep once over a tree: return its new transitions, emissions and entropy.
 
     Parameters
     ----------

@@ -98,7 +98,7 @@ def laid_out(
     log_one: Float[Array, "columns states"],
     log_zero: Float[Array, "columns states"],
 ) -> Tree:
-    """A tree in the order in which sums run over it: once for all rows."""
+    """Lay a tree out in the order in which sums run over it: once for all rows."""
     d = len(parent)
     beyond = jnp.array([inner.size, inner.size + 1], jnp.int32)
     place = jnp.zeros(d + 2, jnp.int32).at[inner.ravel()].set(jnp.arange(inner.size, dtype=jnp.int32))
@@ -114,23 +114,23 @@ def laid_out(
 
 
 class _Bits(NamedTuple):
-    """Of some columns, whether they are 1, and whether they are 0: neither where they are missing, or no column."""
+    """Flags of some columns: bit is 1, and bit is 0; neither where it is missing, or no column."""
 
     one: Float[Array, "width rows"]
     zero: Float[Array, "width rows"]
 
     def chosen(self, one: Float[Array, "width states"], zero: Float[Array, "width states"]) -> Array:
-        """What belongs to each bit; 0 where there is none."""
+        """Select the value of each bit; 0 where it is missing."""
         return self.one[:, None] * one[..., None] + self.zero[:, None] * zero[..., None]
 
     def counted(self, share: Float[Array, "width states rows"]) -> tuple[Array, Array]:
-        """Shares of the states, summed over rows with a 1 and over rows with a 0."""
+        """Sum shares of the states over rows with a 1 and over rows with a 0."""
         found = jax.vmap(over_last)(share, jnp.stack([self.one, self.zero], 1))
         return found[..., 0], found[..., 1]
 
 
 def _turned(batch: Batch) -> _Bits:
-    """Of all columns; and then of two that there are not."""
+    """Put columns first and rows last, and append two columns that do not exist."""
     one = batch.values.T
     zero = (1 if batch.observed is None else batch.observed.T) - one
     return _Bits(*(jnp.concatenate([x, jnp.zeros_like(x, shape=(2, x.shape[1]))]) for x in (one, zero)))
@@ -141,7 +141,7 @@ def _of(bits: _Bits, columns: Int[Array, " width"]) -> _Bits:
 
 
 def _each(of: Inner | Leaves, *more: Array) -> tuple[Any, ...]:
-    """To go through, with the number of the first place."""
+    """Pair every step with the number of its first place."""
     n, width = of.column.shape
     return of, jnp.arange(n) * width, *more
 
@@ -152,7 +152,7 @@ def _nothing_yet(tree: Tree, batch: Batch) -> Float[Array, "places states rows"]
 
 
 def _from_leaves(tree: Tree, bits: _Bits, nothing: Float[Array, "places states rows"]) -> Array:
-    """Logarithms of the messages of all leaves, at the places of their parents."""
+    """Sum the log-messages of all leaves at the places of their parents."""
 
     def step(gathered: Float[Array, "places states rows"], part: tuple[Leaves, Array]) -> tuple[Array, None]:
         some, _ = part
@@ -163,7 +163,7 @@ def _from_leaves(tree: Tree, bits: _Bits, nothing: Float[Array, "places states r
 
 
 def up(tree: Tree, batch: Batch) -> Upward:
-    """From the leaves to the root."""
+    """Pass messages from the leaves to the root."""
     bits = _turned(batch)
 
     def step(
@@ -185,7 +185,7 @@ def up(tree: Tree, batch: Batch) -> Upward:
 def _beliefs(
     tree: Tree, found: Upward, weight: Float[Array, " rows"], tell: Any
 ) -> tuple[Float[Array, "places states rows"], Any]:
-    """P(z_j = t | x) times the weight of the row, of inner columns; and what `tell` makes of each on the way down."""
+    """Compute P(z_j = t | x) times the row's weight for inner columns; `tell` is applied to each on the way down."""
 
     def step(belief: Float[Array, "places states rows"], part: tuple[Inner, Array, Array, Array]) -> tuple[Array, Any]:
         some, first, inside, message = part
@@ -199,7 +199,7 @@ def _beliefs(
 
 
 def down(tree: Tree, batch: Batch, found: Upward, weight: Float[Array, " rows"]) -> Counts:
-    """From the root to the leaves: expected counts of rows that count as often as `weight` says."""
+    """Pass from the root to the leaves: expected counts of rows, each counted `weight` times."""
     bits = _turned(batch)
 
     def tell(some: Inner, above: Array, inside: Array, own: Array) -> tuple[Array, Array, Array]:
@@ -230,7 +230,7 @@ def down(tree: Tree, batch: Batch, found: Upward, weight: Float[Array, " rows"])
 
 
 def _by_column(batch: Batch, columns: tuple[Array, Array], parts: tuple[Array, Array]) -> Num[Array, "columns *rest"]:
-    """What was found of inner columns and of leaves, in the order of the columns."""
+    """Merge the results of inner columns and of leaves, in the order of the columns."""
     found = jnp.zeros_like(parts[0], shape=(batch.values.shape[1], *parts[0].shape[2:]))
     for which, part in zip(columns, parts):
         found = found.at[which].set(part, mode="drop")
@@ -238,7 +238,7 @@ def _by_column(batch: Batch, columns: tuple[Array, Array], parts: tuple[Array, A
 
 
 def states(tree: Tree, batch: Batch, found: Upward) -> Float[Array, "rows columns states"]:
-    """P(z_j = t | x) of every column."""
+    """Compute P(z_j = t | x) of every column."""
     bits = _turned(batch)
     belief, own = _beliefs(tree, found, jnp.ones_like(batch.weight), lambda some, above, inside, own: own)
 
@@ -254,7 +254,7 @@ def states(tree: Tree, batch: Batch, found: Upward) -> Float[Array, "rows column
 
 
 def most_probable(tree: Tree, batch: Batch) -> tuple[Float[Array, " rows"], Int[Array, "rows columns"]]:
-    """The most probable states of all columns together, and the logarithm of their probability with that of the row."""
+    """Find the jointly most probable states of all columns, and the log of their probability with that of the row."""
     bits = _turned(batch)
 
     def each(some: Inner | Leaves, own: Array | float) -> Float[Array, "width states states rows"]:

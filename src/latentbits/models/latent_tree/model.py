@@ -2,7 +2,7 @@
 
     p(x) = sum_m w_m sum_z prod_j P_m(z_j | z_parent(j)) P_m(x_j | z_j)
 
-Every column hangs from a hidden variable of its own, with a few states, and these are joined by the spanning tree of
+Every column has one hidden parent, with a few states, and these are joined by the spanning tree of
 the largest mutual information between columns (Chow & Liu 1968), from one pass that counts pairs.  With states that are
 the bits themselves (`hidden=False`) it is the Chow-Liu tree.  EM has exact posteriors (`messages.py`) and needs of the
 rows nothing but expected counts.  A missing bit says nothing of its state, which marginalises it exactly.
@@ -75,7 +75,7 @@ class Params(eqx.Module):
 
 
 class Shared(eqx.Module):
-    """What a pass needs: logs of shares, and the trees with logs of what their states emit."""
+    """Quantities shared by a pass: logs of shares, and the trees with logs of their emissions."""
 
     log_weights: Float[Array, " trees"]
     trees: Tree
@@ -98,7 +98,7 @@ class Posterior(eqx.Module):
 
 
 class Settings(eqx.Module):
-    """Of a model: numbers are arguments of its programs, and what shapes depend on is a constant."""
+    """Settings of a model: numbers are arguments of its programs; fields that shapes depend on are static."""
 
     smoothing: ScalarLike
     softening: ScalarLike
@@ -115,7 +115,7 @@ def _prepare(settings: Settings, params: Params, state: Any, progress: Progress 
 
 
 def _upward(shared: Shared, batch: Batch) -> tuple[messages.Upward, Float[Array, "trees rows"], Float[Array, " rows"]]:
-    """All sums upward, P(tree | x), and log p(x)."""
+    """Pass messages upward; return all of them, P(tree | x), and log p(x)."""
     found = jax.vmap(messages.up, in_axes=(0, None))(shared.trees, batch)
     log_joint = found.log_p + shared.log_weights[:, None]
     log_p = jax.nn.logsumexp(log_joint, axis=0)
@@ -130,7 +130,7 @@ def _e_step(params: Params, shared: Shared, batch: Batch, row_state: None) -> tu
 
 
 def _states(shared: Shared, batch: Batch) -> Float[Array, "trees rows columns states"]:
-    """P(tree, state | x) of every column."""
+    """Compute P(tree, state | x) of every column."""
     found, share, _ = _upward(shared, batch)
     each = jax.vmap(messages.states, in_axes=(0, None, 0))(shared.trees, batch, found)
     return each * share[:, :, None, None]
@@ -196,7 +196,7 @@ def _means(counts: Counts, smoothing: ScalarLike) -> Float[Array, " columns"]:
 
 
 def _pseudo(settings: Settings, params: Params, counts: Counts) -> Counts:
-    """As if every hidden variable had seen so many more rows, evenly over all states, with the column's mean."""
+    """Make the pseudo-counts of `smoothing` rows per variable, even over states, with the column's mean."""
     there = params.transition > 0
     moved = settings.smoothing * there / jnp.maximum(there.sum((2, 3), keepdims=True), 1)
     states = there.any(2)
@@ -206,12 +206,12 @@ def _pseudo(settings: Settings, params: Params, counts: Counts) -> Counts:
 
 
 def _softened(settings: Settings, emission: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """P(bit = 1 | state) of bits that are flipped now and then."""
+    """Compute P(bit = 1 | state) of bits that are sometimes flipped."""
     return emission + settings.softening * (1 - 2 * emission)
 
 
 def _before_flips(settings: Settings, params: Params, counts: Counts) -> Counts:
-    """Expected counts of the bits before they were flipped, of counts of those that were seen."""
+    """Infer expected counts of the bits before they were flipped from counts of the bits seen."""
     e, seen_one = params.emission, _softened(settings, params.emission)
     kept = (1 - settings.softening) * e / jnp.maximum(seen_one, TINY)  # of ones, how many were ones
     flipped = settings.softening * e / jnp.maximum(1 - seen_one, TINY)  # of zeros
@@ -280,7 +280,7 @@ class _Shares(NamedTuple):
 
 
 def _start(params: Params) -> Secants:
-    """Nothing seen yet.
+    """Begin with no point seen.
 
     Roots of probabilities are coordinates in which the information of the complete data is four times a count, so that
     EM is a step along the gradient there, and any numbers are probabilities once they are squared and divided by
@@ -290,7 +290,7 @@ def _start(params: Params) -> Secants:
 
 
 def _params_at(params: Params, x: Float[Array, " size"]) -> Params:
-    """The parameters at a point; what has no state stays without."""
+    """Return the parameters at a point; states that do not exist keep probability 0."""
     _, restore = ravel_pytree(_Shares.of(params))
     squares = restore(x**2)
     weights, transition, bits = (s / jnp.maximum(s.sum(-1, keepdims=True), TINY**2) for s in squares)
@@ -306,7 +306,7 @@ def _forms(params: Params) -> tuple[Array, Array, Array]:
 
 
 def _spread_out(settings: Settings, params: Params, counts: Counts, stats: Stats) -> Params:
-    """The update where entropy is wanted, too (`entropy.py`); the shares of trees come last."""
+    """Update with the entropy's reward (`entropy.py`); the shares of trees come last."""
     worth = jnp.asarray(stats.n_rows * settings.entropy)
     sweep = jax.vmap(partial(spread_out, hidden=settings.hidden))
     learned = params.transition, params.emission
@@ -315,7 +315,7 @@ def _spread_out(settings: Settings, params: Params, counts: Counts, stats: Stats
 
 
 def _init(key: Key[Array, ""], summary: Summary) -> Params:
-    """Nothing is known before the pairs are counted."""
+    """Return a placeholder without a tree: pairs are counted first."""
     d = summary.mean.shape[0]
     return Params(
         jnp.ones(1),
@@ -343,11 +343,11 @@ def _no_objective(params: Params, shared: None, stats: PairCounts) -> Float[Arra
 
 
 def _unprepared(params: Params, state: Any, progress: Progress | None) -> None:
-    """Pairs are counted before there is a tree."""
+    """Prepare nothing: pairs are counted before there is a tree."""
 
 
 def _no_state(params: Params) -> None:
-    """Counting carries nothing from before."""
+    """Carry no state: counting has no optimiser."""
 
 
 def _grown(
@@ -358,7 +358,7 @@ def _grown(
     params: Params,
     state: PairCounts,
 ) -> Params:
-    """The tree of the counted pairs, to begin with.
+    """Build the first tree from the counted pairs.
 
     Hidden states begin as two kinds, of rows with a 0 and with a 1 in the column, each several times and a little
     different: near the plain tree, and nowhere two alike.
@@ -406,7 +406,7 @@ def model(
     entropy: float = 0.0,
     accelerate: bool = True,
 ) -> Model:
-    """Hidden causes on a tree.
+    """Make a model of hidden causes on a tree.
 
     Parameters
     ----------
@@ -417,7 +417,7 @@ def model(
     hidden
         Without, states are the bits themselves: the Chow-Liu tree.
     smoothing
-        As if every variable had seen so many more rows, spread evenly over its states.
+        Pseudo-rows that every variable sees beside the data, spread evenly over its states.
     softening
         In learning bits are taken to have been flipped with this probability.
     entropy

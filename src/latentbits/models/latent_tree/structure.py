@@ -43,7 +43,7 @@ class Structure(NamedTuple):
 
 
 def joint_probabilities(counts: Stats, smoothing: float) -> np.ndarray:
-    """P(x_i = a, x_j = b), (2, 2, d, d), as if so many more rows had been seen, with independent columns.
+    """Estimate P(x_i = a, x_j = b), (2, 2, d, d), with `smoothing` pseudo-rows of independent columns.
 
     These have the smoothed mean of each column, so margins agree.
     """
@@ -61,7 +61,7 @@ def joint_probabilities(counts: Stats, smoothing: float) -> np.ndarray:
 
 
 def mutual_information(joint: np.ndarray) -> np.ndarray:
-    """In nats, (d, d), of pairs of columns; 0 on the diagonal."""
+    """Compute the mutual information of pairs of columns in nats, (d, d); 0 on the diagonal."""
     left, right = joint.sum(1, keepdims=True), joint.sum(0, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = joint * (np.log(joint) - np.log(left) - np.log(right))
@@ -71,7 +71,7 @@ def mutual_information(joint: np.ndarray) -> np.ndarray:
 
 
 def spanning_tree(information: np.ndarray) -> Structure:
-    """The tree whose edges have the most mutual information in all, hung up in its middle."""
+    """Find the tree whose edges have the most mutual information in all, rooted in its middle."""
     d = len(information)
     if d == 1:
         return ordered(np.array([1]))
@@ -91,7 +91,7 @@ def spanning_tree(information: np.ndarray) -> Structure:
 
 
 def ordered(parent: np.ndarray) -> Structure:
-    """A forest with the order in which sums run over it.
+    """Choose the order in which sums run over a forest.
 
     >>> ordered(np.array([1, 2, 4, 2])).steps.ravel().tolist()  # column 2 is the root, and 0 and 3 are leaves
     [1, 2]
@@ -106,9 +106,9 @@ def ordered(parent: np.ndarray) -> Structure:
 
 
 def _steps(parent: np.ndarray, leaves: np.ndarray, width: int) -> list[list[int]]:
-    """Columns but leaves, so many at a time."""
+    """Group the columns that are no leaves into steps of at most `width`."""
     d = len(parent)
-    waiting = np.bincount(np.delete(parent, leaves), minlength=d + 1).tolist()  # for so many that are no leaves
+    waiting = np.bincount(np.delete(parent, leaves), minlength=d + 1).tolist()  # children that are no leaves
     depth = _depths(parent)
     ready = [(-int(depth[j]), j) for j in np.setdiff1d(np.arange(d), leaves).tolist() if waiting[j] == 0]
     heapq.heapify(ready)
@@ -125,7 +125,7 @@ def _steps(parent: np.ndarray, leaves: np.ndarray, width: int) -> list[list[int]
 
 
 def _depths(parent: np.ndarray) -> np.ndarray:
-    """How many columns each hangs below."""
+    """Count the columns above each column."""
     d = len(parent)
     depth, up = np.zeros(d, int), parent
     while (up < d).any():  # trees are hung up in their middle, so paths are short
@@ -135,7 +135,7 @@ def _depths(parent: np.ndarray) -> np.ndarray:
 
 
 def _filled(parts: list[list[int]], width: int, d: int) -> np.ndarray:
-    """In rows of one length, and of these a round number."""
+    """Fill parts up to rows of one length, and to a rounded number of rows."""
     step = max(1, (1 << (max(len(parts), 1) - 1).bit_length()) // EIGHTHS)
     found = np.full((-(-len(parts) // step) * step, width), d + 1, np.int32)
     for row, part in zip(found, parts):
@@ -144,7 +144,7 @@ def _filled(parts: list[list[int]], width: int, d: int) -> np.ndarray:
 
 
 def is_order(parent: np.ndarray, steps: np.ndarray, leaves: np.ndarray) -> bool:
-    """Whether these have every column once, leaves apart, and each of the others before the one that it hangs from.
+    """Check that every column is listed once, leaves apart, and each of the others before its parent.
 
     >>> none = np.zeros((0, 1), int)
     >>> is_order(np.array([2, 2, 3]), np.array([[2]]), np.array([[0, 1]]))

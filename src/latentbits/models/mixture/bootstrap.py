@@ -30,7 +30,7 @@ __all__ = ["Climb", "additions", "climb", "distinct", "draw", "padded", "random_
 
 
 class Climb(eqx.Module):
-    """Where climbs stand: coordinates, log-likelihood there, and what is estimated to be left to gain, in nats."""
+    """Points that climbs have reached: coordinates, log-likelihood there, and the nats estimated to be left to gain."""
 
     at: Float[Array, "*climbs components columns_and_one"]
     value: Float[Array, "*climbs"]
@@ -46,14 +46,14 @@ class _Table(eqx.Module):
 
 
 def _coordinates(params: Params) -> Float[Array, "components columns_and_one"]:
-    """As `coordinates.of`, but a class without weight stays without."""
+    """Compute `coordinates.of`, but leave a class without weight at zero."""
     return jnp.concatenate([2 * jnp.sqrt(params.weights)[:, None], 2 * jnp.arcsin(jnp.sqrt(params.means))], 1)
 
 
 def _step(
     table: _Table, at: Float[Array, "components columns_and_one"]
 ) -> tuple[Float[Array, ""], Float[Array, "components columns_and_one"]]:
-    """The log-likelihood of a point, and where a step of EM takes it."""
+    """Return the log-likelihood of a point, and the point after a step of EM."""
     params = coordinates.params_at(at)
     log_one, log_zero = log_probabilities(params.means)
     # float64 bears one product with the log-odds, whose terms may cancel
@@ -73,7 +73,7 @@ def _step(
 def _cycle(
     table: _Table, at: Float[Array, "components columns_and_one"]
 ) -> tuple[Float[Array, "components columns_and_one"], Float[Array, ""]]:
-    """The next point, and what was left to gain at this one.
+    """Return the next point, and the nats that were left to gain at this one.
 
     At rate a EM's steps shrink by a and its gains by a^2, and reach is 1 / (1 - a): the gains to come are that of one
     step times 1 / (1 - a^2), about reach / 2.
@@ -97,7 +97,7 @@ def _climb(
     *,
     complete: bool,
 ) -> Climb:
-    """So many cycles of each climb, or fewer where less than `tol` nats are left to gain."""
+    """Take `n_cycles` cycles of each climb, or fewer where less than `tol` nats are left to gain."""
 
     def one(
         patterns: UInt8[Array, "patterns columns"],
@@ -128,7 +128,7 @@ climb = Program(_climb, of_chunk=True)
 
 
 def distinct(rows: UInt8[np.ndarray, "rows columns"]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The first of each kind of rows, which kind each row is of, and how many there are.
+    """Find the first of each distinct row, the number of the distinct row that each row equals, and the counts.
 
     >>> first, kind, counts = distinct(np.array([[0, 1], [1, 1], [0, 1]], np.uint8))
     >>> first.tolist(), kind.tolist(), counts.tolist()
@@ -151,7 +151,7 @@ def draw(
     holes: Bool[np.ndarray, "rows columns"] | None,
     n_rows: int,
 ) -> UInt8[np.ndarray, "rows columns"]:
-    """Rows of a mixture, with the holes that rows are to have."""
+    """Draw rows of a mixture, with the given missing entries."""
     of_class = rng.choice(len(weights), n_rows, p=weights / weights.sum())
     rows = (rng.random((n_rows, means.shape[1])) < means[of_class]).astype(np.uint8)
     if holes is not None:
@@ -162,7 +162,7 @@ def draw(
 def padded(
     weights: Float[np.ndarray, " classes"], means: Float[np.ndarray, "classes columns"], n_components: int
 ) -> Float[np.ndarray, "components columns_and_one"]:
-    """Coordinates of a mixture among those of so many classes: the others have no weight."""
+    """Return the coordinates of a mixture among those of `n_components` classes: the others have no weight."""
     at = np.zeros((n_components, means.shape[1] + 1))
     at[:, 1:] = np.pi / 2
     at[: len(weights)] = np.column_stack([2 * np.sqrt(weights), 2 * np.arcsin(np.sqrt(np.clip(means, 0, 1)))])
@@ -177,7 +177,7 @@ def random_starts(
     n_classes: int,
     n_components: int,
 ) -> Float[np.ndarray, "tables starts components columns_and_one"]:
-    """Coordinates of mixtures of equal weights, as `starts.random_rows` has them: around rows, or anywhere.
+    """Draw mixtures of equal weights as `starts.random_rows` does: around rows, or anywhere.
 
     `n_classes` of the `n_components` have weight.
     """
@@ -206,7 +206,7 @@ def splits(
     n_starts: int,
     apart: float = 0.5,
 ) -> Float[np.ndarray, "tables starts components columns_and_one"]:
-    """Fitted mixtures of `n_classes` with the classes without weight made from halves of others, pushed apart.
+    """Fill the classes without weight of fitted mixtures with halves of the `n_classes` others, pushed apart.
 
     In each start another class gives half of its weight: first the one whose rows differ most, then the next.
     """
@@ -234,7 +234,7 @@ def additions(
     n_classes: int,
     n_starts: int,
 ) -> Float[np.ndarray, "tables starts components columns_and_one"]:
-    """Fitted mixtures of `n_classes` with small classes beside them, each around a pattern, all patterns alike.
+    """Add small classes to fitted mixtures of `n_classes`, each around a pattern drawn with equal chances.
 
     What a class too many finds in a small table is a few rows that are alike: from random starts it is seldom found.
     """

@@ -26,7 +26,7 @@ class Params(eqx.Module):
 
 
 class Counts(eqx.Module):
-    """How many rows, ones and observed entries a component owns, with those of the prior."""
+    """Rows, ones and observed entries that each component owns, with those of the prior."""
 
     members: Float[Array, " components"]
     ones: Float[Array, "components columns"]
@@ -34,25 +34,25 @@ class Counts(eqx.Module):
 
 
 def inside(params: Params) -> Params:
-    """The same, `TINY` away from the borders, at which a multiplicative step would stay for ever."""
+    """Move parameters `TINY` away from the borders, which a multiplicative step never leaves."""
     weights = jnp.maximum(params.weights, TINY)
     return Params(weights / weights.sum(), jnp.clip(params.means, TINY, 1 - TINY))
 
 
 def of(params: Params) -> Float[Array, "components columns_and_one"]:
-    """u and theta of each component."""
+    """Return u and theta of each component."""
     params = inside(params)
     return jnp.concatenate([2 * jnp.sqrt(params.weights)[:, None], 2 * jnp.arcsin(jnp.sqrt(params.means))], 1)
 
 
 def params_at(at: Float[Array, "components columns_and_one"]) -> Params:
-    """Weights and means of any coordinates."""
+    """Return the weights and means at any coordinates."""
     squares = at[:, 0] ** 2
     return Params(squares / squares.sum(), jnp.sin(at[:, 1:] / 2) ** 2)
 
 
 def gradient(params: Params, counts: Counts) -> Float[Array, "components columns_and_one"]:
-    """Of the log-likelihood (and of the log-prior) by the coordinates; tangential to the sphere of the weights."""
+    """Differentiate log-likelihood and log-prior by the coordinates; tangential to the sphere of the weights."""
     params = inside(params)
     u = 2 * jnp.sqrt(params.weights)
     by_weight = 2 * counts.members / u - 0.5 * counts.members.sum() * u
@@ -61,6 +61,6 @@ def gradient(params: Params, counts: Counts) -> Float[Array, "components columns
 
 
 def complete_information(counts: Counts) -> Float[Array, "components columns_and_one"]:
-    """Of each coordinate, were it known which component each row is of; at least that of one row."""
+    """Return the information of each coordinate if every row's component were known; at least that of one row."""
     n = counts.members.sum()
     return jnp.maximum(jnp.concatenate([jnp.full_like(counts.members, n)[:, None], counts.observed], 1), 1)

@@ -7,7 +7,7 @@ turned so that they are uncorrelated and of unit variance, and coefficients of t
 coordinates a bound on the second derivatives of the logs of the probabilities (Boehning 1992) is n / 2 in every
 direction, so that a step of 2 / n times the gradient, which is a sum over rows, never makes the expected complete
 likelihood worse: it takes the place of the M-step for the weights.  And the map of EM is again a step along the
-gradient in units of its own, as `core/secants.py` needs it.
+gradient in a diagonal metric, as `core/secants.py` needs it.
 """
 
 from __future__ import annotations
@@ -26,14 +26,12 @@ from latentbits.core.products import over_rows
 from latentbits.core.secants import Secants
 from latentbits.core.special import TINY, log_probabilities
 from latentbits.core.tree import sum_rows
-from latentbits.models.mixture import coordinates
+from latentbits.models.mixture import coordinates, tuning
 from latentbits.models.mixture import model as mixture
 from latentbits.models.mixture.coordinates import Counts
 from latentbits.models.mixture.model import Posterior
 
 __all__ = ["Params", "model"]
-
-ROUNDING = 1e-15  # of the objective: rows are computed in float64
 
 
 class Params(eqx.Module):
@@ -68,7 +66,7 @@ class Stats(eqx.Module):
 
 
 class Whitening(eqx.Module):
-    """Where covariates are moved to, and how they are turned."""
+    """Centre of the covariates, and the matrix that turns them."""
 
     centre: Float[Array, " covariates"] | Float[np.ndarray, " covariates"]
     turn: Float[Array, "covariates covariates"] | Float[np.ndarray, "covariates covariates"]
@@ -81,13 +79,13 @@ def _bits(params: Params, batch: Batch) -> Batch:
 
 
 def _inner(params: Params, batch: Batch) -> Float[Array, "rows covariates_and_one"]:
-    """A one, and the covariates as they are inside."""
+    """Prepend a one to the covariates in their inner coordinates."""
     z = (batch.values[:, params.means.shape[1] :] - params.centre) @ params.turn
     return jnp.concatenate([jnp.ones((len(z), 1), z.dtype), z], 1)
 
 
 def _memberships(params: Params, batch: Batch) -> Float[Array, "rows components"]:
-    """log P(class | z)."""
+    """Compute log P(class | z)."""
     return jax.nn.log_softmax(_inner(params, batch) @ params.slopes.T, axis=1)
 
 
@@ -133,7 +131,7 @@ def _complete(params: Params, shared: mixture.Shared, batch: Batch) -> Float[Arr
 
 
 def _sample(params: Params, shared: mixture.Shared, keys: Key[Array, " rows"]) -> Float[Array, "rows columns"]:
-    """Bits of rows as they were learned from: over their covariates, classes have the shares of these rows."""
+    """Draw bits with the class shares of the rows that were learned from."""
     shares = jnp.log(jnp.maximum(params.weights, TINY))
 
     def draw(key: Key[Array, ""]) -> Float[Array, " columns"]:
@@ -194,14 +192,14 @@ def _update(
         image.ravel(),
         jnp.concatenate([stats.by_slope, by_angle], 1).ravel(),
         jnp.sqrt(information).ravel(),
-        slack=ROUNDING * jnp.abs(value),
-        floor=ROUNDING**2 * 1000 * stats.n_rows * at.size,
+        slack=tuning.FLOAT64_ROUNDING * jnp.abs(value),
+        floor=tuning.FLOAT64_ROUNDING**2 * 1000 * stats.n_rows * at.size,
     )
     return state, _params_at(params, ahead.reshape(at.shape), stats.owned)
 
 
 def _init(settings: mixture.Settings, whitening: Whitening, key: Key[Array, ""], summary: Summary) -> Params:
-    """The start of a mixture without covariates: all rows have the same weights."""
+    """Start as a mixture without covariates does: all rows have the same weights."""
     d = summary.mean.shape[0] - whitening.centre.shape[0]
     bits = Summary(
         summary.n_rows,
@@ -225,7 +223,7 @@ def model(
     smoothing: ScalarLike = 0.0,
     accelerate: bool = True,
 ) -> Model:
-    """A mixture of Bernoulli products whose weights depend on covariates.
+    """Make a mixture of Bernoulli products whose weights depend on covariates.
 
     Parameters
     ----------
@@ -234,7 +232,7 @@ def model(
     centre, turn
         Covariates (z - centre) @ turn have mean 0 and are uncorrelated, with variance 1, in the table to learn from.
     smoothing
-        As if each class had seen so many more rows, each with the column means of the data.  It concerns the
+        Pseudo-rows that each class sees beside the data, each with the column means of the data.  They concern the
         probabilities of bits alone.
     accelerate
         Secants (`core/secants.py`).  Without, EM goes step by step.

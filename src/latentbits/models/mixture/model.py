@@ -8,7 +8,7 @@ EM, split every component into two that are slightly perturbed, EM, and so on; w
 some are split (45 = 32 + 13).  EM is accelerated, and where parameters are few Newton's method ends it (`newton.py`).
 
 Annealing (Ueda & Nakano 1998) has rows shared by more components first: by r_k ~ (w_k p_k)^beta, with beta on its way
-to 1.  The objective that is told meanwhile is that of the parameters at beta = 1.
+to 1.  Meanwhile the history has the objective of the parameters at beta = 1.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from latentbits.core.products import over_rows, sum_over_rows
 from latentbits.core.secants import Secants
 from latentbits.core.special import TINY, log_probabilities
 from latentbits.core.tree import sum_rows
-from latentbits.models.mixture import coordinates, newton, smoothing, starts
+from latentbits.models.mixture import coordinates, newton, smoothing, starts, tuning
 from latentbits.models.mixture.coordinates import Counts, Params
 from latentbits.models.mixture.smoothing import Smoothed, moved, strength_of
 
@@ -57,14 +57,6 @@ __all__ = [
     "owned_by",
     "with_prior",
 ]
-
-NEAR = 1e-4  # nats per row that are left where EM makes room for Newton's method
-ROUNDING = 1e-7  # of a row's log-likelihood and shares, in float32
-WARMEST = 0.5  # where annealing begins
-ANNEALING = 10  # passes of it
-BEGIN = 1.0  # strength of smoothing before it is chosen
-CHOOSING = 20  # passes in which the strength of smoothing is chosen,
-SETTLING = 5  # and how many of them only lead there
 
 
 class Shared(eqx.Module):
@@ -99,7 +91,7 @@ def _prepare(params: Params, state: Secants | newton.State | None, progress: Pro
 
 
 def _prepare_annealing(warmest: ScalarLike, params: Params, state: None, progress: Progress | None) -> Shared:
-    """With beta on its way to 1, where it is after the last pass."""
+    """Prepare a pass with beta on its way to 1, which it reaches after the last pass."""
     assert progress is not None, "annealing is a way of learning"
     plain = _prepare(params, state, progress)
     over = progress.iteration.astype(plain.log_weight.dtype) / jnp.maximum(progress.max_iter, 1)
@@ -108,7 +100,7 @@ def _prepare_annealing(warmest: ScalarLike, params: Params, state: None, progres
 
 
 def log_joint_of(shared: Shared, batch: Batch | SparseBatch) -> Float[Array, "rows components"]:
-    """log P(x, component), by two products whose terms have one sign.
+    """Compute log P(x, component) by two products whose terms have one sign.
 
     One product with the log-odds would do, and be faster, but for means near 1 it cancels against sum(log_zero): in
     float32 that is wrong by whole nats at d = 784, and makes the fit depend on which of two values is called 1.  Of
@@ -123,7 +115,7 @@ def log_joint_of(shared: Shared, batch: Batch | SparseBatch) -> Float[Array, "ro
 def _responsibilities(
     shared: Shared, batch: Batch | SparseBatch
 ) -> tuple[Float[Array, "rows components"], Float[Array, " rows"]]:
-    """P(component | x), tempered where there is a beta, and log p(x)."""
+    """Compute P(component | x), tempered where there is a beta, and log p(x)."""
     log_joint = log_joint_of(shared, batch)
     top = jnp.max(log_joint, axis=1, keepdims=True)
     scaled = jnp.exp(log_joint - top)
@@ -135,7 +127,7 @@ def _responsibilities(
 
 
 def owned_by(params: Params, share: Float[Array, "rows components"], batch: Batch | SparseBatch) -> Counts:
-    """What each component owns of the rows, by their responsibilities."""
+    """Sum the rows, ones and observed entries that each component owns, by responsibilities."""
     share = share * batch.weight[:, None]
     members = sum_over_rows(share)
     if batch.observed is None:
@@ -195,13 +187,13 @@ def column_means(owned: Counts, strength: ScalarLike) -> Float[Array, " columns"
 
 
 def with_prior(owned: Counts, strength: ScalarLike) -> Counts:
-    """As if each component had seen so many more rows, each with the column means of the data."""
+    """Add `strength` pseudo-rows to each component, each with the column means of the data."""
     ones = owned.ones + strength * column_means(owned, strength)
     return Counts(owned.members + strength, ones, owned.observed + strength)
 
 
 def maximised(params: Params, counts: Counts) -> Params:
-    """The M-step; a component that owns nothing keeps its means."""
+    """Maximise the expected log-likelihood (M-step); a component that owns nothing keeps its means."""
     means = jnp.where(counts.observed > TINY, counts.ones / jnp.maximum(counts.observed, TINY), params.means)
     return Params(counts.members / counts.members.sum(), jnp.clip(means, 0, 1))
 
@@ -218,7 +210,7 @@ def _grown_to(size: int) -> Transform:
 
 
 class Settings(eqx.Module):
-    """Of a model: numbers are arguments of its programs, and what shapes depend on is a constant."""
+    """Settings of a model: numbers are arguments of its programs; fields that shapes depend on are static."""
 
     smoothing: ScalarLike
     n_components: int = eqx.field(static=True)  # to begin with
@@ -233,7 +225,7 @@ def _objective(settings: Settings, params: Params, shared: Shared, stats: Stats)
 
 
 def _evidence(params: Smoothed, shared: Shared, stats: Stats) -> Float[Array, ""]:
-    """A bound on the log-probability of the rows, all parameters but the strength integrated out.
+    """Bound the log-probability of the rows, with all parameters but the strength integrated out.
 
     Unlike objectives with priors of different strengths, those of restarts can be compared.
     """
@@ -267,8 +259,8 @@ def _update(
         coordinates.of(plain).ravel(),
         coordinates.gradient(params, counts).ravel(),
         jnp.sqrt(coordinates.complete_information(counts)).ravel(),
-        slack=ROUNDING * jnp.abs(value),  # rows that are alike are rounded alike
-        floor=ROUNDING**2 * 1000 * stats.n_rows * at.size,
+        slack=tuning.FLOAT32_ROUNDING * jnp.abs(value),  # rows that are alike are rounded alike
+        floor=tuning.FLOAT32_ROUNDING**2 * 1000 * stats.n_rows * at.size,
     )
     return state, moved(params, coordinates.params_at(ahead.reshape(at.shape)))
 
@@ -276,13 +268,13 @@ def _update(
 def _update_choosing(
     state: None, params: Smoothed, shared: Shared, stats: Stats, progress: Progress
 ) -> tuple[None, Smoothed]:
-    """A step of EM, with the strength that the counts make most probable.
+    """Take a step of EM, with the strength that the counts make most probable.
 
     The first passes keep it: components that are still alike would be taken for ones that should be, and be held so.
     """
     mean = column_means(stats.owned, params.smoothing)
     chosen = smoothing.most_probable(params.smoothing, stats.owned, mean)
-    strength = jnp.where(progress.iteration < SETTLING, params.smoothing, chosen)
+    strength = jnp.where(progress.iteration < tuning.SMOOTHING_FIXED_PASSES, params.smoothing, chosen)
     to = maximised(params, with_prior(stats.owned, strength))
     return None, Smoothed(to.weights, to.means, strength)
 
@@ -313,7 +305,7 @@ def _from_random_rows(settings: Settings, key: Key[Array, ""], summary: Summary)
 
 
 def _ready(settings: Settings, params: Params) -> Params:
-    """With the strength that is to be chosen, where it is."""
+    """Attach the initial strength, where the strength is to be chosen."""
     if not settings.chosen:
         return params
     return Smoothed(params.weights, params.means, jnp.asarray(settings.smoothing, params.means.dtype))
@@ -328,15 +320,15 @@ def model(
     accelerate: bool = True,
     by_newton: bool = False,
 ) -> Model:
-    """A mixture of Bernoulli products.
+    """Make a mixture of Bernoulli products.
 
     Parameters
     ----------
     n_components
         Number of components, k.
     smoothing
-        As if each component had seen so many more rows, each with the column means of the data (themselves smoothed by
-        as many fair coins).  "auto" chooses the number by the data (`smoothing.py`), and parameters are `Smoothed`.
+        Pseudo-rows that each component sees beside the data, each with the column means (themselves smoothed
+        by as many fair coins).  "auto" chooses the number by the data (`smoothing.py`), and parameters are `Smoothed`.
     init
         "random" starts from the best of several short runs around random rows; "split" grows from one component as
         Freund & Haussler do; "anneal" cools from responsibilities that are nearly alike.
@@ -352,7 +344,9 @@ def model(
 
     chosen = smoothing == "auto"
     by_runs = init == "random" and accelerate
-    settings = Settings(BEGIN if chosen else float(smoothing), 1 if init == "split" else n_components, chosen)
+    settings = Settings(
+        tuning.SMOOTHING_FIRST_ROWS if chosen else float(smoothing), 1 if init == "split" else n_components, chosen
+    )
     stages: list[Stage] = []
     if init == "split":
         for size in starts.split_sizes(n_components)[:-1]:
@@ -366,19 +360,23 @@ def model(
         stops_early=True,
     )
     if init == "anneal":
-        cooling = Partial(_prepare_annealing, WARMEST)
-        stages += [by_schedule("annealing", prepare=cooling, update=Partial(_update, settings), max_iter=ANNEALING)]
+        cooling = Partial(_prepare_annealing, tuning.ANNEALING_FIRST_BETA)
+        stages += [
+            by_schedule(
+                "annealing", prepare=cooling, update=Partial(_update, settings), max_iter=tuning.ANNEALING_PASSES
+            )
+        ]
     if chosen:
         if init == "anneal":  # which ends near where all components are alike: a strength would hold them there
-            stages += [Iterate("EM before the choice", tol=NEAR, stops_early=True)]
+            stages += [Iterate("EM before the choice", tol=tuning.NEWTON_NATS_PER_ROW, stops_early=True)]
         stages += [
-            by_schedule("choice of smoothing", update=_update_choosing, max_iter=CHOOSING),
+            by_schedule("choice of smoothing", update=_update_choosing, max_iter=tuning.SMOOTHING_PASSES),
             Evaluate("evidence", measure=Measure.BOUND, objective=_evidence, start=_no_state),
         ]
     n_heats = len(stages) if chosen else 0
     if by_newton:
         stages += [
-            Iterate("EM", tol=NEAR, stops_early=True),
+            Iterate("EM", tol=tuning.NEWTON_NATS_PER_ROW, stops_early=True),
             Iterate(
                 "Newton",
                 e_step=_e_step_newton,

@@ -19,15 +19,10 @@ from jaxtyping import Array, Float
 
 from latentbits.core.batch import Batch
 from latentbits.core.products import over_rows
-from latentbits.models.mixture import coordinates
+from latentbits.models.mixture import coordinates, tuning
 from latentbits.models.mixture.coordinates import Counts, Params
 
-__all__ = ["MOST_PARAMETERS", "State", "advance", "complete", "missing_information", "start"]
-
-MOST_PARAMETERS = 256
-FIRST_DAMPING, LEAST_DAMPING = 0.1, 1e-8
-SADDLE = -1e-6  # an eigenvalue below this is no rounding
-FLAT = 1e-9  # the least eigenvalue by which a gradient is divided: directions that the data do not determine
+__all__ = ["State", "advance", "complete", "missing_information", "start"]
 
 
 class State(eqx.Module):
@@ -48,12 +43,12 @@ class State(eqx.Module):
 
 
 def start(params: Params) -> State:
-    """Nothing seen yet."""
+    """Begin with no point seen."""
     at = coordinates.of(params).ravel()
     nothing = jnp.zeros_like(at)
     axes = jnp.zeros((at.size, at.size), at.dtype)
     far = jnp.asarray(jnp.inf, at.dtype)
-    return State(-far, at, nothing, axes, nothing, nothing, jnp.asarray(FIRST_DAMPING, at.dtype), far)
+    return State(-far, at, nothing, axes, nothing, nothing, jnp.asarray(tuning.NEWTON_FIRST_DAMPING, at.dtype), far)
 
 
 def missing_information(
@@ -62,7 +57,7 @@ def missing_information(
     share: Float[Array, "rows components"],
     batch: Batch,
 ) -> Float[Array, "size size"]:
-    """Sum over rows of <a a'> - <a><a>'.
+    """Sum <a a'> - <a><a>' over rows.
 
     By logarithms, which are taken in float64: in the precision of the rows, 1 less a mean may have no digits left.
     """
@@ -81,15 +76,19 @@ def missing_information(
 def advance(
     state: State, params: Params, value: Float[Array, ""], counts: Counts, missing: Float[Array, "size size"]
 ) -> tuple[State, Params]:
-    """Where to go next, given objective, counts and missing information at the parameters."""
+    """Choose the next point, given objective, counts and missing information at the parameters."""
     at = coordinates.of(params)
     good = value >= state.value - 1e-12 * jnp.abs(value)
     slope = coordinates.gradient(params, counts).ravel()
     unit = 1 / jnp.sqrt(coordinates.complete_information(counts)).ravel()
     bends, axes = jnp.linalg.eigh((complete(params, counts) - missing) * jnp.outer(unit, unit))
     slope = axes.T @ (unit * slope)
-    left = jnp.where(bends[0] < SADDLE, jnp.inf, 0.5 * jnp.sum(slope**2 / jnp.maximum(bends, FLAT)))
-    damping = jnp.maximum(state.damping / 4, LEAST_DAMPING)
+    left = jnp.where(
+        bends[0] < tuning.NEWTON_SADDLE_EIGENVALUE,
+        jnp.inf,
+        0.5 * jnp.sum(slope**2 / jnp.maximum(bends, tuning.NEWTON_LEAST_EIGENVALUE)),
+    )
+    damping = jnp.maximum(state.damping / 4, tuning.NEWTON_LEAST_DAMPING)
     here = State(value, at.ravel(), bends, axes, slope, unit, damping, left)
     back = eqx.tree_at(lambda s: s.damping, state, jnp.maximum(8 * state.damping, 1e-4))
     state = jax.tree.map(lambda a, b: jnp.where(good, a, b), here, back)
@@ -97,7 +96,7 @@ def advance(
 
 
 def complete(params: Params, counts: Counts) -> Float[Array, "size size"]:
-    """Minus the second derivatives of the expected complete log-likelihood.
+    """Return minus the second derivatives of the expected complete log-likelihood.
 
     In the direction in which all weights grow alike, which changes nothing, it is that of the number of rows.
     """
@@ -112,6 +111,6 @@ def complete(params: Params, counts: Counts) -> Float[Array, "size size"]:
 def _step(state: State) -> Float[Array, " size"]:
     length = state.slope / jnp.maximum(jnp.abs(state.bends), state.damping)
     # off a saddle point by what changes the likelihood by about |bend| / 2 nats, the less the more it was damped
-    off = jnp.where(state.slope >= 0, 1.0, -1.0) * jnp.minimum(1, FIRST_DAMPING / state.damping)
-    length = jnp.where((state.bends < SADDLE) & (jnp.abs(length) < jnp.abs(off)), off, length)
+    off = jnp.where(state.slope >= 0, 1.0, -1.0) * jnp.minimum(1, tuning.NEWTON_FIRST_DAMPING / state.damping)
+    length = jnp.where((state.bends < tuning.NEWTON_SADDLE_EIGENVALUE) & (jnp.abs(length) < jnp.abs(off)), off, length)
     return state.unit * (state.axes @ length)

@@ -19,13 +19,10 @@ from jax.scipy.special import betaln, digamma, gammaln
 from jaxtyping import Array, Float, ScalarLike
 
 from latentbits.core.special import TINY
+from latentbits.models.mixture import tuning
 from latentbits.models.mixture.coordinates import Counts, Params
 
 __all__ = ["Smoothed", "log_evidence", "most_probable", "moved", "strength_of"]
-
-CYCLES = 3  # of the fixed point, for each pass
-FASTEST = 0.95  # the rate at which it is taken to crawl at most
-LEAST, MOST = 1e-3, 1e4  # components that are all alike would be held together without end
 
 
 class Smoothed(Params):
@@ -35,12 +32,12 @@ class Smoothed(Params):
 
 
 def strength_of(given: ScalarLike, params: Params) -> ScalarLike:
-    """The strength that was chosen, or else the one given."""
+    """Return the strength that was chosen, or else the one given."""
     return params.smoothing if isinstance(params, Smoothed) else given
 
 
 def moved(params: Params, to: Params) -> Params:
-    """The same kind of parameters, with the weights and means of others."""
+    """Replace weights and means, and keep the kind of parameters."""
     return eqx.tree_at(lambda p: (p.weights, p.means), params, (to.weights, to.means))
 
 
@@ -49,7 +46,7 @@ def _zeros(owned: Counts) -> Float[Array, "components columns"]:
 
 
 def most_probable(strength: ScalarLike, owned: Counts, mean: Float[Array, " columns"]) -> Float[Array, ""]:
-    """The strength under which the counts are most probable, near to it from anywhere.
+    """Find the strength under which the counts are most probable.
 
     By Minka's fixed point, which never makes them less probable but crawls, so that each two of its steps are
     extrapolated as Aitken does, on the scale of logarithms.
@@ -63,20 +60,28 @@ def most_probable(strength: ScalarLike, owned: Counts, mean: Float[Array, " colu
         s = jnp.exp(at)
         apart = mean * seen(owned.ones, s * mean) + (1 - mean) * seen(zeros, s * (1 - mean))
         together = jnp.maximum(seen(owned.observed, s).sum(), TINY)
-        return jnp.clip(at + jnp.log(jnp.maximum(apart.sum(), TINY) / together), jnp.log(LEAST), jnp.log(MOST))
+        return jnp.clip(
+            at + jnp.log(jnp.maximum(apart.sum(), TINY) / together),
+            jnp.log(tuning.SMOOTHING_LEAST_ROWS),
+            jnp.log(tuning.SMOOTHING_MOST_ROWS),
+        )
 
     def cycle(at: Float[Array, ""]) -> Float[Array, ""]:
         first = image(at)
         second = image(first)
         step = first - at
-        rate = jnp.clip((second - first) / jnp.where(step == 0, 1, step), 0, FASTEST)
+        rate = jnp.clip((second - first) / jnp.where(step == 0, 1, step), 0, tuning.SMOOTHING_MOST_RATE)
         return image(second + rate / (1 - rate) * (second - first))
 
-    return jnp.exp(jax.lax.fori_loop(0, CYCLES, lambda _, at: cycle(at), jnp.log(jnp.asarray(strength, mean.dtype))))
+    return jnp.exp(
+        jax.lax.fori_loop(
+            0, tuning.SMOOTHING_CYCLES_PER_PASS, lambda _, at: cycle(at), jnp.log(jnp.asarray(strength, mean.dtype))
+        )
+    )
 
 
 def log_evidence(strength: ScalarLike, owned: Counts, mean: Float[Array, " columns"]) -> Float[Array, ""]:
-    """Log-probability of rows of known components, means and weights integrated out."""
+    """Compute the log-probability of rows whose components are known, means and weights integrated out."""
     s, k = strength, len(owned.members)
     ones, zeros = s * mean, s * (1 - mean)
     bits = betaln(owned.ones + ones, _zeros(owned) + zeros) - betaln(ones, zeros)

@@ -12,23 +12,21 @@ from jaxtyping import Array, Float, Key
 from latentbits.core.batch import Batch
 from latentbits.core.model import Summary
 from latentbits.core.special import log_probabilities
+from latentbits.models.mixture import tuning
 from latentbits.models.mixture.coordinates import Params
 
 __all__ = ["Effort", "best_of_short_runs", "effort_for", "random_rows", "split", "split_sizes", "with_equal_weights"]
 
-# rows of a component that are needed to tell one start from another
-ROWS_PER_COMPONENT = 16
-
 
 class Effort(NamedTuple):
-    """So many runs of so many iterations."""
+    """Number of runs, and of iterations in each."""
 
     n_starts: int
     n_iter: int
 
 
 def effort_for(n_columns: int, n_components: int) -> Effort:
-    """As much as costs little beside the fit itself.
+    """Choose an effort that costs little beside the fit itself.
 
     >>> effort_for(5, 3)
     Effort(n_starts=8, n_iter=20)
@@ -42,7 +40,7 @@ def effort_for(n_columns: int, n_components: int) -> Effort:
 def random_rows(
     n_starts: int, n_components: int, key: Key[Array, ""], summary: Summary
 ) -> Float[Array, "starts components columns"]:
-    """Means of components, anywhere in every second start; else around rows, half of the way to the column means.
+    """Draw means of components: anywhere in every second start, else around rows, halfway to the column means.
 
     The first find classes that differ in few columns, the second those of many.  All starts at once, from one call of
     the generator: it is what compiles longest.
@@ -61,7 +59,7 @@ def random_rows(
 
 
 def with_equal_weights(means: Float[Array, "components columns"]) -> Params:
-    """Components that own as much each."""
+    """Give all components the same weight."""
     return Params(jnp.full(len(means), 1 / len(means), means.dtype), means)
 
 
@@ -69,7 +67,7 @@ Step = Callable[[Params, Batch], tuple[Float[Array, ""], Params]]
 
 
 def best_of_short_runs(step: Step, n_components: int, key: Key[Array, ""], summary: Summary) -> Params:
-    """Parameters after short runs of EM on the sample of rows, from the start with the best objective there.
+    """Run EM briefly on the sample of rows from several starts, and return the parameters with the best objective.
 
     `step` gives the objective of parameters on a batch, and where an iteration of EM takes them.
     """
@@ -87,16 +85,16 @@ def best_of_short_runs(step: Step, n_components: int, key: Key[Array, ""], summa
 
 
 def _sampled(summary: Summary, n_components: int, key: Key[Array, ""]) -> Batch:
-    """The sample as a batch, each row of a small table once."""
+    """Make a batch of the sample, each row of a small table once."""
     n, d = summary.sample.shape
-    n = min(n, max(2**19 // (d * n_components), ROWS_PER_COMPONENT * n_components))
+    n = min(n, max(2**19 // (d * n_components), tuning.START_ROWS_PER_COMPONENT * n_components))
     weight = (jnp.arange(n) < summary.n_rows).astype(summary.sample.dtype)
     observed = summary.sample_observed[:n].astype(summary.sample.dtype)
     return Batch(summary.sample[:n], observed, weight, jnp.arange(n, dtype=jnp.uint32), key)
 
 
 def split_sizes(n_components: int) -> tuple[int, ...]:
-    """Numbers of components of the splitting schedule.
+    """List the numbers of components of the splitting schedule.
 
     >>> split_sizes(45)
     (1, 2, 4, 8, 16, 32, 45)

@@ -47,7 +47,7 @@ def item_curves(
     sample_weight: Any = None,
     extent: tuple[float, float] = (-3.5, 3.5),
 ) -> Any:
-    """The curve of every item, with the proportions observed in groups of persons and their 95 % intervals.
+    """Plot the curve of every item, with the observed proportions in groups of persons and their 95 % intervals.
 
     Persons are grouped, item by item, by what their answers to the other items say.
 
@@ -94,15 +94,15 @@ def item_curves(
             ax.tick_params(labelbottom=True)
         figure.supylabel("P(1)", x=0.12 / size[0], fontsize=SMALL + 2)
         some = f"; the {len(shown)} of {len(worst)} items that are furthest off" if len(shown) < len(worst) else ""
-        told = f"points: observed in groups of persons by their other answers, 95 % intervals{some}"
-        figure.supxlabel(f"trait\n{told}", y=0.08 / size[1], fontsize=SMALL + 1)
+        caption = f"points: observed in groups of persons by their other answers, 95 % intervals{some}"
+        figure.supxlabel(f"trait\n{caption}", y=0.08 / size[1], fontsize=SMALL + 1)
     return figure
 
 
 def item_information(
     model: LatentTrait, names: Sequence[str] | None = None, extent: tuple[float, float] = (-3.5, 3.5)
 ) -> Any:
-    """How much each item tells along the trait; and the whole test, with the standard error that it leaves.
+    """Plot the information of each item along the trait, and the whole test's with its standard error.
 
     Items whose slopes run to infinity are left out, and named: their information has no meaning.
 
@@ -140,7 +140,7 @@ def item_information(
 
 
 def wright_map(model: LatentTrait, X: Any, names: Sequence[str] | None = None, sample_weight: Any = None) -> Any:
-    """The persons' EAP scores beside the difficulties of the items, on one scale.
+    """Plot the persons' EAP scores beside the difficulties of the items, on one scale.
 
     EAP scores vary less than the trait does, the fewer items there are the less.
 
@@ -172,7 +172,7 @@ def wright_map(model: LatentTrait, X: Any, names: Sequence[str] | None = None, s
 def class_profiles(
     model: BernoulliMixture, errors: Any = None, names: Sequence[str] | None = None, most: int = MOST_PANELS
 ) -> Any:
-    """P(bit = 1) of every column in each latent class, the largest class first.
+    """Plot P(bit = 1) of every column in each latent class, the largest class first.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ def item_pairs(
     sample_weight: Any = None,
     most: int = MOST_PANELS,
 ) -> Any:
-    """Where pairs of columns go together more, or less, than the model says: bivariate residuals as a heat map.
+    """Plot bivariate residuals as a heat map: pairs of columns that go together more, or less, than the model says.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def tree(
     which: int | None = None,
     image_shape: tuple[int, int] | None = None,
 ) -> Any:
-    """The tree over the columns: the thicker an edge, the more the two have in common.
+    """Plot the tree over the columns: the thicker an edge, the more the two have in common.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ def tree(
 def figures_of(
     model: Any, X: Any, names: Sequence[str] | None = None, sample_weight: Any = None
 ) -> dict[str, Callable[[], Any]]:
-    """What can be drawn of a fitted model, by name: functions that draw it.
+    """List the figures of a fitted model, by name: functions that draw them.
 
     Empty for families that have no pictures of this kind, and for traits of several dimensions only the pairs.
     """
@@ -309,7 +309,7 @@ def _straight_only(model: Any, what: str) -> None:
 
 
 def _among_people(model: Any, nodes: np.ndarray, what: str) -> np.ndarray:
-    """Points of a standard normal, as those of the trait among the people of an item model."""
+    """Spread points of a standard normal over the trait among the people of an item model."""
     if hasattr(model, "groups_") or hasattr(model, "coefficients_"):
         raise ValueError(f"{what}: for people of one population, and this model has groups or covariates")
     mean, variance = getattr(model, "trait_mean_", 0.0), getattr(model, "trait_variance_", 1.0)
@@ -322,7 +322,7 @@ def _bits_only(model: Any, what: str) -> None:
 
 
 def _names(model: Any, names: Sequence[str] | None) -> list[str]:
-    """Of all columns: those given, those of the frame, or numbers from 1."""
+    """Name all columns: by the names given, those of the frame, or numbers from 1."""
     d = model.n_features_in_
     own = names if names is not None else getattr(model, "feature_names_in_", None)
     words = [str(column + 1) for column in range(d)] if own is None else [str(name) for name in own]
@@ -334,7 +334,7 @@ def _names(model: Any, names: Sequence[str] | None) -> list[str]:
 def _table(
     model: Any, X: Any, names: Sequence[str] | None, sample_weight: Any
 ) -> tuple[np.ndarray, np.ndarray | None, list[str]]:
-    """Bits with NaN for missing, weights, and the names of the columns."""
+    """Read bits with NaN for missing, weights, and the names of the columns."""
     check_is_fitted(model)
     engine = model._open(X, reset=False, sample_weight=sample_weight)
     if not isinstance(engine, MemoryEngine):
@@ -344,7 +344,7 @@ def _table(
 
 
 def _residuals(model: Any, bits: np.ndarray, weights: np.ndarray | None) -> PairResiduals:
-    """Residuals of pairs under a mixture, or under latent traits of any number."""
+    """Compute residuals of pairs under a mixture, or under any number of latent traits."""
     if isinstance(model, BernoulliMixture):
         return residuals_of(bits, implied_pairs(model.weights_, model.means_), weights)
     if not isinstance(model, LatentTrait) or model.n_maps > 1:

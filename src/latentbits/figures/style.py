@@ -59,7 +59,7 @@ SMALL = 8.0  # points: names within a picture
 
 
 def axes_or_new(ax: Any, size: tuple[float, float] | None = None) -> Any:
-    """The Axes given, or new ones in a figure of pyplot, of a size in inches if one is given."""
+    """Return the Axes given, or new ones in a figure of pyplot, of a size in inches if one is given."""
     if ax is not None:
         return ax
     plt = import_extra("matplotlib.pyplot", extra="plot", purpose="drawing")
@@ -68,7 +68,7 @@ def axes_or_new(ax: Any, size: tuple[float, float] | None = None) -> Any:
 
 
 def size_in_points(ax: Any) -> tuple[float, float]:
-    """Width and height that the layout, as it stands, leaves to the Axes: what text of a given size must fit into."""
+    """Measure width and height that the layout leaves to the Axes: text must fit into these."""
     figure = ax.figure
     engine = figure.figure.get_layout_engine()  # of a subfigure, the figure
     if engine is not None:
@@ -78,7 +78,7 @@ def size_in_points(ax: Any) -> tuple[float, float]:
 
 
 def for_words(colour: str) -> str:
-    """The colour, dark enough to be read in small type."""
+    """Darken a colour until small type can be read in it."""
     from matplotlib.colors import to_hex, to_rgb
 
     red, green, blue = (0.65 * own + 0.35 * dark for own, dark in zip(to_rgb(colour), to_rgb(INK)))
@@ -86,13 +86,13 @@ def for_words(colour: str) -> str:
 
 
 def show(ax: Any, sheet: np.ndarray) -> None:
-    """A sheet of images, white where there is none, without axes."""
+    """Show a sheet of images, white where there is none, without axes."""
     ax.imshow(sheet, cmap=ink(), vmin=0, vmax=1, interpolation="nearest")
     bare(ax)
 
 
 def bare(ax: Any) -> None:
-    """Take away ticks and spines."""
+    """Remove ticks and spines."""
     ax.set_xticks([])
     ax.set_yticks([])
     for spine in ax.spines.values():
@@ -100,14 +100,14 @@ def bare(ax: Any) -> None:
 
 
 def ink() -> Any:
-    """From a light grey, so that an empty image still has an edge, to ink."""
+    """Make the scale from a light grey, so that an empty image still has an edge, to ink."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("ink", ["#eef1f3", "#8fa1b0", INK]).with_extremes(bad=PAPER)
 
 
 def signed() -> Any:
-    """From blue for minus through near white to red for plus."""
+    """Make the scale from blue for minus through near white to red for plus."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("signed", [PALETTE[0], "#f2f4f5", ACCENT]).with_extremes(bad=PAPER)
@@ -120,7 +120,7 @@ def one_colour(colour: str) -> Any:
 
 
 def short(name: str, most: int = 22) -> str:
-    """A name as a picture has room for it; drawn with ``parse_math=False``, as all text of a user: a $ is a $.
+    """Shorten a name to the room of a picture; drawn with ``parse_math=False``, since a user's $ is a $.
 
     >>> short("line one\\nline two"), short("a name that is too long", 10)
     ('line one\\\\nline two', 'a name th…')

@@ -32,7 +32,7 @@ FULL = 0.94  # side of the largest square, of a cell
 
 
 class Places(NamedTuple):
-    """Where tiles stand in a sheet: `left` and `top` of each, the size of one, and the width of the sheet."""
+    """Positions of tiles in a sheet: `left` and `top` of each, the size of one, and the width of the sheet."""
 
     left: np.ndarray
     top: np.ndarray
@@ -42,7 +42,7 @@ class Places(NamedTuple):
 
 
 def lay_out(n: int, n_columns: int | None, width: float, height: float, gap: float, above: float) -> Places:
-    """Tiles side by side, `n_columns` in a row; `above` is kept free over each."""
+    """Lay tiles side by side, `n_columns` in a row; `above` is kept free over each."""
     across = min(n, 10) if n_columns is None else n_columns
     if across < 1:
         raise DataError(f"n_columns must be at least 1, found {n_columns!r}")
@@ -55,7 +55,7 @@ def lay_out(n: int, n_columns: int | None, width: float, height: float, gap: flo
 
 
 def draw_squares(ax: Any, x: np.ndarray, y: np.ndarray, values: np.ndarray, top: float, cell: float = 1.0) -> None:
-    """Squares about places, of areas in proportion to the sizes of values; full where positive."""
+    """Draw squares about places, of areas in proportion to the sizes of values; full where positive."""
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Rectangle
 
@@ -70,7 +70,7 @@ def draw_squares(ax: Any, x: np.ndarray, y: np.ndarray, values: np.ndarray, top:
 
 
 def draw_grounds(ax: Any, places: Places) -> None:
-    """A light ground for every tile, so that cells without weight are seen to be there."""
+    """Draw a light ground for every tile, so that cells without weight are seen."""
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Rectangle
 
@@ -84,7 +84,7 @@ def draw_grounds(ax: Any, places: Places) -> None:
 
 
 def images_checked(weights: np.ndarray, image_shape: tuple[int, int]) -> np.ndarray:
-    """One image a row, in float64."""
+    """Check images and return one a row, in float64."""
     weights = np.asarray(weights, np.float64)
     height, width = image_shape
     if weights.ndim != 2 or weights.shape[1] != height * width or not np.isfinite(weights).all():
@@ -95,7 +95,7 @@ def images_checked(weights: np.ndarray, image_shape: tuple[int, int]) -> np.ndar
 
 
 def words_for(labels: Sequence[str] | None, n: int, head: str = "") -> list[str]:
-    """The labels, or numbers as a reader counts them."""
+    """Return the labels, or numbers from 1."""
     words = [f"{head}{number + 1}" for number in range(n)] if labels is None else [str(one) for one in labels]
     if len(words) != n:
         raise DataError(f"{len(words)} labels for {n} units")
@@ -103,7 +103,7 @@ def words_for(labels: Sequence[str] | None, n: int, head: str = "") -> list[str]
 
 
 def largest_of(values: np.ndarray, given: float | None) -> float:
-    """What a square that fills its cell is worth."""
+    """Return the value that a square filling its cell stands for."""
     if given is not None and not given > 0:
         raise DataError(f"the value of the largest square must be positive, found {given!r}")
     return float(given) if given is not None else max(float(np.abs(values).max(initial=0.0)), np.finfo(float).tiny)
@@ -118,7 +118,7 @@ def in_short(value: float) -> str:
 
 
 def sheet_size(places: Places, gap: float, scale: float = 1.0) -> tuple[float, float]:
-    """Inches that a sheet of its own wants: a cell of a matrix is a ninth of an inch."""
+    """Choose the inches of a sheet: a cell of a matrix is a ninth of an inch."""
     across, down = _extent(places, gap)
     return max(scale * across / 8, 2.5), max(scale * down / 8, 1.2) + 0.3
 
@@ -128,7 +128,7 @@ def _extent(places: Places, gap: float) -> tuple[float, float]:
 
 
 def fit_sheet(ax: Any, places: Places, gap: float) -> None:
-    """The whole sheet, y downwards, no axes."""
+    """Show the whole sheet, y downwards, no axes."""
     across, down = _extent(places, gap)
     ax.set_xlim(-0.02 * across, 1.02 * across)
     ax.set_ylim(down, -0.01 * down)

@@ -10,7 +10,7 @@ Window = tuple[float, float, float, float]  # left, right, bottom, top: the orde
 
 
 def boundary_ends(weights: np.ndarray, bias: np.ndarray, window: Window) -> np.ndarray:
-    """Where the lines w . x + b = 0 enter and leave a window.
+    """Find the points where the lines w . x + b = 0 enter and leave a window.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a picture shows, as plain arrays; nothing here draws."""
+"""Arrays that a picture shows; nothing here draws."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HIDDEN_SHARE = 0.25  # of the cells of a table that are hidden to see how well t
 
 
 def numbers_on(active: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """In which share of the rows 0, 1, ... m causes are on.
+    """Compute the share of the rows in which 0, 1, ... m causes are on.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def numbers_on(active: np.ndarray, weights: np.ndarray | None = None) -> np.ndar
 
 
 def hide_lower_half(n: int, image_shape: tuple[int, int]) -> np.ndarray:
-    """Which bits of n images are hidden if the lower half is; an odd row in the middle stays.
+    """Mark the bits of n images that are hidden if the lower half is; an odd row in the middle stays.
 
     >>> hide_lower_half(1, (3, 2)).tolist()
     [[False, False, False, False, True, True]]
@@ -49,12 +49,12 @@ def hide_lower_half(n: int, image_shape: tuple[int, int]) -> np.ndarray:
 
 
 def hide_some(shape: tuple[int, ...], rng: np.random.Generator, share: float = HIDDEN_SHARE) -> np.ndarray:
-    """Which bits of a table are hidden if each is with the same probability."""
+    """Mark bits of a table as hidden, each with the same probability."""
     return rng.random(shape) < share
 
 
 def share_right(guess: np.ndarray, truth: np.ndarray, hidden: np.ndarray, weights: np.ndarray | None = None) -> float:
-    """Share of the hidden bits that a probability is on the right side of 1/2 for; NaN if none can be checked.
+    """Compute the share of hidden bits whose probability is on the right side of 1/2; NaN if none can be checked.
 
     Rows count as often as their weights say; None for once.
 
@@ -69,7 +69,7 @@ def share_right(guess: np.ndarray, truth: np.ndarray, hidden: np.ndarray, weight
 
 
 def telling_columns(weights: np.ndarray, means: np.ndarray, most: int) -> np.ndarray:
-    """The columns in which the components differ most, grouped by the component in which each is most frequent.
+    """Choose the columns in which components differ most, grouped by the component in which each is most frequent.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def telling_columns(weights: np.ndarray, means: np.ndarray, most: int) -> np.nda
 
 
 def tile(images: np.ndarray, image_shape: tuple[int, int], n_columns: int, gap: int = 1) -> np.ndarray:
-    """Images side by side in one array, with NaN between them and where the last row has none.
+    """Arrange images side by side in one array, with NaN between them and where the last row has none.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ def plot_errors(
     ylabel: str = "error",
     marks: Mapping[float, str] | None = None,
 ) -> Any:
-    """An error along learning, for training and test rows (figures 4.6, 4.7); each curve has its name at its end.
+    """Plot an error along learning, for training and test rows (figures 4.6, 4.7); a name at the end of each curve.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def plot_runs(
     ylabel: str = "bits per pattern",
     levels: Mapping[str, float] | None = None,
 ) -> Any:
-    """A cost along many runs, one thin line each, a colour for each way of learning (Lewicki & Sejnowski, figure 4).
+    """Plot a cost along many runs, one thin line each, a colour for each learner (Lewicki & Sejnowski, figure 4).
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ def _stepped(run: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _apart(ends: list[float], curves: list[np.ndarray]) -> list[float]:
-    """Heights for the names at the ends of curves, moved apart where they would lie on one another."""
+    """Move the heights of the names at the ends of curves apart until none overlap."""
     least = 0.06 * max(float(max(c.max() for c in curves) - min(c.min() for c in curves)), 1e-12)
     order = np.argsort(ends)
     placed = list(ends)

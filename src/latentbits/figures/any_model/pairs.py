@@ -22,7 +22,7 @@ LEAST_SCALE = 4.0  # the root of X² at which colours are full, if no pair goes 
 
 
 class PairResiduals(NamedTuple):
-    """Of each pair of columns, all (d, d) and symmetric, NaN on the diagonal and for pairs never observed together.
+    """Residuals of all pairs of columns, (d, d), symmetric; NaN on the diagonal and for pairs never observed together.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class PairResiduals(NamedTuple):
 
 
 def implied_pairs(shares: np.ndarray, means: np.ndarray) -> np.ndarray:
-    """P(bit j = 1 and bit k = 1) where bits are independent given a hidden state; on the diagonal P(bit j = 1).
+    """Compute P(bits j and k = 1) where bits are independent given a hidden state; P(bit j = 1) on the diagonal.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def implied_pairs(shares: np.ndarray, means: np.ndarray) -> np.ndarray:
 
 
 def pair_residuals(bits: np.ndarray, both: np.ndarray, weights: np.ndarray | None = None) -> PairResiduals:
-    """The observed 2 x 2 table of every pair of columns against that of a model.
+    """Compare the observed 2 x 2 table of every pair of columns with that of a model.
 
     Rows in which one of the two is missing are left out of a pair's table, which is right where being missing depends
     on neither.
@@ -113,7 +113,7 @@ def pair_residuals(bits: np.ndarray, both: np.ndarray, weights: np.ndarray | Non
 
 
 def beyond_chance(n_pairs: int, level: float = 0.05) -> float:
-    """The X² with 1 degree of freedom that none of so many independent pairs exceeds in 95 of 100 tables.
+    """Return the X² (1 degree of freedom) that no independent pair exceeds in 95 of 100 tables.
 
     >>> round(beyond_chance(1), 2), beyond_chance(100) > 10
     (3.84, True)
@@ -122,7 +122,7 @@ def beyond_chance(n_pairs: int, level: float = 0.05) -> float:
 
 
 def worst_columns(residuals: np.ndarray, most: int) -> np.ndarray:
-    """The columns with the largest residuals, in the order of the table.
+    """Choose the columns with the largest residuals, in the order of the table.
 
     >>> worst_columns(np.array([[0, 1, 9], [1, 0, 2], [9, 2, 0]]), 2).tolist()
     [0, 2]
@@ -139,10 +139,10 @@ def plot_pair_residuals(
     most: int = MOST_COLUMNS,
     least: np.ndarray | None = None,
 ) -> Any:
-    """How far the observed 2 x 2 tables of pairs of columns are from those of a model: a heat map of signed X².
+    """Plot signed X² of pairs of columns as a heat map: observed 2 x 2 tables against those of a model.
 
     Red pairs are equal more often than the model says, blue ones less often.  Colours go by the root of X².  Pairs
-    with a frame lie beyond what chance makes of so many pairs, taking X² for chi-squared with 1 degree of freedom,
+    with a frame lie beyond chance, given the number of pairs, taking X² for chi-squared with 1 degree of freedom,
     which is a rough rule; pairs with cells too sparse for it are pale, and have none.
 
     Parameters
@@ -169,11 +169,11 @@ def plot_pair_residuals(
     limit = beyond_chance(n_pairs)
     chosen = worst_columns(np.where(dense, residuals, 0), most)
     m = len(chosen)
-    part, told = residuals[np.ix_(chosen, chosen)], dense[np.ix_(chosen, chosen)]
+    part, known = residuals[np.ix_(chosen, chosen)], dense[np.ix_(chosen, chosen)]
     below = np.tril(np.ones((m, m), bool), -1)
     root = np.where(below, np.sign(part) * np.sqrt(np.abs(part)), np.nan)
-    top = max(LEAST_SCALE, float(np.abs(root[below & told]).max(initial=0.0)))
-    faint = np.where(told, 1.0, PALE)[1:, :-1]
+    top = max(LEAST_SCALE, float(np.abs(root[below & known]).max(initial=0.0)))
+    faint = np.where(known, 1.0, PALE)[1:, :-1]
     side = min(10.0, max(4.6, 2.2 + 0.17 * m))
     ax = axes_or_new(ax, (side + 0.8, side))
     image = ax.imshow(
@@ -196,7 +196,7 @@ def plot_pair_residuals(
     ax.tick_params(which="minor", length=0)
     for spine in ax.spines.values():
         spine.set_visible(False)
-    _mark(ax, part, below & told & (np.abs(part) > limit), below & ~np.isnan(part))
+    _mark(ax, part, below & known & (np.abs(part) > limit), below & ~np.isnan(part))
     bar = ax.figure.colorbar(image, ax=ax, shrink=0.6, aspect=18, pad=0.02)
     bar.outline.set_visible(False)
     bar.set_label("root of X², with the sign", fontsize=SMALL + 1)
@@ -213,7 +213,7 @@ def plot_pair_residuals(
 
 
 def _mark(ax: Any, part: np.ndarray, framed: np.ndarray, numbered: np.ndarray) -> None:
-    """Frames round what is beyond chance, and the numbers where there is room."""
+    """Frame the cells beyond chance, and print numbers where there is room."""
     from matplotlib.patches import Rectangle
 
     for row, column in np.argwhere(framed):

@@ -37,7 +37,7 @@ FORMATS = (".png", ".svg", ".pdf")
 def plot_comparison(
     models: Sequence[str], bits: np.ndarray, errors: np.ndarray, ax: Any = None, marked: str | None = None
 ) -> Any:
-    """Held-out bits per row of each model, with two standard errors to either side; one is in colour.
+    """Plot held-out bits per row of each model, with two standard errors to either side; one is in colour.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def plot_comparison(
 
 
 def plot_gallery(images: np.ndarray, shares: np.ndarray, image_shape: tuple[int, int], ax: Any = None) -> Any:
-    """The components of a mixture as images, in the order given, each with its share of the rows below it.
+    """Plot the components of a mixture as images, in the order given, each with its share of the rows below it.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def plot_gallery(images: np.ndarray, shares: np.ndarray, image_shape: tuple[int,
 def plot_completions(
     truth: np.ndarray, given: np.ndarray, completed: np.ndarray, image_shape: tuple[int, int], ax: Any = None
 ) -> Any:
-    """Images with a part hidden, filled in by a model, and as they were: three rows, one column an image.
+    """Plot images with a part hidden, filled in by a model, and complete: three rows, one column an image.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def plot_completions(
 def plot_components(
     means: np.ndarray, shares: np.ndarray, column_names: Sequence[str], ax: Any = None, most: int = MOST_COLUMNS
 ) -> Any:
-    """The components of a mixture as a heat map: one line a column of the table, one column a component.
+    """Plot the components of a mixture as a heat map: one line a column of the table, one column a component.
 
     Only the columns in which the components differ most are shown, grouped by where they are most frequent.
 
@@ -180,7 +180,7 @@ def plot_components(
 
 
 def plot_history(history: np.ndarray, ax: Any = None) -> Any:
-    """The objective along a fit.
+    """Plot the objective along a fit.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def plot_history(history: np.ndarray, ax: Any = None) -> Any:
 
 
 def plot_numbers_on(numbers: np.ndarray, ax: Any = None) -> Any:
-    """In which share of the rows 0, 1, 2, ... hidden units are on at once.
+    """Plot the share of the rows in which 0, 1, 2, ... hidden units are on at once.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def plot_numbers_on(numbers: np.ndarray, ax: Any = None) -> Any:
 
 @contextmanager
 def sheet(size: tuple[float, float], title: str = "") -> Iterator[Any]:
-    """A new figure in the style of all, with a title if there is one; not one of pyplot's: no window, no state."""
+    """Make a figure in the common style, with a title if there is one; not one of pyplot's: no window, no state."""
     import_extra("matplotlib", extra="plot", purpose="drawing")
     from matplotlib import rc_context
     from matplotlib.figure import Figure

@@ -1,7 +1,7 @@
-"""What basis functions of image patches look like, in numbers: where, how wide, of which orientation, how globular.
+"""Measures of the basis functions of image patches: where, how wide, of which orientation, how globular.
 
 Fields of natural images are wavelets (Gabor functions: a wave within an envelope) and globular ones (a spot, or a spot
-with a surround).  They are told apart by two measures, neither of which needs a fit:
+with a surround).  Two measures separate them, neither of which needs a fit:
 
 - in the plane of frequencies a wavelet has two opposite lobes and a globular field a disc or a ring, so the second
   moments of the spectrum say how oriented a field is;
@@ -86,7 +86,7 @@ class FieldSummary(NamedTuple):
 
 
 def by_globularity(summary: FieldSummary, localised: float = 0.5, inside: float = 1.5) -> np.ndarray:
-    """The order of the fields, the most globular first (figure 2B).
+    """Order the fields, the most globular first (figure 2B).
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def summarize_fields(components: np.ndarray, image_shape: tuple[int, int]) -> Fi
 
 
 def as_fields(components: np.ndarray, image_shape: tuple[int, int]) -> np.ndarray:
-    """Components as finite (H, height, width) in float64."""
+    """Check components and return them as finite (H, height, width) in float64."""
     fields = np.asarray(components, np.float64)
     height, width = image_shape
     if fields.ndim != 2 or len(fields) == 0 or fields.shape[1] != height * width or not np.isfinite(fields).all():
@@ -180,7 +180,7 @@ def as_fields(components: np.ndarray, image_shape: tuple[int, int]) -> np.ndarra
 
 
 def _without_noise(fields: np.ndarray) -> np.ndarray:
-    """The fields less what is far from them and less the frequencies that do not stand out of white noise."""
+    """Remove pixels far from each field, and frequencies that do not stand out of white noise."""
     from scipy.ndimage import gaussian_filter
 
     variance = _noise_variance(fields)
@@ -201,19 +201,19 @@ def _without_noise(fields: np.ndarray) -> np.ndarray:
 
 
 def _noise_variance(fields: np.ndarray) -> np.ndarray:
-    """Of white noise, which is in the weakest quarter of the pixels as well as of the spectrum, (H, 1, 1)."""
+    """Estimate the variance of white noise from the weakest quarter of pixels and of the spectrum, (H, 1, 1)."""
     power = np.square(np.abs(np.fft.fft2(fields))) / fields[0].size
     weakest = [np.quantile(one, 0.25, axis=(1, 2), keepdims=True) for one in (power, np.square(fields))]
     return np.minimum(weakest[0] / POWER_QUARTILE, weakest[1] / PIXEL_QUARTILE)
 
 
 def _strong(energy: np.ndarray) -> np.ndarray:
-    """Energy, zero where it is faint."""
+    """Set faint energy to zero."""
     return np.where(energy < FAINT * energy.max(axis=(1, 2), keepdims=True), 0, np.maximum(energy, 0))
 
 
 def _second_moments(energy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean (H, 2) and covariance (H, 2, 2) of row and column, weighted by energy (H, height, width)."""
+    """Compute mean (H, 2) and covariance (H, 2, 2) of row and column, weighted by energy (H, height, width)."""
     grid = np.indices(energy.shape[1:]).reshape(2, -1).astype(np.float64)
     weight = energy.reshape(len(energy), -1)
     weight = weight / weight.sum(axis=1, keepdims=True)
@@ -223,7 +223,7 @@ def _second_moments(energy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _widths(spread: np.ndarray, angle: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Standard deviations of Gaussian envelopes, along the stripes and across; `angle` is that of the wave."""
+    """Compute standard deviations of Gaussian envelopes, along and across the stripes; `angle` is that of the wave."""
     along = np.stack([np.cos(angle), np.sin(angle)], axis=1)  # in rows, which run downwards, and columns
     across = np.stack([-np.sin(angle), np.cos(angle)], axis=1)
     # energy is the square of the envelope, and has half its variance
@@ -232,20 +232,20 @@ def _widths(spread: np.ndarray, angle: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _margins(image_shape: tuple[int, ...], centre: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    """How many standard deviations the centre is away from the border, where these are fewest."""
+    """Count the standard deviations from the centre to the nearest border."""
     from_border = np.minimum(centre + 0.5, np.array(image_shape) - 0.5 - centre)
     # a pixel is as wide as a uniform variable on it
     return np.min(from_border / np.sqrt(np.diagonal(spread, axis1=1, axis2=2) + 1 / 12), axis=1)
 
 
 def _distance(image_shape: tuple[int, ...], centre: np.ndarray) -> np.ndarray:
-    """Of every pixel from the centre of every field, (H, height, width)."""
+    """Compute the distance of every pixel from the centre of every field, (H, height, width)."""
     row, column = (np.arange(side) for side in image_shape)
     return np.hypot(row[None, :, None] - centre[:, :1, None], column[None, None, :] - centre[:, 1:, None])
 
 
 def _spectral(fields: np.ndarray, centre: np.ndarray) -> tuple[np.ndarray, ...]:
-    """From padded spectra: selectivity, direction of the wave (radians), peak frequency, radial share, even share."""
+    """Measure padded spectra: selectivity, direction of the wave (radians), peak frequency, radial and even share."""
     height, width = fields.shape[1:]
     sides = (PADDED * height, PADDED * width)
     rows, columns = np.fft.fftfreq(sides[0]), np.fft.fftfreq(sides[1])
@@ -273,7 +273,7 @@ def _spectral(fields: np.ndarray, centre: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 def _peak(power: np.ndarray, distance: np.ndarray) -> np.ndarray:
-    """Where the power is greatest, by its distance from the origin: the mean over what is within 5 % of the maximum."""
+    """Find the peak frequency: the mean distance from the origin of all power within 5 % of the maximum."""
     largest = power.max(axis=(1, 2), keepdims=True)
     top = power * (power >= 0.95 * largest)
     mean = np.sum(top * distance, axis=(1, 2)) / np.sum(top, axis=(1, 2))

@@ -16,7 +16,7 @@ STARTS = (1.0, 0.5, 0.0)  # of the frequency with most power: a wave within a na
 
 
 class GaborFits(NamedTuple):
-    """Of H fields, each an (H,) array but for `centre`; NaN where a field is zero.
+    """Gabor functions of H fields, each an (H,) array but for `centre`; NaN where a field is zero.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ def gabor(
     width: float,
     phase: float = 0.0,
 ) -> np.ndarray:
-    """A wave within a Gaussian envelope of height 1, (height, width); what is what is told at `GaborFits`.
+    """Draw a wave within a Gaussian envelope of height 1, (height, width); `GaborFits` defines the arguments.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def gabor(
 
 
 def fit_gabors(components: np.ndarray, image_shape: tuple[int, int], summary: FieldSummary | None = None) -> GaborFits:
-    """Fit a Gabor function to every field, from where its moments say it is.
+    """Fit a Gabor function to every field, beginning at its moments.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def fit_gabors(components: np.ndarray, image_shape: tuple[int, int], summary: Fi
 
 
 def _starts(seen: FieldSummary, h: int) -> np.ndarray:
-    """Row, column, angle of the wave, frequency, and logarithms of width and length, one start a row."""
+    """List starts, one a row: row, column, angle of the wave, frequency, logarithms of width and length."""
     row, column = seen.centre[h]
     wave = np.radians(seen.orientation[h] - 90)
     sides = np.log(np.clip([seen.width[h], seen.length[h]], 0.7, 30))
@@ -110,7 +110,7 @@ def _starts(seen: FieldSummary, h: int) -> np.ndarray:
 
 
 def _fit(field: np.ndarray, grid: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """The best of the fits: row, column, angle, frequency, log width, log length, cosine, sine, and what is left."""
+    """Find the best fit: row, column, angle, frequency, log width, log length, cosine, sine, and the remainder."""
     from scipy.optimize import least_squares
 
     def miss(p: np.ndarray) -> np.ndarray:
@@ -136,7 +136,7 @@ def _grid(image_shape: tuple[int, int]) -> np.ndarray:
 
 
 def _wave(place: np.ndarray, linear: np.ndarray, grid: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Values at all pixels, their derivative by the phase, and the coordinates in widths across and along."""
+    """Compute values at all pixels, their derivative by the phase, and coordinates in widths across and along."""
     row, column, angle, frequency, *logs = place
     width, length = np.exp(np.clip(logs, LEAST, MOST))
     up, right = row - grid[0], grid[1] - column
@@ -148,7 +148,7 @@ def _wave(place: np.ndarray, linear: np.ndarray, grid: np.ndarray) -> tuple[np.n
 
 
 def _slopes(place: np.ndarray, linear: np.ndarray, grid: np.ndarray) -> np.ndarray:
-    """Derivatives of the values by the eight parameters, (pixels, 8)."""
+    """Differentiate the values by the eight parameters, (pixels, 8)."""
     values, turned, across, along, cosine, sine = _wave(place, linear, grid)
     angle, frequency = place[2:4]
     width, length = np.exp(np.clip(place[4:], LEAST, MOST))
@@ -171,7 +171,7 @@ def _slopes(place: np.ndarray, linear: np.ndarray, grid: np.ndarray) -> np.ndarr
 
 
 def _named(found: np.ndarray, size: np.ndarray) -> GaborFits:
-    """The parameters as they are told: with a frequency that is not negative, angles in degrees."""
+    """Convert parameters to those of `GaborFits`: no negative frequency, angles in degrees."""
     row, column, angle, frequency, log_width, log_length, cosine, sine, left = found.T
     sine = np.where(frequency < 0, -sine, sine)
     frequency = np.abs(frequency)

@@ -45,7 +45,7 @@ def plot_fields(
     common: bool = False,
     colours: str = "grey",
 ) -> Any:
-    """Basis functions as images side by side, each on a scale of its own with zero in the middle.
+    """Plot basis functions as images side by side, each on its own scale with zero in the middle.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def plot_fields(
 
 
 def _inches(sheet: np.ndarray, image_shape: tuple[int, int]) -> tuple[float, float]:
-    """Of a figure for a sheet: half an inch for a field, unless that is too much for a page or too little to see."""
+    """Choose the size of a sheet in inches: half an inch a field, within what a page can hold and an eye can see."""
     scale = 0.5 / max(image_shape)
     scale *= np.clip(scale * max(sheet.shape), 3, 12) / (scale * max(sheet.shape))
     return scale * sheet.shape[1] + 0.2, scale * sheet.shape[0] + 0.2
@@ -122,7 +122,7 @@ def _grey() -> Any:
 
 
 def _frame(ax: Any, left: np.ndarray, above: np.ndarray, image_shape: tuple[int, int]) -> None:
-    """A thin line around every image, or what is white at its edge would be lost in the paper."""
+    """Draw a thin line around every image, so that a white edge stands out of the paper."""
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Rectangle
 
@@ -148,7 +148,7 @@ def plot_course(
     truth: tuple[float, float] | None = None,
     marks: Sequence[float] = (),
 ) -> Any:
-    """Sparseness and noise over the iterations of one or several runs, in two panels; figures 1C and 2C.
+    """Plot sparseness and noise over the iterations of one or several runs, in two panels; figures 1C and 2C.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def _draw_course(ax: Any, curves: Mapping[str, np.ndarray], marks: Sequence[floa
 
 
 def _name_ends(ax: Any, curves: Mapping[str, np.ndarray]) -> None:
-    """The name and the last value of every curve, right of the panel and apart from one another."""
+    """Write the name and last value of every curve right of the panel, apart from one another."""
     ends = np.array([curve[-1] for curve in curves.values()])
     low, high = ax.get_ylim()
     line = 1.3 * (SMALL + 1) * (high - low) / size_in_points(ax)[1]

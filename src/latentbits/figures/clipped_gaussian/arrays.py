@@ -1,4 +1,4 @@
-"""What pictures of a spectrum, of clipped lines and of a morph show, as plain arrays; nothing here draws."""
+"""Arrays that pictures of a spectrum, of clipped lines and of a morph show; nothing here draws."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Spectrum(NamedTuple):
 
 
 def spectrum_of(eigenvalues: np.ndarray, tol: float = ROUNDING) -> Spectrum:
-    """Sort eigenvalues and tell positive, negative and vanishing ones apart.
+    """Sort eigenvalues and separate positive, negative and vanishing ones.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def spectrum_of(eigenvalues: np.ndarray, tol: float = ROUNDING) -> Spectrum:
 
 
 def flips(bits: np.ndarray) -> np.ndarray:
-    """How many bits change from each row to the next.
+    """Count the bits that change from each row to the next.
 
     >>> flips(np.array([[0, 0, 1], [1, 0, 1], [0, 1, 1]])).tolist()
     [1, 2]
@@ -77,7 +77,7 @@ def flips(bits: np.ndarray) -> np.ndarray:
 
 
 def telling_loadings(weights: np.ndarray, most: int) -> np.ndarray:
-    """The columns of a table that hidden variables explain most, grouped by the one with the largest weight.
+    """Choose the columns that hidden variables explain most, grouped by the variable with the largest weight.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class LineCell(NamedTuple):
 
 
 def line_window(weights: np.ndarray, phi: np.ndarray, least: float = 3.0) -> Window:
-    """A square about the origin that has all crossings of the lines phi_i + w_i . y = 0 well inside.
+    """Choose a square about the origin that has all crossings of the lines phi_i + w_i . y = 0 well inside.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def line_window(weights: np.ndarray, phi: np.ndarray, least: float = 3.0) -> Win
 
 
 def cells_of_lines(weights: np.ndarray, phi: np.ndarray, window: Window) -> list[LineCell]:
-    """The cells into which the lines phi_i + w_i . y = 0 cut a window, each with the signs of phi_i + w_i . y.
+    """Find the cells into which the lines phi_i + w_i . y = 0 cut a window, with the signs of phi_i + w_i . y.
 
     Two cells that share an edge differ in one sign.
 
@@ -163,7 +163,7 @@ def cells_of_lines(weights: np.ndarray, phi: np.ndarray, window: Window) -> list
 
 
 def words_of_signs(signs: np.ndarray) -> str:
-    """Signs as they are written: a minus as wide as a plus.
+    """Write signs, with a minus as wide as a plus.
 
     >>> words_of_signs(np.array([1, -1, 1]))
     '+−+'
@@ -179,7 +179,7 @@ def _checked(weights: np.ndarray, phi: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _half(corners: np.ndarray, weight: np.ndarray, bias: float) -> np.ndarray:
-    """The part of a convex polygon where weight . y + bias > 0; no corners where there is none."""
+    """Cut a convex polygon to the half where weight . y + bias > 0; no corners where nothing is left."""
     height = corners @ weight + bias
     tiny = 1e-12 * (np.abs(corners).max() * np.abs(weight).max() + abs(bias))
     if not (height > tiny).any():
@@ -196,7 +196,7 @@ def _half(corners: np.ndarray, weight: np.ndarray, bias: float) -> np.ndarray:
 
 
 def _centre(corners: np.ndarray) -> np.ndarray:
-    """Centre of area of a polygon."""
+    """Find the centre of area of a polygon."""
     here, there = corners, np.roll(corners, -1, axis=0)
     cross = here[:, 0] * there[:, 1] - there[:, 0] * here[:, 1]
     return ((here + there) * cross[:, None]).sum(axis=0) / (3 * cross.sum())

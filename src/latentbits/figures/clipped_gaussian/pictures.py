@@ -58,7 +58,7 @@ def plot_spectra(
     ax: Any = None,
     log_rank: bool = False,
 ) -> Any:
-    """The eigenvalues of the bits' correlations and of those of the Gaussian behind them, the largest first.
+    """Plot the eigenvalues of the bits' correlations and of those of the Gaussian behind them, the largest first.
 
     The axis is logarithmic: negative eigenvalues are drawn by their size, as open triangles, and those that are zero
     but for rounding stand on a line of their own at the bottom.
@@ -109,7 +109,7 @@ def plot_spectra(
 
 
 def _draw_spectrum(ax: Any, one: Spectrum, colour: str, name: str, floor: float) -> None:
-    """Points for one matrix: filled where positive, open triangles where negative, small strokes where zero."""
+    """Draw points for one matrix: filled where positive, open triangles where negative, small strokes where zero."""
     rank = np.arange(1, len(one.eigenvalues) + 1)
     size = np.abs(one.eigenvalues)
     up, down, none = (one.kinds == kind for kind in (1, -1, 0))
@@ -124,7 +124,7 @@ def _draw_spectrum(ax: Any, one: Spectrum, colour: str, name: str, floor: float)
 
 
 def _mark_zero(ax: Any, edge: float, place: float) -> None:
-    """The scale ends at a line; below it is zero."""
+    """End the scale at a line; below it is zero."""
     ax.axhline(edge, color=GREY, linewidth=0.8, linestyle=":")
     ax.set_yticks([tick for tick in ax.get_yticks() if tick > edge and tick < ax.get_ylim()[1]])
     ax.minorticks_off()
@@ -157,7 +157,7 @@ def plot_weights(
     labels: Sequence[str] | None = None,
     n_columns: int | None = None,
 ) -> Any:
-    """The weights of hidden variables as images, each on a scale of its own: one colour for plus, one for minus.
+    """Plot the weights of hidden variables as images, each on its own scale: one colour for plus, one for minus.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def plot_weights(
 
 
 def plot_loadings(weights: np.ndarray, column_names: Sequence[str], ax: Any = None, most: int = MOST_COLUMNS) -> Any:
-    """The weights of hidden variables as a heat map: one line a column of the table, one column a hidden variable.
+    """Plot the weights of hidden variables as a heat map: one line a column of the table, one column a variable.
 
     Only the columns that they explain best are shown, grouped by the hidden variable with the largest weight.
 
@@ -230,7 +230,7 @@ def plot_morph(
     image_shape: tuple[int, int],
     ax: Any = None,
 ) -> Any:
-    """From one row to another: bits that flip one after another, and below them the cross-fade of linear PCA.
+    """Plot a morph between two rows: bits that flip one after another, above the cross-fade of linear PCA.
 
     The rows themselves stand at both ends; between neighbours stands how many bits flip.
 
@@ -305,7 +305,7 @@ def plot_cells(
     names: Sequence[str] | None = None,
     window: Window | None = None,
 ) -> Any:
-    """The lines phi_i + w_i . y = 0 in the plane of two hidden variables, and the signs of the cells between them.
+    """Plot the lines phi_i + w_i . y = 0 in the plane of two hidden variables, and the signs of the cells.
 
     Cells that share an edge differ in one sign.  The dashed lines have a plus and a minus at their sides.
 
@@ -354,7 +354,7 @@ def _numbered(bit: int) -> str:
 
 
 def _room(cell: LineCell) -> float:
-    """Distance from the middle of a cell to its nearest edge."""
+    """Compute the distance from the middle of a cell to its nearest edge."""
     edge = np.roll(cell.corners, -1, axis=0) - cell.corners
     length = np.hypot(*edge.T)
     real = length > 1e-9 * length.max()  # where lines meet the corner of a window, an edge may be a point
@@ -366,7 +366,7 @@ def _room(cell: LineCell) -> float:
 def _draw_named_lines(
     ax: Any, weights: np.ndarray, phi: np.ndarray, words: list[str], window: Window, taken: list[np.ndarray]
 ) -> None:
-    """Lines across the window; near the end that has more room, the name of each, a plus and a minus at its sides."""
+    """Draw lines across the window; near the roomier end the name of each, a plus and a minus at its sides."""
     reach = (window[1] - window[0]) / size_in_points(ax)[0]  # one point
     for weight, ends, word in zip(weights, boundary_ends(weights, phi, window), words):
         if np.isnan(ends).any():

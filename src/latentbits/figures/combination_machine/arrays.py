@@ -1,4 +1,4 @@
-"""What pictures of combination machines show, as plain arrays: matched units, projections, Gaussians; nothing draws."""
+"""Arrays that pictures of combination machines show: matched units, projections, Gaussians; nothing draws."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MOST_UNITS = 10  # whose 2^m Gaussians are listed
 
 
 class Match(NamedTuple):
-    """What a learned unit is among the units of a target.
+    """Correspondence of a learned unit to the units of a target.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Match(NamedTuple):
 
 
 def match_units(learned: np.ndarray, target: np.ndarray, least: float = SIMILAR) -> list[Match]:
-    """Which unit of a target each learned unit is, by the cosine between their weights (section 4).
+    """Match learned units to those of a target by the cosine between their weights (section 4).
 
     Units are first assigned one to one, so that the absolute cosines add up to the most: a machine with one unit
     negated can have almost the same distribution.  A learned unit that is similar to none so assigned is compared with
@@ -85,7 +85,7 @@ def match_units(learned: np.ndarray, target: np.ndarray, least: float = SIMILAR)
 def _match(
     place: int, assigned: int | None, cosine: np.ndarray, merged: np.ndarray, signs: list[_Pair], least: float
 ) -> Match:
-    """One learned unit: the one assigned to it if similar, else the most similar one, else the most similar pair."""
+    """Match one learned unit: the one assigned to it if similar, else the most similar one, else the best pair."""
     own = np.abs(cosine[place])
     nearest = int(np.argmax(own)) if len(own) else 0
     for one in (assigned, nearest):
@@ -104,13 +104,13 @@ _Pair = tuple[int, int, int]
 
 
 def _pairs(target: np.ndarray) -> tuple[np.ndarray, list[_Pair]]:
-    """Sum and difference of any two units, with their numbers and the sign between them."""
+    """Compute sum and difference of any two units, with their numbers and the sign between them."""
     names = [(i, k, sign) for i, k in combinations(range(len(target)), 2) for sign in (1, -1)]
     return np.array([target[i] + sign * target[k] for i, k, sign in names]).reshape(-1, target.shape[1]), names
 
 
 def matched_order(matches: list[Match]) -> list[int]:
-    """Learned units in the order of the target's: single ones, then merged ones, then those that match none.
+    """Order learned units by the target's: single ones, then merged ones, then those that match none.
 
     >>> matched_order([Match((), (), 0.1), Match((2,), (1,), 0.9), Match((0, 1), (1, 1), 0.9), Match((0,), (-1,), 0.9)])
     [3, 1, 2, 0]
@@ -120,7 +120,7 @@ def matched_order(matches: list[Match]) -> list[int]:
 
 
 def words_of_match(match: Match) -> str:
-    """Numbers as a reader counts them, with signs; a dash where there is none.
+    """Write numbers from 1, with signs; a dash where there is none.
 
     >>> words_of_match(Match((9, 1), (1, -1), 0.9)), words_of_match(Match((), (), 0.3))
     ('10 − 2', '–')
@@ -136,7 +136,7 @@ def words_of_match(match: Match) -> str:
 
 
 def project(X: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """``x . w / |w|`` of every row on the direction of every unit; figure 4.1 (d).
+    """Compute ``x . w / |w|`` of every row on the direction of every unit; figure 4.1 (d).
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def project(X: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def separation(values: np.ndarray, on: np.ndarray) -> float:
-    """How far apart two groups lie, in root-mean-square standard deviations of the two; above 2, a sum has two peaks.
+    """Measure the gap of two groups in root-mean-square standard deviations; above 2, a sum has two peaks.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ class Principal(NamedTuple):
 
 
 def principal_components(X: np.ndarray, n_components: int) -> Principal:
-    """Eigenvectors of the covariance of +-1 bits with the largest eigenvalues (section 2.4).
+    """Find the eigenvectors of the covariance of +-1 bits with the largest eigenvalues (section 2.4).
 
     The sign is that of the larger side: the sum of cubes is positive.
 
@@ -217,7 +217,7 @@ class Gaussians(NamedTuple):
 
 
 def gaussians_of(weights: np.ndarray, hidden_bias: np.ndarray, input_bias: np.ndarray | None = None) -> Gaussians:
-    """The 2^m Gaussians, each of unit variance, that a real-valued machine is a mixture of (section 2.3).
+    """List the 2^m Gaussians, each of unit variance, that a real-valued machine is a mixture of (section 2.3).
 
     Parameters
     ----------
@@ -253,6 +253,6 @@ def _checked(name: str, weights: np.ndarray) -> np.ndarray:
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:
-    """Rows of length one; a row of zeros stays."""
+    """Scale rows to length one; a row of zeros stays."""
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows / np.where(length > 0, length, 1.0)

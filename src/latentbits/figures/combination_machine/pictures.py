@@ -48,9 +48,9 @@ def plot_hinton(
     largest: float | None = None,
     largest_bias: float | None = None,
 ) -> Any:
-    """The weights of hidden units as squares whose area is the size, full for plus, empty for minus; figures 4.1, 4.2.
+    """Plot weights of hidden units as squares: area for size, full for plus, empty for minus; figures 4.1, 4.2.
 
-    Above each matrix stands the bias of its unit, on a scale of its own: biases are often far larger than weights.
+    Above each matrix stands the bias of its unit, on a separate scale: biases are often far larger than weights.
     Below the sheet stands what the largest square is worth.
 
     Parameters
@@ -111,9 +111,9 @@ def plot_projections(
     n_columns: int | None = None,
     n_bins: int = 40,
 ) -> Any:
-    """Histograms of the data projected on the directions of hidden units, one tile a unit; figure 4.1 (d).
+    """Plot histograms of the data projected on the directions of hidden units, one tile a unit; figure 4.1 (d).
 
-    Every tile has the scale of its own data.  Two peaks are what projection pursuit looks for.
+    The scale of a tile follows its data.  Two peaks are what projection pursuit looks for.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def plot_projections(
 
 
 def _histogram(ax: Any, values: np.ndarray, on: np.ndarray, places: Places, unit: int, n_bins: int) -> None:
-    """One tile: rows that are off, and on top of them those that are on; a line at 0."""
+    """Draw one tile: rows that are off, and on top of them those that are on; a line at 0."""
     low, high = float(values.min()), float(values.max())
     edges = np.linspace(low, high if high > low else low + 1, n_bins + 1)
     off_counts, on_counts = (np.histogram(values[group], edges)[0] for group in (~on, on))
@@ -177,7 +177,7 @@ def _histogram(ax: Any, values: np.ndarray, on: np.ndarray, places: Places, unit
 
 
 def plot_gaussians(mixture: Gaussians, ax: Any = None, n_weights: int | None = None) -> Any:
-    """The Gaussians in the plane that a real-valued machine with two inputs is a mixture of; figure 2.2.
+    """Plot the Gaussians in the plane that a real-valued machine with two inputs is a mixture of; figure 2.2.
 
     A pair of concentric circles, of radius 1/2 and 1, is a Gaussian of unit variance: the darker, the more probable.
     Each has the state of its hidden units; arrows, from the Gaussian with all units off, are the weights of a unit.
@@ -248,7 +248,7 @@ def plot_unit_bars(
     labels: Sequence[str] | None = None,
     n_columns: int | None = None,
 ) -> Any:
-    """The largest weights of every hidden unit as bars with the names of their columns; for rows that are no images.
+    """Plot the largest weights of every hidden unit as bars with the names of their columns; for rows but images.
 
     Parameters
     ----------

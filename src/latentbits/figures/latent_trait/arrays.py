@@ -1,4 +1,4 @@
-"""What a map of the latent space shows, as plain arrays: glyphs, boundaries, chosen places, exact posteriors."""
+"""Arrays that a map of the latent space shows: glyphs, boundaries, chosen places, exact posteriors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MARGIN = 0.06  # of a window, beyond the outermost row
 
 
 class Boundaries(NamedTuple):
-    """Where each bit is as likely one as zero: `components` (q, d), `intercept` (d,), `names` of the d bits or None."""
+    """Lines on which a bit is as likely one as zero: `components` (q, d), `intercept` (d,), `names` or None."""
 
     components: np.ndarray
     intercept: np.ndarray
@@ -76,7 +76,7 @@ class PosteriorGrid(NamedTuple):
 
 
 def label_groups(labels: Iterable[Any], label_names: Any = None) -> tuple[list[str], np.ndarray]:
-    """The names of the labels that occur, and which of them each row has; -1 where it has none (None, NaN, "").
+    """Return the names of the labels, and the label of each row; -1 where it has none (None, NaN, "").
 
     Parameters
     ----------
@@ -103,14 +103,14 @@ def label_groups(labels: Iterable[Any], label_names: Any = None) -> tuple[list[s
 
 
 def coincident(means: np.ndarray, groups: np.ndarray | None = None, decimals: int = 3) -> Glyphs:
-    """Rows that no picture could tell apart, counted; rows of different groups stay apart.
+    """Count rows that no picture could separate; rows of different groups stay apart.
 
     Parameters
     ----------
     means : (n, q) array
     groups : (n,) array of int, optional
     decimals : int
-        Places that agree when rounded to so many are the same.
+        Places that agree when rounded to this number of decimals are the same.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def coincident(means: np.ndarray, groups: np.ndarray | None = None, decimals: in
     """
     means = np.asarray(means, np.float64)
     groups = np.zeros(len(means), int) if groups is None else np.asarray(groups, int)
-    keys = np.column_stack([np.round(means, decimals) + 0.0, groups])  # + 0.0: -0.0 would be a place of its own
+    keys = np.column_stack([np.round(means, decimals) + 0.0, groups])  # + 0.0: -0.0 would be another place
     _, first, counts = np.unique(keys, axis=0, return_index=True, return_counts=True)
     # among equals by lot, or the last group would lie on top of all others
     lot = np.random.default_rng(0).permutation(len(first))
@@ -128,7 +128,7 @@ def coincident(means: np.ndarray, groups: np.ndarray | None = None, decimals: in
 
 
 def data_window(places: np.ndarray, margin: float = MARGIN) -> Window:
-    """The box round all places, and a margin; where there is no extent, that of the prior.
+    """Choose the box round all places, with a margin; where there is no extent, that of the prior.
 
     >>> data_window(np.array([[0.0, 0.0], [10.0, 1.0]]), margin=0.1)
     (-1.0, 11.0, -1.0, 2.0)
@@ -146,7 +146,7 @@ def data_window(places: np.ndarray, margin: float = MARGIN) -> Window:
 def telling_boundaries(
     weights: np.ndarray, bias: np.ndarray, places: np.ndarray, most: int, window: Window
 ) -> np.ndarray:
-    """The bits whose lines tell most about the rows: they run among them, and each adds to those before it.
+    """Choose the bits whose lines are most informative about the rows: each adds to those before it.
 
     With more candidates than wanted, the next is always the bit whose P(bit = 1) at the rows is explained least by
     the bits already chosen, so that of many parallel lines one is drawn.
@@ -175,7 +175,7 @@ def telling_boundaries(
 
 
 def telling_items(weights: np.ndarray, bias: np.ndarray, most: int) -> np.ndarray:
-    """The items that on average over a standard Gaussian latent variable give most information, ascending.
+    """Choose the items with most information on average over a standard Gaussian latent variable, ascending.
 
     Parameters
     ----------
@@ -197,10 +197,10 @@ def telling_items(weights: np.ndarray, bias: np.ndarray, most: int) -> np.ndarra
 
 
 def spread_places(means: np.ndarray, n_places: int = 5) -> np.ndarray:
-    """Rows that stand for the whole cloud: one in its middle, then always the one farthest from those chosen.
+    """Choose rows that stand for the cloud: one in its middle, then always the one farthest from those chosen.
 
     Distances are in units of the cloud's standard deviation along its principal directions; the outermost rows
-    stand for nobody and are not chosen.
+    stand for no cloud and are not chosen.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ def spread_places(means: np.ndarray, n_places: int = 5) -> np.ndarray:
 
 
 def grid_places(means: np.ndarray, n_columns: int = 9) -> PlaceGrid:
-    """A regular grid of square cells over the rows, and how many rows lie in each.
+    """Lay a regular grid of square cells over the rows, and count the rows in each.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ def grid_places(means: np.ndarray, n_columns: int = 9) -> PlaceGrid:
 
 
 def decode(components: np.ndarray, intercept: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """P(bit = 1) at places in the latent space, (m, d).
+    """Compute P(bit = 1) at places in the latent space, (m, d).
 
     Parameters
     ----------
@@ -275,7 +275,7 @@ def posterior_grid(
     extent: Window | None = None,
     n_points: int = 121,
 ) -> PosteriorGrid:
-    """The posterior density of the two latent variables given one row of bits, on a grid, exact but for the grid.
+    """Compute the posterior density of the two latent variables given one row, exact but for the grid.
 
     Parameters
     ----------
@@ -318,7 +318,7 @@ def posterior_grid(
 def _posterior_on(
     weights: np.ndarray, bias: np.ndarray, bits: np.ndarray, window: Window, n_points: int
 ) -> PosteriorGrid:
-    """The posterior of complete bits on a grid over a window."""
+    """Compute the posterior of complete bits on a grid over a window."""
     x, y = np.linspace(window[0], window[1], n_points), np.linspace(window[2], window[3], n_points)
     points = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     logits = points @ weights.T + bias
@@ -331,7 +331,7 @@ def _posterior_on(
 
 
 def mass_levels(log_density: np.ndarray, masses: Sequence[float]) -> np.ndarray:
-    """The log densities above which lie these shares of all probability, in the order of `masses`.
+    """Find the log densities above which lie these shares of all probability, in the order of `masses`.
 
     Parameters
     ----------

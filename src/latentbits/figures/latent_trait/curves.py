@@ -38,7 +38,7 @@ def plot_error_against_time(
     ax: Any = None,
     ylabel: str = "negative log-likelihood per row (nats)",
 ) -> Any:
-    """How the error of several algorithms falls with time, on a logarithmic axis of seconds.
+    """Plot the errors of several algorithms over time, on a logarithmic axis of seconds.
 
     A curve goes on dotted after its end, to its name and last error in the margin.
 
@@ -103,7 +103,7 @@ def plot_item_curves(
     most: int = MOST_CURVES,
     extent: tuple[float, float] = (-3.5, 3.5),
 ) -> Any:
-    """How likely each bit is one along the only latent variable: item characteristic curves.
+    """Plot P(bit = 1) along the only latent variable: item characteristic curves.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def plot_item_information(
     total: bool = True,
     most: int = MOST_CURVES,
 ) -> Any:
-    """How much each bit tells about the only latent variable, place by place; and above, on its own scale, their sum.
+    """Plot the information of each bit about the only latent variable; above, on its own scale, their sum.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def plot_item_information(
     if total:
         _draw_total(ax, x, curves.sum(axis=0))
         ticks = ax.yaxis.get_major_locator().tick_values(0, top)
-        ax.set_yticks(ticks[(ticks >= 0) & (ticks <= top)])  # the upper part has a scale of its own
+        ax.set_yticks(ticks[(ticks >= 0) & (ticks <= top)])  # the upper part has a separate scale
         top /= 0.6
     ax.set_ylim(0, top)
     chosen = np.sort(np.argsort(-curves.sum(axis=1), kind="stable")[:most])
@@ -179,7 +179,7 @@ def plot_item_information(
 
 
 def _draw_total(ax: Any, x: np.ndarray, total: np.ndarray) -> None:
-    """The sum of all items, in the upper third of the axes."""
+    """Draw the sum of all items, in the upper third of the axes."""
     from matplotlib import rc_context
 
     with rc_context(STYLE):
@@ -196,7 +196,7 @@ def _draw_total(ax: Any, x: np.ndarray, total: np.ndarray) -> None:
 
 
 def _draw_curves(ax: Any, x: np.ndarray, curves: np.ndarray, names: Sequence[str] | None, chosen: np.ndarray) -> None:
-    """All curves, those chosen in colour and with their names on them; says so if some are not."""
+    """Draw all curves, the chosen ones in colour and named; say so if some have no name."""
     words = [str(item + 1) if names is None else short(str(names[item]), 16) for item in chosen]
     rest = np.setdiff1d(np.arange(len(curves)), chosen)
     for item in rest:

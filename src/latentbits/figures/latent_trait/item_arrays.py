@@ -1,4 +1,4 @@
-"""What pictures of the items of a test show, as plain arrays; nothing here draws."""
+"""Arrays that pictures of the items of a test show; nothing here draws."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class GroupsOfPersons(NamedTuple):
 
 
 def wilson(share: np.ndarray, counts: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-    """Wilson's interval of a share of so many: within 0 and 1, and of some width where the share is 0 or 1.
+    """Compute Wilson's interval of a share: within 0 and 1, and not empty where the share is 0 or 1.
 
     >>> low, high = wilson(np.array([0.0, 0.5]), np.array([20, 20]))
     >>> bool(low[0] < 1e-9), bool(high[0] > 0.1), bool(np.isclose(low[1] + high[1], 1))
@@ -66,7 +66,7 @@ def observed_by_others(
     weights: np.ndarray | None = None,
     n_groups: int | None = None,
 ) -> GroupsOfPersons:
-    """How often persons answered each item with 1, in groups by what their answers to the other items say.
+    """Compute the share of persons who answered each item with 1, in groups by their answers to the other items.
 
     An item's own answer has no part in where a person is put: else the observed shares would be too steep, the more so
     the fewer items there are.  And a group stands where the curve has what the model expects of it, not at the mean of
@@ -114,7 +114,7 @@ def observed_by_others(
 
 
 def _distinct(bits: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Rows that differ, and how often each counts."""
+    """Find the distinct rows, and the weight of each."""
     codes = np.where(np.isnan(bits), 2, bits).astype(np.uint8)
     rows, which = np.unique(codes, axis=0, return_inverse=True)
     counts = np.bincount(which.ravel(), weights, minlength=len(rows)).astype(np.float64)
@@ -122,7 +122,7 @@ def _distinct(bits: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray,
 
 
 def _expected_by_others(bits: np.ndarray, log_weights: np.ndarray, curves: np.ndarray) -> np.ndarray:
-    """P(item = 1 | the other answers of the row), (n, d)."""
+    """Compute P(item = 1 | the other answers of the row), (n, d)."""
     tiny = np.finfo(np.float64).tiny
     log_one, log_zero = np.log(np.maximum(curves, tiny)), np.log(np.maximum(1 - curves, tiny))  # (m, d)
     expected = np.empty(bits.shape)
@@ -140,7 +140,7 @@ def _expected_by_others(bits: np.ndarray, log_weights: np.ndarray, curves: np.nd
 
 
 def _equal_groups(values: np.ndarray, counts: np.ndarray, n_groups: int) -> np.ndarray:
-    """The group of each value, by size; equal values stay together, and groups are about equally large."""
+    """Group values by size; equal values stay together, and groups are about equally large."""
     order = np.argsort(values, kind="stable")
     steps = np.concatenate([[False], np.diff(values[order]) > 1e-9])  # what differs by rounding is equal
     tied = np.empty(len(values), int)
@@ -151,7 +151,7 @@ def _equal_groups(values: np.ndarray, counts: np.ndarray, n_groups: int) -> np.n
 
 
 def _inverse(nodes: np.ndarray, curve: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Where a rising or falling curve has given values; NaN for NaN, and 0 where it hardly changes."""
+    """Invert a rising or falling curve at given values; NaN for NaN, and 0 where it hardly changes."""
     if np.ptp(curve) < FLAT:
         return np.where(np.isnan(values), np.nan, 0.0)
     up = curve if curve[-1] > curve[0] else curve[::-1]
@@ -187,7 +187,7 @@ class WrightMap(NamedTuple):
 
 
 def wright_map(scores: np.ndarray, difficulty: np.ndarray, weights: np.ndarray | None = None) -> WrightMap:
-    """Persons' distribution and items' places on the scale that both share.
+    """Place persons and items on the scale that both share.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def wright_map(scores: np.ndarray, difficulty: np.ndarray, weights: np.ndarray |
 
 
 class NameColumns(NamedTuple):
-    """Where names stand beside a scale: `columns` (d,) from 0, the nearest; `heights` (d,) in points, their middles."""
+    """Places of names beside a scale: `columns` (d,) from 0, the nearest; `heights` (d,) of their middles in points."""
 
     columns: np.ndarray
     heights: np.ndarray
@@ -229,7 +229,7 @@ class NameColumns(NamedTuple):
 def name_columns(
     places: np.ndarray, widths: Sequence[float] | np.ndarray, line: float, size: tuple[float, float]
 ) -> NameColumns:
-    """Heights for names beside a scale, in several columns so that each stands where it belongs, none on another.
+    """Place names beside a scale, in several columns, each at its height and none on another.
 
     A name goes to the nearest column that is free at its height.  Where none is, names are moved up or down, in order.
 

@@ -26,7 +26,7 @@ LEAST_POINT, LARGEST_POINT = 8.0, 42.0  # square points: groups of persons, by t
 def plot_item_fit(
     points: np.ndarray, curve: np.ndarray, groups: GroupsOfPersons, item: int, ax: Any = None, name: str | None = None
 ) -> Any:
-    """The curve of one item, and beside it how often groups of persons answered it with 1, with 95 % intervals.
+    """Plot the curve of one item, and the share of 1 in groups of persons beside it, with 95 % intervals.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def plot_item_fit(
 
 
 def plot_test_information(points: np.ndarray, information: np.ndarray, ax: Any = None) -> Any:
-    """The information of the whole test along the trait, and on a scale of its own the standard error, 1 / its root.
+    """Plot the test's information along the trait, and on its own scale the standard error, 1 / its root.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def plot_wright_map(
     weights: np.ndarray | None = None,
     score_name: str = "scores",
 ) -> Any:
-    """Where the persons are and where the items, on one scale: who is likely to answer what.
+    """Plot persons and items on one scale, so that one sees who is likely to answer which item.
 
     To the left of the line the distribution of the persons' scores, to the right the items at their difficulties, where
     P(1) is one half.  Items beyond the scale are written at its ends, with their difficulties.
@@ -158,7 +158,7 @@ def plot_wright_map(
 
 
 def _room_for_names(ax: Any, words: Sequence[str]) -> float:
-    """How far the axis goes on to the right, where the persons' part is 1: many names take many columns."""
+    """Extend the axis to the right, where the persons' part is 1: many names take many columns."""
     width, height = size_in_points(ax)
     n_columns = np.clip(np.ceil(3 * len(words) * SMALL / height), 1, 4)  # few names stand evenly spread
     room = FIRST + n_columns * (text_widths(words, SMALL).max(initial=0.0) + GAP)
@@ -166,7 +166,7 @@ def _room_for_names(ax: Any, words: Sequence[str]) -> float:
 
 
 def _draw_names(ax: Any, places: np.ndarray, words: Sequence[str], limits: tuple[float, float]) -> None:
-    """Names to the right of the scale, in as many columns as they need, and strokes to them."""
+    """Draw names to the right of the scale, in as many columns as they need, and strokes to them."""
     shown = np.flatnonzero(~np.isnan(places)).tolist()
     width, height = size_in_points(ax)
     left, right = ax.get_xlim()

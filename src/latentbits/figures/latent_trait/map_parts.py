@@ -41,7 +41,7 @@ RAMP, STEPS = (
 
 
 def draw_numbered(ax: Any, means: np.ndarray, numbers: np.ndarray) -> list[Any]:
-    """Rows coloured by a number each, and the bar that says which colour is which; as `draw_glyphs` else."""
+    """Draw rows coloured by a number each, and the colour bar; as `draw_glyphs` else."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import LinearSegmentedColormap, Normalize, to_hex
 
@@ -58,7 +58,7 @@ def draw_numbered(ax: Any, means: np.ndarray, numbers: np.ndarray) -> list[Any]:
 def draw_glyphs(
     ax: Any, means: np.ndarray, names: list[str], groups: np.ndarray, colours: Sequence[str] | None = None
 ) -> list[Any]:
-    """Rows that coincide as one glyph; returns what the legend says of them.
+    """Draw rows that coincide as one glyph, and return the lines of the legend.
 
     Groups have a colour and a shape each; with `colours` they are steps of a scale, and all glyphs are round.
     """
@@ -102,7 +102,7 @@ def draw_glyphs(
 
 
 def _round_count(most: float) -> int:
-    """The largest of 2, 5, 10, 20, 50, ... that is not above `most`; at least 2."""
+    """Return the largest of 2, 5, 10, 20, 50, ... that is not above `most`; at least 2."""
     steps = [first * 10**power for power in range(12) for first in (1, 2, 5)]
     return max([2, *(step for step in steps if step <= most)])
 
@@ -114,7 +114,7 @@ def colour_of(group: int, names: list[str]) -> str:
 
 
 def _outline(shape: str) -> tuple[Any, float]:
-    """The path of a marker, and the area it has at size 1: a triangle is smaller than the square it is in."""
+    """Return the path of a marker, and its area at size 1: a triangle is smaller than the square it is in."""
     from matplotlib.markers import MarkerStyle
 
     marker = MarkerStyle(shape)
@@ -138,7 +138,7 @@ def ring_handle() -> Any:
 
 
 def draw_legend(ax: Any, handles: list[Any]) -> None:
-    """Below the axes, where nothing else is, and about as wide."""
+    """Draw the legend below the axes, where nothing else is, and about as wide."""
     from matplotlib.transforms import ScaledTranslation
 
     if not handles:
@@ -165,7 +165,7 @@ def draw_legend(ax: Any, handles: list[Any]) -> None:
 
 
 def show_window(ax: Any, window: Window) -> None:
-    """The axes show at least the window, at equal scales, and fill the place that the layout gives them."""
+    """Show at least the window, at equal scales, and fill the place that the layout gives the axes."""
     left, right, bottom, top = window
     ax.set_aspect("equal", adjustable="datalim")
     # for equal scales only what lies beyond the data is given up, so the window is what counts as data; and limits
@@ -177,7 +177,7 @@ def show_window(ax: Any, window: Window) -> None:
 
 
 def draw_number(ax: Any, number: int, place: Any) -> None:
-    """A number in a disc: the same on a map and beside an image."""
+    """Draw a number in a disc: the same on a map and beside an image."""
     disc = {"boxstyle": "circle,pad=0.25", "facecolor": PAPER, "edgecolor": INK, "linewidth": 1.2}
     ax.text(
         *place, str(number), ha="center", va="center", fontsize=9, fontweight="bold", color=INK, bbox=disc, zorder=6
@@ -185,7 +185,7 @@ def draw_number(ax: Any, number: int, place: Any) -> None:
 
 
 def ellipse(mean: np.ndarray, covariance: np.ndarray, radius: float = 1.0, **look: Any) -> Any:
-    """The ellipse at a Mahalanobis distance from a mean."""
+    """Compute the ellipse at a Mahalanobis distance from a mean."""
     from matplotlib.patches import Ellipse
 
     scale, axes = np.linalg.eigh(covariance)
@@ -197,7 +197,7 @@ def ellipse(mean: np.ndarray, covariance: np.ndarray, radius: float = 1.0, **loo
 def rings_of(
     means: np.ndarray, covariances: np.ndarray | None, rows: Sequence[int] | None, pair: list[int]
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Means and covariances in the plane of the rows asked for; else of a few spread over the map."""
+    """Select means and covariances in the plane for the rows asked for; else for a few spread over the map."""
     if covariances is None or len(means) == 0:
         return []
     if rows is None:
@@ -213,7 +213,7 @@ def names_of(lines: Boundaries, chosen: np.ndarray) -> list[str]:
 
 
 def draw_lines(ax: Any, weights: np.ndarray, bias: np.ndarray, names: list[str], window: Window) -> None:
-    """Lines across the window, and round it their names; the axes' limits are the window and the room for these."""
+    """Draw lines across the window with their names round it; the axes' limits leave room for these."""
     from matplotlib.collections import LineCollection
 
     ring = names_round_window(weights, bias, text_widths(names, SMALL), 1.3 * SMALL, window, size_in_points(ax))
@@ -232,7 +232,7 @@ def draw_lines(ax: Any, weights: np.ndarray, bias: np.ndarray, names: list[str],
 
 
 def draw_name(ax: Any, name: str, place: np.ndarray, side: int, upright: bool, coordinates: Any = "data") -> None:
-    """A name beside the window, growing away from it."""
+    """Write a name beside the window, growing away from it."""
     across, down = ("right", "left", "center", "center")[side], ("center", "center", "top", "bottom")[side]
     shift = ((-2, 0), (2, 0), (0, -1), (0, 1))[side]
     ax.annotate(

@@ -61,7 +61,7 @@ def plot_map(
     marks: np.ndarray | None = None,
     dimensions: tuple[int, int] = (0, 1),
 ) -> Any:
-    """The rows of a table in the latent space; rows at the same place are one glyph, its area their number.
+    """Plot rows in the latent space; rows at the same place are one glyph, its area their number.
 
     With one latent variable, the rows are counted along it, one band a label, and the bits' names stand where each
     is as likely one as zero.
@@ -148,7 +148,7 @@ def _plot_line(
     marks: np.ndarray,
     most: int,
 ) -> Any:
-    """Rows counted along the only latent variable, one band a label; above, where each bit is undecided."""
+    """Count rows along the only latent variable, one band a label; above, mark where each bit is undecided."""
     bands = [*range(len(names)), *([-1] if (groups < 0).any() or not names else [])]
     left, right, *_ = data_window(np.column_stack([means, means]))
     edges = np.linspace(left, right, 41)
@@ -179,7 +179,7 @@ def _plot_line(
 
 
 def _draw_difficulties(ax: Any, lines: Boundaries, means: np.ndarray, most: int) -> None:
-    """Names of bits above the axes, each at the place where it is as likely one as zero."""
+    """Write names of bits above the axes, each at the place where it is as likely one as zero."""
     weights, bias = np.asarray(lines.components)[0], np.asarray(lines.intercept)
     left, right = ax.get_xlim()
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -209,7 +209,7 @@ def plot_decoded(
     numbers: Sequence[int] | None = None,
     n_columns: int | None = None,
 ) -> Any:
-    """P(bit = 1) at some places of a map as images, numbered like the marks on it.
+    """Plot P(bit = 1) at some places of a map as images, numbered like the marks on it.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def plot_decoded_grid(
     extent: Window | None = None,
     counts: np.ndarray | None = None,
 ) -> Any:
-    """P(bit = 1) as images all over the plane, each at its place.
+    """Plot P(bit = 1) as images all over the plane, each at its place.
 
     Parameters
     ----------
@@ -303,7 +303,7 @@ def plot_posterior_contours(
     ax: Any = None,
     masses: Sequence[float] = MASSES,
 ) -> Any:
-    """The posterior of one row and a Gaussian approximation to it, each by lines that enclose the same probability.
+    """Plot the posterior of one row and a Gaussian approximation, by lines that enclose the same probability.
 
     The axes end where the outermost lines do.
 

@@ -28,7 +28,7 @@ def plot_several_maps(
     label_names: Any = None,
     marks: Sequence[np.ndarray] | None = None,
 ) -> list[Any]:
-    """The rows of a table on each of several maps; size and darkness are the probability that a row is on it.
+    """Plot rows on each of several maps; size and darkness are the probability that a row is on it.
 
     Parameters
     ----------

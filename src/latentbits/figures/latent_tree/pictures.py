@@ -20,7 +20,7 @@ EDGE = "#8fa1b0"
 
 
 def tree_size(n_columns: int, image_shape: tuple[int, int] | None = None) -> tuple[float, float]:
-    """Of a figure, in inches, that a tree of so many columns has room in."""
+    """Choose the size of a figure, in inches, by the number of columns of the tree."""
     if image_shape is not None or n_columns > MOST_NAMED:
         return 6.4, 6.4
     return 6.4, min(12.0, 1.1 + 0.21 * max(n_columns, 4))
@@ -34,7 +34,7 @@ def plot_tree(
     means: np.ndarray | None = None,
     image_shape: tuple[int, int] | None = None,
 ) -> Any:
-    """A tree over columns: the thicker an edge, the more the two have in common.
+    """Plot a tree over columns: the thicker an edge, the more the two have in common.
 
     Up to 64 columns have a line each, with their names, and hang to the right of what they hang from; more are spread
     out around the root, without names; and pixels are where they are in the image.
@@ -107,12 +107,12 @@ def _straight(start: np.ndarray, end: np.ndarray) -> np.ndarray:
 
 
 def _corner(start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Down or up first and then across, so that it crosses no name."""
+    """Draw an edge down or up first and then across, so that it crosses no name."""
     return np.array([start, [start[0], end[1]], end])
 
 
 def _past_pixels(start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    """Straight to a pixel that touches; to others in a bow, past those between."""
+    """Draw an edge straight to a pixel that touches; to others in a bow, past those between."""
     along = end - start
     if np.abs(along).max() <= 1:
         return _straight(start, end)

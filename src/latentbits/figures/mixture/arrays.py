@@ -1,4 +1,4 @@
-"""What a picture of latent classes shows, as plain arrays; nothing here draws."""
+"""Arrays that a picture of latent classes shows; nothing here draws."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Profiles(NamedTuple):
 
 
 def logit_interval(share: np.ndarray, error: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-    """The interval of a probability whose log-odds are taken for normal: within 0 and 1, as its standard error is not.
+    """Compute the interval of a probability from normal log-odds: within 0 and 1, unlike its standard error.
 
     NaN for a probability of 0 or 1, or one without an error.
 
@@ -53,7 +53,7 @@ def logit_interval(share: np.ndarray, error: np.ndarray, level: float = 0.95) ->
 
 
 def profiles(shares: np.ndarray, means: np.ndarray, errors: np.ndarray | None = None, most: int = 60) -> Profiles:
-    """Classes by their share, and the columns in which they differ most, in the order of the table.
+    """Sort classes by share, and choose the columns in which they differ most, in the order of the table.
 
     Parameters
     ----------

@@ -26,10 +26,10 @@ def plot_class_profiles(
     errors: np.ndarray | None = None,
     most: int = MOST_COLUMNS,
 ) -> Any:
-    """P(bit = 1) in each latent class, column by column: one line a column of the table, one colour and shape a class.
+    """Plot P(bit = 1) in each latent class: one line a column of the table, one colour and shape a class.
 
     Classes are numbered by their share, the largest first.  With standard errors, bars are 95 % intervals; a hollow
-    point has none, since its probability is at its bound, 0 or 1, or its error could not be told.
+    point has none, since its probability is at its bound, 0 or 1, or its error is unknown.
 
     Parameters
     ----------
@@ -62,10 +62,10 @@ def plot_class_profiles(
         place = np.arange(m) + apart[number]
         ax.plot(found.means[number], place, color=colour, linewidth=1.0, alpha=0.3, zorder=2)
         ax.hlines(place, found.low[number], found.high[number], color=colour, linewidth=1.3, zorder=3)
-        told = np.ones(m, bool) if errors is None else ~np.isnan(found.low[number])
+        known = np.ones(m, bool) if errors is None else ~np.isnan(found.low[number])
         look: Any = {"marker": shape, "edgecolor": colour, "linewidths": 1.2, "s": 26, "zorder": 4, "clip_on": False}
-        ax.scatter(found.means[number, told], place[told], color=colour, **look)
-        ax.scatter(found.means[number, ~told], place[~told], facecolor=PAPER, gid="hollow", **look)
+        ax.scatter(found.means[number, known], place[known], color=colour, **look)
+        ax.scatter(found.means[number, ~known], place[~known], facecolor=PAPER, gid="hollow", **look)
         label = f"class {number + 1}, {found.shares[number]:.0%}"
         handles.append(Line2D([], [], marker=shape, color=colour, markersize=6, linewidth=1, label=label))
     words = [str(column + 1) if names is None else short(str(names[column])) for column in found.columns]

@@ -1,4 +1,4 @@
-"""What pictures of noisy-OR networks show, as plain arrays: projections down to the inputs, and who explains a row.
+"""Arrays that pictures of noisy-OR networks show: projections down to the inputs, and who explains a row.
 
 A network is given as `NoisyOrNetwork` has it: `weights`, bottom first, one (parents, children) array for each hidden
 layer, and `biases`, one array a layer, the inputs first.  Layers are counted from 1, the lowest hidden one.
@@ -30,7 +30,7 @@ class Network(NamedTuple):
 
 
 def checked_network(weights: Sequence[np.ndarray], biases: Sequence[np.ndarray]) -> Network:
-    """The arrays as a network, or what is wrong with them.
+    """Return the arrays as a network, or raise an error that says what is wrong with them.
 
     >>> checked_network([np.ones((2, 3))], [np.ones(3), np.ones(2)]).sizes
     (3, 2)
@@ -55,7 +55,7 @@ def checked_network(weights: Sequence[np.ndarray], biases: Sequence[np.ndarray])
 
 
 def names_of(layer: int, n_units: int) -> list[str]:
-    """Names of the units of a layer, as columns of `NoisyOrNetwork.transform`.
+    """Name the units of a layer, as columns of `NoisyOrNetwork.transform`.
 
     >>> names_of(2, 3)
     ['h2_0', 'h2_1', 'h2_2']
@@ -64,7 +64,7 @@ def names_of(layer: int, n_units: int) -> list[str]:
 
 
 def strengths(weights: np.ndarray) -> np.ndarray:
-    """f = 1 - exp(-w): how often a cause, were it the only one, turns its child on.
+    """Compute f = 1 - exp(-w), the probability that a cause alone turns its child on.
 
     >>> strengths(np.log([1.25, 2.0])).round(3).tolist()
     [0.2, 0.5]
@@ -81,7 +81,7 @@ def project_down(
     layer: int | None = None,
     states: np.ndarray | None = None,
 ) -> np.ndarray:
-    """P(input is on | states of a layer): what its units, each alone, make the inputs look like.
+    """Compute P(input is on | states of a layer): the inputs that its units, each alone, make.
 
     Units between the layer and the inputs are averaged over, each on with its own probability p:
 
@@ -125,7 +125,7 @@ def project_down(
 
 
 def _one_layer_down(on: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
-    """P(child is on), (n, children), of parents that are on independently with probabilities `on`."""
+    """Compute P(child is on), (n, children), of parents that are on independently with probabilities `on`."""
     off = np.exp(-bias) * np.ones((len(on), 1))
     for parent, strength in enumerate(strengths(weight)):  # no (n, parents, children) array
         off = off * (1 - on[:, parent, None] * strength)
@@ -136,7 +136,7 @@ def _one_layer_down(on: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.
 
 
 class Credit(NamedTuple):
-    """What the units of one layer have to do with the inputs of a row.
+    """Shares of a row's inputs that the units of one layer explain.
 
     Attributes
     ----------
@@ -162,7 +162,7 @@ def credit_of(
     row: np.ndarray,
     states: Sequence[np.ndarray] | np.ndarray,
 ) -> list[Credit]:
-    """How the units that are on share what they explain of a row, layer by layer.
+    """Divide the explained inputs of a row among the units that are on, layer by layer.
 
     Of an input that is on, a unit of the lowest layer has the share w / u (`shares_of`), and one of a higher layer what
     its children have, times its share in each of them.  With the rest, the shares of a layer add up to one.

@@ -29,7 +29,7 @@ from latentbits.figures.tiles import (
 __all__ = ["plot_explanation", "plot_layer", "plot_network", "plot_projected"]
 
 APART = 0.35  # between a matrix and the images beside it, in cells
-CELL = 0.34  # inches of a cell in a figure of its own
+CELL = 0.34  # inches of a cell in a separate figure
 MOST_NAMES = 6  # columns named for a unit
 
 
@@ -47,7 +47,7 @@ def plot_layer(
     child_labels: Sequence[str] | None = None,
     largest: float | None = None,
 ) -> Any:
-    """The weights from one layer to the next below as squares of areas in proportion; figure 2, third layer.
+    """Plot the weights from one layer to the next below as squares of areas in proportion; figure 2, third layer.
 
     A line is a unit, a column one of its children.  Images, where given, show what a child stands for (above its
     column) and what the unit makes of the inputs (right of its line).
@@ -123,7 +123,7 @@ def plot_network(
     labels: Sequence[Sequence[str] | None] | None = None,
     n_columns: int = 10,
 ) -> Any:
-    """All weights of a network, the top layer first; figure 2.
+    """Plot all weights of a network, the top layer first; figure 2.
 
     The lowest hidden layer has a tile for each unit: its weights as squares in the place of their pixels, or, for rows
     that are no images, its largest weights with the names of their columns.  A higher one is drawn by `plot_layer`:
@@ -188,7 +188,7 @@ def plot_network(
 
 
 def _stack(network: Network, chosen: Sequence[np.ndarray], shape: tuple[int, int] | None, n_columns: int) -> Any:
-    """Axes one above the other, as high as what they are to hold."""
+    """Stack axes one above the other, as high as their contents."""
     plt = import_extra("matplotlib.pyplot", extra="plot", purpose="drawing")
     high, wide = (0.0, 0.0) if shape is None else _scaled(shape)
     heights, widths = [], [6.0]
@@ -219,7 +219,7 @@ def plot_projected(
     layers: Sequence[int] | None = None,
     most: int = 20,
 ) -> Any:
-    """P(input is on) when one unit of a layer is on and its other units are off, as images; a line for each layer.
+    """Plot P(input is on) of single units that are on alone in their layer, as images; a line for each layer.
 
     The first image of a line, "none", has all units of the layer off: what the biases of it and below make of the
     inputs.  `layer_summaries.project_down` has the equation, and says where it is exact.
@@ -271,7 +271,7 @@ def plot_explanation(
     column_names: Sequence[str] | None = None,
     names: Sequence[Sequence[str] | None] | None = None,
 ) -> Any:
-    """A row and, layer by layer, the units that explain it: of each input that is on, the share that comes from each.
+    """Plot a row and the units that explain it, layer by layer: the share of each input that comes from each.
 
     Images: one line of tiles for each layer, causes above what they cause, the row itself last.  A unit has its name
     and, in percent, its share of all inputs that are on.  What comes from none of the layer is its last tile: the
@@ -309,7 +309,7 @@ def plot_explanation(
 
 
 def _unit_words(credit: Credit, names: Sequence[str] | None) -> list[str]:
-    """What the causes of a layer are called, the rest included."""
+    """Name the causes of a layer, the rest included."""
     called = [f"h{credit.layer}_{unit}" if names is None else str(names[unit]) for unit in credit.units]
     return [*called, "bias"]
 
@@ -371,13 +371,13 @@ def _explain_table(
 
 
 def _scaled(image_shape: tuple[int, int]) -> tuple[float, float]:
-    """Height and width of an image that fits into a cell."""
+    """Compute height and width of an image that fits into a cell."""
     height, width = image_shape
     return height / max(image_shape), width / max(image_shape)
 
 
 def _image(ax: Any, values: np.ndarray, image_shape: Any, x: float, y: float, size: float) -> None:
-    """An image of numbers from 0 to 1 about a place, with a thin edge; missing ones in another colour."""
+    """Draw numbers from 0 to 1 as an image about a place, with a thin edge; missing ones in another colour."""
     from matplotlib.patches import Rectangle
 
     high, wide = (size * side for side in _scaled(image_shape))
@@ -401,12 +401,12 @@ def _title(ax: Any, words: str) -> None:
 
 
 def _rule(ax: Any, right: float, places: np.ndarray) -> None:
-    """Thin lines between the units of a matrix."""
+    """Draw thin lines between the units of a matrix."""
     ax.hlines(places, 0, right, color=EDGE, linewidth=0.5, zorder=1)
 
 
 def _frame(ax: Any, across: tuple[float, float], down: tuple[float, float]) -> None:
-    """Limits, equal scales, no axes."""
+    """Set limits and equal scales, and hide the axes."""
     bare(ax)
     ax.set_aspect("equal")
     ax.set_xlim(*across)

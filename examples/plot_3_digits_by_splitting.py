@@ -4,7 +4,7 @@ Kinds of digits, by splitting
 
 Freund and Haussler (1994, section 4) learn a mixture by splitting: one component, EM,
 split it in two and perturb both, EM, and so on. On the 8 x 8 digits that come with
-scikit-learn the schedule sorts images into ever finer kinds, without having been told
+scikit-learn the schedule sorts images into ever finer kinds, without having seen
 that there are digits.
 """
 

@@ -23,7 +23,7 @@ Z = m.transform(digits.X)
 print(f"{m.n_iter_} iterations, {-m.score(digits.X) / np.log(2):.1f} bits per image")
 
 # %%
-# Colours show what the model was not told. 0 and 6, 4, 1 and 7 have regions of their own;
+# Colours show what the model did not see. 0 and 6, 4, 1 and 7 have separate regions;
 # 3, 5, 8 and 9 overlap: two dimensions are few for ten digits. `inverse_transform` gives
 # P(ink) at places of the map, here nine that are spread over the rows.
 

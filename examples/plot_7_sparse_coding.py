@@ -23,7 +23,7 @@ ax = plot_fields(toy.X[:20], (5, 5), n_columns=10, common=True, colours="signed"
 # Learning starts from random components and five causes in an image. It looks at states of at
 # most three of the five causes that match an image best. After a third of the iterations, images
 # that seem to have more than three begin to be left out. The components along the way, each
-# on a scale of its own:
+# on its own scale:
 
 m = BinarySparseCoding(10, max_active=3, n_candidates=5, keep_components=True, random_state=0)
 m.fit(toy.X)

@@ -209,7 +209,7 @@ def test_a_step_of_one_unit_is_the_paper_s():
         found, gain, left = step(Pairs.of(*map(jnp.asarray, given)), jnp.asarray(x), jnp.asarray(uniform))
     for ours, theirs in zip(found, equations.m_step(*equations.expected(w, theta, x))):
         np.testing.assert_allclose(ours, theirs, rtol=1e-12)
-    np.testing.assert_allclose(gain.sum(), equations.gain(w, theta, x), rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(gain).sum(), equations.gain(w, theta, x), rtol=1e-12)
     np.testing.assert_allclose(left, equations.without_unit(w, theta, x, uniform)[0], rtol=1e-12)
 
 

@@ -2,9 +2,9 @@
 
     p(x) = exp(b . x) prod_i (1 + exp(w_i . x + theta_i)) / Z                      (2.4), (2.6) for real inputs
 
-`equations.py` has the paper's equations, plainly, and the paper's README.md says where each is computed fast.  Where the
-2^m hidden states (or the 2^n inputs, if fewer) can be counted, log Z, gradients, samples, marginals and conditionals
-are exact; beyond, they are estimates with a standard error.
+`equations.py` has the paper's equations, and the paper's README.md says where each is computed fast.  Where the 2^m
+hidden states (or the 2^n inputs, if fewer) can be counted, log Z, gradients, samples, marginals and conditionals are
+exact; beyond, they are estimates with a standard error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Plain sums over all states of a small combination machine in NumPy, straight from its energy (2.1, 2.5)."""
+"""Small combination machines, and sums over their states by the paper's equations (`equations.py`)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from latentbits.models.combination_machine import equations
 from latentbits.models.combination_machine.bases import Base
 from latentbits.models.combination_machine.machine import Machine
 
@@ -40,18 +41,22 @@ def some_machine(n_hidden: int, n_inputs: int, seed: int = 0, size: float = 0.8,
     )
 
 
+def arrays(machine: Machine | tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    """Take weights, hidden and input biases as float64."""
+    return tuple(np.asarray(leaf, float) for leaf in jax.tree.leaves(machine)[:3])
+
+
 def sums(kind: str, machine: Machine, x: np.ndarray | None = None, observed: np.ndarray | None = None) -> Sums:
     """Sum over all completions of one row (None: of nothing) and all hidden states; real inputs on a grid."""
-    w, theta, b = (np.asarray(v, float) for v in jax.tree.leaves(machine)[:3])
+    w, theta, b = arrays(machine)
     x, observed = (np.zeros(len(b)) if v is None else np.asarray(v, float) for v in (x, observed))
     grid = np.array([-1.0, 1.0]) if kind == "binary" else np.arange(-REACH, REACH + STEP / 2, STEP)
     missing = np.flatnonzero(observed == 0)
     x_all = np.tile(x, (len(grid) ** len(missing), 1))
     x_all[:, missing] = np.array(list(product(grid, repeat=len(missing)))).reshape(len(x_all), len(missing))
-    h_all = np.array(list(product([0.0, 1.0], repeat=len(theta))))
-    minus_energy = (x_all @ w.T + theta) @ h_all.T + (x_all @ b)[:, None]
-    if kind == "real":
-        minus_energy += len(missing) * np.log(STEP) - 0.5 * (x_all**2).sum(1)[:, None]
+    h_all = equations.states(len(theta))
+    by, volume = (equations.energy, 1.0) if kind == "binary" else (equations.real_energy, STEP ** len(missing))
+    minus_energy = np.log(volume) - by(w, theta, x_all[:, None], h_all, b)
     top = minus_energy.max()
     p = np.exp(minus_energy - top)
     total = p.sum()
@@ -61,12 +66,20 @@ def sums(kind: str, machine: Machine, x: np.ndarray | None = None, observed: np.
 
 
 def terms(kind: str, machine: Machine) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """List all hidden states, the logs of their terms of Z (2.2, 2.7), and the inputs' means given each."""
-    w, theta, b = (np.asarray(v, float) for v in jax.tree.leaves(machine)[:3])
-    h = np.array(list(product([0.0, 1.0], repeat=len(theta)))).reshape(-1, len(theta))
-    a = h @ w + b
-    log_sum = np.logaddexp(a, -a) if kind == "binary" else 0.5 * (a**2 + np.log(2 * np.pi))
-    return h, h @ theta + log_sum.sum(1), np.tanh(a) if kind == "binary" else a
+    """List all hidden states, the logs of their terms of Z (2.2, 2.8), and the inputs' means given each."""
+    w, theta, b = arrays(machine)
+    h = equations.states(len(theta))
+    field = equations.combined_weight(w, h, b)
+    if kind == "binary":
+        return h, equations.log_terms(w, theta, h, b), np.tanh(field)
+    return h, equations.real_log_terms(w, theta, h, b), field
+
+
+def log_probabilities(kind: str, machine: Machine | tuple[np.ndarray, ...], x: np.ndarray) -> np.ndarray:
+    """Give log p of rows by the product form (2.4, 2.6)."""
+    w, theta, b = arrays(machine)
+    by = equations.log_probability if kind == "binary" else equations.real_log_density
+    return by(w, theta, x, b)
 
 
 def moments_over(h: np.ndarray, g: np.ndarray, x: np.ndarray) -> tuple[float, tuple[np.ndarray, ...]]:

@@ -78,7 +78,7 @@ def test_findings_follow_from_the_numbers_of_the_kept_run():
     kept = summary.in_package("freund_haussler_1994")
     measured = {
         **findings.of_theory(kept["theory"]["seeds"]),
-        **findings.of_synthetic(kept["synthetic"]["large"], kept["synthetic"]["small"]),
+        **findings.of_synthetic(**kept["synthetic"]),
         **findings.of_digits(kept["digits"]),
     }
     follows(measured, "freund_haussler_1994")
@@ -104,11 +104,31 @@ def test_errors_of_log_z_are_in_those_of_a_likelihood():
 def test_the_papers_methods_have_no_input_biases():
     plan = freund.Plan().large
     for method in synthetic.method_names(plan):
-        settings = synthetic.settings_of(method, plan)
+        settings = [synthetic.settings_of(method, plan, rate) for rate in synthetic.rates_of(method)]
+        assert [one.get("learning_rate") for one in settings] in ([None], list(synthetic.RATES))
+        settings = settings[0]
         assert settings.get("input_bias", True) is (method == "default")
         assert ("pursuit_starts" in settings) is method.startswith("starts")
     assert synthetic.settings_of("pursuit+short", plan)["max_iter"] == plan.short
     assert "pursuit+short" not in synthetic.method_names(freund.QUICK.small)
+
+
+def test_each_method_has_the_rate_with_the_least_training_loss():
+    """The mean over seeds counts, and a rate at which learning failed comes last."""
+
+    def fit(loss):
+        return {"log_loss": {"train": loss, "test": 0.0}}
+
+    one = synthetic.Experiment("few", "large", 1, None, ours=())
+    losses = {"0.02": (0.3, 0.5), "0.05": (0.5, 0.2), "0.1": (0.2, np.nan), "0.5": (0.6, 0.6)}
+    seeds = [
+        {"fits": {"gradient": by, "pursuit+gradient": by, "pursuit": {"None": fit(0.7)}}}
+        for by in ({rate: fit(loss[seed]) for rate, loss in losses.items()} for seed in (0, 1))
+    ]
+    found = synthetic.chosen_rates(one, seeds)
+    assert list(found["gradient"]) == ["0.05", "0.02", "0.5", "0.1"]
+    assert found["gradient"]["0.05"] == pytest.approx(0.35)
+    assert list(found["pursuit"]) == ["None"]
 
 
 def test_mean_and_standard_error():
@@ -169,7 +189,7 @@ def test_single_bits_by_the_second_order():
 
 
 def test_the_spike_after_a_doubling():
-    curve = {"steps": [1, 20, 21, 40, 41, 60], "doublings": {"0": 1, "20": 2, "40": 4}}
+    curve = {"steps": [0, 20, 20, 40, 40, 60], "doublings": {"0": 1, "20": 2, "40": 4}}
     found = findings._spike({**curve, "reconstruction": [[0.8, 0.7, 0.75, 0.6, 0.63, 0.5]]})
     assert found.value == pytest.approx(0.04)
 
@@ -184,6 +204,8 @@ def test_theory_of_one_seed():
     assert found["order"] == pytest.approx(4, abs=0.1)
     assert list(found["projections"]) == ["8", "32"]
     assert found["exception"] > 0.3
+    assert found["one_active"] < 1e-9
+    assert found["orthogonal"]["corrected"] == 1 > found["orthogonal"]["printed"]
     assert json.loads(json.dumps(found)) == found
 
 
@@ -201,9 +223,9 @@ def test_tasks_need_nothing_of_each_other():
     """Each has a name of its own, and can be sent to a process."""
     images = usps.Digits(np.zeros((9, 4), np.uint8), np.zeros(9, int), (2, 2), False)
     tasks = freund.tasks_of(freund.Plan(), images)
-    assert len({task.name for task in tasks}) == len(tasks) == 10 + 1 + 20 + 20 + 50
+    assert len({task.name for task in tasks}) == len(tasks) == 10 + 1 + 20 + 20 + 20 + 50
     assert pickle.loads(pickle.dumps(tasks[0])).compute is usps.one_seed
-    assert len(freund.tasks_of(freund.Plan(), None)) == 90
+    assert len(freund.tasks_of(freund.Plan(), None)) == 110
 
 
 @pytest.mark.slow("trials, twice")
@@ -230,7 +252,7 @@ def small():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(usps, "BernoulliMixture", partial(BernoulliMixture, n_init=2))
         seed = usps.one_seed(images, setup, 0)
-        curves = usps.curves(images, setup, (1, 20), 2)
+        curves = usps.curves(images, setup, (0, 1, 20), 2)
     numbers = {**usps.assembled(images, setup, [seed]), "curves": curves}
     return SimpleNamespace(images=images, setup=setup, seed=seed, numbers=numbers, curves=curves)
 
@@ -261,7 +283,7 @@ def test_curves_end_where_the_fits_do(small):
         for measure in usps.MEASURES:
             last = pursuit[measure][place][-1]
             assert last == pytest.approx(small.numbers["results"]["pursuit"][measure][part][0])
-    assert mixture["steps"] == [1, 20, 21, 40]
+    assert mixture["steps"] == [0, 1, 20, 20, 21, 40]
     assert mixture["doublings"] == {"0": 1, "20": 2}
     assert mixture["reconstruction"][0][-1] < mixture["reconstruction"][0][0]
 
@@ -289,6 +311,19 @@ def test_figures_of_digits(small, tmp_path):
     assert list(files) == ["4.3", "4.4", "4.5", "4.6", "4.7", "4.8", "4.9", "4.9 eight starts", "section 2.4"]
     assert set(files) <= set(tables.CAPTIONS)
     assert all((tmp_path / name).stat().st_size > 3000 for names in files.values() for name in names)
+
+
+def test_backfitting_keeps_what_cannot_be_better():
+    """Units that EM has ended at come back; one that is far from where EM would go moves there."""
+    rng = np.random.default_rng(0)
+    true = np.array([[6.0, 0, 0, 0], [0, 6.0, 0, 0]])
+    rows = (rng.random((4000, 2)) < 0.3) @ true + rng.normal(size=(4000, 4))
+    theta = np.log(0.3 / 0.7) - 18 * np.ones(2)
+    w, found = usps.backfitted(true, theta, rows, rng)
+    np.testing.assert_allclose(w, true, atol=0.15)
+    np.testing.assert_allclose(found, theta, atol=1)
+    moved, _ = usps.backfitted(0.8 * true, 0.6 * theta, rows, rng)
+    np.testing.assert_allclose(moved, true, atol=0.3)
 
 
 def test_components_of_a_mixture_as_weights():
@@ -341,5 +376,5 @@ def test_page_of_digits(small):
 
 def test_number_of_seeds_is_an_option():
     plan = freund._seeded(freund.Plan(), 2)
-    assert (plan.large.n_seeds, plan.small.n_seeds, plan.theory.n_seeds, plan.digits.n_seeds) == (2, 2, 2, 2)
+    assert {part.n_seeds for part in (plan.large, plan.few, plan.small, plan.theory, plan.digits)} == {2}
     assert freund._seeded(freund.Plan(), None).digits.n_seeds == 10

@@ -1,23 +1,19 @@
 """Section 2.5, 2.6 and Appendix A of Freund & Haussler (1994): what a machine can be, and what its projections are."""
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import logsumexp
 from scipy.stats import kstest, norm
 
 from latentbits.core.errors import DataError
-from latentbits.core.states import all_states, sparse_states
-from latentbits.core.tree import double
-from latentbits.models.combination_machine.machine import BINARY, REAL
+from latentbits.core.states import all_states
+from latentbits.models.combination_machine import equations
 from latentbits.papers.freund_haussler_1994.universal import universal_machine
 
 
 def distribution(weights, hidden_bias):
     """P(x) of every x by the product form (2.4), in the order of all_states."""
-    x = 2.0 * all_states(weights.shape[1]) - 1
-    log_p = np.logaddexp(0, x @ weights.T + hidden_bias).sum(axis=1)
-    return np.exp(log_p - logsumexp(log_p))
+    return np.exp(equations.log_probability(weights, hidden_bias, equations.inputs(weights.shape[1])))
 
 
 def total_variation(p, q):
@@ -72,27 +68,7 @@ def test_what_cannot_be_built_is_told(p, tolerance, words):
         universal_machine(p, tolerance)
 
 
-def test_one_active_unit_makes_a_mixture():
-    """Section 3: with at most one unit on, the machine is a mixture of the uniform distribution and m products."""
-    rng = np.random.default_rng(0)
-    weights, theta = rng.normal(size=(3, 4)), rng.normal(size=3)
-    h, x = sparse_states(3, 1).astype(float), 2.0 * all_states(4) - 1
-    log_p = logsumexp(h @ theta + x @ (h @ weights).T, axis=1)
-    shares = np.exp(np.append(0, theta + np.log(np.cosh(weights)).sum(1)))
-    means = np.concatenate([np.zeros((1, 4)), np.tanh(weights)])
-    products = np.prod((1 + x[:, None] * means) / 2, axis=2)
-    np.testing.assert_allclose(np.exp(log_p - logsumexp(log_p)), products @ shares / shares.sum(), rtol=1e-12)
-
-
 # --- the real machine for the binary one (2.6) ---
-
-
-def log_partition(units, weights, theta):
-    """log Z by all hidden states, (2.2) and (2.7)."""
-    h = all_states(len(theta)).astype(float)
-    with double():
-        per_input = np.asarray(units.log_sum(jnp.asarray(h @ weights)), np.float64)
-    return logsumexp(h @ theta + per_input.sum(1))
 
 
 def test_normalisers_agree_for_small_weights():
@@ -100,12 +76,12 @@ def test_normalisers_agree_for_small_weights():
     rng = np.random.default_rng(1)
     n, m = 6, 4
     weights, theta = rng.normal(size=(m, n)), rng.normal(size=m)
-    h = all_states(m).astype(float)
+    h = equations.states(m)
     p = np.exp(h @ theta - logsumexp(h @ theta))  # P(h) as the weights vanish
     fourth = float(p @ ((h @ weights) ** 4).sum(1)) / 12
     left = []
     for scale in (0.4, 0.2, 0.1, 0.05):
-        both = [log_partition(units, scale * weights, theta) for units in (BINARY, REAL)]
+        both = [by(scale * weights, theta) for by in (equations.log_partition, equations.real_log_partition)]
         left.append(both[1] - both[0] - n / 2 * np.log(np.pi / 2))
     ratios = np.array(left[:-1]) / left[1:]
     np.testing.assert_allclose(ratios[-1], 16, rtol=0.05)

@@ -44,13 +44,14 @@ class BernoulliMixture(WithClassTests, WithClassReports):
         `bic` ask for: with smoothing the log-likelihood is below its maximum, and can fall with more components.
         "auto" chooses it by the data, without held-out rows: the strength under which the components' counts are most
         probable, with their probabilities integrated out (`smoothing_`).
-    init : {"random", "split", "anneal"}, default="random"
+    init : {"random", "split", "split-first", "anneal"}, default="random"
         "random" starts around randomly drawn rows: several short runs on a sample, of which the best goes on.  "split"
         is the schedule of Freund & Haussler (1994, section 4): one component, EM, split each in two and perturb, EM,
-        ... up to any number (45 = 32 + 13).  It is one greedy path, so compare several (`n_init`).  "anneal" starts
-        around random rows with responsibilities that are nearly alike, and sharpens them in ten passes (deterministic
-        annealing).  With held-out rows (`X_val`), which may end it on the way, it predicts new rows better where
-        hundreds of components would fit too closely.
+        ... up to any number (45 = 32 + 13): where not all are split, those whose rows differ most, or, with
+        "split-first", the first, as in the paper.  It is one greedy path, so compare several (`n_init`).  "anneal"
+        starts around random rows with responsibilities that are nearly alike, and sharpens them in ten passes
+        (deterministic annealing).  With held-out rows (`X_val`), which may end it on the way, it predicts new rows
+        better where hundreds of components would fit too closely.
     accelerate : bool, default=True
         Accelerated EM from the best of several short runs, and Newton's method at the end where parameters are few
         (up to 256).  Without, EM goes step by step from one start.
@@ -130,7 +131,7 @@ class BernoulliMixture(WithClassTests, WithClassReports):
         **LatentModel._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "smoothing": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
-        "init": [StrOptions({"random", "split", "anneal"})],
+        "init": [StrOptions({"random", "split", "split-first", "anneal"})],
         "accelerate": ["boolean"],
         "n_init": [Interval(Integral, 1, None, closed="left"), None],
     }
@@ -258,7 +259,7 @@ class BernoulliMixture(WithClassTests, WithClassReports):
 
     def _shapes(self) -> dict[str, tuple[int | None, ...]]:
         k = int(self.n_components)
-        if self.init == "split":
+        if self.init.startswith("split"):
             k = min(k, len(self.params_.weights))  # the schedule may have been cut short
         own: dict[str, tuple[int | None, ...]] = {"smoothing": ()} if self.smoothing == "auto" else {}
         return {"weights": (k,), "means": (k, self.n_features_in_), **own, **self._membership_shapes(k)}

@@ -6,12 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from machine_sums import moments_over, some_machine, sums, terms
+from machine_sums import arrays, moments_over, some_machine, terms
 
 from latentbits.core import tree
 from latentbits.core.batch import Batch
-from latentbits.core.states import all_states
-from latentbits.models.combination_machine import draws, evidence
+from latentbits.models.combination_machine import draws, equations, evidence
 from latentbits.models.combination_machine.evidence import Prior
 from latentbits.models.combination_machine.machine import BINARY, REAL, UNITS, Params, energy
 from latentbits.models.combination_machine.model import model
@@ -26,9 +25,9 @@ def in_double():
 def test_probabilities_by_all_states():
     """Energy (2.1, 2.5), product form (2.4), posterior of h and decoding, from the joint table."""
     machine = some_machine(3, 4, size=1.0)
-    w, theta, b = (np.asarray(leaf) for leaf in jax.tree.leaves(machine))
-    x, h = 2.0 * all_states(4) - 1, all_states(3).astype(float)
-    minus_energy = np.array([[sum((w[i] @ a + theta[i]) * c[i] for i in range(3)) + b @ a for c in h] for a in x])
+    w, theta, b = arrays(machine)
+    x, h = equations.inputs(4), equations.states(3)
+    minus_energy = -equations.energy(w, theta, x[:, None], h, b)
     log_z = np.logaddexp.reduce(minus_energy, axis=None)
     params = Params(*jax.tree.leaves(machine), *map(jnp.asarray, (log_z, 0.0, 1.0, 0.0)))
     record = model(3)
@@ -46,7 +45,7 @@ def test_probabilities_by_all_states():
 
     value, posterior, decoded, energies = everything(params, jnp.asarray(x), jnp.asarray(h))
     np.testing.assert_allclose(energies[0], -minus_energy, atol=1e-12)
-    np.testing.assert_allclose(energies[1], -minus_energy + 2, atol=1e-12)  # and x^2 / 2 of four inputs
+    np.testing.assert_allclose(energies[1], equations.real_energy(w, theta, x[:, None], h, b), atol=1e-12)
     log_joint = minus_energy - log_z
     of_rows = np.logaddexp.reduce(log_joint, axis=1)
     np.testing.assert_allclose(value, of_rows, atol=1e-10)
@@ -81,9 +80,9 @@ def test_ancestral_draws_have_the_exact_distribution(m, d):
     machine = some_machine(m, d, size=1.0)
     keys = jax.random.split(jax.random.key(1), 20_000)
     drawn = np.asarray(jax.jit(lambda *given: draws.ancestral(BINARY, *given))(machine, keys))
-    rows = 2.0 * all_states(d) - 1
-    log_z, seen = sums("binary", machine).log_sum, np.ones(d)
-    expected = np.exp([sums("binary", machine, row, seen).log_sum - log_z for row in rows])
+    rows = equations.inputs(d)
+    w, theta, b = arrays(machine)
+    expected = np.exp(equations.log_probability_by_states(w, theta, rows, b))
     found = (drawn[:, None, :] == rows).all(2).mean(0)
     assert np.all(np.abs(found - expected) < 4.5 * np.sqrt(expected * (1 - expected) / len(drawn)))
 

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from machine_sums import moments_over, terms
+from machine_sums import log_probabilities
 from scipy import stats
 from scipy.special import expit
 
@@ -18,9 +18,9 @@ from latentbits.core.batch import MISSING, make_batch
 from latentbits.core.model import Model, Stop
 from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
-from latentbits.models.combination_machine import pursuit
+from latentbits.models.combination_machine import equations, pursuit
 from latentbits.models.combination_machine.machine import BINARY, REAL, Params
-from latentbits.models.combination_machine.pairs import Pairs
+from latentbits.models.combination_machine.pairs import Pairs, as_unit, field, flipped, gains, m_step, sums, without
 
 N, D, N_HIDDEN = 1000, 12, 4  # the same for all, so that few programs are compiled
 
@@ -181,12 +181,36 @@ def test_units_of_a_real_machine_with_biases():
     np.testing.assert_allclose(sign * params.weights[0], weights[0], atol=0.3)
     off, on = params.input_bias, params.input_bias + params.weights[0]
     np.testing.assert_allclose(off if sign > 0 else on, np.full(D, 2.0), atol=0.3)
-    log_z = moments_over(*terms("real", params))[0]
-    own = x @ params.input_bias - 0.5 * (x**2).sum(1)
-    log_p = own + np.logaddexp(0, x @ params.weights.T + params.hidden_bias).sum(1) - log_z
+    log_p = log_probabilities("real", params, x)
     pi = hidden.mean()
     density = [stats.norm.logpdf(x - 2 - h * weights[0]).sum(1) + np.log([1 - pi, pi][h]) for h in (0, 1)]
     assert 0 < np.mean(log_p - np.logaddexp(*density)) < 0.03  # a little above the truth, as learned
+
+
+def test_a_step_of_one_unit_is_the_paper_s():
+    """E- and M-step (3.14, 3.15), what a unit gains, and what is left without it, of the paper's pairs."""
+    rng = np.random.default_rng(8)
+    x, w, theta, uniform = rng.choice([-1.0, 1.0], (50, 6)), rng.normal(size=6), -0.4, rng.random(50)
+
+    @jax.jit
+    def step(pair, x, uniform):
+        log_odds = field(pair, x, None)
+        stepped = m_step(False, pair, sums(log_odds, x, None, jnp.ones(len(x))))
+        heads = flipped(pair, uniform, x, None)
+        none = jnp.zeros(x.shape[1])
+        return (
+            as_unit(REAL, True, stepped, none, none)[:2],
+            gains(pair, log_odds, x, None),
+            without(pair, heads, x, None),
+        )
+
+    with tree.double():
+        given = (np.array([theta + 0.5 * w @ w]), np.zeros((1, 6)), w[None], np.ones(1))
+        found, gain, left = step(Pairs.of(*map(jnp.asarray, given)), jnp.asarray(x), jnp.asarray(uniform))
+    for ours, theirs in zip(found, equations.m_step(*equations.expected(w, theta, x))):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+    np.testing.assert_allclose(np.asarray(gain).sum(), equations.gain(w, theta, x), rtol=1e-12)
+    np.testing.assert_allclose(left, equations.without_unit(w, theta, x, uniform)[0], rtol=1e-12)
 
 
 @pytest.mark.slow("another program, that of the paper's bits without biases")
@@ -197,9 +221,8 @@ def test_one_unit_of_the_paper_s_machine():
     table = (rng.random((N, D)) < np.where(hidden[:, None], 0.9, 0.5)).astype(np.uint8)
     result = pursue(table, input_bias=False, faithful=True, em_steps=40)
     w, theta = result.params.weights[0], result.params.hidden_bias[0]
-    x = 2.0 * table - 1
-    p = expit(x @ w + theta)
-    np.testing.assert_allclose(p @ x / p.sum(), w, atol=1e-4)
-    np.testing.assert_allclose(np.log(p.mean() / (1 - p.mean())) - 0.5 * w @ w, theta, atol=1e-3)
+    stepped = equations.m_step(*equations.expected(w, theta, 2.0 * table - 1))
+    np.testing.assert_allclose(stepped[0], w, atol=1e-4)
+    np.testing.assert_allclose(stepped[1], theta, atol=1e-3)
     assert np.all((w > 0.5) & (w < 0.9))  # E[x | h = 1] is 0.8; the Gaussians are wider than the bits
     assert not result.params.input_bias.any()

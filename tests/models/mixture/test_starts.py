@@ -24,3 +24,12 @@ def test_components_whose_rows_differ_most_are_split():
     for new, old in ((1, 1), (4, 1), (2, 2), (5, 2)):
         assert 0 < np.abs(grown.means[new] - means[old]).max() < 0.5
     assert np.abs(grown.means[1] - grown.means[4]).max() > 0
+
+
+def test_the_paper_splits_the_first():
+    """Footnote 5 of its section 4, whatever the components are."""
+    given = twin.parameters([0.1, 0.2, 0.7], np.array([[0.1], [0.9], [0.5]]))
+    with double():
+        grown = to_numpy(jax.jit(starts.split, static_argnums=(2, 3))(jax.random.key(0), given, 5, True))
+    np.testing.assert_allclose(grown.weights, [0.05, 0.1, 0.7, 0.05, 0.1], rtol=1e-6)
+    np.testing.assert_allclose(grown.means[2], [0.5], rtol=1e-6)

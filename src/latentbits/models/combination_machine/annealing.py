@@ -76,7 +76,7 @@ def annealed_log_partition(
     n_steps: int | Int[Array, ""] = N_STEPS,
     rows: Float[Array, "rows inputs"] | None = None,
 ) -> Annealed:
-    """log Z (2.2, 2.7), in the precision of the machine.
+    """log Z (2.2, 2.8), in the precision of the machine.
 
     Parameters
     ----------

@@ -10,13 +10,12 @@ can be summed out:
 
     sum_h exp(-E) = exp(b . x) prod_i (1 + exp(w_i . x + theta_i))                  (2.4), (2.6)
     sum_x exp(-E) = exp(theta . h) prod_j 2 cosh(b_j + w(h)_j),   w(h) = sum_i h_i w_i      (2.2)
-    int_x exp(-E) = exp(theta . h) (2 pi)^(n/2) exp(|b + w(h)|^2 / 2)                       (2.7)
+    int_x exp(-E) = exp(theta . h) (2 pi)^(n/2) exp(|b + w(h)|^2 / 2)                       (2.8)
 
 The two kinds of inputs differ in one function, the log of the sum (integral) over a single input of exp(a x), and its
 derivatives: `Units` holds it.
 
-Misprints of the paper, as used here: P(x_j = +1 | h) = logistic(2 (b_j + w(h)_j)) (section 2.3 has it, section 4 lacks
-the 2); the derivative of ln cosh is tanh; the denominator of (3.7) has w(h').
+`equations.py` lists the paper's misprints.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ class Params(Machine):
     Attributes
     ----------
     log_partition, log_partition_error
-        log Z (2.2, 2.7) and its standard error, 0 where exact.  They are set at the end of learning.
+        log Z (2.2, 2.8) and its standard error, 0 where exact.  They are set at the end of learning.
     log_partition_effective
         Share of the annealed chains that count in an estimate of log Z; 1 where exact.
     precision

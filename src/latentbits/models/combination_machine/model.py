@@ -2,20 +2,9 @@
 
     p(x) = exp(b . x) prod_i (1 + exp(w_i . x + theta_i)) / Z                      (2.4), (2.6) for real inputs
 
-`machine.py` has the equations of section 2 and the paper's misprints.  Where the 2^m hidden states (or the 2^n inputs,
-if fewer) can be counted, log Z, gradients, samples, marginals and conditionals are exact; beyond, they are estimates
-with a standard error.  What is where:
-
-    log Z and its gradient            partition.py     (2.2), (2.7), (3.4)-(3.9)
-    few active units                  truncation.py    section 3.0.1
-    the largest terms of Z            largest.py       section 3.1
-    gradient ascent                   ascent.py        (3.1)-(3.9)
-    the prior on the weights          evidence.py      of ours
-    projection pursuit                pursuit.py       (3.10)-(3.15), section 3.5
-    persistent chains                 stochastic.py    beyond 2^m
-    annealed log Z                    annealing.py     beyond 2^m
-    missing inputs                    holes.py         a mixture of 2^m products: marginals and conditionals
-    samples                           draws.py
+`equations.py` has the paper's equations, and the paper's README.md says where each is computed fast.  Where the 2^m
+hidden states (or the 2^n inputs, if fewer) can be counted, log Z, gradients, samples, marginals and conditionals are
+exact; beyond, they are estimates with a standard error.
 """
 
 from __future__ import annotations

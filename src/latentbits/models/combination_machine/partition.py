@@ -1,6 +1,6 @@
 """The partition function and its gradient, exactly: sums over all states of the smaller side.
 
-With the inputs summed out (machine.py), log Z is a sum over hidden states only, (2.2) or (2.7),
+With the inputs summed out (machine.py), log Z is a sum over hidden states only, (2.2) or (2.8),
 
     Z = sum_h exp(g(h)),   g(h) = theta . h + sum_j log_sum(b_j + w(h)_j),
 
@@ -61,7 +61,7 @@ def n_enumerated(units: Units, n_hidden: int, n_inputs: int) -> int:
 
 
 def exact_moments(units: Units, machine: Machine, dtype: np.dtype | None = None) -> tuple[Float[Array, ""], Machine]:
-    """log Z (2.2, 2.7) and its gradient: E[h_i x_j], E[h_i] and E[x_j] under the model, as in (3.5)-(3.9).
+    """log Z (2.2, 2.8) and its gradient: E[h_i x_j], E[h_i] and E[x_j] under the model, as in (3.5)-(3.9).
 
     The terms of a binary machine are computed in `dtype` (that of the machine where None); sums of blocks, the far
     cheaper terms of a real machine, and the results are in the dtype of the machine.

@@ -49,7 +49,7 @@ class Truncated(NamedTuple):
 
 
 def log_terms(units: Units, machine: Machine, h: Float[Array, "*states hidden"]) -> Float[Array, "*states"]:
-    """Logs of the terms of Z (2.2, 2.7): ``theta . h + sum_j log_sum(b_j + w(h)_j)``."""
+    """Logs of the terms of Z (2.2, 2.8): ``theta . h + sum_j log_sum(b_j + w(h)_j)``."""
     return h @ machine.hidden_bias + jnp.sum(units.log_sum(input_field(machine, h)), -1)
 
 

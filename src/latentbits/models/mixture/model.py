@@ -202,9 +202,9 @@ def _left(state: newton.State) -> Float[Array, ""]:
     return state.left
 
 
-def _grown_to(size: int) -> Transform:
+def _grown_to(size: int, first: bool) -> Transform:
     def grow(key: Key[Array, ""], params: Params, state: Secants | newton.State | None) -> Params:
-        return moved(params, starts.split(key, params, size))
+        return moved(params, starts.split(key, params, size, first))
 
     return Transform("splitting", grow)
 
@@ -331,7 +331,7 @@ def model(
         by as many fair coins).  "auto" chooses the number by the data (`smoothing.py`), and parameters are `Smoothed`.
     init
         "random" starts from the best of several short runs around random rows; "split" grows from one component as
-        Freund & Haussler do; "anneal" cools from responsibilities that are nearly alike.
+        Freund & Haussler do, "split-first" to the letter; "anneal" cools from responsibilities that are nearly alike.
     split_iter
         Most EM iterations before each split; the last stage has the user's limits.
     accelerate
@@ -339,19 +339,19 @@ def model(
     by_newton
         Newton's method at the end, for mixtures of few parameters.
     """
-    if init not in ("random", "split", "anneal"):
-        raise ValueError(f"init must be 'random', 'split' or 'anneal', got {init!r}")
+    if init not in ("random", "split", "split-first", "anneal"):
+        raise ValueError(f"init must be 'random', 'split', 'split-first' or 'anneal', got {init!r}")
 
     chosen = smoothing == "auto"
     by_runs = init == "random" and accelerate
-    settings = Settings(
-        tuning.SMOOTHING_FIRST_ROWS if chosen else float(smoothing), 1 if init == "split" else n_components, chosen
-    )
+    splits = init.startswith("split")
+    first_rows = tuning.SMOOTHING_FIRST_ROWS if chosen else float(smoothing)
+    settings = Settings(first_rows, 1 if splits else n_components, chosen)
     stages: list[Stage] = []
-    if init == "split":
+    if splits:
         for size in starts.split_sizes(n_components)[:-1]:
             stages += [Iterate(f"EM, {size} of {n_components} components", max_iter=split_iter)]
-            stages += [_grown_to(min(2 * size, n_components))]
+            stages += [_grown_to(min(2 * size, n_components), init == "split-first")]
     by_schedule = partial(
         Schedule,
         measure=Measure.PROGRESS,  # a pass may lower it

@@ -105,18 +105,18 @@ def split_sizes(n_components: int) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def split(key: Key[Array, ""], params: Params, n_components: int) -> Params:
+def split(key: Key[Array, ""], params: Params, n_components: int, first: bool = False) -> Params:
     """Split components in two, up to `n_components`, both halves slightly perturbed.
 
     Where not all are to be split, those are whose rows differ most: the largest weight times the sum of the variances
-    of the bits.  (The paper splits the first; three classes then often end as one and a half and a half.)
+    of the bits; or the `first`, as in the paper (three classes then often end as one and a half and a half).
     """
     old = params.weights.shape[0]
     new = n_components - old
     if new <= 0:
         return params
     spread = params.weights * jnp.sum(params.means * (1 - params.means), 1)
-    chosen = jnp.sort(jnp.argsort(-spread)[:new]) if new < old else jnp.arange(old)
+    chosen = jnp.arange(new) if first or new == old else jnp.sort(jnp.argsort(-spread)[:new])
     weights = params.weights.at[chosen].multiply(0.5)
     weights = jnp.concatenate([weights, weights[chosen]])
     means = jnp.concatenate([params.means, params.means[chosen]])

@@ -20,6 +20,9 @@ QUICK = frozenset(
         "normaliser_order",
         "theorem_slope",
         "theorem_exception",
+        "one_active",
+        "orthogonal_rule",
+        "orthogonal_printed",
         "terms_found",
         "terms_target",
         "terms_target_small",
@@ -36,7 +39,7 @@ Found = dict[str, float | Measured]
 
 
 def of_theory(seeds: Sequence[Mapping[str, Any]]) -> Found:
-    """Of sections 2.5 and 2.6 and appendix A."""
+    """Of sections 2.5, 2.6, 3.0.1 and 3.1, and appendix A."""
 
     def worst(tolerance: str) -> Measured:
         return Measured(max(seed["universality"][tolerance] for seed in seeds), None, len(seeds))
@@ -48,6 +51,9 @@ def of_theory(seeds: Sequence[Mapping[str, Any]]) -> Found:
         "normaliser_order": averaged([seed["order"] for seed in seeds]),
         "theorem_slope": averaged(slopes),
         "theorem_exception": averaged([seed["exception"] for seed in seeds]),
+        "one_active": Measured(max(seed["one_active"] for seed in seeds), None, len(seeds)),
+        "orthogonal_rule": averaged([seed["orthogonal"]["corrected"] for seed in seeds]),
+        "orthogonal_printed": averaged([seed["orthogonal"]["printed"] for seed in seeds]),
     }
 
 
@@ -64,14 +70,17 @@ def _slope(by_number: Mapping[str, float]) -> float:
 # --- the synthetic target ---
 
 
-def of_synthetic(large: Mapping[str, Any], small: Mapping[str, Any]) -> Found:
-    """Of tables 1 and 2, figures 4.1 and 4.2, and section 3.1; differences are taken seed by seed."""
+def of_synthetic(large: Mapping[str, Any], few: Mapping[str, Any], small: Mapping[str, Any]) -> Found:
+    """Of tables 1 (from 4000 and from 500 rows) and 2, figures 4.1 and 4.2, and section 3.1, seed by seed."""
     ahead = _differences(large)
     units, small_units = large["units"], small["units"]
     single = _of_units(units, "n_single")
     return {
-        **_cells("large", large),
+        **{name: value for name, value in _cells("large", large).items() if name.endswith("test")},
+        **_cells("few", few),
         **_cells("small", small),
+        "large_gap": averaged(_gap(large)),
+        "few_gap": averaged(_gap(few)),
         "pursuit_weaker": ahead("pursuit", "gradient"),
         "pursuit_first": ahead("gradient", "pursuit+gradient"),
         "longer_better": ahead("pursuit+short", "pursuit+gradient"),
@@ -110,31 +119,43 @@ def _ours(large: Mapping[str, Any]) -> Found:
 
 
 def _cells(which: str, found: Mapping[str, Any]) -> Found:
-    """The paper's rows of a table, test columns, each less that of the true model on the same rows."""
+    """The paper's rows of a table, each number less that of the true model on the same rows."""
     return {
-        f"{which}_{word}_{measure}": averaged(_above_true(found, method, measure))
+        f"{which}_{word}_{measure}_{part}": averaged(_above_true(found, method, measure, part))
         for word, method in CELLS.items()
         if method in found["methods"]
         for measure in synthetic.MEASURES
+        for part in ("train", "test")
     }
 
 
-def _test(found: Mapping[str, Any], method: str, measure: str) -> np.ndarray:
-    return np.array(found["methods"][method][measure]["test"])
+def _gap(found: Mapping[str, Any]) -> np.ndarray:
+    """How much larger log-losses above the true model's are on test rows than on training rows, after 1000 epochs."""
+    return np.mean(
+        [
+            _above_true(found, method, "log_loss") - _above_true(found, method, "log_loss", "train")
+            for method in ("gradient", "pursuit+gradient")
+        ],
+        axis=0,
+    )
 
 
-def _above_true(found: Mapping[str, Any], method: str, measure: str) -> np.ndarray:
-    return _test(found, method, measure) - _test(found, "true", measure)
+def _error(found: Mapping[str, Any], method: str, measure: str, part: str = "test") -> np.ndarray:
+    return np.array(found["methods"][method][measure][part])
+
+
+def _above_true(found: Mapping[str, Any], method: str, measure: str, part: str = "test") -> np.ndarray:
+    return _error(found, method, measure, part) - _error(found, "true", measure, part)
 
 
 def _lost(found: Mapping[str, Any]) -> np.ndarray:
     """The part of what the true model gains over the uniform one that pursuit alone loses."""
-    return _above_true(found, "pursuit", "log_loss") / (1 - _test(found, "true", "log_loss"))
+    return _above_true(found, "pursuit", "log_loss") / (1 - _error(found, "true", "log_loss"))
 
 
 def _differences(found: Mapping[str, Any]) -> Any:
     def difference(worse: str, better: str) -> Measured:
-        return averaged(_test(found, worse, "log_loss") - _test(found, better, "log_loss"))
+        return averaged(_error(found, worse, "log_loss") - _error(found, better, "log_loss"))
 
     return difference
 
@@ -182,6 +203,9 @@ def of_digits(found: Mapping[str, Any]) -> Found:
     measured["pca_single_bit"] = averaged(second - error("pursuit", "single_bit"))
     if "default" in results:
         measured["pca_default"] = averaged(second - error("default", "single_bit"))
+    for measure in usps.MEASURES:
+        ahead = [seed["before"][measure] - seed["after"][measure] for seed in found["backfitting"]]
+        measured[f"backfitting_{measure}"] = averaged(ahead)
     measured["doubling_spike"] = _spike(found["curves"]["Mixture"])
     return measured | _likelihoods(found["likelihood"])
 
@@ -205,7 +229,10 @@ def _likelihoods(seeds: Sequence[Mapping[str, Any] | None]) -> Found:
 
 
 def _spike(curve: Mapping[str, Any]) -> Measured:
-    """By how much the training error of a mixture rises at the first iteration after a doubling, on average."""
-    error = dict(zip(curve["steps"], curve["reconstruction"][0], strict=True))
-    begins = [int(step) for step in curve["doublings"] if int(step) > 0]
-    return averaged([error[step + 1] - error[step] for step in begins])
+    """By how much the training error of a mixture rises as its components are doubled and perturbed, on average.
+
+    Of an iteration at which a doubling comes, the curve has the error before it and then the one after it.
+    """
+    error = curve["reconstruction"][0]
+    begins = [curve["steps"].index(int(step)) for step in curve["doublings"] if int(step) > 0]
+    return averaged([error[place + 1] - error[place] for place in begins])

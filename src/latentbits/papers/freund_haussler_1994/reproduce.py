@@ -39,8 +39,8 @@ class Plan(NamedTuple):
 
     Attributes
     ----------
-    large, small
-        The synthetic experiments, with weights as they are and divided by seven.
+    large, few, small
+        The synthetic experiments: with weights as they are, the same from 500 rows, and with weights divided by seven.
     theory
         Sections 2.5, 2.6 and appendix A.
     digits
@@ -53,21 +53,23 @@ class Plan(NamedTuple):
         Whether runs are too small for most of the findings.
     """
 
-    large: Experiment = Experiment("large", 1000, 100)
-    small: Experiment = Experiment("small", 400, None)
+    large: Experiment = Experiment("large", "large", 1000, 100)
+    few: Experiment = Experiment("few", "large", 1000, 100, n_rows=500, ours=())
+    small: Experiment = Experiment("small", "small", 400, None)
     theory: theory.Theory = theory.Theory()
     digits: usps.Setup = usps.Setup()
-    stops: tuple[int, ...] = (1, 2, 4, 8, 20)
+    stops: tuple[int, ...] = (0, 1, 2, 4, 8, 20)
     n_points: int = 15
     is_quick: bool = False
 
 
 QUICK = Plan(
-    large=Experiment("large", 60, 20, n_rows=500, n_seeds=1, ours=()),
-    small=Experiment("small", 60, None, n_rows=500, n_seeds=1, ours=()),
+    large=Experiment("large", "large", 60, 20, n_rows=500, n_seeds=1, ours=()),
+    few=Experiment("few", "large", 60, 20, n_rows=200, n_seeds=1, ours=()),
+    small=Experiment("small", "small", 60, None, n_rows=500, n_seeds=1, ours=()),
     theory=theory.Theory(n_seeds=5),
     digits=usps.Setup(n_units=8, n_train=200, n_test=200, n_seeds=1, methods=usps.METHODS[:-1], summed=None),
-    stops=(1, 20),
+    stops=(0, 1, 20),
     n_points=4,
     is_quick=True,
 )
@@ -93,7 +95,7 @@ def tasks_of(plan: Plan, images: usps.Digits | None) -> list[Task]:
         ]
         course = (images, setup, plan.stops, plan.n_points)
         tasks.append(Task("curves", usps.curves, course, [*asked, *course[2:]]))
-    for one in (plan.large, plan.small):
+    for one in (plan.large, plan.few, plan.small):
         each = one._replace(n_seeds=0)
         tasks += [
             Task(f"{one.name}_{seed}", synthetic.one_seed, (each, seed), list(each)) for seed in range(one.n_seeds)
@@ -153,6 +155,7 @@ def _seeded(plan: Plan, n_seeds: int | None) -> Plan:
         return plan
     return plan._replace(
         large=plan.large._replace(n_seeds=n_seeds),
+        few=plan.few._replace(n_seeds=n_seeds),
         small=plan.small._replace(n_seeds=n_seeds),
         theory=plan.theory._replace(n_seeds=n_seeds),
         digits=plan.digits._replace(n_seeds=n_seeds),
@@ -181,15 +184,15 @@ def _theory(found: Mapping[str, Any], run: Run) -> dict[str, Any]:
 
 def _synthetic(found: Mapping[str, Any], run: Run) -> dict[str, Any]:
     numbers = {}
-    for one in (run.plan.large, run.plan.small):
+    for one in (run.plan.large, run.plan.few, run.plan.small):
         seeds = _of(found, one.name, one.n_seeds)
         numbers[one.name] = synthetic.assembled(one, seeds)
-        machines = {name: synthetic.machine_from(kept) for name, kept in seeds[synthetic.SHOWN]["machines"].items()}
         if one.name == "large":
-            run.draw("4.1", figures.figure_4_1(machines, synthetic.rows_of(one, synthetic.SHOWN)[0]))
-        else:
-            run.draw("4.2", figures.figure_4_2(machines, 6 / 7))
-    _tell(run, findings.of_synthetic(numbers["large"], numbers["small"]))
+            rows = synthetic.rows_of(one, synthetic.SHOWN)[0]
+            run.draw("4.1", figures.figure_4_1(synthetic.machines_of(one, seeds), rows))
+        elif one.name == "small":
+            run.draw("4.2", figures.figure_4_2(synthetic.machines_of(one, seeds), 6 / 7))
+    _tell(run, findings.of_synthetic(**numbers))
     return numbers
 
 

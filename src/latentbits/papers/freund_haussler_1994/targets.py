@@ -21,10 +21,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
 
 from latentbits.core.errors import DataError
-from latentbits.core.states import all_states
+from latentbits.models.combination_machine import equations
 
 __all__ = ["PATTERNS", "TARGETS", "Sample", "Target", "draw", "hidden_distribution", "parse"]
 
@@ -103,10 +102,7 @@ def hidden_distribution(target: Target) -> tuple[np.ndarray, np.ndarray]:
     m = len(target.hidden_bias)
     if m > MOST_UNITS:
         raise DataError(f"at most {MOST_UNITS} hidden units are enumerated here, found {m}")
-    states = all_states(m).astype(np.float64)
-    field = states @ target.weights
-    log_p = states @ target.hidden_bias + np.logaddexp(field, -field).sum(1)
-    return states, np.exp(log_p - logsumexp(log_p))
+    return equations.states(m), equations.hidden_distribution(target.weights, target.hidden_bias)
 
 
 def draw(target: Target, n_rows: int, random_state: int | np.random.Generator | None = None) -> Sample:

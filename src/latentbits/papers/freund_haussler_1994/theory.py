@@ -1,22 +1,33 @@
-"""What the paper proves, as numbers: universality (2.5), the two kinds of machines (2.6), projections (appendix A)."""
+"""What the paper proves, as numbers.
+
+Universality (2.5), the two kinds of machines (2.6), a mixture where one unit is on (3.0.1), the rule for orthogonal
+weights (3.1), and projections (appendix A).
+"""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from scipy.special import logsumexp
 from scipy.stats import kstest
 
-from latentbits.core.states import all_states
-from latentbits.core.tree import double
-from latentbits.models.combination_machine.machine import BINARY, REAL, Machine, Units, log_weight
-from latentbits.models.combination_machine.partition import exact_log_partition
+from latentbits.estimators.combination_machine import CombinationMachine
+from latentbits.models.combination_machine import equations
 from latentbits.papers.freund_haussler_1994.targets import TARGETS
 from latentbits.papers.freund_haussler_1994.universal import universal_machine
 
-__all__ = ["Theory", "distance_from_normal", "exception", "normalisers", "one_seed", "projections", "universality"]
+__all__ = [
+    "Theory",
+    "distance_from_normal",
+    "exception",
+    "normalisers",
+    "one_active",
+    "one_seed",
+    "orthogonal",
+    "projections",
+    "universality",
+]
 
 TOLERANCES = (1e-1, 1e-3, 1e-6)  # of a built machine, in total variation
 SPREADS = (0.1, 1.0, 100.0)  # of Dirichlet draws: from almost concentrated to almost uniform
@@ -49,6 +60,8 @@ def one_seed(theory: Theory, seed: int) -> dict[str, Any]:
         "order": normalisers(rng),
         "projections": projections(theory.sizes, rng),
         "exception": exception(theory.sizes[-1], rng),
+        "one_active": one_active(rng),
+        "orthogonal": orthogonal(rng),
     }
 
 
@@ -61,15 +74,12 @@ def universality(n: int, rng: np.random.Generator) -> dict[str, float]:
         By this distance: the largest ratio over distributions of several kinds.
     """
     found = dict.fromkeys(map(str, TOLERANCES), 0.0)
-    x = jnp.asarray
     for spread in SPREADS:
         p = rng.dirichlet(np.full(2**n, spread)) + 1e-6  # no state is impossible
         p /= p.sum()
         for tolerance in TOLERANCES:
             built = universal_machine(p, tolerance)
-            with double():
-                machine = Machine(x(built.weights), x(built.hidden_bias), jnp.zeros(n))
-                log_p = np.asarray(log_weight(BINARY, machine, x(2.0 * all_states(n) - 1)))
+            log_p = np.logaddexp(0, equations.inputs(n) @ built.weights.T + built.hidden_bias).sum(1)  # (2.4)
             distance = 0.5 * np.abs(np.exp(log_p - logsumexp(log_p)) - p).sum()
             found[str(tolerance)] = max(found[str(tolerance)], float(distance / tolerance))
     return found
@@ -84,16 +94,45 @@ def normalisers(rng: np.random.Generator) -> float:
     m, n = weights.shape
     theta = rng.normal(size=(m,))
     left = [
-        _log_z(REAL, scale * weights, theta) - _log_z(BINARY, scale * weights, theta) - n / 2 * np.log(np.pi / 2)
+        equations.real_log_partition(scale * weights, theta)
+        - equations.log_partition(scale * weights, theta)
+        - n / 2 * np.log(np.pi / 2)
         for scale in SCALES
     ]
     return float(np.log(left[0] / left[1]) / np.log(SCALES[0] / SCALES[1]))
 
 
-def _log_z(units: Units, weights: np.ndarray, theta: np.ndarray) -> float:
-    with double():
-        machine = Machine(jnp.asarray(weights), jnp.asarray(theta), jnp.zeros(weights.shape[1]))
-        return float(exact_log_partition(units, machine))
+def one_active(rng: np.random.Generator, m: int = 4, n: int = 6) -> float:
+    """Largest difference of log P(x) between a machine with at most one unit on and a mixture (2.9), over all x.
+
+    The mixture has the machine's weights, and a product more, the uniform one, for the state in which no unit is on.
+    """
+    w, theta, x = rng.normal(size=(m, n)), rng.normal(size=m), equations.inputs(n)
+    machine = CombinationMachine.from_parameters(w, theta, max_active=1, random_state=0)
+    h = np.vstack([np.zeros(m), np.eye(m)])
+    log_shares = equations.log_terms(w, theta, h)
+    shares = np.exp(log_shares - logsumexp(log_shares))
+    mixed = equations.mixture_log_probability(np.vstack([np.zeros(n), w]), shares, x)
+    return float(abs(machine.score_samples((x > 0).astype(np.uint8)) - mixed).max())
+
+
+def orthogonal(rng: np.random.Generator, n_machines: int = 100, m: int = 6, n: int = 8) -> dict[str, float]:
+    """Share of random machines with orthogonal weights whose largest term of Z_R the rule of section 3.1 finds.
+
+    Returns
+    -------
+    dict
+        `corrected`: with |w|^2 / 2; `printed`: with |w| / 2, as the paper has it.
+    """
+    found = {"corrected": 0, "printed": 0}
+    for _ in range(n_machines):
+        w = np.linalg.qr(rng.normal(size=(n, n)))[0][:m] * rng.uniform(0.5, 4, (m, 1))
+        theta = -rng.uniform(0, 8, m)
+        best = equations.states(m)[np.argmax(equations.real_log_terms(w, theta, equations.states(m)))]
+        printed = w @ equations.furthest_from(w, theta) <= 0.5 * np.linalg.norm(w, axis=1)
+        found["corrected"] += np.array_equal(equations.rule_for_orthogonal(w, theta), best)
+        found["printed"] += np.array_equal(printed, best)
+    return {name: count / n_machines for name, count in found.items()}
 
 
 def projections(sizes: tuple[int, ...], rng: np.random.Generator) -> dict[str, float]:

@@ -15,6 +15,7 @@ from latentbits.estimators.combination_machine import CombinationMachine
 from latentbits.estimators.mixture import BernoulliMixture
 from latentbits.estimators.product import BernoulliProduct
 from latentbits.metrics import log_loss, reconstruction, single_bit_error
+from latentbits.models.combination_machine import equations
 from latentbits.models.mixture.starts import split_sizes
 from latentbits.papers.digits import load_or_stand_in
 from latentbits.papers.skeleton import fitted
@@ -28,6 +29,8 @@ __all__ = [
     "Setup",
     "area",
     "assembled",
+    "backfitted",
+    "backfitting",
     "curves",
     "likelihoods",
     "likeness",
@@ -125,13 +128,14 @@ def split(X: np.ndarray, setup: Setup, seed: int) -> tuple[np.ndarray, np.ndarra
 def model_of(method: str, n_units: int, seed: int) -> Any:
     """A method as an estimator.
 
-    "mixture" and "pursuit" are the paper's to the letter: maximum likelihood without any smoothing, and a machine
-    without input biases whose units have one start each.  "default" has the prior of when its numbers were kept.
+    "mixture" and "pursuit" are the paper's to the letter: maximum likelihood without any smoothing, where not all
+    components are split the first of them (footnote 5), and a machine without input biases whose units have one start
+    each.  "default" has the prior of when its numbers were kept.
     """
     if method == "product":
         return BernoulliProduct()
     if method == "mixture":
-        return BernoulliMixture(n_units, init="split", smoothing=0.0, random_state=seed)
+        return BernoulliMixture(n_units, init="split-first", smoothing=0.0, random_state=seed)
     if method == "mixture, smoothed":
         return BernoulliMixture(n_units, init="split", random_state=seed)
     if method == "default":
@@ -160,14 +164,17 @@ def one_seed(digits: Digits, setup: Setup, seed: int) -> dict[str, Any]:
     -------
     dict
         `methods`: errors, seconds and units of each; `weights`: how local those of the mixture and of the pursuit are;
-        `second_order`: single-bit error of principal components; `likelihood`; `vectors`, of the seed that is drawn.
+        `second_order`: single-bit error of principal components; `backfitting`: errors before and after it;
+        `likelihood`; `vectors`, of the seed that is drawn.
     """
     train, test = split(digits.X, setup, seed)
     labels = digits.labels[_places(len(digits.X), setup, seed)[0]]
     found: dict[str, Any] = {}
     vectors: dict[str, np.ndarray] = {}
+    models = {}
     for name in setup.methods:
-        model, seconds = fitted(model_of(name, setup.n_units, seed), train)
+        models[name], seconds = fitted(model_of(name, setup.n_units, seed), train)
+        model = models[name]
         parts = {part: errors_of(model, rows, seed) for part, rows in (("train", train), ("test", test))}
         errors = {measure: {part: parts[part][measure] for part in parts} for measure in MEASURES}
         n_units = len(model.hidden_bias_) if hasattr(model, "hidden_bias_") else None
@@ -183,6 +190,7 @@ def one_seed(digits: Digits, setup: Setup, seed: int) -> dict[str, Any]:
             part: second_order_error(train, rows, setup.n_units, seed)
             for part, rows in (("train", train), ("test", test))
         },
+        "backfitting": backfitting(models["pursuit"], train, test, seed),
         "likelihood": None if setup.summed is None else likelihoods(train, test, setup.n_units, setup.summed, seed),
         **({"vectors": {name: np.round(one, 4).tolist() for name, one in vectors.items()}} if seed == SHOWN else {}),
     }
@@ -213,6 +221,7 @@ def assembled(digits: Digits, setup: Setup, seeds: Sequence[Mapping[str, Any]]) 
         "results": results,
         "weights": weights,
         "second_order": {part: [seed["second_order"][part] for seed in seeds] for part in ("train", "test")},
+        "backfitting": [seed["backfitting"] for seed in seeds],
         "likelihood": [seed["likelihood"] for seed in seeds],
     }
 
@@ -304,6 +313,39 @@ def _finite(loss: float) -> float | None:
     return loss if np.isfinite(loss) else None
 
 
+# --- backfitting (figures 4.6 and 4.7) ---
+
+
+def backfitting(
+    machine: CombinationMachine, train: np.ndarray, test: np.ndarray, seed: int
+) -> dict[str, dict[str, float]]:
+    """Errors on test rows of the paper's pursuit, `before` and `after` a round of backfitting."""
+    rng = np.random.default_rng([seed, 46])
+    refitted = backfitted(machine.components_, machine.hidden_bias_, 2.0 * train - 1, rng)
+    after = CombinationMachine.from_parameters(*refitted, random_state=0, **NO_LOG_Z)
+    return {"before": errors_of(machine, test, seed), "after": errors_of(after, test, seed)}
+
+
+def backfitted(
+    weights: np.ndarray, hidden_bias: np.ndarray, rows: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Units learned once more, each with the structure of all others removed; the paper does not say how it does it.
+
+    The structure of all units is removed, as in the pursuit.  Then, unit by unit, its own is put back, EM goes on from
+    the unit, and the structure of what EM finds is removed.
+    """
+    w, theta = weights.copy(), hidden_bias.copy()
+    heads = np.zeros((len(w), len(rows)))
+    for i in range(len(w)):
+        rows, heads[i] = equations.without_unit(w[i], theta[i], rows, rng.random(len(rows)))
+    for i in range(len(w)):
+        rows = rows + heads[i][:, None] * w[i]
+        for _ in range(EM_STEPS):
+            w[i], theta[i] = equations.m_step(*equations.expected(w[i], theta[i], rows))
+        rows, heads[i] = equations.without_unit(w[i], theta[i], rows, rng.random(len(rows)))
+    return w, theta
+
+
 # --- errors along learning (figures 4.6 and 4.7) ---
 
 
@@ -343,9 +385,9 @@ def pursuit_curve(machine: CombinationMachine, parts: Sequence[np.ndarray], n_po
 
 
 def mixture_curve(
-    n_units: int, parts: Sequence[np.ndarray], seed: int, stops: Sequence[int] = (1, 2, 4, 8, 20)
+    n_units: int, parts: Sequence[np.ndarray], seed: int, stops: Sequence[int] = (0, 1, 2, 4, 8, 20)
 ) -> dict[str, Any]:
-    """Errors of a mixture along the splitting schedule, at some iterations after each doubling.
+    """Errors of a mixture along the splitting schedule, at some iterations after each doubling; 0 is just after it.
 
     A fit of k components that is stopped after i iterations is the fit of all, stopped there.
 
@@ -359,7 +401,7 @@ def mixture_curve(
     for place, size in enumerate(sizes):
         for stop in stops:
             steps.append(SPLIT * place + stop)
-            model = BernoulliMixture(size, init="split", smoothing=0.0, max_iter=stop, tol=NEVER, random_state=seed)
+            model = model_of("mixture", size, seed).set_params(max_iter=stop, tol=NEVER)
             models.append(fitted(model, parts[0]).model)
     doublings = {str(SPLIT * place): size for place, size in enumerate(sizes)}
     return {"steps": steps, **_errors_along(models, parts, seed), "doublings": doublings}

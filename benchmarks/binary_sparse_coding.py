@@ -202,8 +202,10 @@ def latentbits_(Y: np.ndarray, start: Start, size: Size, iterations: int) -> tup
     from latentbits.engines.memory import MemoryEngine
     from latentbits.engines.monitor import Limits
     from latentbits.models.binary_sparse_coding.model import Params, model
+    from latentbits.models.binary_sparse_coding.recipes import OURS
 
-    record = model(size.causes, size.most, size.candidates, n_iter=iterations, cut=None, parameter_noise=0.0)
+    recipe = OURS._replace(temperature=1.0, cut=None, parameter_noise=0.0)
+    record = model(size.causes, size.most, size.candidates, recipe, n_iter=iterations)
     nothing = np.asarray(0.0)
     params = Params(start.W, np.asarray(start.sigma), np.asarray(start.pi), reseeded=nothing, truncation_loss=nothing)
     found = fit(record, MemoryEngine(Y), seed_key(0), params=params, limits=Limits(iterations, -np.inf))

@@ -75,11 +75,9 @@ def test_help_without_a_model_lists_all(tool):
             {"n_hidden": 3, "learner": "pursuit", "n_epochs": 7, "input_bias": False, "weight_prior": None},
         ),
         (
-            "-m binary-sparse-coding -k 3 --max-active auto --candidates 3 --init mean --init-sparseness 1.5 "
-            "--restarts 3 --cut 0,20",
+            "-m binary-sparse-coding -k 3 --max-active auto --candidates 3 --recipe henniges2010 --restarts 3",
             {
-                "n_causes": 3, "max_active": "auto", "n_candidates": 3, "init": "mean", "init_sparseness": 1.5,
-                "n_init": 3, "cut": (0, 20),
+                "n_causes": 3, "max_active": "auto", "n_candidates": 3, "recipe": "henniges2010", "n_init": 3,
             },
         ),
         (
@@ -134,7 +132,7 @@ def test_a_file_brings_the_settings_it_needs():
         ("-m clipped-gaussian --nodes 5", "is for --model latent-trait, not clipped-gaussian"),
         ("-m combination-machine --learner paper", "'paper' is not one of 'auto', 'gradient'"),
         ("-m binary-sparse-coding --candidates few", "neither a number from 1 nor auto"),
-        ("-m binary-sparse-coding --cut -1,5", "'-1,5' is no list of numbers from 0 such as 5,10"),
+        ("-m binary-sparse-coding --recipe theirs", "'theirs' is not one of 'ours', 'henniges2010'"),
         ("-m noisy-or --layers 10,x", "'10,x' is no list of numbers from 1"),
         ("-m noisy-or --layers 10,0", "'10,0' is no list of numbers from 1"),
         ("-m product -k 3", "clipped-gaussian, combination-machine and binary-sparse-coding, not product."),

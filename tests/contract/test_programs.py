@@ -16,6 +16,7 @@ from latentbits import (
 )
 from latentbits.core import programs
 
+COLD = {"init_sparseness": 0.3, "temperature": 2.0}
 # class, size, settings to begin with, settings that are numbers, the most programs
 FAMILIES = {
     "product": (BernoulliProduct, (), {}, [{"smoothing": 0.5}], 8),
@@ -23,7 +24,7 @@ FAMILIES = {
     "trait": (LatentTrait, (1,), {"weight_prior": 2.0}, [{"weight_prior": 3.0}], 16),
     "clipped": (ClippedGaussian, (1,), {}, [{"correction": 0.3}], 16),
     "machine": (CombinationMachine, (2,), {}, [{"weight_prior": 2.0}], 26),
-    "sparse coding": (BinarySparseCoding, (2,), {"n_init": 1}, [{"init_sparseness": 0.3}, {"temperature": 2.0}], 20),
+    "sparse coding": (BinarySparseCoding, (2,), {"n_init": 1}, [{"recipe": COLD}], 20),
     "noisy OR": (NoisyOrNetwork, ((2,),), {}, [{"beta": 2.0}, {"leak": 0.01}, {"n_updates": 60}], 14),
 }
 EVERYWHERE = [{"random_state": 1}, {"max_iter": 7}, {"max_iter": 13}, {"tol": 1e-3}]

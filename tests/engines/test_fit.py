@@ -23,6 +23,7 @@ from latentbits.engines.monitor import Limits, Monitor, Remaining
 from latentbits.engines.stream import StreamEngine
 from latentbits.models import product
 from latentbits.models.binary_sparse_coding import model as binary_sparse_coding
+from latentbits.models.binary_sparse_coding.recipes import OURS
 from latentbits.models.mixture import model as mixture
 
 PLAIN = mixture.model(2, accelerate=False)  # compiled once for all tests
@@ -540,7 +541,7 @@ def test_one_newton_step_a_pass_finds_the_optimum():
 
 def test_the_threshold_of_a_truncated_model_comes_from_the_pass_before():
     """Passes before the cut use every row, those after it the share that should have at most two of four causes."""
-    model = binary_sparse_coding.model(4, 2, 3, n_iter=20, cut=(5, 8))
+    model = binary_sparse_coding.model(4, 2, 3, OURS._replace(temperature=1.0, cut=(5, 8)), n_iter=20)
     used = model._replace(objective=lambda p, s, stats: stats.used / stats.n_rows)
     result = run(used, bars())
     shares = objectives(result)

@@ -10,7 +10,7 @@ import equinox as eqx
 import numpy as np
 import pandas as pd
 import pytest
-import sparse_coding_twin as twin
+import sparse_coding
 from sklearn.exceptions import ConvergenceWarning
 
 import latentbits
@@ -70,19 +70,19 @@ def test_the_history_of_all_three_ends_in_the_fit(quick):
 
 def test_the_answers_of_a_small_model_are_exact(quick, small):
     """With six causes all 64 states are summed, whatever was learned with."""
-    theta = twin.Theta(quick.components_, quick.noise_std_, quick.prior_)
+    theta = sparse_coding.theta_of(quick)
     X = small.X[:12].copy()
     X[::2, ::3] = np.nan
-    rows = twin.infer_all(X, theta, None, None)
+    rows = sparse_coding.infer_all(X, theta)
     np.testing.assert_allclose(quick.score_samples(X), [r.log_evidence for r in rows], rtol=1e-5)
     np.testing.assert_allclose(quick.transform(X), [r.mean for r in rows], atol=1e-3)
     found = quick.posterior(X, n_states=3)
-    np.testing.assert_array_equal(found.mode, [r.states[r.probability.argmax()] for r in rows])
+    np.testing.assert_array_equal(found.mode, [r.states[r.probabilities.argmax()] for r in rows])
     np.testing.assert_array_equal(found.states[:, 0], found.mode)
-    np.testing.assert_allclose(found.probabilities, [np.sort(r.probability)[:-4:-1] for r in rows], atol=1e-3)
+    np.testing.assert_allclose(found.probabilities, [np.sort(r.probabilities)[:-4:-1] for r in rows], atol=1e-3)
     assert quick.truncation_loss_ == 0
     assert quick.log_likelihood(X, return_error=True)[1] < 0.01
-    np.testing.assert_allclose(quick.denoise(X), [r.mean @ theta.components for r in rows], atol=1e-2)
+    np.testing.assert_allclose(quick.denoise(X), [theta.W @ r.mean for r in rows], atol=1e-2)
 
 
 @pytest.mark.slow("60 iterations of eight starts")
@@ -139,25 +139,25 @@ def test_auto_grows_until_little_is_lost(monkeypatch):
 
 def gained_by_exact_em(m, X, n_steps):
     """Nats in all that steps of exact EM by enumeration add to where a fit has ended."""
-    theta = twin.Theta(m.components_, m.noise_std_, m.prior_)
+    theta = sparse_coding.theta_of(m)
     values = []
     for _ in range(n_steps):
-        rows = twin.infer_all(X, theta, None, None)
+        rows = sparse_coding.infer_all(X, theta)
         values.append(sum(r.log_evidence for r in rows))
-        theta = twin.update(X, rows, theta, len(theta.components), np.arange(len(X)))
+        theta = sparse_coding.update(X, rows, theta, m.n_causes)
     return values[-1] - values[0]
 
 
 @pytest.mark.slow("until it has converged")
 def test_with_most_entries_missing_nothing_is_left_to_gain():
-    truth = twin.some_theta(4, 9, seed=3, noise_std=0.6, active=1.6)
-    X, _ = twin.draw(truth, 120, seed=4, missing=0.7)
+    truth = sparse_coding.some_theta(4, 9, seed=3, sigma=0.6, active=1.6)
+    X = sparse_coding.draw(truth, 120, seed=4, missing=0.7)
     X = X[~np.isnan(X).all(1)]
     m = BinarySparseCoding(4, random_state=0).fit(X)
     assert m.stop_reason_ == "converged"
     assert m.history_[-1] == pytest.approx(m.log_likelihood(X), abs=0.01)
     assert gained_by_exact_em(m, X, 12) < 0.01
-    rows = twin.infer_all(X, twin.Theta(m.components_, m.noise_std_, m.prior_), None, None)
+    rows = sparse_coding.infer_all(X, sparse_coding.theta_of(m))
     np.testing.assert_allclose(m.transform(X), [r.mean for r in rows], atol=1e-4)
     np.testing.assert_allclose(m.score_samples(X), [r.log_evidence for r in rows], atol=1e-3)
 
@@ -220,13 +220,12 @@ def test_starts_come_in_rounds_of_one_size():
 
 @pytest.mark.slow("2^13 states")
 def test_with_many_causes_the_likelihood_is_a_bound_and_its_loss_is_told():
-    theta = twin.some_theta(13, 6, seed=0, noise_std=2.0, active=4.0)
-    X, _ = twin.draw(theta, 150, seed=1)
+    theta = sparse_coding.some_theta(13, 6, seed=0, sigma=2.0, active=4.0)
+    X = sparse_coding.draw(theta, 150, seed=1)
     m = BinarySparseCoding(13, max_active=2, n_candidates=4, max_iter=3, n_init=1, random_state=0).fit(X)
-    learned = twin.Theta(m.components_, m.noise_std_, m.prior_)
     with pytest.warns(PrecisionWarning, match="known to ±"):
         bound = m.score_samples(X)
-    exact = np.array([r.log_evidence for r in twin.infer_all(X[:5], learned, None, None)])
+    exact = np.array([r.log_evidence for r in sparse_coding.infer_all(X[:5], sparse_coding.theta_of(m))])
     assert np.all(bound[:5] <= exact + 1e-3)
     assert m.truncation_loss_ > 0
     assert m.log_likelihood(X, return_error=True)[1] >= m.truncation_loss_ * len(X)
@@ -237,8 +236,12 @@ def test_with_many_causes_the_likelihood_is_a_bound_and_its_loss_is_told():
     [
         ({"max_active": 4, "n_candidates": 3}, "must not be larger than n_candidates"),
         ({"n_candidates": 11}, "must not be larger than n_causes"),
-        ({"cut": (5, 2)}, "0 <= first <= last"),
-        ({"temperature": 0.5}, "temperature"),
+        ({"recipe": {"cut": (5, 2)}}, "0 <= first <= last"),
+        ({"recipe": {"temperature": 0.5}}, "temperature must be a number from 1"),
+        ({"recipe": {"init": "zero"}}, "init must be one of random"),
+        ({"recipe": {"renew": 1}}, "renew must be True or False"),
+        ({"recipe": {"mood": 1}}, "recipe has no mood: it has init,"),
+        ({"recipe": "theirs"}, "recipe"),
         ({"n_causes": 0}, "n_causes"),
     ],
 )
@@ -287,11 +290,13 @@ def test_growth_that_is_cut_short_keeps_what_was_learned(toy, monkeypatch):
 
 @pytest.mark.slow("two recipes")
 def test_options_of_the_papers_recipe_reach_learning(toy):
-    X, settings = toy.X[:60], {"n_init": 1, "max_iter": 4, "random_state": 0, "temperature": 1.0}
-    code = BinarySparseCoding(8, max_active=2, n_candidates=3, init_noise="std", renew=False, **settings).fit(X)
+    X, settings = toy.X[:60], {"n_init": 1, "max_iter": 4, "random_state": 0}
+    recipe = {"init_noise": "std", "renew": False, "temperature": 1.0}
+    code = BinarySparseCoding(8, max_active=2, n_candidates=3, recipe=recipe, **settings).fit(X)
     assert code.noise_history_[0] == pytest.approx(np.sqrt(X.var(0).mean()), rel=1e-5)
     assert code.reseeded_ == 0
-    grown = BinarySparseCoding(8, max_active=4, n_candidates=5, init_noise="residual", **settings).fit(X)
+    recipe = {"init_noise": "residual", "temperature": 1.0}
+    grown = BinarySparseCoding(8, max_active=4, n_candidates=5, recipe=recipe, **settings).fit(X)
     assert grown.noise_history_[0] == code.noise_history_[0]
     sparseness = grown.sparseness_history_
     assert sparseness[0] == sparseness[1] != sparseness[2]  # the first pass is for the noise

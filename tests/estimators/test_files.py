@@ -249,7 +249,7 @@ def test_numbers_that_files_of_earlier_versions_lack_are_filled_in(tmp_path):
         (trait, lambda h: h["hyperparameters"].update(n_samples=10**9), "n_samples is 1000000000"),
         (trait, lambda h: h["hyperparameters"].update(equal_discrimination=True), "n_components must be 1"),
         (machine, lambda h: h["hyperparameters"].update(n_hidden=10**8, max_active=10**8), "shape"),
-        (causes, lambda h: h["hyperparameters"].update(cut=["a", "b"]), "cut must be two iterations"),
+        (causes, lambda h: h["hyperparameters"].update(recipe={"items": [["cut", ["a", 1]]]}), "two iterations"),
         (
             causes,
             lambda h: (

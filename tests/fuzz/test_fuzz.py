@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import noisy_or_twin
 import numpy as np
 import pytest
-import sparse_coding_twin
+import sparse_coding
 from tests.fuzz.brute import answers, states_of
 from tests.fuzz.names import foreign_tags, judge
 from tests.fuzz.verdict import Fault, attempt, new_case
@@ -40,10 +40,10 @@ def named(kind, /, **attributes):
 
 
 def test_sums_of_sparse_coding():
-    theta = sparse_coding_twin.some_theta(4, 5)
-    X, _ = sparse_coding_twin.draw(theta, 12, missing=0.2)
-    rows = sparse_coding_twin.infer_all(X, theta, None, None)
-    model = named("BinarySparseCoding", components_=theta.components, noise_std_=theta.noise_std, prior_=theta.prior)
+    theta = sparse_coding.some_theta(4, 5)
+    X = sparse_coding.draw(theta, 12, missing=0.2)
+    rows = sparse_coding.infer_all(X, theta)
+    model = named("BinarySparseCoding", components_=theta.W.T, noise_std_=theta.sigma, prior_=theta.pi)
     found = answers(states_of(model), X)
     np.testing.assert_allclose(found.log_likelihood, [row.log_evidence for row in rows], rtol=1e-10)
     np.testing.assert_allclose(found.latents, [row.mean for row in rows], rtol=1e-8, atol=1e-12)

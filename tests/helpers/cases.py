@@ -13,6 +13,7 @@ from tests.tables import as_bytes
 from latentbits.core.model import Model
 from latentbits.models import product
 from latentbits.models.binary_sparse_coding import model as binary_sparse_coding
+from latentbits.models.binary_sparse_coding.recipes import OURS
 from latentbits.models.clipped_gaussian import model as clipped_gaussian
 from latentbits.models.combination_machine import model as combination_machine
 from latentbits.models.latent_trait import curved, mixture_of_maps
@@ -68,7 +69,7 @@ CASES = [
     Case("Chow-Liu tree", latent_tree.model(hidden=False, accelerate=False), classed(k=3, missing=0.2), {}),
     Case(
         "sparse coding",
-        binary_sparse_coding.model(4, 4, 4, n_iter=12, parameter_noise=0.0),
+        binary_sparse_coding.model(4, 4, 4, OURS._replace(temperature=1.0, cut=None, parameter_noise=0.0), n_iter=12),
         tables.bars(),
         {"missing": REAL, "weighted fit": DRAWN},
     ),
@@ -117,7 +118,7 @@ CASES = [
     ),
     Case(
         "truncated sparse coding",
-        binary_sparse_coding.model(4, 2, 3, n_iter=8, cut=(2, 4)),
+        binary_sparse_coding.model(4, 2, 3, OURS._replace(temperature=1.0, cut=(2, 4)), n_iter=8),
         tables.bars(missing=0.2),
         {"missing": REAL, "monotone": TRUNCATED, "weighted fit": DRAWN},
         slow=True,

@@ -8,6 +8,7 @@ from jax.tree_util import Partial
 
 from latentbits.core.model import Model, Transform
 from latentbits.models.binary_sparse_coding import model as sparse_coding
+from latentbits.models.binary_sparse_coding.recipes import OURS
 from latentbits.models.combination_machine import model as machines
 
 
@@ -63,11 +64,11 @@ def test_stages_of_a_machine_share_what_they_have_in_common():
 
 SCHEDULES = [
     {"n_iter": 7},
-    {"cut": (3, 5)},
-    {"init_sparseness": 1.5},
-    {"init_scale": 0.3},
-    {"parameter_noise": 0.01},
-    {"temperature": 1.0},
+    {"recipe": OURS._replace(cut=(3, 5))},
+    {"recipe": OURS._replace(init_sparseness=1.5)},
+    {"recipe": OURS._replace(init_scale=0.3)},
+    {"recipe": OURS._replace(parameter_noise=0.01)},
+    {"recipe": OURS._replace(temperature=1.0)},
     {"quietest": 1e-3},
 ]
 
@@ -86,4 +87,5 @@ def test_what_is_no_number_makes_another_program():
     assert programs(machine()) != programs(machine(kind="real"))
     assert programs(machine()) != programs(machine(input_bias=False))
     assert programs(sparse_coding.model(6, 2, 4)) != programs(sparse_coding.model(6, 2, 5))
-    assert programs(sparse_coding.model(6, 2, 4)) != programs(sparse_coding.model(6, 2, 4, ranking="exact"))
+    for change in ({"ranking": "exact"}, {"noise_about": "old"}):
+        assert programs(sparse_coding.model(6, 2, 4)) != programs(sparse_coding.model(6, 2, 4, OURS._replace(**change)))

@@ -1,17 +1,21 @@
 """Henniges et al. (2010) repeated: when bars count as found, the tables, natural images, and the files."""
 
+from math import comb
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import sparse_coding_twin as twin
+import sparse_coding
 
 from latentbits.core.errors import DownloadError
 from latentbits.data.toys import linear_bars
-from latentbits.estimators.binary_sparse_coding import BinarySparseCoding
-from latentbits.papers import pages
-from latentbits.papers.henniges_2010 import accuracy, bars, images, tables
+from latentbits.figures.binary_sparse_coding.arrays import summarize_fields
+from latentbits.models.binary_sparse_coding import equations, recipes
+from latentbits.models.binary_sparse_coding.equations import Theta
+from latentbits.models.binary_sparse_coding.recipes import HENNIGES, recipe_of
+from latentbits.papers import pages, summary
+from latentbits.papers.henniges_2010 import accuracy, bars, figures, images, tables
 from latentbits.papers.henniges_2010 import reproduce as henniges
 from latentbits.papers.skeleton import Run
 
@@ -19,8 +23,8 @@ TINY = henniges.Plan(
     n_rows=500,
     settings=(bars.Setting(500, 5.0, {"paper": 2, "renewal": 1}),),
     n_compared=(200, 2),
-    sweeps=(),
-    patches=images.Setup(6, 300, (images.Fit(6, 2, 3),), cut=(2, 4), max_iter=6),
+    timed=False,
+    patches=images.Setup(6, 300, (images.Fit(6, 2, 3),), (), cut=(2, 4), max_iter=6),
 )
 
 
@@ -77,11 +81,12 @@ def test_trials_share_their_rows_and_differ_from_one_another():
 
 
 def test_recipes_differ_in_what_they_are_named_after():
-    assert len(bars.ALTERED) == 7  # with the paper's, all combinations of three changes
-    for name, recipe in bars.ALTERED.items():
-        changed = {key for key in recipe if recipe[key] != bars.PAPER[key]}
+    assert len(bars.ALTERED) == 9  # each of four changes alone, each left out, and all
+    for name, options in bars.ALTERED.items():
+        changed = {key for key, value in options["recipe"].items() if value != bars.PAPER["recipe"][key]}
         assert changed == {key for change in name.split("+") for key in bars.OURS[change]}
-    ours = BinarySparseCoding().get_params()
+    assert recipe_of(bars.PAPER["recipe"]) == HENNIGES
+    ours = recipes.OURS._asdict()
     assert all(ours[key] == value for change in bars.OURS.values() for key, value in change.items())
 
 
@@ -111,6 +116,7 @@ def test_every_trial_of_the_plan_is_in_a_block():
             mine = [block[3:] for block in blocks if block[:3] == (setting.n_rows, setting.start, recipe)]
             assert sorted(first + i for first, size in mine for i in range(size)) == list(range(n))
     assert [setting.n_trials["paper"] for setting in plan.settings[:4]] == [1000] * 4
+    assert plan.settings[0].n_trials["about"] == 1000  # (7) both ways, on the same trials
 
 
 def test_what_a_change_does_is_counted_trial_by_trial():
@@ -132,11 +138,11 @@ def test_what_a_change_does_is_counted_trial_by_trial():
 # --- truncated expectations ---
 
 
-def test_truncated_expectations_are_those_of_the_twin(monkeypatch):
+def test_truncated_expectations_are_those_of_the_equations(monkeypatch):
     """(3) with (4) and (5), and the exact ones, for rows of 5 x 5 bars and true parameters."""
     toy = linear_bars(30, random_state=1)
-    theta = twin.Theta(toy.components, accuracy.NOISE, accuracy.PRIOR)
-    slow = [[twin.infer(y, theta, *size) for y in toy.X] for size in ((3, 5), (None, None))]
+    theta = Theta(toy.components.T, accuracy.NOISE, accuracy.PRIOR)
+    slow = [sparse_coding.infer_all(toy.X, theta, *size) for size in ((3, 5), ())]
     off = [
         max(np.abs(few.mean - exact.mean).max(), np.abs(few.second - exact.second).max())
         for few, exact in zip(*slow, strict=True)
@@ -149,13 +155,26 @@ def test_truncated_expectations_are_those_of_the_twin(monkeypatch):
     assert 0 < found["close"] < 1
 
 
+def test_an_iteration_with_gamma_of_all_causes_is_one_of_exact_em(monkeypatch):
+    assert accuracy.exact_em(60) < 1e-9  # (6) has a ridge of 1e-10
+    right = equations.new_sigma
+    monkeypatch.setattr(equations, "new_sigma", lambda *args: right(*args) / 1.001)
+    assert accuracy.exact_em(60) == pytest.approx(1e-3, rel=0.01)
+
+
+def test_states_are_counted_by_the_binomial_numbers():
+    for gamma in (2, 3, 4):
+        counts = accuracy.counted(gamma)
+        assert counts == [sum(comb(n, k) for k in range(gamma + 1)) for n in accuracy.CANDIDATES]
+        assert gamma - 0.4 < accuracy.exponent(accuracy.CANDIDATES, counts)[0] < gamma
+
+
 @pytest.mark.slow("times of several sizes")
-def test_times_are_of_every_size(tmp_path, monkeypatch):
-    monkeypatch.setitem(accuracy.SWEEPS, "H", accuracy.Sweep("time_causes", ((4, 1, 2), (6, 1, 2)), 0))
-    seconds = accuracy.timed(tmp_path, "H", n_rows=20)
+def test_times_are_of_every_size(tmp_path):
+    seconds = accuracy.timed(tmp_path, (8, 9), n_rows=20)
     assert len(seconds) == 2
     assert min(seconds) >= 0
-    assert accuracy.timed(tmp_path, "H", n_rows=20) == seconds  # kept
+    assert accuracy.timed(tmp_path, (8, 9), n_rows=20) == seconds  # kept
 
 
 # --- natural images ---
@@ -181,7 +200,7 @@ def test_scale_of_the_experiment():
     assert notes == []
     assert images.FULL[:2] == (26, 200_000)
     assert images.FULL.fits[0] == (700, 8, 10, "paper")
-    assert images.FULL[3:] == ((66, 100), 200)
+    assert images.FULL[4:] == ((66, 100), 200)
 
 
 @pytest.mark.slow("a small run with images")
@@ -199,21 +218,52 @@ def test_fields_of_tiny_images(tiny):
 
 
 def test_at_full_scale_there_is_an_image_of_the_papers_collection(tmp_path, monkeypatch):
-    fit = {**images.Fit(700)._asdict(), "sparseness": 6.0}
     asked = []
 
     def run(pictures, name, setup, folder, say):
         asked.append((name, setup.fits))
-        return {"fits": {"700": fit}}, {}
+        return {"fits": {fit.key: fit._asdict() for fit in setup.fits}}, {}
 
     monkeypatch.setattr(images, "run", run)
     monkeypatch.setattr(images, "load_dataset", lambda name: SimpleNamespace(X=np.zeros((1, 9, 9))))
     there = Run(henniges.Plan(), tmp_path)
-    assert henniges._other_images(images.FULL, there)["sparseness"] == 6.0
-    assert asked == [("vanhateren_one", (images.Fit(700),))]
+    found = henniges._nearest(images.FULL, there)
+    assert found["name"] == "vanhateren_one"
+    assert asked == [("vanhateren_one", images.FULL.nearest)]
+    assert [one["n_causes"] for one in found["fits"].values()][:2] == [700, 200]
+    assert {one["recipe"] for one in found["fits"].values()} == {"paper"}
     monkeypatch.setattr(images, "load_images", lambda name, notes: None)
-    assert henniges._other_images(images.FULL, there) is None
+    assert henniges._nearest(images.FULL, there) is None
     assert "left out" in there.notes[0]
+
+
+def test_fields_are_alike_wherever_they_lie():
+    rng = np.random.default_rng(0)
+    field = np.zeros((3, 9, 9))
+    field[0, 1:4, 2:6] = wave = rng.normal(size=(3, 4))
+    field[1, 5:8, 4:8] = 7 * wave
+    field[2, 3:6, 3:7] = -wave
+    flat = field.reshape(3, -1)
+    np.testing.assert_allclose(images.likeness(flat[:1], flat[1:2], (9, 9)), 1)
+    shifts = [
+        np.sum(wave * np.roll(np.pad(wave, 4), (i, j), (0, 1))[4:7, 4:8]) for i in range(-3, 4) for j in range(-4, 5)
+    ]
+    np.testing.assert_allclose(images.likeness(flat[2:], flat[:2], (9, 9)), -min(shifts) / np.sum(wave**2))
+
+
+def test_figures_of_natural_images_are_small_enough_to_be_kept(tmp_path):
+    """Fields as wide as the paper's, with noise, which is what does not compress."""
+    rng, (y, x) = np.random.default_rng(0), np.mgrid[:26, :26]
+    turn, place, size = rng.uniform(0, np.pi, 700), rng.uniform(6, 20, (700, 2)), rng.uniform(1.5, 4, 700)
+    along = [(x - u) * np.cos(t) + (y - v) * np.sin(t) for t, (u, v) in zip(turn, place)]
+    apart = [(x - u) ** 2 + (y - v) ** 2 for u, v in place]
+    waves = [np.exp(-d / (2 * s**2)) * np.cos(a) for a, d, s in zip(along, apart, size)]
+    W = np.array(waves).reshape(700, -1) + 0.1 * rng.normal(size=(700, 676))
+    course = np.linspace(1, 7, 201)
+    for n in (700, 200):
+        drawn = figures.figure_2(images.Fields(W[:n], summarize_fields(W[:n], (26, 26)), course, course), images.FULL)
+        (picture, _) = pages.save(drawn, tmp_path, f"figure_{n}")
+        assert len(summary._smaller(tmp_path / picture)) < 0.8 * summary.LARGEST
 
 
 # --- files ---
@@ -237,7 +287,7 @@ def test_tables_of_bars():
     assert "978 of 1000, 97.8% ± 0.5% (97.8%) | 0.0 |" in table
     counted = {name: {"1000_5": 150} for name in ("paper", *bars.ALTERED)}
     page = tables._changes({"n": 200, "lines": ["1000_5"], "recovered": counted}, {"1000_5": line})
-    assert page[1].count("75.0% ± 3.1%") == 2 * 8
+    assert page[1].count("75.0% ± 3.1%") == 2 * 10
     assert tables._changes({"n": 0, "lines": [], "recovered": {}}, {}) == []
 
 
@@ -249,11 +299,16 @@ def test_every_finding_is_measured():
     table = {one.key: {"recipes": dict.fromkeys(one.n_trials, recipe)} for one in henniges.Plan().settings}
     measures = {"n_globular": 9, "selectivity": 0.8, "localisation": 0.5, "sparseness": 7.0}
     patches = {"fits": {one.key: {**one._asdict(), **measures} for one in images.FULL.fits}, "full_scale": True}
-    patches["other"] = measures
-    measured = {**henniges._of_bars(table), **henniges._of_images(patches)}
-    measured |= {"accurate": 1, "accurate_within": 1, "accurate_more": 1}
-    measured |= {accuracy.SWEEPS[name].finding: 1 for name in henniges.Plan().sweeps}
-    assert set(pages.expected(henniges.__package__)["relations"]) <= set(measured)
+    patches["nearest"] = {"fits": {one.key: measures for one in images.FULL.nearest}}
+    setup = images.FULL._replace(side=3)
+    fields = {fit.key: images.Fields(np.eye(9), *[None] * 3) for fit in setup.fits}
+    measured = {**henniges._of_bars(table), **henniges._of_images(patches, fields, setup)}
+    assert measured["images_similar"].value == 1
+    measured |= {"accurate": 1, "accurate_within": 1, "accurate_more": 1, "exact_step": 0, "time_causes": 1}
+    measured |= {f"states_{gamma}": 1 for gamma in (2, 3, 4)}
+    held_to = pages.expected(henniges.__package__)
+    assert set(held_to["relations"]) <= set(measured)
+    assert {one["entry"] for one in held_to["relations"].values() if "entry" in one} == set(held_to["entries"])
     few = {name: values[:3] for name, values in recipe.items()}
     measured = henniges._of_bars({"1000_5": {"recipes": {"paper": few, "ours": few}}})
     assert set(measured) == {"sparseness_1000_5", "noise_1000_5", "first_noise_1000_5"}  # shares need many trials

@@ -1,5 +1,6 @@
 """Full runs that come with the package: as the expectations of now have them."""
 
+import re
 from importlib import import_module
 
 import pytest
@@ -36,6 +37,13 @@ def test_verdicts_are_those_of_now(kept):
     assert pages.findings(found["relations"]) in page
     assert page == import_module(f"{package}.tables").report(kept, pages.expected(package))
     assert [key for key, one in found["relations"].items() if not one["within"]] == []
+
+
+def test_every_picture_of_the_page_is_kept(kept):
+    folder = summary.kept_folder(kept["paper"])
+    linked = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", (folder / "results.md").read_text("utf-8"))
+    assert linked
+    assert [file for file in linked if not (folder / file).is_file()] == []
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ from latentbits.estimators.showing import named_weights
 from latentbits.models.binary_sparse_coding import model as sparse_coding
 from latentbits.models.binary_sparse_coding.posterior import Params, Shared, expectations, state_table
 from latentbits.models.binary_sparse_coding.probable import probable_states
+from latentbits.models.binary_sparse_coding.recipes import RECIPES, Recipe, recipe_of
 from latentbits.models.binary_sparse_coding.settling import at_rest
 from latentbits.models.binary_sparse_coding.starts import Starts, evaluation, side_by_side
 
@@ -93,32 +94,9 @@ class BinarySparseCoding(WithFitReport):
         Whether learning begins with 3 of 5 also where a larger `max_active` and `n_candidates` are given, and goes on
         with those for another third of the iterations.  With many states to choose from, components that are still
         wrong explain every row, and learning settles there.
-    init : {"random", "mean", "data"}, default="random"
-        Components to start with: random, the mean of the rows plus noise, or rows plus noise.
-    init_scale : float or None, default=None
-        Standard deviation of what is random in them.  None takes a third ("random") or a twentieth of the root mean
-        square of X.
-    init_noise : {"rms", "std", "residual"}, default="rms"
-        Noise to start with: the root mean square of X; its standard deviation about the means of the columns, as the
-        paper has it for bars; or what the first components leave over, eq. (7) on all rows, as it has it for images.
-        That takes the first iteration, unless `ranking` is "exact", whose first pass has nothing to rank for.
-    init_sparseness : float or None, default=None
-        pi H to start with; None takes 5, or half of the causes if that is less.
-    cut : "auto", (int, int) or None, default="auto"
-        (first, last): all rows are learned from before iteration `first`; then ever fewer, until from iteration
-        `last` on they are the N_cut rows of highest evidence, as many as should have at most `max_active` causes.
-        Without this, rows with more causes bias noise and sparseness.  "auto" is a third and two thirds of
-        `max_iter`, None never.
-    parameter_noise : float or "auto", default="auto"
-        Standard deviation of noise that is added to the components after each iteration, which separates equal ones.
-        "auto" is 2.5 % of the present `noise_std_`, and nothing in the last tenth of the iterations.
-    temperature : float, default=3.0
-        To begin with, posteriors are flattened by this; it goes down to 1 in the first third of the iterations.  1 is
-        the paper's learning, which ends in poor optima more often.
-    ranking : {"previous", "exact"}, default="previous"
-        Whether rows are ranked for `cut` by their evidence in the pass before, or in an additional pass of their own.
-    renew : bool, default=True
-        Whether a cause that no row uses begins anew from a row that is explained badly.  False is the paper's learning.
+    recipe : {"ours", "henniges2010"} or dict, default="ours"
+        Where learning starts, and its schedule: ours, the paper's for its bars, or ours with changes by the names of
+        `latentbits.models.binary_sparse_coding.recipes.Recipe`, such as ``{"init": "mean", "cut": None}``.
     precision : {"highest", "high", "tf32"}, default="highest"
         On a GPU, in float32: how the product of rows and components is rounded.  "high" keeps 17 bits of its factors,
         "tf32" 11, which is faster and good enough to learn by: sparseness and noise agree to three digits.
@@ -183,15 +161,7 @@ class BinarySparseCoding(WithFitReport):
         "max_active": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "n_candidates": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "grow": ["boolean"],
-        "init": [StrOptions({"random", "mean", "data"})],
-        "init_scale": [Interval(Real, 0, None, closed="left"), None],
-        "init_noise": [StrOptions({"rms", "std", "residual"})],
-        "init_sparseness": [Interval(Real, 0, None, closed="neither"), None],
-        "cut": [StrOptions({"auto"}), tuple, list, None],
-        "parameter_noise": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
-        "temperature": [Interval(Real, 1, None, closed="left")],
-        "ranking": [StrOptions({"previous", "exact"})],
-        "renew": ["boolean"],
+        "recipe": [StrOptions(set(RECIPES)), dict],
         "precision": [StrOptions({"highest", "high", "tf32"})],
         "truncation_tol": [Interval(Real, 0, None, closed="neither")],
         "keep_components": ["boolean"],
@@ -226,15 +196,7 @@ class BinarySparseCoding(WithFitReport):
         max_active: int | str = "auto",
         n_candidates: int | str = "auto",
         grow: bool = True,
-        init: str = "random",
-        init_scale: float | None = None,
-        init_noise: str = "rms",
-        init_sparseness: float | None = None,
-        cut: str | tuple[int, int] | None = "auto",
-        parameter_noise: float | str = "auto",
-        temperature: float = 3.0,
-        ranking: str = "previous",
-        renew: bool = True,
+        recipe: str | Mapping[str, Any] = "ours",
         precision: str = "highest",
         truncation_tol: float = 0.1,
         keep_components: bool = False,
@@ -251,15 +213,7 @@ class BinarySparseCoding(WithFitReport):
         self.max_active = max_active
         self.n_candidates = n_candidates
         self.grow = grow
-        self.init = init
-        self.init_scale = init_scale
-        self.init_noise = init_noise
-        self.init_sparseness = init_sparseness
-        self.cut = cut
-        self.parameter_noise = parameter_noise
-        self.temperature = temperature
-        self.ranking = ranking
-        self.renew = renew
+        self.recipe = recipe
         self.precision = precision
         self.truncation_tol = truncation_tol
         self.keep_components = keep_components
@@ -296,7 +250,7 @@ class BinarySparseCoding(WithFitReport):
         self
         """
         self._validate_params()
-        self._first_size()  # complains of sizes that do not fit together
+        self._first_size(), recipe_of(self.recipe)  # complain of what does not fit together
         return super().fit(X, y, sample_weight, checkpoint, engine, X_val)
 
     def _stops_early(self, rows: Engine) -> bool:
@@ -386,49 +340,23 @@ class BinarySparseCoding(WithFitReport):
         h = int(self.n_causes)
         return (h, h) if h <= sparse_coding.MOST_EXACT else (self.max_active_, self.n_candidates_)
 
-    def _cut(self, n_iter: int) -> tuple[int, int] | None:
-        if self.cut is None:
-            return None
-        if isinstance(self.cut, str):
-            return n_iter // 3, 2 * n_iter // 3
-        whole = len(self.cut) == 2 and all(isinstance(x, Integral) for x in self.cut)
-        if not whole or not 0 <= self.cut[0] <= self.cut[1]:
-            raise ValueError(f"cut must be two iterations (first, last) with 0 <= first <= last, got {self.cut!r}")
-        return int(self.cut[0]), int(self.cut[1])
-
     def _model(self) -> Model:
         return self._model_of((self.max_active_, self.n_candidates_))
 
     def _model_of(self, size: tuple[int, int]) -> Model:
-        n_iter = int(self.max_iter)
-        return self._learner(size, n_iter, self._cut(n_iter), float(self.temperature), self.init_noise)
+        return self._learner(size, int(self.max_iter), recipe_of(self.recipe))
 
     def _settler(self) -> Model:
         """The record of exact EM."""
-        return self._learner((int(self.n_causes),) * 2, 0, None, 1.0, settling=True)
+        recipe = recipe_of(self.recipe)._replace(cut=None, temperature=1.0, init_noise="rms")
+        return self._learner((int(self.n_causes),) * 2, 0, recipe, settling=True)
 
-    def _learner(
-        self,
-        size: tuple[int, int],
-        n_iter: int,
-        cut: tuple[int, int] | None,
-        temperature: float,
-        init_noise: str = "rms",
-        settling: bool = False,
-    ) -> Model:
+    def _learner(self, size: tuple[int, int], n_iter: int, recipe: Recipe, settling: bool = False) -> Model:
         return sparse_coding.model(
             int(self.n_causes),
             *size,
-            init=self.init,
-            init_scale=None if self.init_scale is None else float(self.init_scale),
-            init_noise=init_noise,
-            init_sparseness=None if self.init_sparseness is None else float(self.init_sparseness),
+            recipe,
             n_iter=n_iter,
-            cut=cut,
-            parameter_noise=None if isinstance(self.parameter_noise, str) else float(self.parameter_noise),
-            temperature=temperature,
-            ranking=self.ranking,
-            renew=bool(self.renew),
             keep_components=bool(self.keep_components),
             precision=self.precision,
             quietest=self._quietest(),
@@ -667,7 +595,9 @@ class BinarySparseCoding(WithFitReport):
         """A third of the iterations again, from where learning stands, with more states and with N_cut rows."""
         n_iter = -(-int(self.max_iter) // 3)
         size = self.max_active_, self.n_candidates_
-        model = self._learner(size, n_iter, None if self.cut is None else (0, 0), 1.0)
+        recipe = recipe_of(self.recipe)
+        cut = None if recipe.cut is None else (0, 0)
+        model = self._learner(size, n_iter, recipe._replace(cut=cut, temperature=1.0, init_noise="rms"))
         return self._fitted_on(model, engine, result, key, n_iter)
 
     def _settled(self, engine: Engine, result: FitResult, key: Key[Array, ""]) -> FitResult:

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import sparse_coding_twin as twin
+import sparse_coding
 
 from latentbits.core import tree
 from latentbits.core.batch import make_batch
@@ -17,8 +17,8 @@ from latentbits.models.binary_sparse_coding.model import model
 from latentbits.models.binary_sparse_coding.posterior import Params, Way
 
 STATES = posterior.state_table(6, 4)
-THETA = twin.some_theta(20, 9, seed=1, active=2.0)
-X, _ = twin.draw(THETA, 70, seed=2, missing=0.3)
+THETA = sparse_coding.some_theta(20, 9, seed=1, active=2.0)
+X = sparse_coding.draw(THETA, 70, seed=2, missing=0.3)
 
 
 def sums(way, dtype):
@@ -32,21 +32,19 @@ def sums(way, dtype):
         return statistics._sums(STATES, way, params, shared, batch)
 
     with tree.rows_in(dtype):
-        numbers = *THETA, 0.0, 0.0
+        numbers = THETA.W.T, THETA.sigma, THETA.pi, 0.0, 0.0
         params = Params(*(jnp.asarray(np.asarray(x, dtype)) for x in numbers))
         return jax.tree.map(np.asarray, run(params, jnp.asarray(X.astype(dtype))))
 
 
 @pytest.mark.slow("kernels of a GPU are interpreted")
-def test_sums_by_rows_and_by_kernels_are_the_twin_s(monkeypatch):
+def test_sums_by_rows_and_by_kernels_are_those_of_the_equations(monkeypatch):
     one = sums(Way(1), np.float64)
-    rows = twin.infer_all(X[:67], THETA, 4, 6)
+    rows = sparse_coding.infer_all(X[:67], THETA, 4, 6)
     np.testing.assert_allclose(one.free_energy.sum(), sum(row.log_evidence for row in rows), rtol=1e-11)
     np.testing.assert_allclose(one.s, sum(row.mean for row in rows), atol=1e-10)
     np.testing.assert_allclose(one.ss + one.ss.T + np.diag(one.s), sum(row.second for row in rows), atol=1e-10)
-    filled = (np.where(np.isnan(y), row.states @ THETA.components, y) for y, row in zip(X, rows))  # E[y | s]
-    products = (np.einsum("s,sh,sd->hd", row.probability, row.states, y) for y, row in zip(filled, rows))
-    np.testing.assert_allclose(one.sy, sum(products), atol=1e-9)
+    np.testing.assert_allclose(one.sy, sparse_coding.products(X[:67], rows, THETA), atol=1e-9)
     for name in ("select", "sum_states"):
         monkeypatch.setattr(kernels, name, partial(getattr(kernels, name), interpret=True))
     fused = sums(Way(1, None, cuda=True), np.float32)

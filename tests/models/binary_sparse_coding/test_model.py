@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import sparse_coding_twin as twin
+import sparse_coding
 from scipy.optimize import linear_sum_assignment
 from scipy.stats import binom
 
@@ -16,15 +16,19 @@ from latentbits.data import toys
 from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.summary import summarise
+from latentbits.models.binary_sparse_coding.equations import Theta
 from latentbits.models.binary_sparse_coding.model import Params, model
+from latentbits.models.binary_sparse_coding.recipes import OURS
 from latentbits.models.binary_sparse_coding.starts import Starts, evaluation, side_by_side
 
-BARS = model(10, 3, 5, init_scale=2.0, init_sparseness=5.0, parameter_noise=0.05)
+PLAIN = OURS._replace(temperature=1.0, cut=(20, 40))
+START = PLAIN._replace(init_scale=2.0, init_sparseness=5.0, parameter_noise=0.05)
+BARS = model(10, 3, 5, START)
 
 
 def params_of(theta):
     with tree.double():
-        return Params(*(jnp.asarray(x) for x in (theta.components, theta.noise_std, theta.prior, 0.0, 0.0)))
+        return Params(*(jnp.asarray(x) for x in (theta.W.T, theta.sigma, theta.pi, 0.0, 0.0)))
 
 
 def recovered(params, toy):
@@ -42,7 +46,7 @@ def test_a_cause_that_no_row_uses_gets_a_new_start():
     toy = toys.linear_bars(500, random_state=1)
     W = toy.components + np.random.default_rng(0).normal(size=toy.components.shape)
     W[3] = 1e3  # far from every row
-    found = learn(BARS, toy, params=params_of(twin.Theta(W, 2.5, 0.2)))
+    found = learn(BARS, toy, params=params_of(Theta(W.T, 2.5, 0.2)))
     assert float(found.reseeded) >= 1
     assert recovered(found, toy) > 0.99
 
@@ -53,7 +57,7 @@ def test_noise_to_start_with():
     with tree.double():
         summary = summarise(MemoryEngine(X))
         for kind, sigma in expected.items():
-            first = jax.jit(model(10, 3, 5, init_noise=kind).init)(seed_key(1), summary)
+            first = jax.jit(model(10, 3, 5, PLAIN._replace(init_noise=kind)).init)(seed_key(1), summary)
             np.testing.assert_allclose(first.noise_std, sigma, rtol=1e-5)
 
 
@@ -73,11 +77,11 @@ def test_bars_noise_and_sparseness_are_found():
     assert float(found.prior) * 10 == pytest.approx(toy.causes.sum(1).mean(), abs=0.06)
     assert float(found.noise_std) == pytest.approx(2, abs=0.1)
     assert float(found.reseeded) == 0
-    settings = {"init_scale": 2.0, "init_sparseness": 5.0, "parameter_noise": 0.0}
-    result = fit(model(10, 3, 5, ranking="exact", **settings), MemoryEngine(toy.X), seed_key(1))
+    quiet = START._replace(parameter_noise=0.0)
+    result = fit(model(10, 3, 5, quiet._replace(ranking="exact")), MemoryEngine(toy.X), seed_key(1))
     noise = [record.watched["noise_std"] for record in result.history]
     assert noise[0] == noise[1] != noise[2] == noise[3] != noise[4]  # every other pass only ranks
-    one, two = result.params, learn(model(10, 3, 5, **settings), toy)
+    one, two = result.params, learn(model(10, 3, 5, quiet), toy)
     # a few rows more or less, so the same within a standard error: sigma / sqrt(N pi), and 0.04 of pi H
     np.testing.assert_allclose(one.components, two.components, atol=0.15)
     assert float(one.prior) * 10 == pytest.approx(float(two.prior) * 10, abs=0.04)
@@ -87,7 +91,7 @@ def test_bars_noise_and_sparseness_are_found():
 @pytest.mark.slow("a fit of 60 passes")
 def test_equal_components_part():
     toy = toys.linear_bars(1000, random_state=1)
-    same = model(10, 3, 5, init="mean", init_scale=0.0, init_sparseness=5.0)
+    same = model(10, 3, 5, PLAIN._replace(init="mean", init_scale=0.0, init_sparseness=5.0))
     with tree.double():
         summary = summarise(MemoryEngine(toy.X))
         assert np.ptp(np.asarray(same.init(seed_key(0), summary).components), axis=0).max() == 0
@@ -100,7 +104,7 @@ def test_equal_components_part():
 def test_more_causes_than_gamma_do_not_end_in_no_rows():
     """With pi H above gamma the paper's N_cut goes to 0; here a share of the rows is always learned from."""
     toy = toys.linear_bars(500, active=6.0, random_state=2)
-    crowded = model(10, 2, 4, init_sparseness=9.5, cut=(0, 0), n_iter=20)
+    crowded = model(10, 2, 4, PLAIN._replace(init_sparseness=9.5, cut=(0, 0)), n_iter=20)
     counted = crowded._replace(watch=lambda p: {"prior": p.prior}, objective=lambda p, s, t: t.used / t.n_rows)
     result = fit(counted, MemoryEngine(toy.X), seed_key(0))
     shares = [record.objective for record in result.history if record.stage == "truncated EM"]
@@ -114,10 +118,10 @@ def test_more_causes_than_gamma_do_not_end_in_no_rows():
 @pytest.mark.slow("fits of several starts together, and of each alone")
 def test_starts_side_by_side_learn_what_each_learns_alone():
     """Without random numbers in the updates, and with one start that has failed."""
-    X = twin.draw(twin.some_theta(4, 6, seed=1, active=1.5), 60, seed=2)[0]
-    one, engine, n = model(4, 2, 3, n_iter=5, parameter_noise=0.0), MemoryEngine(X), 3
+    X = sparse_coding.draw(sparse_coding.some_theta(4, 6, seed=1, active=1.5), 60, seed=2)
+    one, engine, n = model(4, 2, 3, PLAIN._replace(parameter_noise=0.0), n_iter=5), MemoryEngine(X), 3
     with tree.double():
-        begun = [params_of(twin.some_theta(4, 6, seed=i, noise_std=2.0)) for i in range(n)]
+        begun = [params_of(sparse_coding.some_theta(4, 6, seed=i, sigma=2.0)) for i in range(n)]
         begun[1] = eqx.tree_at(lambda p: p.noise_std, begun[1], jnp.asarray(jnp.nan))
         starts = Starts(jax.tree.map(lambda *x: jnp.stack(x), *begun), jnp.zeros(n))
     several = side_by_side(one, n, 7)

@@ -1,4 +1,4 @@
-"""One step of binary sparse coding, E and M, against a slow twin that forms s W for every state."""
+"""One step of binary sparse coding, E and M, against the paper's equations, which form W s for every state."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import sparse_coding_twin as twin
+import sparse_coding
 from scipy.special import logsumexp
 
 from latentbits.core import tree
 from latentbits.core.batch import make_batch
 from latentbits.core.model import Progress
-from latentbits.models.binary_sparse_coding import posterior, selection
+from latentbits.models.binary_sparse_coding import equations, posterior, selection
+from latentbits.models.binary_sparse_coding.equations import Theta
 from latentbits.models.binary_sparse_coding.model import Params, model
 from latentbits.models.binary_sparse_coding.probable import probable_states
+from latentbits.models.binary_sparse_coding.recipes import OURS
 
 N, D, BEST = 70, 8, 4
+QUIET = OURS._replace(temperature=1.0, parameter_noise=0.0)
 
 
 @cache
@@ -43,7 +46,7 @@ def stepper(e_step, start, n_candidates, max_active):
 def one_step(m, size, theta, X, iteration=0, seed=0, evidence=-np.inf):
     """Take a step from theta, in float64."""
     with tree.double():
-        params = Params(*(jnp.asarray(x) for x in (theta.components, theta.noise_std, theta.prior, 0.0, 0.0)))
+        params = Params(*(jnp.asarray(x) for x in (theta.W.T, theta.sigma, theta.pi, 0.0, 0.0)))
         rows = jnp.asarray(X), jnp.uint32(0), jnp.uint32(N), jax.random.key(0)
         batch = make_batch(*rows, not np.isnan(X).any(), np.dtype(np.float64))
         progress = Progress(*(jnp.asarray(k) for k in (iteration, 60, iteration)), jax.random.key(seed))
@@ -65,61 +68,67 @@ OTHER = pytest.mark.slow("another program")
         pytest.param(5, 2, 2, 0.0, marks=OTHER),
     ],
 )
-def test_expectations_evidence_and_update_are_those_of_the_twin(n_causes, max_active, n_candidates, missing):
-    theta = twin.some_theta(n_causes, D, seed=1, active=2.0)
-    X, _ = twin.draw(theta, N, seed=2, missing=missing)
-    start = twin.some_theta(n_causes, D, seed=3, noise_std=1.5)
-    start = start._replace(components=theta.components + 0.3 * start.components)
-    rows = twin.infer_all(X, start, max_active, n_candidates)
-    expected = twin.update(X, rows, start, max_active, np.arange(N))
-    m = model(n_causes, max_active, n_candidates, parameter_noise=0.0)
+def test_expectations_evidence_and_update_are_those_of_the_equations(n_causes, max_active, n_candidates, missing):
+    theta = sparse_coding.some_theta(n_causes, D, seed=1, active=2.0)
+    X = sparse_coding.draw(theta, N, seed=2, missing=missing)
+    start = sparse_coding.some_theta(n_causes, D, seed=3, sigma=1.5)
+    start = start._replace(W=theta.W + 0.3 * start.W)
+    rows = sparse_coding.infer_all(X, start, max_active, n_candidates)
+    expected = sparse_coding.update(X, rows, start, max_active)
+    m = model(n_causes, max_active, n_candidates, QUIET)
     found, best, stats, learned = one_step(m, (n_candidates, max_active), start, X)
     np.testing.assert_allclose(found.log_evidence, [r.log_evidence for r in rows], rtol=1e-11)
     np.testing.assert_allclose(found.means.T, [r.mean for r in rows], atol=1e-11)
     for row, states, probabilities in zip(rows, best.states, best.probabilities):
-        order = np.argsort(-row.probability)[:BEST]
-        np.testing.assert_allclose(probabilities, row.probability[order], atol=1e-12)
+        order = np.argsort(-row.probabilities)[:BEST]
+        np.testing.assert_allclose(probabilities, row.probabilities[order], atol=1e-12)
         np.testing.assert_array_equal(states, row.states[order])
     second = stats.ss + stats.ss.T + np.diag(stats.s)
     np.testing.assert_allclose(second, sum(r.second for r in rows), atol=1e-10)
-    np.testing.assert_allclose(learned.components, expected.components, atol=1e-8)
-    np.testing.assert_allclose(learned.noise_std, expected.noise_std, rtol=1e-9)
-    np.testing.assert_allclose(learned.prior, expected.prior, rtol=1e-10)
+    np.testing.assert_allclose(learned.components, expected.W.T, atol=1e-8)
+    np.testing.assert_allclose(learned.noise_std, expected.sigma, rtol=1e-9)
+    np.testing.assert_allclose(learned.prior, expected.pi, rtol=1e-10)
 
 
-THETA = twin.some_theta(6, D, seed=1, active=2.0)
-X, _ = twin.draw(THETA, N, seed=2)
+THETA = sparse_coding.some_theta(6, D, seed=1, active=2.0)
+X = sparse_coding.draw(THETA, N, seed=2)
 
 
-def test_a_step_at_a_temperature_with_the_rows_above_a_threshold_is_the_twin_s():
+def test_a_step_at_a_temperature_with_the_rows_above_a_threshold_is_that_of_the_equations():
     T, n_kept = 3.0, 40
-    rows = twin.infer_all(X, THETA, 3, 4, temperature=T)
-    evidence = np.array([T * logsumexp(twin.log_joint(y, THETA, r.states) / T) for y, r in zip(X, rows)])
-    order = np.argsort(-evidence)
-    expected = twin.update(X, rows, THETA, 3, order[:n_kept])
+    rows = sparse_coding.infer_all(X, THETA, 3, 4, temperature=T)
+    evidence = np.array([T * logsumexp(equations.log_joint(y, r.states, THETA) / T) for y, r in zip(X, rows)])
+    order = equations.best_rows([r._replace(log_evidence=e) for r, e in zip(rows, evidence)], N)
+    kept = order[:n_kept]
+    expected = sparse_coding.update(X[kept], [rows[n] for n in kept], THETA, 3)
     between = evidence[order[n_kept - 1 : n_kept + 1]].mean()
-    m = model(6, 3, 4, parameter_noise=0.0, temperature=T)
+    m = model(6, 3, 4, QUIET._replace(temperature=T))
     _, _, stats, learned = one_step(m, (4, 3), THETA, X, evidence=between)
     assert stats.used == n_kept
     assert stats.free_energy.sum() == pytest.approx(evidence.sum(), rel=1e-11)
-    np.testing.assert_allclose(learned.components, expected.components, atol=1e-8)
-    assert learned.noise_std == pytest.approx(expected.noise_std, rel=1e-9)
-    assert learned.prior == pytest.approx(expected.prior, rel=1e-10)
+    np.testing.assert_allclose(learned.components, expected.W.T, atol=1e-8)
+    assert learned.noise_std == pytest.approx(expected.sigma, rel=1e-9)
+    assert learned.prior == pytest.approx(expected.pi, rel=1e-10)
 
 
 def test_noise_on_the_components_ends_before_learning_does():
     for iteration, differ in ((0, True), (59, False)):
-        one, two = (one_step(model(6, 3, 4), (4, 3), THETA, X, iteration, seed)[3].components for seed in (0, 1))
+        one, two = (
+            one_step(model(6, 3, 4, QUIET._replace(parameter_noise=None)), (4, 3), THETA, X, iteration, seed)[
+                3
+            ].components
+            for seed in (0, 1)
+        )
         assert bool((one != two).any()) == differ
 
 
 def test_a_pass_that_leaves_no_row_to_learn_from_changes_nothing():
     """The threshold is that of the pass before: when the parameters leap, every row may be below it."""
-    m = model(6, 3, 4, parameter_noise=0.0)
+    m = model(6, 3, 4, QUIET)
     _, _, stats, learned = one_step(m, (4, 3), THETA, X, iteration=30, evidence=np.inf)
     assert stats.used == 0
-    np.testing.assert_array_equal(learned.components, THETA.components)
-    assert learned.noise_std == THETA.noise_std
+    np.testing.assert_array_equal(learned.components, THETA.W.T)
+    assert learned.noise_std == THETA.sigma
 
 
 def test_without_new_starts_causes_are_learned_by_the_same_equation_however_rare():
@@ -130,23 +139,34 @@ def test_without_new_starts_causes_are_learned_by_the_same_equation_however_rare
     rng = np.random.default_rng(0)
     W = np.eye(2, D) * 4
     rows = (rng.random((N, 1)) < 0.5) * W[0] + 0.5 * rng.normal(size=(N, D))
-    theta = twin.Theta(W, 1.0, 0.25)
-    found = twin.infer_all(rows, theta, None, None)
+    theta = Theta(W.T, 1.0, 0.25)
+    found = sparse_coding.infer_all(rows, theta)
     assert 1e-6 < sum(row.mean[1] for row in found) < 0.5
-    right = twin.update(rows, found, theta, None, np.arange(N))
-    far = theta._replace(components=np.vstack([W, np.full(D, 1e3)]))
-    plain = model(3, 3, 3, renew=False, cut=None, parameter_noise=0.0)
+    right = equations.new_W(rows, found).T
+    far = theta._replace(W=np.vstack([W, np.full(D, 1e3)]).T)
+    plain = model(3, 3, 3, QUIET._replace(renew=False, cut=None))
     learned = one_step(plain, (3, 3), far, rows)[3]
-    np.testing.assert_allclose(learned.components[:2], right.components, atol=1e-8)
+    np.testing.assert_allclose(learned.components[:2], right, atol=1e-8)
     np.testing.assert_array_equal(learned.components[2], 1e3)
     assert learned.reseeded == 0
 
 
 def test_noise_by_what_the_first_components_leave_over():
     """Equation (7) with the first components, before anything else is learned."""
-    m = model(6, 3, 4, init_noise="residual", parameter_noise=0.0)
-    learned = one_step(m, (4, 3), THETA._replace(noise_std=2.0), X)[3]
-    rows = twin.infer_all(X, THETA._replace(noise_std=2.0), 3, 4)
-    left = sum(r.probability @ ((y - r.states @ THETA.components) ** 2).sum(1) for y, r in zip(X, rows, strict=True))
-    np.testing.assert_allclose(learned.noise_std, np.sqrt(left / X.size), rtol=1e-10)
-    np.testing.assert_array_equal(learned.components, THETA.components)
+    m = model(6, 3, 4, QUIET._replace(init_noise="residual"))
+    theta = THETA._replace(sigma=2.0)
+    learned = one_step(m, (4, 3), theta, X)[3]
+    rows = sparse_coding.infer_all(X, theta, 3, 4)
+    np.testing.assert_allclose(learned.noise_std, equations.new_sigma(X, rows, theta.W), rtol=1e-10)
+    np.testing.assert_array_equal(learned.components, THETA.W.T)
+
+
+def test_the_noise_as_printed_is_about_the_components_before_the_step():
+    """Equation (7) with the W that was, (6) and (8) as ever: an iteration as the paper prints it."""
+    m = model(6, 3, 4, QUIET._replace(noise_about="old"))
+    learned = one_step(m, (4, 3), THETA._replace(sigma=2.0), X)[3]
+    expected = equations.em_step(X, THETA._replace(sigma=2.0), 3, 4)
+    np.testing.assert_allclose(learned.components, expected.W.T, atol=1e-8)
+    np.testing.assert_allclose([learned.noise_std, learned.prior], expected[1:], rtol=1e-10)
+    other = equations.em_step(X, THETA._replace(sigma=2.0), 3, 4, as_printed=False)
+    assert other.sigma < 0.999 * expected.sigma

@@ -29,7 +29,12 @@ class Maximum(NamedTuple):
 
 
 def maximum(
-    params: Params, stats: Stats, max_active: int, quietest: float | Float[Array, ""], fewest: float = UNUSED
+    params: Params,
+    stats: Stats,
+    max_active: int,
+    quietest: float | Float[Array, ""],
+    fewest: float = UNUSED,
+    about_old: bool = False,
 ) -> Maximum:
     """Where the expected log-probability of rows and states is highest.
 
@@ -43,9 +48,11 @@ def maximum(
         The noise stays above this part of the rows' root mean square.
     fewest
         A cause that is expected in fewer rows keeps its component.
+    about_old
+        Whether the noise is measured about the components of `params`, as (7) is printed, or about the new ones.
     """
     W, used = _components(params, stats, fewest)
-    sigma = noise_about(W, params, stats, quietest)
+    sigma = noise_about(params.components if about_old else W, params, stats, quietest)
     active = stats.s.sum() / stats.used
     prior = jnp.clip(correction(params.prior, len(W), max_active) * active, RAREST, 1 - RAREST)
     return Maximum(W, sigma, prior, used)

@@ -1,18 +1,9 @@
 """Binary sparse coding (Henniges, Puertas, Bornschein, Eggert & Luecke 2010), learned by Expectation Truncation.
 
 Eq. (1): y = s W + noise, where each of H causes is on with probability pi and the noise has standard deviation sigma in
-every column.  (The paper's W is ours transposed.)
-
-    (2) the free energy            sum_n log sum_{s in K_n} p(s, y_n): `Stats.free_energy`
-    (3) truncated expectations     `posterior.expectations`
-    (4) the states K_n             `posterior.state_table`, and states of one cause that is no candidate
-    (5) candidates                 `posterior.terms`
-    (6) W = (sum <s s'>)^-1 sum <s> y'        `maximisation.py`
-    (7) sigma^2 = sum <|y - s W|^2> / (M D), with the new W
-    (8) pi = A pi / B <|s|>        there, and `selection.correction`
-
-Sums (6) to (8) run over the rows M of highest evidence (`selection.py`).  With gamma = H all of it is exact EM, which
-the estimator ends with where it can (`settling.py`).
+every column.  (The paper's W is ours transposed.)  `equations.py` has the numbered equations of the paper one by one,
+in plain NumPy.  Sums (6) to (8) run over the rows M of highest evidence (`selection.py`).  With gamma = H all of it is
+exact EM, which the estimator ends with where it can (`settling.py`).
 
 A missing entry is one more latent: E[y_d s_h] = sum_j W_jd <s_j s_h> and E[y_d^2] = E[(s W)_d^2] + sigma^2 stand in for
 what was not seen, so that (6) keeps its one H x H system for all columns.
@@ -48,6 +39,7 @@ from latentbits.core.tree import rounding
 from latentbits.models.binary_sparse_coding.maximisation import NOWHERE, RAREST, UNUSED, maximum, noise_about
 from latentbits.models.binary_sparse_coding.posterior import Params, Shared, expectations, state_table
 from latentbits.models.binary_sparse_coding.probable import probable_states
+from latentbits.models.binary_sparse_coding.recipes import OURS, Recipe
 from latentbits.models.binary_sparse_coding.renewal import N_DRAWN, draw_rows, first_drawn, renewed
 from latentbits.models.binary_sparse_coding.selection import (
     FEWEST,
@@ -218,8 +210,12 @@ def _learning(
     precision: str,
     renew: bool,
     noise_first: bool,
+    noise_about_old: bool,
 ) -> _Learning:
-    """The functions of truncated EM, whose numbers are a `Course`; `noise_first` begins with a pass for sigma alone."""
+    """Make the functions of truncated EM, whose numbers are a `Course`.
+
+    `noise_first` begins with a pass for sigma alone; `noise_about_old` measures (7) about the components before (6).
+    """
     states = state_table(n_candidates, max_active)
     passes = 2 if exact_ranking else 1
 
@@ -242,7 +238,8 @@ def _learning(
 
     def learn(course: Course, params: Params, stats: Stats, progress: Progress) -> Params:
         """The M-step, and what is added to it."""
-        W, sigma, prior, used = maximum(params, stats, max_active, course.quietest, UNUSED if renew else NOWHERE)
+        fewest = UNUSED if renew else NOWHERE
+        W, sigma, prior, used = maximum(params, stats, max_active, course.quietest, fewest, noise_about_old)
         late = progress.iteration // passes >= 0.9 * course.n_iter
         scale = jnp.where(late, 0, course.share * sigma) + course.noise
         used = used | late | (not renew)  # too late for a new start
@@ -321,17 +318,9 @@ def model(
     n_causes: int,
     max_active: int = 3,
     n_candidates: int = 5,
+    recipe: Recipe = OURS,
     *,
-    init: str = "random",
-    init_scale: float | None = None,
-    init_noise: str = "rms",
-    init_sparseness: float | None = None,
     n_iter: int = 60,
-    cut: tuple[int, int] | None = (20, 40),
-    parameter_noise: float | None = None,
-    temperature: float = 1.0,
-    ranking: str = "previous",
-    renew: bool = True,
     keep_components: bool = False,
     precision: str = "highest",
     quietest: float = QUIETEST,
@@ -343,32 +332,10 @@ def model(
     ----------
     n_causes, max_active, n_candidates
         H, gamma and H' of the paper.
-    init
-        "random" components, the "mean" of the rows plus noise, or rows drawn from the "data" plus noise.
-    init_scale
-        Standard deviation of what is random in them; None takes a third ("random") or a twentieth of the root mean
-        square of the data.
-    init_noise
-        sigma to start with: the root mean square of the data ("rms"), their standard deviation about the means of their
-        columns ("std"), or eq. (7) with the first components, in a pass of all rows that learns nothing else
-        ("residual").
-    init_sparseness
-        pi H to start with; None takes 5, or H / 2 if that is less.
+    recipe
+        Where learning starts, and its schedule.
     n_iter
         Iterations of the schedule.
-    cut
-        (first, last): all rows are learned from before iteration `first`, N_cut from `last` on, and in between ever
-        fewer.  None learns from all rows always.
-    parameter_noise
-        Standard deviation of the noise that is added to the components after each iteration; None takes 2.5 % of
-        sigma, and none in the last tenth of the iterations.
-    temperature
-        To begin with; it goes down to 1 in the first third of the iterations.
-    ranking
-        Whether rows are ranked by a histogram of the evidence in the "previous" pass, or in an additional pass with the
-        present parameters ("exact").
-    renew
-        Whether a cause that no row uses is given a new start.
     keep_components
         Whether the history keeps the components of every pass.
     precision
@@ -379,23 +346,32 @@ def model(
         Whether learning is exact EM until nothing is left to gain, from parameters that are given, in place of the
         schedule; with `max_active` and `n_candidates` of all causes.
     """
-    exact_ranking = ranking == "exact"
-    noise_first = init_noise == "residual"
-    learning = _learning(n_causes, max_active, n_candidates, exact_ranking, precision, renew, noise_first)
+    exact_ranking = recipe.ranking == "exact"
+    learning = _learning(
+        n_causes,
+        max_active,
+        n_candidates,
+        exact_ranking,
+        precision,
+        recipe.renew,
+        recipe.init_noise == "residual",
+        recipe.noise_about == "old",
+    )
     # over all states of a row, where these are few: the same functions, however it was learned
     uses = _uses(*(n_causes,) * 3) if n_causes <= MOST_EXACT else _uses(n_causes, max_active, n_candidates)
     beginning = Beginning(
-        share=(1 / 3 if init == "random" else 1 / 20) if init_scale is None else 0.0,
-        scale=0.0 if init_scale is None else float(init_scale),
-        sparseness=min(5.0, n_causes / 2) if init_sparseness is None else float(init_sparseness),
+        share=(1 / 3 if recipe.init == "random" else 1 / 20) if recipe.init_scale is None else 0.0,
+        scale=recipe.init_scale or 0.0,
+        sparseness=min(5.0, n_causes / 2) if recipe.init_sparseness is None else recipe.init_sparseness,
     )
+    cut = recipe.cut_of(n_iter)
     course = Course(
         n_iter=float(n_iter),
         first=None if cut is None else float(cut[0]),
         n_between=1.0 if cut is None else float(max(cut[1] - cut[0], 1)),
-        share=0.025 if parameter_noise is None else 0.0,
-        noise=0.0 if parameter_noise is None else float(parameter_noise),
-        temperature=float(temperature),
+        share=0.025 if recipe.parameter_noise is None else 0.0,
+        noise=recipe.parameter_noise or 0.0,
+        temperature=float(recipe.temperature),
         quietest=float(quietest),
     )
     if settling:
@@ -409,7 +385,7 @@ def model(
 
     return Model(
         name="binary sparse coding",
-        init=Partial(_begin(n_causes, init, init_noise), beginning),
+        init=Partial(_begin(n_causes, recipe.init, recipe.init_noise), beginning),
         prepare=Partial(learning.prepare, course),
         e_step=learning.e_step,
         update=Partial(learning.update, course),

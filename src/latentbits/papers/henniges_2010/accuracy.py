@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,12 +16,14 @@ from scipy.stats import binom
 from latentbits.core import tree
 from latentbits.core.batch import Batch, make_batch
 from latentbits.data.toys import linear_bars
-from latentbits.models.binary_sparse_coding.model import model
+from latentbits.models.binary_sparse_coding import equations
+from latentbits.models.binary_sparse_coding.maximisation import NOWHERE, Maximum, maximum
+from latentbits.models.binary_sparse_coding.model import QUIETEST, model
 from latentbits.models.binary_sparse_coding.posterior import Expectations, Params, expectations, state_table
-from latentbits.papers.henniges_2010.bars import N_BARS, PAPER, SIZE
+from latentbits.papers.henniges_2010.bars import N_BARS, SIZE, STATES
 from latentbits.papers.skeleton import kept
 
-__all__ = ["SWEEPS", "Sweep", "accuracy", "exponent", "timed"]
+__all__ = ["CANDIDATES", "CAUSES", "accuracy", "counted", "exact_em", "exponent", "timed"]
 
 PRIOR, NOISE = 0.2, 2.0  # of the bars
 CLOSE = 0.01  # an expectation, which lies between 0 and 1, is accurate to this
@@ -48,7 +50,7 @@ def _accuracies(n_rows: int, n_sets: int) -> dict[str, Any]:
         name: {str(gamma): [one[gamma][name] for one in numbers] for gamma in GAMMAS}
         for name in ("close", "close_within")
     }
-    by_active = np.mean([one[PAPER["max_active"]]["by_active"] for one in numbers], 0)
+    by_active = np.mean([one[STATES["max_active"]]["by_active"] for one in numbers], 0)
     return {"n_rows": n_rows, **lists, "by_active": [float(x) if np.isfinite(x) else None for x in by_active]}
 
 
@@ -58,7 +60,7 @@ def _accuracy(n_rows: int, seed: int, gamma: int) -> dict[str, Any]:
         numbers = (toy.components, NOISE, PRIOR, 0.0, 0.0)
         params = Params(*(jnp.asarray(x, jnp.float64) for x in numbers))
         batch = _batch(toy.X, np.float64)
-        few, first, second = _expected(params, batch, gamma, PAPER["n_candidates"])
+        few, first, second = _expected(params, batch, gamma, STATES["n_candidates"])
         _, exact_first, exact_second = _expected(params, batch, N_BARS, N_BARS)
     off = np.maximum(np.abs(first - exact_first).max(1), np.abs(second - exact_second).max((1, 2)))
     close, active = off < CLOSE, toy.causes.sum(1)
@@ -109,43 +111,76 @@ def _expected(params: Params, batch: Batch, gamma: int, n_candidates: int) -> tu
     return evidence, means, second
 
 
-# --- time ---
+# --- gamma = H ---
 
 
-class Sweep(NamedTuple):
-    """Sizes (H, gamma, H') of which one goes through several numbers, which of the three that is, and the name of the
-    finding."""
+def exact_em(n_rows: int) -> float:
+    """Compare an iteration with gamma = H' = H with one of exact EM, in float64.
 
-    finding: str
-    sizes: tuple[tuple[int, int, int], ...]
-    place: int
+    The first is the library's; the second sums over all 2^H states by `equations.py`, with the M-step that (2) has
+    without truncation: all rows, and pi = sum <|s|> / (N H).
 
-    @property
-    def along(self) -> list[int]:
-        return [size[self.place] for size in self.sizes]
+    Returns
+    -------
+    float
+        The largest difference of W, sigma and pi, as a part of the largest component, of sigma and of pi.
+    """
+    rng = np.random.default_rng(8)
+    toy = linear_bars(n_rows, size=SIZE, random_state=rng)
+    start = equations.Theta((toy.components + rng.normal(size=toy.components.shape)).T, 1.5 * NOISE, 1.5 * PRIOR)
+    q = [equations.posterior(y, equations.all_states(N_BARS), start) for y in toy.X.astype(float)]
+    W = equations.new_W(toy.X, q)
+    sigma, pi = equations.new_sigma(toy.X, q, W), np.mean([one.mean for one in q])
+    with tree.double():
+        params = Params(*(jnp.asarray(x, jnp.float64) for x in (start.W.T, start.sigma, start.pi, 0.0, 0.0)))
+        found = _iteration()(params, _batch(toy.X, np.float64))
+    off = (
+        np.abs(np.asarray(found.components) - W.T).max() / np.abs(W).max(),
+        abs(float(found.noise_std) / sigma - 1),
+        abs(float(found.prior) / pi - 1),
+    )
+    return float(max(off))
 
 
-SWEEPS = {
-    "H": Sweep("time_causes", tuple((n, 3, 6) for n in (200, 400, 800, 1600)), 0),
-    "H', gamma 2": Sweep("time_candidates_2", tuple((64, 2, n) for n in (16, 24, 34, 48)), 2),
-    "H', gamma 3": Sweep("time_candidates_3", tuple((64, 3, n) for n in (12, 16, 22, 30)), 2),
-    "H', gamma 4": Sweep("time_candidates_4", tuple((64, 4, n) for n in (10, 13, 17, 22)), 2),
-}
+@cache
+def _iteration() -> Callable[[Params, Batch], Maximum]:
+    one = model(N_BARS, N_BARS, N_BARS)
+
+    def iteration(params: Params, batch: Batch) -> Maximum:
+        stats, _ = one.e_step(params, one.prepare(params, None, None), batch, None)
+        return maximum(params, stats, N_BARS, QUIETEST, NOWHERE)
+
+    return jax.jit(iteration)
+
+
+# --- what it costs ---
+
+CANDIDATES = tuple(range(5, 11))  # H' of the paper: 5 for bars, 10 for images
+CAUSES = (200, 400, 800, 1600)  # H that an E-step is timed with
+
+
+def counted(gamma: int) -> list[int]:
+    """Count the states of at most gamma of H' candidates, which an E-step sums over, for each of `CANDIDATES`.
+
+    The table that is counted is the one that the E-step multiplies by, so that no clock has a say.
+    """
+    return [len(state_table(n, gamma).bits) for n in CANDIDATES]
+
+
 N_ROWS, N_COLUMNS = 1000, 100
 
 
-def timed(folder: Path, name: str, n_rows: int = N_ROWS) -> list[float]:
-    """CPU seconds of an E-step over `n_rows` rows, compilation left out, for every size of a sweep.
+def timed(folder: Path, sizes: Sequence[int] = CAUSES, n_rows: int = N_ROWS) -> list[float]:
+    """Measure CPU seconds of an E-step over `n_rows` rows, compilation left out, for several H, with 3 of 6 candidates.
 
-    Those of all threads together: neither their number nor what else the machine does changes the exponents much.
+    Seconds are of all threads together: neither their number nor what else the machine does changes the exponent much.
     """
-    sizes = SWEEPS[name].sizes
 
     def compute() -> list[float]:
         with jax.default_device(jax.local_devices(backend="cpu")[0]):
-            return [_seconds(n_rows, *size) for size in sizes]
+            return [_seconds(n_rows, n, 3, 6) for n in sizes]
 
-    return kept(folder, SWEEPS[name].finding, compute, [sizes, n_rows])
+    return kept(folder, "time_causes", compute, [sizes, n_rows])
 
 
 def _seconds(n_rows: int, n_causes: int, gamma: int, n_candidates: int) -> float:

@@ -12,6 +12,7 @@ from scipy.optimize import linear_sum_assignment
 
 from latentbits.data.toys import Bars, linear_bars
 from latentbits.estimators.binary_sparse_coding import BinarySparseCoding
+from latentbits.models.binary_sparse_coding.recipes import HENNIGES
 from latentbits.papers.skeleton import Fitted, fitted, kept
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "OURS",
     "PAPER",
     "RECIPES",
+    "STATES",
     "Setting",
     "Trace",
     "block",
@@ -35,37 +37,32 @@ __all__ = [
 SIZE, N_BARS = 5, 10
 SIMILAR = 0.9  # cosine from which a component is a bar; found ones have 0.99, and two bars that are merged 0.7
 BLOCK = 50  # trials that are kept together
-PAPER: dict[str, Any] = {
-    "max_active": 3,
-    "n_candidates": 5,
-    "init": "random",
-    "init_scale": 2.0,
-    "init_noise": "std",
-    "cut": (20, 40),
-    "ranking": "exact",
-    "renew": False,
-    "max_iter": 60,
-    "parameter_noise": 0.05,
-    "temperature": 1.0,
-    "n_init": 1,
-}
+STATES: dict[str, Any] = {"max_active": 3, "n_candidates": 5}
 # what the library does otherwise, beside temperature and several starts
 OURS: dict[str, dict[str, Any]] = {
     "ranking": {"ranking": "previous"},
     "renewal": {"renew": True},
     "noise": {"init_noise": "rms"},
+    "about": {"noise_about": "new"},
 }
-# the paper's recipe with one, two or all of these
+
+
+def with_changes(names: Sequence[str]) -> dict[str, Any]:
+    """Return options of the estimator: the paper's recipe, with these of our changes."""
+    changes = {key: value for name in names for key, value in OURS[name].items()}
+    return {**STATES, "n_init": 1, "recipe": {**HENNIGES._asdict(), **changes}}
+
+
+PAPER = with_changes(())
+# the paper's recipe with one, all but one, or all of these
 ALTERED = {
-    "+".join(names): {**PAPER, **{key: value for name in names for key, value in OURS[name].items()}}
-    for n in (1, 2, 3)
-    for names in combinations(OURS, n)
+    "+".join(names): with_changes(names) for n in (1, len(OURS) - 1, len(OURS)) for names in combinations(OURS, n)
 }
 # ours looks at the same states as the paper's, and so does comparable work; the default lets them grow
 RECIPES: dict[str, dict[str, Any]] = {
     "paper": PAPER,
     **ALTERED,
-    "ours": {name: PAPER[name] for name in ("max_active", "n_candidates")},
+    "ours": STATES,
     "default": {},
 }
 
@@ -92,9 +89,10 @@ class Trace(NamedTuple):
     recovered: bool
 
 
-def learn(X: np.ndarray, recipe: Mapping[str, Any], start: float, seed: int, **more: Any) -> Fitted:
-    """A model of ten causes."""
-    return fitted(BinarySparseCoding(N_BARS, init_sparseness=start, random_state=seed, **recipe, **more), X)
+def learn(X: np.ndarray, options: Mapping[str, Any], start: float, seed: int, **more: Any) -> Fitted:
+    """Learn ten causes, from pi H = `start`."""
+    recipe = {**options.get("recipe", {}), "init_sparseness": start}
+    return fitted(BinarySparseCoding(N_BARS, random_state=seed, **{**options, **more, "recipe": recipe}), X)
 
 
 def cosines(components: np.ndarray, truth: np.ndarray) -> np.ndarray:

@@ -17,6 +17,7 @@ from latentbits.papers.skeleton import in_style, new_figure
 __all__ = ["figure_1", "figure_2"]
 
 N_EXAMPLES, N_RANDOM, N_GLOBULAR = 12, 200, 40
+N_GREYS = 15  # of a field, zero among them: with 256 the noise in fields takes twice the bytes, and looks the same
 TRUTH = (2.0, 2.0)  # pi H and sigma
 
 
@@ -58,19 +59,30 @@ def figure_2(fields: Fields, setup: Setup) -> Any:
     chosen = np.sort(np.random.default_rng(0).permutation(n)[:N_RANDOM])
     globular = by_globularity(fields.summary)[: min(N_GLOBULAR, max(n // 10, 1))]
     heights = [-(-len(one) // across) for one in (chosen, globular)]
-    wide = 10.0 if across == 20 else 7.0
+    wide = 8.0 if across == 20 else 7.0
+    components = _in_few_greys(fields.components)
     figure = new_figure((wide + 4.5, max(wide / across * (sum(heights) + 1.5) + 0.6, 4.5)))
     parts: Any = figure.subfigures(1, 2, width_ratios=(wide, 4.5))
     left, right = parts
     upper, lower = left.subplots(2, 1, height_ratios=heights)
-    plot_fields(fields.components, shape, upper, order=chosen, n_columns=across)
+    plot_fields(components, shape, upper, order=chosen, n_columns=across)
     upper.set_title(
         f"A  {len(chosen)} of {n} components, drawn at random" if len(chosen) < n else f"A  all {n} components"
     )
-    plot_fields(fields.components, shape, lower, order=globular, n_columns=across)
+    plot_fields(components, shape, lower, order=globular, n_columns=across)
     lower.set_title(f"B  the {len(globular)} most globular ones")
     axes = right.subplots(2, 1)
     plot_course({"": (fields.sparseness, fields.noise)}, axes, marks=setup.cut)
     axes[0].set_title("C  course of learning")
     axes[0].set_xlabel("")
     return figure
+
+
+def _in_few_greys(components: np.ndarray) -> np.ndarray:
+    """Round each component to an odd number of levels from minus to plus its largest size.
+
+    >>> _in_few_greys(np.array([[0.0, 7.2, -14.0]])).tolist()
+    [[0.0, 7.0, -14.0]]
+    """
+    step = np.maximum(np.abs(components).max(1, keepdims=True), 1e-30) / (N_GREYS // 2)
+    return np.round(components / step) * step

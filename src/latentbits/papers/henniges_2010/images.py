@@ -14,16 +14,18 @@ from latentbits.data.fetch import load_dataset
 from latentbits.data.patches import natural_patches
 from latentbits.estimators.binary_sparse_coding import BinarySparseCoding
 from latentbits.figures.binary_sparse_coding.arrays import FieldSummary, summarize_fields
+from latentbits.models.binary_sparse_coding.recipes import HENNIGES
 from latentbits.papers.skeleton import Fitted, Say, fitted, kept
 
-__all__ = ["FULL", "QUICK", "RECIPES", "SMALL", "Fields", "Fit", "Setup", "load_images", "run"]
+__all__ = ["FULL", "QUICK", "RECIPES", "SMALL", "Fields", "Fit", "Setup", "likeness", "load_images", "run"]
 
 # a field that is whole and more globular than this looks round; most wavelets have 0.01
 GLOBULAR, LOCALISED, INSIDE = 0.1, 0.5, 1.5
-# beside the mean and a little noise, one active cause and no temperature, which both have
+# from the mean and a little noise, and from one active cause
+START: dict[str, Any] = {"init": "mean", "init_scale": None, "init_sparseness": 1.0, "temperature": 1.0}
 RECIPES: dict[str, dict[str, Any]] = {
-    "paper": {"ranking": "exact", "renew": False, "init_noise": "residual"},
-    "ours": {},
+    "paper": {**HENNIGES._asdict(), "init_noise": "residual", "parameter_noise": None, **START},
+    "ours": START,
 }
 
 
@@ -50,7 +52,9 @@ class Setup(NamedTuple):
     n_patches
         N.
     fits
-        The first two are drawn: that of the paper, and one with fewer causes.
+        The first two are drawn, the paper's and one with fewer causes; then the same two by our recipe.
+    nearest
+        Those of an image of the paper's collection, at its scale: its own first, one with fewer causes, others.
     cut, max_iter
         Iterations: all patches before the first of `cut`, N_cut of them from the second on.
     """
@@ -60,19 +64,17 @@ class Setup(NamedTuple):
     fits: tuple[Fit, ...] = (
         Fit(700),
         Fit(200),
-        Fit(400),
-        Fit(700, 6, 8),
-        Fit(200, 6, 8),
         Fit(700, recipe="ours"),
         Fit(200, recipe="ours"),
     )
+    nearest: tuple[Fit, ...] = (Fit(700), Fit(200), Fit(400), Fit(700, 6, 8), Fit(200, 6, 8))
     cut: tuple[int, int] = (66, 100)
     max_iter: int = 200
 
 
 FULL = Setup()
-SMALL = Setup(16, 20_000, (Fit(200, 6, 8), Fit(60, 6, 8), Fit(200, 4, 6), Fit(200, 6, 8, "ours")))
-QUICK = Setup(8, 2000, (Fit(20, 3, 5), Fit(12, 3, 5)), cut=(10, 15), max_iter=30)
+SMALL = Setup(16, 20_000, (Fit(200, 6, 8), Fit(60, 6, 8), Fit(200, 6, 8, "ours")), ())
+QUICK = Setup(8, 2000, (Fit(20, 3, 5), Fit(12, 3, 5)), (), cut=(10, 15), max_iter=30)
 
 
 class Fields(NamedTuple):
@@ -144,37 +146,33 @@ def _found(X: np.ndarray, fit: Fit, setup: Setup) -> dict[str, Any]:
     return {
         "seconds": seconds,
         "reseeded": int(model.reseeded_),
-        "sparseness_history": _course(model.sparseness_history_, model.ranking),
-        "noise_history": _course(model.noise_history_, model.ranking),
+        "sparseness_history": _course(model.sparseness_history_, fit),
+        "noise_history": _course(model.noise_history_, fit),
         "components": np.round(model.components_.astype(float), 5).tolist(),
     }
 
 
-def _course(history: np.ndarray, ranking: str) -> list[float]:
-    """Without the passes that only rank, the first of which also makes the noise to begin with.
+def _course(history: np.ndarray, fit: Fit) -> list[float]:
+    """Leave out the passes that only rank, the first of which also makes the noise to begin with.
 
-    >>> _course(np.array([1.0, 0.9, 0.9, 0.7, 0.7]), "exact")
+    >>> _course(np.array([1.0, 0.9, 0.9, 0.7, 0.7]), Fit(700))
     [0.9, 0.7, 0.7]
     """
-    learned = np.append(history[1:-1:2], history[-1]) if ranking == "exact" else history
+    learned = np.append(history[1:-1:2], history[-1]) if fit.recipe == "paper" else history
     return np.round(learned, 5).tolist()
 
 
 def learn(X: np.ndarray, fit: Fit, setup: Setup) -> Fitted:
-    """From the mean and a little noise, and one active cause."""
+    """Learn the components of patches."""
     model = BinarySparseCoding(
         fit.n_causes,
         max_active=fit.max_active,
         n_candidates=fit.n_candidates,
         grow=False,
-        init="mean",
-        init_sparseness=1.0,
-        cut=setup.cut,
+        recipe={**RECIPES[fit.recipe], "cut": setup.cut},
         max_iter=setup.max_iter,
-        temperature=1.0,
         n_init=1,
         random_state=0,
-        **RECIPES[fit.recipe],
     )
     return fitted(model, X)
 
@@ -183,6 +181,29 @@ def count_globular(summary: FieldSummary) -> int:
     """Fields without a preferred orientation; not those that the border cuts or that fill the patch."""
     whole = (summary.localisation >= LOCALISED) & (summary.margin >= INSIDE)
     return int(np.sum(whole & (summary.globularity > GLOBULAR)))
+
+
+def likeness(fields: np.ndarray, others: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """Find for each field the one of the others that is most like it, wherever in the patch either lies.
+
+    Returns
+    -------
+    (H,) array
+        The largest cosine, over all others and all shifts; its square is the share of the energy that both share.
+
+    Examples
+    --------
+    >>> spots = np.zeros((3, 5, 5))
+    >>> spots[0, 0, 0] = spots[1, 3, 2] = spots[2, 1:3, 1] = 1
+    >>> likeness(spots[:1].reshape(1, -1), spots[1:].reshape(2, -1), (5, 5)).round(3).tolist()
+    [1.0]
+    """
+    padded = (2 * shape[0] - 1, 2 * shape[1] - 1)  # so that what is shifted out of the patch does not come in again
+    one, other = (
+        np.fft.rfft2((x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-30)).reshape(-1, *shape), padded)
+        for x in (fields, others)
+    )
+    return np.array([np.fft.irfft2(spectrum.conj() * other, padded).max() for spectrum in one])
 
 
 def _numbers(fields: Fields) -> dict[str, Any]:

@@ -21,9 +21,11 @@ __all__ = ["Plan", "reproduce", "trials"]
 STARTS = (5.0, 1.0)  # pi H, of figure 1 C
 ITERATIONS = (0, 1, 3, 5, 10, 20, 30, 60)  # shown in figure 1 B
 HATEREN = "vanhateren_one"
+HALF = 0.5  # of their energy is shared by fields that count as similar
 ENOUGH = 100  # trials from which shares of them are held to ranges
 
 N_PAPER, N_OTHER, N_DEFAULT = 1000, 200, 100  # trials of the paper's recipe, as in the paper, and of the others
+N_EXACT = 500  # rows of which an iteration with gamma = H is held against exact EM
 TAKES = {"ours": 2, "default": 2}  # times as long as the others, about
 OTHERS = {**dict.fromkeys(bars.ALTERED, N_OTHER), "ours": N_OTHER}
 
@@ -39,15 +41,15 @@ class Plan(NamedTuple):
         The lines of the reliability table.
     n_compared
         Rows, and sets of them, in which truncated expectations are held against exact ones.
-    sweeps
-        Which of the times are taken.
+    timed
+        Whether times are taken.
     patches
         The experiment on natural images; None takes the paper's on a GPU and the small one elsewhere.
     """
 
     n_rows: int = 500
     settings: tuple[Setting, ...] = (
-        Setting(1000, 5.0, {"paper": N_PAPER, **OTHERS, "default": N_DEFAULT}),
+        Setting(1000, 5.0, {"paper": N_PAPER, **OTHERS, "about": N_PAPER, "default": N_DEFAULT}),
         Setting(2000, 3.0, {"paper": N_PAPER, **OTHERS}),
         Setting(2000, 1.0, {"paper": N_PAPER, **OTHERS}),
         Setting(4000, 5.0, {"paper": N_PAPER, **OTHERS}),
@@ -55,14 +57,13 @@ class Plan(NamedTuple):
         Setting(500, 1.0, {"paper": N_OTHER}),
     )
     n_compared: tuple[int, int] = (5000, 10)
-    sweeps: tuple[str, ...] = tuple(accuracy.SWEEPS)
+    timed: bool = True
     patches: images.Setup | None = None
 
 
 QUICK = Plan(
     settings=(Setting(1000, 5.0, {"paper": 12, "ours": 4}), Setting(2000, 1.0, {"paper": 8})),
     n_compared=(2000, 2),
-    sweeps=("H",),
     patches=images.QUICK,
 )
 
@@ -92,7 +93,7 @@ def reproduce(
         "course": _figure_1,
         "bars": _bars,
         "accuracy": _accuracy,
-        "times": _times,
+        "costs": _costs,
         "images": partial(_images, natural, full_scale),
     }
     return repeat(__package__, run, quick, parts, tables.report)
@@ -175,6 +176,11 @@ def _of_bars(table: Mapping[str, Mapping[str, Any]]) -> dict[str, Measured]:
                 f"noise_spread_{key}": _deviation(noise[kept]),
                 f"noise_spread_all_{key}": _deviation(noise),
             }
+        if len(other := one["recipes"].get("about", {}).get("noise", [])) >= ENOUGH:
+            measured |= {
+                f"recovered_new_{key}": share_of(bars.is_recovered(one["recipes"]["about"])),
+                f"noise_spread_all_new_{key}": _deviation(np.array(other)),
+            }
     for name, (more, less) in {"more_rows": ("4000_5", "1000_5"), "lower_start": ("2000_3", "2000_1")}.items():
         shares = [measured[f"recovered_{key}"] for key in (more, less) if f"recovered_{key}" in measured]
         if len(shares) == 2:
@@ -236,19 +242,23 @@ def _accuracy(run: Run) -> dict[str, Any]:
         "accurate": averaged(close["3"]),
         "accurate_within": averaged(found["close_within"]["3"]),
         "accurate_more": min((averaged(gain) for gain in gains), key=lambda gain: gain.value),
+        "exact_step": Measured(accuracy.exact_em(N_EXACT)),
     }
     return found
 
 
-def _times(run: Run) -> dict[str, Any]:
-    times = {}
-    for name in run.plan.sweeps:
-        run.say(f"time against {name}")
-        seconds = accuracy.timed(run.out / "runs", name)
-        slope, error = accuracy.exponent(accuracy.SWEEPS[name].along, seconds)
-        times[name] = {"along": accuracy.SWEEPS[name].along, "seconds": seconds, "exponent": slope, "error": error}
-        run.measured[accuracy.SWEEPS[name].finding] = Measured(slope, error, len(seconds))
-    return times
+def _costs(run: Run) -> dict[str, Any]:
+    run.say("states and times")
+    states = {str(gamma): accuracy.counted(gamma) for gamma in (2, 3, 4)}
+    slopes = {gamma: accuracy.exponent(accuracy.CANDIDATES, counts)[0] for gamma, counts in states.items()}
+    run.measured |= {f"states_{gamma}": Measured(slope) for gamma, slope in slopes.items()}
+    found = {"candidates": accuracy.CANDIDATES, "states": states, "exponents": slopes}
+    if not run.plan.timed:
+        return found
+    seconds = accuracy.timed(run.out / "runs")
+    slope, error = accuracy.exponent(accuracy.CAUSES, seconds)
+    run.measured["time_causes"] = Measured(slope, error, len(seconds))
+    return {**found, "causes": accuracy.CAUSES, "seconds": seconds, "exponent": slope, "error": error}
 
 
 # --- natural images ---
@@ -279,25 +289,26 @@ def _images(natural: str, full_scale: bool | None, run: Run) -> dict[str, Any] |
         name, file = (f"2 with {fit.n_causes} causes", f"figure_2_{fit.n_causes}") if place else ("2", "figure_2")
         run.draw(name, figures.figure_2(fields[fit.key], setup), file)
     full = setup == images.FULL
-    found = {**found, "full_scale": full, "name": natural, "other": _other_images(setup, run) if full else None}
-    run.measured |= _of_images(found)
+    found = {**found, "full_scale": full, "name": natural, "nearest": _nearest(setup, run) if full else None}
+    run.measured |= _of_images(found, fields, setup)
     return found
 
 
-def _other_images(setup: images.Setup, run: Run) -> dict[str, Any] | None:
-    """The first fit, with patches of one of the images that the paper's come from."""
+def _nearest(setup: images.Setup, run: Run) -> dict[str, Any] | None:
+    """Learn from patches of an image that is among van Hateren's, as the paper's are, with several H and gamma."""
     notes: list[str] = []
     pictures = images.load_images(HATEREN, notes)
     if pictures is None:
         run.notes.append(f"The set {HATEREN!r} could not be had, and is left out.")
         return None
-    first = setup._replace(fits=setup.fits[:1])
-    (one,) = images.run(pictures, HATEREN, first, run.out / "runs", run.say)[0]["fits"].values()
-    return {**one, "name": HATEREN}
+    fits = images.run(pictures, HATEREN, setup._replace(fits=setup.nearest), run.out / "runs", run.say)[0]["fits"]
+    return {"name": HATEREN, "fits": fits}
 
 
-def _of_images(found: Mapping[str, Any]) -> dict[str, Measured]:
-    """Only the paper's scale is held to what the paper says of it, but for orientations."""
+def _of_images(
+    found: Mapping[str, Any], fields: Mapping[str, images.Fields], setup: images.Setup
+) -> dict[str, Measured]:
+    """Measure what the paper says of its own scale, and at any scale the orientations alone."""
 
     def single(value: float) -> Measured:
         return Measured(float(value), None, 1)
@@ -307,14 +318,23 @@ def _of_images(found: Mapping[str, Any]) -> dict[str, Measured]:
     if not found["full_scale"]:
         return measured
     theirs, ours = ([one for one in fits if one["recipe"] == name] for name in ("paper", "ours"))
-    every = [one["sparseness"] for one in theirs]
-    for name, (first, second) in {"": theirs[:2], "_ours": ours[:2]}.items():
+    for name, (first, second) in {"": theirs, "_ours": ours}.items():
         measured |= {
-            f"images_sparseness{name}": single(first["sparseness"]),
             f"images_globular{name}": single(first["n_globular"]),
             f"images_constrained{name}": single(second["localisation"] - first["localisation"]),
         }
-    if found["other"] is not None:
-        measured["images_other"] = single(found["other"]["sparseness"])
-    few, many = Measured(min(every), None, len(every)), Measured(max(every), None, len(every))
-    return measured | {"images_least": few, "images_most": many}
+    measured |= {"images_sparseness_other": single(theirs[0]["sparseness"])}
+    measured |= {"images_sparseness_ours": single(ours[0]["sparseness"])}
+    many, few = (fields[fit.key].components for fit in setup.fits[:2])
+    measured["images_similar"] = share_of(images.likeness(few, many, (setup.side, setup.side)) ** 2 >= HALF)
+    if found["nearest"] is None:
+        return measured
+    first, second, *_ = nearest = list(found["nearest"]["fits"].values())
+    every = [one["sparseness"] for one in nearest]
+    return measured | {
+        "images_sparseness": single(first["sparseness"]),
+        "images_least": Measured(min(every), None, len(every)),
+        "images_most": Measured(max(every), None, len(every)),
+        "images_globular_nearest": single(first["n_globular"]),
+        "images_constrained_nearest": single(second["localisation"] - first["localisation"]),
+    }

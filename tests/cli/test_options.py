@@ -81,11 +81,11 @@ def test_help_without_a_model_lists_all(tool):
             },
         ),
         (
-            "-m latent-trait -k 1 --method monte_carlo --samples 20 --nodes 7 --plain --weight-prior 2.5 "
+            "-m latent-trait -k 1 --method monte_carlo --samples 20 --rounds 2 --nodes 7 --plain --weight-prior 2.5 "
             "--equal-discrimination --n-maps 3 --noise shared",
             {
-                "n_components": 1, "method": "monte_carlo", "n_samples": 20, "n_nodes": 7, "accelerate": False,
-                "equal_discrimination": True, "weight_prior": 2.5, "n_maps": 3, "noise": "shared",
+                "n_components": 1, "method": "monte_carlo", "n_samples": 20, "n_rounds": 2, "n_nodes": 7,
+                "accelerate": False, "equal_discrimination": True, "weight_prior": 2.5, "n_maps": 3, "noise": "shared",
             },
         ),
         (

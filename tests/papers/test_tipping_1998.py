@@ -10,6 +10,7 @@ from scipy.stats import multivariate_normal, norm
 from sklearn.metrics import roc_auc_score
 
 from latentbits.data.toys import noisy_prototypes
+from latentbits.models.latent_trait import equations
 from latentbits.papers import PAPERS, reproduce
 from latentbits.papers.digits import load_twos
 from latentbits.papers.tipping_1998 import claims, fits, trials
@@ -80,6 +81,38 @@ def test_words_as_numbers():
     assert abs(claims.told_by_place(means, flags).value - 0.5) < 0.15
     shoe = np.column_stack([means[:, 0], means[:, 0] ** 2 + 0.1 * means[:, 1]])
     assert claims.bend(means) < 0.06 < 0.8 < claims.bend(shoe)
+
+
+def test_rounds_of_the_variational_posterior():
+    """By the bound of each round: where it is near its end; a start there needs one, and so do weights of 0."""
+    rng = np.random.default_rng(3)
+    t, w, b = rng.integers(0, 2, (8, 6)).astype(float), 2 * rng.normal(size=(6, 2)), rng.normal(size=6)
+    xi, bounds = equations.xi_of(np.zeros((8, 2)), np.tile(np.eye(2), (8, 1, 1)), w, b), []
+    found = claims.rounds_from_prior(SimpleNamespace(weights=w, bias=b), t)
+    np.testing.assert_array_equal(found, claims.rounds(t, xi, w, b))
+    for _ in range(claims.MOST):
+        covariance = equations.covariances(xi, w)
+        xi = equations.xi_of(equations.means(t, xi, w, b, covariance), covariance, w, b)
+        bounds.append(equations.bound(t, xi, w, b))
+    away = bounds[-1] - np.array(bounds)
+    assert found.max() > 1
+    assert np.all(away[found - 1, range(8)] <= claims.SETTLED)
+    late = found > 1
+    assert np.all(away[found - 2, range(8)][late] > claims.SETTLED)
+    assert set(claims.rounds(t, xi, w, b)) == {1}
+    assert claims.two_are_enough(SimpleNamespace(weights=0.1 * w, bias=b), t) == 1
+
+
+def test_prototypes_stand_out_less_where_more_bits_flip():
+    few, many = (claims.prototypes_evident(noisy_prototypes(200, flip=flip, random_state=0)) for flip in (0.05, 0.15))
+    assert few[0] == 1
+    assert few[1] > 2 * many[1]
+
+
+def test_when_a_curve_settles():
+    line = {"cpu_seconds": [1.0, 2.0, 3.0, 5.0], "error": [5.0, 4.995, 5.03, 5.0]}
+    assert tipping._settled(line) == pytest.approx(3 + 2 * 2 / 3)  # for good
+    assert tipping._settled({"cpu_seconds": [1.0, 2.0], "error": [5.001, 5.0]}) == 1
 
 
 def test_trials_go_to_other_processes(tmp_path):

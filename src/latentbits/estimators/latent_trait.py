@@ -127,6 +127,9 @@ class LatentTrait(WithScores, WithTraitErrors, WithNodes, WithDif):
         column's standard deviation.  Of "mlp", on all weights of the network.
     n_samples : int, default=500
         Draws of the latents for ``method="monte_carlo"``, L of eq. 3.
+    n_rounds : int, default=1
+        Rounds of eqs. 8 and 6, 7 in an E-step of variational EM, each from the last.  The paper finds that two are
+        enough; with one, EM takes fewer passes, and each is shorter.
     n_nodes : int or None, default=None
         Nodes a dimension to learn with by quadrature, and to tell standard errors with (above three dimensions, and
         with "mlp": 2 to this power in all).  None chooses: first by the number of columns that rows have observed,
@@ -255,6 +258,7 @@ class LatentTrait(WithScores, WithTraitErrors, WithNodes, WithDif):
         "shared": [dict, None],
         "weight_prior": [Interval(Real, 0, None, closed="neither"), None],
         "n_samples": [Interval(Integral, 1, None, closed="left")],
+        "n_rounds": [Interval(Integral, 1, None, closed="left")],
         "n_nodes": [Interval(Integral, 1, 60, closed="both"), None],
         "accelerate": ["boolean"],
         "n_init": [Interval(Integral, 1, None, closed="left"), None],
@@ -287,6 +291,7 @@ class LatentTrait(WithScores, WithTraitErrors, WithNodes, WithDif):
         shared: dict[str, Any] | None = None,
         weight_prior: float | None = None,
         n_samples: int = 500,
+        n_rounds: int = 1,
         n_nodes: int | None = None,
         accelerate: bool = True,
         random_state: Any = None,
@@ -316,6 +321,7 @@ class LatentTrait(WithScores, WithTraitErrors, WithNodes, WithDif):
         self.shared = shared
         self.weight_prior = weight_prior
         self.n_samples = n_samples
+        self.n_rounds = n_rounds
         self.n_nodes = n_nodes
         self.accelerate = accelerate
         super().__init__(random_state, n_init, max_iter, max_time, tol, verbose, dtype, binarize)

@@ -37,6 +37,7 @@ class WithNodes(WithMaps, WithItemModels):
 
     method: str
     n_samples: int
+    n_rounds: int
     accelerate: bool
 
     _seen: Seen | None = None  # of the table of the last fit
@@ -63,6 +64,7 @@ class WithNodes(WithMaps, WithItemModels):
             "n_nodes": None if n_nodes is None else int(n_nodes),
             "accelerate": bool(self.accelerate),
             "seen": few,
+            "n_rounds": int(self.n_rounds),
         }
         if self.n_maps > 1:
             return mixture_of_maps.model(n_maps=int(self.n_maps), **settings)

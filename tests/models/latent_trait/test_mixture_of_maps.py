@@ -10,15 +10,15 @@ import jax
 import numpy as np
 import pytest
 from scipy.special import expit, logsumexp
-from scipy.stats import norm
 from tests.models.steps import batch_of, now, unchecked
+from traits import by_row
 
 from latentbits.core.batch import MISSING
 from latentbits.core.tree import double, to_numpy
 from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
-from latentbits.models.latent_trait import mixture_of_maps
+from latentbits.models.latent_trait import equations, mixture_of_maps
 from latentbits.models.latent_trait.kinds import Columns
 
 N_COLUMNS, MAPS = 5, 3
@@ -36,23 +36,12 @@ def parameters(seed=0):
     )  # fmt: skip
 
 
-def grid(step=0.05, reach=8.0):
-    points = np.arange(-reach, reach + step / 2, step)[:, None]
-    return points, norm.logpdf(points[:, 0]) + np.log(step)
-
-
 def twin(params, table):
-    """log p(row, map) by a dense grid, and the mean of the latents on each map; missing bits are left out."""
-    points, log_prior = grid()
-    seen, values = table != MISSING, np.where(table == MISSING, 0, table)
-    joint, means = [], []
-    for m in range(MAPS):
-        p = expit(points @ params.weights[m].T + params.bias[m])
-        each = log_prior + (values * seen) @ np.log(p).T + ((1 - values) * seen) @ np.log1p(-p).T
-        total = logsumexp(each, axis=1)
-        joint.append(params.log_share[m] + total)
-        means.append(np.exp(each - total[:, None]) @ points)
-    return SimpleNamespace(joint=np.array(joint).T, means=np.array(means).swapaxes(0, 1))
+    """log p(row, map) by the paper's equations of each map, and the mean of the latents there."""
+    at, maps = equations.grid(1, 0.05), list(zip(params.weights, params.bias))
+    value = np.array([by_row(lambda *given: equations.likelihood(*given, at), table, *one) for one in maps])
+    share = np.array([by_row(lambda *given: equations.posterior(*given, at), table, *one) for one in maps])
+    return SimpleNamespace(joint=value.T + params.log_share, means=np.swapaxes(share @ at[0], 0, 1))
 
 
 @functools.cache

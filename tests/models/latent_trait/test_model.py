@@ -11,9 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.special import expit
-from tests.models.latent_trait import twin
 from tests.models.steps import batch_of
+from traits import by_row, parameters, simulate
 
 from latentbits import LatentTrait
 from latentbits.core.batch import MISSING
@@ -21,6 +20,7 @@ from latentbits.core.tree import double, to_numpy
 from latentbits.engines.fit import fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
+from latentbits.models.latent_trait import equations
 from latentbits.models.latent_trait.model import METHODS, left_of, model, with_left
 
 FLOAT64 = np.dtype(np.float64)
@@ -35,18 +35,21 @@ def _in_a_plane(params, table):
 @pytest.mark.parametrize(("scale", "tolerance"), [(1.3, 1e-6), (4.0, 5e-3)])
 def test_likelihoods_posteriors_and_completions_are_those_of_a_dense_grid(scale, tolerance):
     """In two dimensions; steep bits have posteriors far from Gaussian."""
-    table, w, b = twin.simulate(40, 6, 2, missing=0.2, scale=scale)
+    table, w, b = simulate(40, 6, 2, missing=0.2, scale=scale)
     table[0], table[1] = MISSING, 1
     with double():
-        scored, posterior, filled = to_numpy(_in_a_plane(twin.parameters(w, b), table))
-    np.testing.assert_allclose(scored.value, twin.log_likelihoods(w, b, table), atol=tolerance)
+        scored, posterior, filled = to_numpy(_in_a_plane(parameters(w, b), table))
+    np.testing.assert_allclose(scored.value, by_row(equations.likelihood, table, w, b), atol=tolerance)
     assert abs(scored.value[0]) < 1e-9  # nothing seen: log 1
-    mean, covariance, share, points = twin.posterior_moments(w, b, table)
+    points, _ = equations.grid(2)
+    share = by_row(equations.posterior, table, w, b)
+    mean = share @ points
+    covariance = np.einsum("nk,ki,kj->nij", share, points, points, optimize=True) - mean[:, :, None] * mean[:, None]
     np.testing.assert_allclose(posterior.mean, mean, atol=10 * tolerance)
     np.testing.assert_allclose(posterior.covariance, covariance, atol=10 * tolerance)
-    np.testing.assert_allclose(filled, share @ expit(points @ w.T + b), atol=tolerance)
+    np.testing.assert_allclose(filled, share @ equations.probability(points, w, b), atol=tolerance)
     assert np.all(np.abs(posterior.mode - points[np.argmax(share, axis=1)]) < 0.2)  # the grid's own step
-    p, seen = expit(posterior.mode @ w.T + b), table != MISSING
+    p, seen = equations.probability(posterior.mode, w, b), table != MISSING
     slope = np.where(seen, table - p, 0) @ w - posterior.mode
     np.testing.assert_allclose(slope, 0, atol=1e-6)  # at the mode
     precision = np.eye(2) + np.einsum("nd,di,dj->nij", seen * p * (1 - p), w, w)
@@ -67,18 +70,18 @@ def _scored(q, params, table):
     ],
 )
 def test_likelihoods_by_other_rules(q, d, scale, tolerance):
-    table, w, b = twin.simulate(40, d, q, missing=0.1, scale=scale)
+    table, w, b = simulate(40, d, q, missing=0.1, scale=scale)
     with double():
-        found = to_numpy(_scored(q, twin.parameters(w, b), table))
-    np.testing.assert_allclose(found.value, twin.log_likelihoods(w, b, table), atol=tolerance)
+        found = to_numpy(_scored(q, parameters(w, b), table))
+    np.testing.assert_allclose(found.value, by_row(equations.likelihood, table, w, b), atol=tolerance)
 
 
 def test_rows_with_few_observed_of_many_steep_columns():
     """Nine of ten are missing: the rules are those of few columns, and their error is told."""
-    table, w, b = twin.simulate(40, 60, 1, missing=0.9, scale=5.0)
+    table, w, b = simulate(40, 60, 1, missing=0.9, scale=5.0)
     with double():
-        found = to_numpy(_scored(1, twin.parameters(w, b), table))
-    away = np.abs(found.value - twin.log_likelihoods(w, b, table))
+        found = to_numpy(_scored(1, parameters(w, b), table))
+    away = np.abs(found.value - by_row(equations.likelihood, table, w, b))
     assert away.sum() < found.error.sum() + 1e-6
 
 
@@ -86,13 +89,14 @@ def test_rows_with_few_observed_of_many_steep_columns():
 @pytest.mark.parametrize("q", [8, 16])
 def test_in_many_dimensions_likelihoods_tell_their_error(q):
     """Against draws from the prior, by nothing but the model's definition."""
-    table, w, b = twin.simulate(24, 10, q, missing=0.1, scale=2 / np.sqrt(q))
+    table, w, b = simulate(24, 10, q, missing=0.1, scale=2 / np.sqrt(q))
     with double():
-        found = to_numpy(_scored(q, twin.parameters(w, b), table))
+        found = to_numpy(_scored(q, parameters(w, b), table))
     rng, total, squares = np.random.default_rng(3), np.zeros(24), np.zeros(24)
     n_draws, block = 2**17 if q == 8 else 2**19, 2**14
     for _ in range(n_draws // block):
-        p = np.exp(twin.log_bits(w, b, table, rng.normal(size=(block, q))))
+        draws = rng.normal(size=(block, q))
+        p = np.exp(by_row(lambda t, w, b: equations.row_given(t, draws, w, b), table, w, b))  # noqa: B023
         total, squares = total + p.sum(1), squares + (p**2).sum(1)
     mean = total / n_draws
     own = np.sqrt((squares / n_draws / mean**2 - 1) / n_draws)  # of the draws
@@ -107,7 +111,7 @@ def test_in_many_dimensions_likelihoods_tell_their_error(q):
 @pytest.mark.optimised
 @pytest.mark.parametrize("method", ["variational", "quadrature"])
 def test_acceleration_gives_the_same_optimum_in_fewer_passes(method):
-    table, _, _ = twin.simulate(600, 12, 2, seed=3)
+    table, _, _ = simulate(600, 12, 2, seed=3)
     fast, plain = (
         fit(model(2, method, accelerate=a), MemoryEngine(table), seed_key(0), limits=Limits(3000, t), dtype="float64")
         for a, t in ((True, 1e-9), (False, 1e-11))
@@ -146,18 +150,18 @@ def test_a_prior_is_a_number_and_no_constant(method, q):
 
 
 def test_a_prior_is_a_penalty_on_weights():
-    _, w, b = twin.simulate(1, 5, 1)
+    _, w, b = simulate(1, 5, 1)
     stats = SimpleNamespace(objective=np.array([-3.0, 0.5]))
     for method, prior in (("quadrature", 3.0), ("monte_carlo", 0.5)):
         record = model(1, method, weight_prior=prior)
         with double():
-            found = record.objective(twin.parameters(w, b), None, stats)
+            found = record.objective(parameters(w, b), None, stats)
         np.testing.assert_allclose(found, -2.5 - 0.5 * np.sum(w**2) / prior**2)
 
 
 def test_one_small_promise_after_a_step_taken_back_is_not_what_is_left():
     """Without former points there is nothing to extrapolate from, and the step is one of EM, however slow that is."""
-    _, w, b = twin.simulate(10, 6, 1)
+    _, w, b = simulate(10, 6, 1)
     record = model(1)
 
     def after(state, slope, refused=0):
@@ -167,7 +171,7 @@ def test_one_small_promise_after_a_step_taken_back_is_not_what_is_left():
     def left(state):
         return float(left_of(state))
 
-    state = record.start(twin.parameters(w, b))
+    state = record.start(parameters(w, b))
     assert left(state) == np.inf
     for slope in (0.03, 0.02, 0.01):
         state = after(state, slope)

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.special import expit
-from tests.models.latent_trait import twin
 from tests.models.steps import batch_of, unchecked
+from traits import parameters, simulate
 
 from latentbits.core import nodes
 from latentbits.core.batch import MISSING
@@ -20,7 +20,7 @@ from latentbits.models.latent_trait.kinds import ALL_BITS
 def test_statistics_are_the_gradient_of_the_log_likelihood():
     """By Fisher's identity the M-step's gradient is that of the log-likelihood, here by automatic differentiation."""
     q = 4
-    table, w, b = twin.simulate(25, 5, q, missing=0.2)
+    table, w, b = simulate(25, 5, q, missing=0.2)
     weights = np.random.default_rng(1).integers(0, 3, 25).astype(float)
     rule = nodes.quasi_monte_carlo(256, q)
 
@@ -38,7 +38,7 @@ def test_statistics_are_the_gradient_of_the_log_likelihood():
         return stats, jax.grad(total)(params)
 
     with double():
-        stats, slope = to_numpy(both(twin.parameters(w, b)))
+        stats, slope = to_numpy(both(parameters(w, b)))
     np.testing.assert_allclose(stats.bits.gradient[:, :q], slope.weights, atol=1e-9)
     np.testing.assert_allclose(stats.bits.gradient[:, q], slope.bias, atol=1e-9)
 
@@ -73,7 +73,7 @@ def test_in_many_dimensions_a_fixed_net_never_loses():
     Each column's curvature is told by moments of rows, near that by points: no direction has less than half.
     """
     q = 8
-    table, w, b = twin.simulate(60, 12, q, missing=0.1, scale=0.7)
+    table, w, b = simulate(60, 12, q, missing=0.1, scale=0.7)
     rule, at = quadrature.learning_rule(q, 8), posteriors(table, w, b)
 
     @jax.jit
@@ -90,7 +90,7 @@ def test_in_many_dimensions_a_fixed_net_never_loses():
 
     values, slopes = [], []
     with double():
-        params = twin.parameters(w, b)
+        params = parameters(w, b)
         for i in range(20):
             params, value, slope, near, exact = step(params, at)
             values.append(float(value))

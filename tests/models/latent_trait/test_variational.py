@@ -1,21 +1,21 @@
-"""The bound of the paper's section 4, against its equations written out."""
+"""The fast form of the paper's section 4, against its equations in plain NumPy."""
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import expit
-from tests.models.latent_trait import twin
+import pytest
 from tests.models.steps import batch_of
+from traits import by_row, parameters, simulate
 
 from latentbits.core.batch import MISSING
 from latentbits.core.tree import double, to_numpy
-from latentbits.models.latent_trait import kinds, variational
+from latentbits.models.latent_trait import equations, kinds, variational
 from latentbits.models.latent_trait.kinds import ALL_BITS
 
-TABLE, W, B = twin.simulate(30, 5, 2, missing=0.2)
-WEIGHTS = np.random.default_rng(1).integers(0, 3, 30).astype(float)
+TABLE, W, B = simulate(30, 5, 2, missing=0.2)
+WEIGHTS = np.random.default_rng(1).integers(0, 3, 30)
 
 
 @jax.jit
@@ -28,61 +28,53 @@ def improved(params, to_the_end):
         lambda: variational.converge(ALL_BITS, params, rows, most=3, tolerance=0.0),
     )
     posterior, bound, contact = variational.improve(ALL_BITS, params, rows, start)
-    stats = variational.stats_of(ALL_BITS, params, rows, posterior, bound, contact, jnp.asarray(WEIGHTS))
+    thrice = variational.improve(ALL_BITS, params, rows, start, 3)[1]
+    stats = variational.stats_of(ALL_BITS, params, rows, posterior, bound, contact, jnp.asarray(WEIGHTS, float))
     after = kinds.maximise(ALL_BITS, params, stats, 0.0, False, jnp.inf)
-    return start.mean, start.covariance, posterior.mean, posterior.covariance, bound, stats, after
+    return start.mean, start.covariance, posterior.mean, posterior.covariance, bound, thrice, stats, after
 
 
 def asked(to_the_end):
     with double():
-        return to_numpy(improved(twin.parameters(W, B), to_the_end))
+        return to_numpy(improved(parameters(W, B), to_the_end))
 
 
-def xi_of(mean, covariance):
-    """Take (8), from the posterior before."""
-    return np.sqrt((mean @ W.T + B) ** 2 + np.einsum("di,nij,dj->nd", W, covariance, W))
+def round_of(mean, covariance):
+    """Take (8) from a posterior, then (6) and (7): xi, moments and bound, by the bits observed in each row."""
+    xi, seen = equations.xi_of(mean, covariance, W, B), TABLE != MISSING
+    found = []
+    for row, at, own in zip(TABLE, seen, xi):
+        t, w, b, own = row[None, at].astype(float), W[at], B[at], own[None, at]
+        spread = equations.covariances(own, w)
+        found.append((equations.means(t, own, w, b, spread)[0], spread[0], equations.bound(t, own, w, b)[0]))
+    return xi, *map(np.array, zip(*found))
 
 
-def slope_of(xi):
-    return (0.5 - expit(xi)) / (2 * xi)
-
-
-def test_the_bound_is_the_integral_of_equation_4_and_below_the_likelihood():
-    """(5) summed over a dense grid gives the closed form; with xi by (8) it is below log p, and xi is its optimum."""
-    mean, covariance, after, _, bound, stats, _ = asked(True)
-    xi = xi_of(mean, covariance)
-    points, log_weight = twin.grid(2)
-    a = points @ W.T + B
-
-    def integral(xi):
-        total = np.tile(log_weight, (len(TABLE), 1))
-        for i in range(5):
-            signed = np.where(TABLE[:, i] == 1, 1, -1)[:, None] * a[:, i]
-            x = xi[:, i, None]
-            term = np.log(expit(x)) + (signed - x) / 2 + slope_of(x) * (signed**2 - x**2)  # (5)
-            total += np.where(TABLE[:, i, None] == MISSING, 0, term)
-        return np.logaddexp.reduce(total, axis=1)
-
-    np.testing.assert_allclose(bound, integral(xi), atol=1e-8)
+@pytest.mark.parametrize("to_the_end", [False, True])
+def test_a_round_is_equations_8_then_6_and_7_with_the_bound_of_4(to_the_end):
+    start, spread, mean, covariance, bound, thrice, stats, _ = asked(to_the_end)
+    _, *expected = round_of(start, spread)
+    for ours, theirs in zip((mean, covariance, bound), expected):
+        np.testing.assert_allclose(ours, theirs, atol=1e-8)
     np.testing.assert_allclose(stats.objective.sum(), WEIGHTS @ bound, rtol=1e-12)
-    assert np.all(bound <= twin.log_likelihoods(W, B, TABLE) + 1e-9)
-    for factor in (0.95, 1.05):
-        assert np.all(integral(factor * xi) <= bound + 1e-9)
-    np.testing.assert_allclose(after, mean, atol=1e-9)  # converged
+    for _ in range(2):
+        _, *expected = round_of(*expected[:2])
+    np.testing.assert_allclose(thrice, expected[2], atol=1e-8)
+    if to_the_end:
+        np.testing.assert_allclose(mean, start, atol=1e-9)
+        assert np.all(bound <= by_row(equations.likelihood, TABLE, W, B) + 1e-9)
 
 
 def test_the_m_step_is_equation_11():
-    """One plain variational iteration against the equations written out."""
-    mean, covariance, after, spread, _, stats, found = asked(False)
-    lam = slope_of(xi_of(mean, covariance))
-    x = np.column_stack([after, np.ones(len(TABLE))])
-    second = x[:, :, None] * x[:, None]  # (12)
-    second[:, :2, :2] += spread
-    np.testing.assert_allclose(stats.latent, WEIGHTS @ after, rtol=1e-9)
+    """A missing bit is left out of its sums, and a weight is so many rows."""
+    start, spread, mean, covariance, _, _, stats, found = asked(False)
+    xi = equations.xi_of(start, spread, W, B)
+    _, second = equations.extended(mean, covariance)
+    np.testing.assert_allclose(stats.latent, WEIGHTS @ mean, rtol=1e-9)
     np.testing.assert_allclose(stats.latent_squares, (WEIGHTS @ second.reshape(-1, 9))[[0, 1, 4]], rtol=1e-9)
     for i in range(5):
-        counts = WEIGHTS * (TABLE[:, i] != MISSING)
-        left = np.einsum("n,nij->ij", 2 * counts * lam[:, i], second)
-        right = (counts * (np.where(TABLE[:, i] == 1, 1, 0) - 0.5)) @ x
-        answer = -np.linalg.solve(left, right)  # (11)
-        np.testing.assert_allclose(np.append(found.weights[i], found.bias[i]), answer, rtol=1e-6)
+        rows = np.repeat(np.arange(len(TABLE)), WEIGHTS * (TABLE[:, i] != MISSING))
+        t = TABLE[rows, i, None].astype(float)
+        w, b = equations.weights_and_biases(t, xi[rows, i, None], mean[rows], covariance[rows])
+        np.testing.assert_allclose(found.weights[i], w[0], rtol=1e-6)
+        np.testing.assert_allclose(found.bias[i], b[0], rtol=1e-6)

@@ -283,13 +283,13 @@ def _summed(
 
 
 def _e_step_variational(
-    structure: Structure, params: Params, shared: Move, batch: Batch, row_state: Gaussian
+    structure: Structure, rounds: Count, params: Params, shared: Move, batch: Batch, row_state: Gaussian
 ) -> tuple[Stats, Gaussian]:
     columns = structure.columns
     rows = _rows_of(columns, params, batch)
 
     def improved(one: kinds.Params, move: Move, state: Gaussian) -> Any:
-        return variational.improve(columns, one, rows, state.moved(move.matrix, move.shift))
+        return variational.improve(columns, one, rows, state.moved(move.matrix, move.shift), rounds.n)
 
     def stats(one: kinds.Params, found: Any, weight: Float[Array, " rows"]) -> kinds.Stats:
         posterior, bound, contact = found
@@ -503,6 +503,7 @@ def model(
     n_nodes: int | None = None,
     accelerate: bool = True,
     seen: int | None = None,
+    n_rounds: int = 1,
 ) -> Model:
     """A mixture of latent trait maps.
 
@@ -512,7 +513,7 @@ def model(
         Number of maps, at least 2.
     n_components
         Latent dimensions of each, up to three.
-    method, columns, weight_prior, n_nodes, accelerate, seen
+    method, columns, weight_prior, n_nodes, accelerate, seen, n_rounds
         As of `latent_trait.model.model`; there is no sampling.
     """
     if method not in METHODS:
@@ -525,7 +526,7 @@ def model(
     few = None if seen is None else float(seen)
     start, start_exact = (with_settings(_start, structure, maps, few, exact) for exact in (False, True))
     patience = PATIENCE if accelerate else 1
-    stages = _stages(structure, maps, method, count, patience, start_exact)
+    stages = _stages(structure, maps, method, count, Count(n_rounds), patience, start_exact)
     return Model(
         name="mixture of latent trait maps",
         init=with_settings(_init, structure, maps),
@@ -548,13 +549,19 @@ def model(
 
 
 def _stages(
-    structure: Structure, maps: Count, method: str, n_nodes: Count | None, patience: int, start_exact: Any
+    structure: Structure,
+    maps: Count,
+    method: str,
+    n_nodes: Count | None,
+    rounds: Count,
+    patience: int,
+    start_exact: Any,
 ) -> tuple[Stage, ...]:
     """Starts go a part of the way, by the bound where that is near enough, and the best goes on alone."""
     floats = with_settings(_floats_of_nodes, structure, n_nodes, maps)
     by_bound: dict[str, Any] = {
         "measure": Measure.BOUND,
-        "e_step": with_settings(_e_step_variational, structure),
+        "e_step": with_settings(_e_step_variational, structure, rounds),
         "start": start_exact,
         "patience": patience,
     }

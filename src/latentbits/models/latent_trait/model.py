@@ -2,18 +2,7 @@
 
     x ~ N(0, I_q),    P(t_i = 1 | x) = sigmoid(w_i.x + b_i)                        (1), (2)
 
-Where the paper's equations are:
-
-    (1)         quadrature.integrate         adaptive nodes
-    (2)         bits.density, columns.expected
-    (3)         sampling.py                  the sampling EM of section 3
-    (4)         variational.improve          the integral of the bound, in closed form
-    (5)         bits.bound
-    (6), (7)    bits.bound, core/gaussians.from_precision
-    (8)         bits.bound                   xi of each row and bit
-    (9), (10)   core/gaussians.Gaussian
-    (11)        bits.bound_stats, bits.maximise
-    (12)        core/gaussians.moments
+The paper's numbered equations are in `equations.py`; the README of `papers/tipping_1998` says where each is in use.
 
 Beyond the paper: columns that are continuous or categorical (`kinds.py`), missing entries (left out of every sum),
 EM by adaptive quadrature, and two accelerations.  Parameter expansion (Liu, Rubin & Wu 1998) lets the prior of the
@@ -167,7 +156,7 @@ class Structure(eqx.Module):
 
 
 class Count(eqx.Module):
-    """A number of nodes or samples, which shapes depend on."""
+    """A number of nodes, samples or rounds, which shapes depend on."""
 
     n: int = eqx.field(static=True)
 
@@ -235,12 +224,12 @@ def _start_quadrature(structure: Structure, params: Params, shared: Move, batch:
 
 
 def _e_step_variational(
-    structure: Structure, params: Params, shared: Move, batch: Batch, row_state: Gaussian
+    structure: Structure, rounds: Count, params: Params, shared: Move, batch: Batch, row_state: Gaussian
 ) -> tuple[Stats, Gaussian]:
     columns = structure.columns
     rows = kinds.rows_of(columns, params, batch)
     posterior = row_state.moved(shared.matrix, shared.shift)
-    posterior, bound, contact = variational.improve(columns, params, rows, posterior)
+    posterior, bound, contact = variational.improve(columns, params, rows, posterior, rounds.n)
     return variational.stats_of(columns, params, rows, posterior, bound, contact, batch.weight), posterior
 
 
@@ -471,6 +460,7 @@ def model(
     n_nodes: int | None = None,
     accelerate: bool = True,
     seen: int | None = None,
+    n_rounds: int = 1,
 ) -> Model:
     """A latent trait model.
 
@@ -496,6 +486,8 @@ def model(
         Parameter expansion and Anderson's method; without, EM is the paper's.
     seen
         Observed columns of nearly every row; None for all columns.
+    n_rounds
+        Rounds of (8) and (6, 7) in an E-step of variational EM.
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {METHODS}, got {method!r}")
@@ -507,7 +499,7 @@ def model(
     patience = PATIENCE if accelerate else 1
     few = None if seen is None else float(seen)
     start, start_exact = (with_settings(_start, structure, few, exact) for exact in (False, True))
-    stages = _stages(structure, method, count, Count(n_samples), precision, patience, start_exact)
+    stages = _stages(structure, method, count, Count(n_samples), Count(n_rounds), precision, patience, start_exact)
     by_few = any(stage.name == BY_FEW for stage in stages)
     return Model(
         name="latent trait",
@@ -536,6 +528,7 @@ def _stages(
     method: str,
     n_nodes: Count | None,
     samples: Count,
+    rounds: Count,
     precision: Number | None,
     patience: int,
     start_exact: Any,
@@ -558,7 +551,7 @@ def _stages(
     by_bound = Iterate(
         "variational EM",
         measure=Measure.BOUND,
-        e_step=with_settings(_e_step_variational, structure),
+        e_step=with_settings(_e_step_variational, structure, rounds),
         start_rows=with_settings(_start_quadrature, structure) if same else start_rows,
         start=start_exact,  # (11) as it stands; only numbers differ, so the update is the same
         row_floats=with_settings(floats_of_nodes, structure, n_nodes) if same else floats,

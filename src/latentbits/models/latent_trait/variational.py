@@ -2,7 +2,8 @@
 
 For fixed parameters three things raise the same function of (posterior, xi, parameters) in turn, so none of them can
 lower it: xi from the posterior (eq. 8), the posterior from xi (6, 7), the parameters from both (11).  An E-step takes
-the first two from the row's last posterior, once; a cold start takes them to convergence.
+the first two from the row's last posterior, once unless more rounds are asked for; a cold start takes them to
+convergence.
 """
 
 from __future__ import annotations
@@ -28,9 +29,13 @@ def prior(n_rows: int, q: int, dtype: jnp.dtype) -> Gaussian:
 
 
 def improve(
-    columns: Columns, params: Params, rows: Rows, posterior: Gaussian
+    columns: Columns, params: Params, rows: Rows, posterior: Gaussian, n_rounds: int = 1
 ) -> tuple[Gaussian, Float[Array, " rows"], list[Array]]:
-    """xi by eq. 8, then the posterior by (6) and (7); with it log P~(t) of eq. 4, and the bound's point of contact."""
+    """Take xi by eq. 8, then the posterior by (6) and (7), so often; log P~(t) of eq. 4, and where (5) touches."""
+    if n_rounds > 1:  # the last round is apart, since it alone gives more than a posterior
+        posterior = jax.lax.fori_loop(
+            0, n_rounds - 1, lambda _, last: improve(columns, params, rows, last)[0], posterior
+        )
     q = params.weights.shape[1]
     precision, linear, constant, contact = kinds.bound(columns, params, rows, posterior)
     j, k = pairs(q)

@@ -40,6 +40,9 @@ from latentbits.papers.tipping_1998.trials import (
 
 __all__ = ["reproduce", "trials"]
 
+SETTLED = 0.01  # nats per row: to this the paper prints errors
+OF_CLUSTERS = ("prototypes", "stands_out")  # what a trial finds in the clusters themselves, before any fit
+
 
 def reproduce(out: Path, *, quick: bool = False, say: Say = silent, digits: str = "usps_twos") -> dict[str, Any]:
     """Repeat the paper's experiments, as `latentbits.papers.reproduce` does.
@@ -69,8 +72,6 @@ def reproduce(out: Path, *, quick: bool = False, say: Say = silent, digits: str 
         compared = {key: _compare(titles[key], X, plan, say) for key, X in tables_of_bits.items()}
         found = {key: numbers for key, (numbers, _) in compared.items()}
         _draw(run, toys, titles, twos, found, {key: model for key, (_, model) in compared.items()})
-        for key, toy in toys.items():
-            run.measured[f"lines_{key.removeprefix('synthetic_')}"] = _right_sides(compared[key][1], toy)
         for key in held:
             run.measured |= _of_times(found[key], key.removeprefix("synthetic_"))
         return found
@@ -81,6 +82,8 @@ def reproduce(out: Path, *, quick: bool = False, say: Say = silent, digits: str 
             found["digits"] = _starts(out, twos.title, plan, digits, say)
         for key in set(held) & set(found):
             run.measured |= _of_errors(found[key]["algorithms"], key.removeprefix("synthetic_"))
+        for flip in FLIPS:
+            run.measured |= {f"{what}_{flip}": averaged(found[_key(flip)][what]) for what in OF_CLUSTERS}
         if "digits" in held and "digits" in found:
             run.measured |= _of_both(found[_key(FLIPS[0])]["algorithms"], found["digits"]["algorithms"])
         return found
@@ -138,6 +141,8 @@ def _compare(title: str, X: np.ndarray, plan: Plan, say: Say) -> tuple[dict[str,
     say(f"{title}: error against time")
     curves = {name: curve(name, X, params, timed[name]) for name in MAIN}
     goal = rows["variational"]["sample_error"]
+    for name in MAIN:
+        rows[name]["cpu_seconds_to_settle"] = _settled(curves[name])
     for name in MAIN[1:]:
         rows[name]["cpu_seconds_to_variational_error"] = _first_below(curves[name], goal)
     model = estimator_of(timed["variational"].result, X.shape[1])
@@ -154,18 +159,24 @@ def _compare(title: str, X: np.ndarray, plan: Plan, say: Say) -> tuple[dict[str,
     return found, model
 
 
-def _right_sides(model: LatentTrait, toy: Prototypes) -> float:
-    """Lines P(t_i | x) = 1/2 of bits in which prototypes differ: share of those with each prototype on its own side."""
-    places = model.variational(toy.prototypes).mean
-    right = (places @ model.components_ + model.intercept_ > 0) == (toy.prototypes == 1)
-    telling = toy.prototypes.min(axis=0) < toy.prototypes.max(axis=0)
-    return float(right[:, telling].all(axis=0).mean())
-
-
 def _first_below(line: Mapping[str, list[float]], goal: float) -> float | None:
     """When a curve of figure 3 is first as low as the goal."""
     times = (time for time, error in zip(line["cpu_seconds"], line["error"]) if error <= goal)
     return next(times, None)
+
+
+def _settled(line: Mapping[str, list[float]]) -> float:
+    """When a curve of figure 3 comes within `SETTLED` of its end for good, by straight lines between its points.
+
+    >>> round(_settled({"cpu_seconds": [1.0, 2.0, 4.0], "error": [5.04, 5.02, 5.0]}), 6)
+    3.0
+    """
+    above = np.array(line["error"]) - line["error"][-1] - SETTLED
+    times, last = line["cpu_seconds"], int(np.flatnonzero(above > 0).max(initial=-1))
+    if last < 0:
+        return times[0]
+    share = above[last] / (above[last] - above[last + 1])
+    return float(times[last] + share * (times[last + 1] - times[last]))
 
 
 def _posterior_accuracy(model: LatentTrait, X: np.ndarray) -> dict[str, float]:
@@ -191,7 +202,9 @@ def _seeds(out: Path, flip: float, plan: Plan, say: Say) -> dict[str, Any]:
         say(f"synthetic, flips {flip}: set {seed + 1} of {plan.n_seeds}")
         found.append(of_set(out, plan, flip, seed))
     title = f"{plan.n_seeds} sets, flips {flip}"
-    return {"title": title, "algorithms": _lists(found), "separation_by_bits": [one["by_bits"] for one in found]}
+    alone = {what: [one[what] for one in found] for what in OF_CLUSTERS}
+    by_bits = [one["by_bits"] for one in found]
+    return {"title": title, "algorithms": _lists(found), "separation_by_bits": by_bits, **alone}
 
 
 def _starts(out: Path, title: str, plan: Plan, digits: str, say: Say) -> dict[str, Any]:
@@ -241,9 +254,10 @@ def _of_errors(lists: Mapping[str, Mapping[str, list[float]]], name: str) -> dic
         f"fall_{name}": Measured(float(variational["largest_fall"].max()), None, len(behind)),
         f"divergence_{name}": averaged(variational["divergence"]),
         f"rounds_{name}": averaged(variational["rounds"]),
+        f"rounds_cold_{name}": averaged(variational["rounds_cold"]),
     }
     if "separation" in variational:
-        found[f"separation_{name}"] = averaged(variational["separation"])
+        found |= {f"{what}_{name}": averaged(variational[what]) for what in ("separation", "lines")}
     if "loop" in variational:  # starts are of the same rows, whose chance is the larger error
         error = float(np.mean(variational["loop_error"]))
         found[f"loop_{name}"] = Measured(float(variational["loop"].mean()), error, len(behind))
@@ -292,8 +306,10 @@ def _of_maps(found: Mapping[str, Mapping[str, list[Any]]] | None) -> dict[str, M
 def _of_times(one: Mapping[str, Any], name: str) -> dict[str, float]:
     rows = one["algorithms"]
     sooner = rows["sampling"].get("cpu_seconds_to_variational_error")
+    settled = [rows[name]["cpu_seconds_to_settle"] for name in MAIN[:2]]
     return ({} if sooner is None else {f"as_good_{name}": sooner / rows["variational"]["cpu_seconds"]}) | {
         f"slower_{name}": rows["sampling"]["relative_time"],
+        f"settles_later_{name}": settled[1] / settled[0],
         f"auto_time_{name}": rows["auto"]["relative_time"],
     }
 

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from latentbits.data.toys import Prototypes, noisy_prototypes
 from latentbits.engines.fit import FitResult
 from latentbits.estimators.latent_trait import LatentTrait
+from latentbits.models.latent_trait.kinds import Params
 from latentbits.papers.digits import Twos, load_twos
 from latentbits.papers.skeleton import kept
 from latentbits.papers.tipping_1998 import claims
@@ -105,12 +106,16 @@ def of_set(out: Path, plan: Plan, flip: float, seed: int) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for name in MAIN:
             result = learn(name, toy.X, params, plan.tol)
-            own = _errors(result, toy.X) | {"separation": _separation(result, toy, variational=name == "variational")}
-            found[name] = own | (_posteriors(result, toy.X) if name == "variational" else {})
+            found[name] = _errors(result, toy.X)
+            found[name]["separation"] = _separation(result, toy, variational=name == "variational")
+            if name == "variational":
+                found[name] |= _posteriors(params, result, toy.X)
+                found[name]["lines"] = claims.lines_apart(estimator_of(result, toy.X.shape[1]), toy)
         found["by_bits"] = _nearest(toy.X.astype(float), toy.prototypes.astype(float), toy.labels)
+        found["prototypes"], found["stands_out"] = claims.prototypes_evident(toy)
         return found
 
-    return kept(out / "runs", f"set_{flip}_{seed}", compute, [plan.n_per_prototype, plan.tol])
+    return kept(out / "runs", f"set_{flip}_{seed}", compute, [plan.n_per_prototype, plan.tol, claims.ITERATIONS])
 
 
 def _errors(result: FitResult, X: np.ndarray) -> dict[str, float]:
@@ -123,12 +128,16 @@ def _errors(result: FitResult, X: np.ndarray) -> dict[str, float]:
     }
 
 
-def _posteriors(result: FitResult, X: np.ndarray) -> dict[str, float]:
-    model = estimator_of(result, X.shape[1])
+def _posteriors(start: Params, result: FitResult, X: np.ndarray) -> dict[str, float]:
     return {
-        "divergence": float(np.median(claims.divergence(model, X[:SOME]))),
-        "rounds": float(np.median(claims.rounds(result.params, X[:SOME]))),
+        "divergence": _divergence(result, X),
+        "rounds": claims.two_are_enough(start, X),
+        "rounds_cold": float(np.median(claims.rounds_from_prior(result.params, X[:SOME]))),
     }
+
+
+def _divergence(result: FitResult, X: np.ndarray) -> float:
+    return float(np.median(claims.divergence(estimator_of(result, X.shape[1]), X[:SOME])))
 
 
 def _separation(result: FitResult, toy: Prototypes, variational: bool) -> float:
@@ -169,11 +178,11 @@ def of_start(out: Path, plan: Plan, digits: str, seed: int) -> dict[str, Any]:
             if name == "variational":
                 means = estimator_of(result, twos.X.shape[1]).variational(twos.X).mean
                 loop = claims.told_by_place(means, claims.has_loop(twos.X, twos.image_shape))
-                found[name] |= _posteriors(result, twos.X)
+                found[name] |= _posteriors(params, result, twos.X)
                 found[name] |= {"bend": claims.bend(means), "loop": loop.value, "loop_error": loop.error}
         return found
 
-    return kept(out / "runs", f"start_{seed}", compute, [digits, plan.n_digits, plan.tol])
+    return kept(out / "runs", f"start_{seed}", compute, [digits, plan.n_digits, plan.tol, claims.ITERATIONS])
 
 
 def of_pixels(out: Path, plan: Plan, digits: str, n_pixels: int, seed: int) -> float:
@@ -184,7 +193,7 @@ def of_pixels(out: Path, plan: Plan, digits: str, n_pixels: int, seed: int) -> f
         varied = np.flatnonzero(X.var(axis=0) > 0)
         some = np.random.default_rng(seed).permutation(varied)[:n_pixels]
         result = learn("variational", X[:, some], start(X[:, some], seed), plan.tol)
-        return _posteriors(result, X[:, some])["divergence"]
+        return _divergence(result, X[:, some])
 
     return kept(out / "runs", f"pixels_{n_pixels}_{seed}", compute, [digits, plan.n_digits, plan.tol])
 

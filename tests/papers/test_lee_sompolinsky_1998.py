@@ -7,7 +7,7 @@ from latentbits.core.errors import DownloadError
 from latentbits.data.toys import bump as draw_bumps
 from latentbits.papers import digits, pages, summary
 from latentbits.papers.digits import load_twos
-from latentbits.papers.lee_sompolinsky_1998 import bump, simulated, states, tables, twos
+from latentbits.papers.lee_sompolinsky_1998 import bump, modes, simulated, states, tables, twos
 from latentbits.papers.lee_sompolinsky_1998 import reproduce as lee
 from latentbits.papers.skeleton import Run
 
@@ -68,9 +68,45 @@ def test_all_states_against_brute_force(bias, n_components, expected):
     assert len(seen) >= expected - 2  # a cell may be too small to be hit
 
 
-def test_neighbours_are_one_flip_away():
+def test_neighbours_one_and_two_flips_away():
     rows = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 1], [1, 0, 0]])
-    assert states.neighbours(rows).tolist() == [2, 2, 1, 1]
+    assert states.walls(rows).tolist() == [2, 2, 1, 1]
+    assert states.two_flips_away(rows).tolist() == [1, 1, 1, 1]
+    every = states.all_states(states.random_planes(9, 2, True, np.random.default_rng(0)))
+    apart = np.sum(every[:, None] != every, axis=2)
+    np.testing.assert_array_equal(states.walls(every), np.sum(apart == 1, axis=1))
+    np.testing.assert_array_equal(states.two_flips_away(every), np.sum(apart == 2, axis=1))
+
+
+# --- eigenmodes ---
+
+
+def test_distortions_are_small_differences_of_images():
+    """A quadratic image, turned and stretched a little, against central differences of `gradient`, which are exact."""
+    row, column = np.meshgrid(np.arange(7) - 3.0, np.arange(5) - 2.0, indexing="ij")
+
+    def image(row, column):
+        return 0.3 * row**2 - row * column + 2 * column + 0.1 * column**2
+
+    turned = [image(row + e * column, column - e * row) for e in (1e-6, -1e-6)]
+    wider = [image(row, (1 + e) * column) for e in (1e-6, -1e-6)]
+    taller = [image((1 + e) * row, column) for e in (1e-6, -1e-6)]
+    found = modes.distortions(image(row, column)).reshape(3, 7, 5)
+    for one, (more, less) in zip(found, (turned, wider, taller), strict=True):
+        np.testing.assert_allclose(one[1:-1, 1:-1], ((more - less) / 2e-6)[1:-1, 1:-1], atol=1e-8)
+
+
+def test_modes_of_all_columns_hold_every_distortion():
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(400, 2)) @ rng.normal(size=(2, 12)) + rng.normal(size=(400, 12)) > 0.3).astype(np.uint8)
+    table = digits.Twos(X, 300, (3, 4), False)
+    whole, some = modes.modes(table, 12), modes.modes(table, 2)
+    for name in ("kept_latent", "kept_bits", "vectors", "rotations", "stretching"):
+        assert whole[name] == pytest.approx(1, abs=1e-12)
+        assert some[name] < 1 - 1e-4
+    assert some["vectors"] > 0.9  # two factors are found in either matrix
+    error = modes.errors(table, 2, 4)
+    assert all(0 < error[name] < 0.3 for name in ("steeper", "vectors", "rotations", "stretching"))
 
 
 def test_entropy_of_uniform_states():
@@ -113,11 +149,11 @@ def test_twos(small):
     found, files = small
     assert found["title"].startswith("stand-in")
     assert files == ["figure_4.png", "figure_4.svg"]
-    assert found["kept_latent"] > found["kept_bits"]
+    assert found["modes"]["kept_latent"] > found["modes"]["kept_bits"]
     assert 0 < found["negative_share"] < 0.5
     assert found["without_rare"][-1]["negative_share"] < found["negative_share"]
     assert sum(found["morph"]["flips"]) > 0
-    assert found["vectors"]["by_chance"] < found["vectors"]["shared"] <= 1
+    assert found["by_chance"] < found["modes"]["vectors"] <= 1
     assert len(found["nearer"]) == 5
     (climbed,) = found["likelihood"]
     assert climbed["converged"]

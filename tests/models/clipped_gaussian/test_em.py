@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from clipped_twin import log_evidence
+from clipped_grids import log_evidence
 from scipy.special import softmax
 from scipy.stats import norm
 

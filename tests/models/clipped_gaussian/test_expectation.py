@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from clipped_twin import EVERY, D, P, draw, factors, grid_posterior, log_evidence, orthant, weights_of
+from clipped_grids import EVERY, D, P, draw, factors, grid_posterior, log_evidence, orthant, weights_of
 from scipy.stats import norm
 
 from latentbits.core import tree

@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-from clipped_twin import EVERY, D, P, factors, grid_posterior, weights_of
+from clipped_grids import EVERY, D, P, factors, grid_posterior, weights_of
 
 from latentbits.core import tree
 from latentbits.engines.fit import seed_key

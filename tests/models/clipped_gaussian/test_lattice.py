@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from clipped_twin import draw, factors, grid_predictions, weights_of
+from clipped_grids import draw, factors, grid_predictions, weights_of
 from scipy.special import ndtr
 
 from latentbits.core import tree

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from clipped_twin import draw, factors, log_evidence, weights_of
+from clipped_grids import draw, factors, log_evidence, weights_of
 
 from latentbits.core import tree
 from latentbits.engines.fit import seed_key

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from clipped_twin import draw, weights_of
+from clipped_grids import draw, weights_of
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 

@@ -8,14 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from clipped_twin import draw, weights_of
+from clipped_grids import draw, given, weights_of
 from scipy.special import log_ndtr, ndtr
 
 from latentbits.core import tree
 from latentbits.core.batch import Batch
 from latentbits.engines.fit import seed_key
-from latentbits.models.clipped_gaussian import expectation as ep
-from latentbits.models.clipped_gaussian.params import Params
 from latentbits.models.clipped_gaussian.use import use_of
 
 N = 32
@@ -25,13 +23,6 @@ N = 32
 def functions():
     use = use_of("unique", "importance")
     return jax.jit(use.log_likelihood), jax.jit(use.complete)
-
-
-def given(weights, phi, psi):
-    pairs, none = jnp.zeros((0, 0)), jnp.zeros(0)  # nothing is kept of learning
-    numbers = map(jnp.asarray, (weights, phi, psi, phi))
-    params = Params(*numbers, pairs, pairs, pairs, pairs > 0, pairs > 0, none, none, jnp.zeros(()))
-    return params, jax.jit(ep.factors_of)(params.weights, params.phi, params.psi)
 
 
 def batch(signs):

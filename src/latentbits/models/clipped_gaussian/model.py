@@ -2,17 +2,8 @@
 
     y ~ N(0, I_P),    x = W y (+ noise),    s_i = sgn(phi_i + x_i)                 (1), (2), (3), (8)
 
-Where the paper's equations are:
-
-    (1)-(3), (8)    model.sample
-    (4)             spectrum.py                 C^xx = W W' and its eigenvectors
-    (5), (6)        tetrachoric.covariance
-    (7)             tetrachoric.correlations    with bias=False: C^xx = sin(pi C^ss / 2)
-    (9)             tetrachoric.thresholds
-    (10)            tetrachoric.covariance, and tetrachoric.invert, its inverse
-
-(10) is lost in the text of the paper that we have; what stands for it is our reconstruction, from what it says around
-it (tetrachoric.py).
+The paper's equations, by their numbers, are in `equations.py`; the README of `papers/lee_sompolinsky_1998` says which
+function computes each of them here.
 
 Learning is one pass, which counts how often bits are 1 together (`core/pair_counts.py`), and then a scalar function of
 each pair and one diagonalisation.  What P components leave over of a column's variance is either dropped, as in the

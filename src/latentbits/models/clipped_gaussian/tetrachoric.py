@@ -1,14 +1,11 @@
 """From the moments of bits to those of the Gaussian behind them, pair by pair: eqs. 7, 9 and 10, and their inverses.
 
 A bit is s = +1 where phi + x > 0 and -1 elsewhere, and x has unit variance here.  Its mean gives phi (eq. 9).  The
-covariance C of two bits gives the correlation rho of their x (eq. 10), which is known as the tetrachoric correlation:
+covariance C of two bits gives the correlation rho of their x, which is known as the tetrachoric correlation:
 
-    C = (2 / pi) Int_0^rho dr (1 - r^2)^(-1/2) exp(-(phi_i^2 + phi_j^2 - 2 r phi_i phi_j) / (2 (1 - r^2)))
+    C = (2 / pi) Int_0^rho dr (1 - r^2)^(-1/2) exp(-(phi_i^2 + phi_j^2 - 2 r phi_i phi_j) / (2 (1 - r^2)))    (10)
 
-Eq. 10 itself is missing from the text of the paper that we have ("the following integral equation", and then nothing).
-This one is our reconstruction: it follows from eqs. 5, 6 and 8, since by Price's theorem dC / drho is four times the
-density of the two x at the thresholds (the slope of <s_i s_j>, bits being -1 and +1), and it is eq. 7 where both phi
-are 0.  The paper's may have another form.
+`equations.py` derives it, and has all of these plainly.
 
 Turning a bit round changes the signs of its phi and of rho and C.  So each pair is solved as one of rare bits, with
 thresholds h = -|phi_i| and k = -|phi_j|: then P = Phi(h) and Q = Phi(k) are at most 1/2, the share of rows in which

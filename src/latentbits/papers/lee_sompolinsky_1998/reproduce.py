@@ -13,6 +13,7 @@ from latentbits.models.clipped_gaussian.cells import n_cells
 from latentbits.papers.digits import Twos, load_twos
 from latentbits.papers.lee_sompolinsky_1998 import figures, tables
 from latentbits.papers.lee_sompolinsky_1998.bump import BumpFit, are_bumps, constraint, fit_bump, rescaled, vectors
+from latentbits.papers.lee_sompolinsky_1998.modes import errors, modes
 from latentbits.papers.lee_sompolinsky_1998.simulated import recover
 from latentbits.papers.lee_sompolinsky_1998.states import entropy_law
 from latentbits.papers.lee_sompolinsky_1998.twos import fit_twos, hidden, nearer, numbers, pick_pair, scored, wrong_bits
@@ -43,9 +44,9 @@ class Plan(NamedTuple):
         Draws of the hidden variables for each of these.
     most_cells
         States are counted one by one up to so many.
-    n_components, noise, n_morphs
-        On the twos: of figure 4 (the paper's model has no noise), and pairs between which morphs are compared with
-        cross-fades.
+    n_components, noise, n_morphs, n_draws
+        On the twos: of figure 4 (the paper's model has no noise), pairs between which morphs are compared with
+        cross-fades, and draws of the bootstrap for the errors of its spectra.
     held_out, likelihood
         Components for which unseen twos are scored, and those for which the likelihood is maximised, too.
     n_seeds, n_simulated
@@ -68,6 +69,7 @@ class Plan(NamedTuple):
     n_components: int = 16
     noise: str = "none"
     n_morphs: int = 100
+    n_draws: int = 20
     held_out: tuple[int, ...] = (0, 1, 2, 4, 8, 16)
     likelihood: tuple[int, ...] = (1, 2, 4)
     n_seeds: int = 20
@@ -83,6 +85,7 @@ QUICK = Plan(
     n_states=50_000,
     most_cells=2000,
     n_morphs=20,
+    n_draws=3,
     held_out=(0, 1, 2),
     likelihood=(1,),
     n_seeds=1,
@@ -220,6 +223,8 @@ def _twos(twos: Twos | None, digits: str, run: Run) -> dict[str, Any] | None:
     run.say(f"{twos.title}: {len(twos.X) - twos.n_train} rows held out")
     found = {
         **numbers(model, twos, pair, wrong),
+        "modes": modes(twos, run.plan.n_components),
+        "mode_errors": errors(twos, run.plan.n_components, run.plan.n_draws),
         "nearer": nearer(model, twos.X, y, wrong, run.plan.n_morphs),
         "held_out": [_scored(run.out, digits, size, "moments", twos) for size in run.plan.held_out],
         "likelihood": [_scored(run.out, digits, size, "likelihood", twos) for size in run.plan.likelihood],
@@ -241,10 +246,11 @@ def _scored(out: Path, digits: str, size: int, learner: str, twos: Twos | None =
 
 
 def _of_twos(found: Mapping[str, Any]) -> dict[str, float | Measured]:
+    spectra = ("negative", "steeper", "vectors", "rotations", "stretching")
     return {
-        "twos_negative": found["negative_share"],
-        "twos_steeper": found["kept_latent"] - found["kept_bits"],
-        "twos_vectors": found["vectors"]["shared"],
+        **{f"twos_{name}": Measured(found["modes"][name], found["mode_errors"][name]) for name in spectra},
+        "twos_negative_share": found["negative_share"],
+        "twos_negative_count": found["n_negative"],
         "twos_morph_nearer": averaged(found["nearer"]),
         **{f"held_out_{row['P']}": row["nats"] for row in found["held_out"]},
         **{
@@ -274,8 +280,9 @@ def _of_laws(laws: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         "states_off": max(abs(row["counted"] - row["formula"]) for row in counted),
     }
     for bias in (True, False):
-        fewest = [row["fewest_neighbours"] - row["P"] for row in counted if row["bias"] == bias]
-        found[f"states_neighbours_{'biased' if bias else 'plain'}"] = min(fewest)
+        rows, kind = [row for row in counted if row["bias"] == bias], "biased" if bias else "plain"
+        for what in ("neighbours", "walls"):
+            found[f"states_{what}_{kind}"] = min(row[f"fewest_{what}"] - row["P"] for row in rows)
     for (size, bias), law in by_kind.items():
         found[f"entropy_{'biased' if bias else 'plain'}_{size}"] = law["slope_entropy"]
         found[f"states_{'biased' if bias else 'plain'}_{size}"] = law["slope_states"]

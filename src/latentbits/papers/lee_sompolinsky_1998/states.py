@@ -10,7 +10,16 @@ import numpy as np
 
 from latentbits.models.clipped_gaussian.cells import n_cells
 
-__all__ = ["Planes", "Sampled", "all_states", "entropy_law", "neighbours", "random_planes", "sample_states"]
+__all__ = [
+    "Planes",
+    "Sampled",
+    "all_states",
+    "entropy_law",
+    "random_planes",
+    "sample_states",
+    "two_flips_away",
+    "walls",
+]
 
 ROWS_AT_ONCE = 65_536
 BIAS_SPREAD = 0.5  # standard deviation of phi: means of the bits between about 0.16 and 0.84 for two thirds of them
@@ -75,8 +84,8 @@ def all_states(planes: Planes) -> np.ndarray:
     return states[np.unique(_codes(states, _keys(n_columns)), return_index=True)[1]]
 
 
-def neighbours(states: np.ndarray) -> np.ndarray:
-    """How many of the states are one flip away from each: cells that differ in one sign share a wall."""
+def walls(states: np.ndarray) -> np.ndarray:
+    """Count the states that are one flip away from each: cells that differ in one sign share a wall."""
     keys = _keys(states.shape[1])
     codes = _codes(states, keys)
     ordered = np.sort(codes)
@@ -86,6 +95,19 @@ def neighbours(states: np.ndarray) -> np.ndarray:
         place = np.minimum(np.searchsorted(ordered, flipped), len(ordered) - 1)
         found += ordered[place] == flipped
     return found
+
+
+def two_flips_away(states: np.ndarray) -> np.ndarray:
+    """Count the states that are exactly two flips away from each.
+
+    Two such states have two rows of bits between them, those that differ from both in one bit: each state in turn is
+    flipped in each bit, and the states that arrive at the same row are pairs; every pair is found twice.
+    """
+    keys = _keys(states.shape[1])
+    codes = _codes(states, keys)
+    flipped = np.where(states == 1, codes[:, None] - keys, codes[:, None] + keys)
+    _, row, n_arriving = np.unique(flipped, return_inverse=True, return_counts=True)
+    return (n_arriving[row.reshape(flipped.shape)] - 1).sum(axis=1) // 2
 
 
 def entropy_law(
@@ -119,8 +141,13 @@ def _one_size(planes: Planes, bias: bool, n_samples: int, rng: np.random.Generat
     row: dict[str, Any] = {"N": size, "formula": formula, "sampled": drawn.n_states, "entropy": drawn.entropy}
     if formula <= most_cells:
         states = all_states(planes)
-        near = neighbours(states)
-        row |= {"counted": len(states), "fewest_neighbours": int(near.min()), "mean_neighbours": float(near.mean())}
+        near = walls(states)
+        row |= {
+            "counted": len(states),
+            "fewest_walls": int(near.min()),
+            "mean_walls": float(near.mean()),
+            "fewest_neighbours": int((near + two_flips_away(states)).min()),
+        }
     return row
 
 

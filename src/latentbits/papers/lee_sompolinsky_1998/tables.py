@@ -38,8 +38,8 @@ def report(results: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
         "## States and entropy",
         _laws(results["laws"]),
         "*Counted*: every cell found, from the corners of the arrangement. *Seen*: distinct states among draws of y ~ "
-        "N(0, I); cells far out or small are missed. *Neighbours*: states one flip away, the fewest and the mean. "
-        "Entropy in nats.",
+        "N(0, I); cells far out or small are missed. *Walls*: states one flip away, the fewest and the mean. "
+        "*Neighbours*: states one or two flips away, the fewest. Entropy in nats.",
         _slopes(results["laws"]),
         "The paper's S = P log N has a slope of P. Without biases the number of states is 2 sum_{k<P} C(N-1, k), which "
         "grows as N^(P-1), and so does the entropy's slope.",
@@ -123,8 +123,10 @@ def _twos(found: Mapping[str, Any] | None) -> list[str]:
         f"## {found['title']} (figure 4)",
         f"Of {found['n_columns']} eigenvalues of C^xx, {found['n_negative']} are negative, the smallest "
         f"{found['smallest']:.3f}; by size they are {found['negative_share']:.1%} of all ({found['n_constant']} "
-        f"constant pixels are set aside). The smallest eigenvalue of C^ss is {found['smallest_bits']:.1e}. The first "
-        f"{k} are {found['kept_latent']:.1%} of the positive part of C^xx and {found['kept_bits']:.1%} of C^ss.",
+        f"constant pixels are set aside); the smallest has {found['modes']['negative']:.0%} of the size of "
+        f"the last that is kept. The smallest eigenvalue of C^ss is {found['smallest_bits']:.1e}. The first "
+        f"{k} are {found['modes']['kept_latent']:.1%} of the positive part of C^xx and "
+        f"{found['modes']['kept_bits']:.1%} of C^ss.",
         "How much is negative depends on pixels that are rarely on, whose correlations the data hardly tell:",
         markdown(["pixels on in more than", "pixels", "negative part", "smallest eigenvalue"], _rare(found), left=0),
         f"As many rows drawn from a clipped Gaussian that was fitted to the twos ({k} components and noise), which has "
@@ -136,9 +138,10 @@ def _twos(found: Mapping[str, Any] | None) -> list[str]:
         f"linear cross-fade are between 0.1 and 0.9. In {len(found['nearer'])} pairs the middle of the morph is nearer "
         f"to another two than the middle of the cross-fade by {np.mean(found['nearer']):.1f} pixels on average, and in "
         f"{np.mean(np.array(found['nearer']) > 0):.0%} of them.",
-        f"The first {k} eigenvectors of C^ss and C^xx span subspaces that have {found['vectors']['shared']:.0%} in "
-        f"common (mean squared cosine of the angles between them; {found['vectors']['by_chance']:.0%} by chance), and "
-        f"the first of each have a cosine of {found['vectors']['first']:.2f}.",
+        f"The first {k} eigenvectors of C^ss and C^xx span subspaces that have {found['modes']['vectors']:.0%} in "
+        f"common (mean squared cosine of the angles between them; {found['by_chance']:.0%} by chance).",
+        f"A turn of the mean image of x lies in the subspace of C^xx with {found['modes']['rotations']:.0%} of its "
+        f"square, a stretch from side to side or from top to bottom with {found['modes']['stretching']:.0%} at least.",
         "Nats per unseen row (the set's own test rows), by expectation propagation:",
         markdown(["model", "nats"], held_out),
         *_likelihood(found["likelihood"]),
@@ -178,12 +181,14 @@ def _laws(laws: Sequence[Mapping[str, Any]]) -> str:
     for law in laws:
         head = [str(law["P"]), "yes" if law["bias"] else "no"]
         for row in law["rows"]:
-            near = f"{row['fewest_neighbours']}, {row['mean_neighbours']:.2f}" if "counted" in row else ""
-            counted = str(row.get("counted", ""))
+            near = f"{row['fewest_walls']}, {row['mean_walls']:.2f}" if "counted" in row else ""
+            counted, fewest = str(row.get("counted", "")), str(row.get("fewest_neighbours", ""))
             grows = law["P"] * np.log(row["N"])
             entropy = [f"{row['entropy']:.3f}", f"{grows:.3f}"]
-            rows.append([*head, str(row["N"]), str(row["formula"]), counted, str(row["sampled"]), near, *entropy])
-    columns = ["P", "biases", "N", "formula", "counted", "seen", "neighbours", "entropy", "P log N"]
+            rows.append(
+                [*head, str(row["N"]), str(row["formula"]), counted, str(row["sampled"]), near, fewest, *entropy]
+            )
+    columns = ["P", "biases", "N", "formula", "counted", "seen", "walls", "neighbours", "entropy", "P log N"]
     return markdown(columns, rows, left=0)
 
 

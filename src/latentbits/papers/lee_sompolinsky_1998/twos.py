@@ -51,9 +51,7 @@ def numbers(model: ClippedGaussian, twos: Twos, pair: Pair, wrong: np.ndarray) -
         "without_rare": [_without_rare(model, least) for least in RARE],
         "negative_by_chance": _by_chance(twos, model.n_components_),
         "smallest_bits": float(bits.eigenvalues[-1]),
-        "kept_latent": _kept(latent.eigenvalues, model.n_components_),
-        "kept_bits": _kept(bits.eigenvalues, model.n_components_),
-        "vectors": _same_vectors(model),
+        "by_chance": model.n_components_ / twos.X.shape[1],
         "wrong_bits": float(wrong.mean()),
         "rows_without_error": float(np.mean(wrong == 0)),
         "morph": {
@@ -82,27 +80,6 @@ def _by_chance(twos: Twos, n_components: int) -> float:
     source = fit_twos(twos, n_components, "unique")
     drawn = twos._replace(X=np.asarray(source.sample(len(twos.X), random_state=0)))
     return float(fit_twos(drawn, n_components, "unique").negative_share_)
-
-
-def _kept(eigenvalues: np.ndarray, n: int) -> float:
-    """Share of the first n in the sum of the positive eigenvalues."""
-    positive = np.maximum(eigenvalues, 0)
-    return float(positive[:n].sum() / positive.sum())
-
-
-def _same_vectors(model: ClippedGaussian) -> dict[str, float]:
-    """How much the first P eigenvectors of C^ss and C^xx have in common.
-
-    `shared`: mean of the squared cosines of the angles between the two subspaces, 1 where they are the same, and P / N
-    for subspaces that have nothing to do with each other.  `first`: cosine between the first two eigenvectors.
-    """
-    n = model.n_components_
-    bits, latent = (np.linalg.eigh(c)[1][:, ::-1][:, :n] for c in (model.binary_correlation_, model.correlation_))
-    return {
-        "shared": float(np.mean(np.linalg.svd(bits.T @ latent, compute_uv=False) ** 2)),
-        "first": float(abs(bits[:, 0] @ latent[:, 0])),
-        "by_chance": n / len(bits),
-    }
 
 
 def nearer(model: ClippedGaussian, X: np.ndarray, y: np.ndarray, wrong: np.ndarray, n_pairs: int) -> list[float]:

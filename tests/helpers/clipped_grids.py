@@ -1,4 +1,7 @@
-"""The clipped Gaussian by dense grids and by SciPy's orthants, in plain NumPy; bits are +1 and -1, 0 where missing."""
+"""Clipped Gaussians with noise, drawn and integrated on dense grids; the paper's part is that of `equations.py`.
+
+Bits are +1 and -1, and 0 where missing.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr
 from scipy.stats import multivariate_normal
 
-from latentbits.models.clipped_gaussian import expectation
+from latentbits.models.clipped_gaussian import equations, expectation
+from latentbits.models.clipped_gaussian.params import Params
 
 D, P = 5, 2
 EVERY = np.array(list(product([-1.0, 1.0], repeat=D)))
@@ -30,13 +34,21 @@ def draw(weights: np.ndarray, phi: np.ndarray, psi: np.ndarray, n: int, seed: in
     """Draw latents and signs."""
     rng = np.random.default_rng(seed)
     y = rng.normal(size=(n, weights.shape[1]))
-    x = phi + y @ weights.T + np.sqrt(psi) * rng.normal(size=(n, len(phi)))
-    return y, np.where(x > 0, 1.0, -1.0)
+    x = equations.gaussians(weights, y) + np.sqrt(psi) * rng.normal(size=(n, len(phi)))
+    return y, equations.biased_bits(phi, x)
 
 
 def factors(*parts: np.ndarray) -> expectation.Factors:
     """Give weights, biases and noise to the library."""
     return jax.jit(expectation.factors_of)(*map(jnp.asarray, parts))
+
+
+def given(weights: np.ndarray, phi: np.ndarray, psi: np.ndarray) -> tuple[Params, expectation.Factors]:
+    """Give the library a model of which nothing is kept of learning."""
+    pairs, none = jnp.zeros((0, 0)), jnp.zeros(0)
+    numbers = map(jnp.asarray, (weights, phi, psi, phi))
+    params = Params(*numbers, pairs, pairs, pairs, pairs > 0, pairs > 0, none, none, jnp.zeros(()))
+    return params, factors(params.weights, params.phi, params.psi)
 
 
 def orthant(weights: np.ndarray, phi: np.ndarray, psi: np.ndarray, signs: np.ndarray) -> float:
@@ -45,7 +57,7 @@ def orthant(weights: np.ndarray, phi: np.ndarray, psi: np.ndarray, signs: np.nda
     if not seen.any():
         return 1.0
     s = signs[seen]
-    covariance = weights[seen] @ weights[seen].T + np.diag(psi[seen])
+    covariance = equations.covariance_of_gaussians(weights[seen]) + np.diag(psi[seen])
     return multivariate_normal(np.zeros(len(s)), np.outer(s, s) * covariance, seed=0).cdf(s * phi[seen])
 
 
@@ -55,8 +67,8 @@ def _on_grid(
     """A dense grid over all dimensions, and the log of the joint probability of each row with each of its cells."""
     axis, q = np.linspace(-half, half, n), weights.shape[1]
     grid = np.stack(np.meshgrid(*[axis] * q, indexing="ij"), -1).reshape(-1, q)
-    z = (grid @ weights.T + phi) / np.sqrt(psi)
-    cell = q * np.log(axis[1] - axis[0]) - 0.5 * (grid**2).sum(1) - 0.5 * q * np.log(2 * np.pi)
+    z = (equations.gaussians(weights, grid) + phi) / np.sqrt(psi)
+    cell = q * np.log(axis[1] - axis[0]) + np.log(equations.density_of_hidden(grid)).sum(1)
     return grid, (signs > 0) @ log_ndtr(z).T + (signs < 0) @ log_ndtr(-z).T + cell
 
 
@@ -86,4 +98,4 @@ def grid_predictions(
     grid, log_joint = _on_grid(weights, phi, psi, signs, half, n)
     log_p = np.logaddexp.reduce(log_joint, axis=1)
     share = np.exp(log_joint - log_p[:, None])
-    return log_p, share @ grid, share @ ndtr((grid @ weights.T + phi) / np.sqrt(psi))
+    return log_p, share @ grid, share @ ndtr((equations.gaussians(weights, grid) + phi) / np.sqrt(psi))

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache, partial
+from collections.abc import Iterator, Mapping
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import jax
 import numpy as np
-from jaxtyping import Array, Float, Key, PyTree
+from jaxtyping import Array, Key, PyTree
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from latentbits.core import interrupts
-from latentbits.core.batch import Batch
 from latentbits.core.errors import ModelFileError, PrecisionWarning
 from latentbits.core.model import Model
 from latentbits.engines import ahead
@@ -31,8 +30,8 @@ from latentbits.estimators.precision import DOUBLE, SINGLE, TOLD
 from latentbits.estimators.showing import named_weights
 from latentbits.models.binary_sparse_coding import model as sparse_coding
 from latentbits.models.binary_sparse_coding.learning import Means, Plan, Rows, best_start, finish
-from latentbits.models.binary_sparse_coding.posterior import Params, Shared, expectations, state_table
-from latentbits.models.binary_sparse_coding.probable import probable_states
+from latentbits.models.binary_sparse_coding.posterior import Params
+from latentbits.models.binary_sparse_coding.probable import log_evidence, most_probable
 from latentbits.models.binary_sparse_coding.recipes import RECIPES, recipe_of
 from latentbits.models.binary_sparse_coding.sizes import Size, Sizes, n_states
 from latentbits.models.binary_sparse_coding.starts import Starts
@@ -273,7 +272,7 @@ class BinarySparseCoding(WithFitReport):
         if not isinstance(n_states, Integral) or n_states < 1:
             raise ValueError(f"n_states must be a whole number from 1, got {n_states!r}")
         gamma, candidates = self._size_in_use()
-        mean, states, probabilities = self._map_rows(_most_probable(gamma, candidates, int(n_states)), X)
+        mean, states, probabilities = self._map_rows(most_probable(gamma, candidates, int(n_states)), X)
         return SparsePosterior(mean, states[:, 0].astype(mean.dtype), states, probabilities)
 
     def denoise(self, X: Any) -> np.ndarray:
@@ -366,7 +365,7 @@ class BinarySparseCoding(WithFitReport):
             # all states: as `score` has it, so that it is compiled once
             exact = size == plan.sizes.every == plan.sizes.in_use(now)
             model, rows = plan.model(now), engine if sample is None else MemoryEngine(sample)
-            function = self._likelihood(model) if exact else _log_evidence(*size)
+            function = self._likelihood(model) if exact else log_evidence(*size)
             layout = layout_for(model.row_floats(self.n_features_in_), dtype, n_columns=self.n_features_in_)
             given = start_pass(model, dtype, params, seed_key(0, "use"))
             with interrupts.shielded():
@@ -485,28 +484,3 @@ class BinarySparseCoding(WithFitReport):
     @property
     def _errors_average_out(self) -> bool:
         return False  # a bound is below for every row
-
-
-# Compiled code is found again by the identity of its function, so these are made once for each size.
-
-
-@cache
-def _most_probable(gamma: int, candidates: int, n_states: int) -> Callable[..., Any]:
-    states = state_table(candidates, gamma)
-
-    def function(params: Params, shared: Shared, batch: Batch) -> tuple[Array, ...]:
-        best = probable_states(params, shared, batch, states, n_states)
-        means = expectations(params, shared, batch, states).means.T
-        return means, best.states.astype(np.uint8), best.probabilities
-
-    return function
-
-
-@cache
-def _log_evidence(gamma: int, candidates: int) -> Callable[..., Any]:
-    states = state_table(candidates, gamma)
-
-    def function(params: Params, shared: Shared, batch: Batch) -> Float[Array, " rows"]:
-        return expectations(params, shared, batch, states).log_evidence
-
-    return function

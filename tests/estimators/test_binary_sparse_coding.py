@@ -18,6 +18,7 @@ from latentbits import BinarySparseCoding
 from latentbits.core.errors import PrecisionWarning
 from latentbits.data import toys
 from latentbits.estimators import binary_sparse_coding as module
+from latentbits.models.binary_sparse_coding import learning, sizes
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +128,7 @@ def test_a_file_keeps_everything_but_the_components_on_the_way(quick, small, tmp
 
 @pytest.mark.slow("four fits")
 def test_auto_grows_until_little_is_lost(monkeypatch):
-    monkeypatch.setattr(module, "EXACT_WORK", 0)  # as with more rows or causes
+    monkeypatch.setattr(sizes, "EXACT_WORK", 0)  # as with more rows or causes
     toy = toys.linear_bars(400, size=3, active=2.5, random_state=0)
     m = BinarySparseCoding(6, n_init=2, random_state=0).fit(toy.X)
     assert (m.max_active_, m.n_candidates_) == (6, 6)  # by way of (5, 6)
@@ -195,27 +196,49 @@ def test_restarts_are_ranked_by_the_likelihood_not_by_what_few_states_are_worth(
         return result._replace(params=params, objective=objective)
 
     monkeypatch.setattr(module, "fit", found)
-    monkeypatch.setattr(module, "SIDE_BY_SIDE", 1)
+    monkeypatch.setattr(learning, "SIDE_BY_SIDE", 1)
     m = BinarySparseCoding(6, max_active=3, n_candidates=5, max_iter=1, n_init=3, random_state=0).fit(small.X)
     np.testing.assert_array_equal(m.components_, good.components)
 
 
 def test_starts_end_when_the_best_was_found_often_enough():
-    assert not module._found_often([], 2)
-    assert not module._found_often([-3.0, -2.0], 2)
-    assert module._found_often([-3.0, -2.0, -2.001], 2)
-    assert not module._found_often([-3.0, -3.0, -2.0], 2)
-    assert not module._found_often([-3.0, -2.0, -2.001, -2.0], 4)
+    assert not learning.found_often([], 2)
+    assert not learning.found_often([-3.0, -2.0], 2)
+    assert learning.found_often([-3.0, -2.0, -2.001], 2)
+    assert not learning.found_often([-3.0, -3.0, -2.0], 2)
+    assert not learning.found_often([-3.0, -2.0, -2.001, -2.0], 4)
 
 
 def test_starts_come_in_rounds_of_one_size():
-    sizes = {}
-    for n_init in (None, 1, 3, 10, 11):
-        m = BinarySparseCoding(10, n_init=n_init)
-        m.n_features_in_ = 64
-        sizes[n_init] = m._side_by_side(1797)
-    assert sizes == {None: 8, 1: 1, 3: 3, 10: 5, 11: 1}
-    assert m._side_by_side(10_000) == 1
+    plans = {n_init: BinarySparseCoding(10, n_init=n_init)._plan() for n_init in (None, 1, 3, 10, 11)}
+    found = {n_init: plan.at_a_time(1797 * 64 * 10) for n_init, plan in plans.items()}
+    assert found == {None: 8, 1: 1, 3: 3, 10: 5, 11: 1}
+    assert plans[10].at_a_time(10_000 * 64 * 10) == 1
+
+
+def test_gamma_and_candidates_along_learning():
+    auto = sizes.Sizes(20)
+    assert (auto.first(), auto.after((3, 5)), auto.after((5, 8)), auto.beyond((5, 8))) == (
+        (3, 5),
+        (5, 8),
+        (7, 11),
+        (7, 11),
+    )
+    assert auto.after((7, 11)) == (7, 11)  # 9 of 14 have more states than MOST_STATES
+    assert auto.beyond((7, 14)) == (7, 15)
+    given = sizes.Sizes(20, 5, 8)
+    assert (given.first(), given.after((3, 5)), given._replace(grow=False).first()) == ((3, 5), (5, 8), (5, 8))
+    assert (sizes.Sizes(3).first(), sizes.Sizes(20, 6).first(), sizes.Sizes(20, None, 4).first()) == (
+        (3, 3),
+        (6, 8),
+        (3, 4),
+    )
+    assert (sizes.Sizes(12).in_use((3, 5)), sizes.Sizes(13).in_use((3, 5))) == ((12, 12), (3, 5))
+    assert sizes.n_states((3, 5)) == 26
+    settles = [
+        one.settle(16_000) for one in (sizes.Sizes(10), sizes.Sizes(11), sizes.Sizes(10, 3), sizes.Sizes(20, 20, 20))
+    ]
+    assert settles == [True, False, False, True]
 
 
 @pytest.mark.slow("2^13 states")

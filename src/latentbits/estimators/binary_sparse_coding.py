@@ -3,51 +3,41 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache
-from math import comb
+from collections.abc import Iterator, Mapping
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
-import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, Float, Key, PyTree
+from jaxtyping import Array, Key, PyTree
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from latentbits.core import interrupts
-from latentbits.core.batch import Batch
-from latentbits.core.errors import FitError, ModelFileError, PrecisionWarning
-from latentbits.core.model import Model, Stop
+from latentbits.core.errors import ModelFileError, PrecisionWarning
+from latentbits.core.model import Model
 from latentbits.engines import ahead
+from latentbits.engines.chunks import layout_for
 from latentbits.engines.fit import FitResult, fit, seed_key
 from latentbits.engines.memory import MemoryEngine
-from latentbits.engines.monitor import Limits, Record
-from latentbits.engines.passes import Engine
+from latentbits.engines.monitor import Limits
+from latentbits.engines.passes import Engine, map_rows, start_pass
 from latentbits.engines.summary import Powers, column_moments, row_powers, summarise
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.criteria import WithFitReport
 from latentbits.estimators.precision import DOUBLE, SINGLE, TOLD
 from latentbits.estimators.showing import named_weights
 from latentbits.models.binary_sparse_coding import model as sparse_coding
-from latentbits.models.binary_sparse_coding.posterior import Params, Shared, expectations, state_table
-from latentbits.models.binary_sparse_coding.probable import probable_states
-from latentbits.models.binary_sparse_coding.recipes import RECIPES, Recipe, recipe_of
-from latentbits.models.binary_sparse_coding.settling import at_rest
-from latentbits.models.binary_sparse_coding.starts import Starts, evaluation, side_by_side
+from latentbits.models.binary_sparse_coding.learning import Means, Plan, Rows, best_start, finish
+from latentbits.models.binary_sparse_coding.posterior import Params
+from latentbits.models.binary_sparse_coding.probable import log_evidence, most_probable
+from latentbits.models.binary_sparse_coding.recipes import RECIPES, recipe_of
+from latentbits.models.binary_sparse_coding.sizes import Size, Sizes, n_states
+from latentbits.models.binary_sparse_coding.starts import Starts
 
 __all__ = ["BinarySparseCoding", "SparsePosterior"]
 
-FIRST = (3, 5)  # gamma and H' that "auto" begins with
-MOST_STATES = 4096  # of a row's candidates, up to which it grows
-MOST_SETTLED = 14  # causes, and
-EXACT_WORK = 2**24  # states of all rows, up to which "auto" ends with exact EM
-SETTLING, LEAST_SETTLING = 10, 300  # times `max_iter`, and in any case: the most passes of that
-FEWEST_STARTS, MOST_STARTS = 2, 16
-SMALL_TABLE = 2**23  # rows x columns x causes up to which there may be more starts than the fewest
-SIDE_BY_SIDE, SMALLER_TABLE = 8, 2**21  # starts learned from at a time, and rows x columns x causes up to which
-SAME = 0.01  # nats per row by which two fits differ that have found the same
 MOST_LOADED = 20  # bits: states of a row that a model file may ask for
 
 
@@ -250,7 +240,7 @@ class BinarySparseCoding(WithFitReport):
         self
         """
         self._validate_params()
-        self._first_size(), recipe_of(self.recipe)  # complain of what does not fit together
+        self._sizes(), recipe_of(self.recipe)  # complain of what does not fit together
         return super().fit(X, y, sample_weight, checkpoint, engine, X_val)
 
     def _stops_early(self, rows: Engine) -> bool:
@@ -282,7 +272,7 @@ class BinarySparseCoding(WithFitReport):
         if not isinstance(n_states, Integral) or n_states < 1:
             raise ValueError(f"n_states must be a whole number from 1, got {n_states!r}")
         gamma, candidates = self._size_in_use()
-        mean, states, probabilities = self._map_rows(_most_probable(gamma, candidates, int(n_states)), X)
+        mean, states, probabilities = self._map_rows(most_probable(gamma, candidates, int(n_states)), X)
         return SparsePosterior(mean, states[:, 0].astype(mean.dtype), states, probabilities)
 
     def denoise(self, X: Any) -> np.ndarray:
@@ -301,73 +291,38 @@ class BinarySparseCoding(WithFitReport):
 
     # ---------------------------------------------------------------- inside
 
-    def _given_size(self) -> tuple[int | None, int | None]:
-        """gamma and H' as they were given, None for "auto"."""
-        h = int(self.n_causes)
+    def _sizes(self) -> Sizes:
         gamma, candidates = (int(x) if isinstance(x, Integral) else None for x in (self.max_active, self.n_candidates))
-        if candidates is not None and candidates > h:
-            raise ValueError(f"n_candidates={candidates} must not be larger than n_causes={h}")
-        most = h if candidates is None else candidates
-        if gamma is not None and gamma > most:
-            raise ValueError(
-                f"max_active={gamma} of n_candidates={most} causes cannot be on together: max_active must not be "
-                "larger than n_candidates"
-            )
-        return gamma, candidates
+        return Sizes(int(self.n_causes), gamma, candidates, bool(self.grow)).checked()
 
-    def _first_size(self) -> tuple[int, int]:
-        """gamma and H' to begin with."""
-        gamma, candidates = self._given_size()
-        if gamma is not None and candidates is not None:
-            small = self.grow and gamma > FIRST[0]
-            return (FIRST[0], min(candidates, FIRST[1])) if small else (gamma, candidates)
-        if gamma is not None:
-            return gamma, min(max(gamma + 2, FIRST[1]), int(self.n_causes))
-        candidates = min(FIRST[1], int(self.n_causes)) if candidates is None else candidates
-        return min(FIRST[0], candidates), candidates
+    def _plan(self) -> Plan:
+        return Plan(
+            self._sizes(),
+            recipe_of(self.recipe),
+            int(self.max_iter),
+            float(self.truncation_tol),
+            None if self.n_init is None else int(self.n_init),
+            bool(self.keep_components),
+            self.precision,
+            self._quietest(),
+        )
 
-    def _next_size(self) -> tuple[int, int]:
-        """gamma and H' that come next, which are the present ones where there is no room."""
-        now = self.max_active_, self.n_candidates_
-        gamma, candidates = self._given_size()
-        if gamma is not None and candidates is not None:
-            return gamma, candidates
-        candidates = min(now[1] + 3, int(self.n_causes)) if candidates is None else candidates
-        larger = min(now[0] + 2, candidates) if gamma is None else gamma, candidates
-        return larger if _n_states(larger) <= MOST_STATES else now
-
-    def _size_in_use(self) -> tuple[int, int]:
-        h = int(self.n_causes)
-        return (h, h) if h <= sparse_coding.MOST_EXACT else (self.max_active_, self.n_candidates_)
+    def _size_in_use(self) -> Size:
+        return self._sizes().in_use((self.max_active_, self.n_candidates_))
 
     def _model(self) -> Model:
-        return self._model_of((self.max_active_, self.n_candidates_))
-
-    def _model_of(self, size: tuple[int, int]) -> Model:
-        return self._learner(size, int(self.max_iter), recipe_of(self.recipe))
-
-    def _settler(self) -> Model:
-        """The record of exact EM."""
-        recipe = recipe_of(self.recipe)._replace(cut=None, temperature=1.0, init_noise="rms")
-        return self._learner((int(self.n_causes),) * 2, 0, recipe, settling=True)
-
-    def _learner(self, size: tuple[int, int], n_iter: int, recipe: Recipe, settling: bool = False) -> Model:
-        return sparse_coding.model(
-            int(self.n_causes),
-            *size,
-            recipe,
-            n_iter=n_iter,
-            keep_components=bool(self.keep_components),
-            precision=self.precision,
-            quietest=self._quietest(),
-            settling=settling,
-        )
+        return self._plan().model((self.max_active_, self.n_candidates_))
 
     def _first_model(self, engine: Engine, dtype: np.dtype) -> Model:
         self.dtype_ = dtype.name
-        self.max_active_, self.n_candidates_ = self._first_size()
-        n = self._side_by_side(len(engine.table)) if isinstance(engine, MemoryEngine) else 1  # a stream is not foreseen
-        return self._from_starts(n)
+        plan = self._plan()
+        self.max_active_, self.n_candidates_ = size = plan.sizes.first()
+        # a stream is not foreseen
+        n = plan.at_a_time(self._cells(len(engine.table))) if isinstance(engine, MemoryEngine) else 1
+        return plan.starts(size, n)
+
+    def _cells(self, n_rows: float) -> float:
+        return n_rows * self.n_features_in_ * int(self.n_causes)
 
     @property
     def _has_prior(self) -> bool:
@@ -376,113 +331,48 @@ class BinarySparseCoding(WithFitReport):
     def _learn(self, engine: Engine, seed: int, dtype: np.dtype, max_time: float | None) -> float:
         self.dtype_ = dtype.name
         self._idle = self._idle_in(engine)
-        self.max_active_, self.n_candidates_ = self._first_size()
-        n_rows, rows = self._some_rows(engine)
-        result = self._best_start(engine, seed_key(seed), n_rows, max_time)
-        self._adopt(result)
-        self._end(engine, result, n_rows, rows)
-        return result.seconds
+        plan = self._plan()
+        self.max_active_, self.n_candidates_ = plan.sizes.first()
+        n_rows, sample = self._some_rows(engine)
+        rows, means = Rows(n_rows, self._cells(n_rows), engine.weights, sample), self._means(engine)
+        best = best_start(plan, rows, means, seed_key(seed), max_time)
+        self._adopt(best)
+        later = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        learned = finish(plan, rows, means, best, lambda name: seed_key(later, name))
+        self.max_active_, self.n_candidates_ = learned.size
+        self._adopt(learned.result)
+        return best.seconds
 
-    def _best_start(self, engine: Engine, key: Key[Array, ""], n_rows: float, max_time: float | None) -> FitResult:
-        """The best of several random starts.
+    def _means(self, engine: Engine) -> Means:
+        """How learning reaches the rows of an engine."""
+        plan, dtype = self._plan(), np.dtype(self.dtype_)
 
-        They are ranked by one evaluation for all that leaves out as little as it can: by the states that were learned
-        with, a fit would be preferred that needs few of them, rather than one that describes the rows.
-        """
-        best: FitResult | None = None
-        failure: FitError | None = None
-        values: list[float] = []
-        n, most, spent = self._side_by_side(n_rows), self._most_starts(n_rows), 0.0
-        often = max(2, n // 2)  # of eight starts two may well agree on a poor optimum
-        while len(values) < most and not (self.n_init is None and _found_often(values, often)):
-            left = None if max_time is None else max(max_time - spent, 1e-3)
-            try:
-                found = self._fitted_from(engine, n, jax.random.fold_in(key, len(values)) if values else key, left)
-            except FitError as error:
-                failure = error
-                values += [-np.inf] * n
-                continue
-            except KeyboardInterrupt:
-                if best is None:
-                    raise
-                best = best._replace(reason=Stop.INTERRUPTED)
-                break
-            spent += found.seconds
-            if found.reason.cut_short:
-                best = self._best_so_far(found) if best is None else best._replace(reason=found.reason)
-                break
-            each = [self._value_of(engine, n_rows, params) for params in _separate(found.params)]
-            first = int(np.argmax(each))
-            if best is None or each[first] > max(values):
-                best = self._one_of(engine, found, first)
-            values += each
-        if best is None:
-            assert failure is not None
-            raise failure
-        return best._replace(seconds=spent)
+        def begin(model: Model, key: Key[Array, ""], max_time: float | None) -> FitResult:
+            limits = Limits(self.max_iter, self.tol, max_time)
+            then = partial(self._foresee_rest, model, engine)
+            return fit(model, engine, key, limits=limits, dtype=dtype, verbose=self.verbose, then=then)
 
-    def _is_small(self, n_rows: float, most: int) -> bool:
-        return n_rows * self.n_features_in_ * int(self.n_causes) <= most
+        def go_on(model: Model, key: Key[Array, ""], before: FitResult, max_iter: int) -> FitResult:
+            left = None if self.max_time is None else max(self.max_time - before.seconds, 1e-3)
+            limits = Limits(max_iter, self.tol, left)
+            return fit(model, engine, key, params=before.params, limits=limits, dtype=dtype, verbose=self.verbose)
 
-    def _most_starts(self, n_rows: float) -> int:
-        if self.n_init is not None:
-            return int(self.n_init)
-        return MOST_STARTS if self._is_small(n_rows, SMALL_TABLE) else FEWEST_STARTS
+        def evaluate(model: Model, params: PyTree) -> FitResult:
+            with interrupts.shielded():
+                return fit(model, engine, seed_key(0), params=params, dtype=dtype)
 
-    def _side_by_side(self, n_rows: float) -> int:
-        """How many starts are learned from at a time: with few rows several take little longer than one."""
-        if not self._is_small(n_rows, SMALLER_TABLE) or jax.default_backend() != "cpu":
-            return 1
-        most = self._most_starts(n_rows)
-        return max(n for n in range(1, SIDE_BY_SIDE + 1) if most % n == 0)  # rounds of one size, and one compilation
+        def evidence(params: Params, now: Size, size: Size, sample: np.ndarray | None) -> np.ndarray:
+            # all states: as `score` has it, so that it is compiled once
+            exact = size == plan.sizes.every == plan.sizes.in_use(now)
+            model, rows = plan.model(now), engine if sample is None else MemoryEngine(sample)
+            function = self._likelihood(model) if exact else log_evidence(*size)
+            layout = layout_for(model.row_floats(self.n_features_in_), dtype, n_columns=self.n_features_in_)
+            given = start_pass(model, dtype, params, seed_key(0, "use"))
+            with interrupts.shielded():
+                parts = list(map_rows(function, rows, layout, given))
+            return np.concatenate([part[0].value if exact else part for part in parts]).astype(np.float64)
 
-    def _from_starts(self, n: int) -> Model:
-        one, size = self._model(), (self.max_active_, self.n_candidates_)
-        return one if n == 1 else side_by_side(one, n, _n_states(size))
-
-    def _fitted_from(self, engine: Engine, n: int, key: Key[Array, ""], max_time: float | None) -> FitResult:
-        model = self._from_starts(n)
-        return fit(
-            model,
-            engine,
-            key,
-            limits=Limits(self.max_iter, self.tol, max_time),
-            dtype=np.dtype(self.dtype_),
-            verbose=self.verbose,
-            then=lambda shapes: self._foresee_rest(model, engine, shapes),
-        )
-
-    def _evaluated(self, model: Model, engine: Engine, params: PyTree) -> FitResult:
-        with interrupts.shielded():
-            return fit(model, engine, seed_key(0), params=params, dtype=np.dtype(self.dtype_))
-
-    def _value_of(self, engine: Engine, n_rows: float, params: Params) -> float:
-        """What starts are ranked by: nats of a row, -inf of one that has failed."""
-        if self._settles(n_rows):  # by the program of exact EM, which is there anyway
-            try:
-                return self._evaluated(at_rest(self._settler()), engine, params).objective / n_rows
-            except FitError:
-                return -np.inf
-        self.params_ = params
-        size = self._size_in_use()
-        size = self._larger_size() if size == (self.max_active_, self.n_candidates_) else size
-        value = float(np.average(self._evidence(engine, size), weights=engine.weights))
-        return value if np.isfinite(value) else -np.inf
-
-    def _one_of(self, engine: Engine, found: FitResult, number: int) -> FitResult:
-        """One of the starts that were learned from side by side."""
-        if not isinstance(found.params, Starts):
-            return found
-        last = self._evaluated(evaluation(self._from_starts(len(found.params.values)), number), engine, found.params)
-        history = _course((*found.history, *last.history), number)
-        return found._replace(params=found.params.one(number), objective=last.objective, history=history, state=None)
-
-    def _best_so_far(self, found: FitResult) -> FitResult:
-        """The best of the starts that were cut short, as far as is known."""
-        if not isinstance(found.params, Starts):
-            return found
-        number = int(np.argmax(np.nan_to_num(found.params.values, nan=-np.inf)))
-        return found._replace(params=found.params.one(number), history=_course(found.history, number), state=None)
+        return Means(begin, go_on, evaluate, evidence)
 
     def _foresee_rest(self, model: Model, engine: Engine, shapes: PyTree) -> None:
         """Begin to compile what follows the schedule: likelihoods, by which starts are ranked, and exact EM."""
@@ -491,10 +381,11 @@ class BinarySparseCoding(WithFitReport):
         if isinstance(shapes, Starts):
             shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), shapes.each)
         n_rows = float(len(engine.table) if engine.weights is None else engine.weights.sum())
-        h, settles = int(self.n_causes), self._settles(n_rows)
-        self._foresee_use(self._model_of((h, h)) if settles else self._model(), engine, shapes)
+        plan = self._plan()
+        settles = plan.sizes.settle(n_rows)
+        self._foresee_use(plan.model(plan.sizes.every) if settles else self._model(), engine, shapes)
         if settles:
-            settler = self._settler()
+            settler = plan.settler()
             ahead.learning(settler, settler.stages, engine, np.dtype(self.dtype_), None, shapes)
 
     def _rounding_foreseen(self, engine: Engine, dtype: np.dtype) -> float:
@@ -540,85 +431,6 @@ class BinarySparseCoding(WithFitReport):
         if self.keep_components:
             self.components_history_ = np.array([w["components"] for w in kept])
 
-    def _end(self, engine: Engine, result: FitResult, n_rows: float, rows: np.ndarray) -> None:
-        """The end of learning, with more states or with all."""
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        everything = int(self.n_causes), int(self.n_causes)
-        settles = self._settles(n_rows)
-        while result.reason == Stop.COMPLETED and not settles and self._is_worth(size := self._next_size(), rows):
-            result = self._further(engine, result, size, seed_key(seed, f"grow to {size}"))
-        if result.reason == Stop.COMPLETED and settles:
-            result = self._further(engine, result, everything, seed_key(seed, "settle"), settling=True)
-        loss = 0.0 if self._size_in_use()[0] == self.n_causes else self._loss(rows)
-        self.params_ = eqx.tree_at(lambda p: p.truncation_loss, self.params_, np.asarray(loss))
-        self._expose()
-
-    def _settles(self, n_rows: float) -> bool:
-        """Whether learning ends with exact EM: it was asked for, or "auto" has the time."""
-        h = int(self.n_causes)
-        if None in self._given_size():
-            gamma, candidates = (h if x is None else x for x in self._given_size())
-            return (gamma, candidates) == (h, h) and h <= MOST_SETTLED and n_rows * 2**h <= EXACT_WORK
-        return self._given_size() == (h, h)
-
-    def _further(
-        self,
-        engine: Engine,
-        result: FitResult,
-        size: tuple[int, int],
-        key: Key[Array, ""],
-        settling: bool = False,
-    ) -> FitResult:
-        """Learning goes on from where it stands, with these gamma and H'."""
-        before = self.max_active_, self.n_candidates_
-        self.max_active_, self.n_candidates_ = size
-        try:
-            more = self._settled(engine, result, key) if settling else self._grown(engine, result, key)
-        except KeyboardInterrupt:  # what was learned before stands
-            self.max_active_, self.n_candidates_ = before
-            more = result._replace(history=(), n_iter=0, seconds=0.0, reason=Stop.INTERRUPTED)
-        result = more._replace(
-            history=(*result.history, *more.history),
-            n_iter=result.n_iter + more.n_iter,
-            seconds=result.seconds + more.seconds,
-        )
-        self._adopt(result)
-        return result
-
-    def _is_worth(self, size: tuple[int, int], rows: np.ndarray) -> bool:
-        """Whether learning goes on with this gamma and H'."""
-        if size == (self.max_active_, self.n_candidates_):
-            return False
-        return None not in self._given_size() or self._gain(size, rows) > self.truncation_tol
-
-    def _grown(self, engine: Engine, result: FitResult, key: Key[Array, ""]) -> FitResult:
-        """A third of the iterations again, from where learning stands, with more states and with N_cut rows."""
-        n_iter = -(-int(self.max_iter) // 3)
-        size = self.max_active_, self.n_candidates_
-        recipe = recipe_of(self.recipe)
-        cut = None if recipe.cut is None else (0, 0)
-        model = self._learner(size, n_iter, recipe._replace(cut=cut, temperature=1.0, init_noise="rms"))
-        return self._fitted_on(model, engine, result, key, n_iter)
-
-    def _settled(self, engine: Engine, result: FitResult, key: Key[Array, ""]) -> FitResult:
-        """Exact EM from where learning stands, until nothing is left to gain."""
-        most = max(SETTLING * int(self.max_iter), LEAST_SETTLING)
-        return self._fitted_on(self._settler(), engine, result, key, most)
-
-    def _fitted_on(
-        self, model: Model, engine: Engine, result: FitResult, key: Key[Array, ""], max_iter: int
-    ) -> FitResult:
-        left = None if self.max_time is None else max(self.max_time - result.seconds, 1e-3)
-        return fit(
-            model,
-            engine,
-            key,
-            params=result.params,
-            limits=Limits(max_iter, self.tol, left),
-            dtype=np.dtype(self.dtype_),
-            verbose=self.verbose,
-        )
-
     def _some_rows(self, engine: Engine) -> tuple[float, np.ndarray]:
         """The number of rows, and a random sample of them, the same on every engine."""
         with interrupts.shielded():  # what was learned before stands
@@ -626,32 +438,6 @@ class BinarySparseCoding(WithFitReport):
         n = min(int(summary.n_rows), len(summary.sample))
         rows = np.where(np.asarray(summary.sample_observed)[:n] > 0, np.asarray(summary.sample)[:n], np.nan)
         return float(summary.n_rows), rows
-
-    def _loss(self, rows: np.ndarray) -> float:
-        """What more states would add, as far as they can be looked at; NaN where none can."""
-        size = self._larger_size()
-        return max(self._gain(size, rows), 0.0) if size > (self.max_active_, self.n_candidates_) else np.nan
-
-    def _larger_size(self) -> tuple[int, int]:
-        """gamma and H' beyond those learned with, as far as they can be looked at."""
-        h, now = int(self.n_causes), (self.max_active_, self.n_candidates_)
-        gamma, candidates = min(now[0] + 2, h), min(now[1] + 3, h)
-        while _n_states((gamma, candidates)) > 4 * MOST_STATES and (gamma, candidates) > now:
-            gamma, candidates = (gamma - 1, candidates) if gamma > now[0] else (gamma, candidates - 1)
-        return gamma, candidates
-
-    def _gain(self, size: tuple[int, int], rows: np.ndarray) -> float:
-        """What these gamma and H' would add to the evidence of a row on average."""
-        now, engine = (self.max_active_, self.n_candidates_), MemoryEngine(rows)
-        return float(np.mean(self._evidence(engine, size) - self._evidence(engine, now)))
-
-    def _evidence(self, engine: Engine, size: tuple[int, int]) -> np.ndarray:
-        # all states: as `score` has it, so that it is compiled once
-        exact = size == (self.n_causes,) * 2 and self._size_in_use() == size
-        function = self._likelihood(self._model()) if exact else _log_evidence(*size)
-        with interrupts.shielded():
-            parts = list(self._map_engine(function, engine, dtype=np.dtype(self.dtype_)))
-        return np.concatenate([part[0].value if exact else part for part in parts]).astype(np.float64)
 
     def _expose(self) -> None:
         p = self.params_
@@ -682,7 +468,7 @@ class BinarySparseCoding(WithFitReport):
         sizes = (gamma, candidates, self.n_causes)
         whole = all(isinstance(x, int) and not isinstance(x, bool) for x in sizes)
         fits = whole and 1 <= gamma <= min(candidates, MOST_LOADED) and candidates <= self.n_causes
-        if not fits or _n_states((gamma, candidates)) > 2**MOST_LOADED:  # these are no fewer than 2^gamma
+        if not fits or n_states((gamma, candidates)) > 2**MOST_LOADED:  # these are no fewer than 2^gamma
             raise ModelFileError(
                 f"max_active {gamma!r} and n_candidates {candidates!r} do not fit {self.n_causes} causes"
             )
@@ -698,59 +484,3 @@ class BinarySparseCoding(WithFitReport):
     @property
     def _errors_average_out(self) -> bool:
         return False  # a bound is below for every row
-
-
-def _separate(params: PyTree) -> list[Params]:
-    return [params.one(i) for i in range(len(params.values))] if isinstance(params, Starts) else [params]
-
-
-def _course(history: tuple[Record, ...], number: int) -> tuple[Record, ...]:
-    """The records of one of several starts: what it had reached is told by the next; the last is its own."""
-    told = [record.watched["values"][number] for record in history[1:]]
-    values = [*told, history[-1].objective]
-    return tuple(
-        record._replace(
-            objective=float(value),
-            watched={name: _plain(x[number]) for name, x in record.watched.items() if name != "values"},
-        )
-        for record, value in zip(history, values, strict=True)
-    )
-
-
-def _plain(x: Any) -> Any:
-    return float(x) if np.ndim(x) == 0 else x
-
-
-def _found_often(values: list[float], often: int) -> bool:
-    """Whether the best was found by so many fits."""
-    return bool(values) and sum(value > max(values) - SAME for value in values) >= often
-
-
-def _n_states(size: tuple[int, int]) -> int:
-    gamma, candidates = size
-    return sum(comb(candidates, k) for k in range(gamma + 1))
-
-
-# Compiled code is found again by the identity of its function, so these are made once for each size.
-
-
-@cache
-def _most_probable(gamma: int, candidates: int, n_states: int) -> Callable[..., Any]:
-    states = state_table(candidates, gamma)
-
-    def function(params: Params, shared: Shared, batch: Batch) -> tuple[Array, ...]:
-        best = probable_states(params, shared, batch, states, n_states)
-        means = expectations(params, shared, batch, states).means.T
-        return means, best.states.astype(np.uint8), best.probabilities
-
-    return function
-
-
-@cache
-def _log_evidence(gamma: int, candidates: int) -> Callable[..., Any]:
-    states = state_table(candidates, gamma)
-
-    def function(params: Params, shared: Shared, batch: Batch) -> Float[Array, " rows"]:
-        return expectations(params, shared, batch, states).log_evidence
-
-    return function

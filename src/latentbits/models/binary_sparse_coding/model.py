@@ -47,13 +47,13 @@ from latentbits.models.binary_sparse_coding.selection import (
     share_within,
 )
 from latentbits.models.binary_sparse_coding.settling import settle
+from latentbits.models.binary_sparse_coding.sizes import MOST_EXACT
 from latentbits.models.binary_sparse_coding.statistics import Stats
 from latentbits.models.binary_sparse_coding.statistics import e_step as statistics
 
 __all__ = ["QUIETEST", "Params", "Posterior", "State", "Stats", "model", "rounding_share"]
 
 QUIETEST = 1e-4  # the noise stays above this part of the rows' root mean square: float32 has no more digits
-MOST_EXACT = 12  # causes up to which a fitted model sums over all states of a row
 
 
 class State(eqx.Module):

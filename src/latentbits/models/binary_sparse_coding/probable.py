@@ -1,6 +1,10 @@
-"""The most probable states of each row, and their probabilities."""
+"""The most probable states of each row, their probabilities, and functions of rows that an estimator asks for."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -8,9 +12,17 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from latentbits.core.batch import Batch
-from latentbits.models.binary_sparse_coding.posterior import Params, Shared, States, energies, terms
+from latentbits.models.binary_sparse_coding.posterior import (
+    Params,
+    Shared,
+    States,
+    energies,
+    expectations,
+    state_table,
+    terms,
+)
 
-__all__ = ["Probable", "probable_states"]
+__all__ = ["Probable", "log_evidence", "most_probable", "probable_states"]
 
 
 class Probable(eqx.Module):
@@ -35,3 +47,30 @@ def probable_states(params: Params, shared: Shared, batch: Batch, states: States
     alone = jax.nn.one_hot(place - n_states, n_causes, dtype=bits.dtype)  # zeros for the others
     total = jax.nn.logsumexp(everything, axis=1, keepdims=True)
     return Probable(jnp.where(place[..., None] < n_states, among, alone), jnp.exp(best - total))
+
+
+# Compiled code is found again by the identity of its function, so these are made once for each size.
+
+
+@cache
+def most_probable(gamma: int, candidates: int, n_states: int) -> Callable[..., Any]:
+    """Make the function of rows that gives means, the most probable states and their probabilities."""
+    states = state_table(candidates, gamma)
+
+    def function(params: Params, shared: Shared, batch: Batch) -> tuple[Array, ...]:
+        best = probable_states(params, shared, batch, states, n_states)
+        means = expectations(params, shared, batch, states).means.T
+        return means, best.states.astype(jnp.uint8), best.probabilities
+
+    return function
+
+
+@cache
+def log_evidence(gamma: int, candidates: int) -> Callable[..., Any]:
+    """Make the function of rows that gives the log of the truncated evidence."""
+    states = state_table(candidates, gamma)
+
+    def function(params: Params, shared: Shared, batch: Batch) -> Float[Array, " rows"]:
+        return expectations(params, shared, batch, states).log_evidence
+
+    return function

@@ -27,8 +27,8 @@ CHANGES = {
     "about": "W^new in (7)",
 }
 CAPTIONS = {
-    "1": "Linear bars. A: rows. B: components after so many iterations, each on its own scale; red is plus, blue is "
-    "minus. C: the number of active causes and the noise, from two starts; the truth is dashed.",
+    "1": "Linear bars. A: rows. B: components after the iterations on the left, each on its own scale; red is plus, "
+    "blue is minus. C: the number of active causes and the noise, from two starts; the truth is dashed.",
     "2": "Patches of natural images. A: components drawn at random. B: the most globular ones. C: the number of active "
     "causes and the noise; from the first grey line to the second the patches learned from become fewer.",
 }

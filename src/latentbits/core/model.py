@@ -163,7 +163,6 @@ class Measure(StrEnum):
     JOINT = "joint"  # probability of rows and sampled states
     LEFT_OVER = "left over"  # of second moments, as minus the sum of squares
     PROGRESS = "progress"  # to watch, and no word on how well rows are described
-    UNKNOWN = "unknown"  # of a model file from before measures were kept
 
 
 class Over(Enum):

@@ -115,8 +115,6 @@ class LatentModel(WithCallbacks, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     # what a model file is held to: the pytree of parameters, their ranges, and which are bool, are int or may be NaN
     _params_class: ClassVar[type]
-    _former_options: ClassVar[frozenset[str]] = frozenset()  # of earlier versions: files still name them
-    _former_lacks: ClassVar[Mapping[str, float]] = {}  # numbers that their files lack, with what stands for each
     _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {}
     _flags: ClassVar[frozenset[str]] = frozenset()
     _whole: ClassVar[frozenset[str]] = frozenset()

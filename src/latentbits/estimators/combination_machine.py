@@ -203,16 +203,12 @@ class CombinationMachine(WithFitReport):
 
     _sparse: ClassVar[bool] = True
     _params_class: ClassVar[type] = Params
-    _former_options: ClassVar[frozenset[str]] = frozenset(
-        {"batch_size", "momentum", "weight_decay", "refit_biases", "n_sweeps"}
-    )
     _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {
         "log_partition_error": (0, np.inf),
         "log_partition_effective": (0, 1),
         "precision": (0, np.inf),
     }
     _with_holes: ClassVar[frozenset[str]] = frozenset({"precision"})
-    _former_lacks: ClassVar[Mapping[str, float]] = {"precision": np.nan}
 
     def __init__(
         self,

@@ -150,7 +150,6 @@ class NoisyOrNetwork(WithFitReport):
     cost_history_: np.ndarray
 
     _params_class: ClassVar[type] = Params
-    _former_options: ClassVar[frozenset[str]] = frozenset({"stop_below", "temperature", "chain_start"})
     # chains and steps of the estimate of log p(x) of each row
     _most_work: ClassVar[tuple[tuple[str, ...], int]] = (("annealing_chains", "annealing_steps"), 10**6)
     _begun: Params | None = None  # the network that a warm start goes on from

@@ -160,7 +160,7 @@ def test_another_fit_is_refused_with_what_differs(table, tmp_path):
 
 def test_another_version_is_refused(table, tmp_path, monkeypatch):
     mixture().fit(table, checkpoint=tmp_path)
-    monkeypatch.setattr("latentbits.estimators.base.__version__", "99")
+    monkeypatch.setattr("latentbits.estimators.fitting.__version__", "99")
     with pytest.raises(CheckpointError, match=r"latentbits was .* and is '99'"):
         mixture().fit(table, checkpoint=tmp_path)
 

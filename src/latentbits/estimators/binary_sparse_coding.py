@@ -20,12 +20,12 @@ from latentbits.core import interrupts
 from latentbits.core.batch import Batch
 from latentbits.core.errors import FitError, ModelFileError, PrecisionWarning
 from latentbits.core.model import Model, Stop
-from latentbits.engines import ahead
+from latentbits.engines.column_sums import Powers
 from latentbits.engines.fit import FitResult, fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits, Record
 from latentbits.engines.passes import Engine
-from latentbits.engines.summary import Powers, column_moments, row_powers, summarise
+from latentbits.engines.summary import column_moments, row_powers, summarise
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.criteria import WithFitReport
 from latentbits.estimators.precision import DOUBLE, SINGLE, TOLD
@@ -435,12 +435,6 @@ class BinarySparseCoding(WithFitReport):
             settling=settling,
         )
 
-    def _first_model(self, engine: Engine, dtype: np.dtype) -> Model:
-        self.dtype_ = dtype.name
-        self.max_active_, self.n_candidates_ = self._first_size()
-        n = self._side_by_side(len(engine.table)) if isinstance(engine, MemoryEngine) else 1  # a stream is not foreseen
-        return self._from_starts(n)
-
     @property
     def _has_prior(self) -> bool:
         return False
@@ -521,7 +515,6 @@ class BinarySparseCoding(WithFitReport):
             limits=Limits(self.max_iter, self.tol, max_time),
             dtype=np.dtype(self.dtype_),
             verbose=self.verbose,
-            then=lambda shapes: self._foresee_rest(model, engine, shapes),
         )
 
     def _evaluated(self, model: Model, engine: Engine, params: PyTree) -> FitResult:
@@ -555,19 +548,6 @@ class BinarySparseCoding(WithFitReport):
             return found
         number = int(np.argmax(np.nan_to_num(found.params.values, nan=-np.inf)))
         return found._replace(params=found.params.one(number), history=_course(found.history, number), state=None)
-
-    def _foresee_rest(self, model: Model, engine: Engine, shapes: PyTree) -> None:
-        """Begin to compile what follows the schedule: likelihoods, by which starts are ranked, and exact EM."""
-        if not isinstance(engine, MemoryEngine):
-            return
-        if isinstance(shapes, Starts):
-            shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), shapes.each)
-        n_rows = float(len(engine.table) if engine.weights is None else engine.weights.sum())
-        h, settles = int(self.n_causes), self._settles(n_rows)
-        self._foresee_use(self._model_of((h, h)) if settles else self._model(), engine, shapes)
-        if settles:
-            settler = self._settler()
-            ahead.learning(settler, settler.stages, engine, np.dtype(self.dtype_), None, shapes)
 
     def _rounding_foreseen(self, engine: Engine, dtype: np.dtype) -> float:
         """With the most noise that there can be: all that columns vary."""

@@ -23,7 +23,8 @@ from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.order import in_random_order
 from latentbits.engines.passes import Engine
 from latentbits.engines.summary import summarise
-from latentbits.estimators.base import LatentModel, means_of
+from latentbits.estimators.answers import means_of
+from latentbits.estimators.base import LatentModel
 from latentbits.estimators.criteria import WithFitReport
 from latentbits.estimators.explanations import Explanation, explanation_of
 from latentbits.estimators.showing import named_weights

@@ -20,8 +20,10 @@ from latentbits.core.batch import MISSING
 from latentbits.core.errors import DataError, ModelFileError, import_extra
 from latentbits.core.printable import listed
 from latentbits.engines.memory import MemoryEngine
+from latentbits.estimators.tables.encoding import encode_bits
 from latentbits.estimators.tables.frames import library_of
-from latentbits.estimators.tables.validate import at_column, encode_bits, in_memory
+from latentbits.estimators.tables.opening import in_memory
+from latentbits.estimators.tables.refusals import at_column
 from latentbits.models.latent_trait.kinds import ALL_BITS, Columns, Params
 
 __all__ = ["KINDS", "Encoding", "open_table"]

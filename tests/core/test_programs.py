@@ -126,7 +126,7 @@ def test_off_keeps_nothing(monkeypatch, tmp_path):
 
 
 def test_the_oldest_go_when_there_is_no_room(cache, monkeypatch):
-    monkeypatch.setattr(kept, "CHECKED", 1)
+    monkeypatch.setattr(kept, "FILES_BETWEEN_CHECKS", 1)
     for n in range(2, 5):
         fresh()(np.eye(n, dtype=np.float32))
     files = sorted(cache.glob("*/*.program"), key=lambda path: path.stat().st_mtime_ns)

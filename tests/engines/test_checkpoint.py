@@ -63,7 +63,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 @pytest.fixture(autouse=True)
 def at_every_pass(monkeypatch):
-    monkeypatch.setattr(checkpoint, "SHARE", 0)
+    monkeypatch.setattr(checkpoint, "TIME_PART", 0)
 
 
 class Killed(Exception):
@@ -330,7 +330,7 @@ def test_trees_are_packed_and_unpacked(table):
 SCRIPT = """
 import sys, numpy as np, latentbits
 from latentbits.engines import checkpoint
-checkpoint.SHARE = 0
+checkpoint.TIME_PART = 0
 folder, out = sys.argv[1:]
 rng = np.random.default_rng(0)
 X = (rng.random((400, 10)) < 1 / (1 + np.exp(-2 * rng.normal(size=(400, 2)) @ rng.normal(size=(2, 10))))).astype(int)

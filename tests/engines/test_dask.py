@@ -94,7 +94,7 @@ def test_runs_are_whole_chunks_near_the_blocks(sizes):
 
 def test_many_runs_are_merged_in_the_workers(monkeypatch):
     (case,) = (case for case in CASES if case.name == "mixture")
-    monkeypatch.setattr("latentbits.engines.dask.FAN_IN", 2)
+    monkeypatch.setattr("latentbits.engines.dask.MERGED_RESULTS", 2)
     engine = on_workers.on_dask(case.table, (40,))
     assert on_workers.same_bits(on_workers.learn(case, engine), on_workers.alone(case))
     assert len(engine.runs(Layout(64, SINGLE))) == 4

@@ -31,7 +31,7 @@ from latentbits.engines.chunks import layout_for
 from latentbits.engines.row_sample import sampled_rows
 from latentbits.estimators.families import families, family, family_of, name_of, size_of
 from latentbits.estimators.scoring import LEAST_NATS
-from latentbits.estimators.tables import opening
+from latentbits.estimators.tables import encoding, opening
 from latentbits.telling.records import Table as TellTable
 
 ONCE = iter([np.zeros((2, 3))])
@@ -285,7 +285,7 @@ def test_a_memory_map_is_streamed(X, tmp_path):
 
 def test_a_large_sparse_table_is_never_dense(X, monkeypatch):
     monkeypatch.setattr(opening, "DENSE_BYTES", 100)
-    monkeypatch.setattr(validate, "SLICE_BYTES", 6 * 8 * 50)
+    monkeypatch.setattr(encoding, "SLICE_BYTES", 6 * 8 * 50)
     table = sparse.csr_matrix(np.nan_to_num(X))
     assert type(opening.open_rows(BernoulliProduct(), table, reset=True, binarize=None)).__name__ == "StreamEngine"
     np.testing.assert_array_equal(BernoulliProduct().fit(table).means_, BernoulliProduct().fit(table.toarray()).means_)

@@ -8,7 +8,6 @@ is a row of pixels, line after line, as float32.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -120,9 +120,9 @@ class LengthSums:
     def __init__(self) -> None:
         self.n, self.total, self.largest = 0.0, 0.0, 0.0
 
-    def add(self, part: _Part) -> None:
-        self.n, self.total = self.n + part.n_rows, self.total + part.power
-        self.largest = max(self.largest, part.largest)
+    def add(self, n_rows: float, power: float, largest: float) -> None:
+        self.n, self.total = self.n + n_rows, self.total + power
+        self.largest = max(self.largest, largest)
 
     def powers(self) -> Powers:
         return Powers(self.total / self.n if self.n else 0.0, self.largest)

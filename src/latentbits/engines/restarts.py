@@ -12,7 +12,7 @@ from jaxtyping import Array, Key, PyTree
 from latentbits.core import interrupts, keys, tree
 from latentbits.core.errors import FitError
 from latentbits.core.model import Model, OnePass, Over, Stage, Stop, Transform
-from latentbits.engines.chunks import LARGEST
+from latentbits.engines.chunks import MOST_ROWS
 from latentbits.engines.monitor import Monitor, Record
 from latentbits.engines.stage import Outcome, Run, StageRun, Standing
 
@@ -55,7 +55,7 @@ def check_place(place: Any, check: Callable[[PyTree], None]) -> None:
     """Refuse a value that is no place of a fit: a checkpoint file can come from anywhere."""
     if not isinstance(place, Place):
         raise TypeError("it does not hold the place of a fit")
-    if not 0 < place.standing.rows_per_chunk <= LARGEST:
+    if not 0 < place.standing.rows_per_chunk <= MOST_ROWS:
         raise ValueError(f"it has chunks of {place.standing.rows_per_chunk} rows")
     ends = [*(one for one, _ in place.ended), *place.passed, place.before, place.standing.best]
     for params in [*(end.params for end in ends), place.standing.here.params]:

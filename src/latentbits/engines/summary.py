@@ -13,7 +13,7 @@ import numpy as np
 from latentbits.core import interrupts, processor, tree
 from latentbits.core.errors import NOTHING_OBSERVED, DataError
 from latentbits.core.model import Summary
-from latentbits.engines.chunks import CPU_BUDGET, Chunk, is_complete, layout_for, rechunk
+from latentbits.engines.chunks import CPU_BYTES, Chunk, is_complete, layout_for, rechunk
 from latentbits.engines.column_sums import (
     ColumnSums,
     Counts,
@@ -123,7 +123,7 @@ def _on_host(engine: Engine) -> _Looked:
             sums.add_bits(part.sums)
         else:
             sums.add(part.sums)
-            lengths.add(part)
+            lengths.add(part.n_rows, part.power, part.largest)
         sample.take(part.drawn)
     return _Looked(n, sums.moments(), lengths.powers(), sample.rows())
 
@@ -163,7 +163,7 @@ def _parts(engine: Engine, sample: RowSample | WeightedRowSample) -> Iterator[_P
 
 def _in_full(engine: Engine) -> Iterator[Chunk]:
     """Cut canonical chunks on the host that fit the cache of a core, the same on every engine and device."""
-    layout = layout_for(engine.n_features, np.dtype(np.float64), CPU_BUDGET)
+    layout = layout_for(engine.n_features, np.dtype(np.float64), CPU_BYTES)
     # threads that sum a chunk look for its holes
     return rechunk(engine.blocks(), layout, engine.weights, complete=True)
 

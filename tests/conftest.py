@@ -63,17 +63,6 @@ def compile_cache(tmp_path_factory):
     os.environ.setdefault("LATENTBITS_CACHE", "off")
 
 
-@pytest.fixture(scope="session", autouse=True)
-def nothing_is_foreseen():
-    """Most tests do not ask for all that could follow a fit, and compiling it is what takes time."""
-    from latentbits.engines import ahead
-
-    patch = pytest.MonkeyPatch()
-    patch.setattr(ahead, "using", lambda *args: None)
-    yield ahead
-    patch.undo()
-
-
 @pytest.fixture(scope="module", autouse=True)
 def shapes(request):
     """Check jaxtyping's annotations by beartype at every call, in the folders of the equations and of the contract."""

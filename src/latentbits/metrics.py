@@ -14,8 +14,8 @@ from sklearn.utils import check_array
 
 from latentbits.core.batch import MISSING
 from latentbits.core.special import TINY
+from latentbits.estimators.tables.encoding import encode_bits
 from latentbits.estimators.tables.frames import like_input
-from latentbits.estimators.tables.validate import encode_bits
 
 __all__ = ["log_loss", "reconstruction", "single_bit_error"]
 

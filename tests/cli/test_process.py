@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from platformdirs import user_cache_path
 
 from latentbits.cli.main import in_one_line
 from latentbits.core.folders import cache_folder, private_folder
@@ -158,14 +159,7 @@ def test_where_the_cache_is(monkeypatch, tmp_path):
     monkeypatch.setenv("LATENTBITS_CACHE", str(tmp_path))
     assert cache_folder() == tmp_path
     monkeypatch.delenv("LATENTBITS_CACHE")
-    monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert cache_folder() == tmp_path / "xdg" / "latentbits"
-    monkeypatch.setattr(sys, "platform", "darwin")
-    assert cache_folder().parts[-3:] == ("Library", "Caches", "latentbits")
-    monkeypatch.setattr(sys, "platform", "win32")
-    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "local"))
-    assert cache_folder() == tmp_path / "local" / "latentbits"
+    assert cache_folder() == user_cache_path("latentbits", appauthor=False)
 
 
 def test_messages_are_one_line_and_speak_of_options():

@@ -221,7 +221,7 @@ def test_without_locks_age_tells(tmp_path, monkeypatch):
     young, old = (tmp_path / f".latentbits-{letter * 16}.tmp" for letter in "ab")
     for path in (young, old):
         path.write_bytes(b"half")
-    os.utime(old, (time.time() - 2 * atomic.FORGOTTEN,) * 2)
+    os.utime(old, (time.time() - 2 * atomic.FORGOTTEN_SECONDS,) * 2)
     put(tmp_path / "x")
     assert sorted(os.listdir(tmp_path)) == [young.name, "x"]
 

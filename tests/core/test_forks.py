@@ -21,13 +21,12 @@ def add_one(x):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("use", ["a program that was called before", "a program that is foreseen", "threads"])
+@pytest.mark.parametrize("use", ["a program that was called before", "threads"])
 def test_a_process_that_was_forked_after_a_program_is_refused(use):
     program = Program(add_one)
     assert program(1.5) == 2.5
     uses = {
         "a program that was called before": lambda: program(1.5),
-        "a program that is foreseen": lambda: program.ahead(1),
         "threads": lambda: threads().submit(add_one, 1).result(),
     }
     ours, theirs = os.pipe()

@@ -14,7 +14,7 @@ def positive_definite(size, n=30):
     return matrices, matrices[:, j, k]
 
 
-@pytest.mark.parametrize("size", [1, packed.UNROLLED, packed.UNROLLED + 1])
+@pytest.mark.parametrize("size", [1, packed.MOST_UNROLLED_ROWS, packed.MOST_UNROLLED_ROWS + 1])
 def test_factors(size):
     matrices, entries = positive_definite(size)
     bad = entries.copy()

@@ -21,7 +21,7 @@ def test_pairs_are_counted(how, missing, monkeypatch):
     padded = np.zeros((360, 7), np.uint8)
     padded[:333] = table
     monkeypatch.setattr(pair_counts, "_pairs", getattr(pair_counts, f"_by_{how}"))
-    monkeypatch.setattr(pair_counts, "BLOCK", 3)  # that does not divide the columns
+    monkeypatch.setattr(pair_counts, "BLOCK_COLUMNS", 3)  # that does not divide the columns
     numbers = jnp.uint32(0), jnp.uint32(333), seed_key(0)
     batch = make_batch(jnp.asarray(padded), *numbers, missing == 0, np.dtype(np.float32))
     found = jax.jit(pair_counts.count)(batch)

@@ -66,18 +66,6 @@ def test_numbers_are_arguments_and_structure_is_a_constant():
         assert made == new
 
 
-def test_what_was_begun_ahead_is_not_compiled_again():
-    @Program
-    def pair(x, *, times):
-        return {"sum": x.sum(), "many": x * times}
-
-    shapes = pair.ahead(jax.ShapeDtypeStruct((4,), np.float32), times=2)
-    assert (shapes["sum"].shape, shapes["many"].shape) == ((), (4,))
-    value, made = compiled_by(lambda: pair(np.ones(4, np.float32), times=2))
-    assert (float(value["sum"]), made) == (4.0, [])
-    assert compiled_by(lambda: pair(np.ones(4, np.float32), times=3))[1] == [True]
-
-
 def test_an_error_of_the_function_is_raised_where_it_is_called():
     @Program
     def broken(x):
@@ -138,7 +126,7 @@ def test_off_keeps_nothing(monkeypatch, tmp_path):
 
 
 def test_the_oldest_go_when_there_is_no_room(cache, monkeypatch):
-    monkeypatch.setattr(kept, "CHECKED", 1)
+    monkeypatch.setattr(kept, "FILES_BETWEEN_CHECKS", 1)
     for n in range(2, 5):
         fresh()(np.eye(n, dtype=np.float32))
     files = sorted(cache.glob("*/*.program"), key=lambda path: path.stat().st_mtime_ns)
@@ -295,16 +283,6 @@ def test_an_option_that_this_compiler_does_not_have_is_left_out(cache, monkeypat
     assert programs._no_options == {"xla_cpu_option_of_yesterday"}
 
 
-@pytest.fixture
-def nobody_compiles(monkeypatch):
-    """All threads that compile are busy with something else."""
-    monkeypatch.setattr(programs._Queue, "at_work", 10**6)
-    yield programs._Queue
-    programs._Queue.waiting.clear()
-    programs._Queue.later.clear()
-    programs._Queue.shelved.clear()
-
-
 @pytest.mark.parametrize(("rows", "quickly"), [(1000, True), (100_000, False)])
 def test_on_a_gpu_kernels_are_tried_for_large_arrays_alone(rows, quickly):
     def products(bits, weights, key):
@@ -320,40 +298,25 @@ def test_on_a_gpu_kernels_are_tried_for_large_arrays_alone(rows, quickly):
     assert options(Program(products, seldom=True)) == programs.UNTRIED
 
 
-def test_who_waits_for_what_nobody_has_begun_compiles_it(nobody_compiles):
-    program = Program(lambda x: x + 1)
-    program.ahead(1.5)
-    assert len(nobody_compiles.waiting) == 1
-    assert float(program(1.5)) == 2.5
-    assert not nobody_compiles.waiting
+def test_one_thread_compiles_for_all():
+    program, before = Program(lambda x: x + 4), len(programs.made())
+    with ThreadPoolExecutor(8) as pool:
+        assert set(map(float, pool.map(program, [1.5] * 40))) == {5.5}
+    assert len(programs.made()) == before + 1
 
 
-def test_what_is_for_later_comes_after_what_is_needed_now(nobody_compiles):
-    first, second, third = (Program(lambda x, n=n: x + n) for n in range(3))
-    with programs.later():
-        first.ahead(1.5)
-        third.ahead(1.5)
-    second.ahead(1.5)
-    assert (len(nobody_compiles.waiting), len(nobody_compiles.later)) == (1, 2)
-    third.ahead(1.5)  # now it is needed, after the second
-    assert (len(nobody_compiles.waiting), len(nobody_compiles.later)) == (2, 1)
-    programs._work()
-    assert not nobody_compiles.waiting
-    assert not nobody_compiles.later
-    assert [float(program(1.5)) for program in (first, second, third)] == [1.5, 2.5, 3.5]
+def test_a_program_that_failed_to_compile_is_tried_again():
+    failures = [ValueError("once")]
 
+    def work(x):
+        if failures:
+            raise failures.pop()
+        return x + 5
 
-@pytest.mark.skipif(jax.default_backend() != "cpu", reason="elsewhere LAPACK is not called")
-def test_what_is_shelved_is_compiled_when_it_is_asked_for(nobody_compiles):
-    program = Program(lambda x: x + 3)
-    program.ahead(jnp.zeros(2))
-    programs.shelve()
-    assert not programs._Queue.waiting
-    program.ahead(jnp.zeros(2))  # somebody foresees it again
-    assert len(programs._Queue.waiting) == 1
-    programs.shelve()
-    assert program(jnp.zeros(2)).tolist() == [3, 3]
-    assert not programs._Queue.shelved
+    program = Program(work)
+    with pytest.raises(ValueError, match="once"):
+        program(1.5)
+    assert float(program(1.5)) == 6.5
 
 
 def test_programs_with_calls_that_wait_for_threads_run_one_at_a_time(cache):

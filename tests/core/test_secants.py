@@ -38,7 +38,7 @@ def test_a_flat_direction_that_was_seen_hides_nothing():
     """Steps along it are bounded, and so much shorter than Newton's; what is left is not."""
     with double():
         path = list(climb([0.5, 1e-5], [0.0, 30.0], 8))
-    assert path[-1][1] == pytest.approx(secants.CAUTION * -path[-secants.PROMISES][0], rel=1e-3)
+    assert path[-1][1] == pytest.approx(secants.CAUTION_FACTOR * -path[-secants.PROMISED_POINTS][0], rel=1e-3)
 
 
 def test_a_saddle_point_is_left():

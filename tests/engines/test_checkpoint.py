@@ -63,7 +63,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceW
 
 @pytest.fixture(autouse=True)
 def at_every_pass(monkeypatch):
-    monkeypatch.setattr(checkpoint, "SHARE", 0)
+    monkeypatch.setattr(checkpoint, "TIME_PART", 0)
 
 
 class Killed(Exception):
@@ -160,7 +160,7 @@ def test_another_fit_is_refused_with_what_differs(table, tmp_path):
 
 def test_another_version_is_refused(table, tmp_path, monkeypatch):
     mixture().fit(table, checkpoint=tmp_path)
-    monkeypatch.setattr("latentbits.estimators.base.__version__", "99")
+    monkeypatch.setattr("latentbits.estimators.fitting.__version__", "99")
     with pytest.raises(CheckpointError, match=r"latentbits was .* and is '99'"):
         mixture().fit(table, checkpoint=tmp_path)
 
@@ -330,7 +330,7 @@ def test_trees_are_packed_and_unpacked(table):
 SCRIPT = """
 import sys, numpy as np, latentbits
 from latentbits.engines import checkpoint
-checkpoint.SHARE = 0
+checkpoint.TIME_PART = 0
 folder, out = sys.argv[1:]
 rng = np.random.default_rng(0)
 X = (rng.random((400, 10)) < 1 / (1 + np.exp(-2 * rng.normal(size=(400, 2)) @ rng.normal(size=(2, 10))))).astype(int)

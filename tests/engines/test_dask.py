@@ -31,7 +31,7 @@ from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.sparse import SparseEngine
 from latentbits.engines.stream import moved
 from latentbits.engines.summary import summarise
-from latentbits.estimators.tables import validate
+from latentbits.estimators.tables import opening
 
 SINGLE = np.dtype(np.float32)
 
@@ -94,7 +94,7 @@ def test_runs_are_whole_chunks_near_the_blocks(sizes):
 
 def test_many_runs_are_merged_in_the_workers(monkeypatch):
     (case,) = (case for case in CASES if case.name == "mixture")
-    monkeypatch.setattr("latentbits.engines.dask.FAN_IN", 2)
+    monkeypatch.setattr("latentbits.engines.dask.MERGED_RESULTS", 2)
     engine = on_workers.on_dask(case.table, (40,))
     assert on_workers.same_bits(on_workers.learn(case, engine), on_workers.alone(case))
     assert len(engine.runs(Layout(64, SINGLE))) == 4
@@ -208,7 +208,7 @@ def test_what_cannot_be_fitted_is_refused():
 
 
 def test_a_dask_array_opens_as_a_dask_engine():
-    engine = validate.open_rows(mixture(), da.from_array(table(), chunks=(999, 2)), reset=True)
+    engine = opening.open_rows(mixture(), da.from_array(table(), chunks=(999, 2)), reset=True)
     assert isinstance(engine, DaskEngine)
     assert engine.lengths == [999, 999, 2]
 
@@ -260,10 +260,10 @@ def watched(monkeypatch):
 
 
 def test_lists_of_ones_are_written_out_by_the_workers(monkeypatch):
-    monkeypatch.setattr(validate, "SPARSE_FROM", 0)
-    monkeypatch.setattr(validate, "CELLS_FOR_A_ONE", 1)
+    monkeypatch.setattr(opening, "LISTED_FROM_CELLS", 0)
+    monkeypatch.setattr(opening, "CELLS_PER_ONE", 1)
     X, weights = table().astype(np.uint8), 1.0 + np.arange(2000) % 2
-    assert isinstance(validate.open_rows(mixture(), csr_array(X), reset=True, sparse=True), SparseEngine)
+    assert isinstance(opening.open_rows(mixture(), csr_array(X), reset=True, sparse=True), SparseEngine)
     found = quietly(mixture().fit, csr_array(X), sample_weight=weights, engine="dask")
     np.testing.assert_array_equal(found.means_, quietly(mixture().fit, X, sample_weight=weights).means_)
 

@@ -26,7 +26,7 @@ def test_results_come_in_order_and_few_are_in_flight(monkeypatch, n):
     flying, seen = in_flight.InFlight(), []
     for number in range(20):
         seen += flying.add(partial(int, number))
-        assert number + 1 - len(seen) < in_flight.FOR_EACH * n
+        assert number + 1 - len(seen) < in_flight.TASKS_PER_CORE * n
     seen += flying.rest()
     assert seen == list(range(20))
 

@@ -27,9 +27,9 @@ def numbered(table):
 def test_every_row_comes_once_and_the_engines_agree(monkeypatch, n_rows, large):
     """Also where rows are read in runs, of which the last is short."""
     if large:
-        monkeypatch.setattr(order, "LARGE", 0)
-        monkeypatch.setattr(order, "RUN", 30)
-        monkeypatch.setattr(order, "WINDOW", 4)
+        monkeypatch.setattr(order, "LARGE_CELLS", 0)
+        monkeypatch.setattr(order, "RUN_CELLS", 30)
+        monkeypatch.setattr(order, "WINDOW_RUNS", 4)
     numbers = np.concatenate(list(random_order(n_rows, 9)))
     np.testing.assert_array_equal(np.sort(numbers), np.arange(n_rows))
     table = np.random.default_rng(0).random((n_rows, 9))
@@ -40,8 +40,8 @@ def test_every_row_comes_once_and_the_engines_agree(monkeypatch, n_rows, large):
 
 def test_rows_of_a_large_table_that_come_together_are_of_many_places(monkeypatch):
     """A batch of 100 rows of a table that is sorted by kind has both kinds in about equal parts."""
-    monkeypatch.setattr(order, "LARGE", 0)
-    monkeypatch.setattr(order, "RUN", 2**10)
+    monkeypatch.setattr(order, "LARGE_CELLS", 0)
+    monkeypatch.setattr(order, "RUN_CELLS", 2**10)
     numbers = np.concatenate(list(random_order(100_000, 64)))
     share = (numbers < 50_000).reshape(-1, 100).mean(1)
     assert np.abs(share - 0.5).max() < 0.3

@@ -118,7 +118,7 @@ def test_what_is_quick_shows_nothing(look):
 
 def test_what_is_not_shows_all_of_it(look, monkeypatch):
     terminal = look()
-    monkeypatch.setattr(progress, "SHOWN_AFTER", 0.0)
+    monkeypatch.setattr(progress, "SHOWN_AFTER_SECONDS", 0.0)
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.delenv("NO_COLOR", raising=False)
     bar = bar_for(1)
@@ -131,7 +131,7 @@ def test_what_is_not_shows_all_of_it(look, monkeypatch):
 
 def test_a_bar_that_begins_before_there_is_anything_to_show(look, monkeypatch):
     terminal = look()
-    monkeypatch.setattr(progress, "SHOWN_AFTER", 0.0)
+    monkeypatch.setattr(progress, "SHOWN_AFTER_SECONDS", 0.0)
     bar = bar_for(1)
     bar._timer.join()
     bar.show(Line("mixture: EM", 3, 100))

@@ -20,7 +20,7 @@ OTHERS = pytest.mark.slow("families with states of rows, and with small batches"
 @pytest.fixture
 def small_device(monkeypatch):
     """No program gets more than 64 rows; the shapes that were tried."""
-    monkeypatch.setattr(chunks, "SMALLEST", 64)
+    monkeypatch.setattr(chunks, "SMALLEST_PADDED_ROWS", 64)
     tried = []
 
     def limited(program):

@@ -24,11 +24,12 @@ from latentbits.engines.fit import seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.order import in_random_order
 from latentbits.engines.passes import Clock, Pass, map_rows, prepared, start_pass, sum_blocks
+from latentbits.engines.row_sample import SAMPLED_ROWS
 from latentbits.engines.sparse import SparseEngine, layout_of
 from latentbits.engines.stage import call
-from latentbits.engines.summary import SAMPLED_ROWS, summarise
+from latentbits.engines.summary import summarise
 from latentbits.estimators.criteria import look
-from latentbits.estimators.tables import validate
+from latentbits.estimators.tables import opening
 from latentbits.models import product
 from latentbits.models.combination_machine import model as machines
 from latentbits.models.combination_machine.machine import Params
@@ -237,8 +238,8 @@ def nothing_dense(monkeypatch):
         assert len(numbers) <= SAMPLED_ROWS
         return written(engine, numbers)
 
-    monkeypatch.setattr(validate, "SPARSE_FROM", 0)
-    monkeypatch.setattr(validate, "CELLS_FOR_A_ONE", 1)
+    monkeypatch.setattr(opening, "LISTED_FROM_CELLS", 0)
+    monkeypatch.setattr(opening, "CELLS_PER_ONE", 1)
     monkeypatch.setattr(SparseEngine, "written_out", few)
     monkeypatch.setattr(SparseEngine, "blocks", None)
     for kind in (sparse.csr_matrix, sparse.csr_array):
@@ -277,7 +278,7 @@ def test_a_sparse_table_is_learned_as_the_same_array(estimator, counts, nothing_
 
 
 def opened(X, estimator=None, **options):
-    return validate.open_rows(estimator or BernoulliProduct(), X, reset=True, sparse=True, **options)
+    return opening.open_rows(estimator or BernoulliProduct(), X, reset=True, sparse=True, **options)
 
 
 @pytest.mark.parametrize("kind", ["csr_matrix", "csc_array", "coo_matrix", "coo_array"])
@@ -308,10 +309,10 @@ def test_what_is_no_bit_is_refused(nothing_dense):
 
 
 def test_what_lists_of_ones_do_not_tell_goes_the_dense_way(monkeypatch):
-    monkeypatch.setattr(validate, "SPARSE_FROM", 0)
+    monkeypatch.setattr(opening, "LISTED_FROM_CELLS", 0)
     X = sparse.csr_array(TABLE.astype(float))
     assert isinstance(opened(X, binarize=None), MemoryEngine)  # too many ones
-    monkeypatch.setattr(validate, "CELLS_FOR_A_ONE", 1)
+    monkeypatch.setattr(opening, "CELLS_PER_ONE", 1)
     assert isinstance(opened(X), SparseEngine)
     assert isinstance(opened(X, binarize=-1), MemoryEngine)  # zeros are ones
     assert isinstance(opened(X, real=True), MemoryEngine)
@@ -325,7 +326,7 @@ def test_what_lists_of_ones_do_not_tell_goes_the_dense_way(monkeypatch):
 
 
 def test_a_completed_table_is_written_out(monkeypatch):
-    monkeypatch.setattr(validate, "SPARSE_FROM", 0)
-    monkeypatch.setattr(validate, "CELLS_FOR_A_ONE", 1)
+    monkeypatch.setattr(opening, "LISTED_FROM_CELLS", 0)
+    monkeypatch.setattr(opening, "CELLS_PER_ONE", 1)
     X = sparse.csr_array(TABLE)
     np.testing.assert_array_equal(BernoulliProduct().fit(X).complete(X), TABLE)

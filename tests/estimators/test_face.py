@@ -28,10 +28,10 @@ from latentbits.core.errors import DataError
 from latentbits.core.model import Measure
 from latentbits.data.read import Table
 from latentbits.engines.chunks import layout_for
-from latentbits.engines.summary import sampled_rows
-from latentbits.estimators.base import LEAST_NATS
+from latentbits.engines.row_sample import sampled_rows
 from latentbits.estimators.families import families, family, family_of, name_of, size_of
-from latentbits.estimators.tables import validate
+from latentbits.estimators.scoring import LEAST_NATS
+from latentbits.estimators.tables import encoding, opening
 from latentbits.telling.records import Table as TellTable
 
 ONCE = iter([np.zeros((2, 3))])
@@ -279,15 +279,15 @@ def test_every_form_of_input_gives_the_same_fit(form):
 def test_a_memory_map_is_streamed(X, tmp_path):
     np.save(tmp_path / "x.npy", X)
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
-    assert type(validate.open_rows(BernoulliProduct(), mapped, reset=True, binarize=None)).__name__ == "StreamEngine"
+    assert type(opening.open_rows(BernoulliProduct(), mapped, reset=True, binarize=None)).__name__ == "StreamEngine"
     np.testing.assert_array_equal(BernoulliProduct().fit(mapped).means_, fitted("product").means_)
 
 
 def test_a_large_sparse_table_is_never_dense(X, monkeypatch):
-    monkeypatch.setattr(validate, "SPARSE_IN_MEMORY", 100)
-    monkeypatch.setattr(validate, "SLICE_BYTES", 6 * 8 * 50)
+    monkeypatch.setattr(opening, "DENSE_BYTES", 100)
+    monkeypatch.setattr(encoding, "SLICE_BYTES", 6 * 8 * 50)
     table = sparse.csr_matrix(np.nan_to_num(X))
-    assert type(validate.open_rows(BernoulliProduct(), table, reset=True, binarize=None)).__name__ == "StreamEngine"
+    assert type(opening.open_rows(BernoulliProduct(), table, reset=True, binarize=None)).__name__ == "StreamEngine"
     np.testing.assert_array_equal(BernoulliProduct().fit(table).means_, BernoulliProduct().fit(table.toarray()).means_)
 
 

@@ -95,22 +95,6 @@ def test_stages_of_the_history_survive_a_file(tmp_path):
     np.testing.assert_array_equal(again.cost_history_, model.cost_history_)
 
 
-def test_a_file_of_the_first_version(written, fitted):
-    """It had the objectives of all passes, and did not say of which stages."""
-
-    def older(header, tensors):
-        header.update(format_version=1)
-        del header["stages"], header["objective"]
-
-    rewrite(written, older)
-    again = load(written)
-    np.testing.assert_array_equal(again.history_, fitted.history_)
-    assert set(again.history_table_["measure"]) == {"unknown"}
-    assert np.isnan(again.objective_)
-    again.save(written)
-    np.testing.assert_array_equal(load(written).history_, fitted.history_)
-
-
 def test_a_generator_as_seed_is_not_written(tmp_path):
     mixture(random_state=np.random.RandomState(0)).save(tmp_path / "m.safetensors")
     assert load(tmp_path / "m.safetensors").random_state is None
@@ -219,24 +203,6 @@ def test_a_file_that_claims_nonsense(written, change, message):
     rewrite(written, change)
     with pytest.raises(ModelFileError, match=message):
         load(written)
-
-
-def test_options_of_earlier_versions_are_left_out(tmp_path):
-    """What was learned does not ask for them; others that no version had are named."""
-    for model, former in ((machine(), {"weight_decay": 0.1, "n_sweeps": 2}), (network(), {"chain_start": "prior"})):
-        path = tmp_path / "m.safetensors"
-        model.save(path)
-        rewrite(path, lambda h, t, former=former: h["hyperparameters"].update(former))
-        assert load(path).get_params() == model.get_params()
-        rewrite(path, lambda h, t: h["hyperparameters"].update(mood="good"))
-        with pytest.raises(ModelFileError, match="mood"):
-            load(path)
-
-
-def test_numbers_that_files_of_earlier_versions_lack_are_filled_in(tmp_path):
-    machine().save(tmp_path / "m.safetensors")
-    rewrite(tmp_path / "m.safetensors", lambda h, t: t.pop("params.precision"))
-    assert np.isnan(load(tmp_path / "m.safetensors").params_.precision)
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,7 @@ from latentbits.choosing.compare import FAILURES, fit_copy, reason_of, score_row
 from latentbits.choosing.real_tables import units_of, varied
 from latentbits.core.errors import OutOfTimeError
 from latentbits.core.limits import within
-from latentbits.core.programs import seconds_waited, shelve
-from latentbits.engines import ahead
+from latentbits.core.programs import seconds_waited
 from latentbits.estimators.families import Family, Rows, family, name_of, size_of
 
 __all__ = ["Climb", "Clock", "Entrant", "Fit", "Split", "SplitRows", "new_entrant", "split_rows", "take_turns"]
@@ -259,15 +258,6 @@ def take_turns(
     Families that were `asked` for by name get their first fit whatever the time.  Ctrl-C ends the turns: what was not
     finished is told as if there had been no time for it.  It is passed on where no family has been fitted.
     """
-    try:
-        return _turns(entrants, splits, clock, seed, asked)
-    finally:
-        shelve()  # what was begun for a turn that did not come
-
-
-def _turns(
-    entrants: dict[str, Entrant], splits: Sequence[SplitRows], clock: Clock, seed: int | None, asked: bool
-) -> dict[str, str]:
     left_out: dict[str, str] = {}
     while pending := [entrant for entrant in entrants.values() if not entrant.done]:
         entrant = min(pending, key=lambda f: f.seconds)  # in the order given while none has used any
@@ -276,7 +266,6 @@ def _turns(
         try:
             if is_first and any_begun and clock.left <= 0 and not asked:
                 raise OutOfTimeError("no time was left for it")
-            _foresee_next([other for other in pending if other is not entrant], splits[0], clock.left)
             share = clock.left / _sharers(entrant, pending)
             if any(climb.cut_off is not None for climb in entrant.climbs):
                 _finish(entrant, splits, clock, share, seed)
@@ -295,21 +284,6 @@ def _turns(
             return left_out | _cut(entrants)
         entrant.seconds += clock.used - began
     return left_out
-
-
-def _foresee_next(waiting: Sequence[Entrant], rows: SplitRows, left: float) -> None:
-    """Begin to compile for the one whose turn is next, while the one whose turn it is runs."""
-    if not waiting:
-        return
-    following = min(waiting, key=lambda f: f.seconds)
-    size = following.climbs[0].next_size(left)
-    if size is None or following.family.foreign:
-        return
-    try:
-        with ahead.asked(scored=rows.held_out.shape[0]):
-            following.new(size, rows.train.shape[1]).foresee(rows.train, rows.train_weights)
-    except FAILURES:
-        pass  # it will fail in its own turn, and be told there
 
 
 def _sharers(entrant: Entrant, pending: Sequence[Entrant]) -> int:
@@ -419,8 +393,7 @@ def _fit(model: Any, rows: SplitRows, limit: float, seed: int | None) -> Fit:
         model.set_params(max_time=max(limit, LEAST_TIME))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of a model that may not be chosen; unseen rows tell
-        with ahead.asked(scored=held_out.shape[0]):
-            fitted = fit_copy(model, train, rows.train_weights)
+        fitted = fit_copy(model, train, rows.train_weights)
         fitted_at, compiled = time.perf_counter(), seconds_waited()
         with within(max(limit, LEAST_SCORING), f"scoring {held_out.shape[0]} rows"):
             bits, common = score_rows(fitted, held_out, rows.weights)

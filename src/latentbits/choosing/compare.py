@@ -24,7 +24,8 @@ from latentbits.core.errors import FitError, OutOfTimeError, PrecisionWarning, T
 from latentbits.engines.checkpoint import under
 from latentbits.estimators.criteria import WithFitReport
 from latentbits.estimators.families import families, name_of
-from latentbits.estimators.tables.validate import check_bits, check_observed, with_nan
+from latentbits.estimators.tables.encoding import check_bits, check_observed
+from latentbits.estimators.tables.missing import with_nan
 from latentbits.estimators.tables.weights import open_weights
 from latentbits.reports.fit import FitReport
 

@@ -14,7 +14,7 @@ from sklearn.utils import _safe_indexing
 from latentbits.choosing.compare import FAILURES
 from latentbits.choosing.search import Search
 from latentbits.core import interrupts
-from latentbits.engines import ahead
+from latentbits.estimators.base import LatentModel
 
 __all__ = ["Refitted", "as_searched", "refit"]
 
@@ -72,7 +72,7 @@ def refit(
     names = [
         entry.name
         for entry in found.comparison.entries
-        if hasattr(found.fitted[entry.name], "foresee") and entry.name not in (ready or {})
+        if isinstance(found.fitted[entry.name], LatentModel) and entry.name not in (ready or {})
     ]
     for place, name in enumerate(names):
         left = (until - time.perf_counter()) / (len(names) - place)
@@ -86,10 +86,7 @@ def refit(
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # told of by the search
-                with ahead.asked():
-                    if place + 1 < len(names):  # compiles while this one runs
-                        clone(found.fitted[names[place + 1]]).foresee(rows, found.weights)
-                    model.fit(rows, sample_weight=found.weights)
+                model.fit(rows, sample_weight=found.weights)
         except FAILURES:
             continue
         except KeyboardInterrupt:

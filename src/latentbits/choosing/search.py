@@ -20,7 +20,8 @@ from latentbits.core.errors import FitError
 from latentbits.engines.checkpoint import under
 from latentbits.estimators.families import Rows, family, family_of
 from latentbits.estimators.families import families as all_families
-from latentbits.estimators.tables.validate import check_bits, check_observed, with_nan
+from latentbits.estimators.tables.encoding import check_bits, check_observed
+from latentbits.estimators.tables.missing import with_nan
 from latentbits.estimators.tables.weights import open_weights
 
 __all__ = ["Search", "Trial", "check_families", "search"]

@@ -335,7 +335,7 @@ def check_bits(rows: Rows, binarize: float | None) -> None:
     """
     import numpy as np
 
-    from latentbits.estimators.tables.validate import encode_bits
+    from latentbits.estimators.tables.encoding import encode_bits
 
     if type(rows.values) is np.ndarray:
         encode_bits(rows.values, binarize=binarize, names=rows.names)

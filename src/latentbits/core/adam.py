@@ -11,8 +11,11 @@ from latentbits.core.model import Progress
 
 __all__ = ["Adam", "Number", "direction", "falling"]
 
-MEMORY, SPREAD_MEMORY = 0.9, 0.999  # of means of the gradient, and of its squares
-LEAST = 1e-8  # that a mean is divided by
+MEAN_DECAY, SQUARE_DECAY = (
+    0.9,
+    0.999,
+)  # per update, of the means of the gradient and of its squares: the values of the paper
+LEAST_DIVISOR = 1e-8  # of a step, as in the paper
 
 Number = float | Float[Array, ""]  # a setting, which a program is given as an argument
 
@@ -32,17 +35,17 @@ class Adam(eqx.Module):
 
 
 def direction(
-    state: Adam, gradient: PyTree[Float[Array, "..."]], memory: float = MEMORY
+    state: Adam, gradient: PyTree[Float[Array, "..."]], memory: float = MEAN_DECAY
 ) -> tuple[Adam, PyTree[Float[Array, "..."]]]:
     """The gradient in units of its own size, entry by entry."""
     count = state.count + 1
     mean = jax.tree.map(lambda m, g: memory * m + (1 - memory) * g, state.mean, gradient)
-    square = jax.tree.map(lambda s, g: SPREAD_MEMORY * s + (1 - SPREAD_MEMORY) * jnp.square(g), state.square, gradient)
+    square = jax.tree.map(lambda s, g: SQUARE_DECAY * s + (1 - SQUARE_DECAY) * jnp.square(g), state.square, gradient)
 
     def ahead(m: Array, s: Array) -> Array:
         # of means that began at 0, so much is there
-        there, there_of_squares = 1 - jnp.exp(count * jnp.log(jnp.asarray([memory, SPREAD_MEMORY], m.dtype)))
-        return (m / there) / (jnp.sqrt(s / there_of_squares) + LEAST)
+        there, there_of_squares = 1 - jnp.exp(count * jnp.log(jnp.asarray([memory, SQUARE_DECAY], m.dtype)))
+        return (m / there) / (jnp.sqrt(s / there_of_squares) + LEAST_DIVISOR)
 
     return Adam(count, mean, square), jax.tree.map(ahead, mean, square)
 

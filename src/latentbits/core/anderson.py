@@ -19,10 +19,12 @@ from latentbits.core.packed import pairs, solve
 
 __all__ = ["ROUNDING", "Anderson", "advance", "left", "promise", "start"]
 
-RIDGE = 1e-8  # relative; the last differences of a converging map are nearly parallel
-ROUNDING = 1e-7  # nats, as a part of the objective, to which it is known: rows are in float32
-REFUSALS = 3  # steps taken back in a row: a bold one, a cautious one, and a half of that
-PROMISES = 3  # points kept in a row: with one, 6 of 12 fits of a clipped Gaussian ended with 7 to 50 times as much left
+RELATIVE_RIDGE = 1e-8  # the last differences of a converging map are nearly parallel
+ROUNDING = 1e-7  # of an objective, relative to it: rows are in float32
+MOST_REFUSALS = 3  # steps taken back in a row: a bold one, a cautious one, and a half of that
+PROMISED_POINTS = (
+    3  # gains promised at so many points bound what is left: with one, 6 of 12 fits ended with 7 to 50 times as much
+)
 
 
 class Anderson(eqx.Module):
@@ -63,7 +65,7 @@ def start(x: Float[Array, " size"], n_images: int, memory: int) -> Anderson:
     zeros = jnp.zeros((memory, x.size), x.dtype)
     none = jnp.asarray(0, jnp.int32)
     best = jnp.asarray(-jnp.inf, x.dtype)
-    images, promised = jnp.broadcast_to(x, (n_images, x.size)), jnp.full(PROMISES, jnp.inf)
+    images, promised = jnp.broadcast_to(x, (n_images, x.size)), jnp.full(PROMISED_POINTS, jnp.inf)
     return Anderson(best, x, images, none, none, x, jnp.zeros_like(x), zeros, zeros, promised)
 
 
@@ -79,7 +81,7 @@ def promise(state: Anderson, nats: Float[Array, ""]) -> Anderson:
 
 def left(state: Anderson) -> Float[Array, ""]:
     """Return what is left to gain: the most of what was promised; NaN where no step from the best point climbs."""
-    return jnp.where(state.refused >= REFUSALS, jnp.nan, jnp.max(state.promised))
+    return jnp.where(state.refused >= MOST_REFUSALS, jnp.nan, jnp.max(state.promised))
 
 
 def advance(
@@ -150,7 +152,7 @@ def _extrapolated(
     # slots that hold nothing are zero: their diagonal of 1 keeps the system solvable and their share 0
     diagonal = jnp.diag(gram)
     unit = jax.lax.rsqrt(jnp.where(diagonal > 0, diagonal, 1.0))
-    scaled = gram * jnp.outer(unit, unit) + jnp.diag(jnp.where(diagonal > 0, RIDGE, 1.0))
+    scaled = gram * jnp.outer(unit, unit) + jnp.diag(jnp.where(diagonal > 0, RELATIVE_RIDGE, 1.0))
     j, k = pairs(len(diagonal))
     share = unit * solve(scaled[j, k][None], (unit * (residuals @ residual))[None])[0]
     return x + residual - share @ (points + residuals)

@@ -7,7 +7,7 @@ the errors given; 1 is right, more is too small an error:
     log p(x) of a noisy-OR network whose causes have doubles; 8 and 16 chains                            0.8 to 0.9
     rows that have two explanations (bars: all rows of an image, or all columns); 16 chains              0.8 to 1.8
 
-Without `ALIKE` the last is 1.0 to 5.  An explanation that no chain has found leaves no trace in the weights.
+Without `ALIKE_SHARE` the last is 1.0 to 5.  An explanation that no chain has found leaves no trace in the weights.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 
 __all__ = ["Annealed", "log_mean_weight"]
 
-ALIKE = 0.1  # weights this close to the heaviest, relatively, are of chains that went the same way
+ALIKE_SHARE = 0.1  # weights this close to the heaviest, relatively, are of chains that went the same way
 
 
 class Annealed(eqx.Module):
@@ -53,7 +53,7 @@ def log_mean_weight(log_weight: Float[Array, "chains *rows"]) -> Annealed:
     w = jnp.exp(log_weight - top)  # the heaviest is 1
     total = jnp.sum(w, 0)
     relative = n * w / total
-    alike = (jnp.sum(w > 1 - ALIKE, 0) - 1) / (n - 1)
+    alike = (jnp.sum(w > 1 - ALIKE_SHARE, 0) - 1) / (n - 1)
     spread = jnp.sum((relative - 1) ** 2, 0) / (n * max(n - 3, 1))
     variance = spread + (1 / total - 1 / n) ** 2 + (alike / n) ** 2
     return Annealed(top + jnp.log(total / n), jnp.sqrt(variance), 1 / jnp.mean(relative**2, 0))

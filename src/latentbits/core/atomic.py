@@ -23,7 +23,9 @@ except ImportError:  # Windows
 __all__ = ["check_writable", "write_atomically"]
 
 TEMPORARY = re.compile(r"\.latentbits-[0-9a-f]{16}\.tmp")
-FORGOTTEN = 3600.0  # seconds after which a temporary file is nobody's, where no lock can tell
+FORGOTTEN_SECONDS = (
+    3600.0  # age from which a temporary file counts as left behind, where no lock shows that it is in use
+)
 
 
 @contextmanager
@@ -184,7 +186,7 @@ def _is_forgotten(handle: int) -> bool:
             pass  # a file system without locks
         else:
             return True
-    return time.time() - os.fstat(handle).st_mtime > FORGOTTEN
+    return time.time() - os.fstat(handle).st_mtime > FORGOTTEN_SECONDS
 
 
 # --- what is no regular file ---

@@ -1,11 +1,12 @@
-"""The folder for all that the library keeps from one process to the next, and what is the user's alone."""
+"""The folder that the library keeps from one process to the next, and files that belong to the user alone."""
 
 from __future__ import annotations
 
 import os
 import stat
-import sys
 from pathlib import Path
+
+from platformdirs import user_cache_path
 
 __all__ = ["cache_folder", "keeps_programs", "private_folder", "read_own"]
 
@@ -26,20 +27,14 @@ def cache_folder() -> Path | None:
     if named and named != OFF:
         return Path(named)
     try:
-        home = Path.home()
+        Path.home()
     except RuntimeError:
         return None
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = home / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
-    return base / "latentbits"
+    return user_cache_path("latentbits", appauthor=False)
 
 
 def private_folder(path: Path) -> Path | None:
-    """The folder, made if need be, with mode 0700; None if it cannot be made or is not the user's own."""
+    """Make a folder of mode 0700 if there is none; None if it cannot be made or belongs to another user."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.mkdir(mode=0o700, exist_ok=True)

@@ -32,7 +32,7 @@ from latentbits.core.processor import cores, features
 __all__ = ["MOST_BYTES", "load", "name", "write"]
 
 MOST_BYTES = 2**29  # of all programs together
-CHECKED = 16  # files written between two looks at the size of the folder, and one at the first
+FILES_BETWEEN_CHECKS = 16  # the size of the folder is checked after so many files, and after the first
 NOT_COMPILED_IN = ("cache", "log", "traceback", "explain", "platforms", "profiler", "distributed", "persistent")
 
 # Calls out of a program to what JAX itself brings, and to nothing in this process; all else that they depend on is in
@@ -115,7 +115,7 @@ def write(name: str, compiled: jax.stages.Compiled) -> None:
             if hasattr(os, "fchmod"):
                 os.fchmod(file.fileno(), 0o600)  # whatever the umask
             file.write(hashlib.sha256(held).digest() + held)
-        if _written % CHECKED == 0:
+        if _written % FILES_BETWEEN_CHECKS == 0:
             _make_room(path.parent.parent)
         _written += 1
 

@@ -17,7 +17,9 @@ from jaxtyping import Array, Float
 
 __all__ = ["LBFGS", "advance", "penalised", "start"]
 
-ENOUGH = 1e-4  # of the gain that the slope promises (Armijo)
+ARMIJO_SHARE = (
+    1e-4  # least part of the gain promised by the slope that a step has to bring: Armijo's rule with its usual constant
+)
 
 
 class LBFGS(eqx.Module):
@@ -60,7 +62,7 @@ def advance(
     moved, fall = x - state.point, state.gradient - gradient
     products = jnp.stack([moved, state.direction]) @ jnp.stack([fall, state.gradient]).T
     bend, slope = products[0, 0], state.step * products[1, 1]
-    good = value >= state.value + ENOUGH * slope
+    good = value >= state.value + ARMIJO_SHARE * slope
 
     # a pair of differences that bends upwards would turn the direction round: what was remembered goes
     keeps = (bend > 0) & ~jnp.isneginf(state.value)

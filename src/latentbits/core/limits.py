@@ -13,7 +13,7 @@ from pathlib import Path
 from latentbits.core.errors import OutOfTimeError, TooLargeError
 
 __all__ = [
-    "SHORT",
+    "SHORT_SECONDS",
     "Pace",
     "TimeLeft",
     "available_memory",
@@ -25,8 +25,8 @@ __all__ = [
     "within",
 ]
 
-MEMORY_SHARE = 0.6  # of what is available that one piece of work may ask for: an estimate is no bound
-SHORT = 2.0  # seconds: work of no more is done whatever the limit, as half of it is worth nothing
+MEMORY_SHARE = 0.6  # of the available memory that one piece of work may take: estimates can be too low
+SHORT_SECONDS = 2.0  # shorter work is done whatever the limit: half of it is worth nothing
 
 MORE_OR_LESS = "raise max_time, or take fewer columns"
 
@@ -111,7 +111,7 @@ def watch(what: str, left: TimeLeft) -> Callable[[], None]:
     began = time.perf_counter()
 
     def check() -> None:
-        if left() <= 0 and time.perf_counter() - began > SHORT:
+        if left() <= 0 and time.perf_counter() - began > SHORT_SECONDS:
             raise OutOfTimeError(f"{what} takes longer than max_time", MORE_OR_LESS)
 
     return check
@@ -144,7 +144,7 @@ class Pace:
     def expect(self, whole: float, to_go: float | None = None) -> None:
         """Refuse work that will take so many seconds, where they are not left."""
         left = self.left()
-        if whole > SHORT and (whole if to_go is None else to_go) > left:
+        if whole > SHORT_SECONDS and (whole if to_go is None else to_go) > left:
             raise OutOfTimeError(
                 f"{self.what} would take about {whole:.0f} s, and of max_time {max(left, 0):.1f} s are left",
                 MORE_OR_LESS,

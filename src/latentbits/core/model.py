@@ -163,7 +163,6 @@ class Measure(StrEnum):
     JOINT = "joint"  # probability of rows and sampled states
     LEFT_OVER = "left over"  # of second moments, as minus the sum of squares
     PROGRESS = "progress"  # to watch, and no word on how well rows are described
-    UNKNOWN = "unknown"  # of a model file from before measures were kept
 
 
 class Over(Enum):
@@ -298,8 +297,6 @@ class Transform:
     timed
         It takes long: `function` gets a fourth argument, a function that gives the seconds left now (infinitely many
         without `max_time`), and raises `FitError` where they will not do.
-    keeps_shapes
-        Parameters have the shapes that they had, so that what follows can be compiled before.
     """
 
     max_iter: ClassVar[int] = 0
@@ -307,7 +304,6 @@ class Transform:
     name: str
     function: Callable[..., Params | Over]
     timed: bool = False
-    keeps_shapes: bool = False
 
 
 # One leg of learning.  A model's stages are run in order by the one loop.

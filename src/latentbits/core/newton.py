@@ -16,11 +16,11 @@ from jaxtyping import Array, Float
 __all__ = ["Newton", "advance", "start"]
 
 FIRST_DAMPING, LEAST_DAMPING = 0.1, 1e-10
-LONGEST = 2.0  # change of one parameter in a step
-RIDGE = 1e-9  # relative, on what is the unit
-UPWARD = -1e-6  # an eigenvalue below this is no rounding
-FLAT = 1e-9  # the least eigenvalue by which a gradient is divided: directions that the data do not determine
-SLACK = 1e-13  # relative; the accuracy to which an objective is known
+LONGEST_STEP = 2.0  # in each parameter
+RELATIVE_RIDGE = 1e-9  # added to the information that is the unit
+UPWARD_EIGENVALUE = -1e-6  # an eigenvalue below it is more than rounding: the objective bends up
+LEAST_EIGENVALUE = 1e-9  # a gradient is divided by no less, along directions that the data do not determine
+RELATIVE_ROUNDING = 1e-13  # to which an objective is known
 
 
 class Newton(eqx.Module):
@@ -52,21 +52,21 @@ def advance(
     unit: Float[Array, "size size"],
 ) -> tuple[Newton, Float[Array, " size"]]:
     """Where to go next, given objective, gradient and information at x, and the information that is the unit."""
-    good = value >= state.value - SLACK * jnp.abs(value)
+    good = value >= state.value - RELATIVE_ROUNDING * jnp.abs(value)
     scale = 1 / jnp.sqrt(jnp.maximum(jnp.diag(unit), 1e-300))
-    root = jnp.linalg.cholesky(unit * jnp.outer(scale, scale) + RIDGE * jnp.eye(x.size))
+    root = jnp.linalg.cholesky(unit * jnp.outer(scale, scale) + RELATIVE_RIDGE * jnp.eye(x.size))
     inverse = jax.scipy.linalg.solve_triangular(root, jnp.diag(scale), lower=True)
     bends, turned = jnp.linalg.eigh(inverse @ information @ inverse.T)
     axes = inverse.T @ turned
     slope = axes.T @ gradient
     # where it bends up, what a step of the longest kind would gain: much at a saddle, nothing where a value runs away
-    reach = LONGEST / jnp.maximum(jnp.abs(axes).max(0), 1e-300)
+    reach = LONGEST_STEP / jnp.maximum(jnp.abs(axes).max(0), 1e-300)
     upward = jnp.abs(slope) * reach + 0.5 * jnp.abs(bends) * reach**2
-    left = jnp.sum(jnp.where(bends < UPWARD, upward, 0.5 * slope**2 / jnp.maximum(bends, FLAT)))
+    left = jnp.sum(jnp.where(bends < UPWARD_EIGENVALUE, upward, 0.5 * slope**2 / jnp.maximum(bends, LEAST_EIGENVALUE)))
     damping = jnp.maximum(state.damping / 8, LEAST_DAMPING)
     here = Newton(value, x, bends, axes, slope, damping, left)
     back = eqx.tree_at(lambda s: s.damping, state, jnp.maximum(16 * state.damping, 1e-4))
     state = jax.tree.map(lambda a, b: jnp.where(good, a, b), here, back)
     step = state.axes @ (state.slope / jnp.maximum(jnp.abs(state.bends), state.damping))
     step = jnp.where(jnp.isfinite(step).all(), step, 0.0)  # where a value has run so far that nothing bends any more
-    return state, state.best + step * jnp.minimum(1, LONGEST / jnp.maximum(jnp.abs(step).max(initial=0), 1e-300))
+    return state, state.best + step * jnp.minimum(1, LONGEST_STEP / jnp.maximum(jnp.abs(step).max(initial=0), 1e-300))

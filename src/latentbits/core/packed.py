@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 
 __all__ = ["cholesky", "inverse_factor", "log_abs_det", "pairs", "products", "solve", "unpack"]
 
-UNROLLED = 4  # rows; above, unrolled code takes longer to compile than it saves
+MOST_UNROLLED_ROWS = 4  # above, unrolled code takes longer to compile than it saves
 
 
 def pairs(size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -57,7 +57,7 @@ def inverse_factor(
     """R^-1 of P = R R', lower triangular, and log det R^-1."""
     _, inverse = _factors(precision)
     diagonal = jnp.diagonal(inverse, axis1=1, axis2=2)
-    if diagonal.shape[1] > UNROLLED:
+    if diagonal.shape[1] > MOST_UNROLLED_ROWS:
         return inverse, jnp.sum(jnp.log(diagonal), 1)
     product = diagonal[:, 0]
     for k in range(1, diagonal.shape[1]):
@@ -70,7 +70,7 @@ def _factors(
 ) -> tuple[Float[Array, "rows size size"], Float[Array, "rows size size"]]:
     """R of M = R R', and R^-1."""
     q = (int(np.sqrt(8 * packed.shape[1] + 1)) - 1) // 2
-    if q > UNROLLED:
+    if q > MOST_UNROLLED_ROWS:
         return _factors_by_columns(unpack(packed, q))
     entry = {(int(j), int(k)): packed[:, i] for i, (j, k) in enumerate(zip(*pairs(q)))}
     zero = jnp.zeros_like(packed[:, 0])

@@ -21,8 +21,8 @@ from latentbits.core.batch import Batch
 
 __all__ = ["Stats", "count"]
 
-WORD = 32
-BLOCK = 50  # columns; their counts against all others should stay in the cache
+WORD_BITS = 32
+BLOCK_COLUMNS = 50  # their counts against all others should stay in the cache
 
 
 class Stats(eqx.Module):
@@ -100,7 +100,7 @@ def _by_popcount(
     left: Bool[Array, "rows columns"], right: Bool[Array, "rows columns"]
 ) -> Int[Array, "columns columns"]:
     columns = left.shape[1]
-    block = min(BLOCK, columns)
+    block = min(BLOCK_COLUMNS, columns)
     a, b = _words(left), _words(right)
     blocks = jnp.pad(a, ((0, 0), (0, -columns % block))).reshape(len(a), -1, block).swapaxes(0, 1)
 
@@ -117,6 +117,6 @@ def _by_popcount(
 def _words(bits: Bool[Array, "rows columns"]) -> Array:
     """Bits of 32 rows in one unsigned integer of each column."""
     rows, columns = bits.shape
-    padded = jnp.pad(bits, ((0, -rows % WORD), (0, 0))).reshape(-1, WORD, columns).astype(jnp.uint32)
-    placed = padded << jnp.arange(WORD, dtype=jnp.uint32)[None, :, None]
+    padded = jnp.pad(bits, ((0, -rows % WORD_BITS), (0, 0))).reshape(-1, WORD_BITS, columns).astype(jnp.uint32)
+    placed = padded << jnp.arange(WORD_BITS, dtype=jnp.uint32)[None, :, None]
     return jax.lax.reduce(placed, np.uint32(0), jax.lax.bitwise_or, (1,))

@@ -14,8 +14,8 @@ from jaxtyping import Array, Float
 
 __all__ = ["over_last", "over_rows", "sum_over_rows"]
 
-BLOCK, SMALLEST = 128, 32  # rows
-TURNED = 256  # rows that come last, of which there may be more in a block
+BLOCK_ROWS, SMALLEST_BLOCK_ROWS = 128, 32
+SINGLE_PRODUCT_ROWS = 256  # up to so many rows on the last axis are one product
 
 
 def over_rows(a: Float[Array, "rows left"], b: Float[Array, "rows right"]) -> Float[Array, "left right"]:
@@ -31,8 +31,8 @@ def over_rows(a: Float[Array, "rows left"], b: Float[Array, "rows right"]) -> Fl
 
 def over_last(a: Float[Array, "left rows"], b: Float[Array, "right rows"]) -> Float[Array, "left right"]:
     """``a @ b.T``."""
-    block = _block(a.shape[1], TURNED)
-    if block is None or a.shape[1] <= TURNED:  # rows come last already: so many are one product
+    block = _block(a.shape[1], SINGLE_PRODUCT_ROWS)
+    if block is None or a.shape[1] <= SINGLE_PRODUCT_ROWS:  # rows come last already: so many are one product
         return a @ b.T
     left, right = (x.reshape(len(x), x.shape[1] // block, block).swapaxes(0, 1) for x in (a, b))
     products = jax.lax.dot_general(left, right, (((2,), (2,)), ((0,), (0,))))
@@ -53,8 +53,8 @@ def _in_pairs(x: Float[Array, "blocks *shape"]) -> Float[Array, "*shape"]:
     return x[0]
 
 
-def _block(n: int, most: int = BLOCK) -> int | None:
+def _block(n: int, most: int = BLOCK_ROWS) -> int | None:
     """Into blocks of how many rows to cut; None where it is one, or where nothing is gained by it."""
     if jax.default_backend() != "cpu":
         return None
-    return next((size for size in range(min(most, n // 2), SMALLEST - 1, -1) if n % size == 0), None)
+    return next((size for size in range(min(most, n // 2), SMALLEST_BLOCK_ROWS - 1, -1) if n % size == 0), None)

@@ -1,9 +1,8 @@
-"""Programs: functions that are compiled, once for each shape of their arguments, side by side, and kept.
+"""Functions that are compiled once for each shape of their arguments, and kept on disk.
 
-What is a number is an argument: a model's function may be a `jax.tree_util.Partial` whose leaves are settings, so that
-models which differ in numbers alone share their programs.  Compiling takes longer than most fits, so `Program.ahead`
-begins it before the arguments are there, on all cores.  A program that an earlier process has compiled is traced and
-lowered, which tells what it computes, and then read from disk (`core/kept.py`).
+Numbers are arguments: a model's function may be a `jax.tree_util.Partial` whose leaves are settings, so that models
+which differ in numbers alone share their programs.  A program that an earlier process has compiled is traced and
+lowered, which identifies it, and then read from disk (`core/kept.py`).
 """
 
 from __future__ import annotations
@@ -12,11 +11,8 @@ import math
 import re
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -26,15 +22,14 @@ import numpy as np
 from jax.tree_util import Partial
 
 from latentbits.core import forks, kept
-from latentbits.core.processor import cores
 
-__all__ = ["Program", "callable_tree", "clear", "later", "made", "seconds_waited", "setting", "shelve"]
+__all__ = ["Program", "callable_tree", "clear", "made", "seconds_waited", "setting"]
 
 Efforts = tuple[tuple[float, dict[str, Any]], ...]  # up to how many bytes, which options
 # How hard XLA's compiler for CPUs should try.  Measured on programs of all families: code that is compiled QUICKLY runs
 # 1 to 10 times slower and takes a fifth of the time to compile; code compiled WELL seldom differs from the best where
 # arrays are small or functions of each row are simple, and takes half.
-SPLIT = {"xla_cpu_parallel_codegen_split_count": 4}  # programs are compiled side by side already
+SPLIT = {"xla_cpu_parallel_codegen_split_count": 4}
 QUICKLY = SPLIT | {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 0}
 WELL = SPLIT | {"xla_cpu_use_fusion_emitters": False, "xla_backend_optimization_level": 1}
 BEST: dict[str, Any] = SPLIT
@@ -48,7 +43,7 @@ SELDOM: Efforts = ((4e6, QUICKLY), (5e8, WELL), (math.inf, BEST))
 # traffic before it compiles: bounds are of the bytes of the arguments, rows above all.
 UNTRIED = {"xla_gpu_enable_triton_gemm": False, "xla_gpu_autotune_level": 1}
 ON_GPU: Efforts = ((4e6, UNTRIED), (math.inf, {}))
-MOST_IN_MEMORY = 1000  # of each kind: whoever makes functions anew for each fit should not run out of memory
+MOST_PROGRAMS = 1000  # of each kind in memory, for users who make new functions for each fit
 # Programs are called by several threads.  A batched call of LAPACK, which XLA may make in one of its own few threads,
 # waits there for others of them: as many such programs as XLA has threads wait for each other for ever.
 _alone = threading.Lock()
@@ -84,7 +79,6 @@ class Program:
         self.function, self.seldom, self.of_chunk = function, seldom, of_chunk
         self.name = f"{function.__module__}.{function.__qualname__}"
         self._begun: dict[Any, Future[Ready]] = {}
-        self._returns: dict[Any, Any] = {}
         self._lock = threading.Lock()
         Program._all.append(self)
 
@@ -101,65 +95,48 @@ class Program:
         return jax.tree.unflatten(ready.returns, ready.call(*leaves))
 
     def _ready(self, leaves: list[Any], structure: Any, static: dict[str, Any]) -> Ready:
-        key = structure, tuple(map(_kind, leaves)), tuple(sorted(static.items())), _context()
+        """Find the compiled program for these arguments, or compile it; other threads wait meanwhile."""
+        context = _context()
+        key = structure, tuple(map(_kind, leaves)), tuple(sorted(static.items())), context
         begun = self._begun.get(key)
-        return begun.result() if begun is not None and begun.done() else self._wait(key, leaves, static)
-
-    def ahead(self, *args: Any, **static: Any) -> Any:
-        """Begin to compile for arguments of these shapes; the shapes of what it will return.
-
-        Arguments may be arrays, or `jax.ShapeDtypeStruct`, as this gives them.
-        """
-        forks.refuse()
-        leaves, structure = jax.tree.flatten(args)
-        key = structure, tuple(map(_kind, leaves)), tuple(sorted(static.items())), _context()
-        if key not in self._begun:
-            with _waiting:
-                self._begin(key, leaves, static, _elsewhere)
-        elif not _later.get():
-            _sooner(self._begun[key])
-        return self._returns[key]
-
-    def _wait(self, key: Any, leaves: list[Any], static: dict[str, Any]) -> Ready:
+        if begun is not None and begun.done():
+            return begun.result()
         with _waiting:
-            future = self._begin(key, leaves, static, _here)
-            work = None if future.done() else _taken(future)
-            if work is not None:  # nobody has begun it yet
-                _do(future, work)
-            return future.result()
+            with self._lock:
+                future = self._begun.get(key)
+                if future is None:
+                    while len(self._begun) >= MOST_PROGRAMS:
+                        del self._begun[next(iter(self._begun))]
+                    mine = self._begun[key] = Future[Ready]()
+            if future is not None:
+                return future.result()
+            try:
+                mine.set_result(self._compiled(key[1], leaves, structure, static, context))
+            except BaseException as error:
+                self._begun.pop(key, None)  # the next call tries again
+                mine.set_exception(error)
+            return mine.result()
 
-    def _begin(self, key: Any, leaves: list[Any], static: dict[str, Any], run: Any) -> Future[Ready]:
+    def _compiled(
+        self, kinds: tuple[Any, ...], leaves: list[Any], structure: Any, static: dict[str, Any], context: _Context
+    ) -> Ready:
+        """Trace and lower the function, and read the program from disk or compile it."""
         forks.at_work()
-        with self._lock:
-            if key in self._begun:
-                return self._begun[key]
-            structure, kinds, _, context = key
-            traced, returns = self._traced(structure, leaves, static)
-            made = Made(self.name)
-
-            def make() -> Ready:
-                with _within(context):
-                    device = context.device or jax.local_devices()[0]
-                    efforts = self._efforts(static, device.platform)
-                    lowered = traced.lower()
-                    text = lowered.as_text()
-                    beside = repr((kinds, jax.tree.leaves(returns), efforts, context))
-                    name = kept.name(text, beside, device)
-                    compiled = None if name is None else kept.load(name, lowered, device)
-                    made.compiled = compiled is None
-                    if compiled is None:
-                        compiled = _compiled(lowered, _options(efforts, lowered, device.platform))
-                        if name is not None:
-                            kept.write(name, compiled)
-                    return Ready(compiled, jax.tree.structure(returns), device.platform == "cpu" and "lapack" in text)
-
-            _made.append(made)
-            while len(self._begun) >= MOST_IN_MEMORY:
-                oldest = next(iter(self._begun))
-                del self._begun[oldest], self._returns[oldest]
-            self._returns[key] = returns
-            self._begun[key] = run(make)
-            return self._begun[key]
+        traced, returns = self._traced(structure, leaves, static)
+        made = Made(self.name)
+        _made.append(made)
+        device = context.device or jax.local_devices()[0]
+        efforts = self._efforts(static, device.platform)
+        lowered = traced.lower()
+        text = lowered.as_text()
+        name = kept.name(text, repr((kinds, jax.tree.leaves(returns), efforts, context)), device)
+        call = None if name is None else kept.load(name, lowered, device)
+        made.compiled = call is None
+        if call is None:
+            call = _compile(lowered, _options(efforts, lowered, device.platform))
+            if name is not None:
+                kept.write(name, call)
+        return Ready(call, jax.tree.structure(returns), device.platform == "cpu" and "lapack" in text)
 
     def _traced(self, structure: Any, leaves: list[Any], static: dict[str, Any]) -> tuple[jax.stages.Traced, Any]:
         """The program as JAX sees it, as a function of leaves, and the shapes of what it returns."""
@@ -199,7 +176,7 @@ def _bytes_of(lowered: jax.stages.Lowered) -> int:
     return sum(math.prod(x.shape) * x.dtype.itemsize for x in jax.tree.leaves(lowered.args_info))
 
 
-def _compiled(lowered: jax.stages.Lowered, options: dict[str, Any]) -> jax.stages.Compiled:
+def _compile(lowered: jax.stages.Lowered, options: dict[str, Any]) -> jax.stages.Compiled:
     """Compile with those of the options that this XLA has: they come and go with its versions."""
     options = {name: value for name, value in options.items() if name not in _no_options}
     try:
@@ -209,7 +186,7 @@ def _compiled(lowered: jax.stages.Lowered, options: dict[str, Any]) -> jax.stage
         if unknown is None or unknown[1] not in options:
             raise
         _no_options.add(unknown[1])
-        return _compiled(lowered, options)
+        return _compile(lowered, options)
 
 
 def callable_tree(function: Callable[..., Any] | None) -> Partial | None:
@@ -221,7 +198,6 @@ def clear() -> None:
     """Forget all programs in memory."""
     for program in Program._all:
         program._begun.clear()
-        program._returns.clear()
 
 
 # ---------------------------------------------------------------- arguments
@@ -262,116 +238,9 @@ def _context() -> _Context:
     return _Context(setting("jax_enable_x64"), setting("jax_default_matmul_precision"), setting("jax_default_device"))
 
 
-@contextmanager
-def _within(context: _Context) -> Iterator[None]:
-    """Context of another thread."""
-    with (
-        jax.enable_x64(context.x64),
-        jax.default_matmul_precision(context.precision),
-        jax.default_device(context.device),
-    ):
-        yield
-
-
 def setting(name: str) -> Any:
     """One of JAX's settings, as it is in this thread."""
     return getattr(jax.config, name)
-
-
-# ---------------------------------------------------------------- threads
-
-
-class _Queue:
-    """What is to be compiled, in the order in which it will be needed; what only later; and what perhaps never."""
-
-    lock = threading.Lock()
-    waiting: ClassVar[deque[tuple[Future[Ready], Callable[[], Ready]]]] = deque()
-    later: ClassVar[deque[tuple[Future[Ready], Callable[[], Ready]]]] = deque()
-    shelved: ClassVar[deque[tuple[Future[Ready], Callable[[], Ready]]]] = deque()
-    at_work = 0
-
-
-_later: ContextVar[bool] = ContextVar("later", default=False)
-
-
-@contextmanager
-def later() -> Iterator[None]:
-    """Context in which programs are begun that somebody will need after what is needed now."""
-    token = _later.set(True)
-    try:
-        yield
-    finally:
-        _later.reset(token)
-
-
-def shelve() -> None:
-    """What nobody has begun to compile is compiled when it is asked for again, and not before."""
-    with _Queue.lock:
-        for queue in (_Queue.waiting, _Queue.later):
-            _Queue.shelved.extend(queue)
-            queue.clear()
-
-
-def _here(work: Callable[[], Ready]) -> Future[Ready]:
-    future: Future[Ready] = Future()
-    _do(future, work)
-    return future
-
-
-def _elsewhere(work: Callable[[], Ready]) -> Future[Ready]:
-    """Do it in a thread; there are as many as cores, and none when there is nothing to do."""
-    future: Future[Ready] = Future()
-    with _Queue.lock:
-        (_Queue.later if _later.get() else _Queue.waiting).append((future, work))
-        _hire()
-    return future
-
-
-def _hire() -> None:
-    """One more thread, while there are fewer than cores."""
-    if _Queue.at_work < cores():
-        _Queue.at_work += 1
-        threading.Thread(target=_work, name="latentbits compiling").start()
-
-
-def _work() -> None:
-    while True:
-        with _Queue.lock:
-            # at the end of the process nobody waits for what has not been begun
-            queue = _Queue.waiting or _Queue.later
-            if not queue or not threading.main_thread().is_alive():
-                _Queue.at_work -= 1
-                return
-            future, work = queue.popleft()
-        _do(future, work)
-
-
-def _sooner(future: Future[Ready]) -> None:
-    """What was for later is needed now."""
-    with _Queue.lock:
-        for queue in (_Queue.later, _Queue.shelved):
-            for one in [one for one in queue if one[0] is future]:
-                queue.remove(one)
-                _Queue.waiting.append(one)
-                _hire()
-
-
-def _taken(future: Future[Ready]) -> Callable[[], Ready] | None:
-    """The work of a program that nobody has begun to compile, for whoever would wait for it."""
-    with _Queue.lock:
-        for queue in (_Queue.waiting, _Queue.later, _Queue.shelved):
-            for one in queue:
-                if one[0] is future:
-                    queue.remove(one)
-                    return one[1]
-    return None
-
-
-def _do(future: Future[Ready], work: Callable[[], Ready]) -> None:
-    try:
-        future.set_result(work())
-    except BaseException as error:
-        future.set_exception(error)
 
 
 # ---------------------------------------------------------------- counting

@@ -16,13 +16,15 @@ from jaxtyping import Array, Bool, Float, Int
 
 __all__ = ["Secants", "advance", "left", "start"]
 
-SLOWEST = 1e-3  # no step is made longer than by the inverse of this
-FLAT = 1e-9  # the same for what is left to gain
-UNSEEN = 1e-2  # how flat directions may be that the differences do not span, for what is left to gain
-DEPENDENT = 1e-6  # differences that are nearly those before them tell nothing new
-SURE = 3  # passes in a row whose quadratic model has a top
-PROMISES = 3  # points kept in a row, the most of which counts: with one, 10 of 40 fits of small trees ended too early
-CAUTION = 3.0  # the axes of so few differences are not those of the objective
+LEAST_CURVATURE = 1e-3  # no step is made longer than by the inverse of this
+LEAST_CURVATURE_LEFT = 1e-9  # the same for what is left to gain
+UNSEEN_CURVATURE = 1e-2  # how flat directions may be that the differences do not span, for what is left to gain
+DEPENDENT_SHARE = 1e-6  # a difference with less than this share outside the span of those before it adds nothing
+SURE_PASSES = 3  # passes in a row whose quadratic model has a top
+PROMISED_POINTS = (
+    3  # gains promised at so many points bound what is left: with one, 10 of 40 fits of small trees ended early
+)
+CAUTION_FACTOR = 3.0  # the axes of so few differences are not those of the objective
 
 
 class Secants(eqx.Module):
@@ -62,7 +64,7 @@ def start(x: Float[Array, " size"], memory: int = 10) -> Secants:
     """Nothing seen yet."""
     zeros, none = jnp.zeros((memory, x.size), x.dtype), jnp.asarray(0, jnp.int32)
     far = jnp.asarray(jnp.inf, x.dtype)
-    return Secants(-far, x, x, none, jnp.zeros_like(x), none, zeros, zeros, none, jnp.full(PROMISES, far))
+    return Secants(-far, x, x, none, jnp.zeros_like(x), none, zeros, zeros, none, jnp.full(PROMISED_POINTS, far))
 
 
 def left(state: Secants) -> Float[Array, ""]:
@@ -79,7 +81,7 @@ def advance(
     scale: Float[Array, " size"],
     slack: Float[Array, ""],
     floor: Float[Array, ""],
-    unseen: float = UNSEEN,
+    unseen: float = UNSEEN_CURVATURE,
 ) -> tuple[Secants, Float[Array, " size"]]:
     """Where to go next, given objective, image and gradient at x.
 
@@ -108,9 +110,9 @@ def advance(
     climbs = gradient @ step > 0
     n_sure = jnp.where(top & climbs & follows, state.n_sure + 1, 0)
     promised, short = gradient @ whole, gradient @ residual
-    bound = jnp.where(jnp.abs(short) < floor, jnp.abs(short) / SLOWEST, jnp.inf)
-    told = jnp.where(n_sure >= SURE, promised + hidden / unseen, jnp.inf)
-    promised = jnp.append(state.promised[1:], 0.5 * CAUTION * jnp.minimum(told, bound))
+    bound = jnp.where(jnp.abs(short) < floor, jnp.abs(short) / LEAST_CURVATURE, jnp.inf)
+    told = jnp.where(n_sure >= SURE_PASSES, promised + hidden / unseen, jnp.inf)
+    promised = jnp.append(state.promised[1:], 0.5 * CAUTION_FACTOR * jnp.minimum(told, bound))
     accepted = Secants(
         value,
         x,
@@ -155,7 +157,7 @@ def _step(
     unit = jnp.where(length > 0, 1 / jnp.where(length > 0, length, 1), 0)
     points, residuals = points * unit, residuals * unit
     values, vectors = jnp.linalg.eigh(points @ points.T)
-    new = values > DEPENDENT * jnp.maximum(values[-1], DEPENDENT)
+    new = values > DEPENDENT_SHARE * jnp.maximum(values[-1], DEPENDENT_SHARE)
     combine = jnp.where(new, vectors / jnp.sqrt(jnp.where(new, values, 1)), 0)
     axes, changes = combine.T @ points, combine.T @ residuals
     bend = -axes @ changes.T
@@ -169,4 +171,4 @@ def _step(
         return residual + ((1 / jnp.maximum(jnp.abs(bends), least) - 1) * along) @ axes
 
     hidden = jnp.maximum(residual @ residual - along @ along, 0)
-    return divided(SLOWEST), divided(FLAT), hidden, bends[0] > 0
+    return divided(LEAST_CURVATURE), divided(LEAST_CURVATURE_LEFT), hidden, bends[0] > 0

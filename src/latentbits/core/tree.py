@@ -22,13 +22,11 @@ from latentbits.core.products import sum_over_rows
 __all__ = [
     "add",
     "added",
-    "added_shapes",
     "cast",
     "double",
     "rounding",
     "rows_in",
     "strong",
-    "strong_shapes",
     "sum_rows",
     "to_numpy",
     "widen",
@@ -119,11 +117,6 @@ def summed(stacked: T) -> T:
         return jax.tree.map(lambda x: x[0], total)
 
 
-def added_shapes(tree: T) -> T:
-    """The shapes that `added` would give."""
-    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, _wide(x.dtype)), tree)
-
-
 def strong(tree: T) -> T:
     """The same tree as plain device arrays, floats in float64: JAX's weak types would compile everything twice."""
 
@@ -133,16 +126,6 @@ def strong(tree: T) -> T:
         values = np.asarray(x)
         # not jnp.asarray, which compiles a program for each shape
         return jax.device_put(values.astype(np.float64) if values.dtype.kind == "f" else values)
-
-    return jax.tree.map(leaf, tree)
-
-
-def strong_shapes(tree: T) -> T:
-    """The shapes that `strong` would give."""
-
-    def leaf(x: Any) -> Any:
-        floating = jnp.issubdtype(x.dtype, jnp.floating)
-        return x if _is_key(x) else jax.ShapeDtypeStruct(x.shape, np.float64 if floating else x.dtype)
 
     return jax.tree.map(leaf, tree)
 

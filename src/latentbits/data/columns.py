@@ -30,11 +30,11 @@ __all__ = [
     "worth",
 ]
 
-FEW = 5  # different numbers in a column that may still be answers, or codes of answers
+FEW_VALUES = 5  # a column with no more different numbers may hold answers, or codes of answers
 MOST_MARKS = 3  # different cells that may mark missing ones
-SHOWN = 4  # cells of a column that a message shows
-SAMPLE = 1000  # numbers of a column that are looked at first
-NAMED = 12  # columns that a message names
+SHOWN_CELLS = 4  # cells of a column that a message shows
+SAMPLED_NUMBERS = 1000  # numbers of a column that are looked at first
+MOST_NAMED = 12  # columns that a message names
 # what missing answers are called: below the bits, above them, and where bits are stored in bytes
 CODES = frozenset({-9999, -999, -99, -9, -8, -7, -1, 2, 7, 8, 9, 77, 88, 97, 98, 99, 255, 888, 999, 9999})
 Use = Literal["label", "marks", "words", "unclear"]
@@ -123,10 +123,10 @@ def of_numbers(label: str, called: str, values: np.ndarray) -> Odd | None:
     bit = (seen == 0) | (seen == 1)
     if bit.all():
         return None
-    others, n_bits = np.unique(seen[~bit][:SAMPLE]), int(bit.sum())
+    others, n_bits = np.unique(seen[~bit][:SAMPLED_NUMBERS]), int(bit.sum())
     if len(others) <= len(CODES):  # else there are more than could be marks, and all need not be sorted
         others = np.unique(seen[~bit])
-    different = len(others) + len(np.unique(seen[bit][:SAMPLE]))
+    different = len(others) + len(np.unique(seen[bit][:SAMPLED_NUMBERS]))
     whole = bool((others == np.round(others)).all())
     counts = others.tolist() == list(range(2, 2 + len(others))) and (len(others) > 1 or not (seen == 0).any())
     few = whole and len(others) <= MOST_MARKS
@@ -135,9 +135,9 @@ def of_numbers(label: str, called: str, values: np.ndarray) -> Odd | None:
         use = "marks"
     elif 2 * n_bits >= len(seen):
         use = "marks" if few and not counts else "unclear"
-    elif different > FEW:
+    elif different > FEW_VALUES:
         use = "label"
-    shown = others if use == "marks" else np.unique(seen[:SAMPLE])[: SHOWN + 1]
+    shown = others if use == "marks" else np.unique(seen[:SAMPLED_NUMBERS])[: SHOWN_CELLS + 1]
     return Odd(label, called, "numbers", use, tuple(f"{number:.6g}" for number in shown.tolist()), different)
 
 
@@ -155,7 +155,7 @@ def of_words(
     use: Use = "label"
     if 2 * n_words <= counts.total():
         use = "marks" if 0 < len(words) <= MOST_MARKS else "unclear"
-    shown = words if use == "marks" else (words or sorted(counts))[: SHOWN + 1]
+    shown = words if use == "marks" else (words or sorted(counts))[: SHOWN_CELLS + 1]
     return Odd(label, called, what, use, tuple(shown), len(counts))
 
 
@@ -191,7 +191,8 @@ def taken_as_labels(labels: Sequence[Odd]) -> str:
     >>> taken_as_labels([of_words("site", "site", ["north"]), of_numbers("depth", "depth", np.arange(10.0))])
     'taken as labels, since they are no bits: site (text), depth (numbers)'
     """
-    return f"taken as labels, since they are no bits: {listed([f'{one.called} ({one.what})' for one in labels], NAMED)}"
+    called = [f"{one.called} ({one.what})" for one in labels]
+    return f"taken as labels, since they are no bits: {listed(called, MOST_NAMED)}"
 
 
 def refusal(
@@ -225,7 +226,9 @@ def refusal(
 def _complaint(where: str, odd: Sequence[Odd]) -> str:
     """Which columns hold no bits, in a sentence."""
     lacking = "bits" if any(one.what == "numbers" for one in odd) else "numbers"
-    return f"{where}columns that hold no {lacking}: {listed([f'{one.called} ({_of(one)})' for one in odd], NAMED)}."
+    return (
+        f"{where}columns that hold no {lacking}: {listed([f'{one.called} ({_of(one)})' for one in odd], MOST_NAMED)}."
+    )
 
 
 def _marks(odd: Sequence[Odd]) -> list[str]:
@@ -242,9 +245,13 @@ def _conditions(odd: Sequence[Odd]) -> dict[str, str]:
     """Under which conditions marks are to be named, and columns as labels."""
     found = {}
     if marks := _marks(odd):
-        found["missing"] = f"{listed(marks, NAMED, ' and ')} {'marks' if len(marks) == 1 else 'mark'} missing cells"
+        found["missing"] = (
+            f"{listed(marks, MOST_NAMED, ' and ')} {'marks' if len(marks) == 1 else 'mark'} missing cells"
+        )
     if others := [one.called for one in odd if one.use in ("label", "unclear")]:
-        found["labels"] = f"{listed(others, NAMED, ' and ')} {'tells' if len(others) == 1 else 'tell'} what rows are"
+        found["labels"] = (
+            f"{listed(others, MOST_NAMED, ' and ')} {'tells' if len(others) == 1 else 'tell'} what rows are"
+        )
     return found
 
 
@@ -282,5 +289,5 @@ def all_words(odd: Sequence[Odd]) -> list[Odd]:
 def _of(one: Odd) -> str:
     if one.use == "marks":
         return f"with {', '.join(one.others)}"
-    more = ", ..." if one.n_different > SHOWN else ""
-    return f"{one.what}: {', '.join(one.others[:SHOWN])}{more}"
+    more = ", ..." if one.n_different > SHOWN_CELLS else ""
+    return f"{one.what}: {', '.join(one.others[:SHOWN_CELLS])}{more}"

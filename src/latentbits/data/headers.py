@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 __all__ = [
-    "SAMPLE",
+    "SAMPLED_LINES",
     "Header",
     "could_be_names",
     "default_names",
@@ -22,7 +22,7 @@ __all__ = [
     "words_of_a_row",
 ]
 
-SAMPLE = 1000  # lines below the first one that are looked at
+SAMPLED_LINES = 1000  # lines below the first one that are looked at
 BARE = re.compile(r"0|[1-9][0-9]*")  # a whole number as pandas writes one
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from latentbits.core.errors import DataError
-from latentbits.data.whitening import BLOCK, Whitening, fit_zca
+from latentbits.data.whitening import BLOCK_PATCHES, Whitening, fit_zca
 
 __all__ = [
     "NaturalPatches",
@@ -26,13 +26,13 @@ __all__ = [
 RandomState = int | np.random.Generator | None
 Images = np.ndarray | Sequence[Any]
 
-FLAT = 1e-4  # of the typical contrast of a patch: what is below is a constant but for rounding
-DRAWS = 100  # times that flat patches are drawn again before they are taken to be all there is
-REACH = 4.0  # standard deviations after which a Gaussian is cut off
+FLAT_CONTRAST = 1e-4  # relative to the typical contrast of a patch: below it, a patch is constant but for rounding
+MOST_DRAWS = 100  # if there are still flat patches after drawing them again so often, there are no others
+REACH_DEVIATIONS = 4.0  # where a Gaussian is cut off, as in SciPy
 
 
 class NaturalPatches(NamedTuple):
-    """Patches as a model takes them.
+    """Patches in the form that a model takes.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ def natural_patches(
     floor: float = 0.1,
     random_state: RandomState = None,
 ) -> NaturalPatches:
-    """Random patches of natural images, ready for learning (Henniges et al. 2010, section 3).
+    """Cut random patches of natural images, ready for learning (Henniges et al. 2010, section 3).
 
     The brightest pixels of every image are clamped.  Then whole images are filtered and patches are cut where the
     border of the image does not reach ("dog"); or patches are cut, less the mean of each, and whitened ("zca").
@@ -129,7 +129,7 @@ def random_patches(
     random_state: RandomState = None,
     return_positions: bool = False,
 ) -> Any:
-    """Patches from places drawn uniformly, with replacement, from all places in all images where one fits.
+    """Cut patches at places drawn uniformly, with replacement, from all places in all images where one fits.
 
     Patches that are constant (sky that saturated the film) tell nothing and have no contrast to divide by, so they are
     drawn again.  An image that is smaller than a patch gives none.
@@ -165,7 +165,7 @@ def _draw(
     margin: int,
     prepare: Callable[[np.ndarray], np.ndarray],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Patches of prepared images, from places at least `margin` away from the border; and the places."""
+    """Cut patches of prepared images at places at least `margin` away from the border; return these, too."""
     if int(n_patches) != n_patches or n_patches < 1:
         raise DataError(f"n_patches must be a whole number of at least 1, found {n_patches!r}")
     if len(size) != 2 or any(int(side) != side or side < 1 for side in size):
@@ -177,8 +177,8 @@ def _draw(
     positions = places.draw(rng, n_patches)
     x = np.empty((n_patches, size[0] * size[1]), np.float32)
     contrast = _cut(stack, positions, size, prepare, x)
-    for _ in range(DRAWS):
-        flat = np.flatnonzero(contrast <= FLAT * np.sqrt(np.mean(np.square(contrast))))
+    for _ in range(MOST_DRAWS):
+        flat = np.flatnonzero(contrast <= FLAT_CONTRAST * np.sqrt(np.mean(np.square(contrast))))
         if len(flat) == 0:
             return x, positions
         positions[flat] = places.draw(rng, len(flat))
@@ -189,7 +189,7 @@ def _draw(
 
 
 class _Places(NamedTuple):
-    """All places where a patch fits: how many lie in each image and all before it, and how many side by side."""
+    """Places where a patch fits: how many lie in each image and all before it, and how many side by side."""
 
     up_to: np.ndarray
     across: np.ndarray
@@ -221,14 +221,14 @@ def _cut(
     prepare: Callable[[np.ndarray], np.ndarray],
     out: np.ndarray,
 ) -> np.ndarray:
-    """Fill `out` with the patches at these positions, one image after the other; the contrast of each."""
+    """Fill `out` with the patches at these positions, image by image; return the contrast of each."""
     contrast = np.empty(len(positions))
     order = np.argsort(positions[:, 0], kind="stable")
     wanted, first = np.unique(positions[order, 0], return_index=True)
     for image, rows in zip(wanted, np.split(order, first[1:])):
         windows = np.lib.stride_tricks.sliding_window_view(prepare(_grey(stack, int(image))), size)
-        for start in range(0, len(rows), BLOCK):
-            some = rows[start : start + BLOCK]
+        for start in range(0, len(rows), BLOCK_PATCHES):
+            some = rows[start : start + BLOCK_PATCHES]
             found = windows[positions[some, 1], positions[some, 2]].reshape(len(some), -1)
             out[some] = found
             contrast[some] = found.std(axis=1, dtype=np.float64)
@@ -236,7 +236,7 @@ def _cut(
 
 
 def _stack(images: Images) -> Sequence[Any]:
-    """A sequence of images whose shapes are known to be right; none is read."""
+    """Check the shapes of images without reading them; return them as a sequence."""
     stack: Any = images[None] if isinstance(images, np.ndarray) and images.ndim == 2 else images
     if len(stack) == 0:
         raise DataError("images must hold at least one image, found none")
@@ -266,7 +266,7 @@ def _grey(stack: Sequence[Any], number: int) -> np.ndarray:
 
 
 def clamp_brightest(image: np.ndarray, share: float = 0.02) -> np.ndarray:
-    """The brightest pixels set to the largest value of the others, which takes away reflections of light.
+    """Set the brightest pixels to the largest value of the others, which removes reflections of light.
 
     Henniges et al. (2010) clamp 2 % before they filter (their footnote 1).
 
@@ -294,7 +294,7 @@ def clamp_brightest(image: np.ndarray, share: float = 0.02) -> np.ndarray:
 def difference_of_gaussians(
     image: np.ndarray, centre: float = 1.0, surround: float = 3.0, *, crop: bool = True
 ) -> np.ndarray:
-    """The image blurred by a narrow Gaussian, less the image blurred by a wide one: a band of spatial frequencies.
+    """Subtract the image blurred by a wide Gaussian from that by a narrow one: a band of spatial frequencies.
 
     Both Gaussians sum to 1, so that a constant image gives 0.
 
@@ -332,7 +332,9 @@ def difference_of_gaussians(
             f"an image of {values.shape} has nothing inside a margin of {margin} pixels; crop=False keeps it"
         )
     values = values - values.mean()  # the difference does not see it, and rounds less without it
-    narrow, wide = (gaussian_filter(values, width, mode="reflect", truncate=REACH) for width in (centre, surround))
+    narrow, wide = (
+        gaussian_filter(values, width, mode="reflect", truncate=REACH_DEVIATIONS) for width in (centre, surround)
+    )
     band = (narrow - wide).astype(np.float32)
     return band[margin:-margin, margin:-margin] if crop else band
 
@@ -340,14 +342,14 @@ def difference_of_gaussians(
 def _margin(centre: float, surround: float) -> int:
     if not 0 <= centre < surround < np.inf:
         raise DataError(f"centre must be at least 0 and less than surround, found {centre!r} and {surround!r}")
-    return int(REACH * surround + 0.5)
+    return int(REACH_DEVIATIONS * surround + 0.5)
 
 
 def _spread(patches: np.ndarray) -> float:
-    """The standard deviation over all pixels of all patches."""
+    """Standard deviation over all pixels of all patches."""
     mean = patches.mean(dtype=np.float64)
-    blocks = range(0, len(patches), BLOCK)
-    return float(np.sqrt(sum(np.square(patches[i : i + BLOCK] - mean).sum() for i in blocks) / patches.size))
+    blocks = range(0, len(patches), BLOCK_PATCHES)
+    return float(np.sqrt(sum(np.square(patches[i : i + BLOCK_PATCHES] - mean).sum() for i in blocks) / patches.size))
 
 
 def _check_share(name: str, share: float) -> None:

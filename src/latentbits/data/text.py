@@ -17,7 +17,7 @@ from latentbits.core.errors import DataError
 from latentbits.data.bounds import unpack_text
 from latentbits.data.columns import WORDS, ColumnsError, Odd, all_words, of_words, refusal
 from latentbits.data.formulas import unguarded
-from latentbits.data.headers import SAMPLE, Header, doubted, find_header, first_doubled, words_of_a_row
+from latentbits.data.headers import SAMPLED_LINES, Header, doubted, find_header, first_doubled, words_of_a_row
 
 __all__ = ["TEXT_SUFFIXES", "Cells", "find_labels", "is_text", "parse_text"]
 
@@ -72,7 +72,7 @@ def parse_text(
     worth = _Worth(missing)
     names, doubt = Header(None)
     if header:
-        below = [row for _, row in islice(lines, SAMPLE)]
+        below = [row for _, row in islice(lines, SAMPLED_LINES)]
         words = words_of_a_row(first, below, worth.value) if keep_text and header == "auto" else set()
         names, doubt = find_header(
             first,

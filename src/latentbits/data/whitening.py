@@ -9,13 +9,13 @@ import numpy as np
 
 from latentbits.core.errors import DataError
 
-__all__ = ["Whitening", "fit_zca", "zca_whiten"]
+__all__ = ["Whitening", "fit_zca"]
 
-BLOCK = 8192  # patches that are worked on at a time
+BLOCK_PATCHES = 8192  # patches that are whitened or summed at a time, to bound temporary arrays
 
 
 class Whitening(NamedTuple):
-    """A linear map to whitened pixels and its inverse; `mean` (d,), `whiten` (d, d) and `colour` (d, d) are symmetric.
+    """Linear map to whitened pixels and its inverse; `mean` (d,), `whiten` (d, d) and `colour` (d, d) are symmetric.
 
     >>> patches = np.random.default_rng(0).normal(size=(50, 4)).cumsum(axis=1)
     >>> fitted = fit_zca(patches, floor=0)
@@ -28,43 +28,20 @@ class Whitening(NamedTuple):
     colour: np.ndarray
 
     def apply(self, patches: np.ndarray) -> np.ndarray:
-        """Patches (n, d), whitened; float32."""
+        """Whiten patches (n, d); float32."""
         return _in_blocks(patches, lambda rows: (rows - self.mean) @ self.whiten)
 
     def invert(self, whitened: np.ndarray) -> np.ndarray:
-        """The patches that were whitened."""
+        """Undo the whitening of patches."""
         return _in_blocks(whitened, lambda rows: rows @ self.colour + self.mean)
 
     def to_pixels(self, components: np.ndarray) -> np.ndarray:
-        """Components (H, d) of whitened patches as what they add to pixels."""
+        """Turn components (H, d) of whitened patches into what they add to pixels."""
         return np.asarray(components, np.float64) @ self.colour
 
 
-def zca_whiten(patches: np.ndarray, floor: float = 0.1) -> tuple[np.ndarray, Whitening]:
-    """Patches whose pixels are uncorrelated and of variance 1, and as near to what they were as that allows.
-
-    Parameters
-    ----------
-    patches : (n, d) array
-    floor : float
-        As in `fit_zca`.
-
-    Returns
-    -------
-    (n, d) float32, and the Whitening, whose `to_pixels` shows components as pixels
-
-    Examples
-    --------
-    >>> white, fitted = zca_whiten(np.random.default_rng(0).normal(size=(500, 9)).cumsum(axis=1), floor=0)
-    >>> bool(np.allclose(np.cov(white.T, bias=True), np.eye(9), atol=1e-3))
-    True
-    """
-    fitted = fit_zca(patches, floor)
-    return fitted.apply(patches), fitted
-
-
 def fit_zca(patches: np.ndarray, floor: float = 0.1) -> Whitening:
-    """The symmetric (zero-phase) whitening of patches: C^-1/2 for their covariance C.
+    """Fit the symmetric (zero-phase) whitening of patches: C^-1/2 for their covariance C.
 
     Parameters
     ----------
@@ -94,11 +71,11 @@ def fit_zca(patches: np.ndarray, floor: float = 0.1) -> Whitening:
 
 
 def _moments(patches: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean (d,) and covariance (d, d), in float64, without a copy of the whole."""
+    """Mean (d,) and covariance (d, d) in float64; PCA of scikit-learn would copy all patches to float64."""
     mean = patches.mean(axis=0, dtype=np.float64)
     covariance = np.zeros((len(mean), len(mean)))
-    for start in range(0, len(patches), BLOCK):
-        rows = patches[start : start + BLOCK] - mean
+    for start in range(0, len(patches), BLOCK_PATCHES):
+        rows = patches[start : start + BLOCK_PATCHES] - mean
         covariance += rows.T @ rows
     return mean, covariance / len(patches)
 
@@ -106,6 +83,6 @@ def _moments(patches: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _in_blocks(patches: np.ndarray, change: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     patches = np.asarray(patches)
     out = np.empty(patches.shape, np.float32)
-    for start in range(0, len(patches), BLOCK):
-        out[start : start + BLOCK] = change(patches[start : start + BLOCK])
+    for start in range(0, len(patches), BLOCK_PATCHES):
+        out[start : start + BLOCK_PATCHES] = change(patches[start : start + BLOCK_PATCHES])
     return out

@@ -41,9 +41,9 @@ __all__ = ["Checkpoint", "Journal", "current", "fingerprint", "going_on", "holds
 
 FORMAT = "latentbits-checkpoint"
 NAME = re.compile(r"checkpoint-([1-9][0-9]{0,17})\.safetensors")
-KEPT = 2
+KEPT_FILES = 2
 MOST_SEEDS = 2**32
-SHARE = 20  # a checkpoint takes at most one part in so many of the time
+TIME_PART = 20  # writing checkpoints takes at most a twentieth of the time
 
 
 class Checkpoint(NamedTuple):
@@ -109,7 +109,7 @@ class Journal:
         """Where a call stands now; written if it is time."""
         if not self._frozen:
             self._place, self._new = (number, place), True
-            if time.perf_counter() - self._written >= max(self.seconds, SHARE * self._took):
+            if time.perf_counter() - self._written >= max(self.seconds, TIME_PART * self._took):
                 self.write()
 
     def finish(self, number: int, result: Any, *, cut_short: bool) -> None:
@@ -147,7 +147,7 @@ class Journal:
         numbers = _numbers(self.folder)
         with write_atomically(self.folder / _named(max(numbers, default=0) + 1)) as file:
             file.write(to_bytes(tensors, metadata={"latentbits": json.dumps(header)}))
-        for number in numbers[: -(KEPT - 1)]:
+        for number in numbers[: -(KEPT_FILES - 1)]:
             (self.folder / _named(number)).unlink(missing_ok=True)
 
     def _take_up(self, numbers: list[int]) -> None:

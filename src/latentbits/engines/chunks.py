@@ -23,14 +23,14 @@ __all__ = ["Chunk", "Layout", "Run", "is_complete", "layout_for", "rechunk", "ru
 # Few shapes, few compilations.  If the budget allows, small tables are padded to a power of two from the first of these
 # numbers to the second, so that a part of a table has the programs of the whole; larger ones to a multiple of a 64th of
 # the next power of two, which wastes little.
-SMALLEST, SMALL = 256, 2048
-FEWEST, LARGEST = 8, 2**18  # rows of a chunk, whatever the budget
-FEW, LOOKED_AT = 32, 2**22  # chunks; and cells that a stream is read ahead to find out
-CPU_BUDGET = 2**24  # bytes; on a CPU a chunk should stay in the cache
-TOGETHER = 2048  # rows that one call may compute, in parts of fewer
-CALLS = 16  # at least, where the table has so many chunks: there are cores to feed
-MOST_TOGETHER, WASTE = 16, 0.1  # chunks of one call on other devices; and what it may add to the rows of a table
-SHARE = 16  # on other devices a chunk may take this part of the memory: few chunks, as each costs a launch
+SMALLEST_PADDED_ROWS, SMALL_TABLE_ROWS = 256, 2048
+FEWEST_ROWS, MOST_ROWS = 8, 2**18  # in a chunk, whatever the budget
+FEW_CHUNKS, PEEKED_CELLS = 32, 2**22  # a table has few chunks if it has fewer, which is looked for in no more cells
+CPU_BYTES = 2**24  # on a CPU a chunk should stay in the cache
+ROWS_PER_CALL = 2048  # most rows that one call computes, in parts of fewer
+FEWEST_CALLS = 16  # where the table has so many chunks: all cores should have work
+MOST_CHUNKS_PER_CALL, WASTED_SHARE = 16, 0.1  # on other devices than CPUs; the share is of padding
+MEMORY_PART = 16  # a chunk may take a 16th of the memory of a device: few chunks, since each costs a launch
 
 
 class Layout(NamedTuple):
@@ -48,15 +48,15 @@ class Layout(NamedTuple):
 
     def rows_of_few(self, n_columns: int) -> int:
         """Rows of a table of few chunks, of which each engine can tell that it is one before the first is cut."""
-        chunks = LOOKED_AT // (self.rows_per_chunk * max(n_columns, 1))
-        return self.rows_per_chunk * min(FEW, max(1, chunks))
+        chunks = PEEKED_CELLS // (self.rows_per_chunk * max(n_columns, 1))
+        return self.rows_per_chunk * min(FEW_CHUNKS, max(1, chunks))
 
     def sizes(self, n_rows: int | None) -> tuple[int, int | None]:
         """Rows of a padded chunk and of an update block; `n_rows` where the whole table is known to be small."""
         rows = self.rows_per_chunk
         if n_rows is not None and n_rows < rows:
-            power = max(SMALLEST, 1 << (n_rows - 1).bit_length())
-            step = power if power <= SMALL else max(SMALLEST, power // 64)
+            power = max(SMALLEST_PADDED_ROWS, 1 << (n_rows - 1).bit_length())
+            step = power if power <= SMALL_TABLE_ROWS else max(SMALLEST_PADDED_ROWS, power // 64)
             rows = min(rows, -(-n_rows // step) * step)
         block = self.rows_per_update
         if block is not None:
@@ -75,9 +75,9 @@ class Layout(NamedTuple):
         def padded(together: int) -> int:
             return -(-n_rows // (together * self.rows_per_chunk)) * together * self.rows_per_chunk
 
-        most, together = max(padded(1), (1 + WASTE) * n_rows), 1
+        most, together = max(padded(1), (1 + WASTED_SHARE) * n_rows), 1
         while (
-            2 * together <= MOST_TOGETHER
+            2 * together <= MOST_CHUNKS_PER_CALL
             and padded(2 * together) <= most
             and n_rows > (len(jax.local_devices()) - 1) * 2 * together * self.rows_per_chunk
         ):
@@ -89,7 +89,7 @@ class Layout(NamedTuple):
         if self.rows_per_update is not None:
             return 1
         parts = self.together
-        while n_rows is not None and parts > 1 and n_rows < CALLS * parts * self.rows_per_chunk:
+        while n_rows is not None and parts > 1 and n_rows < FEWEST_CALLS * parts * self.rows_per_chunk:
             parts //= 2
         return parts
 
@@ -114,11 +114,11 @@ def layout_for(row_floats: int, dtype: np.dtype, budget: int | None = None, n_co
     Given the number of columns, several of them in a call, if the rows themselves stay within it as well.
     """
     budget = budget or _device_budget()
-    rows = int(np.clip(_power(budget // max(1, row_floats * dtype.itemsize)), FEWEST, LARGEST))
+    rows = int(np.clip(_power(budget // max(1, row_floats * dtype.itemsize)), FEWEST_ROWS, MOST_ROWS))
     if n_columns is None or jax.default_backend() != "cpu":
         return Layout(rows, dtype)
     room = budget // (rows * max(1, n_columns) * dtype.itemsize)
-    return Layout(rows, dtype, together=_power(min(room, TOGETHER // rows)))
+    return Layout(rows, dtype, together=_power(min(room, ROWS_PER_CALL // rows)))
 
 
 def _power(n: int) -> int:
@@ -129,9 +129,9 @@ def _power(n: int) -> int:
 @cache
 def _device_budget() -> int:
     if jax.default_backend() == "cpu":
-        return CPU_BUDGET
+        return CPU_BYTES
     stats = jax.local_devices()[0].memory_stats() or {}
-    return max(CPU_BUDGET, stats.get("bytes_limit", 2**33) // SHARE)
+    return max(CPU_BYTES, stats.get("bytes_limit", 2**33) // MEMORY_PART)
 
 
 def rechunk(

@@ -32,9 +32,9 @@ from latentbits.engines.passes import Work
 
 __all__ = ["DaskEngine", "active_client"]
 
-FAN_IN = 16  # results of runs that are made one, so that the client gets few
-KEPT_SHARE = 0.5  # of the memory of all workers that the rows may take
-PATIENCE, MOST_PATIENCE = 10.0, 600.0  # seconds after which a client asks again, at first and in the end
+MERGED_RESULTS = 16  # results of runs are merged in groups of so many, so that the client gets few
+KEPT_MEMORY_SHARE = 0.5  # rows may take this part of the memory of all workers
+FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 10.0, 600.0  # a client asks again after these, at first and in the end
 # of a large graph there is a warning to scatter data instead, which does not outlive its worker
 WHOLE_GRAPHS = {"distributed.admin.large-graph-warning-threshold": 2**63}
 OF_CLIENTS = (None, "distributed", "dask.distributed")  # names of the scheduler under which an active client computes
@@ -99,9 +99,9 @@ class DaskEngine:
         import dask
 
         parts = self.delayed_runs(work, given, layout)
-        while merge is not None and len(parts) > FAN_IN:
+        while merge is not None and len(parts) > MERGED_RESULTS:
             merged = dask.delayed(merge, pure=False)
-            parts = [merged(parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
+            parts = [merged(parts[i : i + MERGED_RESULTS]) for i in range(0, len(parts), MERGED_RESULTS)]
         return _computed(parts)
 
     def delayed_runs(self, work: Work, given: PyTree, layout: Layout, when: Any = True) -> list[Any]:
@@ -200,7 +200,7 @@ class DaskEngine:
         if client is None or not rows:
             return rows
         workers = client.scheduler_info(n_workers=-1)["workers"].values()  # some versions tell of five, unless asked
-        room = KEPT_SHARE * sum(worker["memory_limit"] or math.inf for worker in workers)  # 0 is no limit
+        room = KEPT_MEMORY_SHARE * sum(worker["memory_limit"] or math.inf for worker in workers)  # 0 is no limit
         bytes_ = self.n_rows * self.n_features * (1 if self.bits else 8)
         if bytes_ > room:
             return rows
@@ -287,12 +287,12 @@ def _gathered(client: Any, parts: list[Any]) -> list[Any]:
     nothing that is there or under way.
     """
     found: list[Any] = []
-    futures, patience = client.compute(parts), PATIENCE
+    futures, patience = client.compute(parts), FIRST_WAIT_SECONDS
     while len(found) < len(futures):
         try:
             found.append(futures[len(found)].result(timeout=patience))
         except TimeoutError:
-            futures, patience = client.compute(parts), min(2 * patience, MOST_PATIENCE)
+            futures, patience = client.compute(parts), min(2 * patience, LONGEST_WAIT_SECONDS)
     return found
 
 

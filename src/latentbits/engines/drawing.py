@@ -7,10 +7,10 @@ from jaxtyping import UInt32
 
 from latentbits.core import keys
 
-__all__ = ["N_ROWS", "drawn_rows"]
+__all__ = ["DRAWN_ROWS", "drawn_rows"]
 
-N_ROWS = 1024  # of which a model takes a few: several starts take others
-MOST = 2**31  # rows that can be drawn; models number them with 32 bits
+DRAWN_ROWS = 1024  # a model uses a few of them, and each of several starts uses others
+MOST_ROWS = 2**31  # from which rows can be drawn: models number them by 32 bits
 
 
 def drawn_rows(ends: np.ndarray, key: keys.Raw) -> UInt32[np.ndarray, " drawn"]:
@@ -20,7 +20,7 @@ def drawn_rows(ends: np.ndarray, key: keys.Raw) -> UInt32[np.ndarray, " drawn"]:
     >>> np.unique(numbers).tolist(), bool(abs(np.mean(numbers == 3) - 0.75) < 0.07)
     ([1, 3], True)
     """
-    ends = ends[:MOST]
-    places = np.random.default_rng([int(word) for word in key]).random(N_ROWS) * ends[-1]
+    ends = ends[:MOST_ROWS]
+    places = np.random.default_rng([int(word) for word in key]).random(DRAWN_ROWS) * ends[-1]
     last = np.searchsorted(ends, ends[-1])  # a product may be rounded up to the end
     return np.minimum(np.searchsorted(ends, places, side="right"), last).astype(np.uint32)

@@ -23,9 +23,10 @@ from latentbits.engines.sparse import layout_of
 
 __all__ = ["Course", "mean_log_likelihood", "split"]
 
-PATIENCE = 20  # passes at least that held-out rows are waited for,
-SHARE = 0.5  # and this share of those made: the longer the way, the longer its plateaus
-GAIN = 1e-4  # nats a row: less in all those passes is none
+# Learning stops when held-out rows have gained less than LEAST_GAIN_NATS a row in the last passes: in at least the
+# first number of them, and in this share of those made, since plateaus grow with the length of the way.
+FEWEST_WAITED_PASSES, WAITED_SHARE = 20, 0.5
+LEAST_GAIN_NATS = 1e-4
 
 
 class Course(NamedTuple):
@@ -62,10 +63,10 @@ class Course(NamedTuple):
     @property
     def over(self) -> bool:
         """Whether the last passes have gained nothing; while rows are impossible nobody can tell."""
-        wait = max(PATIENCE, math.ceil(SHARE * len(self.best)))
+        wait = max(FEWEST_WAITED_PASSES, math.ceil(WAITED_SHARE * len(self.best)))
         if len(self.best) <= wait or not math.isfinite(self.best[-1 - wait]):
             return False
-        return self.best[-1] - self.best[-1 - wait] < GAIN
+        return self.best[-1] - self.best[-1 - wait] < LEAST_GAIN_NATS
 
 
 def mean_log_likelihood(

@@ -19,7 +19,7 @@ import jax
 from latentbits.core.processor import cores
 from latentbits.core.programs import setting
 from latentbits.engines.devices import devices
-from latentbits.engines.threads import FOR_EACH, threads
+from latentbits.engines.threads import TASKS_PER_CORE, threads
 
 __all__ = ["InFlight"]
 
@@ -33,7 +33,7 @@ class InFlight:
         own = setting("jax_disable_jit") or setting("jax_default_device") is not None
         self._threads = threads() if on_cpu and cores() > 1 and not own else None
         # elsewhere than on a CPU a chunk may take a good part of the memory
-        self._most = FOR_EACH * (cores() if on_cpu else len(devices()))
+        self._most = TASKS_PER_CORE * (cores() if on_cpu else len(devices()))
         self._begun: deque[Any] = deque()
 
     def add(self, work: Callable[[], Any], *, last: bool = False) -> Iterator[Any]:

@@ -18,9 +18,9 @@ from latentbits.engines.progress import Line, bar_for, heard_by, passes_left, ti
 
 __all__ = ["Limits", "Monitor", "Record", "Remaining", "counted"]
 
-FEWEST = 3  # passes whose gain is compared with that of as many before
-STALLED = 30  # passes without any gain, after which more of them are no use
-ENOUGH = 0.02  # nats in all: less than this is not worth a warning
+FEWEST_PASSES = 3  # the gain of these is compared with the gain of as many before
+STALLED_PASSES = 30  # learning ends after so many without any gain
+NEGLIGIBLE_NATS = 0.02  # of all rows together: if less is left to gain, there is no warning
 
 
 class Limits(NamedTuple):
@@ -206,14 +206,14 @@ class Remaining:
         self.left = self._guess() if math.isnan(told) else told
         if len(self.best) > 1 and self.left <= self.tol * n_rows:  # one step at least is tried
             return Stop.CONVERGED
-        wait = max(STALLED, self._window())
+        wait = max(STALLED_PASSES, self._window())
         stands = len(self.best) > wait and self.best[-1] - self.best[-1 - wait] <= 0
         if not stands or self.tol == -math.inf:
             return None
-        return Stop.CONVERGED if self.left <= ENOUGH else Stop.STALLED
+        return Stop.CONVERGED if self.left <= NEGLIGIBLE_NATS else Stop.STALLED_PASSES
 
     def _window(self) -> int:
-        return max(FEWEST, self.patience, math.ceil(self.share * len(self.best)))
+        return max(FEWEST_PASSES, self.patience, math.ceil(self.share * len(self.best)))
 
     def _guess(self) -> float:
         last, window = len(self.best) - 1, self._window()

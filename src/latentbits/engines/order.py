@@ -21,12 +21,12 @@ from latentbits.engines.stream import StreamEngine
 
 __all__ = ["in_random_order", "is_sorted", "random_order"]
 
-LARGE = 2**28  # cells of a table from which on rows are read in runs: single ones are slow to find on a disk
-RUN = 2**16  # cells of such a run
-WINDOW = 256  # runs that are shuffled together: a batch has rows of that many places
-LOOKED_AT = 256  # rows of the blocks that are compared for an order
-MANY = 6.0  # standard errors by which blocks must differ more than chance lets them
-MUCH = 1.5  # and how many times as much, on average over the columns
+LARGE_CELLS = 2**28  # larger tables are read in runs of rows: single ones are slow to find on a disk
+RUN_CELLS = 2**16  # length of a run
+WINDOW_RUNS = 256  # shuffled together, so that a batch has rows of so many places
+COMPARED_ROWS = 256  # rows of each block that are compared to find an order
+ORDERED_STANDARD_ERRORS = 6.0  # standard errors by which blocks must differ more than chance lets them
+ORDERED_RATIO = 1.5  # and how many times as much, on average over the columns
 
 
 def in_random_order(engine: Engine) -> Engine:
@@ -64,15 +64,15 @@ def random_order(n_rows: int, n_columns: int) -> Iterator[np.ndarray]:
     [0, 1, 2, 3, 4]
     """
     rng = np.random.default_rng(0)
-    length = max(1, RUN // n_columns)
-    if n_rows * n_columns <= LARGE:
+    length = max(1, RUN_CELLS // n_columns)
+    if n_rows * n_columns <= LARGE_CELLS:
         order = rng.permutation(n_rows)
-        for start in range(0, n_rows, WINDOW * length):
-            yield order[start : start + WINDOW * length]
+        for start in range(0, n_rows, WINDOW_RUNS * length):
+            yield order[start : start + WINDOW_RUNS * length]
         return
     runs = rng.permutation(-(-n_rows // length))
-    for start in range(0, len(runs), WINDOW):
-        first = runs[start : start + WINDOW] * length
+    for start in range(0, len(runs), WINDOW_RUNS):
+        first = runs[start : start + WINDOW_RUNS] * length
         numbers = (first[:, None] + np.arange(length)).reshape(-1)
         yield rng.permutation(numbers[numbers < n_rows])
 
@@ -85,7 +85,7 @@ def is_sorted(engine: Engine) -> bool:
     than that of one column, sqrt(2 / (number of blocks - 1)), however the columns are correlated.
     """
     sums, squares, seen, centre = [], [], [], None
-    for chunk in rechunk(engine.blocks(), Layout(LOOKED_AT, np.dtype(np.float64))):
+    for chunk in rechunk(engine.blocks(), Layout(COMPARED_ROWS, np.dtype(np.float64))):
         rows = np.asarray(chunk.values)[: chunk.n_rows]
         hole = (rows == MISSING) if rows.dtype == np.uint8 else np.isnan(rows)
         clean = np.where(hole, 0, rows).astype(np.float64)
@@ -106,4 +106,4 @@ def is_sorted(engine: Engine) -> bool:
         return False
     between = np.sum(counts * np.square(total / counts - mean), 0)[varied] / (n_blocks - 1)
     ratio = float(np.mean(between / variance[varied]))
-    return ratio > max(MUCH, 1 + MANY * np.sqrt(2 / (n_blocks - 1)))
+    return ratio > max(ORDERED_RATIO, 1 + ORDERED_STANDARD_ERRORS * np.sqrt(2 / (n_blocks - 1)))

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, Protocol
 
 __all__ = ["Bar", "Line", "Listener", "bar_for", "heard_by", "listening", "passes_left", "time_left"]
 
-SHOWN_AFTER = 2.0  # seconds: what takes less needs no bar
-BETWEEN = 0.5  # seconds between two changes below a cell
-FEWEST = 4  # passes that a guess of their number needs
+SHOWN_AFTER_SECONDS = 2.0  # a shorter fit needs no bar
+SECONDS_BETWEEN = 0.5  # between two changes below a notebook cell
+FEWEST_PASSES = 4  # needed to guess the number of passes
 
 
 class Line(NamedTuple):
@@ -78,8 +78,8 @@ def passes_left(left: Sequence[float], target: float) -> float:
     >>> passes_left([8.0, 4.0, 2.0, 1.0], 0.25), passes_left([8.0, 8.0, 8.0, 8.0], 0.25)
     (2.0, nan)
     """
-    last = left[-max(FEWEST, len(left) // 2) :]
-    if len(last) < FEWEST or not (math.isfinite(last[0]) and 0 < last[-1] < last[0] and target > 0):
+    last = left[-max(FEWEST_PASSES, len(left) // 2) :]
+    if len(last) < FEWEST_PASSES or not (math.isfinite(last[0]) and 0 < last[-1] < last[0] and target > 0):
         return math.nan
     fall = math.log(last[0] / last[-1]) / (len(last) - 1)
     return max(0.0, math.log(last[-1] / target) / fall)
@@ -117,7 +117,7 @@ class _Terminal:
         self._line: Line | None = None
         self._bar: Any = None
         self._closed = False
-        self._timer = threading.Timer(SHOWN_AFTER, self._begin)
+        self._timer = threading.Timer(SHOWN_AFTER_SECONDS, self._begin)
         self._timer.daemon = True
         self._timer.start()
 
@@ -180,7 +180,7 @@ class _Cell:
 
     def show(self, line: Line) -> None:
         now = time.monotonic()
-        if now - self._began >= SHOWN_AFTER and (self._handle is None or now - self._shown >= BETWEEN):
+        if now - self._began >= SHOWN_AFTER_SECONDS and (self._handle is None or now - self._shown >= SECONDS_BETWEEN):
             self._shown = now
             parts = (f"{line.done}/{line.total}", line.told, _clock(now - self._began), line.left)
             words = "  ".join(part for part in parts if part)

@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 
 __all__ = ["read_ahead"]
 
-AHEAD = 2  # items that are read before they are asked for
+ITEMS_AHEAD = 2  # read before they are needed
 END = object()
 
 Item = TypeVar("Item")
 
 
 def read_ahead(make: Callable[[], Iterable[Item]]) -> Iterator[Item]:
-    """The items of an iterable, which is made and read by a thread of its own, no more than `AHEAD` items ahead.
+    """The items of an iterable, which is made and read by a thread of its own, no more than `ITEMS_AHEAD` items ahead.
 
     An error of the iterable is raised where its item would have come.  Whoever stops early ends the thread: it closes
     the iterable as soon as the item that it reads is there.
@@ -26,7 +26,7 @@ def read_ahead(make: Callable[[], Iterable[Item]]) -> Iterator[Item]:
     [0, 1, 2, 3, 4]
     """
     ready: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
-    room, stopped = threading.Semaphore(AHEAD), threading.Event()
+    room, stopped = threading.Semaphore(ITEMS_AHEAD), threading.Event()
 
     def read() -> None:
         items: Any = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 from latentbits.core.errors import TooLargeError, is_out_of_memory
-from latentbits.engines.chunks import FEWEST, Layout
+from latentbits.engines.chunks import FEWEST_ROWS, Layout
 
 __all__ = ["Room"]
 
@@ -18,14 +18,14 @@ class Room:
 
     def within(self, layout: Layout) -> Layout:
         """The layout, with chunks as small as they have to be."""
-        return layout._replace(rows_per_chunk=max(FEWEST, layout.rows_per_chunk >> self.halvings))
+        return layout._replace(rows_per_chunk=max(FEWEST_ROWS, layout.rows_per_chunk >> self.halvings))
 
     def less_after(self, error: Exception, layout: Layout) -> Layout:
         """Half the chunk after a device was out of memory; the error itself where it is another, or nothing helps.
 
         What was refused before it began (`TooLargeError`) is too large for other reasons than its chunks.
         """
-        if isinstance(error, TooLargeError) or not is_out_of_memory(error) or layout.rows_per_chunk <= FEWEST:
+        if isinstance(error, TooLargeError) or not is_out_of_memory(error) or layout.rows_per_chunk <= FEWEST_ROWS:
             raise error
         if self.halvings == 0:
             warnings.warn(
@@ -35,4 +35,4 @@ class Room:
                 stacklevel=2,
             )
         self.halvings += 1
-        return layout._replace(rows_per_chunk=max(FEWEST, layout.rows_per_chunk // 2))
+        return layout._replace(rows_per_chunk=max(FEWEST_ROWS, layout.rows_per_chunk // 2))

@@ -23,8 +23,8 @@ from latentbits.engines.read_ahead import read_ahead
 __all__ = ["SparseEngine", "layout_of"]
 
 # Few sizes, few compilations: lists of ones are padded to a multiple of an 8th of the power of two below their length.
-STEPS, FEWEST = 8, 256
-BLOCK = 2**24  # bytes of the rows that are written out at a time
+LENGTH_STEPS, FEWEST_ONES = 8, 256
+BLOCK_BYTES = 2**24  # rows are written out in blocks of about this size
 
 
 class SparseEngine:
@@ -105,7 +105,7 @@ class SparseEngine:
 
     def blocks(self) -> Iterator[np.ndarray]:
         """The rows written out, some at a time."""
-        step = max(1, BLOCK // max(1, self.n_features))
+        step = max(1, BLOCK_BYTES // max(1, self.n_features))
         for first in range(0, self.n_rows, step):
             yield self.written_out(np.arange(first, min(self.n_rows, first + step)))
 
@@ -144,5 +144,5 @@ def _room(n: int) -> int:
     >>> [_room(n) for n in (3, 257, 1000, 5000)]
     [256, 288, 1024, 5120]
     """
-    step = max(1, (1 << max(n, FEWEST).bit_length() - 1) // STEPS)
-    return max(FEWEST, -(-n // step) * step)
+    step = max(1, (1 << max(n, FEWEST_ONES).bit_length() - 1) // LENGTH_STEPS)
+    return max(FEWEST_ONES, -(-n // step) * step)

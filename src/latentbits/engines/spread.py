@@ -18,8 +18,8 @@ from latentbits.engines.sparse import SparseEngine
 
 __all__ = ["borders", "spread", "workers"]
 
-BLOCK_CELLS = 2**24  # of a block at most
-FOR_EACH = 2  # blocks for each worker at least, so that none waits long for another
+BLOCK_CELLS = 2**24  # at most
+BLOCKS_PER_WORKER = 2  # at least, so that no worker waits long for another
 
 
 @contextmanager
@@ -96,7 +96,7 @@ def borders(n_rows: int, n_columns: int, n_workers: int) -> list[int]:
     >>> borders(10, 3, 2)
     [0, 2, 5, 7, 10]
     """
-    number = min(n_rows, max(FOR_EACH * n_workers, -(-n_rows * n_columns // BLOCK_CELLS)))
+    number = min(n_rows, max(BLOCKS_PER_WORKER * n_workers, -(-n_rows * n_columns // BLOCK_CELLS)))
     return [n_rows * i // number for i in range(number)] + [n_rows] if n_rows else [0]
 
 

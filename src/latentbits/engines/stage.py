@@ -26,7 +26,7 @@ from latentbits.engines.sparse import layout_of
 
 __all__ = ["Functions", "Outcome", "Run", "StageRun", "Standing", "advance", "begin", "call"]
 
-TOLD_TOGETHER = 64  # updates of a minibatch stage whose objectives are asked for together
+OBJECTIVES_PER_TRANSFER = 64  # a minibatch stage reads the objectives of so many updates together
 
 
 class Run(NamedTuple):
@@ -282,7 +282,7 @@ class StageRun:
                 self.here = ahead
                 if cut := self.run.monitor.out_of_time:
                     break
-                if len(untold) == TOLD_TOGETHER:
+                if len(untold) == OBJECTIVES_PER_TRANSFER:
                     sums, untold = _added(sums, jax.device_get(untold)), []
         if last is None:
             self.run.monitor.check_rows(0.0)

@@ -17,10 +17,10 @@ import numpy as np
 from latentbits.core import forks
 from latentbits.core.processor import cores
 
-__all__ = ["FOR_EACH", "by_slices", "in_order", "threads"]
+__all__ = ["TASKS_PER_CORE", "by_slices", "in_order", "threads"]
 
-FOR_EACH = 2  # core, or device that is none: one in work, one waiting
-SLICE_BYTES = 2**23  # of rows that a thread takes at a time
+TASKS_PER_CORE = 2  # also per device of another kind: one in work, one waiting
+SLICE_BYTES = 2**23  # a thread takes rows of this size at a time
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -52,7 +52,7 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[
     begun: deque[Future[Result]] = deque()
     for item in items:
         begun.append(threads().submit(work, item))
-        if len(begun) >= FOR_EACH * cores():
+        if len(begun) >= TASKS_PER_CORE * cores():
             yield begun.popleft().result()
     while begun:
         yield begun.popleft().result()

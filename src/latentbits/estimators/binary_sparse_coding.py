@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
-import jax
 import numpy as np
 from jaxtyping import Array, Key, PyTree
 from sklearn.utils import check_random_state
@@ -17,13 +15,13 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from latentbits.core import interrupts
 from latentbits.core.errors import ModelFileError, PrecisionWarning
 from latentbits.core.model import Model
-from latentbits.engines import ahead
 from latentbits.engines.chunks import layout_for
+from latentbits.engines.column_sums import Powers
 from latentbits.engines.fit import FitResult, fit, seed_key
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
 from latentbits.engines.passes import Engine, map_rows, start_pass
-from latentbits.engines.summary import Powers, column_moments, row_powers, summarise
+from latentbits.engines.summary import column_moments, row_powers, summarise
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.criteria import WithFitReport
 from latentbits.estimators.precision import DOUBLE, SINGLE, TOLD
@@ -34,7 +32,6 @@ from latentbits.models.binary_sparse_coding.posterior import Params
 from latentbits.models.binary_sparse_coding.probable import log_evidence, most_probable
 from latentbits.models.binary_sparse_coding.recipes import RECIPES, recipe_of
 from latentbits.models.binary_sparse_coding.sizes import Size, Sizes, n_states
-from latentbits.models.binary_sparse_coding.starts import Starts
 
 __all__ = ["BinarySparseCoding", "SparsePosterior"]
 
@@ -313,14 +310,6 @@ class BinarySparseCoding(WithFitReport):
     def _model(self) -> Model:
         return self._plan().model((self.max_active_, self.n_candidates_))
 
-    def _first_model(self, engine: Engine, dtype: np.dtype) -> Model:
-        self.dtype_ = dtype.name
-        plan = self._plan()
-        self.max_active_, self.n_candidates_ = size = plan.sizes.first()
-        # a stream is not foreseen
-        n = plan.at_a_time(self._cells(len(engine.table))) if isinstance(engine, MemoryEngine) else 1
-        return plan.starts(size, n)
-
     def _cells(self, n_rows: float) -> float:
         return n_rows * self.n_features_in_ * int(self.n_causes)
 
@@ -349,8 +338,7 @@ class BinarySparseCoding(WithFitReport):
 
         def begin(model: Model, key: Key[Array, ""], max_time: float | None) -> FitResult:
             limits = Limits(self.max_iter, self.tol, max_time)
-            then = partial(self._foresee_rest, model, engine)
-            return fit(model, engine, key, limits=limits, dtype=dtype, verbose=self.verbose, then=then)
+            return fit(model, engine, key, limits=limits, dtype=dtype, verbose=self.verbose)
 
         def go_on(model: Model, key: Key[Array, ""], before: FitResult, max_iter: int) -> FitResult:
             left = None if self.max_time is None else max(self.max_time - before.seconds, 1e-3)
@@ -373,20 +361,6 @@ class BinarySparseCoding(WithFitReport):
             return np.concatenate([part[0].value if exact else part for part in parts]).astype(np.float64)
 
         return Means(begin, go_on, evaluate, evidence)
-
-    def _foresee_rest(self, model: Model, engine: Engine, shapes: PyTree) -> None:
-        """Begin to compile what follows the schedule: likelihoods, by which starts are ranked, and exact EM."""
-        if not isinstance(engine, MemoryEngine):
-            return
-        if isinstance(shapes, Starts):
-            shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), shapes.each)
-        n_rows = float(len(engine.table) if engine.weights is None else engine.weights.sum())
-        plan = self._plan()
-        settles = plan.sizes.settle(n_rows)
-        self._foresee_use(plan.model(plan.sizes.every) if settles else self._model(), engine, shapes)
-        if settles:
-            settler = plan.settler()
-            ahead.learning(settler, settler.stages, engine, np.dtype(self.dtype_), None, shapes)
 
     def _rounding_foreseen(self, engine: Engine, dtype: np.dtype) -> float:
         """With the most noise that there can be: all that columns vary."""

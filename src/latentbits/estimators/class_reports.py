@@ -13,7 +13,7 @@ from latentbits.core.batch import MISSING
 from latentbits.core.errors import DataError
 from latentbits.engines.passes import Engine
 from latentbits.estimators.criteria import WithCriteria, is_sampling
-from latentbits.estimators.tables.column_types import read
+from latentbits.estimators.tables.columns import read
 from latentbits.estimators.tables.weights import open_weights
 from latentbits.reports import class_errors, class_fit, outside
 from latentbits.reports.class_errors import ClassErrors

@@ -29,7 +29,7 @@ from latentbits.estimators.moments import checked_moments
 from latentbits.estimators.precision import DOUBLE
 from latentbits.estimators.psychometrics import Rotation
 from latentbits.estimators.showing import named_weights
-from latentbits.estimators.tables.validate import at_column
+from latentbits.estimators.tables.refusals import at_column
 from latentbits.models.clipped_gaussian import cell_probability, cells, em, spectrum, tetrachoric, wide
 from latentbits.models.clipped_gaussian import expectation as ep
 from latentbits.models.clipped_gaussian import model as clipped_gaussian

@@ -17,11 +17,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from latentbits.core.errors import ModelFileError
 from latentbits.core.model import Model, Stop, Summary
 from latentbits.core.tree import double, to_numpy
+from latentbits.engines.column_sums import Powers
 from latentbits.engines.fit import FitResult, seed_key
 from latentbits.engines.order import in_random_order
 from latentbits.engines.passes import Engine
 from latentbits.engines.stream import moved
-from latentbits.engines.summary import Powers, column_moments, row_powers, summarise
+from latentbits.engines.summary import column_moments, row_powers, summarise
 from latentbits.estimators.base import LatentModel
 from latentbits.estimators.criteria import WithFitReport
 from latentbits.estimators.precision import SINGLE, TOLERANCE
@@ -203,16 +204,12 @@ class CombinationMachine(WithFitReport):
 
     _sparse: ClassVar[bool] = True
     _params_class: ClassVar[type] = Params
-    _former_options: ClassVar[frozenset[str]] = frozenset(
-        {"batch_size", "momentum", "weight_decay", "refit_biases", "n_sweeps"}
-    )
     _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {
         "log_partition_error": (0, np.inf),
         "log_partition_effective": (0, 1),
         "precision": (0, np.inf),
     }
     _with_holes: ClassVar[frozenset[str]] = frozenset({"precision"})
-    _former_lacks: ClassVar[Mapping[str, float]] = {"precision": np.nan}
 
     def __init__(
         self,

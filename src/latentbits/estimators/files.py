@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["check", "check_numbers", "load", "plain", "save"]
 
 FORMAT = "latentbits-model"
-FORMAT_VERSION = 2  # 1 had no stages and no objective
+FORMAT_VERSION = 1
 FIELDS = (
     "format", "format_version", "library_version", "class", "hyperparameters", "n_features", "feature_names", "n_iter",
     "stop_reason", "objective", "left_to_gain", "n_rows", "stages", "extra",
@@ -159,26 +159,21 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentModel:
     version: Any = header.get("format_version")
-    if not _is_whole(version) or not 1 <= version <= FORMAT_VERSION:
+    if not _is_whole(version) or version != FORMAT_VERSION:
         raise ModelFileError(
             f"format version {version!r} (written by latentbits {header.get('library_version')}); "
-            f"this latentbits {__version__} reads versions up to {FORMAT_VERSION}"
+            f"this latentbits {__version__} reads version {FORMAT_VERSION}"
         )
     claimed = header.pop("sha256", None)
     if claimed != digest(header, tensors):
         raise ModelFileError("the checksum does not match: the file was changed after it was written")
     history = _history(tensors)
-    if version == 1:
-        header = {"objective": None, "stages": [["", Measure.UNKNOWN, len(history)]] if len(history) else [], **header}
-    header = {"extra": {}, "left_to_gain": None, "n_rows": None, **header}  # not in all files of format 2
     _check_header(header)
     cls = _known()[header["class"]].cls
-    given = {name: value for name, value in header["hyperparameters"].items() if name not in cls._former_options}
-    estimator = cls(**{name: _unplain(value) for name, value in given.items()})
+    estimator = cls(**{name: _unplain(value) for name, value in header["hyperparameters"].items()})
     estimator._validate_params()
     _check_work(estimator)
-    arrays = {name: np.asarray(value) for name, value in cls._former_lacks.items()}
-    arrays |= {name.removeprefix("params."): array for name, array in tensors.items()}
+    arrays = {name.removeprefix("params."): array for name, array in tensors.items()}
     estimator.n_features_in_ = header["n_features"]
     if header["feature_names"] is not None:
         estimator.feature_names_in_ = np.array(header["feature_names"], dtype=object)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.estimators.tables.validate import at_column
+from latentbits.estimators.tables.refusals import at_column
 
 __all__ = ["checked_moments"]
 

@@ -23,7 +23,8 @@ from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.order import in_random_order
 from latentbits.engines.passes import Engine
 from latentbits.engines.summary import summarise
-from latentbits.estimators.base import LatentModel, means_of
+from latentbits.estimators.answers import means_of
+from latentbits.estimators.base import LatentModel
 from latentbits.estimators.criteria import WithFitReport
 from latentbits.estimators.explanations import Explanation, explanation_of
 from latentbits.estimators.showing import named_weights
@@ -150,7 +151,6 @@ class NoisyOrNetwork(WithFitReport):
     cost_history_: np.ndarray
 
     _params_class: ClassVar[type] = Params
-    _former_options: ClassVar[frozenset[str]] = frozenset({"stop_below", "temperature", "chain_start"})
     # chains and steps of the estimate of log p(x) of each row
     _most_work: ClassVar[tuple[tuple[str, ...], int]] = (("annealing_chains", "annealing_steps"), 10**6)
     _begun: Params | None = None  # the network that a warm start goes on from

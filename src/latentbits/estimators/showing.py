@@ -98,7 +98,7 @@ def _size(model: LatentModel) -> str:
 def _worth(model: LatentModel) -> Iterator[tuple[str, str]]:
     """Bits that a row takes, or its log density, where learning has told it of the rows that it learned from."""
     measures = model.history_table_["measure"]
-    measure = measures[-1] if len(measures) else Measure.UNKNOWN
+    measure = measures[-1] if len(measures) else None
     if measure not in (Measure.LIKELIHOOD, Measure.BOUND) or not math.isfinite(model.objective_ / model.n_rows_):
         return
     nats = model.objective_ / model.n_rows_

@@ -9,7 +9,6 @@ import numpy as np
 
 from latentbits.core.model import LogLikelihood, Model, Stop
 from latentbits.core.nodes import MANY_COLUMNS, MOST_GRID
-from latentbits.engines import ahead
 from latentbits.engines.fit import FitResult, fit, seed_key
 from latentbits.engines.memory import MemoryEngine, distinct
 from latentbits.engines.monitor import Limits
@@ -164,13 +163,6 @@ class WithNodes(WithMaps, WithItemModels):
 
     def _fitted(self) -> Model:
         return self._by_grids(super()._fitted(), self._grids)
-
-    def _foresee_use(self, model: Model, engine: Engine, shapes: Any) -> None:
-        if self._of_bits:
-            model = self._by_grids(model, (grid.like(int(self.n_components)),) * int(self.n_maps))
-        if not self._on_grid or self.n_maps > 1 or self._curved:
-            return super()._foresee_use(model, engine, shapes)
-        ahead.using(model, model.log_likelihood, model.log_likelihood, engine, self._dtype(), shapes)
 
     @property
     def _errors_average_out(self) -> bool:

@@ -21,8 +21,8 @@ from latentbits.choosing.search import Search, check_families, search
 from latentbits.core import interrupts
 from latentbits.core.atomic import check_writable
 from latentbits.core.errors import OutOfTimeError
-from latentbits.engines import ahead
 from latentbits.engines.checkpoint import under
+from latentbits.estimators.base import LatentModel
 from latentbits.estimators.families import families, family, name_of
 from latentbits.explorer import looks
 from latentbits.explorer.content import Content, Course, Guesses, Map, Maps, ModelRow, Table, Trial
@@ -202,8 +202,7 @@ def explore(
     shown, n_close = shown_rows(given, random_state, several_maps=n_maps > 1)
     with interrupts.held(), under(checkpoint):
         tell("fitting the map")
-        with ahead.asked(transformed=len(shown.values)):
-            mapped = _fit_map(given, None if budget is None else budget / (2 if n_maps == 1 else 4), random_state)
+        mapped = _fit_map(given, None if budget is None else budget / (2 if n_maps == 1 else 4), random_state)
         tell("placing the rows on it")
         # a line of one pixel says little
         n_lines = looks.N_LINES if shown.image_shape is None else 0
@@ -443,7 +442,7 @@ def _dense(values: Any) -> np.ndarray:
 
 def how_shown(found: Search, models: Mapping[str, Refitted]) -> str:
     """From which rows the models that are shown have learned, and what the time went to, in two sentences."""
-    own = [model for name, model in models.items() if name in found.fitted and hasattr(model.model, "foresee")]
+    own = [model for name, model in models.items() if name in found.fitted and isinstance(model.model, LatentModel)]
     again = sum(model.again and found.n_used > found.n_train for model in own)
     which = "The models shown here were" if again == len(own) else f"{again} of the models shown here were"
     text = f" {which} fitted again, to all {found.n_used:,} of these rows." if again else ""

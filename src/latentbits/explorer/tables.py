@@ -16,8 +16,10 @@ from latentbits.core.errors import DataError
 from latentbits.core.printable import printable
 from latentbits.data.columns import WORDS, Odd, of_numbers, of_words, refusal, settle, taken_as_labels, worth
 from latentbits.data.fetch import Dataset
-from latentbits.estimators.tables.column_types import read as read_columns
-from latentbits.estimators.tables.validate import DATE_TYPES, check_bits, check_observed, with_nan
+from latentbits.estimators.tables.columns import read as read_columns
+from latentbits.estimators.tables.encoding import check_bits, check_observed
+from latentbits.estimators.tables.missing import with_nan
+from latentbits.estimators.tables.refusals import DATE_TYPES
 from latentbits.estimators.tables.weights import open_weights
 from latentbits.explorer.content import Labels, Table
 from latentbits.figures.latent_trait.arrays import label_groups

@@ -26,7 +26,7 @@ FRAME = pd.DataFrame(BITS, columns=["tea", "milk", "honey"])
         (FRAME.assign(id=[1, 2, 3, 4]), r"holds 2\. The other columns hold bits: .* leave 'id' out \(labels='id' when"),
         (
             FRAME.assign(rye=[0, 1, 0, 1], fig=[0, 1, 1, 1], oil=[1, 1, 0, 1], id=[1, 2, 3, 4], group=[4, 3, 2, 1]),
-            r"if these columns tell what rows are .*'id', 'group' out",
+            r"if these columns say what rows are .*'id', 'group' out",
         ),
         (FRAME.assign(group=[3.0, 1, 2, 1]), r"\('group'\) holds 3\. The other columns .* leave 'group' out"),
         (FRAME.astype(float).replace(0, np.inf), r"contains infinity: row 0, column 0 \('tea'\) holds inf"),

@@ -18,7 +18,7 @@ from latentbits.core.errors import DataError, MissingDependencyError
 from latentbits.data import row_files
 from latentbits.engines.order import in_random_order
 from latentbits.engines.stream import StreamEngine
-from latentbits.estimators.tables.validate import open_rows
+from latentbits.estimators.tables.opening import open_rows
 
 BITS = classes().astype(np.uint8)
 

@@ -116,10 +116,10 @@ def test_factors_end_with_the_time_there_is(monkeypatch):
         lambda left: spectrum.factor_weights(matrix, 2, 0.005, left),
         lambda left: spectrum.within_bounds(matrix, start, 0.8, left),
     )
-    monkeypatch.setattr(limits, "SHORT", np.inf)
+    monkeypatch.setattr(limits, "SHORT_SECONDS", np.inf)
     for work in works:
         work(lambda: 0.0)  # short work is done whatever the limit
-    monkeypatch.setattr(limits, "SHORT", -1.0)
+    monkeypatch.setattr(limits, "SHORT_SECONDS", -1.0)
     for work in works:
         with pytest.raises(OutOfTimeError, match="finding the factors of 8 columns takes longer than max_time"):
             work(lambda: 0.0)

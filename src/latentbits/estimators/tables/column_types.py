@@ -1,4 +1,4 @@
-"""Tables with columns of several kinds: from what a user holds to the numbers of a model, and back.
+"""Tables with columns of several kinds: encoding their values as the numbers of a model, and decoding them.
 
 A column is binary, continuous or categorical.  Categories keep their labels; in the table of the model they are the
 codes 0 ... K-1, in the order of the sorted labels.  Continuous columns are taken relative to their mean at the time of
@@ -10,8 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import validate_data
@@ -20,8 +19,11 @@ from latentbits.core.batch import MISSING
 from latentbits.core.errors import DataError, ModelFileError, import_extra
 from latentbits.core.printable import listed
 from latentbits.engines.memory import MemoryEngine
+from latentbits.estimators.tables.columns import MOST_CODES, Column, as_array, is_number, read
+from latentbits.estimators.tables.encoding import encode_bits
 from latentbits.estimators.tables.frames import library_of
-from latentbits.estimators.tables.validate import at_column, encode_bits, in_memory
+from latentbits.estimators.tables.opening import in_memory
+from latentbits.estimators.tables.refusals import at_column
 from latentbits.models.latent_trait.kinds import ALL_BITS, Columns, Params
 
 __all__ = ["KINDS", "Encoding", "open_table"]
@@ -29,49 +31,26 @@ __all__ = ["KINDS", "Encoding", "open_table"]
 KINDS = ("binary", "continuous", "categorical")
 FRAMES = ("pandas", "polars")
 MOST_CATEGORIES = 100
-MOST_CODES = 11  # different whole numbers that may be codes of categories: a rating from 0 to 10 has so many
-NAMED = 20  # categories, or columns, that a message names
-LARGEST, SMALLEST = 1e30, 1e-30  # of continuous values: float32 ends at 1e38
+MOST_NAMED = 20  # categories or columns that a message names
+LARGEST_VALUE, SMALLEST_VALUE = 1e30, 1e-30  # continuous values less their mean; float32 ends at 1e38
 
 Label = str | bool | int | float
 
 
-class Column(NamedTuple):
-    """One column as it was read: float64 where all that is there are numbers or booleans, else objects."""
-
-    values: np.ndarray
-    missing: np.ndarray
-    inferred: str
-    boolean: bool = False
-
-    @property
-    def numeric(self) -> bool:
-        """Whether the column holds numbers or booleans only."""
-        return self.values.dtype != object
-
-    @property
-    def like_codes(self) -> bool:
-        """Whether it was inferred to be continuous, but holds so few whole numbers that they may be categories."""
-        if self.inferred != "continuous":
-            return False
-        present = self.values[~self.missing]
-        return bool(np.all(present == np.rint(present))) and 2 <= len(np.unique(present)) <= MOST_CODES
-
-
 @dataclass(frozen=True)
 class Encoding:
-    """How the columns of a table become numbers, and numbers values of the columns.
+    """Encoding of the columns of a table as numbers, and back.
 
     Attributes
     ----------
     kinds
-        Of each column.
+        The kind of each column.
     categories
         Labels of each categorical column, by position.
     offset
-        What is taken off each column: the mean of a continuous one, else 0.
+        Subtracted from each column: the mean of a continuous one, else 0.
     frame
-        "pandas" or "polars" where the table was such a frame.
+        "pandas" or "polars" where the table was a frame.
     """
 
     kinds: tuple[str, ...]
@@ -81,7 +60,7 @@ class Encoding:
 
     @property
     def columns(self) -> Columns:
-        """The kinds as the model knows them."""
+        """The kinds in the form of the model."""
         at = {kind: tuple(i for i, k in enumerate(self.kinds) if k == kind) for kind in KINDS}
         if len(at["binary"]) == len(self.kinds):
             return ALL_BITS
@@ -90,13 +69,13 @@ class Encoding:
 
     @property
     def blocks(self) -> list[slice]:
-        """The outputs of each column: one, or one for each category."""
+        """Slices of the outputs of each column: one output, or one for each category."""
         sizes = [len(self.categories[i]) if kind == "categorical" else 1 for i, kind in enumerate(self.kinds)]
         ends = np.cumsum(sizes).tolist()
         return [slice(end - size, end) for size, end in zip(sizes, ends)]
 
     def output_names(self, names: Sequence[str] | None) -> list[str]:
-        """A name for each output: that of its column, with ``=label`` for a category."""
+        """Name each output by its column, with ``=label`` for a category."""
         given = [f"x{i}" for i in range(len(self.kinds))] if names is None else [str(name) for name in names]
         out = []
         for i, name in enumerate(given):
@@ -129,7 +108,7 @@ class Encoding:
     # ---------------------------------------------------------------- values to numbers
 
     def table(self, columns: Sequence[Column], names: Any, binarize: float | None) -> np.ndarray:
-        """The numbers of the model, float64, NaN for missing."""
+        """Encode columns as the numbers of the model, float64, NaN for missing."""
         out = np.empty((len(columns[0].values), len(columns)))
         for place, (kind, column) in enumerate(zip(self.kinds, columns)):
             if kind == "binary":
@@ -149,7 +128,7 @@ class Encoding:
                 row = int(np.flatnonzero(~column.missing)[np.argmax(which == i)])
                 raise DataError(
                     f"row {row}, {at_column(place, names)} holds {label!r}, a category that was not there when the "
-                    f"model was fitted; known are {listed([repr(one) for one in self.categories[place]], NAMED)}"
+                    f"model was fitted; known are {listed([repr(one) for one in self.categories[place]], MOST_NAMED)}"
                 )
         out = np.full(len(column.values), np.nan)
         out[~column.missing] = np.array([known[label] for label in labels], float)[which]
@@ -158,13 +137,13 @@ class Encoding:
     # ---------------------------------------------------------------- numbers to values
 
     def values(self, place: int, numbers: np.ndarray) -> np.ndarray:
-        """Values of one column from numbers of the model: labels, or numbers in the user's units."""
+        """Decode one column from numbers of the model: labels, or numbers in the user's units."""
         if self.kinds[place] == "categorical":
             return _label_array(self.categories[place])[numbers.astype(int)]
         return numbers.astype(np.float64) + self.offset[place]
 
     def filled(self, X: Any, numbers: np.ndarray) -> Any:
-        """X with its missing entries filled in from numbers of the model; all others are as they were."""
+        """Fill in the missing entries of X from numbers of the model; keep all others."""
         columns = read(X)
         guesses = [self.values(place, numbers[:, place]) for place in range(len(columns))]
         library = library_of(X)
@@ -214,7 +193,7 @@ class Encoding:
         return pl.DataFrame(out)
 
     def drawn(self, numbers: np.ndarray, names: Any) -> Any:
-        """Sampled rows: a frame where the model was fitted to one, else an array (of objects where labels are text)."""
+        """Decode drawn rows: a frame where the model was fitted to one, else an array, of objects for text."""
         parts = []
         for place, kind in enumerate(self.kinds):
             part = self.values(place, numbers[:, place])
@@ -230,7 +209,7 @@ class Encoding:
     # ---------------------------------------------------------------- files
 
     def to_json(self) -> dict[str, Any]:
-        """What a model file keeps of it."""
+        """Make the entry of a model file."""
         return {
             "kinds": list(self.kinds),
             "categories": [[place, labels] for place, labels in sorted(self.categories.items())],
@@ -240,7 +219,7 @@ class Encoding:
 
     @classmethod
     def from_json(cls, claim: Any, n_columns: int, column_types: Any, names: Any) -> Encoding:
-        """The inverse of `to_json`; complains of whatever `to_json` would not have written."""
+        """Read what `to_json` has written; refuse all else."""
         if not isinstance(claim, dict) or set(claim) != {"kinds", "categories", "offset", "frame"}:
             raise ModelFileError("the file does not say what kinds of columns the model has")
         kinds, offset = tuple(claim["kinds"]), np.array(claim["offset"], float)
@@ -270,24 +249,24 @@ class Encoding:
 def open_table(
     estimator: Any, X: Any, *, column_types: Any, encoding: Encoding | None, binarize: float | None
 ) -> tuple[Encoding, MemoryEngine]:
-    """An engine over the rows of X, and the encoding they are in.
+    """Open the rows of X as an engine; return their encoding, too.
 
     Parameters
     ----------
     estimator
-        Gets `n_features_in_` and `feature_names_in_` where there is no encoding yet, else is checked against them.
+        Gets `n_features_in_` and `feature_names_in_` where there is no encoding yet; else X must agree with them.
     X
         A pandas or polars frame, an array, or a list of rows.  NaN, None, NA and null are missing.
     column_types
         "infer", a list with the kind of each column, or a dict from names or positions to kinds, the rest binary.
     encoding
-        Of the fit, to be used again; None makes a new one.
+        Encoding of the fit; None makes a new one.
     binarize
-        Where to cut binary columns: values above it are 1.
+        Values of binary columns above it are 1, all others 0.
     """
     in_memory(X)
     if library_of(X) is None:
-        X = _as_array(X)
+        X = as_array(X)
     if len(X.shape) != 2:
         raise DataError(f"X must be 2-dimensional, found {len(X.shape)} dimensions")
     for axis, what in enumerate(("row", "column")):
@@ -305,7 +284,7 @@ def open_table(
 
 
 def kinds_of(column_types: Any, n_columns: int, names: Any, inferred: Sequence[str]) -> tuple[str, ...]:
-    """The kind of each column.
+    """Find the kind of each column.
 
     >>> kinds_of({"age": "continuous"}, 2, ["member", "age"], [])
     ('binary', 'continuous')
@@ -318,7 +297,7 @@ def kinds_of(column_types: Any, n_columns: int, names: Any, inferred: Sequence[s
         for key, kind in column_types.items():
             place = known.get(key) if isinstance(key, str) else key
             if isinstance(place, bool) or not isinstance(place, int | np.integer) or not 0 <= place < n_columns:
-                called = listed([repr(name) for name in known], NAMED)
+                called = listed([repr(name) for name in known], MOST_NAMED)
                 has = f"{n_columns} columns" + (f", {called}" if known else " without names")
                 raise ValueError(f"column_types has {key!r}, which is no column of X: it has {has}")
             kinds[place] = kind
@@ -336,22 +315,23 @@ def kinds_of(column_types: Any, n_columns: int, names: Any, inferred: Sequence[s
 
 
 def _warn_of_codes(columns: Sequence[Column], names: Any) -> None:
-    """Say how columns were taken that may be codes of categories."""
+    """Warn of columns taken as continuous that may hold codes of categories."""
     places = [place for place, column in enumerate(columns) if column.like_codes]
     if not places:
         return
     called = [place if names is None else str(names[place]) for place in places]
     warnings.warn(
-        f"{listed([repr(one) for one in called], NAMED)}: columns of at most {MOST_CODES} different whole numbers, "
-        "taken as continuous, so that 2 is as far from 1 as 1 is from 0. If they are codes of categories, say so by "
-        f"column_types={{{called[0]!r}: 'categorical', ...}}, with the kind of every column that is not binary; with "
-        "'continuous' for them this warning ends",
+        f"{listed([repr(one) for one in called], MOST_NAMED)}: columns of at most {MOST_CODES} different whole "
+        "numbers, taken as continuous, so that 2 is as far from 1 as 1 is from 0. If they are codes of categories, say "
+        f"so by column_types={{{called[0]!r}: 'categorical', ...}}, with the kind of every column that is not binary; "
+        "with 'continuous' for them this warning ends",
         UserWarning,
         stacklevel=7,
     )
 
 
 def _learn(kinds: tuple[str, ...], columns: Sequence[Column], names: Any, frame: str | None) -> Encoding:
+    """Make the encoding of these columns: their categories and means."""
     categories: dict[int, list[Label]] = {}
     offset = np.zeros(len(kinds))
     for place, (kind, column) in enumerate(zip(kinds, columns)):
@@ -376,14 +356,14 @@ def _bits(column: Column, place: int, names: Any, binarize: float | None) -> np.
     if column.numeric:
         bits = encode_bits(column.values[:, None], binarize=binarize, names=names, first_column=place)
         return np.where(bits[:, 0] == MISSING, np.nan, bits[:, 0])
-    # something that is no number, which the message is to name
+    # some value is no number: encode_bits raises the error that names it
     values = np.where(column.missing, 0, column.values)[:, None]
     return encode_bits(values, binarize=None, names=names, first_column=place)[:, 0].astype(float)
 
 
 def _reals(column: Column, place: int, names: Any) -> np.ndarray:
     if not column.numeric:
-        wrong = [not missing and not _is_number(v) for v, missing in zip(column.values, column.missing)]
+        wrong = [not missing and not is_number(v) for v, missing in zip(column.values, column.missing)]
         row = int(np.argmax(wrong))
         raise DataError(
             f"a continuous column must hold numbers, NaN for missing; row {row}, {at_column(place, names)} holds "
@@ -401,7 +381,7 @@ def _refuse_infinity(column: Column, place: int, names: Any) -> None:
 
 def _check_size(values: np.ndarray, place: int, names: Any) -> None:
     largest = np.max(np.abs(values), initial=0, where=~np.isnan(values))
-    if largest > LARGEST or 0 < largest < SMALLEST:
+    if largest > LARGEST_VALUE or 0 < largest < SMALLEST_VALUE:
         raise DataError(
             f"{at_column(place, names)} holds values up to {largest:.0e} from its mean, too "
             f"{'large' if largest > 1 else 'small'} to compute with: give it in other units"
@@ -409,7 +389,7 @@ def _check_size(values: np.ndarray, place: int, names: Any) -> None:
 
 
 def _distinct(column: Column, place: int, names: Any) -> tuple[list[Label], np.ndarray]:
-    """Labels of the column, and for each value that is there the number of its label."""
+    """Find the labels of a column, and the number of the label of each value that is there."""
     present = column.values[~column.missing]
     if column.numeric:
         _refuse_infinity(column, place, names)
@@ -429,7 +409,7 @@ def _distinct(column: Column, place: int, names: Any) -> tuple[list[Label], np.n
 
 
 def _is_label(value: Any) -> bool:
-    return isinstance(value, str | bool | np.bool_) or (_is_number(value) and bool(np.isfinite(value)))
+    return isinstance(value, str | bool | np.bool_) or (is_number(value) and bool(np.isfinite(value)))
 
 
 def _plain(value: Any) -> Label:
@@ -440,12 +420,8 @@ def _plain(value: Any) -> Label:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number | np.bool_) and not isinstance(value, np.complexfloating)
-
-
 def _label_array(labels: list[Label]) -> np.ndarray:
-    """Labels as an array of their own type, or of objects."""
+    """Make an array of labels of one type, or of objects."""
     kinds = {type(label) for label in labels}
     if kinds == {bool} or kinds == {int} or kinds == {float}:
         return np.array(labels)
@@ -461,88 +437,3 @@ def _side_by_side(parts: list[np.ndarray], numbers: bool) -> np.ndarray:
     for i, part in enumerate(parts):
         out[:, i] = part
     return out
-
-
-# -------------------------------------------------------------------- reading
-
-
-def read(X: Any) -> list[Column]:
-    """The columns of a frame or an array."""
-    library = library_of(X)
-    if library == "pandas":
-        return [_pandas_column(X.iloc[:, place]) for place in range(X.shape[1])]
-    if library == "polars":
-        return [_polars_column(series) for series in X.get_columns()]
-    array = _as_array(X)
-    return [_array_column(array[:, place]) for place in range(array.shape[1])]
-
-
-def _as_array(X: Any) -> np.ndarray:
-    """An array whose columns can be told apart: NumPy would turn the numbers of a mixed list into text."""
-    if np.ma.isMaskedArray(X):
-        return np.ma.filled(X.astype(float if X.dtype.kind in "biuf" else object), np.nan)
-    if isinstance(X, list | tuple):
-        try:
-            return np.array(X, dtype=object)
-        except ValueError as error:
-            raise DataError(f"X must be a table, whose rows have one length ({error})") from None
-    return np.asarray(X)
-
-
-def _array_column(values: np.ndarray) -> Column:
-    if values.dtype.kind in "biuf":
-        return _numbers(values.astype(np.float64), values.dtype == bool)
-    if values.dtype.kind == "c":
-        raise DataError("Complex data not supported: X must hold real numbers, booleans or text")
-    values = values.astype(object)
-    return _objects(values, np.array([_is_absent(v) for v in values], bool))
-
-
-def _pandas_column(series: Any) -> Column:
-    import pandas as pd
-
-    kind = series.dtype
-    if pd.api.types.is_bool_dtype(kind) and not isinstance(kind, pd.CategoricalDtype):
-        return _numbers(series.to_numpy(dtype=float, na_value=np.nan), True)
-    if pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_complex_dtype(kind):
-        return _numbers(series.to_numpy(dtype=float, na_value=np.nan), False)
-    column = _objects(series.astype(object).to_numpy(), series.isna().to_numpy())
-    return column._replace(inferred="categorical") if isinstance(kind, pd.CategoricalDtype) else column
-
-
-def _polars_column(series: Any) -> Column:
-    import polars as pl
-
-    kind = series.dtype
-    if kind.is_numeric() or kind in (pl.Boolean, pl.Null):
-        return _numbers(series.cast(pl.Float64).to_numpy(), kind == pl.Boolean)
-    if kind in (pl.Categorical, pl.Enum):
-        series = series.cast(pl.String)
-    values = np.empty(len(series), object)
-    values[:] = series.to_list()
-    return _objects(values, series.is_null().to_numpy())
-
-
-def _numbers(values: np.ndarray, boolean: bool) -> Column:
-    missing = np.isnan(values)
-    bits = boolean or bool(np.all((values == 0) | (values == 1) | missing))
-    return Column(values, missing, "binary" if bits else "continuous", boolean)
-
-
-def _objects(values: np.ndarray, missing: np.ndarray) -> Column:
-    """Objects that are all numbers are numbers."""
-    present = values[~missing]
-    if all(_is_number(v) for v in present):
-        try:
-            numbers = np.where(missing, np.nan, values).astype(np.float64)
-        except OverflowError:
-            raise DataError("X holds an integer that is too large for a float") from None
-        return _numbers(numbers, len(present) > 0 and all(isinstance(v, bool | np.bool_) for v in present))
-    return Column(values, missing, "categorical")
-
-
-def _is_absent(value: Any) -> bool:
-    """None, NaN, and pandas' NA and NaT, which may be in an array of objects."""
-    if isinstance(value, Real):
-        return bool(value != value)
-    return value is None or type(value).__name__ in ("NAType", "NaTType")

@@ -1,12 +1,23 @@
-"""Frames in, frames out, without importing a frame library that the user has not."""
+"""Kinds of tables, told apart without importing a library that the user has not; frames in, frames out."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
-__all__ = ["library_of", "like_input"]
+__all__ = ["is_dask", "is_sparse", "library_of", "like_input"]
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether X is a sparse matrix of SciPy's."""
+    return bool(issparse(X))  # typed so that X stays Any: SciPy's own narrowing forgets shape and data
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a collection of Dask's."""
+    return type(X).__module__.startswith("dask.")
 
 
 def library_of(X: Any) -> str | None:

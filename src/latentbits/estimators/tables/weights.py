@@ -16,7 +16,7 @@ from latentbits.core.errors import DataError
 from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.passes import Engine
 from latentbits.engines.sparse import SparseEngine
-from latentbits.estimators.tables.validate import check_observed
+from latentbits.estimators.tables.encoding import check_observed
 
 __all__ = ["InRows", "in_rows", "open_weights", "weighted"]
 

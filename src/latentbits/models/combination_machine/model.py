@@ -428,7 +428,7 @@ def model(
         search = partial(pursuit.stage, n_candidates=pursuit_starts, faithful=faithful, significance=significance)
         stages.append(search(n_hidden, units, input_bias))
         if learner != "pursuit":
-            stages.append(Transform("waking idle units", _wake_idle, keeps_shapes=True))
+            stages.append(Transform("waking idle units", _wake_idle))
         elif refit_biases:
             biases = Learned(weights=False, input_bias=input_bias)
             stages.append(ascent.climb(units, biases, 0.0, max_active, name="biases"))
@@ -441,7 +441,7 @@ def model(
     elif explored:
         stages.append(ascent.adam(units, learned, learning_rate, n_epochs, n_updates, BATCH, held_out, *terms))
     if explored:
-        stages.append(Transform("best of the batches", _take_learned, keeps_shapes=True))
+        stages.append(Transform("best of the batches", _take_learned))
         stages.append(ascent.climb(units, learned, held_out, max_active, weight_prior, max_terms=max_terms))
         if held_out > 0 and weight_prior == "auto":
             heats = len(stages)
@@ -449,7 +449,7 @@ def model(
     elif "gradient" in learner:
         stages.append(ascent.momentum(units, learned, learning_rate, *terms))
     # a pursuit alone leaves out the units that it did not find
-    log_z = Transform("log Z", find_log_partition, keeps_shapes=learner != "pursuit")
+    log_z = Transform("log Z", find_log_partition)
     stages += [log_z, Evaluate("log-likelihood", prepare=_evaluated)]
     if ranked and explored and held_out > 0 and not heats:
         e_step = ascent.e_step(units, held_out, max_active)

@@ -570,7 +570,7 @@ def _stages(
         same = {"start_rows": with_settings(_start_quadrature, structure), "row_floats": floats}
         return (
             Iterate("variational EM of starts", tol=NEAR, **by_bound, **same),
-            Transform("waking idle columns", beginning.awake, keeps_shapes=True),
+            Transform("waking idle columns", beginning.awake),
             Iterate("quadrature EM", **by_nodes),
         )
     if method == "variational":

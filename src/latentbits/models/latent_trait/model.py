@@ -584,7 +584,7 @@ def _stages(
         by_quadrature = (by_few, *by_quadrature)
     if method == "quadrature":
         return by_quadrature
-    return (by_bound, Transform("waking idle columns", beginning.awake, keeps_shapes=True), *by_quadrature)
+    return (by_bound, Transform("waking idle columns", beginning.awake), *by_quadrature)
 
 
 def _accelerated(

@@ -9,7 +9,7 @@ from scipy import sparse
 from latentbits import BernoulliProduct, BinarySparseCoding, LatentTrait, compare, explore
 from latentbits.choosing.search import search
 from latentbits.core.errors import DataError
-from latentbits.estimators.tables.validate import open_rows
+from latentbits.estimators.tables.opening import open_rows
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")

@@ -6,7 +6,7 @@ import pytest
 
 from latentbits.cli.reports import show_reports
 from latentbits.reports.record import Report, Table
-from latentbits.telling import mixture as telling
+from latentbits.reports.summaries import mixture as telling
 
 FEW = ("--restarts", 1)
 

@@ -22,7 +22,7 @@ from latentbits.cli.reports import show_reports
 from latentbits.core.printable import printable
 from latentbits.estimators.families import family
 from latentbits.reports.record import Table as ReportTable
-from latentbits.telling.records import Table
+from latentbits.reports.summaries.records import Table
 
 STRANGE = ("income[low]", "income[high]", "a[/b]", ":smile:", "red\x1b[31m", "two\nlines")
 FOREIGN = ("größe", "Ω", "日本", "a", "b", "c")
@@ -87,7 +87,7 @@ def test_what_fit_prints_has_room_in_80_columns(name, monkeypatch):
     values = rows_for(name)
     model = made(name) if name in MADE else family(name).cls().fit(values)
     model.__dict__.pop("feature_names_in_", None)
-    told = family(name).teller.tell(model, Table(values, LONG[:6]))
+    told = family(name).summaries.tell(model, Table(values, LONG[:6]))
     lines = printed_in(80, monkeypatch, lambda: [console.print_table(*one) for one in told.printed])
     assert 0 < max(map(len, lines)) <= 80
 

@@ -9,8 +9,8 @@ from latentbits import LatentTrait, load
 from latentbits.engines.order import random_order
 from latentbits.estimators.families import name_of
 from latentbits.figures.fitted import figures_of, item_curves, item_information, wright_map
-from latentbits.telling import latent_trait as telling
-from latentbits.telling.records import Table
+from latentbits.reports.summaries import latent_trait as telling
+from latentbits.reports.summaries.records import Table
 
 N = 240
 

@@ -14,8 +14,8 @@ from tests import tables
 from latentbits import LatentTrait, load
 from latentbits.core.errors import ModelFileError
 from latentbits.models.latent_trait import mixture_of_maps
-from latentbits.telling.latent_trait import show, tell
-from latentbits.telling.records import Table
+from latentbits.reports.summaries.latent_trait import show, tell
+from latentbits.reports.summaries.records import Table
 
 N, D = 400, 8
 SETTINGS = {"n_maps": 2, "random_state": 0, "n_init": 2, "method": "quadrature"}

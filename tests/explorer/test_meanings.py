@@ -12,7 +12,7 @@ from scipy import stats
 from latentbits.explorer import meanings
 from latentbits.explorer.content import Labels, Map, Meaning, Table
 from latentbits.explorer.meanings import axis_title, colouring, holm, in_words, meanings_of, poles_of, strength, telling
-from latentbits.telling.records import Gallery, Layer
+from latentbits.reports.summaries.records import Gallery, Layer
 
 
 def numbers(name, values):

@@ -37,7 +37,7 @@ from latentbits.estimators.families import Family, families, family, name_of
 
 if TYPE_CHECKING:
     from latentbits.reports.record import Report
-    from latentbits.telling.records import Values
+    from latentbits.reports.summaries.records import Values
 
 __all__ = ["FAMILY", "USUAL", "Fit", "fit"]
 
@@ -144,7 +144,7 @@ def fit(
     Ctrl-C or SIGTERM ends the fit, keeps the best model so far, and exits with 130 or 143; a second one ends at once.
     With --checkpoint, it is also kept where learning stands, and --resume goes on to the model that it would have been.
     """
-    from latentbits.telling.records import Table
+    from latentbits.reports.summaries.records import Table
 
     check_checkpoint(checkpoint, resume)
     record = family(model)
@@ -172,7 +172,9 @@ def fit(
             say(line)
         saved_as = outputs.write(output, lambda path: _save(estimator, path))
     with told_warnings(rows.names), without_names(estimator):
-        told = record.teller.tell(estimator, Table(rows.values, rows.all_names, own.get("errors", False), rows.weights))
+        told = record.summaries.tell(
+            estimator, Table(rows.values, rows.all_names, own.get("errors", False), rows.weights)
+        )
     if figures is not None:
         from latentbits.figures.fitted import figures_of
 
@@ -195,10 +197,14 @@ def fit(
     reports: dict[str, Report] = {}
     left_out: dict[str, str] = {}
     if report is not None:
-        from latentbits.telling.reports import reports_of
+        from latentbits.reports.summaries.reports import reports_of
 
         with told_warnings(rows.names):  # under the names of its columns
-            reports, left_out = reports_of(estimator, Table(rows.values, rows.all_names, weights=rows.weights))
+            reports, left_out = reports_of(
+                estimator,
+                Table(rows.values, rows.all_names, weights=rows.weights),
+                getattr(record.summaries, "REPORTS", ()),
+            )
         result["reports"] = {title: found.to_json() for title, found in reports.items()}
         result["reports_left_out"] = left_out
     for name, make in told.files.items():

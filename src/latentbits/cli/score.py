@@ -36,7 +36,7 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
     from latentbits.choosing.compare import standard_error
     from latentbits.estimators.precision import sum_of
     from latentbits.estimators.tables.validate import check_observed
-    from latentbits.telling.numbers import to_error
+    from latentbits.reports.summaries.numbers import to_error
 
     outputs = Outputs({"--per-row": per_row}, tables=("--per-row",), read=(model_path, source))
     model, rows = to_apply(model_path, source, reading, streams=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from latentbits.explorer.together import Together
-from latentbits.telling.records import Gallery, Morph, Spectra
+from latentbits.reports.summaries.records import Gallery, Morph, Spectra
 
 __all__ = [
     "Axes",

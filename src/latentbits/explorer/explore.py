@@ -38,7 +38,7 @@ from latentbits.explorer.several_maps import Gain, check_maps, gain_of, maps_ask
 from latentbits.explorer.stability import with_rounds
 from latentbits.explorer.tables import WIDE, Given, shown_rows, take_table
 from latentbits.explorer.together import go_together
-from latentbits.telling.records import Gallery, Shown
+from latentbits.reports.summaries.records import Gallery, Shown
 
 __all__ = ["Explored", "explore"]
 
@@ -340,7 +340,7 @@ def content_of(
     weights = None if shown.weights is None else shown.weights[:n_close]
 
     def show(name: str, model: Any) -> Shown:
-        return family(found.families[name]).teller.show(name, model, close, models[name].n_rows, weights)
+        return family(found.families[name]).summaries.show(name, model, close, models[name].n_rows, weights)
 
     shows = {entry.name: show(entry.name, models[entry.name].model) for entry in found.comparison.entries}
     told = {name: one.gallery for name, one in shows.items() if one.gallery is not None}

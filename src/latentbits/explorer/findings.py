@@ -12,8 +12,8 @@ from latentbits.estimators.families import family
 from latentbits.explorer.content import Guesses, Labels, Map, Meaning, ModelRow, Table
 from latentbits.explorer.meanings import felt, in_words, telling
 from latentbits.explorer.together import Together
-from latentbits.figures.latent_tree.arrays import edges_of, touching
-from latentbits.telling.records import Gallery, Tree
+from latentbits.reports.summaries.records import Gallery, Tree
+from latentbits.reports.trees import edges_of, touching
 
 __all__ = ["findings", "headline", "is_sure", "neighbours_alike"]
 

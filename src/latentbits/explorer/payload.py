@@ -11,7 +11,7 @@ import numpy as np
 from latentbits.explorer.content import Content, Labels, Map, Maps, Meaning, Misfit, ModelRow, Table
 from latentbits.explorer.meanings import ONES, axis_title, colouring, in_words, telling
 from latentbits.explorer.typed_arrays import Arrays
-from latentbits.telling.records import Gallery, Layer, Tree
+from latentbits.reports.summaries.records import Gallery, Layer, Tree
 
 __all__ = ["payload_of"]
 

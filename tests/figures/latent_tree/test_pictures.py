@@ -7,7 +7,11 @@ import pytest
 from trees import PARENTS, small_tree
 
 from latentbits.core.errors import DataError
-from latentbits.figures.latent_tree.arrays import (
+from latentbits.figures.latent_tree.pictures import plot_tree
+from latentbits.models.latent_tree.structure import mutual_information
+from latentbits.reports.summaries.latent_tree import tell
+from latentbits.reports.summaries.records import Table
+from latentbits.reports.trees import (
     around,
     beyond_chance,
     by_state,
@@ -15,10 +19,6 @@ from latentbits.figures.latent_tree.arrays import (
     outline,
     state_shares,
 )
-from latentbits.figures.latent_tree.pictures import plot_tree
-from latentbits.models.latent_tree.structure import mutual_information
-from latentbits.telling.latent_tree import tell
-from latentbits.telling.records import Table
 
 INFORMATION = small_tree().information_[0]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.telling.along import gallery_along, places_of
-from latentbits.telling.numbers import criteria_facts, criteria_lines
-from latentbits.telling.records import Gallery, Layer, Printed, Shown, Table, Told, Values, strongest_rows
+from latentbits.reports.summaries.along import gallery_along, places_of
+from latentbits.reports.summaries.numbers import criteria_facts, criteria_lines
+from latentbits.reports.summaries.records import Gallery, Layer, Printed, Shown, Table, Told, Values, strongest_rows
 
 __all__ = ["REPORTS", "show", "tell"]
 

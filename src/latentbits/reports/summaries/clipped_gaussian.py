@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.telling.along import gallery_along, places_of
-from latentbits.telling.numbers import criteria_facts, criteria_lines
-from latentbits.telling.records import Morph, Printed, Shown, Spectra, Table, Told, Values
+from latentbits.reports.summaries.along import gallery_along, places_of
+from latentbits.reports.summaries.numbers import criteria_facts, criteria_lines
+from latentbits.reports.summaries.records import Morph, Printed, Shown, Spectra, Table, Told, Values
 
 __all__ = ["show", "tell"]
 

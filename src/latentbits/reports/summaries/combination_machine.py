@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.telling.records import Printed, Table, Told, Values
-from latentbits.telling.switches import print_switches, show
+from latentbits.reports.summaries.records import Printed, Table, Told, Values
+from latentbits.reports.summaries.switches import print_switches, show
 
 __all__ = ["show", "tell"]
 

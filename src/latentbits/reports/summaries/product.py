@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.telling.nothing import tell
-from latentbits.telling.records import Shown
+from latentbits.reports.summaries.nothing import tell
+from latentbits.reports.summaries.records import Shown
 
 __all__ = ["show", "tell"]
 

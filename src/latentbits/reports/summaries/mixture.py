@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.telling.numbers import criteria_facts, criteria_lines, with_error
-from latentbits.telling.records import Gallery, Layer, Printed, Shown, Table, Told, strongest_rows
+from latentbits.reports.summaries.numbers import criteria_facts, criteria_lines, with_error
+from latentbits.reports.summaries.records import Gallery, Layer, Printed, Shown, Table, Told, strongest_rows
 
 __all__ = ["REPORTS", "show", "tell"]
 

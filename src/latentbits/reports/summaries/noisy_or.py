@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.figures.noisy_or.arrays import names_of, project_down, strengths
+from latentbits.reports.networks import names_of, project_down, strengths
 from latentbits.reports.strongest import in_words
-from latentbits.telling.records import Gallery, Layer, Printed, Shown, Table, Told, Values, strongest_rows
+from latentbits.reports.summaries.records import Gallery, Layer, Printed, Shown, Table, Told, Values, strongest_rows
 
 __all__ = ["show", "tell"]
 

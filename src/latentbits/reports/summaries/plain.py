@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.telling.records import Gallery, Layer, Shown, Table, Told, strongest_rows
+from latentbits.reports.summaries.records import Gallery, Layer, Shown, Table, Told, strongest_rows
 
 __all__ = ["show", "tell"]
 

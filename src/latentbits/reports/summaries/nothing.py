@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.telling.records import Shown, Table, Told
+from latentbits.reports.summaries.records import Shown, Table, Told
 
 __all__ = ["show", "tell"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from latentbits.reports.strongest import in_words, telling_weights
-from latentbits.telling.records import Gallery, Layer, Printed, Shown, strongest_rows
+from latentbits.reports.summaries.records import Gallery, Layer, Printed, Shown, strongest_rows
 
 __all__ = ["print_switches", "show"]
 

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
-from latentbits.estimators.families import family_of
 from latentbits.reports.record import Report
-from latentbits.telling.records import Table
+from latentbits.reports.summaries.records import Table
 
 __all__ = ["reports_of"]
 
 OF_ALL = (("Fit", "fit_report"),)
 
 
-def reports_of(model: Any, table: Table) -> tuple[dict[str, Report], dict[str, str]]:
+def reports_of(
+    model: Any, table: Table, more: Sequence[tuple[str, str]] = ()
+) -> tuple[dict[str, Report], dict[str, str]]:
     """By title, what the methods of a model report of the table, and why others cannot.
 
-    A family has more of them where its module of `telling` names them: ``REPORTS = (("Items", "item_fit"),)``.
+    `more` are the `REPORTS` of the family's module here: ``(("Items", "item_fit"),)``.
     """
     found, left_out = {}, {}
-    for title, method in (*OF_ALL, *getattr(family_of(model).teller, "REPORTS", ())):
+    for title, method in (*OF_ALL, *more):
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message="X does not have valid feature names")  # columns are in order

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.figures.latent_tree.arrays import BITS, around, beyond_chance, by_state, edges_of, outline, state_shares
-from latentbits.telling.records import Gallery, Printed, Shown, Table, Told, Tree, Values
+from latentbits.reports.summaries.records import Gallery, Printed, Shown, Table, Told, Tree, Values
+from latentbits.reports.trees import BITS, around, beyond_chance, by_state, edges_of, outline, state_shares
 
 __all__ = ["show", "tell"]
 

@@ -11,7 +11,8 @@ from scipy import stats
 
 from latentbits.explorer import meanings
 from latentbits.explorer.content import Labels, Map, Meaning, Table
-from latentbits.explorer.meanings import axis_title, colouring, holm, in_words, meanings_of, poles_of, strength, telling
+from latentbits.explorer.meanings import axis_title, colouring, in_words, meanings_of, poles_of, strength, telling
+from latentbits.reports.many_tests import adjusted
 from latentbits.reports.summaries.records import Gallery, Layer
 
 
@@ -150,8 +151,8 @@ def test_poles_name_columns_that_move():
 
 def test_holm_holds_for_all_tests():
     p = np.array([0.004, 0.2, 0.001, 0.01])
-    np.testing.assert_allclose(holm(p), [0.012, 0.2, 0.004, 0.02])
-    assert holm(np.array([])).tolist() == []
+    np.testing.assert_allclose(adjusted(p, "holm"), [0.012, 0.2, 0.004, 0.02])
+    assert adjusted(np.array([]), "holm").tolist() == []
 
 
 def random_table(rng, n, rare):

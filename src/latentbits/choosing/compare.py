@@ -6,7 +6,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import jax
@@ -27,6 +27,8 @@ from latentbits.estimators.families import families, name_of
 from latentbits.estimators.tables.validate import check_bits, check_observed, with_nan
 from latentbits.estimators.tables.weights import open_weights
 from latentbits.reports.fit import FitReport
+from latentbits.reports.numbers import Measured, measured
+from latentbits.reports.record import Report, Table
 
 __all__ = [
     "FAILURES",
@@ -46,8 +48,7 @@ __all__ = [
 
 # What one family may fail by while others do not: numbers, memory (of the host and of the device), its own arguments.
 FAILURES = (FitError, ValueError, MemoryError, jax.errors.JaxRuntimeError)
-LEARNED = "Of the rows that were learned from; the lower AIC and BIC, the better"
-CRITERIA = ("parameters", "log-lik.", "AIC", "BIC", "")
+LEARNED = "On the rows that were learned from; the lower AIC and BIC, the better"
 NOT_HIGHEST = "the likelihood is not at its maximum, or not well known"
 STACK = "stack of all"
 MOST_ENTRIES = 2 * 10**10  # of a table: learning reads all of them, zeros too, again and again
@@ -89,8 +90,8 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """What a comparison found.
+class Comparison(Report):
+    """The result of a comparison.
 
     Attributes
     ----------
@@ -149,45 +150,62 @@ class Comparison:
         return tuple(name for name, report in self.reports.items() if report.notes)
 
     @property
-    def costs(self) -> list[list[str]]:
-        """For people: name, parameters, log-likelihood, AIC and BIC of each model, in the order of `entries`."""
-        off = self.off_maximum
-        return [
-            [
-                e.name,
-                str(e.n_parameters),
-                *(f"{x:.1f}" for x in (e.log_likelihood, e.aic, e.bic)),
-                "*" * (e.name in off),
-            ]
-            for e in self.entries
-            if e.name in self.reports
-        ]
-
-    @property
     def stack_in_words(self) -> str:
-        """The weights of the stack, the largest first; what has none is left out."""
+        """The weights of the stack, the largest first; models of weight 0 are left out."""
         used = sorted((pair for pair in self.stack_weights.items() if pair[1] > 0), key=lambda pair: -pair[1])
         return f"{STACK}: " + ", ".join(f"{weight:.3f} {name}" for name, weight in used)
 
-    def __str__(self) -> str:
-        width = max(5, *(len(e.name) for e in self.entries))
-        lines = [f"{'model':<{width}}  bits/row  std.err.  behind the best  seconds"]
-        for e in self.entries:
-            behind = "best" if e.behind == 0 else f"{e.behind:.3f} ± {e.behind_error:.3f}"
-            note = "" if e.converged else "  (not converged)"
-            lines.append(
-                f"{e.name:<{width}}  {e.bits_per_row:8.3f}  {e.error:8.3f}  {behind:>15}  {e.seconds:7.1f}{note}"
-            )
-        if self.reports:
-            lines += ["", LEARNED]
-            for name, *cells, mark in [["model", *CRITERIA], *self.costs]:
-                lines.append(f"{name:<{width}}{''.join(f'{cell:>12}' for cell in cells)} {mark}".rstrip())
-            lines += [f"* {NOT_HIGHEST}: reports[name].notes"] if self.off_maximum else []
-        lines += ["", self.stack_in_words] if self.stack_weights else []
-        lines += [f"{name}: {why}" for name, why in self.left_out.items()]
+    def keys(self) -> list[str]:
+        """Names of what is in it; models are no numbers, and only an attribute."""
+        return [field.name for field in fields(self) if field.name != "fitted"]
+
+    def table(self) -> Table:
+        """Make one row a model, the best first: bits per row, how far it is behind the best, and the seconds."""
+        columns = {
+            "bits per row": measured(*zip(*((e.bits_per_row, e.error) for e in self.entries)), form=".3f"),
+            "behind the best": [
+                Measured(e.behind, e.behind_error if e.behind else None, form=".3f") for e in self.entries
+            ],
+            "seconds": measured((e.seconds for e in self.entries), form=".1f"),
+        }
+        names = [e.name if e.converged else f"{e.name} (not converged)" for e in self.entries]
+        title = f"{self.n_rows} held-out rows, ± standard error; fewer bits are better"
+        notes = [self.stack_in_words] if self.stack_weights else []
+        notes += [f"{name} is left out: {why}" for name, why in self.left_out.items()]
         if self.unfinished:
-            lines.append(f"interrupted before {', '.join(self.unfinished)} could be fitted")
-        return "\n".join(lines)
+            notes.append(f"interrupted before {', '.join(self.unfinished)} could be fitted")
+        return Table(names, columns, title, tuple(notes), corner="model")
+
+    def costs(self) -> Table:
+        """Make one row a model, the best first: parameters, log-likelihood, AIC and BIC of the rows learned from."""
+        off = self.off_maximum
+        known = [e for e in self.entries if e.name in self.reports]
+        columns = {
+            "parameters": [e.n_parameters for e in known],
+            "log-lik.": measured((e.log_likelihood for e in known), form=".1f"),
+            "AIC": measured((e.aic for e in known), form=".1f"),
+            "BIC": measured((e.bic for e in known), form=".1f"),
+        }
+        if off:
+            columns[""] = ["*" * (e.name in off) for e in known]
+        notes = (f"* {NOT_HIGHEST}: reports[name].notes say why",) if off else ()
+        return Table([e.name for e in known], columns, LEARNED, notes, corner="model")
+
+    def shown(self) -> tuple[Table, ...]:
+        """Make both tables."""
+        return (self.table(), self.costs()) if self.reports else (self.table(),)
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the entries and what is missing, without the bits of every row."""
+        return {
+            "n_held_out": self.n_rows,
+            "best": self.entries[0].name,
+            "models": [asdict(entry) for entry in self.entries],
+            "stack_weights": dict(self.stack_weights),
+            "left_out": dict(self.left_out),
+            "interrupted": self.interrupted,
+            "unfinished": list(self.unfinished),
+        }
 
 
 def default_models(n_rows: int, random_state: Any = None, only: Collection[str] | None = None) -> dict[str, Any]:

@@ -12,17 +12,16 @@ from latentbits.cli.console import (
     checkpoint_options,
     common_options,
     give,
-    print_table,
     say,
-    show_line,
     told_warnings,
 )
 from latentbits.cli.inputs import Reading, check_bits, load_rows, reading_options, weights_option
 from latentbits.cli.options import size_from
+from latentbits.cli.reports import show_tables
 from latentbits.cli.signals import keeping
 from latentbits.estimators.families import Family, families, family_of
 
-__all__ = ["as_dict", "compare", "named_models", "show_comparison"]
+__all__ = ["compare", "named_models"]
 
 
 def _words() -> list[str]:
@@ -96,7 +95,7 @@ def compare(
                 checkpoint=checkpoint,
                 stack=stack,
             )
-        give({"source": source, **as_dict(found)}, as_json, lambda: show_comparison(found))
+        give({"source": source, **found.to_json()}, as_json, lambda: show_tables(found.shown()))
     if found.interrupted:
         raise KeyboardInterrupt  # the table is told; whoever pressed the key also stops the script around us
 
@@ -157,39 +156,3 @@ def _unknown(word: str) -> click.UsageError:
         f"--models: {word!r} is none of {', '.join(_words())} (K a number from 1, of a clipped Gaussian also parallel "
         "or positive; or the name alone)"
     )
-
-
-def show_comparison(found: Any) -> None:
-    """The table, best first."""
-    lines = []
-    for entry in found.entries:
-        behind = "best" if entry.behind == 0 else f"+{entry.behind:.3f} ± {entry.behind_error:.3f}"
-        name = entry.name if entry.converged else f"{entry.name} (not converged)"
-        lines.append([name, f"{entry.bits_per_row:.3f} ± {entry.error:.3f}", behind, f"{entry.seconds:.1f}"])
-    title = f"{found.n_rows} held-out rows, ± standard error; fewer bits are better"
-    print_table(["model", "bits per row", "behind the best", "seconds"], lines, title=title)
-    if found.reports:
-        from latentbits.choosing.compare import CRITERIA, LEARNED, NOT_HIGHEST
-
-        print_table(["model", *CRITERIA], found.costs, title=LEARNED)
-        if found.off_maximum:
-            show_line(f"* {NOT_HIGHEST}")
-    if found.stack_weights:
-        show_line(found.stack_in_words)
-    for name, why in found.left_out.items():
-        say(f"{name}: {why}")
-
-
-def as_dict(found: Any) -> dict[str, Any]:
-    """A comparison as JSON has it."""
-    from dataclasses import asdict
-
-    return {
-        "n_held_out": found.n_rows,
-        "best": found.entries[0].name,
-        "models": [asdict(entry) for entry in found.entries],
-        "stack_weights": dict(found.stack_weights),
-        "left_out": dict(found.left_out),
-        "interrupted": found.interrupted,
-        "unfinished": list(found.unfinished),
-    }

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import os
 import re
-import shutil
 import sys
-import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -29,19 +26,14 @@ __all__ = [
     "give",
     "in_one_line",
     "prepare_streams",
-    "print_table",
     "say",
     "show_line",
-    "show_note",
     "show_traceback",
     "show_warnings",
     "told_warnings",
     "wants_debug",
 ]
 
-WIDEST = 10**6  # characters of a line that nobody looks at in a terminal
-BETWEEN = 3  # characters between two columns
-LEAST_TEXT = 16  # characters that a column of text has beside numbers
 # Messages of the library speak of arguments; here they are options.
 AS_OPTIONS = {
     "binarize=": "--binarize ",
@@ -54,7 +46,7 @@ AS_OPTIONS = {
 
 
 # --- where text leaves the tool ---
-# All of it passes through the next three functions and `give`, whose JSON escapes what it holds.  Whatever a user
+# All of it passes through the next two functions and `give`, whose JSON escapes what it holds.  Whatever a user
 # calls a column or a file is text here: no markup, no commands to the terminal.
 
 
@@ -68,93 +60,14 @@ def show_line(text: str) -> None:
     click.echo(printable(text), file=sys.stdout)
 
 
-def show_note(text: str) -> None:
-    """A sentence below a table, on stdout; in a terminal it is folded between words."""
-    if not sys.stdout.isatty():
-        show_line(text)
-        return
-    for line in textwrap.wrap(printable(text), shutil.get_terminal_size().columns, subsequent_indent="  "):
-        show_line(line)
-
-
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, title: str = "") -> None:
-    """A table on stdout; the first `left` columns are text, the others are numbers.
-
-    In a terminal it is as wide as that: texts are folded, numbers are not, and columns that have no room beside the
-    others come below.  Elsewhere it is as wide as it needs to be.
-    """
-    from rich import box
-    from rich.cells import cell_len
-    from rich.console import Console
-    from rich.table import Table
-
-    lines = [list(map(printable, row)) for row in rows]
-    heads = list(map(printable, columns))
-    console = Console(highlight=False, markup=False, emoji=False)
-    folds = sys.stdout.isatty()  # a file or a program has no width
-    room = console.width if folds else WIDEST
-    widths = []
-    for place, head in enumerate(heads):
-        words = head.split() if folds and place >= left else [head]  # heads of numbers may be folded
-        widths.append(max(map(cell_len, [*words, *(line[place] for line in lines)]), default=0))
-    for number, part in enumerate(_beside(widths, left, room)):
-        told = printable(title) if number == 0 else ""
-        table = Table(box=box.SIMPLE_HEAD, title=told or None, title_justify="left")
-        for place, width in part.items():
-            table.add_column(heads[place], justify="left" if place < left else "right", overflow="fold", width=width)
-        for line in lines:
-            table.add_row(*(line[place] for place in part))
-        console.width = min(room, max(sum(part.values()) + BETWEEN * len(part) + 1, cell_len(told)))
-        console.print(table)
-
-
-def _beside(widths: Sequence[int], left: int, room: int) -> list[dict[int, int]]:
-    """Which columns go beside each other, the texts first each time, and how wide each is.
-
-    >>> _beside([30, 8, 8], left=1, room=60), _beside([30, 8, 8], left=1, room=40)
-    ([{0: 30, 1: 8, 2: 8}], [{0: 25, 1: 8}, {0: 25, 2: 8}])
-    """
-    texts, numbers = range(min(left, len(widths))), range(left, len(widths))
-    least = sum(min(widths[j], LEAST_TEXT) + BETWEEN for j in texts) + 1
-    widths = [width if j < left else min(width, max(1, room - least - BETWEEN)) for j, width in enumerate(widths)]
-    parts: list[list[int]] = [[]]
-    for column in numbers:
-        if parts[-1] and least + sum(widths[j] + BETWEEN for j in [*parts[-1], column]) > room:
-            parts.append([])
-        parts[-1].append(column)
-    return [
-        {**dict(zip(texts, _narrowed([widths[j] for j in texts], room, part, widths))), **{j: widths[j] for j in part}}
-        for part in parts
-    ]
-
-
-def _narrowed(texts: Sequence[int], room: int, part: Sequence[int], widths: Sequence[int]) -> list[int]:
-    """Widths of the texts: what the numbers leave, those first that need least."""
-    left = room - 1 - sum(widths[j] + BETWEEN for j in part) - BETWEEN * len(texts)
-    found = list(texts)
-    for rank, place in enumerate(sorted(range(len(texts)), key=lambda j: texts[j])):
-        found[place] = max(1, min(texts[place], left // (len(texts) - rank)))
-        left -= found[place]
-    return found
-
-
 def give(result: Mapping[str, Any], as_json: bool, show: Callable[[], None] | None = None) -> None:
     """The result of a command: one JSON object, or whatever `show` prints."""
     if as_json:
-        click.echo(json.dumps(_plain(result), allow_nan=False), file=sys.stdout)
+        from latentbits.reports.render import plain
+
+        click.echo(json.dumps(plain(result), allow_nan=False), file=sys.stdout)
     elif show is not None:
         show()
-
-
-def _plain(value: Any) -> Any:
-    """What JSON can hold: NaN, which it cannot, becomes null."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 @contextmanager

@@ -13,7 +13,6 @@ from typing import Any
 
 import click
 
-from latentbits.cli.compare import as_dict, show_comparison
 from latentbits.cli.completion import tables_and_sets
 from latentbits.cli.console import (
     check_checkpoint,
@@ -200,13 +199,13 @@ def explore(
     say(f"{searched.seconds_compiling:.0f} of {searched.seconds:.0f} s went into compiling programs, which are kept")
 
     def show() -> None:
-        show_comparison(searched.comparison)
+        show_tables(searched.comparison.shown())
         for line in (*found.findings, *found.notes, f"Page: {path}", *(f"Figure: {figure}" for figure in drawn)):
             show_line(line)
 
     result = {
         "source": source,
-        **as_dict(searched.comparison),
+        **searched.comparison.to_json(),
         "sizes": dict(searched.sizes),
         "left_out": dict(searched.left_out),
         "cut_short": dict(searched.cut_short),

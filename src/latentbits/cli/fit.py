@@ -15,7 +15,6 @@ from latentbits.cli.console import (
     checkpoint_options,
     common_options,
     give,
-    print_table,
     say,
     told_warnings,
 )
@@ -31,13 +30,12 @@ from latentbits.cli.inputs import (
 )
 from latentbits.cli.options import FamilyName, options_of, settings_of
 from latentbits.cli.outputs import Outputs
-from latentbits.cli.reports import report_file, report_option, show_reports, write_reports
+from latentbits.cli.reports import report_file, report_option, show_reports, show_tables, write_reports
 from latentbits.cli.signals import keeping
 from latentbits.estimators.families import Family, families, family, name_of
 
 if TYPE_CHECKING:
-    from latentbits.reports.record import Report
-    from latentbits.reports.summaries.records import Values
+    from latentbits.reports.record import Report, Table
 
 __all__ = ["FAMILY", "USUAL", "Fit", "fit"]
 
@@ -144,7 +142,7 @@ def fit(
     Ctrl-C or SIGTERM ends the fit, keeps the best model so far, and exits with 130 or 143; a second one ends at once.
     With --checkpoint, it is also kept where learning stands, and --resume goes on to the model that it would have been.
     """
-    from latentbits.reports.summaries.records import Table
+    from latentbits.reports.summaries.records import Rows
 
     check_checkpoint(checkpoint, resume)
     record = family(model)
@@ -172,9 +170,8 @@ def fit(
             say(line)
         saved_as = outputs.write(output, lambda path: _save(estimator, path))
     with told_warnings(rows.names), without_names(estimator):
-        told = record.summaries.tell(
-            estimator, Table(rows.values, rows.all_names, own.get("errors", False), rows.weights)
-        )
+        learned = Rows(rows.values, rows.all_names, own.get("errors", False), rows.weights)
+        summary = record.summaries.summarize(estimator, learned)
     if figures is not None:
         from latentbits.figures.fitted import figures_of
 
@@ -200,25 +197,20 @@ def fit(
         from latentbits.reports.summaries.reports import reports_of
 
         with told_warnings(rows.names):  # under the names of its columns
-            reports, left_out = reports_of(
-                estimator,
-                Table(rows.values, rows.all_names, weights=rows.weights),
-                getattr(record.summaries, "REPORTS", ()),
-            )
-        result["reports"] = {title: found.to_json() for title, found in reports.items()}
+            reports, left_out = reports_of(estimator, learned, getattr(record.summaries, "REPORTS", ()))
+        result["reports"] = reports
         result["reports_left_out"] = left_out
-    for name, make in told.files.items():
+    for name, make in summary.files.items():
         if own[name] is not None:
-            outputs.write(own[name], partial(_write_values, make()))
+            outputs.write(own[name], partial(_write, make()))
     if to_report is not None:
         write_reports(outputs, to_report, reports)
 
     def show() -> None:
-        for table in told.printed:
-            print_table(*table)
+        show_tables(summary.shown())
         show_reports(reports, left_out)
 
-    give({**result, **told.facts}, as_json, show)
+    give({**result, **summary.facts}, as_json, show)
     if estimator.stop_reason_ == "interrupted":
         raise KeyboardInterrupt  # the model is safe; whoever pressed the key also stops the script around us
     outputs.finish()
@@ -248,8 +240,8 @@ def _save(estimator: Any, path: str) -> None:
     say(f"wrote {path}")
 
 
-def _write_values(values: Values, path: str) -> None:
-    from latentbits.data.write import write
+def _write(table: Table, path: str) -> None:
+    from latentbits.reports.render import write_table
 
-    write(path, values.values, values.columns, {values.what: values.names, **values.words})
-    say(f"wrote {path}: {values.told.format(len(values.names))}")
+    write_table(table, path)
+    say(f"wrote {path}: {len(table.index)} {table.corner}s")

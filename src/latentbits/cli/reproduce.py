@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from latentbits.cli.completion import papers
-from latentbits.cli.console import common_options, give, print_table, say, show_line
+from latentbits.cli.console import common_options, give, say, show_line
+from latentbits.cli.reports import show_table
 from latentbits.core.atomic import check_writable
 from latentbits.core.errors import did_you_mean
 
@@ -89,7 +90,7 @@ def _list(as_json: bool) -> None:
 
     def show() -> None:
         rows = [[paper.name, paper.citation, paper.repeated] for paper in PAPERS.values()]
-        print_table(["name", "paper", "what is repeated"], rows, left=3)
+        show_table(["name", "paper", "what is repeated"], rows)
 
     give({"papers": [paper._asdict() for paper in PAPERS.values()]}, as_json, show)
 
@@ -192,7 +193,7 @@ def _show(relations: Mapping[str, Mapping[str, Any]], words: Mapping[str, list[s
 
     for name, found in relations.items():
         rows = [pages.in_cells(one) for one in found.values()]
-        print_table(list(pages.COLUMNS), rows, left=len(pages.COLUMNS), title=PAPERS[name].citation)
+        show_table(pages.COLUMNS, rows, title=PAPERS[name].citation)
         for line in [*pages.doubts(found), *(words or {}).get(name, [])]:
             show_line(line)
         show_line("")

@@ -12,7 +12,7 @@ from latentbits.cli.fit import USUAL, Fit
 from latentbits.cli.inputs import Reading, check_bits, data_argument, load_rows, reading_options, weights_option
 from latentbits.cli.options import FamilyName, options_of, settings_of
 from latentbits.cli.outputs import Outputs
-from latentbits.cli.reports import FORMATS, report_file, show_reports, write_reports
+from latentbits.cli.reports import EXTENSIONS, report_file, show_reports, write_reports
 from latentbits.cli.signals import keeping
 from latentbits.estimators.families import Family, family
 
@@ -56,7 +56,7 @@ class SizeList(click.ParamType):
     "-o",
     "--output",
     type=click.Path(dir_okay=False),
-    help=f"Write the table to a file ({', '.join(FORMATS)}, by the extension).",
+    help=f"Write the table to a file ({', '.join(EXTENSIONS)}, by the extension).",
 )
 @reading_options
 @weights_option
@@ -87,7 +87,7 @@ def sizes(
     say(f"fitting {', '.join(record.title(size) for size in asked)}")
     with told_warnings(rows.names), keeping("no size was finished"):
         found = size_table(estimator, rows.values, asked, sample_weight=rows.weights)
-    reports = {f"{record.class_name} by {found.parameter}": found}
+    reports = {record.class_name: found}
     if path is not None:
         write_reports(outputs, path, reports)
     give({"source": source, "model": record.class_name, **found.to_json()}, as_json, lambda: show_reports(reports))

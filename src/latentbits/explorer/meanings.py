@@ -16,6 +16,7 @@ from scipy import special, stats
 
 from latentbits.choosing.real_tables import mean_seen
 from latentbits.explorer.content import Labels, Map, Meaning, Table
+from latentbits.reports.many_tests import adjusted
 from latentbits.reports.summaries.records import Gallery
 
 __all__ = ["axis_title", "colouring", "felt", "in_words", "meanings_of", "poles_of", "strength", "telling"]
@@ -55,7 +56,7 @@ def meanings_of(table: Table, where: Map | None, galleries: Sequence[Gallery]) -
     made = [found for labels in (*table.labels, *_ones(table)) for found in _tested(labels, where, galleries)]
     said = [
         replace(found, p=float(p))
-        for found, p in zip(made, holm(np.array([found.p for found in made])))
+        for found, p in zip(made, adjusted(np.array([found.p for found in made]), "holm"))
         if p < SURE and abs(found.value) >= WORTH_TELLING[found.measure]
     ]
     return tuple(sorted(said, key=strength, reverse=True))
@@ -66,19 +67,6 @@ def strength(meaning: Meaning) -> float:
     if meaning.measure == "eta squared":
         return float(np.sqrt(meaning.value))
     return abs(2 * meaning.value - 1 if meaning.measure == "AUC" else meaning.value)
-
-
-def holm(p: np.ndarray) -> np.ndarray:
-    """Chances adjusted for all tests made: the chance that any of those that are by chance is below.
-
-    >>> [round(one, 3) for one in holm(np.array([0.01, 0.3, 0.02])).tolist()]
-    [0.03, 0.3, 0.04]
-    """
-    order = np.argsort(p, kind="stable")
-    adjusted = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
-    out = np.empty(len(p))
-    out[order] = np.minimum(adjusted, 1)
-    return out
 
 
 # --- in words ---

@@ -9,17 +9,17 @@ from latentbits.league.entries import ENTRIES
 from latentbits.league.published import PUBLISHED, best_verified
 from latentbits.league.run import in_words
 from latentbits.league.sets import describe
+from latentbits.reports.numbers import Measured
+from latentbits.reports.record import Table
 
 __all__ = [
-    *("COLUMNS", "STACK", "SUMMARY", "Line", "Standing", "cells", "counts", "lines", "made_on", "standing"),
-    *("summary_cells", "title", "verdict"),
+    *("STACK", "Line", "Standing", "as_table", "counts", "every_line", "lines", "made_on", "standing", "summary"),
+    *("title", "verdict"),
 ]
 
 STACK = "stack of all"
-COLUMNS = ("model", "chosen", "rank", "nats per row", "seconds")
-SUMMARY = ("set", "ours", "nats per row", "best verified", "", "rank")
 LEVEL = "within one standard error"
-SHOWN = 2  # weights of a stack
+MOST_WEIGHTS_SHOWN = 2  # of a stack, in a line
 
 
 class Line(NamedTuple):
@@ -147,32 +147,53 @@ def title(result: Mapping[str, Any]) -> str:
     )
 
 
-def cells(line: Line) -> list[str]:
-    """A line as text, in the order of `COLUMNS`."""
-    who = line.model if line.kind == "ours" else f"{line.model} ({line.kind})"
+def as_table(result: Mapping[str, Any]) -> Table:
+    """Make one row a model on a set, the best on test rows first."""
+    found = lines(result)
+    columns = {
+        "chosen": [_chosen(line) for line in found],
+        "rank": [line.rank for line in found],
+        "nats per row": [_nats(line) for line in found],
+        "seconds": [None if line.seconds is None else Measured(line.seconds, form=".0f") for line in found],
+    }
+    names = [line.model if line.kind == "ours" else f"{line.model} ({line.kind})" for line in found]
+    notes = tuple(f"{line.model}: {line.note}" for line in found if line.note)
+    return Table(names, columns, title(result), notes, corner="model")
+
+
+def _chosen(line: Line) -> str:
     parts = line.settings.split(", ")
-    if line.model == STACK and len(parts) > SHOWN:
-        parts = [*parts[:SHOWN], f"{len(parts) - SHOWN} more"]
-    if line.test is None:
-        nats = "failed"
-    else:
-        nats = f"{line.test:.3f}" if line.error is None else f"{line.test:.3f} ± {line.error:.3f}"
-    seconds = "" if line.seconds is None else f"{line.seconds:.0f}"
-    return [who, ", ".join(parts), "" if line.rank is None else str(line.rank), nats, seconds]
+    if line.model == STACK and len(parts) > MOST_WEIGHTS_SHOWN:
+        parts = [*parts[:MOST_WEIGHTS_SHOWN], f"{len(parts) - MOST_WEIGHTS_SHOWN} more"]
+    return ", ".join(parts)
 
 
-def summary_cells(results: Iterable[Mapping[str, Any]]) -> list[list[str]]:
-    """Two lines a set, in the order of `SUMMARY`: the model and the stack that validation rows chose."""
-    rows = []
+def _nats(line: Line) -> Measured | str:
+    return "failed" if line.test is None else Measured(line.test, line.error, form=".3f")
+
+
+def summary(results: Iterable[Mapping[str, Any]]) -> Table:
+    """Make two rows a set: the model and the stack that validation rows chose, beside the best verified result."""
+    index: list[str] = []
+    rows: list[tuple[Any, ...]] = []
     for now in map(standing, results):
         ours = [line for line in (now.one, now.stack) if line is not None]
         known = "none known" if now.published is None else f"{now.published[1]:.2f}"
-        for number, line in enumerate(ours):
-            _, _, rank, nats, _ = cells(line)
-            rows.append(["" if number else now.set, line.model, nats, known, _verdict(line, now), rank])
+        index += [now.set, *[""] * (len(ours) - 1)]
+        rows += [(line.model, _nats(line), known, _verdict(line, now), line.rank) for line in ours]
         if not ours:
-            rows.append([now.set, "no result", "", known, "", ""])
-    return rows
+            rows.append(("no result", None, known, "", None))
+    heads = ("ours", "nats per row", "best verified", "", "rank")
+    columns = {head: [row[place] for row in rows] for place, head in enumerate(heads)}
+    return Table(index, columns, "Ours, as validation rows chose, and the best verified", corner="set")
+
+
+def every_line(results: Iterable[Mapping[str, Any]]) -> Table:
+    """Make one row a model on each set, with all that is known of it."""
+    found = [line for result in results for line in lines(result)]
+    first, *names = Line._fields
+    columns = {name: [getattr(line, name) for line in found] for name in names}
+    return Table([line.set for line in found], columns, corner=first)
 
 
 def _verdict(line: Line, now: Standing) -> str:

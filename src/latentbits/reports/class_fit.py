@@ -304,9 +304,9 @@ class BivariateResiduals(Report):
         index = [f"{self.names[i]} - {self.names[j]}" for i, j in self.pairs[order].tolist()]
         return Table(index, {"X2": self.x2[order].round(12), "rows": as_counts(self.n_rows[order])}, notes=self.notes)
 
-    def shown(self) -> Table:
-        """The largest."""
-        return self.table().largest("pairs")
+    def shown(self) -> tuple[Table, ...]:
+        """Keep the largest."""
+        return (self.table().largest("pairs"),)
 
 
 def bivariate_residuals(rows: Patterns, weights: np.ndarray, means: np.ndarray, names: list[str]) -> BivariateResiduals:

@@ -9,9 +9,7 @@ import numpy as np
 
 from latentbits.reports.record import Report, Table
 
-__all__ = ["ADJUSTMENTS", "DifReport", "adjusted"]
-
-ADJUSTMENTS = ("holm", "bh")
+__all__ = ["DifReport"]
 
 
 @dataclass(frozen=True)
@@ -62,24 +60,3 @@ class DifReport(Report):
         compared = ", ".join(str(group) for group in self.groups[1:])
         title = f"items in {compared} against {self.groups[0]}, {self.method} tests"
         return Table(list(self.items), columns, title, self.notes)
-
-
-def adjusted(p: np.ndarray, adjustment: str | None) -> np.ndarray:
-    """Probabilities adjusted for many tests: Holm's (of any false finding) or Benjamini & Hochberg's (of their share).
-
-    NaN are no tests.
-
-    >>> adjusted(np.array([0.01, 0.04, np.nan, 0.03]), "holm").round(2).tolist()
-    [0.03, 0.06, nan, 0.06]
-    """
-    out = np.array(p, float)
-    if adjustment is None:
-        return out
-    told = np.flatnonzero(~np.isnan(out))
-    order = told[np.argsort(out[told], kind="stable")]
-    n = len(order)
-    if adjustment == "holm":
-        out[order] = np.minimum(1, np.maximum.accumulate((n - np.arange(n)) * out[order]))
-    else:
-        out[order] = np.minimum.accumulate((n / np.arange(1, n + 1) * out[order])[::-1])[::-1]
-    return out

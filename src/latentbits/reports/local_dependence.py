@@ -52,9 +52,9 @@ class LocalDependence(Report):
         columns = {"signed X2": self.signed_x2[a, b], "Q3": self.q3[a, b], "n": self.n[a, b]}
         return Table(names, columns, notes=self.notes)
 
-    def shown(self) -> Table:
-        """The most dependent pairs."""
-        return self.table().largest("pairs")
+    def shown(self) -> tuple[Table, ...]:
+        """Keep the most dependent pairs."""
+        return (self.table().largest("pairs"),)
 
     def among(self, names: list[str], which: np.ndarray) -> LocalDependence:
         """The same, in its place among all columns of a table; the others have nothing."""

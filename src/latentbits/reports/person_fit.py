@@ -41,12 +41,12 @@ class PersonFit(Report):
         """One row for each row of the table."""
         return self._rows(np.arange(len(self.lz)), self.notes)
 
-    def shown(self) -> Table:
+    def shown(self) -> tuple[Table, ...]:
         """The rows that fit least."""
         order = np.argsort(self.lz, kind="stable")
         more = len(order) - SHOWN
         notes = (*self.notes, f"the {SHOWN} lowest of {len(order)} rows") if more > 0 else self.notes
-        return self._rows(order[:SHOWN], notes)
+        return (self._rows(order[:SHOWN], notes),)
 
     def _rows(self, rows: np.ndarray, notes: tuple[str, ...]) -> Table:
         several = self.score.shape[1] > 1

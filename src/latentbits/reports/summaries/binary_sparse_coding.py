@@ -6,21 +6,23 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.reports.summaries.records import Printed, Table, Told, Values
-from latentbits.reports.summaries.switches import print_switches, show
+from latentbits.reports.numbers import Measured
+from latentbits.reports.record import Table
+from latentbits.reports.summaries.records import Rows, Summary, values_table
+from latentbits.reports.summaries.switches import largest_weights, show
 
-__all__ = ["show", "tell"]
+__all__ = ["show", "summarize"]
 
 
-def tell(model: Any, table: Table) -> Told:
-    """Sparseness pi H, noise sigma, gamma and H' as "auto" has decided them, the mean log density, and shares.
+def summarize(model: Any, rows: Rows) -> Summary:
+    """Give sparseness pi H, noise sigma, gamma and H' as "auto" has decided them, the mean log density, and shares.
 
-    With the density is told by how much it is estimated to be too low, and how far rounding may have put it wrong.
+    Beside the density stands by how much it is estimated to be too low, and how far rounding may have put it wrong.
     """
-    shares = tuple(np.average(model.transform(table.values), axis=0, weights=table.weights).tolist())
-    known = model.log_likelihoods(table.values)
+    shares = tuple(np.average(model.transform(rows.values), axis=0, weights=rows.weights).tolist())
+    known = model.log_likelihoods(rows.values)
     nats, rounded = (
-        float(np.average(np.asarray(x, np.float64), weights=table.weights)) for x in (known.value, known.rounding)
+        float(np.average(np.asarray(x, np.float64), weights=rows.weights)) for x in (known.value, known.rounding)
     )
     facts = {
         "n_causes": len(shares),
@@ -36,21 +38,19 @@ def tell(model: Any, table: Table) -> Told:
     }
     doubts = [f"too low by about {model.truncation_loss_:.2g}"] if model.truncation_loss_ else []
     doubts += [f"± {rounded:.2g} by rounding"] if rounded else []
-    lines = [
-        ["causes on in a row, pi H", f"{model.sparseness_:.3f} of {len(shares)}"],
-        ["noise, sigma", f"{model.noise_std_:.4g}"],
-        ["learned with at most", f"{model.max_active_} of {model.n_candidates_} candidates on"],
-        ["nats per row (density)", f"{nats:.4f} ({', '.join(doubts) or 'exact'})"],
-    ]
+    values = {
+        "causes on in a row, pi H": f"{model.sparseness_:.3f} of {len(shares)}",
+        "noise, sigma": f"{model.noise_std_:.4g}",
+        "learned with at most": f"{model.max_active_} of {model.n_candidates_} candidates on",
+        "nats per row (density)": str(Measured(nats, form=".4f", note=", ".join(doubts) or "exact")),
+    }
     if model.reseeded_:
-        lines.append(["new starts of unused causes", str(model.reseeded_)])
-    causes = print_switches(("cause", "adds most to", "on in"), "Causes", model, table.names, shares, "+.3g")
-    return Told(
-        facts, (Printed(["", "value"], lines, left=2), causes), {"items": lambda: _components(model, table.names)}
-    )
+        values["new starts of unused causes"] = str(model.reseeded_)
+    causes = largest_weights("cause", "adds most to", model, rows.names, shares, "+.3g")
+    return Summary(facts, (values_table(values), causes), {"items": lambda: _components(model, rows.names)})
 
 
-def _components(model: Any, names: tuple[str, ...]) -> Values:
-    """One line a column of the table: what each cause adds to it."""
-    columns = tuple(f"component_{h + 1}" for h in range(len(model.components_)))
-    return Values(names, columns, model.components_.T)
+def _components(model: Any, names: tuple[str, ...]) -> Table:
+    """Make one row a column of the data: what each cause adds to it."""
+    columns = {f"component_{h + 1}": weights for h, weights in enumerate(model.components_)}
+    return Table(list(names), columns, corner="item")

@@ -6,22 +6,24 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.reports.summaries.records import Printed, Table, Told, Values
-from latentbits.reports.summaries.switches import print_switches, show
+from latentbits.reports.numbers import Measured
+from latentbits.reports.record import Table
+from latentbits.reports.summaries.records import Rows, Summary, values_table
+from latentbits.reports.summaries.switches import largest_weights, show
 
-__all__ = ["show", "tell"]
+__all__ = ["show", "summarize"]
 
 
-def tell(model: Any, table: Table) -> Told:
-    """Units (a pursuit may have found fewer than it was asked for), log Z, the mean log-likelihood, and shares.
+def summarize(model: Any, rows: Rows) -> Summary:
+    """Give units (a pursuit may find fewer than were asked for), log Z, the mean log-likelihood, and shares.
 
-    The error of nats per row is that of log Z, of missing inputs and of rounding; shares tell in which part of the rows
-    each unit is on.
+    The error of nats per row is that of log Z, of missing inputs and of rounding; a share is the part of the rows in
+    which a unit is on.
     """
-    on = model.transform(table.values)
-    shares = tuple(np.average(on, axis=0, weights=table.weights).tolist()) if on.size else ()  # a pursuit may find none
-    total, error = model.log_likelihood(table.values, return_error=True, sample_weight=table.weights)
-    nats, nats_error = total / table.n_rows, error / table.n_rows
+    on = model.transform(rows.values)
+    shares = tuple(np.average(on, axis=0, weights=rows.weights).tolist()) if on.size else ()  # a pursuit may find none
+    total, error = model.log_likelihood(rows.values, return_error=True, sample_weight=rows.weights)
+    nats, nats_error = total / rows.n_rows, error / rows.n_rows
     facts = {
         "n_hidden": len(shares),
         "log_partition": model.log_partition_,
@@ -32,21 +34,24 @@ def tell(model: Any, table: Table) -> Told:
         "shares": shares,
     }
     exact = model.log_partition_error_ == 0
-    lines = [
-        ["hidden units", str(len(shares)), ""],
-        ["log Z", f"{model.log_partition_:.4f}", "exact" if exact else f"{model.log_partition_error_:.4f}"],
-        ["nats per row", f"{nats:.4f}", f"{nats_error:.4f}" if nats_error else ""],
-    ]
+    values = {
+        "hidden units": len(shares),
+        "log Z": Measured(model.log_partition_, form=".4f"),
+        "nats per row": Measured(nats, form=".4f"),
+    }
+    errors: dict[str, Any] = {"log Z": "exact" if exact else Measured(model.log_partition_error_, form=".4f")}
+    if nats_error:
+        errors["nats per row"] = Measured(nats_error, form=".4f")
     if not exact:
-        lines.append(["annealed chains that count", f"{model.log_partition_effective_:.1%}", ""])
-    printed = [Printed(["", "value", "std. error"], lines)]
+        values["annealed chains that count"] = Measured(model.log_partition_effective_, form=".1%")
+    tables = [values_table(values, errors)]
     if shares:
-        header = ("unit", "its largest weights", "on in", "bias")
-        printed.append(print_switches(header, "Units", model, table.names, shares, "+.2f", model.hidden_bias_))
-    return Told(facts, tuple(printed), {"items": lambda: _weights(model, table.names)})
+        weights = ("unit", "its largest weights", model, rows.names, shares, "+.2f", model.hidden_bias_)
+        tables.append(largest_weights(*weights))
+    return Summary(facts, tuple(tables), {"items": lambda: _weights(model, rows.names)})
 
 
-def _weights(model: Any, names: tuple[str, ...]) -> Values:
-    """One line a column of the table: its bias, and the weights of all units on it."""
-    columns = ("input_bias", *(f"weight_{k + 1}" for k in range(len(model.components_))))
-    return Values(names, columns, np.column_stack([model.input_bias_, model.components_.T]))
+def _weights(model: Any, names: tuple[str, ...]) -> Table:
+    """Make one row a column of the data: its bias, and the weights of all units on it."""
+    weights = {f"weight_{k + 1}": own for k, own in enumerate(model.components_)}
+    return Table(list(names), {"input_bias": model.input_bias_, **weights}, corner="item")

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from latentbits.reports.summaries.numbers import criteria_facts, criteria_lines, with_error
-from latentbits.reports.summaries.records import Gallery, Layer, Printed, Shown, Table, Told, strongest_rows
+from latentbits.reports.numbers import Measured, measured
+from latentbits.reports.record import Table
+from latentbits.reports.summaries.records import (
+    Gallery,
+    Layer,
+    Rows,
+    Shown,
+    Summary,
+    criteria_facts,
+    criteria_table,
+    strongest_rows,
+    values_table,
+)
 
-__all__ = ["REPORTS", "show", "tell"]
+__all__ = ["REPORTS", "show", "summarize"]
 
-# what `fit --report` tells besides the fit: titles, and methods of the model
+# the reports of `fit --report` besides that of the fit: titles, and methods of the model
 REPORTS = (
     ("Classes", "standard_errors"),
     ("Classification", "classification"),
@@ -19,25 +31,23 @@ REPORTS = (
 )
 
 
-def tell(model: Any, table: Table) -> Told:
-    """Shares of the components, the largest first; and how well they describe the table."""
+def summarize(model: Any, rows: Rows) -> Summary:
+    """Give the shares of the components, the largest first, and how well they describe the rows."""
     order = np.argsort(-model.weights_, kind="stable")
-    shares = Printed(["kind", "share"], [[str(i + 1), f"{model.weights_[k]:.4f}"] for i, k in enumerate(order)])
+    numbers = [str(i + 1) for i in range(len(order))]
+    shares = Table(numbers, {"share": measured(model.weights_[order], form=".4f")}, corner="kind")
     facts: dict[str, Any] = {"shares": [float(model.weights_[k]) for k in order], "smoothing": float(model.smoothing_)}
     if model.smoothing_ == 0:
-        found = model.criteria(table.values, table.weights)
-        return Told(facts | criteria_facts(found), (shares, Printed(["", "value"], criteria_lines(found))))
-    total, error = model.log_likelihood(table.values, return_error=True, sample_weight=table.weights)
-    lines = [
-        ["log-likelihood, nats", with_error(total, error)],
-        ["", f"with smoothing {model.smoothing_:g}, so below its maximum;"],
-        ["", "AIC and BIC are of a fit with smoothing 0"],
-    ]
-    return Told(facts | {"log_likelihood": total}, (shares, Printed(["", "value"], lines)))
+        found = model.criteria(rows.values, rows.weights)
+        return Summary(facts | criteria_facts(found), (shares, criteria_table(found)))
+    total, error = model.log_likelihood(rows.values, return_error=True, sample_weight=rows.weights)
+    note = f"smoothing {model.smoothing_:g} keeps it below its maximum: AIC and BIC need a fit with smoothing=0"
+    likelihood = replace(values_table({"log-likelihood, nats": Measured(total, error)}), notes=(note,))
+    return Summary(facts | {"log_likelihood": total}, (shares, likelihood))
 
 
 def show(name: str, model: Any, values: np.ndarray, n_rows: float, weights: np.ndarray | None = None) -> Shown:
-    """The components, the largest first."""
+    """Show the components, the largest first."""
     order = np.argsort(-model.weights_, kind="stable")
     active = np.asarray(model.transform(values))[:, order]
     names = tuple(f"kind {i + 1}" for i in range(len(order)))

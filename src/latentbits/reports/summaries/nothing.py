@@ -1,4 +1,4 @@
-"""A model without anything hidden, of another library: there is nothing to tell."""
+"""A model without anything hidden, of another library: an empty summary."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.reports.summaries.records import Shown, Table, Told
+from latentbits.reports.summaries.records import Rows, Shown, Summary
 
-__all__ = ["show", "tell"]
+__all__ = ["show", "summarize"]
 
 
-def tell(model: Any, table: Table) -> Told:
-    return Told()
+def summarize(model: Any, rows: Rows) -> Summary:
+    return Summary()
 
 
 def show(name: str, model: Any, values: np.ndarray, n_rows: float, weights: np.ndarray | None = None) -> Shown:

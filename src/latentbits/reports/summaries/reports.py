@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from latentbits.reports.record import Report
-from latentbits.reports.summaries.records import Table
+from latentbits.reports.summaries.records import Rows
 
 __all__ = ["reports_of"]
 
@@ -15,9 +15,9 @@ OF_ALL = (("Fit", "fit_report"),)
 
 
 def reports_of(
-    model: Any, table: Table, more: Sequence[tuple[str, str]] = ()
+    model: Any, rows: Rows, more: Sequence[tuple[str, str]] = ()
 ) -> tuple[dict[str, Report], dict[str, str]]:
-    """By title, what the methods of a model report of the table, and why others cannot.
+    """Give by title what the methods of a model report of the rows, and the reason where one cannot.
 
     `more` are the `REPORTS` of the family's module here: ``(("Items", "item_fit"),)``.
     """
@@ -26,7 +26,7 @@ def reports_of(
         try:
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", message="X does not have valid feature names")  # columns are in order
-                found[title] = getattr(model, method)(table.values, sample_weight=table.weights)
+                found[title] = getattr(model, method)(rows.values, sample_weight=rows.weights)
         except ValueError as error:
             left_out[title] = str(error)
     return found, left_out

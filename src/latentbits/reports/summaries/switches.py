@@ -6,17 +6,19 @@ from typing import Any
 
 import numpy as np
 
+from latentbits.reports.numbers import measured
+from latentbits.reports.record import Table
 from latentbits.reports.strongest import in_words, telling_weights
-from latentbits.reports.summaries.records import Gallery, Layer, Printed, Shown, strongest_rows
+from latentbits.reports.summaries.records import Gallery, Layer, Shown, strongest_rows
 
-__all__ = ["print_switches", "show"]
+__all__ = ["MOST_CAUSES_SHOWN", "MOST_COLUMNS_NAMED", "largest_weights", "show"]
 
-MOST_SHOWN = 30  # causes printed; JSON has all
-MOST_NAMES = 4  # columns named for each
+MOST_CAUSES_SHOWN = 30  # lines of a table that is read on a screen; JSON has all
+MOST_COLUMNS_NAMED = 4  # as many as a line of 80 characters holds
 
 
 def show(name: str, model: Any, values: np.ndarray, n_rows: float, weights: np.ndarray | None = None) -> Shown:
-    """The causes, the commonest first."""
+    """Show the causes, the commonest first."""
     active = np.asarray(model.transform(values))
     usage = np.average(active, axis=0, weights=weights) if active.size else np.zeros(active.shape[1])
     order = np.argsort(-usage, kind="stable")
@@ -27,21 +29,23 @@ def show(name: str, model: Any, values: np.ndarray, n_rows: float, weights: np.n
     return Shown(Gallery(name, about, "signed", (layer,)))
 
 
-def print_switches(
-    header: tuple[str, ...],
-    title: str,
+def largest_weights(
+    cause: str,
+    heading: str,
     model: Any,
     names: tuple[str, ...],
     shares: tuple[float, ...],
     form: str,
-    last: np.ndarray | None = None,
-) -> Printed:
-    """The commonest causes with their largest weights; `form` writes a weight, `last` is one number more for each."""
-    telling = telling_weights(model.components_, MOST_NAMES)
-    lines = []
-    for cause in np.argsort(-np.array(shares), kind="stable")[:MOST_SHOWN]:
-        weights = in_words(names, model.components_[cause], telling[cause], form)
-        own = [] if last is None else [f"{last[cause]:.2f}"]
-        lines.append([str(cause + 1), weights, f"{shares[cause]:.1%}", *own])
-    some = f" ({MOST_SHOWN} of {len(shares)}; --items writes all)" if len(shares) > MOST_SHOWN else ""
-    return Printed(header, lines, left=2, title=f"{title}{some}")
+    biases: np.ndarray | None = None,
+) -> Table:
+    """Make a table of the commonest causes with their largest weights, each written by `form`."""
+    chosen = telling_weights(model.components_, MOST_COLUMNS_NAMED)
+    order = np.argsort(-np.array(shares), kind="stable")
+    columns: dict[str, Any] = {
+        heading: [in_words(names, model.components_[k], chosen[k], form) for k in order],
+        "on in": measured(np.array(shares)[order], form=".1%"),
+    }
+    if biases is not None:
+        columns["bias"] = measured(biases[order], form=".2f")
+    found = Table([str(k + 1) for k in order], columns, title=f"{cause.capitalize()}s", corner=cause)
+    return found.first(MOST_CAUSES_SHOWN, "{} more: --items writes all")

@@ -147,7 +147,7 @@ def test_warnings_and_tracebacks(capsys):
         warnings.simplefilter("always")
         with console.show_warnings():
             warnings.warn("of \x1b[31m", UserWarning, stacklevel=1)
-        with console.told_warnings(["x\x1b"]):
+        with console.printed_warnings(["x\x1b"]):
             warnings.warn("column 0, which is like 'column 12'", UserWarning, stacklevel=1)
     try:
         raise RuntimeError("of \x1b[31m")

@@ -11,10 +11,11 @@ import pytest
 from tests.tables import classes
 
 from latentbits import BernoulliProduct
+from latentbits.choosing.climb import Axis, next_places
 from latentbits.core.errors import DownloadError, OutOfTimeError
 from latentbits.estimators.families import families
 from latentbits.league import kept, run, sets, table
-from latentbits.league.entries import ENTRIES, Axis, by_its_record, entry, next_place
+from latentbits.league.entries import ENTRIES, by_its_record, entry
 from latentbits.league.published import PUBLISHED, best_verified
 from latentbits.reports.render import cells
 
@@ -83,9 +84,9 @@ def test_a_family_of_which_nothing_is_known_takes_part_by_its_record(record):
     assert "{" not in one.called
     for axis in one.axes:
         assert [getattr(one.new({axis.name: value}), axis.name) for value in axis.values] == list(axis.values)
-    assert next_place(one.axes, {}) is not None
-    assert next_place((), {(): -1.0}) is None
-    assert next_place((), {(): -np.inf}) is None
+    assert next_places(one.axes, {})
+    assert next_places((), {(): -1.0}) == []
+    assert next_places((), {(): -np.inf}) == []
 
 
 @pytest.mark.parametrize("one", ENTRIES, ids=lambda one: one.name)
@@ -117,7 +118,8 @@ def test_the_twenty_sets_are_known():
 def test_the_climb_ends_on_the_top():
     axes = (Axis("a", tuple(range(9)), 2, stride=2), Axis("b", tuple(range(5)), 4))
     tried = {}
-    while (place := next_place(axes, tried)) is not None:
+    while places := next_places(axes, tried):
+        place = places[0]
         assert place not in tried
         tried[place] = -((place[0] - 7) ** 2) - (place[1] - 1) ** 2
     assert max(tried, key=tried.get) == (7, 1)
@@ -126,9 +128,9 @@ def test_the_climb_ends_on_the_top():
 
 def test_what_fails_at_first_is_tried_smaller():
     axes = (Axis("a", (1, 2, 4), 4), Axis("b", (1, 2), 2))
-    assert next_place(axes, {(2, 1): -np.inf}) == (1, 1)
-    assert next_place(axes, {(2, 1): -np.inf, (1, 1): -5.0}) == (0, 1)  # and not the one that failed
-    assert next_place(axes, {(place, 1): -np.inf for place in range(3)}) is None
+    assert next_places(axes, {(2, 1): -np.inf}) == [(1, 1)]
+    assert next_places(axes, {(2, 1): -np.inf, (1, 1): -5.0})[0] == (0, 1)  # and not the one that failed
+    assert next_places(axes, {(place, 1): -np.inf for place in range(3)}) == []
 
 
 # --- running ---

@@ -73,7 +73,7 @@ class Entry:
         Whether every fit converged, or went through its schedule.
     n_parameters, log_likelihood, aic, bic
         Of the fit that is in `Comparison.fitted`, to the rows that it has learned from; None and NaN where a model
-        cannot tell.
+        does not say.
     """
 
     name: str
@@ -156,7 +156,7 @@ class Comparison(Report):
         return f"{STACK}: " + ", ".join(f"{weight:.3f} {name}" for name, weight in used)
 
     def keys(self) -> list[str]:
-        """Names of what is in it; models are no numbers, and only an attribute."""
+        """Give the names of what is in it; models are no numbers, and only an attribute."""
         return [field.name for field in fields(self) if field.name != "fitted"]
 
     def table(self) -> Table:
@@ -209,7 +209,7 @@ class Comparison(Report):
 
 
 def default_models(n_rows: int, random_state: Any = None, only: Collection[str] | None = None) -> dict[str, Any]:
-    """The models that `compare` fits unless told otherwise, in the order of their sizes.
+    """Make the models that `compare` fits by default, in the order of their sizes.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def compare(
     X : array-like of shape (n_rows, n_columns)
         Bits, NaN for missing.  In memory: rows are drawn from it, so no function of batches.  A sparse table stays one.
     models : mapping of names to estimators, sequence of estimators, or None
-        What to compare; None takes every family of models of bits, some in several sizes.  Those of a sequence are
+        What to compare; None takes every family of models of bits, some in several sizes.  Models of a sequence are
         named by family and size, such as "mixture of 2".
     sample_weight : array-like of shape (n_rows,) or None
         How often each row counts, in learning and in scoring; None for once.  A row is held out with all its weight.
@@ -273,7 +273,7 @@ def compare(
     Raises
     ------
     latentbits.core.errors.TooLargeError
-        Where there are so many entries, the zeros of a sparse table among them, that reading them would take hours.
+        Where reading all entries, the zeros of a sparse table among them, would take hours.
 
     Notes
     -----
@@ -369,7 +369,7 @@ def compare(
 def _stacked(
     row_bits: Mapping[str, np.ndarray], seed: int | None, weights: np.ndarray | None
 ) -> tuple[np.ndarray, dict[str, float]]:
-    """-log2 p(x) of each row under a stack with weights of other rows, and the weights that all rows choose."""
+    """Compute -log2 p(x) of each row under a stack with weights of other rows, and the weights that all rows choose."""
     rows = -np.log(2) * np.stack(list(row_bits.values()), axis=1)
     chosen = stack_of(rows, weights).weights
     return -crossed(rows, seed, weights) / np.log(2), dict(zip(row_bits, chosen.tolist()))
@@ -388,7 +388,7 @@ def _check_size(shape: tuple[int, ...]) -> None:
 
 
 def reason_of(error: BaseException) -> str:
-    """Why a model was left out, in a line.
+    """Say in a line why a model was left out.
 
     >>> reason_of(MemoryError())
     'out of memory'
@@ -411,7 +411,7 @@ def ranked(
     weights: np.ndarray | None = None,
     reports: Mapping[str, FitReport] | None = None,
 ) -> tuple[Entry, ...]:
-    """The entries of a comparison, best first.
+    """Make the entries of a comparison, best first.
 
     Parameters
     ----------
@@ -425,7 +425,7 @@ def ranked(
     weights
         How often each row counts; None for once.
     reports
-        By name: of fits, where models can tell.
+        By name: reports of fits, where models have them.
     """
     costs = ("n_parameters", "log_likelihood", "aic", "bic")
     best = min(row_bits, key=lambda name: np.average(row_bits[name], weights=weights))
@@ -451,17 +451,17 @@ def ranked(
 
 
 def weights_of(weights: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
-    """Weights of the rows of these numbers; None where each counts once."""
+    """Take the weights of the rows of these numbers; None where each counts once."""
     return None if weights is None else weights[rows]
 
 
 def shared_error(errors: Sequence[float]) -> float:
-    """Standard error that the rows of all folds share: folds are of about one size, their log Z independent."""
+    """Compute the standard error that all folds share: folds are of about one size, and their log Z independent."""
     return float(np.sqrt(np.mean(np.square(errors)) / len(errors)))
 
 
 def score_rows(fitted: Any, X: Any, weights: np.ndarray | None = None) -> tuple[np.ndarray, float]:
-    """-log2 p(x) of each row, and the standard error of their mean as a sum of estimates; any density model will do."""
+    """Compute -log2 p(x) of each row under any density model, and the standard error of its mean by estimates."""
     if not hasattr(fitted, "log_likelihoods"):
         return -np.asarray(fitted.score_samples(X), float) / np.log(2), 0.0
     rows = fitted.log_likelihoods(X)
@@ -471,11 +471,11 @@ def score_rows(fitted: Any, X: Any, weights: np.ndarray | None = None) -> tuple[
 
 
 def _report(fitted: Any, X: Any, weights: np.ndarray | None) -> FitReport | None:
-    """What a fit is worth on the rows that it has learned from; None of a model that cannot tell."""
+    """Report a fit on the rows that it has learned from; None for a model without a report."""
     if not isinstance(fitted, WithFitReport):
         return None
     with interrupts.shielded(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrecisionWarning)  # its error is told
+        warnings.simplefilter("ignore", PrecisionWarning)  # its error is in the report
         try:
             return fitted._fit_report(X, weights)
         except FAILURES:
@@ -483,14 +483,14 @@ def _report(fitted: Any, X: Any, weights: np.ndarray | None) -> FitReport | None
 
 
 def fit_copy(estimator: Any, X: Any, weights: np.ndarray | None = None) -> Any:
-    """The estimator fitted anew, without the warnings that unseen rows or the table make needless."""
+    """Fit a copy of the estimator, without the warnings that unseen rows or the table make needless."""
     given = {} if weights is None else {"sample_weight": weights}
     if given and not has_fit_parameter(estimator, "sample_weight"):
         raise ValueError(f"{type(estimator).__name__} takes no sample_weight")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # told in the table
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the table says so
         for told in ("no Gaussian has these correlations", "a Heywood case", ".* pairs of columns cannot be told"):
-            warnings.filterwarnings("ignore", message=told)  # unseen rows tell
+            warnings.filterwarnings("ignore", message=told)  # unseen rows decide
         fitted = clone(estimator).fit(X, **given)
     interrupts.check()  # models of others do not look
     if getattr(fitted, "stop_reason_", None) == "interrupted":
@@ -514,7 +514,7 @@ def _named(models: Any, n_rows: int, random_state: Any, verbose: int) -> dict[st
 
 
 def short_names(models: Sequence[Any]) -> list[str]:
-    """A name for each model: family and size, and a number where two would be called the same.
+    """Name each model: family and size, and a number where two would be called the same.
 
     >>> from latentbits import BernoulliMixture, ClippedGaussian
     >>> short_names([BernoulliMixture(2), BernoulliMixture(2, smoothing=1.0), ClippedGaussian("parallel")])
@@ -529,7 +529,7 @@ def short_names(models: Sequence[Any]) -> list[str]:
 
 
 def _title(model: Any) -> str:
-    """Family and size; of another library's model, the name of its class."""
+    """Give family and size; for another library's model, the name of its class."""
     for family in families():
         if family.class_name == type(model).__name__:
             return name_of(model)
@@ -537,7 +537,7 @@ def _title(model: Any) -> str:
 
 
 def standard_error(x: np.ndarray, weights: np.ndarray | None = None) -> float:
-    """Of the mean of x; NaN for a single number, and where numbers are infinite: rows that a model holds impossible.
+    """Compute that of the mean of x; NaN for a single number, and where some are infinite (rows of probability 0).
 
     >>> standard_error(np.array([0.0, 1.0]), np.array([2.0, 2.0])) == standard_error(np.array([0.0, 0.0, 1.0, 1.0]))
     True

@@ -18,8 +18,6 @@ from latentbits.engines import ahead
 
 __all__ = ["Refitted", "as_searched", "refit"]
 
-LEAST_TIME = 1.0
-
 
 class Refitted(NamedTuple):
     """A model, the number of rows that it has learned from, and whether those are all rows of the search.
@@ -33,7 +31,7 @@ class Refitted(NamedTuple):
 
 
 def as_searched(found: Search) -> dict[str, Refitted]:
-    """The models of a search as they are."""
+    """Give the models of a search as they are."""
     return {name: Refitted(model, found.n_learned) for name, model in found.fitted.items()}
 
 
@@ -47,7 +45,7 @@ def refit(
 ) -> Mapping[str, Refitted]:
     """Fit the chosen model of every family to all rows of the search; best first, as long as there is time.
 
-    Their scores remain those of the search: there are no unseen rows left.  A model for which there was no time, or
+    The scores remain those of the search: there are no unseen rows left.  A model for which there was no time, or
     that failed on more rows, is the one of the search.
 
     Parameters
@@ -76,7 +74,7 @@ def refit(
     ]
     for place, name in enumerate(names):
         left = (until - time.perf_counter()) / (len(names) - place)
-        if left < LEAST_TIME:
+        if left < LEAST_FIT_SECONDS:
             break
         if report is not None:
             report(name)
@@ -85,7 +83,7 @@ def refit(
             model.set_params(max_time=left)
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # told of by the search
+                warnings.simplefilter("ignore", UserWarning)  # the search has warned of it
                 with ahead.asked():
                     if place + 1 < len(names):  # compiles while this one runs
                         clone(found.fitted[names[place + 1]]).foresee(rows, found.weights)

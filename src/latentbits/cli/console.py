@@ -26,11 +26,11 @@ __all__ = [
     "give",
     "in_one_line",
     "prepare_streams",
+    "printed_warnings",
     "say",
     "show_line",
     "show_traceback",
     "show_warnings",
-    "told_warnings",
     "wants_debug",
 ]
 
@@ -51,17 +51,17 @@ AS_OPTIONS = {
 
 
 def say(text: str) -> None:
-    """One line to whoever is watching."""
+    """Write one line of a message, on stderr."""
     click.echo(printable(text), file=sys.stderr)
 
 
 def show_line(text: str) -> None:
-    """One line of a result, on stdout."""
+    """Write one line of a result, on stdout."""
     click.echo(printable(text), file=sys.stdout)
 
 
 def give(result: Mapping[str, Any], as_json: bool, show: Callable[[], None] | None = None) -> None:
-    """The result of a command: one JSON object, or whatever `show` prints."""
+    """Print the result of a command: one JSON object, or by `show`."""
     if as_json:
         from latentbits.reports.render import plain
 
@@ -71,8 +71,8 @@ def give(result: Mapping[str, Any], as_json: bool, show: Callable[[], None] | No
 
 
 @contextmanager
-def told_warnings(names: Sequence[str] | None = None) -> Iterator[None]:
-    """Warnings of the library as lines on stderr, without the place in the code, columns called by their names."""
+def printed_warnings(names: Sequence[str] | None = None) -> Iterator[None]:
+    """Print warnings of the library as lines on stderr, without the place in the code, columns by their names."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         yield
@@ -89,14 +89,14 @@ def _named(names: Sequence[str], found: re.Match[str]) -> str:
 
 @contextmanager
 def show_warnings() -> Iterator[None]:
-    """Warnings outside of `told_warnings`, too, as lines on stderr."""
+    """Print warnings outside of `printed_warnings`, too, as lines on stderr."""
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *place: say(f"warning: {message}")
         yield
 
 
 def as_options(text: str) -> str:
-    """A message of the library for somebody at a terminal.
+    """Write a message of the library in terms of options.
 
     >>> as_options("Pass binarize=0.5 to cut")
     'Pass --binarize 0.5 to cut'
@@ -114,7 +114,7 @@ def as_options(text: str) -> str:
 
 
 def in_one_line(error: BaseException) -> str:
-    """The message of an error for somebody at a terminal.
+    """Write the message of an error in one line, in terms of options.
 
     >>> in_one_line(ValueError("no bits.\\n  Pass binarize=0.5 to cut"))
     'no bits. Pass --binarize 0.5 to cut'
@@ -140,8 +140,8 @@ class _Closed(io.TextIOBase):
 def prepare_streams() -> None:
     """Let neither a character nor a closed stream mislead.
 
-    What the encoding of a terminal or a file cannot hold is written as an escape.  Where stderr is closed messages are
-    lost, rather than mixed with results; where stdout is, a result is an error.
+    A character that the encoding of a terminal or a file lacks is written as an escape.  Where stderr is closed,
+    messages are lost, rather than mixed with results; where stdout is, a result is an error.
     """
     if sys.stdout is None:
         _take(1)
@@ -166,7 +166,7 @@ def _take(descriptor: int) -> None:
 
 
 def show_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """A mistake of ours, or --debug: for `sys.excepthook`."""
+    """Print the traceback of a mistake of ours, or with --debug: for `sys.excepthook`."""
     import traceback
 
     for line in "".join(traceback.format_exception(kind, error, trace)).splitlines():
@@ -177,7 +177,7 @@ def show_traceback(kind: type[BaseException], error: BaseException, trace: Trace
 
 
 def common_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--json and --debug."""
+    """Add --json and --debug."""
     command = click.option(
         "--debug", is_flag=True, expose_value=False, callback=_set_debug, help="Show the full traceback of an error."
     )(command)
@@ -187,7 +187,7 @@ def common_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def checkpoint_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--checkpoint and --resume."""
+    """Add --checkpoint and --resume."""
     command = click.option("--resume", is_flag=True, help="Go on from what is in the folder of --checkpoint.")(command)
     return click.option(
         "--checkpoint",
@@ -218,5 +218,5 @@ def _set_debug(ctx: click.Context, parameter: click.Parameter, value: bool) -> N
 
 
 def wants_debug(ctx: click.Context) -> bool:
-    """Whether --debug was given, before or after the name of the command."""
+    """Say whether --debug was given, before or after the name of the command."""
     return bool(ctx.find_root().params.get("debug"))

@@ -20,7 +20,7 @@ __all__ = ["data"]
 @click.option("--split", metavar="NAME", help="Only these rows: train, valid or test.")
 @common_options
 def data(name: str | None, output: str | None, split: str | None, as_json: bool) -> None:
-    """List the public data sets; with NAME, tell about one; with -o, fetch it and write it to a file.
+    """List the public data sets; with NAME, describe one; with -o, fetch it and write it to a file.
 
     Sets are bundled, or read from the folder that LATENTBITS_DATA names, or downloaded once and checked by their
     sha256.

@@ -28,9 +28,7 @@ __all__ = ["league"]
     help="For each family on each set.",
 )
 @click.option("--out", type=click.Path(file_okay=False), default="league", help="The folder of the run.")
-@click.option(
-    "--jobs", type=click.IntRange(1), help="Families at a time, in processes of their own.  [default: the cores]"
-)
+@click.option("--jobs", type=click.IntRange(1), help="Families at a time, each in a process.  [default: the cores]")
 @click.option("--seed", type=click.IntRange(0), default=0, help="Seed of all fits.")
 @click.option(
     "--summary", is_flag=True, help="Run nothing, and print the results kept here, or those in --out if named."
@@ -141,7 +139,7 @@ def _run(
         say(f"kept {', '.join(found)}")
     _show(found, as_csv, as_json)
     for error in ended.failed.values():
-        raise error  # the first, which says why; all were told
+        raise error  # the first, which says why; all were printed
     without = [
         f"{name} of {family}"
         for name, result in found.items()

@@ -30,7 +30,7 @@ OUTSIDE = 3  # exit code where one of our own ranges fails
 @click.option("--quick", is_flag=True, help="Smaller and fewer experiments, in a minute or two for each paper.")
 @click.option("--full", is_flag=True, help="All experiments, which is also done without this option.")
 @click.option(
-    "--jobs", type=click.IntRange(min=1), help="Parts to do at a time, in processes of their own.  [default: the cores]"
+    "--jobs", type=click.IntRange(min=1), help="Parts to do at a time, each in a process.  [default: the cores]"
 )
 @click.option(
     "--summary", is_flag=True, help="Do nothing, and print what a full run found: the one kept here, or that in --out."
@@ -101,7 +101,7 @@ def _list(as_json: bool) -> None:
 def _repeat(
     paper: str, names: list[str], out: str | None, quick: bool, jobs: int | None, keep: bool, as_json: bool
 ) -> list[str]:
-    """Gives the findings that are outside of our ranges."""
+    """Give the findings that are outside of our ranges."""
     from latentbits.papers import PAPERS, side_by_side, summary
 
     together = paper == ALL
@@ -132,7 +132,7 @@ def _repeat(
     if results:
         give(given, as_json, lambda: _show(relations))
     for error in ended.failed.values():
-        raise error  # the first, which says why; all were told
+        raise error  # the first, which says why; all were printed
     return _outside(relations)
 
 
@@ -140,7 +140,7 @@ def _repeat(
 
 
 def _summarize(names: list[str], folder: Path | None, keep: bool, as_json: bool) -> list[str]:
-    """Gives the findings that are outside of our ranges."""
+    """Give the findings that are outside of our ranges."""
     from latentbits.papers import summary
 
     results = {name: summary.in_package(name) for name in names} if folder is None else summary.in_folder(folder)
@@ -188,7 +188,7 @@ def _counts(relations: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
 
 
 def _show(relations: Mapping[str, Mapping[str, Any]], words: Mapping[str, list[str]] | None = None) -> None:
-    """What the papers claim, what came out, and both verdicts; then how many of each there are."""
+    """Print what the papers claim, what came out, and both verdicts; then how many of each there are."""
     from latentbits.papers import PAPERS, pages, summary
 
     for name, found in relations.items():

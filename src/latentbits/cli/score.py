@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from latentbits.cli.console import common_options, give, told_warnings
+from latentbits.cli.console import common_options, give, printed_warnings
 from latentbits.cli.inputs import Reading, data_argument, model_argument, reading_options, to_apply, weights_option
 from latentbits.cli.outputs import FORMATS, Outputs, write_table
 from latentbits.cli.reports import show_tables
@@ -25,13 +25,13 @@ __all__ = ["score"]
 @weights_option
 @common_options
 def score(model_path: str, source: str, reading: Reading, per_row: str | None, as_json: bool) -> None:
-    """How well the model in file MODEL describes DATA (a file, or the name of a public data set).
+    """Score how well the model in file MODEL describes DATA (a file, or the name of a public data set).
 
     Prints the log-likelihood in nats, its mean, and bits per row (the fewer the better) with the standard error over
     rows, which includes what is estimated in them: log Z, integrals, rounding.  Where the model holds a row impossible,
-    these are infinite (null in JSON), and the rows are counted.  Of a model of real numbers they are densities, which
-    depend on the units, and are printed in nats alone; where binary sparse coding sums over some of the states of a
-    row, it is told by how much that is too low.
+    these are infinite (null in JSON), and the rows are counted.  A model of real numbers gives densities, which depend
+    on the units, and are printed in nats alone; binary sparse coding that sums over some of the states of a row says by
+    how much the sum is too low.
     """
     import numpy as np
 
@@ -45,7 +45,7 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
     model, rows = to_apply(model_path, source, reading, streams=True)
     if type(rows.values) is np.ndarray:
         check_observed(rows.values)
-    with told_warnings(rows.names):
+    with printed_warnings(rows.names):
         known = model.log_likelihoods(rows.values)
     nats, loss = np.asarray(known.value, np.float64), float(getattr(model, "truncation_loss_", 0.0))
     common = 0.0 if loss else float(np.max(known.common_error))  # a loss has a sign, and is no standard error

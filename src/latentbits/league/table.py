@@ -54,7 +54,7 @@ class Line(NamedTuple):
 
 
 def lines(result: Mapping[str, Any]) -> list[Line]:
-    """All models on a set, the best on test rows first; those without a result last."""
+    """List all models on a set, the best on test rows first; those without a result last."""
     found = sorted((*_ours(result), *_theirs(result["set"])), key=lambda line: -_known(line.test))
     ranked = [line.test for line in found if line.kind != "unverified" and line.test is not None]
     return [
@@ -112,7 +112,7 @@ class Standing(NamedTuple):
 
 
 def standing(result: Mapping[str, Any]) -> Standing:
-    """The model of ours that validation rows are most probable under, the stack, and the best that was verified."""
+    """Find our model that validation rows are most probable under, the stack, and the best that was verified."""
     ours = [line for line in lines(result) if line.kind == "ours" and line.test is not None and line.valid is not None]
     alone = [line for line in ours if line.model != STACK]
     return Standing(
@@ -126,7 +126,7 @@ def standing(result: Mapping[str, Any]) -> Standing:
 
 
 def verdict(test: float, error: float, published: float) -> str:
-    """Ours against another's.
+    """Compare ours with another's.
 
     >>> verdict(-6.0, 0.1, -6.05), verdict(-6.1, 0.1, -6.05), verdict(-6.3, 0.1, -6.0)
     ('first', 'within one standard error', 'behind by 0.30 (5.0 %)')
@@ -139,7 +139,7 @@ def verdict(test: float, error: float, published: float) -> str:
 
 
 def title(result: Mapping[str, Any]) -> str:
-    """Of the table of a set."""
+    """Write the title of the table of a set."""
     rows = result["rows"]
     return (
         f"{result['set']} ({describe(result['set'])}): {result['columns']} columns, {rows['train']} rows to learn "
@@ -203,7 +203,7 @@ def _verdict(line: Line, now: Standing) -> str:
 
 
 def counts(results: Iterable[Mapping[str, Any]]) -> str:
-    """On how many sets the stack, or where there is none the one model, is first, level or behind, in a sentence."""
+    """Count in a sentence on how many sets the stack (or the one model) is first, level or behind."""
     told = [_verdict(line, now) for now in map(standing, results) if (line := now.stack or now.one) is not None]
     told = [one for one in told if one]
     first, level = (sum(one == word for one in told) for word in ("first", LEVEL))
@@ -214,7 +214,7 @@ def counts(results: Iterable[Mapping[str, Any]]) -> str:
 
 
 def made_on(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """With which versions, when and on what the results were made, in lines."""
+    """List the versions, dates and machines of the results, in lines."""
     machines = [one["machine"] for result in results.values() for one in result["entries"].values() if "machine" in one]
     kinds = dict.fromkeys((m["latentbits"], m["jax"], m["device"], m["processor"], m["cores"]) for m in machines)
     dates = sorted({m["date"] for m in machines})

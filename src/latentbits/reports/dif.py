@@ -22,7 +22,7 @@ class DifReport(Report):
         Names of the items that were tested, and labels of the groups; the first is what others are compared with.
     statistic, df, p, p_adjusted
         Chi-square statistic of each item, its degrees of freedom, and its probability if the item is the same in all
-        groups; NaN where it cannot be told, which a note says.
+        groups; NaN where it is not determined, which a note says.
     slope_difference, intercept_difference
         (items, groups after the first) Parameters there, less those of the first group.
     signed_difference, unsigned_difference
@@ -31,7 +31,7 @@ class DifReport(Report):
     method, adjustment
         "lr" or "wald"; "holm", "bh" or "none".
     notes
-        What could not be told, and why.
+        What could not be computed, and why.
     """
 
     items: tuple[str, ...]
@@ -49,7 +49,7 @@ class DifReport(Report):
     notes: tuple[str, ...]
 
     def table(self) -> Table:
-        """One row for each item."""
+        """Make one row for each item."""
         columns: dict[str, Any] = {"chi2": self.statistic, "df": self.df, "p": self.p}
         if self.adjustment != "none":
             columns[f"p ({self.adjustment})"] = self.p_adjusted

@@ -29,7 +29,7 @@ class Network(NamedTuple):
 
 
 def checked_network(weights: Sequence[np.ndarray], biases: Sequence[np.ndarray]) -> Network:
-    """The arrays as a network, or what is wrong with them.
+    """Make a network of the arrays, or say what is wrong with them.
 
     >>> checked_network([np.ones((2, 3))], [np.ones(3), np.ones(2)]).sizes
     (3, 2)
@@ -54,7 +54,7 @@ def checked_network(weights: Sequence[np.ndarray], biases: Sequence[np.ndarray])
 
 
 def names_of(layer: int, n_units: int) -> list[str]:
-    """Names of the units of a layer, as columns of `NoisyOrNetwork.transform`.
+    """Name the units of a layer, as columns of `NoisyOrNetwork.transform`.
 
     >>> names_of(2, 3)
     ['h2_0', 'h2_1', 'h2_2']
@@ -63,7 +63,7 @@ def names_of(layer: int, n_units: int) -> list[str]:
 
 
 def strengths(weights: np.ndarray) -> np.ndarray:
-    """f = 1 - exp(-w): how often a cause, were it the only one, turns its child on.
+    """Compute f = 1 - exp(-w): how often a cause, were it the only one, turns its child on.
 
     >>> strengths(np.log([1.25, 2.0])).round(3).tolist()
     [0.2, 0.5]
@@ -80,7 +80,7 @@ def project_down(
     layer: int | None = None,
     states: np.ndarray | None = None,
 ) -> np.ndarray:
-    """P(input is on | states of a layer): what its units, each alone, make the inputs look like.
+    """Compute P(input is on | states of a layer): what its units, each alone, make the inputs look like.
 
     Units between the layer and the inputs are averaged over, each on with its own probability p:
 
@@ -124,7 +124,7 @@ def project_down(
 
 
 def _one_layer_down(on: np.ndarray, weight: np.ndarray, bias: np.ndarray) -> np.ndarray:
-    """P(child is on), (n, children), of parents that are on independently with probabilities `on`."""
+    """Compute P(child is on), (n, children), of parents that are on independently with probabilities `on`."""
     off = np.exp(-bias) * np.ones((len(on), 1))
     for parent, strength in enumerate(strengths(weight)):  # no (n, parents, children) array
         off = off * (1 - on[:, parent, None] * strength)

@@ -282,7 +282,7 @@ def _number(value: Any) -> Any:
 
 
 def _csv_of(reports: Mapping[str, Report]) -> str:
-    """One table as it is; several with an empty line between, and a title above each."""
+    """Write one table as it is; several with an empty line between, and a title above each."""
     if len(reports) == 1:
         return next(iter(reports.values())).to_csv()
     return "\n".join(f"{title}\n{report.to_csv()}" for title, report in reports.items())

@@ -1,4 +1,4 @@
-"""What pictures of a tree show, as plain arrays: where its columns are, and which edges chance would not make.
+"""A tree as plain arrays: where its columns are, and which edges chance would not make.
 
 A tree is given as `LatentTree` has one of its: `parents`, the column that each hangs from, -1 for a root, and
 `information`, what each has in common with that.
@@ -34,14 +34,14 @@ CHANCE = 0.01  # that any two of all columns, were they independent, have so muc
 
 
 class Outline(NamedTuple):
-    """A tree from left to right: every column on a line of its own, and as far in as it is from the root."""
+    """A tree from left to right: every column on its line, and as far in as it is from the root."""
 
     line: np.ndarray
     depth: np.ndarray
 
 
 def checked_parents(parents: np.ndarray) -> np.ndarray:
-    """As an array of numbers, or what is wrong with them.
+    """Make an array of numbers, or say what is wrong with them.
 
     >>> checked_parents([-1, 0, 1]).tolist()
     [-1, 0, 1]
@@ -57,7 +57,7 @@ def checked_parents(parents: np.ndarray) -> np.ndarray:
 
 
 def _children(parents: np.ndarray, information: np.ndarray | None = None) -> list[list[int]]:
-    """Of every column, and of none at the end, the roots; those with the most in common with it first."""
+    """List the children of every column, and at the end the roots; those with the most in common with it first."""
     d = len(parents)
     strength = np.zeros(d) if information is None else np.asarray(information)
     found: list[list[int]] = [[] for _ in range(d + 1)]
@@ -67,7 +67,7 @@ def _children(parents: np.ndarray, information: np.ndarray | None = None) -> lis
 
 
 def _downward(parents: np.ndarray) -> list[int]:
-    """Columns, each after the one that it hangs from; those of circles are not among them."""
+    """List the columns, each after the one that it hangs from; those of circles are left out."""
     children = _children(parents)
     order = list(children[-1])
     for column in order:
@@ -76,7 +76,7 @@ def _downward(parents: np.ndarray) -> list[int]:
 
 
 def outline(parents: np.ndarray, information: np.ndarray) -> Outline:
-    """Where a tree is drawn from left to right, so that neither edges nor names cross.
+    """Place a tree from left to right, so that neither edges nor names cross.
 
     What hangs from a column is above and below it by turns, the strongest next to it.  All of a subtree is on lines
     that follow one another.
@@ -113,7 +113,7 @@ def outline(parents: np.ndarray, information: np.ndarray) -> Outline:
 
 
 def around(parents: np.ndarray, information: np.ndarray) -> np.ndarray:
-    """Where a tree is drawn spread out around its root, (d, 2), within a square from -1 to 1.
+    """Place a tree spread out around its root, (d, 2), within a square from -1 to 1.
 
     Each subtree has a part of the circle by its size, as phylogenies without a root are drawn (equal angles); then
     columns push each other apart, and edges pull, for some steps (Fruchterman & Reingold 1991).
@@ -131,7 +131,7 @@ def around(parents: np.ndarray, information: np.ndarray) -> np.ndarray:
 
 
 def _equal_angles(parents: np.ndarray, information: np.ndarray) -> np.ndarray:
-    """Edges of length 1, none of which cross: whatever hangs from a column is within its part of the circle."""
+    """Place edges of length 1, none of which cross: what hangs from a column is within its part of the circle."""
     children, order, d = _children(parents, information), _downward(parents), len(parents)
     size = np.ones(d)
     for column in reversed(order):
@@ -171,7 +171,7 @@ def _pushed_apart(places: np.ndarray, parents: np.ndarray) -> np.ndarray:
 
 
 def on_pixels(shape: tuple[int, int]) -> np.ndarray:
-    """Where columns are that are the pixels of an image, (d, 2).
+    """Place columns that are the pixels of an image, (d, 2).
 
     >>> on_pixels((2, 2)).tolist()
     [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
@@ -181,7 +181,7 @@ def on_pixels(shape: tuple[int, int]) -> np.ndarray:
 
 
 def edges_of(parents: np.ndarray, information: np.ndarray) -> np.ndarray:
-    """Columns that hang from another, those with the most in common with it first.
+    """List the columns that hang from another, those with the most in common with it first.
 
     >>> edges_of(np.array([1, -1, 1]), np.array([0.1, 0.0, 0.3])).tolist()
     [2, 0]
@@ -191,7 +191,7 @@ def edges_of(parents: np.ndarray, information: np.ndarray) -> np.ndarray:
 
 
 def beyond_chance(information: np.ndarray, n_rows: float) -> np.ndarray:
-    """Which edges have more in common than chance would give the best of all pairs of independent columns.
+    """Find the edges with more in common than chance would give the best of all pairs of independent columns.
 
     Twice the rows times the information is about chi-squared with one degree of freedom (as a test of likelihoods),
     and each of the d (d - 1) / 2 pairs could have been an edge.
@@ -209,7 +209,7 @@ def beyond_chance(information: np.ndarray, n_rows: float) -> np.ndarray:
 
 
 def touching(parents: np.ndarray, shape: tuple[int, int]) -> tuple[int, int]:
-    """How many edges join pixels that touch, by a side or a corner, and how many there are.
+    """Count the edges that join pixels that touch, by a side or a corner, and all edges.
 
     >>> touching(np.array([-1, 0, 1, 0]), (2, 2))
     (3, 3)
@@ -220,7 +220,7 @@ def touching(parents: np.ndarray, shape: tuple[int, int]) -> tuple[int, int]:
 
 
 def state_shares(parents: np.ndarray, transitions: np.ndarray) -> np.ndarray:
-    """P(state) of every column, (d, k), from P(state | state of the parent), (d, k, k).
+    """Compute P(state) of every column, (d, k), from P(state | state of the parent), (d, k, k).
 
     >>> halves = np.full((2, 2, 2), 0.5)
     >>> state_shares(np.array([-1, 0]), halves).tolist()
@@ -234,7 +234,7 @@ def state_shares(parents: np.ndarray, transitions: np.ndarray) -> np.ndarray:
 
 
 def by_state(transitions: np.ndarray, emissions: np.ndarray, parents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A tree whose states are in the order of P(bit = 1 | state), the least first; those that are none come last.
+    """Order the states of a tree by P(bit = 1 | state), the least first; states that do not exist come last.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Causes on a tree: which columns are neighbours, how much they tell of each other, and what the states are."""
+"""Causes on a tree: which columns are neighbours, how much they have in common, and what the states are."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ def show(name: str, model: Any, values: np.ndarray, n_rows: float, weights: np.n
                 hidden,
             )
         )
-    about = "Columns that tell most of each other are neighbours on a tree: the thicker an edge, the more they do. "
+    about = "Columns that have most in common are neighbours on a tree: the thicker an edge, the more they have. "
     about += (
         "Each has a hidden cause with a few states, and a cause depends on the causes beside it alone."
         if hidden
-        else "Nothing is hidden: given its neighbours, a bit tells nothing of the others."
+        else "Nothing is hidden: given its neighbours, a bit is independent of the others."
     )
     return Shown(Gallery(name, about, "probability", (), trees=tuple(trees)))
 

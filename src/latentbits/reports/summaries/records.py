@@ -223,7 +223,7 @@ class Spectra:
 
 @dataclass(frozen=True)
 class Shown:
-    """What the page shows of a model; `by_shares`: bits per row that it may lose by guessing rare shares badly."""
+    """The part of the page on a model; `by_shares`: bits per row that it may lose by guessing rare shares badly."""
 
     gallery: Gallery | None = None
     morph: Morph | None = None

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from latentbits.choosing.climb import LEAST_FIT_SECONDS
 from latentbits.choosing.compare import FAILURES
 from latentbits.choosing.search import Search
 from latentbits.core import interrupts

@@ -60,17 +60,16 @@ def show_tables(tables: Iterable[Table]) -> None:
     folds = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if folds else None
     for table in tables:
-        if table.index:  # one column has no pairs
-            notes = tuple(map(as_options, table.notes))
-            for line in (*to_text(replace(table, notes=notes), width, fold=folds).splitlines(), ""):
-                show_line(line)
+        notes = tuple(map(as_options, table.notes))
+        for line in (*to_text(replace(table, notes=notes), width, fold=folds).splitlines(), ""):
+            show_line(line)
 
 
 def show_reports(reports: Mapping[str, Report], left_out: Mapping[str, str] | None = None) -> None:
     """Print every report under its title, and why others are missing."""
-    for title, report in reports.items():
-        first, *others = report.shown()
-        show_tables([replace(first, title=f"{title}: {first.title}" if first.title else title), *others])
+    from latentbits.reports.render import shown_under_titles
+
+    show_tables(shown_under_titles(reports))
     for title, why in (left_out or {}).items():
         say(f"{title}: {as_options(why)}")
 

@@ -53,7 +53,7 @@ def reproduce(
 
     Writes results.md (the paper's claims beside our numbers), results.json and the figures.  The same command goes on
     from what was kept below the folder "runs" when it was interrupted.  Every claim is reproduced, or not, or it cannot
-    be told; and every number is held to a range of our own, where the exit code is 3 if one is outside.
+    be said; and every number is held to our range, where the exit code is 3 if one is outside.
     """
     from latentbits.papers import PAPERS
 

@@ -10,6 +10,7 @@ import numpy as np
 from latentbits.choosing.compare import fit_copy, ranked, score_rows, weights_of
 from latentbits.explorer.content import Maps
 from latentbits.explorer.looks import lines_of, short_covariances
+from latentbits.reports.numbers import with_error
 
 __all__ = ["MOST_MAPS", "Gain", "check_maps", "gain_of", "maps_asked", "maps_of", "told"]
 

@@ -15,6 +15,7 @@ import os
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from latentbits.reports.record import Report, Table
 
 __all__ = [
-    *("FORMATS", "WIDTH", "cells", "flat", "plain", "records", "to_csv", "to_frame", "to_html", "to_latex"),
-    *("to_markdown", "to_text", "write_table"),
+    *("FORMATS", "WIDTH", "cells", "flat", "plain", "records", "shown_under_titles", "to_csv", "to_frame"),
+    *("to_html", "to_latex", "to_markdown", "to_text", "write_table"),
 ]
 
 ANY_WIDTH = 10**9  # characters of a line that nothing reads in a terminal
@@ -208,13 +209,19 @@ def _width(text: str) -> int:
 
 
 def to_html(table: Table) -> str:
-    """Write a table for a notebook."""
+    """Write a table for a notebook or the page."""
     head, *rows = [[html.escape(cell) for cell in line] for line in cells(table)]
     title = f"<caption>{html.escape(_line(table.title))}</caption>" if table.title else ""
-    body = "".join(f"<tr><th>{first}</th>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for first, *row in rows)
-    top = f"<thead><tr>{''.join(f'<th>{cell}</th>' for cell in head)}</tr></thead>"
+    body = "".join(
+        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in row)}</tr>' for first, *row in rows
+    )
+    top = f"<thead><tr>{''.join(_head(cell) for cell in head)}</tr></thead>"
     notes = "".join(f"<p>note: {html.escape(_line(note))}</p>" for note in table.notes)
     return f"<table>{title}{top}<tbody>{body}</tbody></table>{notes}"
+
+
+def _head(name: str) -> str:
+    return f'<th scope="col">{name}</th>' if name else "<td></td>"
 
 
 def to_markdown(table: Table) -> str:
@@ -278,7 +285,16 @@ def _number(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-# --- several reports in one file ---
+# --- several reports ---
+
+
+def shown_under_titles(reports: Mapping[str, Report]) -> list[Table]:
+    """List the tables that are printed of reports, the first of each under its title; empty ones are left out."""
+    tables = []
+    for title, report in reports.items():
+        first, *others = report.shown()
+        tables += [replace(first, title=f"{title}: {first.title}" if first.title else title), *others]
+    return [table for table in tables if table.index]  # one column has no pairs
 
 
 def _csv_of(reports: Mapping[str, Report]) -> str:

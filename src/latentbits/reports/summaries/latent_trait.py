@@ -13,11 +13,16 @@ from latentbits.reports.render import records
 from latentbits.reports.summaries import curved_trait, trait_maps
 from latentbits.reports.summaries.along import gallery_along, places_of
 from latentbits.reports.summaries.records import Rows, Shown, Summary, criteria_facts, criteria_table, shown_items
+from latentbits.reports.summaries.reports import Entry
 
 __all__ = ["REPORTS", "show", "summarize"]
 
 # the reports of `fit --report` besides that of the fit: titles, and methods of the model
-REPORTS = (("Items", "item_fit"), ("Pairs of items", "local_dependence"), ("Reliability", "reliability"))
+REPORTS: tuple[Entry, ...] = (
+    ("Items", "item_fit"),
+    ("Pairs of items", "local_dependence"),
+    ("Reliability", "reliability"),
+)
 
 
 def summarize(model: Any, rows: Rows) -> Summary:

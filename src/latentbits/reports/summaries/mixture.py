@@ -20,11 +20,12 @@ from latentbits.reports.summaries.records import (
     strongest_rows,
     values_table,
 )
+from latentbits.reports.summaries.reports import Entry
 
 __all__ = ["REPORTS", "show", "summarize"]
 
 # the reports of `fit --report` besides that of the fit: titles, and methods of the model
-REPORTS = (
+REPORTS: tuple[Entry, ...] = (
     ("Classes", "standard_errors"),
     ("Classification", "classification"),
     ("Pairs of columns", "bivariate_residuals"),

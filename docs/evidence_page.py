@@ -91,7 +91,7 @@ def _of_league(league: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     if not league:
         yield NONE
         return
-    yield pages.markdown(table.SUMMARY, table.summary_cells(league.values()), left=2)
+    yield table.summary(league.values()).to_markdown()
     yield table.counts(league.values())
 
 

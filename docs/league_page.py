@@ -68,7 +68,7 @@ def _standings(results: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     if not results:
         yield "No run is kept yet. `latentbits league --keep` makes one."
         return
-    yield markdown(table.SUMMARY, table.summary_cells(results.values()), left=2)
+    yield table.summary(results.values()).to_markdown()
     yield table.counts(results.values())
     yield _time(results) + " " + " ".join(f"{text}." for text in table.made_on(results))
     missing = [name for name in SETS if name not in results]
@@ -102,7 +102,7 @@ def _of_set(result: Mapping[str, Any]) -> Iterator[str]:
     lines = table.lines(result)
     yield f"## {result['set']}"
     yield f"{table.title(result)}."
-    yield markdown(table.COLUMNS, [table.cells(line) for line in lines], left=2)
+    yield table.as_table(result).to_markdown()
     notes = [f"- {line.model}: {line.note}." for line in lines if line.note]
     if notes:
         yield "\n".join(notes)

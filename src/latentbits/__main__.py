@@ -1,6 +1,6 @@
 """``python -m latentbits`` is ``latentbits``: the entry point, which knows of signals before anything is imported."""
 
-from latentbits.cli.signals import ending
+from latentbits.core.interrupts import ending
 
 __all__ = ["main"]
 

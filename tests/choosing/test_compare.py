@@ -44,7 +44,7 @@ def test_the_table_and_its_numbers():
     assert best.behind == best.behind_error == 0
     text = str(result)
     assert "best" in text
-    assert "bits/row" in text
+    assert "bits per row" in text
     assert compare(TABLE, [BernoulliProduct()], n_folds=4).n_rows == 240
 
 
@@ -174,7 +174,7 @@ def test_a_model_that_fails_is_left_out_with_its_reason(error, reason):
     found = compare(TABLE, {"a": BernoulliProduct(), "b": Failing(smoothing=error)})
     assert [entry.name for entry in found.entries] == ["a"]
     assert found.left_out == {"b": reason}
-    assert f"b: {reason}" in str(found)
+    assert f"b is left out: {reason}" in str(found)
     with pytest.raises(FitError, match=r"no model could be fitted: b: .*; c: "):
         compare(TABLE, {"b": Failing(smoothing=error), "c": Failing(smoothing=error)})
     with pytest.raises(type(error)):
@@ -242,7 +242,7 @@ def test_a_stack_is_one_more_entry_scored_with_weights_of_other_rows(n_folds):
     assert entry.seconds >= max(other.seconds for other in found.entries)
     assert found.simplest in models
     assert set(found.fitted) == set(models)
-    assert f"\n{STACK}: " in str(found)
+    assert f"\nnote: {STACK}: " in str(found)
     plain = compare(TABLE, models, n_folds=n_folds, sample_weight=counts)
     assert not plain.stack_weights
     assert STACK not in plain.row_bits

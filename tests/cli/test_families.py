@@ -328,7 +328,7 @@ def test_the_error_of_an_estimated_log_z_is_told(tool, ready):
     found = tool.json("score", "e.safetensors", csv)
     assert found["log_partition_error"] == pytest.approx(0.3)
     assert found["nats_per_row_error"] == pytest.approx(np.hypot(exact["nats_per_row_error"], 0.3))
-    assert "of that by log Z" in tool("score", "e.safetensors", csv).stdout
+    assert "of the error, by log Z" in tool("score", "e.safetensors", csv).stdout
 
 
 def test_a_truncated_score_says_by_how_much_it_is_too_low(tool, ready):

@@ -92,7 +92,7 @@ def test_a_run_is_shown(tool, calls):
     shown = result.stdout.splitlines()
     assert max(map(len, shown[: shown.index("")])) <= 120
     assert any("ID-SPN (unverified)" in line and "-6.020" in line for line in shown)
-    assert "independent bits: smoothing 10 was not tried: 0 of 3 s were left" in shown
+    assert "note: independent bits: smoothing 10 was not tried: 0 of 3 s were left" in shown
     row = next(line for line in shown if line.split()[:2] == ["nltcs", "independent"])
     assert "first" in row
     assert "Of 2 sets with a verified result: first on 2" in result.stdout

@@ -6,7 +6,7 @@ import pytest
 
 from latentbits.cli.reports import show_reports
 from latentbits.reports.record import Report, Table
-from latentbits.telling import mixture as telling
+from latentbits.reports.summaries import mixture
 
 FEW = ("--restarts", 1)
 
@@ -36,12 +36,12 @@ def test_reports_go_into_files(tool, csv, ending, begins):
 
 def test_an_unknown_ending_is_told_before_the_work(tool, csv):
     result = tool("fit", csv, "--report", "fit.doc", code=2)
-    assert "known are .csv .tex .md .json" in result.stderr
+    assert "use .csv, .tex, .md, .json" in result.stderr
     assert "fitting" not in result.stderr
 
 
 def test_a_family_adds_a_report_in_one_line(tool, csv, monkeypatch):
-    monkeypatch.setattr(telling, "REPORTS", (("Again", "fit_report"), ("Criteria", "criteria")), raising=False)
+    monkeypatch.setattr(mixture, "REPORTS", (("Again", "fit_report"), ("Criteria", "criteria")), raising=False)
     result = tool("fit", csv, "-k", 2, *FEW, "--report", "all.csv", "--json")
     found = json.loads(result.stdout)
     assert list(found["reports"]) == ["Fit", "Again"]
@@ -69,7 +69,7 @@ def test_sizes(tool, csv):
         (("--sizes", "3-1"), "no list of numbers from 1"),
         (("--model", "product"), "'product' is none of"),
         (("-k", "2"), "No such option"),
-        (("-o", "x.doc"), "--output x.doc: known are"),
+        (("-o", "x.doc"), "--output x.doc: the extension is unknown"),
     ],
 )
 def test_sizes_refuses_what_it_cannot_take(tool, csv, words, told):

@@ -18,11 +18,12 @@ import pytest
 from made import MADE, made, rows_for
 
 from latentbits.cli import console
-from latentbits.cli.reports import show_reports
+from latentbits.cli.reports import show_reports, show_table, show_tables
 from latentbits.core.printable import printable
 from latentbits.estimators.families import family
-from latentbits.reports.record import Table as ReportTable
-from latentbits.telling.records import Table
+from latentbits.reports.numbers import Measured
+from latentbits.reports.record import Table
+from latentbits.reports.summaries.records import Rows
 
 STRANGE = ("income[low]", "income[high]", "a[/b]", ":smile:", "red\x1b[31m", "two\nlines")
 FOREIGN = ("größe", "Ω", "日本", "a", "b", "c")
@@ -64,7 +65,7 @@ class Terminal(io.StringIO):
 def test_tables_are_folded_in_terminals_only(monkeypatch, stream):
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr(sys, "stdout", stream())
-    console.print_table(["item", "what"], [["a" * 100, "b" * 70], ["c", "1"]], left=2, title="Items")
+    show_table(["item", "what"], [["a" * 100, "b" * 70], ["c", "1"]], title="Items")
     folded = "a" * 100 not in sys.stdout.getvalue() and "b" * 70 not in sys.stdout.getvalue()
     assert folded == (stream is Terminal)
 
@@ -87,15 +88,17 @@ def test_what_fit_prints_has_room_in_80_columns(name, monkeypatch):
     values = rows_for(name)
     model = made(name) if name in MADE else family(name).cls().fit(values)
     model.__dict__.pop("feature_names_in_", None)
-    told = family(name).teller.tell(model, Table(values, LONG[:6]))
-    lines = printed_in(80, monkeypatch, lambda: [console.print_table(*one) for one in told.printed])
+    found = family(name).summaries.summarize(model, Rows(values, LONG[:6]))
+    lines = printed_in(80, monkeypatch, lambda: show_tables(found.shown()))
     assert 0 < max(map(len, lines)) <= 80
 
 
 def test_numbers_are_never_folded_and_columns_come_below(monkeypatch):
     heads = ["item", *(f"slope {i}" for i in range(9))]
     cells = [f"{i}.234 ± 0.123" for i in range(9)]
-    lines = printed_in(80, monkeypatch, lambda: console.print_table(heads, [[LONG[0], *cells]], title="Items"))
+    columns = {head: [Measured(i + 0.234, 0.123, ".3f")] for i, head in enumerate(heads[1:])}
+    table = Table([LONG[0]], columns, title="Items", corner="item")
+    lines = printed_in(80, monkeypatch, lambda: show_tables([table]))
     assert max(map(len, lines)) <= 80
     for text in (*heads, *cells):
         assert any(text in line for line in lines)
@@ -104,14 +107,14 @@ def test_numbers_are_never_folded_and_columns_come_below(monkeypatch):
 
 
 def test_a_text_in_the_place_of_a_number_is_folded(monkeypatch):
-    lines = printed_in(40, monkeypatch, lambda: console.print_table(["a", "b"], [[LONG[0], LONG[1]]]))
+    lines = printed_in(40, monkeypatch, lambda: show_table(["a", "b"], [[LONG[0], LONG[1]]]))
     assert max(map(len, lines)) <= 40
 
 
 def test_reports_have_room_in_80_columns(monkeypatch):
     many = {f"quantity_{i}": [0.5] for i in range(12)}
-    report = ReportTable([LONG[0]], many, notes=(" ".join(LONG[:3]),))
-    found = types.SimpleNamespace(shown=lambda: report)
+    report = Table([LONG[0]], many, notes=(" ".join(LONG[:3]),))
+    found = types.SimpleNamespace(shown=lambda: (report,))
     lines = printed_in(80, monkeypatch, lambda: show_reports({"Items": found}))
     assert max(map(len, lines)) <= 80
     assert all(any(name in line for line in lines) for name in many)
@@ -122,7 +125,7 @@ def test_names_in_a_table(tool, strange, ready):
     arguments = ("fit", strange, "-m", "latent-trait", "-k", 1, "-o", "m\x1b[31m.safetensors")
     result = tool(*arguments)
     for name in STRANGE:
-        assert f" {printable(name)} " in result.stdout
+        assert f"{printable(' '.join(name.split()))} " in result.stdout
     assert "wrote m\\x1b[31m.safetensors" in result.stderr
     assert_harmless(result.output)
     assert [item["item"] for item in tool.json(*arguments)["items"]] == list(STRANGE)
@@ -144,7 +147,7 @@ def test_warnings_and_tracebacks(capsys):
         warnings.simplefilter("always")
         with console.show_warnings():
             warnings.warn("of \x1b[31m", UserWarning, stacklevel=1)
-        with console.told_warnings(["x\x1b"]):
+        with console.printed_warnings(["x\x1b"]):
             warnings.warn("column 0, which is like 'column 12'", UserWarning, stacklevel=1)
     try:
         raise RuntimeError("of \x1b[31m")

@@ -9,8 +9,8 @@ from latentbits import LatentTrait, load
 from latentbits.engines.order import random_order
 from latentbits.estimators.families import name_of
 from latentbits.figures.fitted import figures_of, item_curves, item_information, wright_map
-from latentbits.telling import latent_trait as telling
-from latentbits.telling.records import Table
+from latentbits.reports.summaries import latent_trait
+from latentbits.reports.summaries.records import Rows
 
 N = 240
 
@@ -191,9 +191,9 @@ def test_what_is_of_slopes_is_refused(fitted, table):
 
 def test_what_is_told_and_drawn_of_it(fitted, table):
     names = tuple(f"bit {j}" for j in range(12))
-    told = telling.tell(fitted, Table(table, names))
-    assert told.files["items"]().columns == ("mean_slope_1", "mean_slope_2")
-    assert "average" in telling.show("m", fitted, table, float(N)).gallery.about
+    found = latent_trait.summarize(fitted, Rows(table, names))
+    assert list(found.files["items"]().columns) == ["mean_slope_1", "mean_slope_2"]
+    assert "average" in latent_trait.show("m", fitted, table, float(N)).gallery.about
     assert set(figures_of(fitted, table)) == {"pairs"}
 
 

@@ -32,7 +32,7 @@ from latentbits.engines.row_sample import sampled_rows
 from latentbits.estimators.families import families, family, family_of, name_of, size_of
 from latentbits.estimators.scoring import LEAST_NATS
 from latentbits.estimators.tables import encoding, opening
-from latentbits.telling.records import Table as TellTable
+from latentbits.reports.summaries.records import Rows
 
 ONCE = iter([np.zeros((2, 3))])
 NAMES = ["ant", "bee", "cat", "dog", "eel", "fly"]
@@ -156,9 +156,9 @@ def test_the_record_describes_the_class(name):
     assert family_of(m) is record
     assert (size_of(m), name_of(m)) == ((2, record.title(2)) if record.size else (1, record.title()))
     assert m.real_valued == ("bits" not in record.rows)
-    told = record.teller.tell(m, TellTable(table(name), tuple(f"c{j}" for j in range(m.n_features_in_))))
+    told = record.summaries.summarize(m, Rows(table(name), tuple(f"c{j}" for j in range(m.n_features_in_))))
     assert set(told.files) == set(record.files)
-    shown = record.teller.show(name_of(m), m, table(name)[:50], len(table(name)))
+    shown = record.summaries.show(name_of(m), m, table(name)[:50], len(table(name)))
     assert (shown.gallery is None) == record.alone
     for layer in () if shown.gallery is None else shown.gallery.layers:
         assert layer.active.shape == (50, len(layer.names))

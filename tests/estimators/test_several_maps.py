@@ -14,8 +14,9 @@ from tests import tables
 from latentbits import LatentTrait, load
 from latentbits.core.errors import ModelFileError
 from latentbits.models.latent_trait import mixture_of_maps
-from latentbits.telling.latent_trait import show, tell
-from latentbits.telling.records import Table
+from latentbits.reports.render import cells
+from latentbits.reports.summaries.latent_trait import show, summarize
+from latentbits.reports.summaries.records import Rows
 
 N, D = 400, 8
 SETTINGS = {"n_maps": 2, "random_state": 0, "n_init": 2, "method": "quadrature"}
@@ -148,17 +149,16 @@ def test_what_is_not_defined_for_several_maps(table, model):
 def test_what_is_told(table, model):
     """Shares and rows of the maps; what is written has the number of the map behind each quantity."""
     X, _ = table
-    told = tell(model, Table(X, tuple("abcdefgh")))
-    assert told.facts["shares"] == model.shares_.tolist()
-    assert told.facts["n_parameters"] == model.n_parameters_
-    maps = told.printed[0]
-    assert [line[:2] for line in maps.lines] == [[str(m + 1), f"{model.shares_[m]:.3f}"] for m in range(2)]
-    assert sum(float(line[2]) for line in maps.lines) == N
-    items = told.files["items"]()
-    assert "intercept_map_2" in items.columns
-    np.testing.assert_array_equal(items.values[:, items.columns.index("intercept_map_2")], model.intercept_[1])
+    found = summarize(model, Rows(X, tuple("abcdefgh")))
+    assert found["shares"] == model.shares_.tolist()
+    assert found["n_parameters"] == model.n_parameters_
+    maps = cells(found.tables[0])[1:]
+    assert [line[:2] for line in maps] == [[str(m + 1), f"{model.shares_[m]:.3f}"] for m in range(2)]
+    assert sum(float(line[2]) for line in maps) == N
+    items = found.files["items"]()
+    np.testing.assert_array_equal(items.columns["intercept_map_2"], model.intercept_[1])
     with pytest.raises(ValueError, match="standard_errors is not defined for several maps"):
-        tell(model, Table(X, tuple("abcdefgh"), errors=True))
+        summarize(model, Rows(X, tuple("abcdefgh"), errors=True))
 
 
 def dense(model, X, step=0.002, reach=8.0):

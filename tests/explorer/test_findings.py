@@ -9,7 +9,7 @@ from contents import small_content
 from latentbits.explorer.content import Guesses, Labels, Meaning, ModelRow
 from latentbits.explorer.findings import findings, headline
 from latentbits.explorer.together import Together
-from latentbits.telling.records import Gallery, Layer
+from latentbits.reports.summaries.records import Gallery, Layer
 
 CONTENT = small_content()
 UNLABELLED = replace(CONTENT.table, labels=())

@@ -12,8 +12,8 @@ from scipy import stats
 from latentbits.explorer import meanings
 from latentbits.explorer.content import Labels, Map, Meaning, Table
 from latentbits.explorer.meanings import axis_title, colouring, in_words, meanings_of, poles_of, strength, telling
-from latentbits.reports.dif import adjusted
-from latentbits.telling.records import Gallery, Layer
+from latentbits.reports.many_tests import adjusted
+from latentbits.reports.summaries.records import Gallery, Layer
 
 
 def numbers(name, values):

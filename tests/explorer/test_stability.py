@@ -3,7 +3,7 @@
 import numpy as np
 
 from latentbits.explorer.stability import alike, axes_again, with_rounds
-from latentbits.telling.records import Gallery, Layer
+from latentbits.reports.summaries.records import Gallery, Layer
 
 
 def gallery(active):

@@ -18,7 +18,7 @@ from latentbits.explorer.notes import NOT_CONVERGED, with_note
 from latentbits.explorer.payload import payload_of
 from latentbits.explorer.printed import draw_exploration
 from latentbits.explorer.stability import with_rounds
-from latentbits.telling import latent_tree
+from latentbits.reports.summaries import latent_tree
 
 NAME = "latent tree of 3 states"
 
@@ -139,7 +139,7 @@ def test_bits_in_place_of_states_and_pixels_where_they_are(show):
 
 
 def test_trees_too_large_for_a_page_have_no_states(monkeypatch):
-    monkeypatch.setattr("latentbits.telling.latent_tree.MOST_NUMBERS", 100)
+    monkeypatch.setattr("latentbits.reports.summaries.latent_tree.MOST_TRANSITIONS", 100)
     content = content_with(small_tree())
     head, arrays = payload_of(content)
     assert head["galleries"][0]["trees"][0]["arrays"] is None

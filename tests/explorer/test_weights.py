@@ -76,7 +76,7 @@ def test_what_is_shown_of_a_family_counts_rows_by_weight(name):
     """Shares of causes are those of the table written out; and None counts each row once."""
     model, rows, counts = fitted(name), table(name), np.random.default_rng(0).permutation(np.repeat([0, 1, 2], 80))
     usage = [
-        family(name).teller.show(name, model, values, float(len(values)), weights).gallery.layers[0].usage
+        family(name).summaries.show(name, model, values, float(len(values)), weights).gallery.layers[0].usage
         for values, weights in ((rows, counts.astype(float)), (np.repeat(rows, counts, axis=0), None))
     ]
     np.testing.assert_allclose(*usage, rtol=1e-5)

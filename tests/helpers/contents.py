@@ -19,7 +19,7 @@ from latentbits.explorer.content import (
     Table,
     Trial,
 )
-from latentbits.telling.records import Gallery, Layer, Morph, Spectra
+from latentbits.reports.summaries.records import Gallery, Layer, Morph, Spectra
 
 HOSTILE = "</script><img src=x onerror=alert(1)><!--\"'&{{7*7}}"
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from latentbits.reports.record import Report, Table, number
+from latentbits.reports.numbers import Measured, number
+from latentbits.reports.record import Report, Table
 
 
 @dataclass(frozen=True)
@@ -100,9 +101,16 @@ def test_what_is_too_wide_is_printed_below():
     table = Table(["row"], {f"a column of {i}": np.array([i]) for i in range(9)})
     lines = str(table).splitlines()
     assert max(map(len, lines)) <= 80
-    assert len(lines) == 2 * len(table.blocks()) == 4
+    assert len(lines) == 4
     assert [line.split()[1:] for line in lines[1::2]] == [list("01234"), list("5678")]
 
 
 def test_huge_numbers_are_short():
     assert [number(v) for v in (2**60, 1.4e18, 10**6)] == ["1.153e+18", "1.4e+18", "1000000"]
+
+
+def test_a_number_with_its_error_is_one_cell_for_people_and_two_columns_for_programs():
+    table = Table(["a", "b"], {"slope": [Measured(1.25, 0.5, ".2f"), Measured(1.0, form=".2f", note="fixed")]})
+    assert [line.split()[1:] for line in str(table).splitlines()[1:]] == [["1.25", "±", "0.50"], ["1.00", "(fixed)"]]
+    assert table.to_csv() == ",slope,slope_error\na,1.25,0.5\nb,1.0,nan\n"
+    assert table.to_json()["columns"] == {"slope": [1.25, 1.0], "slope_error": [0.5, None]}

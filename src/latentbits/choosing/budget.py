@@ -12,6 +12,15 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from latentbits.choosing.climb import (
+    LEAST_FIT_SECONDS,
+    LEAST_SCORING_SECONDS,
+    Axis,
+    Place,
+    best_place,
+    doublings,
+    next_places,
+)
 from latentbits.choosing.compare import FAILURES, fit_copy, reason_of, score_rows, weights_of
 from latentbits.choosing.real_tables import units_of, varied
 from latentbits.core.errors import OutOfTimeError
@@ -21,9 +30,7 @@ from latentbits.estimators.families import Family, Rows, family, name_of, size_o
 
 __all__ = ["Climb", "Clock", "Entrant", "Fit", "Split", "SplitRows", "new_entrant", "split_rows", "take_turns"]
 
-LEAST_TIME = 1.0  # seconds that any fit may take: in less, compilation aside, even small ones are cut off
-LEAST_SCORING = 10.0  # and scoring
-PATIENCE = 2.0  # a fit may take so many times what it was expected to, even where others would need the time
+PATIENCE = 2.0  # times the expected seconds that a fit may take, even where others would need the time
 FIT_SHARE = 0.8  # of the time left that a fit may take; scoring takes some too
 GROWTH = 2.0  # the power of the number of causes with which the time of a fit is expected to grow
 FOR_MORE = 0.5  # of the time left that a fit with more causes may be expected to take; it may well take longer
@@ -70,7 +77,7 @@ class SplitRows(NamedTuple):
 
 
 def split_rows(source: Any, split: Split, real: bool, weights: np.ndarray | None = None) -> SplitRows:
-    """The rows of a split; of real numbers in units that are learned from the training rows.
+    """Take the rows of a split; real numbers in units that are learned from the training rows.
 
     `weights` are how often each row of the source counts; None for once.
     """
@@ -123,7 +130,7 @@ class Fit(NamedTuple):
 
     @property
     def learning(self) -> float:
-        """Of the seconds: spent on learning."""
+        """Seconds spent on learning."""
         return max(0.0, self.seconds - self.compiling - self.scoring)
 
 
@@ -144,29 +151,34 @@ class Climb:
 
     @property
     def best(self) -> int:
-        """Of the sizes whose fits have converged, if there are any: what is half done is no result."""
-        return min(self.tried, key=lambda size: (not self.tried[size].converged, self.tried[size].cost, size))
+        """The size of the fewest bits, of those whose fits have converged if any have: a fit cut off is no result."""
+        return self._axis.values[best_place(self._worth)[0]]
 
     @property
     def cut_off(self) -> int | None:
         """The size whose fit ran out of time, if there is one: it goes on before another is begun."""
         return next((size for size, fit in self.tried.items() if not fit.in_time), None)
 
+    @property
+    def _axis(self) -> Axis:
+        steps = max(1, round(np.log2(self.stride)))
+        return Axis("size", doublings(self.first, self.least, self.most), self.first, steps)
+
+    @property
+    def _worth(self) -> dict[Place, tuple[bool, float]]:
+        places = self._axis.values
+        return {(places.index(size),): (fit.converged, -fit.cost) for size, fit in self.tried.items()}
+
     def candidates(self) -> list[int]:
-        """What to try next, in this order; empty where nothing is left to try."""
-        if not self.tried:
-            return [self.first]
-        best = self.best
-        sizes = [best * self.stride, best * 2, best // 2] if best == max(self.tried) else [best // 2, best * 2]
-        allowed = (size for size in sizes if self.least <= size <= self.most and size not in self.tried)
-        return list(dict.fromkeys(allowed))
+        """List what to try next, in this order; empty where nothing is left to try."""
+        return [self._axis.values[number] for (number,) in next_places((self._axis,), self._worth, down_first=True)]
 
     def next_size(self, left: float = np.inf) -> int | None:
-        """The first of them that there is time for; None where there is none."""
+        """Find the first candidate that there is time for; None where there is none."""
         return next((size for size in self.candidates() if self._is_affordable(size, left)), None)
 
     def expected(self, size: int) -> float:
-        """Seconds that a size may take, once another was tried."""
+        """Estimate the seconds of a size, once another was tried."""
         near = min(self.tried, key=lambda other: (abs(np.log(other / size)), other))
         fit = self.tried[near]
         return fit.compiling + (fit.seconds - fit.compiling) * max(1.0, size / near) ** GROWTH
@@ -194,16 +206,16 @@ class Entrant:
         return self.family.name
 
     def title(self, size: int) -> str:
-        """Its name for people."""
+        """Name it for people."""
         return self.family.title(size) if self.given is None else name_of(self.given)
 
     def new(self, size: int, n_columns: int) -> Any:
-        """A model of this size."""
+        """Make a model of this size."""
         return self.family.new(size, self.rows, n_columns) if self.given is None else clone(self.given)
 
     @property
     def size(self) -> int:
-        """The number of causes that is told: that of the last fold, whose model is shown, on rows new to both."""
+        """The number of causes that is reported: that of the last fold, whose model is shown, on rows new to both."""
         return self.climbs[-1].best
 
     @property
@@ -212,7 +224,7 @@ class Entrant:
 
 
 def new_entrant(name: str, n_columns: int, n_train: Sequence[int], rows: Rows, given: Any = None) -> Entrant:
-    """A family of which nothing has been tried; `n_train` are the training rows of each split, by weight."""
+    """Make an entrant of which nothing has been tried; `n_train` are the training rows of each split, by weight."""
     record = family(name)
     if given is not None or record.sizes is None:
         size = 1 if given is None else size_of(given)
@@ -256,7 +268,7 @@ def take_turns(
     """Fit until nothing is left to try, or no time; what could not be fitted is taken out, and the reasons returned.
 
     Families that were `asked` for by name get their first fit whatever the time.  Ctrl-C ends the turns: what was not
-    finished is told as if there had been no time for it.  It is passed on where no family has been fitted.
+    finished is left as if there had been no time for it.  It is passed on where no family has been fitted.
     """
     left_out: dict[str, str] = {}
     while pending := [entrant for entrant in entrants.values() if not entrant.done]:
@@ -287,7 +299,7 @@ def take_turns(
 
 
 def _sharers(entrant: Entrant, pending: Sequence[Entrant]) -> int:
-    """How many are to share the time that is left.
+    """Count the families that are to share the time that is left.
 
     Most of a first fit is compilation, and what comes first is cheap: half of the time is for those that follow.
     """
@@ -299,7 +311,7 @@ def _sharers(entrant: Entrant, pending: Sequence[Entrant]) -> int:
 def _step(
     entrant: Entrant, splits: Sequence[SplitRows], clock: Clock, share: float, seed: int | None, needed: bool
 ) -> None:
-    """The next size of a family in every split, in `share` seconds; a first size that is `needed`, in any case."""
+    """Try the next size of a family in every split, in `share` seconds; a first size that is `needed`, in any case."""
     until = clock.used + share
     sizes = [climb.next_size(clock.left) for climb in entrant.climbs]
     wanted = [size for climb, now in zip(entrant.climbs, sizes) if now is None for size in climb.candidates()[:1]]
@@ -341,7 +353,7 @@ def _finish(entrant: Entrant, splits: Sequence[SplitRows], clock: Clock, share: 
     for place, (climb, rows, size) in enumerate(waiting):
         before = climb.tried[size]
         limit = max((until - clock.used) / (len(waiting) - place), min(clock.left, PATIENCE * before.learning))
-        if clock.left < LEAST_TIME + before.scoring:
+        if clock.left < LEAST_FIT_SECONDS + before.scoring:
             entrant.note, entrant.done = f"the fit of {entrant.title(size)} ran out of time", True
             clock.was_short = True
             return
@@ -356,7 +368,7 @@ def _finish(entrant: Entrant, splits: Sequence[SplitRows], clock: Clock, share: 
 def _check_scoring(before: Sequence[Climb], n_rounds: int, left: float) -> None:
     """Refuse to go on with a first size where scoring alone would take longer than there is for all that is to come."""
     seconds = max((fit.scoring for climb in before for fit in climb.tried.values()), default=0.0)
-    if seconds * n_rounds > max(left, LEAST_SCORING):
+    if seconds * n_rounds > max(left, LEAST_SCORING_SECONDS):
         raise OutOfTimeError(
             f"scoring its rows took {seconds:.0f} s in one round, and there was no time for {n_rounds} more"
         )
@@ -386,20 +398,20 @@ def _fit(model: Any, rows: SplitRows, limit: float, seed: int | None) -> Fit:
     train, held_out = rows.train, rows.held_out
     settings = model.get_params(deep=False)
     own = settings.get("max_time")  # of an estimator that is fitted as it is
-    is_limited = np.isfinite(limit) and (own is None or own > max(limit, LEAST_TIME))
+    is_limited = np.isfinite(limit) and (own is None or own > max(limit, LEAST_FIT_SECONDS))
     if "max_time" not in settings:  # a model of others, which knows no missing numbers either
         train, held_out = train[:, rows.varied], held_out[:, rows.varied]
     elif is_limited:
-        model.set_params(max_time=max(limit, LEAST_TIME))
+        model.set_params(max_time=max(limit, LEAST_FIT_SECONDS))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of a model that may not be chosen; unseen rows tell
+        warnings.simplefilter("ignore", UserWarning)  # of a model that may not be chosen; unseen rows decide
         fitted = fit_copy(model, train, rows.train_weights)
         fitted_at, compiled = time.perf_counter(), seconds_waited()
-        with within(max(limit, LEAST_SCORING), f"scoring {held_out.shape[0]} rows"):
+        with within(max(limit, LEAST_SCORING_SECONDS), f"scoring {held_out.shape[0]} rows"):
             bits, common = score_rows(fitted, held_out, rows.weights)
     scoring = time.perf_counter() - fitted_at - (seconds_waited() - compiled)
     if "max_time" in settings:
-        fitted.set_params(max_time=own)  # not the search's, which is of no use to whoever gets the model
+        fitted.set_params(max_time=own)  # not the limit of the search, which is of no use to the user
     bits = np.where(np.isnan(bits), np.inf, bits + rows.log_units)
     return Fit(
         model=fitted,

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import jax
@@ -28,6 +28,8 @@ from latentbits.estimators.tables.encoding import check_bits, check_observed
 from latentbits.estimators.tables.missing import with_nan
 from latentbits.estimators.tables.weights import open_weights
 from latentbits.reports.fit import FitReport
+from latentbits.reports.numbers import Measured, measured
+from latentbits.reports.record import Report, Table
 
 __all__ = [
     "FAILURES",
@@ -47,8 +49,7 @@ __all__ = [
 
 # What one family may fail by while others do not: numbers, memory (of the host and of the device), its own arguments.
 FAILURES = (FitError, ValueError, MemoryError, jax.errors.JaxRuntimeError)
-LEARNED = "Of the rows that were learned from; the lower AIC and BIC, the better"
-CRITERIA = ("parameters", "log-lik.", "AIC", "BIC", "")
+LEARNED = "On the rows that were learned from; the lower AIC and BIC, the better"
 NOT_HIGHEST = "the likelihood is not at its maximum, or not well known"
 STACK = "stack of all"
 MOST_ENTRIES = 2 * 10**10  # of a table: learning reads all of them, zeros too, again and again
@@ -73,7 +74,7 @@ class Entry:
         Whether every fit converged, or went through its schedule.
     n_parameters, log_likelihood, aic, bic
         Of the fit that is in `Comparison.fitted`, to the rows that it has learned from; None and NaN where a model
-        cannot tell.
+        does not say.
     """
 
     name: str
@@ -90,8 +91,8 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """What a comparison found.
+class Comparison(Report):
+    """The result of a comparison.
 
     Attributes
     ----------
@@ -150,49 +151,66 @@ class Comparison:
         return tuple(name for name, report in self.reports.items() if report.notes)
 
     @property
-    def costs(self) -> list[list[str]]:
-        """For people: name, parameters, log-likelihood, AIC and BIC of each model, in the order of `entries`."""
-        off = self.off_maximum
-        return [
-            [
-                e.name,
-                str(e.n_parameters),
-                *(f"{x:.1f}" for x in (e.log_likelihood, e.aic, e.bic)),
-                "*" * (e.name in off),
-            ]
-            for e in self.entries
-            if e.name in self.reports
-        ]
-
-    @property
     def stack_in_words(self) -> str:
-        """The weights of the stack, the largest first; what has none is left out."""
+        """The weights of the stack, the largest first; models of weight 0 are left out."""
         used = sorted((pair for pair in self.stack_weights.items() if pair[1] > 0), key=lambda pair: -pair[1])
         return f"{STACK}: " + ", ".join(f"{weight:.3f} {name}" for name, weight in used)
 
-    def __str__(self) -> str:
-        width = max(5, *(len(e.name) for e in self.entries))
-        lines = [f"{'model':<{width}}  bits/row  std.err.  behind the best  seconds"]
-        for e in self.entries:
-            behind = "best" if e.behind == 0 else f"{e.behind:.3f} ± {e.behind_error:.3f}"
-            note = "" if e.converged else "  (not converged)"
-            lines.append(
-                f"{e.name:<{width}}  {e.bits_per_row:8.3f}  {e.error:8.3f}  {behind:>15}  {e.seconds:7.1f}{note}"
-            )
-        if self.reports:
-            lines += ["", LEARNED]
-            for name, *cells, mark in [["model", *CRITERIA], *self.costs]:
-                lines.append(f"{name:<{width}}{''.join(f'{cell:>12}' for cell in cells)} {mark}".rstrip())
-            lines += [f"* {NOT_HIGHEST}: reports[name].notes"] if self.off_maximum else []
-        lines += ["", self.stack_in_words] if self.stack_weights else []
-        lines += [f"{name}: {why}" for name, why in self.left_out.items()]
+    def keys(self) -> list[str]:
+        """Give the names of what is in it; models are no numbers, and only an attribute."""
+        return [field.name for field in fields(self) if field.name != "fitted"]
+
+    def table(self) -> Table:
+        """Make one row a model, the best first: bits per row, how far it is behind the best, and the seconds."""
+        columns = {
+            "bits per row": measured(*zip(*((e.bits_per_row, e.error) for e in self.entries)), form=".3f"),
+            "behind the best": [
+                Measured(e.behind, e.behind_error if e.behind else None, form=".3f") for e in self.entries
+            ],
+            "seconds": measured((e.seconds for e in self.entries), form=".1f"),
+        }
+        names = [e.name if e.converged else f"{e.name} (not converged)" for e in self.entries]
+        title = f"{self.n_rows} held-out rows, ± standard error; fewer bits are better"
+        notes = [self.stack_in_words] if self.stack_weights else []
+        notes += [f"{name} is left out: {why}" for name, why in self.left_out.items()]
         if self.unfinished:
-            lines.append(f"interrupted before {', '.join(self.unfinished)} could be fitted")
-        return "\n".join(lines)
+            notes.append(f"interrupted before {', '.join(self.unfinished)} could be fitted")
+        return Table(names, columns, title, tuple(notes), corner="model")
+
+    def costs(self) -> Table:
+        """Make one row a model, the best first: parameters, log-likelihood, AIC and BIC of the rows learned from."""
+        off = self.off_maximum
+        known = [e for e in self.entries if e.name in self.reports]
+        columns = {
+            "parameters": [e.n_parameters for e in known],
+            "log-lik.": measured((e.log_likelihood for e in known), form=".1f"),
+            "AIC": measured((e.aic for e in known), form=".1f"),
+            "BIC": measured((e.bic for e in known), form=".1f"),
+        }
+        if off:
+            columns[""] = ["*" * (e.name in off) for e in known]
+        notes = (f"* {NOT_HIGHEST}: reports[name].notes say why",) if off else ()
+        return Table([e.name for e in known], columns, LEARNED, notes, corner="model")
+
+    def shown(self) -> tuple[Table, ...]:
+        """Make both tables."""
+        return (self.table(), self.costs()) if self.reports else (self.table(),)
+
+    def to_json(self) -> dict[str, Any]:
+        """Give the entries and what is missing, without the bits of every row."""
+        return {
+            "n_held_out": self.n_rows,
+            "best": self.entries[0].name,
+            "models": [asdict(entry) for entry in self.entries],
+            "stack_weights": dict(self.stack_weights),
+            "left_out": dict(self.left_out),
+            "interrupted": self.interrupted,
+            "unfinished": list(self.unfinished),
+        }
 
 
 def default_models(n_rows: int, random_state: Any = None, only: Collection[str] | None = None) -> dict[str, Any]:
-    """The models that `compare` fits unless told otherwise, in the order of their sizes.
+    """Make the models that `compare` fits by default, in the order of their sizes.
 
     Parameters
     ----------
@@ -228,7 +246,7 @@ def compare(
     X : array-like of shape (n_rows, n_columns)
         Bits, NaN for missing.  In memory: rows are drawn from it, so no function of batches.  A sparse table stays one.
     models : mapping of names to estimators, sequence of estimators, or None
-        What to compare; None takes every family of models of bits, some in several sizes.  Those of a sequence are
+        What to compare; None takes every family of models of bits, some in several sizes.  Models of a sequence are
         named by family and size, such as "mixture of 2".
     sample_weight : array-like of shape (n_rows,) or None
         How often each row counts, in learning and in scoring; None for once.  A row is held out with all its weight.
@@ -256,7 +274,7 @@ def compare(
     Raises
     ------
     latentbits.core.errors.TooLargeError
-        Where there are so many entries, the zeros of a sparse table among them, that reading them would take hours.
+        Where reading all entries, the zeros of a sparse table among them, would take hours.
 
     Notes
     -----
@@ -352,7 +370,7 @@ def compare(
 def _stacked(
     row_bits: Mapping[str, np.ndarray], seed: int | None, weights: np.ndarray | None
 ) -> tuple[np.ndarray, dict[str, float]]:
-    """-log2 p(x) of each row under a stack with weights of other rows, and the weights that all rows choose."""
+    """Compute -log2 p(x) of each row under a stack with weights of other rows, and the weights that all rows choose."""
     rows = -np.log(2) * np.stack(list(row_bits.values()), axis=1)
     chosen = stack_of(rows, weights).weights
     return -crossed(rows, seed, weights) / np.log(2), dict(zip(row_bits, chosen.tolist()))
@@ -371,7 +389,7 @@ def _check_size(shape: tuple[int, ...]) -> None:
 
 
 def reason_of(error: BaseException) -> str:
-    """Why a model was left out, in a line.
+    """Say in a line why a model was left out.
 
     >>> reason_of(MemoryError())
     'out of memory'
@@ -394,7 +412,7 @@ def ranked(
     weights: np.ndarray | None = None,
     reports: Mapping[str, FitReport] | None = None,
 ) -> tuple[Entry, ...]:
-    """The entries of a comparison, best first.
+    """Make the entries of a comparison, best first.
 
     Parameters
     ----------
@@ -408,7 +426,7 @@ def ranked(
     weights
         How often each row counts; None for once.
     reports
-        By name: of fits, where models can tell.
+        By name: reports of fits, where models have them.
     """
     costs = ("n_parameters", "log_likelihood", "aic", "bic")
     best = min(row_bits, key=lambda name: np.average(row_bits[name], weights=weights))
@@ -434,17 +452,17 @@ def ranked(
 
 
 def weights_of(weights: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
-    """Weights of the rows of these numbers; None where each counts once."""
+    """Take the weights of the rows of these numbers; None where each counts once."""
     return None if weights is None else weights[rows]
 
 
 def shared_error(errors: Sequence[float]) -> float:
-    """Standard error that the rows of all folds share: folds are of about one size, their log Z independent."""
+    """Compute the standard error that all folds share: folds are of about one size, and their log Z independent."""
     return float(np.sqrt(np.mean(np.square(errors)) / len(errors)))
 
 
 def score_rows(fitted: Any, X: Any, weights: np.ndarray | None = None) -> tuple[np.ndarray, float]:
-    """-log2 p(x) of each row, and the standard error of their mean as a sum of estimates; any density model will do."""
+    """Compute -log2 p(x) of each row under any density model, and the standard error of its mean by estimates."""
     if not hasattr(fitted, "log_likelihoods"):
         return -np.asarray(fitted.score_samples(X), float) / np.log(2), 0.0
     rows = fitted.log_likelihoods(X)
@@ -454,11 +472,11 @@ def score_rows(fitted: Any, X: Any, weights: np.ndarray | None = None) -> tuple[
 
 
 def _report(fitted: Any, X: Any, weights: np.ndarray | None) -> FitReport | None:
-    """What a fit is worth on the rows that it has learned from; None of a model that cannot tell."""
+    """Report a fit on the rows that it has learned from; None for a model without a report."""
     if not isinstance(fitted, WithFitReport):
         return None
     with interrupts.shielded(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", PrecisionWarning)  # its error is told
+        warnings.simplefilter("ignore", PrecisionWarning)  # its error is in the report
         try:
             return fitted._fit_report(X, weights)
         except FAILURES:
@@ -466,14 +484,14 @@ def _report(fitted: Any, X: Any, weights: np.ndarray | None) -> FitReport | None
 
 
 def fit_copy(estimator: Any, X: Any, weights: np.ndarray | None = None) -> Any:
-    """The estimator fitted anew, without the warnings that unseen rows or the table make needless."""
+    """Fit a copy of the estimator, without the warnings that unseen rows or the table make needless."""
     given = {} if weights is None else {"sample_weight": weights}
     if given and not has_fit_parameter(estimator, "sample_weight"):
         raise ValueError(f"{type(estimator).__name__} takes no sample_weight")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # told in the table
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the table says so
         for told in ("no Gaussian has these correlations", "a Heywood case", ".* pairs of columns cannot be told"):
-            warnings.filterwarnings("ignore", message=told)  # unseen rows tell
+            warnings.filterwarnings("ignore", message=told)  # unseen rows decide
         fitted = clone(estimator).fit(X, **given)
     interrupts.check()  # models of others do not look
     if getattr(fitted, "stop_reason_", None) == "interrupted":
@@ -497,7 +515,7 @@ def _named(models: Any, n_rows: int, random_state: Any, verbose: int) -> dict[st
 
 
 def short_names(models: Sequence[Any]) -> list[str]:
-    """A name for each model: family and size, and a number where two would be called the same.
+    """Name each model: family and size, and a number where two would be called the same.
 
     >>> from latentbits import BernoulliMixture, ClippedGaussian
     >>> short_names([BernoulliMixture(2), BernoulliMixture(2, smoothing=1.0), ClippedGaussian("parallel")])
@@ -512,7 +530,7 @@ def short_names(models: Sequence[Any]) -> list[str]:
 
 
 def _title(model: Any) -> str:
-    """Family and size; of another library's model, the name of its class."""
+    """Give family and size; for another library's model, the name of its class."""
     for family in families():
         if family.class_name == type(model).__name__:
             return name_of(model)
@@ -520,7 +538,7 @@ def _title(model: Any) -> str:
 
 
 def standard_error(x: np.ndarray, weights: np.ndarray | None = None) -> float:
-    """Of the mean of x; NaN for a single number, and where numbers are infinite: rows that a model holds impossible.
+    """Compute that of the mean of x; NaN for a single number, and where some are infinite (rows of probability 0).
 
     >>> standard_error(np.array([0.0, 1.0]), np.array([2.0, 2.0])) == standard_error(np.array([0.0, 0.0, 1.0, 1.0]))
     True

@@ -1,4 +1,4 @@
-"""Tables of real numbers: how to tell them, and their units."""
+"""Tables of real numbers: how to recognise them, and their units."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROUNDING = 1e-9  # of its largest number a column must vary by more
 
 
 def holds_reals(values: Any) -> bool:
-    """Whether a table, dense or sparse, holds fractions.
+    """Say whether a table, dense or sparse, holds fractions.
 
     Whole numbers other than 0 and 1 can be counts, codes or slips: what they are must be said.
 
@@ -25,7 +25,7 @@ def holds_reals(values: Any) -> bool:
 
 
 def varied(values: np.ndarray) -> np.ndarray:
-    """Which columns of real numbers vary, by more than rounding: the densities of the others have no bound.
+    """Find the columns of real numbers that vary, by more than rounding: the densities of the others have no bound.
 
     >>> varied(np.array([[0.1, 0.0, np.nan], [0.1 + 1e-15, 3.0, np.nan]])).tolist()
     [False, True, False]
@@ -37,7 +37,7 @@ def varied(values: np.ndarray) -> np.ndarray:
 
 
 def units_of(values: np.ndarray, weights: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """What to subtract from each column of real numbers, and to divide it by: its median and standard deviation.
+    """Compute the median and the standard deviation of each column, to subtract and to divide by.
 
     Binary sparse coding has no constant, and one noise for all columns.  The median is what a column is where no cause
     is on, if those are most rows.  Columns that are constant are divided by 1.  `weights` are how often each row
@@ -56,7 +56,7 @@ def units_of(values: np.ndarray, weights: np.ndarray | None = None) -> tuple[np.
 
 
 def mean_seen(values: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-    """Mean of each column over what is observed, by the weights of the rows (None for 1); 0 where nothing is.
+    """Compute the mean of each column over observed cells, by the weights of the rows (None for 1); 0 where none is.
 
     >>> mean_seen(np.array([[1.0, np.nan], [4.0, np.nan]]), np.array([2.0, 1.0])).tolist()
     [2.0, 0.0]
@@ -67,7 +67,7 @@ def mean_seen(values: np.ndarray, weights: np.ndarray | None = None) -> np.ndarr
 
 
 def median(values: np.ndarray, weights: np.ndarray | None = None) -> float:
-    """Of the numbers written out as often as they count (None for once), without those missing; 0 where all are.
+    """Compute that of numbers written out as often as they count (None for once), without missing ones; 0 for none.
 
     >>> median(np.array([3.0, 0.0, np.nan]), np.array([1.0, 2.0, 9.0])), median(np.array([3.0, 0.0]))
     (0.0, 1.5)

@@ -11,14 +11,13 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
+from latentbits.choosing.climb import LEAST_FIT_SECONDS
 from latentbits.choosing.compare import FAILURES
 from latentbits.choosing.search import Search
 from latentbits.core import interrupts
 from latentbits.estimators.base import LatentModel
 
 __all__ = ["Refitted", "as_searched", "refit"]
-
-LEAST_TIME = 1.0
 
 
 class Refitted(NamedTuple):
@@ -33,7 +32,7 @@ class Refitted(NamedTuple):
 
 
 def as_searched(found: Search) -> dict[str, Refitted]:
-    """The models of a search as they are."""
+    """Give the models of a search as they are."""
     return {name: Refitted(model, found.n_learned) for name, model in found.fitted.items()}
 
 
@@ -47,7 +46,7 @@ def refit(
 ) -> Mapping[str, Refitted]:
     """Fit the chosen model of every family to all rows of the search; best first, as long as there is time.
 
-    Their scores remain those of the search: there are no unseen rows left.  A model for which there was no time, or
+    The scores remain those of the search: there are no unseen rows left.  A model for which there was no time, or
     that failed on more rows, is the one of the search.
 
     Parameters
@@ -76,7 +75,7 @@ def refit(
     ]
     for place, name in enumerate(names):
         left = (until - time.perf_counter()) / (len(names) - place)
-        if left < LEAST_TIME:
+        if left < LEAST_FIT_SECONDS:
             break
         if report is not None:
             report(name)
@@ -85,7 +84,7 @@ def refit(
             model.set_params(max_time=left)
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # told of by the search
+                warnings.simplefilter("ignore", UserWarning)  # the search has warned of it
                 model.fit(rows, sample_weight=found.weights)
         except FAILURES:
             continue

@@ -57,7 +57,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Search:
-    """What a search found.  Names are those of `comparison`, for people; families those that `search` takes.
+    """The result of a search.  Names are those of `comparison`, for people; families those that `search` takes.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Search:
         The chosen model of every family, best first, scored on the test rows.  Its `fitted` models have learned from
         the training rows alone (with folds, from those of the last).
     sound
-        Of its entries those that have converged, compared with the best of them: what may be told as found.
+        Of its entries those that have converged, compared with the best of them: what may be reported as found.
     families
         By name: the family.
     sizes, fold_sizes
@@ -129,7 +129,7 @@ class Search:
 
     @property
     def interrupted(self) -> bool:
-        """Whether Ctrl-C ended the search; `left_out` and `cut_short` then tell what was not finished."""
+        """Whether Ctrl-C ended the search; `left_out` and `cut_short` then say what was not finished."""
         return self.comparison.interrupted
 
     @property
@@ -139,7 +139,7 @@ class Search:
 
     @property
     def n_counted(self) -> float:
-        """Those rows, each as often as it counts."""
+        """Rows that the search took, each as often as it counts."""
         return float(self.n_used if self.weights is None else self.weights.sum())
 
     @property
@@ -172,7 +172,7 @@ def search(
 
     Rows are split into three: the models learn from the first, their number of causes is chosen on the second, and
     what is reported is measured on the third, which neither fitting nor choosing has seen: the least of several noisy
-    numbers is too low, so the rows that choose cannot also tell how good the choice is.  All families get the same
+    numbers is too low, so the rows that choose cannot also measure how good the choice is.  All families get the same
     rows.  With folds every row is tested once, and each fold chooses for itself.
 
     Parameters
@@ -184,10 +184,10 @@ def search(
         fitted as it is, with the number of causes that it has.
     sample_weight : array-like of shape (n_rows,) or None
         How often each row counts: in learning, in choosing and in scores; None for once.  A row is held out with all
-        its weight, and rows of weight 0 are left out.  Families that take no weights are left out, and told.
+        its weight, and rows of weight 0 are left out.  Families that take no weights are left out, with a note.
     budget : float or None, default=60.0
         Seconds, compilation included.  Families take turns, the one that has used least time first, so that each
-        gets its first size (those named in `families` in any case); what did not fit in is told.  The result then
+        gets its first size (those named in `families` in any case); what did not fit in is listed.  The result then
         depends on the speed of the machine; with None all is tried, and the same seed gives the same result.
     test_size, validation_size : float
         Shares of rows to test and to choose the number of causes on.
@@ -249,14 +249,14 @@ def search(
         left_out |= take_turns(climbing, rows, clock, random_state, asked=families is not None)
         clock.interrupted |= interrupts.take()
     if clock.interrupted:
-        warnings.warn("the search was interrupted: it tells of the fits that were finished", UserWarning, stacklevel=2)
+        warnings.warn("the search was interrupted: it reports the fits that were finished", UserWarning, stacklevel=2)
     if not climbing:
         raise FitError("; ".join(f"{name}: {why}" for name, why in left_out.items()))
     return _result(climbing, left_out, splits, rows, len(counting), np.sort(used), clock, weights)
 
 
 def check_families(asked: Collection[Any] | None, real: bool) -> dict[str, Any]:
-    """Names of the families to try, the cheapest first, each with the estimator that was given for it, or None."""
+    """Check the families to try; give them the cheapest first, each with the estimator given for it, or None."""
     known = {family.name: family for family in all_families("reals" if real else "bits")}
     given: dict[str, Any] = {}
     for one in known if asked is None else asked:
@@ -271,7 +271,7 @@ def check_families(asked: Collection[Any] | None, real: bool) -> dict[str, Any]:
 
 @contextmanager
 def _keeping(checkpoint: Any, budget: float | None) -> Iterator[None]:
-    """Context in which fits are kept, at least for as long as it lasts: what runs out of time can then go on."""
+    """Keep fits within, at least for as long as it lasts: what runs out of time can then go on."""
     with ExitStack() as stack:
         if checkpoint is None and budget is not None:
             checkpoint = stack.enter_context(TemporaryDirectory(prefix="latentbits-"))
@@ -280,12 +280,12 @@ def _keeping(checkpoint: Any, budget: float | None) -> Iterator[None]:
 
 
 def _n_counted(weights: np.ndarray | None, rows: np.ndarray) -> float:
-    """How many rows these are, each as often as it counts."""
+    """Count these rows, each as often as its weight says."""
     return float(len(rows) if weights is None else weights[rows].sum())
 
 
 def _used_rows(counting: np.ndarray, n_columns: int, budget: float | None, seed: int | None) -> np.ndarray:
-    """Numbers of the rows that the search takes, of those that count, in random order."""
+    """Draw the numbers of the rows that the search takes, from the rows that count, in random order."""
     shuffled = np.random.default_rng(seed).permutation(counting)
     if budget is None:
         return shuffled
@@ -295,7 +295,7 @@ def _used_rows(counting: np.ndarray, n_columns: int, budget: float | None, seed:
 def _splits(
     used: np.ndarray, n_folds: int | None, test_size: float, validation_size: float, seed: int | None
 ) -> list[Split]:
-    """One split, or folds; folds of one size share compiled programs."""
+    """Make one split, or folds; folds of one size share compiled programs."""
     n = len(used)
     if n_folds is None:
         n_folds = FEW_FOLDS if n <= FEW_ROWS else 1

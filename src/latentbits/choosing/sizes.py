@@ -61,17 +61,17 @@ class SizeTable(Report):
     notes: tuple[str, ...]
 
     def best(self, criterion: str = "bic") -> Any:
-        """The size with the lowest `aic`, `bic`, `sabic` or `caic`."""
+        """Find the size with the lowest `aic`, `bic`, `sabic` or `caic`."""
         if criterion not in CRITERIA[2:]:
             raise ValueError(f"criterion must be one of {', '.join(CRITERIA[2:])}, got {criterion!r}")
         return self.sizes[int(np.argmin(self[criterion]))]
 
     def keys(self) -> list[str]:
-        """Names of what is in it; models are no numbers, and only an attribute."""
+        """Give the names of what is in it; models are no numbers, and only an attribute."""
         return [field.name for field in fields(self) if field.name != "fitted"]
 
     def table(self) -> Table:
-        """One line a size; with whatever else the reports of these models have."""
+        """Make one row a size, with all other numbers of the models' reports."""
         known = {field.name for field in fields(FitReport)}
         first = self.reports[0]
         more = [name for name in first if name not in known and isinstance(first[name], (int, float))]
@@ -160,7 +160,7 @@ def size_table(
 
 def _fitted(estimator: Any, X: Any, sample_weight: Any) -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # told in the table
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the table says so
         fitted = estimator.fit(X, sample_weight=sample_weight)
     if fitted.stop_reason_ == "interrupted":
         raise KeyboardInterrupt  # a fit that is cut short says nothing of its size

@@ -35,15 +35,15 @@ class Stack(NamedTuple):
 
 
 def log_mixture(rows: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """log sum_k w_k p_k(x) of each row, from the log p_k(x), (rows, models)."""
+    """Compute log sum_k w_k p_k(x) of each row, from the log p_k(x), (rows, models)."""
     used = weights > 0
     return logsumexp(rows[:, used], axis=1, b=weights[used])
 
 
 def stack(rows: np.ndarray, sample_weight: np.ndarray | None = None) -> Stack:
-    """The weights of a mixture of models with the highest log-likelihood, p(x) = sum_k w_k p_k(x).
+    """Find the weights of a mixture of models with the highest log-likelihood, p(x) = sum_k w_k p_k(x).
 
-    The log-likelihood is concave in the weights, so there is one best value, and its gradient g tells how far away it
+    The log-likelihood is concave in the weights, so there is one best value, and its gradient g says how far away it
     is: no weights gain more than max(g) - 1.  Newton's method, with weights that stay at least 0 (each step is a
     problem of non-negative least squares, as in Kim et al. 2020), goes on until that is below 1e-9 nats per row.
 
@@ -74,7 +74,7 @@ def stack(rows: np.ndarray, sample_weight: np.ndarray | None = None) -> Stack:
 
 
 def _climb(likelihoods: np.ndarray, rows: np.ndarray, counts: np.ndarray) -> Stack:
-    """`likelihoods` are those of `rows`, each row divided by its largest."""
+    """Climb from equal weights; `likelihoods` are those of `rows`, each row divided by its largest."""
     n_models = rows.shape[1]
 
     def value(weights: np.ndarray) -> float:
@@ -99,7 +99,7 @@ def _climb(likelihoods: np.ndarray, rows: np.ndarray, counts: np.ndarray) -> Sta
 
 
 def _newton(share: np.ndarray, gradient: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Weights at least 0, of any sum, at which the quadratic model of log-likelihood - sum is highest."""
+    """Find weights at least 0, of any sum, at which the quadratic model of log-likelihood - sum is highest."""
     values, vectors = np.linalg.eigh(share.T @ (counts[:, None] * share))
     root = np.sqrt(np.maximum(values, SMALLEST * values[-1]))
     goal, _ = nnls(root[:, None] * vectors.T, vectors.T @ (2 * gradient - 1) / root)
@@ -107,13 +107,13 @@ def _newton(share: np.ndarray, gradient: np.ndarray, counts: np.ndarray) -> np.n
 
 
 def _simplex(weights: np.ndarray, goal: np.ndarray, length: float) -> np.ndarray:
-    """A part of the way, with sum 1 again."""
+    """Go a part of the way, with sum 1 again."""
     moved = weights + length * (goal - weights)
     return moved / moved.sum() if moved.sum() > 0 else weights
 
 
 def _no_worse_than_one(found: Stack, rows: np.ndarray, counts: np.ndarray) -> Stack:
-    """The best model alone where it is level: what is gained must not be rounding."""
+    """Take the best model alone where it is level: what is gained must not be rounding."""
     finite = np.isfinite(rows).all(axis=0)
     alone = np.where(finite, counts @ np.where(finite, rows, 0.0), -np.inf)
     if alone.max() < found.log_likelihood:
@@ -124,7 +124,7 @@ def _no_worse_than_one(found: Stack, rows: np.ndarray, counts: np.ndarray) -> St
 
 
 def crossed(rows: np.ndarray, seed: int | None, sample_weight: np.ndarray | None = None) -> np.ndarray:
-    """log p(x) of each row under a stack whose weights were chosen on other rows.
+    """Compute log p(x) of each row under a stack whose weights were chosen on other rows.
 
     The rows are cut into two halves at random, and the weights for one are chosen on the other: as no row takes part
     in choosing the weights that it is scored with, the mean is of unseen rows.  Weights chosen on all rows are a little

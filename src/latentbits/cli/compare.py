@@ -12,21 +12,20 @@ from latentbits.cli.console import (
     checkpoint_options,
     common_options,
     give,
-    print_table,
+    printed_warnings,
     say,
-    show_line,
-    told_warnings,
 )
 from latentbits.cli.inputs import Reading, check_bits, load_rows, reading_options, weights_option
 from latentbits.cli.options import size_from
-from latentbits.cli.signals import keeping
+from latentbits.cli.reports import show_tables
+from latentbits.core.interrupts import keeping
 from latentbits.estimators.families import Family, families, family_of
 
-__all__ = ["as_dict", "compare", "named_models", "show_comparison"]
+__all__ = ["compare", "named_models"]
 
 
 def _words() -> list[str]:
-    """What --models may hold."""
+    """List what --models may hold."""
     return [f"{one.name}:K" if one.size else one.name for one in families("bits")]
 
 
@@ -38,7 +37,7 @@ def _words() -> list[str]:
     help=f"Names with commas between: {', '.join(_words())}; K is a number, of a clipped Gaussian also parallel or "
     "positive, and without it the usual sizes are taken.  [default: all]",
 )
-@click.option("--restarts", type=click.IntRange(1), default=1, help="Fit each so many times, keep the best.")
+@click.option("--restarts", type=click.IntRange(1), default=1, help="Fits of each model; the best is kept.")
 @click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the split and of the fits.")
 @click.option("--binarize", type=float, metavar="T", help="Values above T are 1, others 0.")
 @click.option("--folds", type=click.IntRange(2), help="K-fold cross-validation instead of one split.")
@@ -85,7 +84,7 @@ def compare(
     held_out = f"{folds} folds" if folds else f"{test_size:.0%} of the rows held out"
     say(f"fitting {', '.join(named)} ({held_out})")
     with keeping("no model was finished"):
-        with told_warnings(rows.names):
+        with printed_warnings(rows.names):
             found = run_comparison(
                 rows.values,
                 named,
@@ -96,13 +95,13 @@ def compare(
                 checkpoint=checkpoint,
                 stack=stack,
             )
-        give({"source": source, **as_dict(found)}, as_json, lambda: show_comparison(found))
+        give({"source": source, **found.to_json()}, as_json, lambda: show_tables(found.shown()))
     if found.interrupted:
-        raise KeyboardInterrupt  # the table is told; whoever pressed the key also stops the script around us
+        raise KeyboardInterrupt  # the table is printed; Ctrl-C also stops the script around us
 
 
 def named_models(text: str | None, n_rows: int, seed: int, restarts: int, binarize: float | None) -> dict[str, Any]:
-    """The estimators that --models names, each under a name for people.
+    """Make the estimators that --models names, each under a name for people.
 
     Parameters
     ----------
@@ -145,7 +144,7 @@ def _family_of_bits(name: str, word: str) -> Family:
 
 
 def _size(record: Family, text: str, word: str) -> Any:
-    """What the family's size may be, as `latentbits fit` takes it."""
+    """Read a size of the family, as `latentbits fit` takes it."""
     try:
         return size_from(record, text)
     except click.UsageError as error:
@@ -157,39 +156,3 @@ def _unknown(word: str) -> click.UsageError:
         f"--models: {word!r} is none of {', '.join(_words())} (K a number from 1, of a clipped Gaussian also parallel "
         "or positive; or the name alone)"
     )
-
-
-def show_comparison(found: Any) -> None:
-    """The table, best first."""
-    lines = []
-    for entry in found.entries:
-        behind = "best" if entry.behind == 0 else f"+{entry.behind:.3f} ± {entry.behind_error:.3f}"
-        name = entry.name if entry.converged else f"{entry.name} (not converged)"
-        lines.append([name, f"{entry.bits_per_row:.3f} ± {entry.error:.3f}", behind, f"{entry.seconds:.1f}"])
-    title = f"{found.n_rows} held-out rows, ± standard error; fewer bits are better"
-    print_table(["model", "bits per row", "behind the best", "seconds"], lines, title=title)
-    if found.reports:
-        from latentbits.choosing.compare import CRITERIA, LEARNED, NOT_HIGHEST
-
-        print_table(["model", *CRITERIA], found.costs, title=LEARNED)
-        if found.off_maximum:
-            show_line(f"* {NOT_HIGHEST}")
-    if found.stack_weights:
-        show_line(found.stack_in_words)
-    for name, why in found.left_out.items():
-        say(f"{name}: {why}")
-
-
-def as_dict(found: Any) -> dict[str, Any]:
-    """A comparison as JSON has it."""
-    from dataclasses import asdict
-
-    return {
-        "n_held_out": found.n_rows,
-        "best": found.entries[0].name,
-        "models": [asdict(entry) for entry in found.entries],
-        "stack_weights": dict(found.stack_weights),
-        "left_out": dict(found.left_out),
-        "interrupted": found.interrupted,
-        "unfinished": list(found.unfinished),
-    }

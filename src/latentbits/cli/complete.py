@@ -21,7 +21,7 @@ __all__ = ["complete"]
 def complete(model_path: str, source: str, reading: Reading, output: str, denoise: bool, as_json: bool) -> None:
     """Write DATA with each missing cell filled in by P(bit = 1 | the observed bits of its row).
 
-    Of a model of real numbers: by the expected value.
+    For a model of real numbers: by the expected value.
     """
     import numpy as np
 

@@ -1,6 +1,6 @@
-"""What the Tab key offers beside commands and options: data sets, tables, model files, papers.
+"""Words that the Tab key offers beside commands and options: data sets, tables, model files, papers.
 
-Nothing is imported for it: whoever presses the key waits.
+Nothing is imported for it: the user waits.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ MODELS = (".safetensors",)
 
 
 def public_sets(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Names of the public data sets."""
+    """List the names of the public data sets."""
     registry = resources.files("latentbits").joinpath("data", "registry.json").read_text("utf-8")
     sets: Mapping[str, Mapping[str, str]] = json.loads(registry)
     return _beginning({name: entry["description"] for name, entry in sorted(sets.items())}, incomplete)
 
 
 def tables_and_sets(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Files of tables, and names of the public data sets; where none begins so, the shell looks for any file."""
+    """List files of tables and public data sets; where none begins so, the shell looks for any file."""
     return [*_files(TABLES, incomplete), *public_sets(ctx, param, incomplete), _any_file(incomplete)]
 
 
 def model_files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Files of models; where none begins so, the shell looks for any file."""
+    """List files of models; where none begins so, the shell looks for any file."""
     return [*_files(MODELS, incomplete), _any_file(incomplete)]
 
 
 def papers(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Names of the papers."""
+    """List the names of the papers."""
     from latentbits.papers import PAPERS
 
     return _beginning({"all": "every one of them", **{one.name: one.citation for one in PAPERS.values()}}, incomplete)

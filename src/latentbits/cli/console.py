@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import os
 import re
-import shutil
 import sys
-import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -29,19 +26,14 @@ __all__ = [
     "give",
     "in_one_line",
     "prepare_streams",
-    "print_table",
+    "printed_warnings",
     "say",
     "show_line",
-    "show_note",
     "show_traceback",
     "show_warnings",
-    "told_warnings",
     "wants_debug",
 ]
 
-WIDEST = 10**6  # characters of a line that nobody looks at in a terminal
-BETWEEN = 3  # characters between two columns
-LEAST_TEXT = 16  # characters that a column of text has beside numbers
 # Messages of the library speak of arguments; here they are options.
 AS_OPTIONS = {
     "binarize=": "--binarize ",
@@ -54,112 +46,33 @@ AS_OPTIONS = {
 
 
 # --- where text leaves the tool ---
-# All of it passes through the next three functions and `give`, whose JSON escapes what it holds.  Whatever a user
+# All of it passes through the next two functions and `give`, whose JSON escapes what it holds.  Whatever a user
 # calls a column or a file is text here: no markup, no commands to the terminal.
 
 
 def say(text: str) -> None:
-    """One line to whoever is watching."""
+    """Write one line of a message, on stderr."""
     click.echo(printable(text), file=sys.stderr)
 
 
 def show_line(text: str) -> None:
-    """One line of a result, on stdout."""
+    """Write one line of a result, on stdout."""
     click.echo(printable(text), file=sys.stdout)
 
 
-def show_note(text: str) -> None:
-    """A sentence below a table, on stdout; in a terminal it is folded between words."""
-    if not sys.stdout.isatty():
-        show_line(text)
-        return
-    for line in textwrap.wrap(printable(text), shutil.get_terminal_size().columns, subsequent_indent="  "):
-        show_line(line)
-
-
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, title: str = "") -> None:
-    """A table on stdout; the first `left` columns are text, the others are numbers.
-
-    In a terminal it is as wide as that: texts are folded, numbers are not, and columns that have no room beside the
-    others come below.  Elsewhere it is as wide as it needs to be.
-    """
-    from rich import box
-    from rich.cells import cell_len
-    from rich.console import Console
-    from rich.table import Table
-
-    lines = [list(map(printable, row)) for row in rows]
-    heads = list(map(printable, columns))
-    console = Console(highlight=False, markup=False, emoji=False)
-    folds = sys.stdout.isatty()  # a file or a program has no width
-    room = console.width if folds else WIDEST
-    widths = []
-    for place, head in enumerate(heads):
-        words = head.split() if folds and place >= left else [head]  # heads of numbers may be folded
-        widths.append(max(map(cell_len, [*words, *(line[place] for line in lines)]), default=0))
-    for number, part in enumerate(_beside(widths, left, room)):
-        told = printable(title) if number == 0 else ""
-        table = Table(box=box.SIMPLE_HEAD, title=told or None, title_justify="left")
-        for place, width in part.items():
-            table.add_column(heads[place], justify="left" if place < left else "right", overflow="fold", width=width)
-        for line in lines:
-            table.add_row(*(line[place] for place in part))
-        console.width = min(room, max(sum(part.values()) + BETWEEN * len(part) + 1, cell_len(told)))
-        console.print(table)
-
-
-def _beside(widths: Sequence[int], left: int, room: int) -> list[dict[int, int]]:
-    """Which columns go beside each other, the texts first each time, and how wide each is.
-
-    >>> _beside([30, 8, 8], left=1, room=60), _beside([30, 8, 8], left=1, room=40)
-    ([{0: 30, 1: 8, 2: 8}], [{0: 25, 1: 8}, {0: 25, 2: 8}])
-    """
-    texts, numbers = range(min(left, len(widths))), range(left, len(widths))
-    least = sum(min(widths[j], LEAST_TEXT) + BETWEEN for j in texts) + 1
-    widths = [width if j < left else min(width, max(1, room - least - BETWEEN)) for j, width in enumerate(widths)]
-    parts: list[list[int]] = [[]]
-    for column in numbers:
-        if parts[-1] and least + sum(widths[j] + BETWEEN for j in [*parts[-1], column]) > room:
-            parts.append([])
-        parts[-1].append(column)
-    return [
-        {**dict(zip(texts, _narrowed([widths[j] for j in texts], room, part, widths))), **{j: widths[j] for j in part}}
-        for part in parts
-    ]
-
-
-def _narrowed(texts: Sequence[int], room: int, part: Sequence[int], widths: Sequence[int]) -> list[int]:
-    """Widths of the texts: what the numbers leave, those first that need least."""
-    left = room - 1 - sum(widths[j] + BETWEEN for j in part) - BETWEEN * len(texts)
-    found = list(texts)
-    for rank, place in enumerate(sorted(range(len(texts)), key=lambda j: texts[j])):
-        found[place] = max(1, min(texts[place], left // (len(texts) - rank)))
-        left -= found[place]
-    return found
-
-
 def give(result: Mapping[str, Any], as_json: bool, show: Callable[[], None] | None = None) -> None:
-    """The result of a command: one JSON object, or whatever `show` prints."""
+    """Print the result of a command: one JSON object, or by `show`."""
     if as_json:
-        click.echo(json.dumps(_plain(result), allow_nan=False), file=sys.stdout)
+        from latentbits.reports.render import plain
+
+        click.echo(json.dumps(plain(result), allow_nan=False), file=sys.stdout)
     elif show is not None:
         show()
 
 
-def _plain(value: Any) -> Any:
-    """What JSON can hold: NaN, which it cannot, becomes null."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
-
-
 @contextmanager
-def told_warnings(names: Sequence[str] | None = None) -> Iterator[None]:
-    """Warnings of the library as lines on stderr, without the place in the code, columns called by their names."""
+def printed_warnings(names: Sequence[str] | None = None) -> Iterator[None]:
+    """Print warnings of the library as lines on stderr, without the place in the code, columns by their names."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         yield
@@ -176,14 +89,14 @@ def _named(names: Sequence[str], found: re.Match[str]) -> str:
 
 @contextmanager
 def show_warnings() -> Iterator[None]:
-    """Warnings outside of `told_warnings`, too, as lines on stderr."""
+    """Print warnings outside of `printed_warnings`, too, as lines on stderr."""
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *place: say(f"warning: {message}")
         yield
 
 
 def as_options(text: str) -> str:
-    """A message of the library for somebody at a terminal.
+    """Write a message of the library in terms of options.
 
     >>> as_options("Pass binarize=0.5 to cut")
     'Pass --binarize 0.5 to cut'
@@ -201,7 +114,7 @@ def as_options(text: str) -> str:
 
 
 def in_one_line(error: BaseException) -> str:
-    """The message of an error for somebody at a terminal.
+    """Write the message of an error in one line, in terms of options.
 
     >>> in_one_line(ValueError("no bits.\\n  Pass binarize=0.5 to cut"))
     'no bits. Pass --binarize 0.5 to cut'
@@ -227,8 +140,8 @@ class _Closed(io.TextIOBase):
 def prepare_streams() -> None:
     """Let neither a character nor a closed stream mislead.
 
-    What the encoding of a terminal or a file cannot hold is written as an escape.  Where stderr is closed messages are
-    lost, rather than mixed with results; where stdout is, a result is an error.
+    A character that the encoding of a terminal or a file lacks is written as an escape.  Where stderr is closed,
+    messages are lost, rather than mixed with results; where stdout is, a result is an error.
     """
     if sys.stdout is None:
         _take(1)
@@ -253,7 +166,7 @@ def _take(descriptor: int) -> None:
 
 
 def show_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """A mistake of ours, or --debug: for `sys.excepthook`."""
+    """Print the traceback of a mistake of ours, or with --debug: for `sys.excepthook`."""
     import traceback
 
     for line in "".join(traceback.format_exception(kind, error, trace)).splitlines():
@@ -264,7 +177,7 @@ def show_traceback(kind: type[BaseException], error: BaseException, trace: Trace
 
 
 def common_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--json and --debug."""
+    """Add --json and --debug."""
     command = click.option(
         "--debug", is_flag=True, expose_value=False, callback=_set_debug, help="Show the full traceback of an error."
     )(command)
@@ -274,7 +187,7 @@ def common_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def checkpoint_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--checkpoint and --resume."""
+    """Add --checkpoint and --resume."""
     command = click.option("--resume", is_flag=True, help="Go on from what is in the folder of --checkpoint.")(command)
     return click.option(
         "--checkpoint",
@@ -305,5 +218,5 @@ def _set_debug(ctx: click.Context, parameter: click.Parameter, value: bool) -> N
 
 
 def wants_debug(ctx: click.Context) -> bool:
-    """Whether --debug was given, before or after the name of the command."""
+    """Say whether --debug was given, before or after the name of the command."""
     return bool(ctx.find_root().params.get("debug"))

@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from latentbits.cli.completion import public_sets
-from latentbits.cli.console import common_options, give, print_table, say
+from latentbits.cli.console import common_options, give, say
 from latentbits.cli.outputs import Outputs
+from latentbits.cli.reports import show_table
 
 __all__ = ["data"]
 
@@ -19,7 +20,7 @@ __all__ = ["data"]
 @click.option("--split", metavar="NAME", help="Only these rows: train, valid or test.")
 @common_options
 def data(name: str | None, output: str | None, split: str | None, as_json: bool) -> None:
-    """List the public data sets; with NAME, tell about one; with -o, fetch it and write it to a file.
+    """List the public data sets; with NAME, describe one; with -o, fetch it and write it to a file.
 
     Sets are bundled, or read from the folder that LATENTBITS_DATA names, or downloaded once and checked by their
     sha256.
@@ -43,7 +44,7 @@ def _list(as_json: bool) -> None:
 
     def show() -> None:
         lines = [[info.name, info.access, _shape(info.shape), info.description] for info in infos]
-        print_table(["name", "access", "shape", "what it is"], lines, left=4)
+        show_table(["name", "access", "shape", "description"], lines)
 
     give({"datasets": [_as_dict(info) for info in infos]}, as_json, show)
 
@@ -53,7 +54,7 @@ def _tell(name: str, as_json: bool) -> None:
 
     def show() -> None:
         facts = [(key, _shape(value) if key == "shape" else str(value)) for key, value in _as_dict(info).items()]
-        print_table(["", ""], facts, left=2)
+        show_table(["", ""], facts)
 
     give(_as_dict(info), as_json, show)
 

@@ -13,22 +13,22 @@ from typing import Any
 
 import click
 
-from latentbits.cli.compare import as_dict, show_comparison
 from latentbits.cli.completion import tables_and_sets
 from latentbits.cli.console import (
     check_checkpoint,
     checkpoint_options,
     common_options,
     give,
+    printed_warnings,
     say,
     show_line,
-    told_warnings,
 )
 from latentbits.cli.figures import check_figures, draw_figures, figure_options
 from latentbits.cli.inputs import Reading, Rows, load_rows, reading_options, weights_option
 from latentbits.cli.options import FamilyName, Numbers
 from latentbits.cli.outputs import Outputs
-from latentbits.cli.signals import keeping
+from latentbits.cli.reports import show_tables
+from latentbits.core.interrupts import keeping
 from latentbits.core.printable import printable
 from latentbits.estimators.families import families, family
 
@@ -88,7 +88,7 @@ class Seconds(click.ParamType):
     "n_maps",
     type=click.IntRange(1, 12),  # several_maps.MOST_MAPS, without importing it
     default=1,
-    help="With more than one: also a map of so many maps, each row on one of them, that one can step into.",
+    help="With more than one: also a map of this many maps, each row on one of them, that one can step into.",
 )
 @click.option("--image", type=ImageShape(), help="Show each row as an image of this height and width, e.g. 8x8.")
 @click.option(
@@ -105,7 +105,7 @@ class Seconds(click.ParamType):
 @checkpoint_options
 @functools.partial(
     reading_options,
-    labels_help="A column that tells what rows are, beside those that hold no bits: it can colour the map, and no "
+    labels_help="A column that says what rows are, beside those that hold no bits: it can colour the map, and no "
     "model sees it",
 )
 @weights_option
@@ -163,7 +163,7 @@ def explore(
         say(f"wrote {there}")
 
     with keeping(nothing):
-        with told_warnings(rows.all_names), _progress(limit) as report:
+        with printed_warnings(rows.all_names), _progress(limit) as report:
             found = run(
                 rows.values,
                 model=model if layers is None else family(model).new(layers),
@@ -185,7 +185,7 @@ def explore(
         path = Path(outputs.write(str(path), save))
     if open_page:
         webbrowser.open(path.resolve().as_uri())
-    with told_warnings():
+    with printed_warnings():
         makers = {} if figures is None else _makers(found)
         drawn = draw_figures(makers, figures, figure_format, outputs)
     searched = found.search
@@ -200,13 +200,13 @@ def explore(
     say(f"{searched.seconds_compiling:.0f} of {searched.seconds:.0f} s went into compiling programs, which are kept")
 
     def show() -> None:
-        show_comparison(searched.comparison)
+        show_tables(searched.comparison.shown())
         for line in (*found.findings, *found.notes, f"Page: {path}", *(f"Figure: {figure}" for figure in drawn)):
             show_line(line)
 
     result = {
         "source": source,
-        **as_dict(searched.comparison),
+        **searched.comparison.to_json(),
         "sizes": dict(searched.sizes),
         "left_out": dict(searched.left_out),
         "cut_short": dict(searched.cut_short),
@@ -223,11 +223,11 @@ def explore(
     give(result, as_json, show)
     outputs.finish()
     if searched.interrupted:
-        raise KeyboardInterrupt  # the page is safe; whoever pressed the key also stops the script around us
+        raise KeyboardInterrupt  # the page is safe; Ctrl-C also stops the script around us
 
 
 def _page_path(out: str) -> Path:
-    """Where the page goes; its folder is made now, so that a bad name fails before the fits."""
+    """Give the path of the page, and make its folder now, so that a bad name fails before the fits."""
     path = Path(out)
     if path.suffix.lower() not in PAGES or path.is_dir():
         if path.suffix and not path.is_dir():
@@ -238,7 +238,7 @@ def _page_path(out: str) -> Path:
 
 
 def _labels(rows: Rows, reading: Reading) -> dict[str | int, Any]:
-    """What is known of the rows, by name, or by number where columns have no names; what --labels names comes first."""
+    """Give what is known of the rows, by name (or number, without names); what --labels names comes first."""
     from latentbits.core.errors import DataError
 
     known = {name: values for name, values in rows.labels.items() if name}
@@ -253,7 +253,7 @@ def _labels(rows: Rows, reading: Reading) -> dict[str | int, Any]:
 
 @contextmanager
 def _progress(budget: float | None) -> Iterator[Callable[[str, float], None]]:
-    """A function that tells what is being done: in a terminal beside a clock, elsewhere a line for each thing."""
+    """Show what is being done: in a terminal beside a clock, elsewhere a line for each step."""
     told: list[str] = []
 
     def line(what: str, seconds: float) -> None:
@@ -278,7 +278,7 @@ def _progress(budget: float | None) -> Iterator[Callable[[str, float], None]]:
 
 
 def _makers(found: Any) -> dict[str, Callable[[], Any]]:
-    """What draws the figures for print."""
+    """Give by name the functions that draw the figures for print."""
     from latentbits import plot
 
     pictures = (plot.exploration, plot.map, plot.loadings, plot.table, plot.misfit)

@@ -17,7 +17,7 @@ FORMATS = ("png", "svg", "pdf")
 
 
 def figure_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """--figures and --figure-format."""
+    """Add --figures and --figure-format."""
     kinds = click.option(
         "--figure-format", type=click.Choice(FORMATS), default="png", help="How --figures are written."
     )
@@ -28,7 +28,7 @@ def figure_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def check_figures(folder: str | None, names: tuple[str, ...], kind: str, command: str) -> None:
-    """Complain before minutes of fitting of what would hinder drawing, and make the folder."""
+    """Refuse, before minutes of fitting, what would hinder drawing, and make the folder."""
     from latentbits.core.errors import import_extra
 
     if folder is None:
@@ -42,7 +42,7 @@ def check_figures(folder: str | None, names: tuple[str, ...], kind: str, command
 def draw_figures(
     makers: Mapping[str, Callable[[], Any]], folder: str | None, kind: str, outputs: Outputs
 ) -> list[Path]:
-    """Draw and write each figure; one that fails is told, and costs nothing else."""
+    """Draw and write each figure; one that fails costs a message, and nothing else."""
     from latentbits import plot
 
     drawn: list[Path] = []
@@ -50,6 +50,6 @@ def draw_figures(
         path = Path(str(folder)) / f"{name}.{kind}"
         try:
             drawn.append(plot.save_figure(make(), path))
-        except Exception as error:  # whatever it is, what was learned is written and still to be told
+        except Exception as error:  # whatever it is, what was learned is written and still to be printed
             outputs.fail(f"the figure {path} could not be drawn: {in_one_line(error)}")
     return drawn

@@ -15,9 +15,8 @@ from latentbits.cli.console import (
     checkpoint_options,
     common_options,
     give,
-    print_table,
+    printed_warnings,
     say,
-    told_warnings,
 )
 from latentbits.cli.figures import check_figures, draw_figures, figure_options
 from latentbits.cli.inputs import (
@@ -31,13 +30,12 @@ from latentbits.cli.inputs import (
 )
 from latentbits.cli.options import FamilyName, options_of, settings_of
 from latentbits.cli.outputs import Outputs
-from latentbits.cli.reports import report_file, report_option, show_reports, write_reports
-from latentbits.cli.signals import keeping
+from latentbits.cli.reports import report_file, report_option, show_reports, show_tables, write_reports
+from latentbits.core.interrupts import keeping
 from latentbits.estimators.families import Family, families, family, name_of
 
 if TYPE_CHECKING:
-    from latentbits.reports.record import Report
-    from latentbits.telling.records import Values
+    from latentbits.reports.record import Report, Table
 
 __all__ = ["FAMILY", "USUAL", "Fit", "fit"]
 
@@ -67,15 +65,15 @@ class Fit(click.Command):
         return [source, model, *own, *others]
 
     def families(self) -> list[Family]:
-        """Those that it is for."""
+        """List the families that it is for."""
         return list(families())
 
     def options_of(self, record: Family) -> list[click.Option]:
-        """The options that are the family's."""
+        """List the options of the family."""
         return options_of(record)
 
     def _foreign(self, error: click.NoSuchOption, asked: Family) -> click.UsageError:
-        """An option of other models is told as such."""
+        """Explain that an option is one of other models."""
         has = {one.name: {name for option in self.options_of(one) for name in option.opts} for one in self.families()}
         able = [name for name, options in has.items() if error.option_name in options]
         if not able:
@@ -92,11 +90,11 @@ class Fit(click.Command):
         with formatter.section("Models"):
             formatter.write_dl([(one.name, one.summary) for one in self.families()])
         formatter.write_paragraph()
-        formatter.write_text(f"Each has options of its own:  latentbits {self.name} --model NAME --help")
+        formatter.write_text(f"For the options of a model:  latentbits {self.name} --model NAME --help")
 
 
 def _model_in(args: list[str]) -> str | None:
-    """What --model or -m is given, if it is."""
+    """Find the value of --model or -m, if it is given."""
     words = iter(args)
     for word in words:
         if word in ("-m", "--model"):
@@ -137,14 +135,14 @@ def fit(
 ) -> None:
     """Learn a model from DATA (a file, or the name of a public data set) and write it to a file.
 
-    What the model has found is printed, or given as --json.  --figures draws it, of a mixture its classes, of a latent
+    The result is printed, or given as --json.  --figures draws it, of a mixture its classes, of a latent
     trait its items: curves with observed proportions, information, a Wright map; of both, residuals of pairs; and of
     causes on a tree, the tree.
 
     Ctrl-C or SIGTERM ends the fit, keeps the best model so far, and exits with 130 or 143; a second one ends at once.
     With --checkpoint, it is also kept where learning stands, and --resume goes on to the model that it would have been.
     """
-    from latentbits.telling.records import Table
+    from latentbits.reports.summaries.records import Rows
 
     check_checkpoint(checkpoint, resume)
     record = family(model)
@@ -164,19 +162,20 @@ def fit(
         + (f", best of {estimator.n_init} restarts" if (estimator.n_init or 1) > 1 else "")
     )
     began = time.perf_counter()
-    with told_warnings(rows.names), keeping(f"nothing was learned yet: {output} is not written"):
+    with printed_warnings(rows.names), keeping(f"nothing was learned yet: {output} is not written"):
         fit_named(estimator, rows, checkpoint)
         seconds = time.perf_counter() - began
         objective = _objective(estimator)
         for line in _how_it_ended(estimator, objective, rows.n_counted, seconds):
             say(line)
         saved_as = outputs.write(output, lambda path: _save(estimator, path))
-    with told_warnings(rows.names), without_names(estimator):
-        told = record.teller.tell(estimator, Table(rows.values, rows.all_names, own.get("errors", False), rows.weights))
+    with printed_warnings(rows.names), without_names(estimator):
+        learned = Rows(rows.values, rows.all_names, own.get("errors", False), rows.weights)
+        summary = record.summaries.summarize(estimator, learned)
     if figures is not None:
         from latentbits.figures.fitted import figures_of
 
-        with told_warnings(rows.names), without_names(estimator):
+        with printed_warnings(rows.names), without_names(estimator):
             makers = figures_of(estimator, rows.values, rows.all_names, rows.weights)
             drawn = draw_figures(makers, figures, figure_format, outputs)
         say(f"wrote {figures}: {', '.join(path.name for path in drawn)}" if drawn else "there is nothing to draw of it")
@@ -195,31 +194,30 @@ def fit(
     reports: dict[str, Report] = {}
     left_out: dict[str, str] = {}
     if report is not None:
-        from latentbits.telling.reports import reports_of
+        from latentbits.reports.summaries.reports import reports_of
 
-        with told_warnings(rows.names):  # under the names of its columns
-            reports, left_out = reports_of(estimator, Table(rows.values, rows.all_names, weights=rows.weights))
-        result["reports"] = {title: found.to_json() for title, found in reports.items()}
+        with printed_warnings(rows.names):  # under the names of its columns
+            reports, left_out = reports_of(estimator, learned, getattr(record.summaries, "REPORTS", ()))
+        result["reports"] = reports
         result["reports_left_out"] = left_out
-    for name, make in told.files.items():
+    for name, make in summary.files.items():
         if own[name] is not None:
-            outputs.write(own[name], partial(_write_values, make()))
+            outputs.write(own[name], partial(_write, make()))
     if to_report is not None:
         write_reports(outputs, to_report, reports)
 
     def show() -> None:
-        for table in told.printed:
-            print_table(*table)
+        show_tables(summary.shown())
         show_reports(reports, left_out)
 
-    give({**result, **told.facts}, as_json, show)
+    give({**result, **summary.facts}, as_json, show)
     if estimator.stop_reason_ == "interrupted":
-        raise KeyboardInterrupt  # the model is safe; whoever pressed the key also stops the script around us
+        raise KeyboardInterrupt  # the model is safe; Ctrl-C also stops the script around us
     outputs.finish()
 
 
 def _objective(estimator: Any) -> float | None:
-    """Of where learning ended, in nats; None where that is no word on the rows, or none was told before an end."""
+    """Give the last objective in nats; None where it is no measure of the rows, or learning ended before one."""
     from latentbits.core.model import Measure
 
     measures = estimator.history_table_["measure"]
@@ -242,8 +240,8 @@ def _save(estimator: Any, path: str) -> None:
     say(f"wrote {path}")
 
 
-def _write_values(values: Values, path: str) -> None:
-    from latentbits.data.write import write
+def _write(table: Table, path: str) -> None:
+    from latentbits.reports.render import write_table
 
-    write(path, values.values, values.columns, {values.what: values.names, **values.words})
-    say(f"wrote {path}: {values.told.format(len(values.names))}")
+    write_table(table, path)
+    say(f"wrote {path}: {len(table.index)} {table.corner}s")

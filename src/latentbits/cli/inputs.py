@@ -1,4 +1,4 @@
-"""What a command works on: a table from a file or a public set, and its columns put in a model's order."""
+"""Inputs of a command: a table from a file or a public set, and its columns put in a model's order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from latentbits.cli.completion import model_files, tables_and_sets
-from latentbits.cli.console import say, told_warnings
+from latentbits.cli.console import printed_warnings, say
 
 if TYPE_CHECKING:
     from latentbits.data.columns import ColumnsError, Odd
@@ -88,7 +88,7 @@ def data_argument(command: Callable[..., Any]) -> Callable[..., Any]:
 def reading_options(
     command: Callable[..., Any], labels_help: str = "A column that holds no bits, to be left out"
 ) -> Callable[..., Any]:
-    """The options of `Reading`, handed to the command as one argument `reading`."""
+    """Add the options of `Reading`, handed to the command as one argument `reading`."""
 
     @click.option(
         "--header/--no-header",
@@ -126,7 +126,7 @@ def reading_options(
 
 
 def weights_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The option --weights, which goes into `reading`."""
+    """Add the option --weights, which goes into `reading`."""
 
     @click.option(
         "--weights",
@@ -141,7 +141,7 @@ def weights_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def load_rows(source: str, reading: Reading, *, streams: bool = False, guess: str = "nothing") -> Rows:
-    """The table that DATA names: a file if there is one of that name, else a public set.
+    """Load the table that DATA names: a file if there is one of that name, else a public set.
 
     `streams` says that the command reads rows by passes alone: large files, and several, then stay on the disk.
     `guess` says which columns that hold no bits are labels if none are named: "nothing", "text", or "numbers" too.
@@ -175,7 +175,7 @@ def _counted(n: int, what: str) -> str:
 
 
 def _left_on_disk(source: str, reading: Reading) -> Rows | None:
-    """Files that a pattern finds, or one that is large; None where the options are those of a reading in memory."""
+    """Open files that a pattern finds, or a large one; None where the options are those of a reading in memory."""
     from latentbits.data.read import MMAP_BYTES
     from latentbits.data.row_files import open_files
 
@@ -190,7 +190,7 @@ def _left_on_disk(source: str, reading: Reading) -> Rows | None:
 
 
 def _with_command(error: ColumnsError) -> str:
-    """What is wrong with columns, and the command that would work."""
+    """Say what is wrong with columns, and give the command that would work."""
     options = [word for mark in error.missing for word in ("--missing", mark)]
     options += [word for label in error.labels for word in ("--labels", label)]
     context = click.get_current_context().find_root()
@@ -206,7 +206,7 @@ def _load_file(source: str, reading: Reading, guess: str) -> Rows:
     if reading.split is not None:
         raise click.UsageError(f"--split is for public data sets, but {source} is a file")
     own = () if reading.weights is None else (reading.weights,)
-    with told_warnings():
+    with printed_warnings():
         table = read(
             source,
             header="auto" if reading.header is None else reading.header,
@@ -235,7 +235,7 @@ def _load_file(source: str, reading: Reading, guess: str) -> Rows:
 
 
 def _with_labels(rows: Rows, places: Sequence[int], text: Sequence[Odd], numbers_too: bool) -> Rows:
-    """The table without columns of numbers that are labels; `places` are those of its columns in the file."""
+    """Take columns of numbers that are labels out of the table; `places` are those of its columns in the file."""
     import numpy as np
 
     from latentbits.data.columns import of_numbers, refusal, settle, taken_as_labels
@@ -262,7 +262,7 @@ def _with_labels(rows: Rows, places: Sequence[int], text: Sequence[Odd], numbers
 
 
 def _numbers(values: Any) -> Any:
-    """Numbers as labels: whole ones without a point, None where there is none."""
+    """Write numbers as labels: whole ones without a point, None where there is none."""
     import numpy as np
 
     cells = [int(cell) if cell.is_integer() else None if cell != cell else cell for cell in values.tolist()]
@@ -270,7 +270,7 @@ def _numbers(values: Any) -> Any:
 
 
 def _weights(source: str, column: str, cells: Any) -> Any:
-    """How often each row counts, from the cells of a column."""
+    """Read how often each row counts, from the cells of a column."""
     import numpy as np
 
     from latentbits.core.errors import DataError
@@ -290,7 +290,7 @@ def _weights(source: str, column: str, cells: Any) -> Any:
 
 
 def _tell_of_a_first_row(source: str, table: Any) -> None:
-    """In one or two columns of bits a first line 0, or 0 and 1, can be a row as well as the names that pandas gives."""
+    """Warn of a first line 0, or 0 and 1, of one or two columns: it can be a row, or the names that pandas gives."""
     from latentbits.data.text import is_text
 
     d = table.shape[1]
@@ -312,7 +312,7 @@ def _load_set(name: str, reading: Reading) -> Rows:
 
 
 def _missing(values: Any) -> str:
-    """How many cells are missing, in words; a file that stays on the disk is not read for it."""
+    """Say in words how many cells are missing; a file that stays on the disk is not read for it."""
     import numpy as np
 
     from latentbits.data.row_files import RowFiles
@@ -328,10 +328,10 @@ def _missing(values: Any) -> str:
 
 
 def check_bits(rows: Rows, binarize: float | None) -> None:
-    """Complain of what is no bit by the row of the file and the name of the column.
+    """Refuse what is no bit, by the row of the file and the name of the column.
 
     An estimator would complain too, but it knows neither the names nor which rows a split has given it.  What is
-    sparse or on the disk is left to the estimator: it is not worth a pass of its own.
+    sparse or on the disk is left to the estimator: it is not worth one more pass.
     """
     import numpy as np
 
@@ -355,7 +355,7 @@ def fit_named(estimator: Any, rows: Rows, checkpoint: Any = None) -> Any:
 
 @contextmanager
 def without_names(estimator: Any) -> Iterator[Any]:
-    """The estimator for as long as it is given tables without names: scikit-learn would warn of each."""
+    """Use the estimator on tables without names, of each of which scikit-learn would warn."""
     names = estimator.__dict__.pop("feature_names_in_", None)
     try:
         yield estimator
@@ -365,7 +365,7 @@ def without_names(estimator: Any) -> Iterator[Any]:
 
 
 def align(rows: Rows, n_columns: int, names: Sequence[str] | None) -> Rows:
-    """The table with its columns in the order of the model's, or an error that says how they differ.
+    """Put the columns of the table in the order of the model's, or an error that says how they differ.
 
     Parameters
     ----------
@@ -418,7 +418,7 @@ def load_model(path: str) -> tuple[Any, tuple[str, ...] | None]:
 
 
 def to_apply(model_path: str, source: str, reading: Reading, *, streams: bool = False) -> tuple[Any, Rows]:
-    """A model, and the table that it is to be applied to, checked against it; `streams` as of `load_rows`."""
+    """Load a model, and the table that it is to be applied to, checked against it; `streams` as of `load_rows`."""
     model, names = load_model(model_path)
     rows = align(load_rows(source, reading, streams=streams), model.n_features_in_, names)
     if not model.takes_reals:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from latentbits.cli.console import common_options, give, print_table, say, show_line
+from latentbits.cli.console import common_options, give, say, show_line
+from latentbits.cli.reports import show_tables
 from latentbits.core.errors import did_you_mean
 
 __all__ = ["league"]
@@ -29,9 +28,7 @@ __all__ = ["league"]
     help="For each family on each set.",
 )
 @click.option("--out", type=click.Path(file_okay=False), default="league", help="The folder of the run.")
-@click.option(
-    "--jobs", type=click.IntRange(1), help="Families at a time, in processes of their own.  [default: the cores]"
-)
+@click.option("--jobs", type=click.IntRange(1), help="Families at a time, each in a process.  [default: the cores]")
 @click.option("--seed", type=click.IntRange(0), default=0, help="Seed of all fits.")
 @click.option(
     "--summary", is_flag=True, help="Run nothing, and print the results kept here, or those in --out if named."
@@ -142,7 +139,7 @@ def _run(
         say(f"kept {', '.join(found)}")
     _show(found, as_csv, as_json)
     for error in ended.failed.values():
-        raise error  # the first, which says why; all were told
+        raise error  # the first, which says why; all were printed
     without = [
         f"{name} of {family}"
         for name, result in found.items()
@@ -158,30 +155,22 @@ def _run(
 
 def _show(found: Mapping[str, Any], as_csv: bool, as_json: bool) -> None:
     from latentbits.league import table
+    from latentbits.reports.render import records
 
-    every = {name: table.lines(result) for name, result in found.items()}
     if as_csv:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(table.Line._fields)
-        writer.writerows(["" if cell is None else cell for cell in line] for one in every.values() for line in one)
+        click.echo(table.every_line(found.values()).to_csv(), nl=False)
         return
-    shown = {name: {**result, "lines": [line._asdict() for line in every[name]]} for name, result in found.items()}
-    give({"sets": shown}, as_json, lambda: _print(found, every))
+    shown = {name: {**result, "lines": records(table.every_line([result]))} for name, result in found.items()}
+    give({"sets": shown}, as_json, lambda: _print(found))
 
 
-def _print(found: Mapping[str, Any], every: Mapping[str, list[Any]]) -> None:
+def _print(found: Mapping[str, Any]) -> None:
     from latentbits.league import table
     from latentbits.league.published import PUBLISHED
 
-    for name, lines in every.items():
-        print_table(table.COLUMNS, [table.cells(line) for line in lines], left=2, title=table.title(found[name]))
-        for line in lines:
-            if line.note:
-                show_line(f"{line.model}: {line.note}")
-        show_line("")
+    show_tables(map(table.as_table, found.values()))
     if found:
-        rows = table.summary_cells(found.values())
-        print_table(table.SUMMARY, rows, left=2, title="Ours, as validation rows chose, and the best verified")
+        show_tables([table.summary(found.values())])
         show_line(table.counts(found.values()))
         for one in PUBLISHED:
             show_line(f"{one.name} ({'verified' if one.verified else 'unverified'}): {one.source}.")

@@ -25,10 +25,10 @@ from latentbits.cli.league import league
 from latentbits.cli.reproduce import reproduce
 from latentbits.cli.sample import sample
 from latentbits.cli.score import score
-from latentbits.cli.signals import ending, exit_code, has_arrived
 from latentbits.cli.sizes import sizes
 from latentbits.cli.transform import transform
 from latentbits.core.errors import LatentBitsError, is_out_of_memory
+from latentbits.core.interrupts import ending, exit_code, has_arrived
 from latentbits.core.printable import printable
 from latentbits.core.version import __version__
 
@@ -80,7 +80,7 @@ class Tool(click.Group):
 
 @contextmanager
 def _printable_usage() -> Iterator[None]:
-    """Click quotes what it could not understand, as it is."""
+    """Escape what click could not understand, and quotes as it is."""
     try:
         yield
     except click.UsageError as error:
@@ -92,7 +92,7 @@ def _printable_usage() -> Iterator[None]:
 
 
 def out_of_memory(error: BaseException) -> str:
-    """What to do about it; JAX adds a page of allocations, of which the first line tells enough.
+    """Say what to do about it; JAX adds a page of allocations, of which the first line says enough.
 
     >>> out_of_memory(MemoryError("Unable to allocate 93. GiB"))
     'out of memory (Unable to allocate 93. GiB): take fewer rows, columns or components, or a machine with more'

@@ -1,4 +1,4 @@
-"""Options from constructors: what a family can be told in Python, it can be told at the command line, by one rule.
+"""Options from constructors: each parameter of a family is an option of the command line, by one rule.
 
 The parameters, their defaults and their constraints are those of the family's class, and what is said of them is the
 first sentence of its docstring, so that the two cannot drift apart.
@@ -22,7 +22,7 @@ from latentbits.estimators.families import Family, families
 
 __all__ = ["FamilyName", "Numbers", "flag_of", "options_of", "settings_of", "size_from", "with_flags"]
 
-# No options: progress is always shown, tables hold numbers alone, every command is a process of its own, a file keeps
+# No options: progress is always shown, tables hold numbers alone, every command is one process, a file keeps
 # the components of no iteration but the last, and what is said of single items is said in Python.
 NO_OPTIONS = ("verbose", "column_types", "warm_start", "keep_components", "fixed", "shared")
 OTHER_NAMES = {"n_init": "restarts", "random_state": "seed", "accelerate": "plain", "n_maps": "n-maps"}
@@ -39,19 +39,19 @@ class Parameter(NamedTuple):
 
 
 def options_of(family: Family) -> list[click.Option]:
-    """All options that `latentbits fit --model` has for a family alone, and for what it can write."""
+    """List the options that `latentbits fit --model` has for a family alone, and for what it can write."""
     options = [_option(one, family) for one in _parameters(family.cls) if one.name not in NO_OPTIONS]
     for name, file in family.files.items():
         options.append(
             click.Option([f"--{name}"], type=click.Path(dir_okay=False), help=f"Write {file.about} to a file.")
         )
     if family.errors:
-        options.append(click.Option(["--errors"], is_flag=True, help="Standard errors of what is told and written."))
+        options.append(click.Option(["--errors"], is_flag=True, help="Standard errors of what is printed and written."))
     return options
 
 
 def settings_of(family: Family, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The constructor's parameters among what was given, with what the files that are asked for need."""
+    """Take the constructor's parameters from what was given, with what the files that are asked for need."""
     settings = {one.name: given[one.name] for one in _parameters(family.cls) if one.name in given}
     for name, file in family.files.items():
         settings |= file.settings if given.get(name) is not None else {}
@@ -73,9 +73,9 @@ def flag_of(parameter: str, default: Any = None, size: str = "") -> str:
 
 
 def with_flags(text: str) -> str:
-    """A message of the library with the options of whatever parameters it speaks of.
+    """Put options in the place of the parameters that a message of the library speaks of.
 
-    Of families that are at work, that is: whose class is imported already.
+    That is, of families at work: whose class is imported already.
     """
     for family in families():
         if family.estimator.partition(":")[0] not in sys.modules:
@@ -92,7 +92,7 @@ def with_flags(text: str) -> str:
 
 
 def size_from(family: Family, text: str) -> Any:
-    """A size that somebody has written, as the family's constructor takes it; click.UsageError of anything else."""
+    """Read a size as the family's constructor takes it; click.UsageError of anything else."""
     sizes = [one for one in _parameters(family.cls) if one.name == family.size]
     if not sizes:
         raise click.UsageError(f"{family.name} has no size")
@@ -114,12 +114,12 @@ class FamilyName(click.ParamType):
         return value
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """All of them that begin so, with what each takes the rows to be."""
+        """List all that begin so, with what each takes the rows to be."""
         told = {**dict.fromkeys(self.words, ""), **{one.name: one.summary for one in families()}}
         return [CompletionItem(one, help=told[one]) for one in self.known() if one.startswith(incomplete)]
 
     def known(self) -> list[str]:
-        """Every word that is taken."""
+        """List every word that is taken."""
         return [*self.words, *(one.name for one in families() if self.alone or not one.alone)]
 
 
@@ -152,7 +152,7 @@ def _option(parameter: Parameter, family: Family) -> click.Option:
 
 
 def _type_of(parameter: Parameter) -> click.ParamType:
-    """What a value may be, by the constraints that scikit-learn would hold it to."""
+    """Find the type of a value, by the constraints that scikit-learn would hold it to."""
     from sklearn.utils._param_validation import Interval, StrOptions
 
     words: dict[str, Any] = {}
@@ -285,7 +285,7 @@ class Reals(click.ParamType):
 
 @cache
 def _parameters(cls: Any) -> list[Parameter]:
-    """The constructor's, in its order, with what the docstring says of each."""
+    """List the constructor's parameters, in its order, with what the docstring says of each."""
     texts = _texts(cls)
     for base in cls.__mro__[1:]:  # the base class explains what all families share
         texts = {**_texts(base), **{name: text for name, text in texts.items() if not text.startswith(ELSEWHERE)}}
@@ -298,7 +298,7 @@ def _parameters(cls: Any) -> list[Parameter]:
 
 
 def _texts(cls: Any) -> dict[str, str]:
-    """By parameter, its paragraph in the numpydoc section."""
+    """Give by parameter its paragraph in the numpydoc section."""
     section = re.search(
         r"\nParameters\n-+\n(.*?)(?=\n\n\w[^\n]*\n-+\n|\Z)", inspect.cleandoc(cls.__doc__ or ""), re.DOTALL
     )
@@ -311,7 +311,7 @@ def _texts(cls: Any) -> dict[str, str]:
 
 
 def _said(parameter: Parameter, family: Family) -> str:
-    """What the docstring says for somebody at a terminal: all of it of choices, else the first sentence."""
+    """Shorten the docstring for the terminal: all of it for choices, else the first sentence."""
     text = parameter.text
     if not isinstance(_type_of(parameter), click.Choice):
         text = re.split(r"(?<=[a-z0-9)\"`])\.(?=\s+[A-Z\"`])", text, maxsplit=1)[0].rstrip(".") + "."

@@ -1,4 +1,4 @@
-"""What a command writes: tried before the work, and kept elsewhere if it cannot be written after it."""
+"""Outputs of a command: tried before the work, and kept elsewhere if it cannot be written after it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Outputs:
                 raise ValueError(f"{option} {path}: {other} names the same file")
 
     def write(self, path: str, save: Callable[[str], Any]) -> str:
-        """Save, or save elsewhere and say where; the path that was written.
+        """Save, or save elsewhere and say where; give the path that was written.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ def _below_cache() -> Path | None:
 
 
 def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """-o, which must be given."""
+    """Add -o, which must be given."""
     return click.option(
         "-o",
         "--output",

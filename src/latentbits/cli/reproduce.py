@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from latentbits.cli.completion import papers
-from latentbits.cli.console import common_options, give, print_table, say, show_line
+from latentbits.cli.console import common_options, give, say, show_line
+from latentbits.cli.reports import show_table
 from latentbits.core.atomic import check_writable
 from latentbits.core.errors import did_you_mean
 
@@ -29,7 +30,7 @@ OUTSIDE = 3  # exit code where one of our own ranges fails
 @click.option("--quick", is_flag=True, help="Smaller and fewer experiments, in a minute or two for each paper.")
 @click.option("--full", is_flag=True, help="All experiments, which is also done without this option.")
 @click.option(
-    "--jobs", type=click.IntRange(min=1), help="Parts to do at a time, in processes of their own.  [default: the cores]"
+    "--jobs", type=click.IntRange(min=1), help="Parts to do at a time, each in a process.  [default: the cores]"
 )
 @click.option(
     "--summary", is_flag=True, help="Do nothing, and print what a full run found: the one kept here, or that in --out."
@@ -52,7 +53,7 @@ def reproduce(
 
     Writes results.md (the paper's claims beside our numbers), results.json and the figures.  The same command goes on
     from what was kept below the folder "runs" when it was interrupted.  Every claim is reproduced, or not, or it cannot
-    be told; and every number is held to a range of our own, where the exit code is 3 if one is outside.
+    be said; and every number is held to our range, where the exit code is 3 if one is outside.
     """
     from latentbits.papers import PAPERS
 
@@ -89,7 +90,7 @@ def _list(as_json: bool) -> None:
 
     def show() -> None:
         rows = [[paper.name, paper.citation, paper.repeated] for paper in PAPERS.values()]
-        print_table(["name", "paper", "what is repeated"], rows, left=3)
+        show_table(["name", "paper", "what is repeated"], rows)
 
     give({"papers": [paper._asdict() for paper in PAPERS.values()]}, as_json, show)
 
@@ -100,7 +101,7 @@ def _list(as_json: bool) -> None:
 def _repeat(
     paper: str, names: list[str], out: str | None, quick: bool, jobs: int | None, keep: bool, as_json: bool
 ) -> list[str]:
-    """Gives the findings that are outside of our ranges."""
+    """Give the findings that are outside of our ranges."""
     from latentbits.papers import PAPERS, side_by_side, summary
 
     together = paper == ALL
@@ -131,7 +132,7 @@ def _repeat(
     if results:
         give(given, as_json, lambda: _show(relations))
     for error in ended.failed.values():
-        raise error  # the first, which says why; all were told
+        raise error  # the first, which says why; all were printed
     return _outside(relations)
 
 
@@ -139,7 +140,7 @@ def _repeat(
 
 
 def _summarize(names: list[str], folder: Path | None, keep: bool, as_json: bool) -> list[str]:
-    """Gives the findings that are outside of our ranges."""
+    """Give the findings that are outside of our ranges."""
     from latentbits.papers import summary
 
     results = {name: summary.in_package(name) for name in names} if folder is None else summary.in_folder(folder)
@@ -187,11 +188,11 @@ def _counts(relations: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
 
 
 def _show(relations: Mapping[str, Mapping[str, Any]], words: Mapping[str, list[str]] | None = None) -> None:
-    """What the papers claim, what came out, and both verdicts; then how many of each there are."""
+    """Print what the papers claim, what came out, and both verdicts; then how many of each there are."""
     from latentbits.papers import PAPERS, pages, summary
 
     for name, found in relations.items():
-        print_table(list(pages.COLUMNS), pages.table_rows(found), left=len(pages.COLUMNS), title=PAPERS[name].citation)
+        show_table(pages.COLUMNS, pages.table_rows(found), title=PAPERS[name].citation)
         for line in [*pages.doubts(found), *(words or {}).get(name, [])]:
             show_line(line)
         show_line("")

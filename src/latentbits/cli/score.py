@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import click
 
-from latentbits.cli.console import common_options, give, print_table, told_warnings
+from latentbits.cli.console import common_options, give, printed_warnings
 from latentbits.cli.inputs import Reading, data_argument, model_argument, reading_options, to_apply, weights_option
 from latentbits.cli.outputs import FORMATS, Outputs, write_table
+from latentbits.cli.reports import show_tables
 
 __all__ = ["score"]
 
@@ -23,26 +25,27 @@ __all__ = ["score"]
 @weights_option
 @common_options
 def score(model_path: str, source: str, reading: Reading, per_row: str | None, as_json: bool) -> None:
-    """How well the model in file MODEL describes DATA (a file, or the name of a public data set).
+    """Score how well the model in file MODEL describes DATA (a file, or the name of a public data set).
 
     Prints the log-likelihood in nats, its mean, and bits per row (the fewer the better) with the standard error over
     rows, which includes what is estimated in them: log Z, integrals, rounding.  Where the model holds a row impossible,
-    these are infinite (null in JSON), and the rows are counted.  Of a model of real numbers they are densities, which
-    depend on the units, and are printed in nats alone; where binary sparse coding sums over some of the states of a
-    row, it is told by how much that is too low.
+    these are infinite (null in JSON), and the rows are counted.  A model of real numbers gives densities, which depend
+    on the units, and are printed in nats alone; binary sparse coding that sums over some of the states of a row says by
+    how much the sum is too low.
     """
     import numpy as np
 
     from latentbits.choosing.compare import standard_error
     from latentbits.estimators.precision import sum_of
     from latentbits.estimators.tables.encoding import check_observed
-    from latentbits.telling.numbers import to_error
+    from latentbits.reports.numbers import Measured
+    from latentbits.reports.summaries.records import values_table
 
     outputs = Outputs({"--per-row": per_row}, tables=("--per-row",), read=(model_path, source))
     model, rows = to_apply(model_path, source, reading, streams=True)
     if type(rows.values) is np.ndarray:
         check_observed(rows.values)
-    with told_warnings(rows.names):
+    with printed_warnings(rows.names):
         known = model.log_likelihoods(rows.values)
     nats, loss = np.asarray(known.value, np.float64), float(getattr(model, "truncation_loss_", 0.0))
     common = 0.0 if loss else float(np.max(known.common_error))  # a loss has a sign, and is no standard error
@@ -73,25 +76,27 @@ def score(model_path: str, source: str, reading: Reading, per_row: str | None, a
     }
 
     def show() -> None:
-        lines = [
-            ["log-likelihood, nats", *to_error(total, n_rows * estimated)],
-            ["nats per row", f"{mean:.4f}", "" if n_impossible else f"{error:.4f}"],
-        ]
+        def known(value: float, error: float = math.nan) -> Measured:
+            return Measured(value, error, form=".4f")
+
+        possible, log2 = nats[np.isfinite(nats)], math.log(2)
+        values: dict[str, Any] = {
+            "log-likelihood, nats": Measured(total, n_rows * estimated),
+            "nats per row": known(mean, error),
+        }
         if common:
-            lines.append(["  of that by log Z", "", f"{common:.4f}"])
+            values["of the error, by log Z"] = known(common)
         if lost:
-            lines.append(["  of that by rounding", "", f"{lost:.4f}"])
+            values["of the error, by rounding"] = known(lost)
         if loss:
-            lines.append(["  too low by about", f"{loss:.4f}", ""])
+            values["too low by about"] = known(loss)
         if not model.real_valued:
-            bits = "" if n_impossible else f"{error / math.log(2):.4f}"
-            lines.append(["bits per row", f"{-mean / math.log(2):.4f}", bits])
+            values["bits per row"] = known(-mean / log2, error / log2)
         if n_impossible:
-            possible = nats[np.isfinite(nats)]
-            lines.append(["rows of probability 0", f"{n_impossible} of {len(nats)}", ""])
+            values["rows of probability 0"] = f"{n_impossible} of {len(nats)}"
             if len(possible):
-                lines.append(["nats per row, of the others", f"{np.mean(possible):.4f}", ""])
-        print_table(["", "value", "std. error"], lines)
+                values["nats per row, of the others"] = known(float(np.mean(possible)))
+        show_tables([values_table(values)])
 
     give(result, as_json, show)
     outputs.finish()

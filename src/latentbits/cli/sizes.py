@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-from latentbits.cli.console import common_options, give, say, told_warnings
+from latentbits.cli.console import common_options, give, printed_warnings, say
 from latentbits.cli.fit import USUAL, Fit
 from latentbits.cli.inputs import Reading, check_bits, data_argument, load_rows, reading_options, weights_option
 from latentbits.cli.options import FamilyName, options_of, settings_of
 from latentbits.cli.outputs import Outputs
-from latentbits.cli.reports import FORMATS, report_file, show_reports, write_reports
-from latentbits.cli.signals import keeping
+from latentbits.cli.reports import EXTENSIONS, report_file, show_reports, write_reports
+from latentbits.core.interrupts import keeping
 from latentbits.estimators.families import Family, family
 
 __all__ = ["sizes"]
@@ -56,7 +56,7 @@ class SizeList(click.ParamType):
     "-o",
     "--output",
     type=click.Path(dir_okay=False),
-    help=f"Write the table to a file ({', '.join(FORMATS)}, by the extension).",
+    help=f"Write the table to a file ({', '.join(EXTENSIONS)}, by the extension).",
 )
 @reading_options
 @weights_option
@@ -72,8 +72,8 @@ def sizes(
 ) -> None:
     """Fit a model to all of DATA in several sizes: parameters, log-likelihood, AIC, BIC, SABIC and CAIC of each.
 
-    Criteria are those of a maximum of the likelihood: mixtures want --smoothing 0.  `latentbits compare` tells sizes by
-    rows that were not learned from.
+    Criteria are those of a maximum of the likelihood: mixtures need --smoothing 0.  `latentbits compare` judges sizes
+    by rows that were not learned from.
     """
     path = report_file(output, "--output")
     outputs = Outputs({"--output": path}, read=(source,))
@@ -85,12 +85,12 @@ def sizes(
     from latentbits.choosing.sizes import size_table
 
     say(f"fitting {', '.join(record.title(size) for size in asked)}")
-    with told_warnings(rows.names), keeping("no size was finished"):
+    with printed_warnings(rows.names), keeping("no size was finished"):
         found = size_table(estimator, rows.values, asked, sample_weight=rows.weights)
-    reports = {f"{record.class_name} by {found.parameter}": found}
+    reports = {record.class_name: found}
     if path is not None:
         write_reports(outputs, path, reports)
     give({"source": source, "model": record.class_name, **found.to_json()}, as_json, lambda: show_reports(reports))
     if found.interrupted:
-        raise KeyboardInterrupt  # the table is told; whoever pressed the key also stops the script around us
+        raise KeyboardInterrupt  # the table is printed; Ctrl-C also stops the script around us
     outputs.finish()

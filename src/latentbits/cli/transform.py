@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from latentbits.cli.console import common_options, give, told_warnings
+from latentbits.cli.console import common_options, give, printed_warnings
 from latentbits.cli.inputs import Reading, data_argument, model_argument, reading_options, to_apply
 from latentbits.cli.outputs import Outputs, output_option, write_table
 from latentbits.estimators.families import families, family_of
@@ -33,9 +33,9 @@ def transform(
 ) -> None:
     """Write the hidden causes of each row of DATA, as the model in file MODEL sees them.
 
-    Of a mixture: the probability of each component.  Of a latent trait model: the scores.  Of a clipped Gaussian: the
-    posterior means of its Gaussian variables.  Of a combination machine, of binary sparse coding and of a noisy-OR
-    network, all layers side by side: the probability that each unit or cause is on.
+    A mixture gives the probability of each component; a latent trait model, the scores; a clipped Gaussian, the
+    posterior means of its Gaussian variables; a combination machine, binary sparse coding and a noisy-OR network (all
+    layers side by side), the probability that each unit or cause is on.
     """
     import numpy as np
 
@@ -52,12 +52,12 @@ def transform(
     if scores in ("ml", "wle") and not hasattr(model, "scores"):
         raise DataError(f"--scores {scores} is for latent-trait, but {model_path} is a {type(model).__name__}")
     if errors or scores != "eap":
-        with told_warnings(rows.names):
+        with printed_warnings(rows.names):
             value, error = _scores(model, rows.values, scores)
         latents = np.column_stack([value, error]) if errors else value
         names += [f"{name}_error" for name in names] if errors else []
     else:
-        with told_warnings(rows.names):
+        with printed_warnings(rows.names):
             latents = model.transform(rows.values)
     output = write_table(outputs, output, latents, names, rows.labels)
     give({"output": output, "n_rows": len(latents), "columns": names}, as_json)
@@ -65,7 +65,7 @@ def transform(
 
 
 def _scores(model: Any, values: Any, method: str) -> tuple[Any, Any]:
-    """Scores of each row by posterior mean or mode, and their standard errors."""
+    """Score each row by posterior mean or mode, and their standard errors."""
     import numpy as np
 
     if hasattr(model, "scores"):

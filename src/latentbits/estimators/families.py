@@ -96,7 +96,7 @@ class Family:
         The parameter that holds the number of causes, or those of each layer; "" for a model without any.
     rows
         What it takes.
-    telling
+    summarized_by
         The module that tells what a fitted model has found: `tell` what is printed, `show` what is on the page.
     sizes
         Which to try in a search; None for a model without a size.
@@ -142,7 +142,7 @@ class Family:
     guide: str = "models"
     size: str = ""
     rows: tuple[Rows, ...] = ("bits",)
-    telling: str = "latentbits.telling.plain"
+    summarized_by: str = "latentbits.reports.summaries.plain"
     sizes: Sizes | None = None
     cost: int = 100
     compared: tuple[int, ...] = ()
@@ -173,9 +173,9 @@ class Family:
         return getattr(import_module(module), name)
 
     @property
-    def teller(self) -> Any:
-        """The module of `telling`, imported when it is asked for."""
-        return import_module(self.telling)
+    def summaries(self) -> Any:
+        """The module of `summarized_by`, imported on demand."""
+        return import_module(self.summarized_by)
 
     def searched_for(self, rows: Rows) -> bool:
         """Whether searches and comparisons of such rows have it."""
@@ -239,7 +239,7 @@ FAMILIES: tuple[Family, ...] = (
         "independent bits",
         "nothing is hidden: independent bits",
         paper="a baseline",
-        telling="latentbits.telling.product",
+        summarized_by="latentbits.reports.summaries.product",
         cost=1,
         compared=(1,),
         in_words="the model of {}",
@@ -254,7 +254,7 @@ FAMILIES: tuple[Family, ...] = (
         "nothing is hidden: independent numbers",
         paper="a baseline",
         rows=("reals",),
-        telling="latentbits.telling.nothing",
+        summarized_by="latentbits.reports.summaries.nothing",
         cost=1,
         settings={"covariance_type": "diag"},
         real_settings=_as_they_are,
@@ -270,7 +270,7 @@ FAMILIES: tuple[Family, ...] = (
         "nothing is hidden: each bit depends on one other",
         paper="a baseline; Chow & Liu 1968",
         guide="latent-tree",
-        telling="latentbits.telling.latent_tree",
+        summarized_by="latentbits.reports.summaries.latent_tree",
         cost=1,
         compared=(1,),
         files={"items": File("the column that each hangs from, and what they have in common")},
@@ -287,7 +287,7 @@ FAMILIES: tuple[Family, ...] = (
         paper="Liu & Van den Broeck 2021; Chow & Liu 1968",
         guide="latent-tree",
         size="n_states",
-        telling="latentbits.telling.latent_tree",
+        summarized_by="latentbits.reports.summaries.latent_tree",
         sizes=Sizes(least=2, first=4, most=32),
         cost=6,
         compared=(4,),
@@ -307,7 +307,7 @@ FAMILIES: tuple[Family, ...] = (
         "each row is of one hidden kind (latent classes)",
         paper="a baseline; Freund & Haussler 1994, section 4",
         size="n_components",
-        telling="latentbits.telling.mixture",
+        summarized_by="latentbits.reports.summaries.mixture",
         sizes=Sizes(least=2),
         cost=2,
         compared=(2, 4, 8, 16, 32),
@@ -326,7 +326,7 @@ FAMILIES: tuple[Family, ...] = (
         guide="item-response",
         size="n_components",
         rows=("bits", "reals"),
-        telling="latentbits.telling.latent_trait",
+        summarized_by="latentbits.reports.summaries.latent_trait",
         sizes=Sizes(first=2, stride=2, factors=True),
         cost=4,
         compared=(1, 2),
@@ -349,7 +349,7 @@ FAMILIES: tuple[Family, ...] = (
         paper="Lee & Sompolinsky 1998",
         guide="tetrachoric",
         size="n_components",
-        telling="latentbits.telling.clipped_gaussian",
+        summarized_by="latentbits.reports.summaries.clipped_gaussian",
         sizes=Sizes(factors=True),
         cost=3,
         compared=(8,),
@@ -375,7 +375,7 @@ FAMILIES: tuple[Family, ...] = (
         guide="combination-machine",
         size="n_hidden",
         rows=("bits", "reals"),
-        telling="latentbits.telling.combination_machine",
+        summarized_by="latentbits.reports.summaries.combination_machine",
         sizes=Sizes(),
         cost=6,
         compared=(8,),
@@ -394,7 +394,7 @@ FAMILIES: tuple[Family, ...] = (
         guide="sparse-coding",
         size="n_causes",
         rows=("reals",),
-        telling="latentbits.telling.binary_sparse_coding",
+        summarized_by="latentbits.reports.summaries.binary_sparse_coding",
         sizes=Sizes(),
         cost=7,
         real_settings=_as_they_are,
@@ -410,7 +410,7 @@ FAMILIES: tuple[Family, ...] = (
         paper="Lewicki & Sejnowski 1996",
         guide="noisy-or",
         size="layer_sizes",
-        telling="latentbits.telling.noisy_or",
+        summarized_by="latentbits.reports.summaries.noisy_or",
         sizes=Sizes(),
         cost=5,
         compared=(8,),

@@ -18,7 +18,8 @@ from latentbits.estimators.item_templates import PARAMETERS, with_own_items
 from latentbits.estimators.precision import DOUBLE
 from latentbits.models.latent_trait import items as item_record
 from latentbits.models.latent_trait.items import Params
-from latentbits.reports.dif import ADJUSTMENTS, DifReport, adjusted
+from latentbits.reports.dif import DifReport
+from latentbits.reports.many_tests import ADJUSTMENTS, adjusted
 
 __all__ = ["WithDif"]
 

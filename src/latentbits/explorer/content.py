@@ -6,12 +6,14 @@ closely: what each model says of them is on the page, too.  Arrays have rows fir
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from latentbits.explorer.together import Together
-from latentbits.telling.records import Gallery, Morph, Spectra
+from latentbits.reports.record import Report
+from latentbits.reports.summaries.records import Gallery, Morph, Spectra
 
 __all__ = [
     "Axes",
@@ -369,4 +371,5 @@ class Content:
     misfit: Misfit | None = None
     together: Together | None = None  # of bits of which models tell nothing clearly: do columns go together?
     maps: Maps | None = None  # several, beside the one map of all rows
+    reports: tuple[tuple[str, Mapping[str, Report]], ...] = ()  # of fits to all rows: name of the model, and by title
     n_compared: int | None = None  # rows that the models have seen or were scored on, where these are a sample

@@ -38,14 +38,16 @@ from latentbits.explorer.several_maps import Gain, check_maps, gain_of, maps_ask
 from latentbits.explorer.stability import with_rounds
 from latentbits.explorer.tables import WIDE, Given, shown_rows, take_table
 from latentbits.explorer.together import go_together
-from latentbits.telling.records import Gallery, Shown
+from latentbits.reports.record import Report
+from latentbits.reports.summaries.records import Gallery, Rows, Shown
+from latentbits.reports.summaries.reports import reports_of
 
 __all__ = ["Explored", "explore"]
 
 MOST_FOR_MAP = 20_000  # rows that the map is learned from
 CELLS_FOR_MAP, FEWEST_FOR_MAP = 2**24, 200  # of very many columns fewer rows
 WIDE_CELLS_FOR_MAP = 2**20  # and of thousands, where a cell takes 3 us in each of some tens of passes, fewer still
-FEW_COLUMNS, MISSING = 64, 255  # of more columns hardly any rows are equal
+FEW_COLUMNS, MISSING = 64, 255  # of more columns hardly any rows are equal, and pairs of columns are thousands
 FOR_MODELS = (
     1 / 3
 )  # of the budget, at least, for the comparison; the map may take half, and placing rows on it the rest
@@ -339,7 +341,7 @@ def content_of(
     weights = None if shown.weights is None else shown.weights[:n_close]
 
     def show(name: str, model: Any) -> Shown:
-        return family(found.families[name]).teller.show(name, model, close, models[name].n_rows, weights)
+        return family(found.families[name]).summaries.show(name, model, close, models[name].n_rows, weights)
 
     shows = {entry.name: show(entry.name, models[entry.name].model) for entry in found.comparison.entries}
     told = {name: one.gallery for name, one in shows.items() if one.gallery is not None}
@@ -386,6 +388,7 @@ def content_of(
         misfit=misfit_of(where, shown.values, shown.weights) if where.converged else None,
         together=together,
         maps=maps,
+        reports=_reports(given, found, models),
         n_compared=found.n_used if found.n_used < found.n_rows else None,
     )
 
@@ -403,6 +406,21 @@ def _other_galleries(
     others = (model for model in found.rounds.get(name, ()) if model is not models[name].model)
     shown = ((show(name, model).gallery, bool(getattr(model, "_finished", True))) for model in others)
     return [(gallery, converged) for gallery, converged in shown if gallery is not None]
+
+
+def _reports(
+    given: Given, found: Search, models: Mapping[str, Refitted]
+) -> tuple[tuple[str, Mapping[str, Report]], ...]:
+    """Report the fits to all rows where that is quick: of few columns of bits, by an exact likelihood."""
+    if given.real or given.values.shape[1] > FEW_COLUMNS:
+        return ()
+    rows = Rows(given.values[found.used], given.columns, weights=found.weights)
+    reports = []
+    for name, one in models.items():
+        record = family(found.families[name])
+        if one.again and record.likelihood == "exact":
+            reports.append((name, reports_of(one.model, rows, getattr(record.summaries, "REPORTS", ()))[0]))
+    return tuple(reports)
 
 
 def _course(name: str, found: Search, learned: Refitted) -> Course:

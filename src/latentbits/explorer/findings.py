@@ -12,8 +12,9 @@ from latentbits.estimators.families import family
 from latentbits.explorer.content import Guesses, Labels, Map, Meaning, ModelRow, Table
 from latentbits.explorer.meanings import felt, in_words, telling
 from latentbits.explorer.together import Together
-from latentbits.figures.latent_tree.arrays import edges_of, touching
-from latentbits.telling.records import Gallery, Tree
+from latentbits.reports.numbers import percent, with_error
+from latentbits.reports.summaries.records import Gallery, Tree
+from latentbits.reports.trees import edges_of, touching
 
 __all__ = ["findings", "headline", "is_sure", "neighbours_alike"]
 
@@ -128,7 +129,7 @@ def _best(models: Sequence[ModelRow], table: Table, unfinished: Sequence[ModelRo
         return f"Nothing tried {better}: there is no clear sign of hidden causes."
     gain, error = alone.behind, alone.behind_error
     places = 1 if error >= 0.1 else 2
-    less = f"{gain:.{places}f} ± {error:.{places}f}"
+    less = with_error(gain, error, f".{places}f")
     less += f" fewer than {alone.name} need" if real else f" ({gain / alone.bits:.0%}) fewer than {alone.name} need"
     text = f"The {'columns' if real else 'bits'} are not independent: {_called(best)} describes an unseen row in "
     return f"{text}{best.bits:.1f} bits, {less}{_rivals(models)}."
@@ -151,9 +152,8 @@ def _closest(models: Sequence[ModelRow]) -> str:
     if alone is None or best is alone or not np.isfinite(alone.behind_error):
         return ""
     places = 1 if alone.behind_error >= 0.1 else 3
-    return (
-        f"; {_called(best)} comes closest, with {alone.behind:.{places}f} ± {alone.behind_error:.{places}f} bits fewer"
-    )
+    fewer = with_error(alone.behind, alone.behind_error, f".{places}f")
+    return f"; {_called(best)} comes closest, with {fewer} bits fewer"
 
 
 def _rivals(models: Sequence[ModelRow]) -> str:
@@ -206,8 +206,8 @@ def _causes(gallery: Gallery, table: Table) -> str:
     if gallery.kind == "probability":
         spread = share @ np.square(layer.weights - share @ layer.weights)
         text = (
-            f"It sorts the rows into {m} kinds; the commonest makes up {_percent(share.max())} of them, the rarest "
-            f"{_percent(share.min())}"
+            f"It sorts the rows into {m} kinds; the commonest makes up {percent(share.max())} of them, the rarest "
+            f"{percent(share.min())}"
         )
         return f"{text}{_most(spread, table, '; they differ most in ')}." if m > 1 else ""
     if np.isnan(share).all():  # traits: a row is always somewhere along each
@@ -219,12 +219,10 @@ def _causes(gallery: Gallery, table: Table) -> str:
     pulled = felt(share * (1 - share) @ np.square(layer.weights), table)
     acts = _most(pulled, table, "; they act most on " if m > 1 else "; it acts most on ")
     if m == 1:
-        return (
-            f"It explains each row by whether one hidden cause is on, as it is in {_percent(share[0])} of them{acts}."
-        )
+        return f"It explains each row by whether one hidden cause is on, as it is in {percent(share[0])} of them{acts}."
     return (
         f"It explains each row by which of {m} hidden causes are on, {share.sum():.1f} of them on average; the "
-        f"commonest is on in {_percent(share.max())} of the rows, the rarest in {_percent(share.min())}{acts}."
+        f"commonest is on in {percent(share.max())} of the rows, the rarest in {percent(share.min())}{acts}."
     )
 
 
@@ -303,8 +301,8 @@ def _neighbours(labels: Labels, means: np.ndarray) -> str:
     alike = neighbours_alike(means[known], codes)
     by_chance = neighbours_alike(means[known], *_shuffled(codes))
     chance = float(by_chance.mean())
-    numbers = f"the row nearest to a row has the same {labels.name} {_percent(float(alike[0]))} of the time, "
-    numbers += f"{_percent(chance)} by chance"
+    numbers = f"the row nearest to a row has the same {labels.name} {percent(float(alike[0]))} of the time, "
+    numbers += f"{percent(chance)} by chance"
     if alike[0] - chance <= SURE * by_chance.std():
         return f"The map does not tell rows apart by {labels.name}: {numbers}."
     return f"On the map rows lie together by {labels.name}, which no model was told: {numbers}."
@@ -337,10 +335,6 @@ def neighbours_alike(means: np.ndarray, *labellings: np.ndarray) -> np.ndarray:
         np.add.at(counts, (where, codes), 1)
         shares.append(np.mean((counts[beside, codes] - shared) / (sizes[beside] - shared)))
     return np.array(shares)
-
-
-def _percent(share: float) -> str:
-    return f"{share:.0%}" if share >= 0.01 else f"{share:.1%}"
 
 
 def _and(words: list[str], word: str = "and") -> str:

@@ -16,8 +16,8 @@ from scipy import special, stats
 
 from latentbits.choosing.real_tables import mean_seen
 from latentbits.explorer.content import Labels, Map, Meaning, Table
-from latentbits.reports.dif import adjusted
-from latentbits.telling.records import Gallery
+from latentbits.reports.many_tests import adjusted
+from latentbits.reports.summaries.records import Gallery
 
 __all__ = ["axis_title", "colouring", "felt", "in_words", "meanings_of", "poles_of", "strength", "telling"]
 

@@ -13,6 +13,7 @@ from latentbits.core.version import __version__
 from latentbits.estimators.families import family
 from latentbits.explorer.content import ModelRow
 from latentbits.explorer.tables import Given
+from latentbits.reports.numbers import with_error
 
 __all__ = ["methods"]
 
@@ -69,7 +70,7 @@ def _source(name: str) -> str:
 
 
 def _scores(models: Sequence[ModelRow]) -> str:
-    told = [f"{model.name} {model.bits:.2f} ± {model.error:.2f}" for model in models]
+    told = [f"{model.name} {with_error(model.bits, model.error, '.2f')}" for model in models]
     return f"Bits per row, with standard errors over rows: {'; '.join(told)}."
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from latentbits.choosing.search import Search
 from latentbits.estimators.families import family
-from latentbits.telling.records import Gallery, Layer
+from latentbits.reports.summaries.records import Gallery, Layer
 
 __all__ = ["how_compared", "told_budget", "tried", "with_note"]
 

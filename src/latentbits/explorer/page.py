@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+from markupsafe import Markup
 
 from latentbits.core.atomic import write_atomically
 from latentbits.core.version import __version__
 from latentbits.explorer.content import Content
 from latentbits.explorer.payload import payload_of
+from latentbits.reports.render import shown_under_titles, to_html
 
 __all__ = ["render_page", "write_page"]
 
@@ -97,4 +99,5 @@ def _template() -> jinja2.Template:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters["as_tables"] = lambda reports: Markup("".join(map(to_html, shown_under_titles(reports))))
     return environment.from_string((HERE / "template.html").read_text("utf-8"))

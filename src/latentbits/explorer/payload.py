@@ -11,7 +11,8 @@ import numpy as np
 from latentbits.explorer.content import Content, Labels, Map, Maps, Meaning, Misfit, ModelRow, Table
 from latentbits.explorer.meanings import ONES, axis_title, colouring, in_words, telling
 from latentbits.explorer.typed_arrays import Arrays
-from latentbits.telling.records import Gallery, Layer, Tree
+from latentbits.reports.render import plain
+from latentbits.reports.summaries.records import Gallery, Layer, Tree
 
 __all__ = ["payload_of"]
 
@@ -123,7 +124,7 @@ def _maps(maps: Maps, arrays: Arrays) -> dict[str, Any]:
     return {
         "name": maps.name,
         "shares": _numbers(maps.shares),
-        "places": [_numbers(place) for place in maps.places],
+        "places": _numbers(maps.places),
         "lines": [lines.tolist() for lines in maps.lines],
     }
 
@@ -132,7 +133,7 @@ def _meaning(one: Meaning) -> dict[str, Any]:
     """What an axis goes with, for a picture: how strongly, from -1 to 1 where it has a sign."""
     signed = {"AUC": 2 * one.value - 1, "eta squared": math.sqrt(max(one.value, 0))}.get(one.measure, one.value)
     measure = f"{one.measure} {one.value:.2f}".replace("-", "\N{MINUS SIGN}")
-    return {"axis": one.number, "label": one.label or ONES, "strength": _number(signed), "measure": measure}
+    return {"axis": one.number, "label": one.label or ONES, "strength": _numbers(signed), "measure": measure}
 
 
 def _misfit(found: Misfit) -> dict[str, Any]:
@@ -167,14 +168,14 @@ def _tree(tree: Tree, name: str, arrays: Arrays) -> dict[str, Any]:
         arrays.add(f"{name}.transitions", tree.transitions.reshape(len(tree.parents), -1), "f4")
         arrays.add(f"{name}.emissions", tree.emissions, "f4")
     return {
-        "share": _number(tree.share),
+        "share": _numbers(tree.share),
         "hidden": tree.hidden,
         "parents": tree.parents.tolist(),
         "information": _numbers(tree.information),
         "sure": tree.sure.tolist(),
         "line": tree.line.tolist(),
         "depth": tree.depth.tolist(),
-        "places": [_numbers(place) for place in tree.places],
+        "places": _numbers(tree.places),
         "found_again": None if tree.found_again is None else tree.found_again.tolist(),
         "n_rounds": tree.n_rounds,
         "arrays": None if tree.emissions is None else name,
@@ -207,10 +208,10 @@ def _model(model: ModelRow) -> dict[str, Any]:
         "name": model.name,
         "family": model.family,
         "size": model.size,
-        "bits": _number(model.bits),
-        "error": _number(model.error),
+        "bits": _numbers(model.bits),
+        "error": _numbers(model.error),
         "trials": [
-            {"size": t.size, "bits": _number(t.bits), "error": _number(t.error), "converged": t.converged}
+            {"size": t.size, "bits": _numbers(t.bits), "error": _numbers(t.error), "converged": t.converged}
             for t in model.trials
         ],
     }
@@ -220,13 +221,9 @@ def _thinned(values: np.ndarray) -> list[list[float | None]]:
     """Pairs of iteration and value: of many, some, the first and the last among them."""
     values = np.asarray(values, np.float64)
     places = np.unique(np.linspace(0, len(values) - 1, min(len(values), MOST_POINTS)).round().astype(int))
-    return [[int(i), _number(values[i])] for i in places] if len(values) else []
+    return [[int(i), _numbers(values[i])] for i in places] if len(values) else []
 
 
-def _numbers(values: np.ndarray) -> list[float | None]:
-    return [_number(v) for v in np.asarray(values, np.float64).tolist()]
-
-
-def _number(value: float) -> float | None:
-    """JSON has no NaN and no infinity; seven digits are what the page can show."""
-    return float(f"{value:.7g}") if math.isfinite(value) else None
+def _numbers(values: Any) -> Any:
+    """Give a number or an array as JSON has it: seven digits are all that the page can show."""
+    return plain(np.asarray(values, np.float64), digits=7)

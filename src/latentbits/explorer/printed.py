@@ -28,9 +28,9 @@ from latentbits.figures.clipped_gaussian.pictures import plot_loadings, plot_spe
 from latentbits.figures.combination_machine.pictures import plot_hinton, plot_unit_bars
 from latentbits.figures.latent_trait.arrays import decode, spread_places
 from latentbits.figures.latent_trait.maps import plot_decoded, plot_map
-from latentbits.figures.latent_tree.arrays import BITS
 from latentbits.figures.latent_tree.pictures import plot_tree
-from latentbits.telling.records import Gallery, Layer
+from latentbits.reports.summaries.records import Gallery, Layer
+from latentbits.reports.trees import BITS
 
 __all__ = ["draw_exploration", "draw_map"]
 

@@ -10,6 +10,7 @@ import numpy as np
 from latentbits.choosing.compare import fit_copy, ranked, score_rows, weights_of
 from latentbits.explorer.content import Maps
 from latentbits.explorer.looks import lines_of, short_covariances
+from latentbits.reports.numbers import with_error
 
 __all__ = ["MOST_MAPS", "Gain", "check_maps", "gain_of", "maps_asked", "maps_of", "told"]
 
@@ -159,7 +160,7 @@ describe unseen rows better than one map was not measured: no time was left.'
         return f"{text} Whether they describe unseen rows better than one map was not measured: no time was left."
     if not gain.converged:
         return f"{text} Whether they describe unseen rows better than one map cannot be told: a fit had not converged."
-    by = f"{abs(gain.fewer):.2f} ± {gain.error:.2f}"
+    by = with_error(abs(gain.fewer), gain.error, ".2f")
     need = f"For {gain.n_rows:,} unseen rows they need {gain.several:.2f} bits per row, and one map {gain.one:.2f}"
     if not abs(gain.fewer) > SURE * gain.error:  # also where the error is not known
         more = "more" if gain.fewer < 0 else "fewer"

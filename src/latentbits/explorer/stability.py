@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from latentbits.telling.records import Gallery, Tree
+from latentbits.reports.summaries.records import Gallery, Tree
 
 __all__ = ["alike", "axes_again", "axes_alike", "with_rounds"]
 

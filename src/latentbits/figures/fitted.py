@@ -28,10 +28,10 @@ from latentbits.figures.any_model.pictures import sheet
 from latentbits.figures.latent_trait.curves import plot_item_information
 from latentbits.figures.latent_trait.item_arrays import observed_by_others
 from latentbits.figures.latent_trait.items import plot_item_fit, plot_test_information, plot_wright_map
-from latentbits.figures.latent_tree.arrays import state_shares
 from latentbits.figures.latent_tree.pictures import plot_tree, tree_size
 from latentbits.figures.mixture.pictures import plot_class_profiles
 from latentbits.figures.style import SMALL, short
+from latentbits.reports.trees import state_shares
 
 __all__ = ["class_profiles", "figures_of", "item_curves", "item_information", "item_pairs", "tree", "wright_map"]
 

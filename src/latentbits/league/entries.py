@@ -1,4 +1,4 @@
-"""What takes part: every family of bits, with the settings that it chooses from, in the order in which to try them.
+"""Entries of the league: every family of bits, with the settings to choose from, in the order of trying.
 
 A family without a line in `TUNED` takes part with the sizes of its record.
 """
@@ -8,35 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-
+from latentbits.choosing.climb import Axis, doublings
 from latentbits.estimators.families import Family, families, family
 
-__all__ = ["ENTRIES", "TUNED", "Axis", "Entry", "Place", "by_its_record", "entry", "next_place"]
+__all__ = ["ENTRIES", "TUNED", "Entry", "by_its_record", "entry"]
 
 MANY = 300  # columns, more than which change no size
-Place = tuple[int, ...]  # of a setting: on each axis, the number of its value
-
-
-class Axis(NamedTuple):
-    """A parameter that is chosen.
-
-    Attributes
-    ----------
-    name
-        Of the constructor's parameter.
-    values
-        From cheap to dear, or from weak to strong.
-    first
-        The one to begin with.
-    stride
-        How many values are taken at a time on the way up, where each is a long fit.
-    """
-
-    name: str
-    values: tuple[Any, ...]
-    first: Any
-    stride: int = 1
 
 
 class Entry(NamedTuple):
@@ -67,7 +44,7 @@ class Entry(NamedTuple):
     held_out: bool = False
 
     def axes_for(self, n_columns: int) -> tuple[Axis, ...]:
-        """Without sizes that cannot be learned: more factors than half of the columns cannot be told apart."""
+        """Leave out sizes that cannot be learned: half of the columns determine no more factors than that."""
         record = family(self.family)
         if record.sizes is None or not record.sizes.factors:
             return self.axes
@@ -75,7 +52,7 @@ class Entry(NamedTuple):
         return tuple(_up_to(axis, most) if axis.name == record.size else axis for axis in self.axes)
 
     def new(self, chosen: Mapping[str, Any]) -> Any:
-        """A model with these settings, not fitted."""
+        """Make a model with these settings, not fitted."""
         return family(self.family).cls(**{**family(self.family).settings, **self.settings, **chosen})
 
 
@@ -143,7 +120,7 @@ TUNED = (
 
 
 def by_its_record(record: Family) -> Entry:
-    """An entry for a family that nobody has given one: its record says which sizes are worth trying.
+    """Make the entry of a family without a line in `TUNED`: its record says which sizes are worth trying.
 
     >>> by_its_record(family("mixture")).axes
     (Axis(name='n_components', values=(2, 4, 8, 16, 32, 64, 128), first=8, stride=2),)
@@ -152,9 +129,7 @@ def by_its_record(record: Family) -> Entry:
     if record.sizes is None:
         return Entry(record.name, called, record.name, ())
     steps = record.sizes.steps(MANY, MANY * MANY)
-    sizes = [steps.least]
-    while sizes[-1] < steps.most:
-        sizes.append(2 * sizes[-1])
+    sizes = doublings(steps.first, steps.least, steps.most)
     values = tuple((size,) if record.has_layers else size for size in sizes)
     first = values[sizes.index(steps.first)]
     return Entry(record.name, called, record.name, (Axis(record.size, values, first, stride=2),))
@@ -164,41 +139,8 @@ ENTRIES = (*TUNED, *(by_its_record(one) for one in families("bits") if one.name 
 
 
 def entry(name: str) -> Entry:
-    """The entry of this name; a name that is none of theirs is an error."""
+    """Find the entry of this name; an unknown name is an error."""
     for one in ENTRIES:
         if one.name == name:
             return one
     raise ValueError(f"there is no entry {name!r}; there are {', '.join(one.name for one in ENTRIES)}")
-
-
-def next_place(axes: tuple[Axis, ...], tried: Mapping[Place, float]) -> Place | None:
-    """The setting to try next, given what those tried were worth; None where none of the neighbours is left.
-
-    It begins at the first values.  From the best setting so far one parameter is changed at a time, the first of the
-    axes first: up, by its stride while no larger value was tried, then down.  So it climbs for as long as it gains.
-    Where all so far have failed (-inf), the first parameter is lowered.
-
-    >>> axes = (Axis("size", (1, 2, 4, 8), 1, stride=2), Axis("prior", (0.1, 1.0), 1.0))
-    >>> next_place(axes, {}), next_place(axes, {(0, 1): -9.0}), next_place(axes, {(0, 1): -9.0, (2, 1): -8.0})
-    ((0, 1), (2, 1), (3, 1))
-    >>> next_place(axes, {(0, 1): -9.0, (2, 1): -9.5}), next_place(axes, {(0, 1): -9.0, (2, 1): -9.5, (1, 1): -9.3})
-    ((1, 1), (0, 0))
-    """
-    if not tried:
-        return tuple(axis.values.index(axis.first) for axis in axes)
-    best = max(tried, key=lambda place: (tried[place], [-number for number in place]))
-    if tried[best] == -np.inf:
-        lowest = min(tried)
-        return (lowest[0] - 1, *lowest[1:]) if lowest and lowest[0] > 0 else None
-    for number, axis in enumerate(axes):
-        along = {place[number] for place in tried if _elsewhere(place, number) == _elsewhere(best, number)}
-        here = best[number]
-        ups = (axis.stride, 1) if here == max(along) else (1,)
-        for goal in [*(here + up for up in dict.fromkeys(ups)), here - 1]:
-            if 0 <= goal < len(axis.values) and goal not in along:
-                return (*best[:number], goal, *best[number + 1 :])
-    return None
-
-
-def _elsewhere(place: Place, number: int) -> Place:
-    return place[:number] + place[number + 1 :]

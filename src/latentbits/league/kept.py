@@ -15,19 +15,19 @@ __all__ = ["in_folder", "in_package", "keep", "kept_file"]
 
 
 def kept_file() -> Path:
-    """Where the package has the results, if it has any."""
+    """Give the file in which the package has the results, if it has any."""
     return Path(str(resources.files("latentbits.league"))) / "results.json"
 
 
 def in_package() -> dict[str, dict[str, Any]]:
-    """By set: the results that come with the package."""
+    """Read the results, by set, that come with the package."""
     path = kept_file()
     found = json.loads(path.read_text("utf-8")) if path.is_file() else {}
     return {name: found[name] for name in SETS if name in found}
 
 
 def in_folder(folder: Path) -> dict[str, dict[str, Any]]:
-    """By set: the results that a run wrote."""
+    """Read the results, by set, that a run wrote."""
     paths = {name: folder / name / "results.json" for name in SETS}
     return {name: json.loads(path.read_text("utf-8")) for name, path in paths.items() if path.is_file()}
 

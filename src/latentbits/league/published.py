@@ -1,4 +1,4 @@
-"""What others have published of the sets: test log-likelihoods, with their source and whether it was seen.
+"""Published results of others on the sets: test log-likelihoods, with their source and whether it was seen.
 
 There are numbers for ten of the twenty sets.
 """
@@ -71,7 +71,7 @@ PUBLISHED = (
 
 
 def best_verified(name: str) -> tuple[str, float] | None:
-    """The verified method with the highest test log-likelihood of a set, and that; None where nothing is known.
+    """Find the verified method with the highest test log-likelihood of a set, and that; None where none is known.
 
     >>> best_verified("dna"), best_verified("kdd")
     (('hidden Chow-Liu tree', -79.05), None)

@@ -24,10 +24,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from latentbits.choosing.climb import LEAST_FIT_SECONDS, LEAST_SCORING_SECONDS, Place, next_places
 from latentbits.core.atomic import write_atomically
 from latentbits.core.errors import OutOfTimeError
 from latentbits.core.version import __version__
-from latentbits.league.entries import ENTRIES, Entry, Place, entry, next_place
+from latentbits.league.entries import ENTRIES, Entry, entry
 from latentbits.league.sets import LearningRows, learning_rows, test_rows
 from latentbits.papers.side_by_side import Ended, Work, in_processes, processes, say_there
 
@@ -35,14 +36,12 @@ __all__ = ["Plan", "finish", "in_words", "league", "run_entry", "value_in_words"
 
 Say = Callable[[str, str], None]
 FIT_SHARE = 0.7  # of the time left that a fit may take: it is to be scored, too, and others may follow
-LEAST_TIME = 1.0  # seconds that any fit may take
-LEAST_SCORING = 10.0  # and scoring
 WORTH_IT = 0.5  # of the longest fit so far that must be left to begin another: what comes next is no faster
 MORE = 1.5  # times as many seconds as a fit had that was cut off, for it to be made again
 
 
 class Plan(NamedTuple):
-    """What is asked for of one set: its name, the folder, seconds for each entry, and the seed of all fits."""
+    """The order for one set: its name, the folder, seconds for each entry, and the seed of all fits."""
 
     name: str
     out: Path
@@ -73,15 +72,15 @@ def league(
     out
         The folder of the run, made if need be.
     budget
-        Seconds that an entry may take on a set, compiling included.  The fit under way then ends, and is told to have
-        been cut off.  Test rows are scored in addition.
+        Seconds that an entry may take on a set, compiling included.  The fit under way then ends, and counts as
+        cut off.  Test rows are scored in addition.
     seed
         Of all fits.
     jobs
-        Entries at a time, each in a process of its own with its share of the cores; 1 does all in this process, None
+        Entries at a time, each in a process with its share of the cores; 1 does all in this process, None
         takes as many as there are cores.
     say
-        Called with the name of a set and a line whenever there is something to tell.
+        Called with the name of a set and a line whenever there is news.
 
     Returns
     -------
@@ -110,7 +109,7 @@ def league(
 
 
 def _trials(plan: Plan, entries: Sequence[str], say: Say) -> list[Callable[[], None]]:
-    """One for each entry; complains here where the set cannot be had."""
+    """Make one trial for each entry; raise here where the set cannot be had."""
     learning_rows(plan.name)
     return [partial(run_entry, plan, name, say) for name in entries]
 
@@ -151,23 +150,24 @@ def run_entry(plan: Plan, name: str, say: Say) -> None:
 def _climb(
     plan: Plan, one: Entry, rows: LearningRows, folder: Path, say: Callable[[str], None]
 ) -> tuple[Tried | None, dict[str, Any]]:
-    """The best on validation rows, and what is told of all; None where nothing could be fitted."""
+    """Climb to the best on validation rows, and sum up all fits; None where nothing could be fitted."""
     axes = one.axes_for(rows.train.shape[1])
     same = {**_asked(plan, rows.digest), "fixed": dict(one.settings), "held_out": one.held_out}
     tried: dict[Place, Tried] = {}
     best: Tried | None = None
     spent, cut = 0.0, ""
-    while (place := next_place(axes, {at: fit.worth for at, fit in tried.items()})) is not None:
+    while places := next_places(axes, {at: fit.worth for at, fit in tried.items()}):
+        place = places[0]
         settings = {axis.name: axis.values[number] for axis, number in zip(axes, place)}
         path = folder / f"{_file_name(settings, same)}.json"
         left = plan.budget - spent
-        limit = max(LEAST_TIME, FIT_SHARE * left)
+        limit = max(LEAST_FIT_SECONDS, FIT_SHARE * left)
         kept = _read(path)
         if kept is not None and _stands(kept, limit):
             fit = Tried(kept)
         else:
             longest = max((fit.record["seconds"] for fit in tried.values()), default=0.0)
-            if tried and left < max(LEAST_TIME, WORTH_IT * longest):
+            if tried and left < max(LEAST_FIT_SECONDS, WORTH_IT * longest):
                 cut = f"{in_words(settings)} was not tried: {max(left, 0):.0f} of {plan.budget:.0f} s were left"
                 say(cut)
                 break
@@ -197,12 +197,12 @@ def _of_chosen(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _stands(record: Mapping[str, Any], limit: float) -> bool:
-    """Whether there is no use in making a fit again: one that failed may do so by chance, or for want of time."""
+    """Say whether a fit stands: one that failed may do so by chance, or for want of time."""
     return limit < MORE * record["limit"] if record["cut_off"] else not record["failed"]
 
 
 def _attempt(one: Entry, settings: Mapping[str, Any], rows: LearningRows, limit: float, seed: int) -> Tried:
-    """One fit, scored on validation rows."""
+    """Make one fit, and score it on validation rows."""
     from latentbits.papers.pages import machine
 
     where = machine()  # and JAX is imported
@@ -212,7 +212,7 @@ def _attempt(one: Entry, settings: Mapping[str, Any], rows: LearningRows, limit:
         warnings.simplefilter("always")
         try:
             model, valid, error = _fit(one, settings, rows, limit, seed)
-        except Exception as problem:  # of one setting: others may do, and it is told
+        except Exception as problem:  # of one setting: others may do, and the record says so
             failed, error = f"{type(problem).__name__}: {' '.join(str(problem).split())[:300]}", 0.0
             out_of_time = isinstance(problem, OutOfTimeError)
     mean = None if valid is None or not np.isfinite(valid).all() else float(valid.mean())
@@ -244,12 +244,12 @@ def _fit(
     model.fit(rows.train, **({"X_val": rows.valid} if one.held_out else {}))
     if model.stop_reason_ == "interrupted":
         raise KeyboardInterrupt  # a fit that is cut short by hand says nothing of its setting
-    with within(max(limit, LEAST_SCORING), f"scoring {len(rows.valid)} rows"):
+    with within(max(limit, LEAST_SCORING_SECONDS), f"scoring {len(rows.valid)} rows"):
         return model, *_scored(model, rows.valid)
 
 
 def _scored(model: Any, X: np.ndarray) -> tuple[np.ndarray, float]:
-    """log p(x) of each row in nats, and the error of their mean as a sum of estimates."""
+    """Compute log p(x) of each row in nats, and the error of their mean as a sum of estimates."""
     from latentbits.choosing.compare import score_rows
 
     bits, error = score_rows(model, X)
@@ -282,7 +282,7 @@ def _keep(fit: Tried, path: Path, best: Tried | None) -> None:
 
 
 def _test(plan: Plan, best: Tried, folder: Path) -> dict[str, Any]:
-    """The test rows under what was chosen."""
+    """Score the test rows under what was chosen."""
     from latentbits.estimators.files import load
 
     stored = folder / best.record["file"]

@@ -18,7 +18,7 @@ SETS = (
 
 
 class LearningRows(NamedTuple):
-    """The rows that models learn from and are chosen on; `digest` tells them from those of another file."""
+    """The rows that models learn from and are chosen on; `digest` differs for those of another file."""
 
     train: np.ndarray
     valid: np.ndarray
@@ -26,7 +26,7 @@ class LearningRows(NamedTuple):
 
 
 def describe(name: str) -> str:
-    """What the rows and columns of a set are.
+    """Describe the rows and columns of a set.
 
     >>> describe("accidents")
     'circumstances of traffic accidents'
@@ -36,14 +36,14 @@ def describe(name: str) -> str:
 
 
 def learning_rows(name: str) -> LearningRows:
-    """All that may have a say in what is chosen."""
+    """Load all rows that may have a say in what is chosen."""
     found = load_dataset(name)
     train, valid = _part(found, "train"), _part(found, "valid")
     return LearningRows(train, valid, hashlib.sha256((array_digest(train) + array_digest(valid)).encode()).hexdigest())
 
 
 def test_rows(name: str) -> np.ndarray:
-    """The rows that are looked at once, when all is chosen."""
+    """Load the rows that are looked at once, when all is chosen."""
     return _part(load_dataset(name), "test")
 
 

@@ -9,17 +9,17 @@ from latentbits.league.entries import ENTRIES
 from latentbits.league.published import PUBLISHED, best_verified
 from latentbits.league.run import in_words
 from latentbits.league.sets import describe
+from latentbits.reports.numbers import Measured
+from latentbits.reports.record import Table
 
 __all__ = [
-    *("COLUMNS", "STACK", "SUMMARY", "Line", "Standing", "cells", "counts", "lines", "made_on", "standing"),
-    *("summary_cells", "title", "verdict"),
+    *("STACK", "Line", "Standing", "as_table", "counts", "every_line", "lines", "made_on", "standing", "summary"),
+    *("title", "verdict"),
 ]
 
 STACK = "stack of all"
-COLUMNS = ("model", "chosen", "rank", "nats per row", "seconds")
-SUMMARY = ("set", "ours", "nats per row", "best verified", "", "rank")
 LEVEL = "within one standard error"
-SHOWN = 2  # weights of a stack
+MOST_WEIGHTS_SHOWN = 2  # of a stack, in a line
 
 
 class Line(NamedTuple):
@@ -54,7 +54,7 @@ class Line(NamedTuple):
 
 
 def lines(result: Mapping[str, Any]) -> list[Line]:
-    """All models on a set, the best on test rows first; those without a result last."""
+    """List all models on a set, the best on test rows first; those without a result last."""
     found = sorted((*_ours(result), *_theirs(result["set"])), key=lambda line: -_known(line.test))
     ranked = [line.test for line in found if line.kind != "unverified" and line.test is not None]
     return [
@@ -112,7 +112,7 @@ class Standing(NamedTuple):
 
 
 def standing(result: Mapping[str, Any]) -> Standing:
-    """The model of ours that validation rows are most probable under, the stack, and the best that was verified."""
+    """Find our model that validation rows are most probable under, the stack, and the best that was verified."""
     ours = [line for line in lines(result) if line.kind == "ours" and line.test is not None and line.valid is not None]
     alone = [line for line in ours if line.model != STACK]
     return Standing(
@@ -126,7 +126,7 @@ def standing(result: Mapping[str, Any]) -> Standing:
 
 
 def verdict(test: float, error: float, published: float) -> str:
-    """Ours against another's.
+    """Compare ours with another's.
 
     >>> verdict(-6.0, 0.1, -6.05), verdict(-6.1, 0.1, -6.05), verdict(-6.3, 0.1, -6.0)
     ('first', 'within one standard error', 'behind by 0.30 (5.0 %)')
@@ -139,7 +139,7 @@ def verdict(test: float, error: float, published: float) -> str:
 
 
 def title(result: Mapping[str, Any]) -> str:
-    """Of the table of a set."""
+    """Write the title of the table of a set."""
     rows = result["rows"]
     return (
         f"{result['set']} ({describe(result['set'])}): {result['columns']} columns, {rows['train']} rows to learn "
@@ -147,32 +147,53 @@ def title(result: Mapping[str, Any]) -> str:
     )
 
 
-def cells(line: Line) -> list[str]:
-    """A line as text, in the order of `COLUMNS`."""
-    who = line.model if line.kind == "ours" else f"{line.model} ({line.kind})"
+def as_table(result: Mapping[str, Any]) -> Table:
+    """Make one row a model on a set, the best on test rows first."""
+    found = lines(result)
+    columns = {
+        "chosen": [_chosen(line) for line in found],
+        "rank": [line.rank for line in found],
+        "nats per row": [_nats(line) for line in found],
+        "seconds": [None if line.seconds is None else Measured(line.seconds, form=".0f") for line in found],
+    }
+    names = [line.model if line.kind == "ours" else f"{line.model} ({line.kind})" for line in found]
+    notes = tuple(f"{line.model}: {line.note}" for line in found if line.note)
+    return Table(names, columns, title(result), notes, corner="model")
+
+
+def _chosen(line: Line) -> str:
     parts = line.settings.split(", ")
-    if line.model == STACK and len(parts) > SHOWN:
-        parts = [*parts[:SHOWN], f"{len(parts) - SHOWN} more"]
-    if line.test is None:
-        nats = "failed"
-    else:
-        nats = f"{line.test:.3f}" if line.error is None else f"{line.test:.3f} ± {line.error:.3f}"
-    seconds = "" if line.seconds is None else f"{line.seconds:.0f}"
-    return [who, ", ".join(parts), "" if line.rank is None else str(line.rank), nats, seconds]
+    if line.model == STACK and len(parts) > MOST_WEIGHTS_SHOWN:
+        parts = [*parts[:MOST_WEIGHTS_SHOWN], f"{len(parts) - MOST_WEIGHTS_SHOWN} more"]
+    return ", ".join(parts)
 
 
-def summary_cells(results: Iterable[Mapping[str, Any]]) -> list[list[str]]:
-    """Two lines a set, in the order of `SUMMARY`: the model and the stack that validation rows chose."""
-    rows = []
+def _nats(line: Line) -> Measured | str:
+    return "failed" if line.test is None else Measured(line.test, line.error, form=".3f")
+
+
+def summary(results: Iterable[Mapping[str, Any]]) -> Table:
+    """Make two rows a set: the model and the stack that validation rows chose, beside the best verified result."""
+    index: list[str] = []
+    rows: list[tuple[Any, ...]] = []
     for now in map(standing, results):
         ours = [line for line in (now.one, now.stack) if line is not None]
         known = "none known" if now.published is None else f"{now.published[1]:.2f}"
-        for number, line in enumerate(ours):
-            _, _, rank, nats, _ = cells(line)
-            rows.append(["" if number else now.set, line.model, nats, known, _verdict(line, now), rank])
+        index += [now.set, *[""] * (len(ours) - 1)]
+        rows += [(line.model, _nats(line), known, _verdict(line, now), line.rank) for line in ours]
         if not ours:
-            rows.append([now.set, "no result", "", known, "", ""])
-    return rows
+            rows.append(("no result", None, known, "", None))
+    heads = ("ours", "nats per row", "best verified", "", "rank")
+    columns = {head: [row[place] for row in rows] for place, head in enumerate(heads)}
+    return Table(index, columns, "Ours, as validation rows chose, and the best verified", corner="set")
+
+
+def every_line(results: Iterable[Mapping[str, Any]]) -> Table:
+    """Make one row a model on each set, with all that is known of it."""
+    found = [line for result in results for line in lines(result)]
+    first, *names = Line._fields
+    columns = {name: [getattr(line, name) for line in found] for name in names}
+    return Table([line.set for line in found], columns, corner=first)
 
 
 def _verdict(line: Line, now: Standing) -> str:
@@ -182,7 +203,7 @@ def _verdict(line: Line, now: Standing) -> str:
 
 
 def counts(results: Iterable[Mapping[str, Any]]) -> str:
-    """On how many sets the stack, or where there is none the one model, is first, level or behind, in a sentence."""
+    """Count in a sentence on how many sets the stack (or the one model) is first, level or behind."""
     told = [_verdict(line, now) for now in map(standing, results) if (line := now.stack or now.one) is not None]
     told = [one for one in told if one]
     first, level = (sum(one == word for one in told) for word in ("first", LEVEL))
@@ -193,7 +214,7 @@ def counts(results: Iterable[Mapping[str, Any]]) -> str:
 
 
 def made_on(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """With which versions, when and on what the results were made, in lines."""
+    """List the versions, dates and machines of the results, in lines."""
     machines = [one["machine"] for result in results.values() for one in result["entries"].values() if "machine" in one]
     kinds = dict.fromkeys((m["latentbits"], m["jax"], m["device"], m["processor"], m["cores"]) for m in machines)
     dates = sorted({m["date"] for m in machines})

@@ -1,1 +1,1 @@
-"""What a statistician reads after a fit, as records that print as tables: pure functions of arrays, no estimators."""
+"""Statistics after a fit: pure functions of arrays that make reports, and one module (`render`) that writes them."""

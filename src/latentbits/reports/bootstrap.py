@@ -76,7 +76,7 @@ class BootstrapTest(Report):
     notes: tuple[str, ...]
 
     def table(self) -> Table:
-        """One row for each statistic: its value, the p-value, and the spread of the draws."""
+        """Make one row for each statistic: its value, the p-value, and the spread of the draws."""
         k, more = self.n_components, self.n_components + self.n_more
         names = [f"LR, {k} against {more} classes", f"G2, {k} classes", f"X2, {k} classes"]
         drawn = np.array([self.draws, self.g2_draws, self.x2_draws])
@@ -135,7 +135,7 @@ def bootstrap_test(
     n_draws, seed, n_starts, n_more
         As `BernoulliMixture.bootstrap_test` has them.
     told
-        Is told of every draw that is done, by their number.
+        Is called after every draw that is done, by their number.
     """
     repeats = np.ones(len(rows), np.int64) if counts is None else np.asarray(counts).astype(np.int64)
     answered = (rows != MISSING).any(1) & (repeats > 0)
@@ -207,7 +207,7 @@ def _notes(below: float, late: int, with_holes: bool) -> tuple[str, ...]:
 
 
 def _statistics(tables: _Tables, fewer: _Fits, more: _Fits, complete: bool) -> np.ndarray:
-    """LR, G2 and X2 of each table."""
+    """Compute LR, G2 and X2 of each table."""
     ratio = 2 * (more.value - fewer.value)
     if not complete:
         return np.column_stack([ratio, np.full((len(ratio), 2), np.nan)])
@@ -222,7 +222,7 @@ def _statistics(tables: _Tables, fewer: _Fits, more: _Fits, complete: bool) -> n
 
 
 def _log_probabilities(patterns: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """Of complete patterns under the mixture of each table."""
+    """Compute the log-likelihood of complete patterns under the mixture of each table."""
     squares = at[..., 0] ** 2
     means = np.clip(np.sin(at[..., 1:] / 2) ** 2, 1e-12, 1 - 1e-12)
     ones = (patterns == 1).astype(float)
@@ -247,7 +247,7 @@ def _drawn(
     n_tables: int,
     at_least: int = 1,
 ) -> _Tables:
-    """Tables of n rows, with room for so many patterns at least."""
+    """Draw tables of n rows, with room for at least `most` patterns."""
     patterns, counts = [], []
     for _ in range(n_tables):
         interrupts.check()
@@ -270,7 +270,7 @@ def _padded(patterns: list[np.ndarray], counts: list[np.ndarray], at_least: int)
 
 
 def _rounded_up(n: int) -> int:
-    """To one of few numbers, so that few shapes are compiled: 16, 24, 32, 48, 64, ...
+    """Round up to one of few numbers, so that few shapes are compiled: 16, 24, 32, 48, 64, ...
 
     >>> _rounded_up(3), _rounded_up(17), _rounded_up(33), _rounded_up(49)
     (16, 24, 48, 64)
@@ -280,7 +280,7 @@ def _rounded_up(n: int) -> int:
 
 
 def _chunk_size(n_rows: int, n_columns: int, n_components: int, n_starts: int) -> int:
-    """Draws that are held at a time; it depends on the table alone, as the draws do."""
+    """Give the number of draws that are held at a time; it depends on the table alone, as the draws do."""
     longest = min(n_rows, 2 ** min(n_columns, 30))
     # starts, and patterns as bytes and for a moment as two float64
     room = 8 * 6 * n_starts * n_components * (n_columns + 1) + longest * (17 * n_columns + 8)
@@ -310,14 +310,14 @@ class _Search:
     complete: bool
 
     def of_fewer(self, rng: np.random.Generator, tables: _Tables, truth: np.ndarray) -> _Fits:
-        """The best mixtures of `n_classes`: from where the rows were drawn, and from random starts."""
+        """Find the best mixtures of `n_classes`: from where the rows were drawn, and from random starts."""
         here = np.broadcast_to(truth, (len(tables.counts), 1, *truth.shape))
         if self.n_classes == 1:
             return self._best(tables, here)
         return self._best(tables, np.concatenate([here, self._random(rng, tables, self.n_classes)], 1))
 
     def of_more(self, rng: np.random.Generator, tables: _Tables, fewer: _Fits) -> _Fits:
-        """The best mixtures of `n_components`: from those of fewer with classes split or added, and from random starts.
+        """Find the best mixtures of `n_components`: from fewer with classes split or added, and from random starts.
 
         They are never worse than those of fewer, which are among them.
         """
@@ -333,7 +333,7 @@ class _Search:
         return many.random_starts(rng, tables.patterns, tables.counts, self.n_starts, n_classes, self.n_components)
 
     def _best(self, tables: _Tables, starts: np.ndarray) -> _Fits:
-        """Of each table, from (tables, starts) points: short climbs, of which the best go on to the end."""
+        """Climb in each table from (tables, starts) points, a short way; the best go on to the end."""
         n_tables, n_starts = starts.shape[:2]
         table = np.repeat(np.arange(n_tables), n_starts)
         at = starts.reshape(-1, *starts.shape[2:])
@@ -348,7 +348,7 @@ class _Search:
         return _Fits(end.at[best], end.value[best], end.left[best] <= TOL)
 
     def _arrived(self, tables: _Tables, table: np.ndarray, at: np.ndarray) -> _Climbs:
-        """Climbs to the end, in rounds: those that have not arrived go on together."""
+        """Climb to the end, in rounds: the points that have not arrived go on together."""
         end = _Climbs(at.copy(), np.full(len(at), -np.inf), np.full(len(at), np.inf))
         going, n_cycles = np.arange(len(at)), 2 * SHORT
         best = np.full(len(tables.counts), -np.inf)
@@ -361,7 +361,7 @@ class _Search:
         return end
 
     def climbed(self, tables: _Tables, table: np.ndarray, at: np.ndarray, n_cycles: int) -> _Climbs:
-        """So many cycles from each point, in the table of its number."""
+        """Run `cycles` cycles from each point, in the table of its number."""
         parts = list(self._blocks(tables, table, at, n_cycles))
         return _Climbs(*(np.concatenate(x)[: len(at)] for x in zip(*parts)))
 

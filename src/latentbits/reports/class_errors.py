@@ -73,8 +73,8 @@ class ClassErrors(Report):
 
 
 class Information(NamedTuple):
-    """What rows tell of (w_1, m_11, m_12, ..., w_2, m_21, ...): minus the second derivatives, the spread of the scores
-    and the first derivatives, each (classes x (1 + columns)) a side; of what is held, 0."""
+    """Information of rows on (w_1, m_11, m_12, ..., w_2, m_21, ...): minus the second derivatives, the spread of the
+    scores and the first derivatives, each (classes x (1 + columns)) a side; of what is held, 0."""
 
     matrix: np.ndarray
     spread: np.ndarray
@@ -84,7 +84,7 @@ class Information(NamedTuple):
 def information(
     rows: Patterns, weights: np.ndarray, means: np.ndarray, held: np.ndarray, smoothing: float = 0.0
 ) -> Information:
-    """By Louis's identity; of the log-likelihood by shares as if they could sum to anything, which `moving` mends.
+    """Compute it by Louis's identity; derivatives by shares are as if they could sum to anything, which `moving` mends.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def information(
     held : (classes, 1 + columns)
         Which of (w, m_1, m_2, ...) are at a bound, where derivatives may not exist.
     smoothing
-        As if each class had seen so many more rows, with the column means of the table.
+        Each class counts as if it had seen this many more rows, with the column means of the table.
     """
     k, d = means.shape
     size = k * (1 + d)
@@ -137,7 +137,7 @@ def class_errors(
     level: float = 0.95,
     sampling: bool = False,
 ) -> ClassErrors:
-    """Standard errors of shares and probabilities.
+    """Compute standard errors of shares and probabilities.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def class_errors(
     never[:, 1:] = seen == 0
     estimate = np.concatenate([weights[:, None], means], 1)
     at_bound = np.minimum(estimate, 1 - estimate) < BOUND
-    at_bound[:, 1:] |= at_bound[:, :1] & (k > 1)  # a class that nobody is of
+    at_bound[:, 1:] |= at_bound[:, :1] & (k > 1)  # a class without rows
     told = information(rows, weights, means, at_bound | never, smoothing)
     free = ~(at_bound | never)
     pulled = _pulled(estimate, told) & free
@@ -173,7 +173,7 @@ def class_errors(
         found = np.full_like(told.matrix, np.nan)
         notes.append(
             "the observed information is singular, so nothing has a standard error (NaN): there are more classes than "
-            "the data can tell, or the fit has not converged"
+            "the data determine, or the fit has not converged"
         )
     if smoothing > 0:
         notes.append(
@@ -207,7 +207,7 @@ def class_errors(
 
 
 def _pulled(estimate: np.ndarray, told: Information) -> np.ndarray:
-    """Which are near a bound and would be carried beyond it by Newton's step: learning stopped on the way to it."""
+    """Find what is near a bound and would be carried beyond it by Newton's step: learning stopped on the way to it."""
     slope, bend = told.slope.reshape(estimate.shape), np.diag(told.matrix).reshape(estimate.shape)
     gap = np.minimum(estimate, 1 - estimate)
     outwards = np.where(estimate < 0.5, -slope, slope)
@@ -215,7 +215,7 @@ def _pulled(estimate: np.ndarray, told: Information) -> np.ndarray:
 
 
 def _interval(estimate: np.ndarray, error: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """Symmetric in log-odds; NaN where there is no error, and no width where it is 0."""
+    """Make intervals symmetric in log-odds; NaN where there is no error, and no width where it is 0."""
     inside = np.where(error > 0, np.clip(estimate, 1e-12, 1 - 1e-12), 0.5)
     half = norm.ppf((1 + level) / 2) * error / (inside * (1 - inside))
     ends = (expit(logit(inside) + sign * half) for sign in (-1, 1))
@@ -224,7 +224,7 @@ def _interval(estimate: np.ndarray, error: np.ndarray, level: float) -> tuple[np
 
 
 def _notes(held: np.ndarray, never: np.ndarray, names: list[str], k: int) -> list[str]:
-    """What is held at its bound, and what was never seen."""
+    """Say what is held at its bound, and what was never seen."""
     notes = []
     classes = class_names(k)
     if k > 1 and held[:, 0].any():

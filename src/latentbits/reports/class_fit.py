@@ -1,4 +1,4 @@
-"""How well latent classes describe a table: its patterns, its pairs of columns, and how clearly rows are told apart."""
+"""How well latent classes describe a table: its patterns, its pairs of columns, and how clearly rows are classified."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CLOSE = 1e-3  # nats by which such a model may be short of its maximum
 
 @dataclass(frozen=True)
 class ClassFitReport(FitReport):
-    """A `FitReport` with what is told of latent classes besides.
+    """A `FitReport` with the statistics of latent classes.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class ClassFitReport(FitReport):
     df
         Patterns that could be, less 1, less the free parameters; columns that never vary make no patterns.
     g2_p, x2_p
-        P(chi-squared with so many degrees of freedom is as large); NaN where that would say nothing.
+        P(chi-squared with `df` degrees of freedom is as large); NaN where that would say nothing.
     entropy
         1 - EN / (n log k), EN the sum of the entropies of the rows' posteriors: 1 where each row is surely of one
         class, 0 where the classes of rows are anyone's guess.  NaN for one class.
@@ -75,12 +75,12 @@ def class_fit(
     idle: tuple[int, ...] = (),
     smoothing: float = 0.0,
 ) -> ClassFitReport:
-    """Add to a report what the patterns tell.
+    """Add the statistics of the patterns to a report.
 
     Parameters
     ----------
     report
-        What is told of every family.
+        The report that every family has.
     rows
         The table.
     weights, means : (classes,) and (classes, columns)
@@ -131,12 +131,12 @@ def _entropy(uncertainty: float, n_rows: float, n_classes: int) -> float:
 
 
 def regression_fit(report: FitReport, share: np.ndarray, counts: np.ndarray, means: np.ndarray) -> ClassFitReport:
-    """The same of classes whose shares depend on covariates: patterns of bits have no one probability then.
+    """Add the statistics of classes whose shares depend on covariates: a pattern of bits has no one probability then.
 
     Parameters
     ----------
     report
-        What is told of every family.
+        The report that every family has.
     share, counts : (rows, classes) and (rows,)
         Posteriors of the rows, and how often each counts.
     means : (classes, columns)
@@ -159,7 +159,7 @@ def regression_fit(report: FitReport, share: np.ndarray, counts: np.ndarray, mea
 
 
 def _no_chi_squared(n: float, cells: float, df: float, rows: Patterns, smoothing: float) -> str:
-    """Why a chi-squared distribution would say nothing; empty where it does."""
+    """Say why a chi-squared distribution would say nothing; empty where it does."""
     if df <= 0:
         return f"there are no more patterns than parameters (df {df:g})"
     if smoothing > 0:
@@ -172,7 +172,7 @@ def _no_chi_squared(n: float, cells: float, df: float, rows: Patterns, smoothing
 
 
 def _statistics(rows: Patterns, active: np.ndarray, log_likelihood: np.ndarray) -> tuple[float, float, list[str]]:
-    """G2 and X2, and what has to be said of them."""
+    """Compute G2 and X2, with notes."""
     n, total = rows.n_rows, float(rows.counts @ log_likelihood)
     if not rows.has_holes:
         expected = n * np.exp(log_likelihood)
@@ -191,7 +191,7 @@ def _statistics(rows: Patterns, active: np.ndarray, log_likelihood: np.ndarray) 
 
 
 def saturated(bits: np.ndarray, counts: np.ndarray) -> float | None:
-    """Largest log-likelihood of any distribution of patterns, where bits are missing at random; by EM.
+    """Find the largest log-likelihood of any distribution of patterns, where bits are missing at random, by EM.
 
     None where it would take long.  The log-likelihood is concave in the probabilities of patterns, and n log of the
     largest factor by which EM would change one bounds what is left to gain.
@@ -245,7 +245,7 @@ class Classification(Report):
 
     def table(self) -> Table:
         names = class_names(len(self.counts))
-        # what is told of nothing by rounding alone is shown as 0
+        # what differs from 0 by rounding alone is shown as 0
         columns = {f"posterior of {name}": self.posterior_by_modal[:, t].round(12) for t, name in enumerate(names)}
         title = f"expected error {self.expected_error:.4g}, entropy {self.entropy:.4g}"
         return Table(
@@ -254,7 +254,7 @@ class Classification(Report):
 
 
 def classification(rows: Patterns, weights: np.ndarray, means: np.ndarray) -> Classification:
-    """Both tables of classification, over all rows; `weights` (classes,), or (rows, classes) where covariates tell."""
+    """Make both tables of classification, over all rows; `weights` (classes,), or (rows, classes) by covariates."""
     k, n, found = len(means), rows.n_rows, assign(rows, weights, means)
     with np.errstate(divide="ignore", invalid="ignore"):
         by_modal = found.table / found.counts[:, None]
@@ -299,20 +299,20 @@ class BivariateResiduals(Report):
     notes: tuple[str, ...]
 
     def table(self) -> Table:
-        """One row for each pair, the largest first."""
+        """Make one row for each pair, the largest first."""
         order = np.argsort(-np.nan_to_num(self.x2, nan=-1), kind="stable")
         index = [f"{self.names[i]} - {self.names[j]}" for i, j in self.pairs[order].tolist()]
         return Table(index, {"X2": self.x2[order].round(12), "rows": as_counts(self.n_rows[order])}, notes=self.notes)
 
-    def shown(self) -> Table:
-        """The largest."""
-        return self.table().largest("pairs")
+    def shown(self) -> tuple[Table, ...]:
+        """Keep the largest."""
+        return (self.table().largest("pairs"),)
 
 
 def bivariate_residuals(rows: Patterns, weights: np.ndarray, means: np.ndarray, names: list[str]) -> BivariateResiduals:
     """Set observed against expected 2 x 2 tables of all pairs of columns.
 
-    `weights` are those of all rows, (classes,), or of each, (rows, classes), where covariates tell.
+    `weights` are those of all rows, (classes,), or of each, (rows, classes), by covariates.
     """
     k, d = means.shape
     both, members = np.zeros((2, 2, d, d)), np.zeros((k, d, d))  # rows of a class that have observed a pair
@@ -340,7 +340,7 @@ def bivariate_residuals(rows: Patterns, weights: np.ndarray, means: np.ndarray, 
     matrix[n == 0] = np.nan
     np.fill_diagonal(matrix, np.nan)
     first, second = np.triu_indices(d, 1)
-    notes = ["X2 of a pair has no chi-squared distribution of its own, as the model was fitted to the pair too"]
+    notes = ["X2 of a pair has no chi-squared distribution, because the model was fitted to the pair too"]
     if d < 2:
         notes = ["a single column has no pairs"]
     if rows.has_holes:

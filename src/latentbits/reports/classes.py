@@ -15,20 +15,20 @@ BOUND = 1e-5  # a probability that is nearer to 0 or 1 than this is at its bound
 
 
 def class_names(k: int) -> list[str]:
-    """Names of classes, counted from 1."""
+    """Name the classes, counted from 1."""
     return [f"class {c + 1}" for c in range(k)]
 
 
 def as_counts(rows: np.ndarray) -> np.ndarray:
-    """Numbers of rows, whole where all are, so that they print as such."""
+    """Give numbers of rows, whole where all are, so that they print as such."""
     whole = np.round(rows)
     return whole.astype(np.int64) if np.array_equal(whole, rows) else rows
 
 
 def shares_of(bits: np.ndarray, weights: np.ndarray, means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """P(class | row), and log p of each row, in float64; a missing bit has no term.
+    """Compute P(class | row), and log p of each row, in float64; a missing bit has no term.
 
-    `weights` are shares of the classes, (classes,), or those of each row, (rows, classes), which covariates tell.
+    `weights` are shares of the classes, (classes,), or those of each row, (rows, classes), by covariates.
 
     >>> share, _ = shares_of(np.array([[1, 255]], np.uint8), np.array([0.5, 0.5]), np.array([[0.75, 0.1], [0.25, 0.9]]))
     >>> np.allclose(share, [[0.75, 0.25]])
@@ -43,7 +43,7 @@ def shares_of(bits: np.ndarray, weights: np.ndarray, means: np.ndarray) -> tuple
 
 
 class Assigned(NamedTuple):
-    """What the posteriors of all rows add up to.
+    """Sums of the posteriors of all rows.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Assigned(NamedTuple):
 
 
 def assign(rows: Patterns, weights: np.ndarray, means: np.ndarray) -> Assigned:
-    """Posteriors of all rows, summed; `weights` as in `shares_of`."""
+    """Sum the posteriors of all rows; `weights` as in `shares_of`."""
     k, d = means.shape
     table, counts, uncertainty = np.zeros((k, k)), np.zeros(k), 0.0
     log_likelihood = np.empty(len(rows.bits))

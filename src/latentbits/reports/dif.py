@@ -9,9 +9,7 @@ import numpy as np
 
 from latentbits.reports.record import Report, Table
 
-__all__ = ["ADJUSTMENTS", "DifReport", "adjusted"]
-
-ADJUSTMENTS = ("holm", "bh")
+__all__ = ["DifReport"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +22,7 @@ class DifReport(Report):
         Names of the items that were tested, and labels of the groups; the first is what others are compared with.
     statistic, df, p, p_adjusted
         Chi-square statistic of each item, its degrees of freedom, and its probability if the item is the same in all
-        groups; NaN where it cannot be told, which a note says.
+        groups; NaN where it is not determined, which a note says.
     slope_difference, intercept_difference
         (items, groups after the first) Parameters there, less those of the first group.
     signed_difference, unsigned_difference
@@ -33,7 +31,7 @@ class DifReport(Report):
     method, adjustment
         "lr" or "wald"; "holm", "bh" or "none".
     notes
-        What could not be told, and why.
+        What could not be computed, and why.
     """
 
     items: tuple[str, ...]
@@ -51,7 +49,7 @@ class DifReport(Report):
     notes: tuple[str, ...]
 
     def table(self) -> Table:
-        """One row for each item."""
+        """Make one row for each item."""
         columns: dict[str, Any] = {"chi2": self.statistic, "df": self.df, "p": self.p}
         if self.adjustment != "none":
             columns[f"p ({self.adjustment})"] = self.p_adjusted
@@ -62,24 +60,3 @@ class DifReport(Report):
         compared = ", ".join(str(group) for group in self.groups[1:])
         title = f"items in {compared} against {self.groups[0]}, {self.method} tests"
         return Table(list(self.items), columns, title, self.notes)
-
-
-def adjusted(p: np.ndarray, adjustment: str | None) -> np.ndarray:
-    """Probabilities adjusted for many tests: Holm's (of any false finding) or Benjamini & Hochberg's (of their share).
-
-    NaN are no tests.
-
-    >>> adjusted(np.array([0.01, 0.04, np.nan, 0.03]), "holm").round(2).tolist()
-    [0.03, 0.06, nan, 0.06]
-    """
-    out = np.array(p, float)
-    if adjustment is None:
-        return out
-    told = np.flatnonzero(~np.isnan(out))
-    order = told[np.argsort(out[told], kind="stable")]
-    n = len(order)
-    if adjustment == "holm":
-        out[order] = np.minimum(1, np.maximum.accumulate((n - np.arange(n)) * out[order]))
-    else:
-        out[order] = np.minimum.accumulate((n / np.arange(1, n + 1) * out[order])[::-1])[::-1]
-    return out

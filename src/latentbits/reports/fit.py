@@ -1,4 +1,4 @@
-"""What is told of every fitted model that has a likelihood: parameters, log-likelihood, information criteria."""
+"""The report of every fitted model that has a likelihood: parameters, log-likelihood, information criteria."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class FitReport(Report):
 def fit_report(
     log_likelihood: float, error: float, n_parameters: int, n_rows: float | int, notes: tuple[str, ...] = ()
 ) -> FitReport:
-    """The criteria from what they are made of."""
+    """Compute the criteria."""
     n = max(n_rows, 1)
     costs = (2.0, math.log(n), math.log((n + 2) / 24), math.log(n) + 1)
     aic, bic, sabic, caic = (cost * n_parameters - 2 * log_likelihood for cost in costs)

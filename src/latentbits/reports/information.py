@@ -44,7 +44,7 @@ def row_part(share: np.ndarray, scores: np.ndarray, counts: np.ndarray) -> tuple
 
 
 def moving(free: np.ndarray, sums: list[np.ndarray]) -> np.ndarray:
-    """Directions in which parameters can move, as columns: those that are not free stay, and so do some sums.
+    """Find the directions in which parameters can move, as columns: what is not free stays, and so do some sums.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def moving(free: np.ndarray, sums: list[np.ndarray]) -> np.ndarray:
 
 
 def inverse_on(information: np.ndarray, basis: np.ndarray, spread: np.ndarray | None = None) -> np.ndarray | None:
-    """Covariance of estimates that move along these directions; None where the information is singular there.
+    """Compute the covariance of estimates that move along these directions; None where the information is singular.
 
     With the spread of the scores, a sum of their outer products, it is the sandwich, which holds for a model that is
     not quite right.
@@ -89,7 +89,7 @@ def inverse_on(information: np.ndarray, basis: np.ndarray, spread: np.ndarray | 
 
 
 def wald(estimate: np.ndarray, covariance: np.ndarray) -> tuple[float, int]:
-    """Wald's statistic for all of these being 0, and its degrees of freedom; NaN where the covariance is singular."""
+    """Compute Wald's statistic for all being 0, and its degrees of freedom; NaN where the covariance is singular."""
     df = len(estimate)
     if df == 0 or not np.isfinite(covariance).all():
         return np.nan, df

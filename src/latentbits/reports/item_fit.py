@@ -55,13 +55,13 @@ class ItemFit(Report):
     notes: tuple[str, ...]
 
     def table(self) -> Table:
-        """One row for each item."""
+        """Make one row for each item."""
         columns = {"S-X2": self.s_x2, "df": self.df, "p": self.p, "infit": self.infit, "z infit": self.infit_z}
         columns |= {"outfit": self.outfit, "z outfit": self.outfit_z, "n": self.n}
         return Table(self.item, columns, notes=self.notes)
 
     def among(self, names: list[str], which: np.ndarray) -> ItemFit:
-        """The same, in its place among all columns of a table; the others have nothing."""
+        """Put the report in its place among all columns of a table; the others have nothing."""
         numbers: dict[str, Any] = {name: in_place(self[name], which) for name in ("s_x2", "p", *SQUARES)}
         counts: dict[str, Any] = {name: in_place(self[name], which, 0) for name in ("df", "n")}
         return replace(self, item=names, **numbers, **counts)
@@ -121,7 +121,7 @@ def item_fit(items: Items, answers: Answers, latents: np.ndarray, min_expected: 
 
 
 def score_groups(items: Items, answers: Answers) -> tuple[np.ndarray, np.ndarray]:
-    """Observed and expected counts of 0 and 1 by sum score 1, 2, ..., items - 1, each (items, scores, 2).
+    """Count 0 and 1, observed and expected, by sum score 1, 2, ..., items - 1, each (items, scores, 2).
 
     Of all rows with a score, the share with a one in an item: P(1, the other items make up the rest) / P(score).
     """
@@ -175,7 +175,7 @@ def merged(observed: np.ndarray, expected: np.ndarray, least: float) -> tuple[np
 
 
 def mean_squares(items: Items, answers: Answers, latents: np.ndarray) -> MeanSquares:
-    """Infit and outfit by item, of the rows that have latents."""
+    """Compute infit and outfit by item, of the rows that have latents."""
     placed = np.isfinite(latents).all(1)
     answers, at = answers.only(placed), curves(items, latents[placed])
     p, variance = at.right, at.right * at.wrong
@@ -198,7 +198,7 @@ def _deviate(square: np.ndarray, spread: np.ndarray) -> np.ndarray:
 
 
 def _finite(latents: np.ndarray, counts: np.ndarray, step: float) -> tuple[np.ndarray, float]:
-    """Latents with infinite ones moved to a step beyond the others, and how many these were."""
+    """Move infinite latents to a step beyond the others, and count them."""
     infinite = np.isinf(latents)
     if not infinite.any():
         return latents, 0.0

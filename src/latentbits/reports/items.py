@@ -1,4 +1,4 @@
-"""What the reports of a test are made of: items, the answers to them, and a grid over the latents."""
+"""Parts of the reports of a test: items, the answers to them, and a grid over the latents."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Items(NamedTuple):
         return self.n_dimensions + 1 + (self.lower > 0).astype(int)
 
     def only(self, which: np.ndarray) -> Items:
-        """Some of the items."""
+        """Take some of the items."""
         names = [name for name, kept in zip(self.names, which) if kept]
         return Items(names, self.slopes[which], self.intercepts[which], self.lower[which])
 
@@ -98,11 +98,11 @@ class Answers(NamedTuple):
         return (self.counts @ self.right > 0) & (self.counts @ self.wrong > 0)
 
     def only(self, patterns: np.ndarray | slice) -> Answers:
-        """Some of the patterns; which rows of the table they are is left out."""
+        """Take some of the patterns; which rows of the table they are is left out."""
         return Answers(self.rows[patterns], self.counts[patterns], np.zeros(0, int))
 
     def of_items(self, which: np.ndarray) -> Answers:
-        """The answers to some of the items."""
+        """Take the answers to some of the items."""
         return self._replace(rows=self.rows[:, which])
 
 
@@ -139,7 +139,7 @@ class Curves(NamedTuple):
 
 
 def curves(items: Items, points: np.ndarray) -> Curves:
-    """Probabilities of the items at points (points, dimensions)."""
+    """Compute the probabilities of the items at points (points, dimensions)."""
     z, c = points @ items.slopes.T + items.intercepts, items.lower
     up, down = expit(z), expit(-z)
     right = c + (1 - c) * up
@@ -149,7 +149,7 @@ def curves(items: Items, points: np.ndarray) -> Curves:
 
 
 def log_curves(items: Items, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """log P and log(1 - P) of the items at points."""
+    """Compute log P and log(1 - P) of the items at points."""
     z, c = points @ items.slopes.T + items.intercepts, items.lower
     with np.errstate(divide="ignore"):
         guessed = np.log(c)
@@ -158,7 +158,7 @@ def log_curves(items: Items, points: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def grid_for(items: Items) -> Grid:
-    """A grid on which integrals over these items, and over the posteriors of their answers, are accurate.
+    """Make a grid on which integrals over these items, and over the posteriors of their answers, are accurate.
 
     The error of evenly spaced points falls as exp(-2 pi y / spacing), with y the distance of the nearest pole, pi / a
     for a sigmoid of slope a, and as exp(-2 (pi s / spacing)^2) for a Gaussian of standard deviation s.
@@ -174,7 +174,7 @@ def grid_for(items: Items) -> Grid:
 
 
 def distinct(blocks: Iterable[np.ndarray], weights: np.ndarray | None = None) -> Answers:
-    """The distinct rows of a table that comes in blocks of bytes."""
+    """Find the distinct rows of a table that comes in blocks of bytes."""
     parts = [np.unique(np.ascontiguousarray(block), axis=0, return_inverse=True) for block in blocks]
     starts = np.cumsum([0, *(len(rows) for rows, _ in parts)])
     rows, merged = np.unique(np.concatenate([rows for rows, _ in parts]), axis=0, return_inverse=True)
@@ -183,32 +183,32 @@ def distinct(blocks: Iterable[np.ndarray], weights: np.ndarray | None = None) ->
 
 
 def slices(n: int, width: int) -> Iterator[slice]:
-    """Runs of n rows, of a length at which an array of so many columns stays small."""
+    """Cut n rows into runs of a length at which an array of these columns stays small."""
     step = max(1, SLICE // max(width, 1))
     for first in range(0, n, step):
         yield slice(first, min(first + step, n))
 
 
 def whole(counts: np.ndarray) -> np.ndarray:
-    """Counts as whole numbers, if they are, which prints better."""
+    """Give counts as whole numbers where they are, which prints better."""
     rounded = np.rint(counts)
     return rounded.astype(int) if np.array_equal(rounded, counts) else counts
 
 
 def in_place(values: np.ndarray, which: np.ndarray, nothing: float = np.nan) -> np.ndarray:
-    """Values of some columns (or of pairs of them) among those of all, which have nothing."""
+    """Put the values of some columns (or of pairs) among those of all, which have nothing."""
     full = np.full((len(which),) * values.ndim, nothing, values.dtype if nothing == 0 else float)
     full[np.ix_(*[which] * values.ndim)] = values
     return full
 
 
 def still(items: Items, answers: Answers) -> str:
-    """What is said of items that do not vary in a table; nothing where all do."""
+    """Write a note on items that do not vary in a table; nothing where all do."""
     names = [name for name, varies in zip(items.names, answers.varying) if not varies]
     return f"in this table all rows answer alike: {listed(names)}" if names else ""
 
 
 def listed(names: list[str], most: int = 5) -> str:
-    """Names in a sentence, the first few if they are many."""
+    """Write names in a sentence, the first few if they are many."""
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

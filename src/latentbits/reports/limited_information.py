@@ -59,7 +59,7 @@ class ItemFitReport(FitReport):
     cfi: float
 
     def table(self) -> Table:
-        """One row for each number."""
+        """Make one row for each number."""
         return replace(super().table(), notes=self.notes)
 
 
@@ -97,25 +97,25 @@ class Pairs(NamedTuple):
 
 
 def with_limited_fit(report: FitReport, found: LimitedFit) -> ItemFitReport:
-    """The report that all families have, and what margins say."""
+    """Add the statistics of margins to the report that all families have."""
     return ItemFitReport(**{**dict(report), **found._asdict(), "notes": (*report.notes, *found.notes)})
 
 
 def untold(why: str) -> LimitedFit:
-    """No numbers, and the reason."""
+    """Give no numbers, and the reason."""
     numbers: dict[str, Any] = dict.fromkeys(LimitedFit._fields, float("nan"))
     return LimitedFit(**{**numbers, "m2_df": 0, "notes": (why,)})
 
 
 def pairs_of(answers: Answers) -> Pairs:
-    """Counts of answers to two items at a time."""
+    """Count the answers to two items at a time."""
     right, w = answers.right, answers.counts[:, None]
     seen = (answers.rows != MISSING).astype(float)
     return Pairs((seen * w).T @ seen, (right * w).T @ right, (right * w).T @ seen)
 
 
 def pair_margins(items: Items) -> np.ndarray:
-    """P(1 and 1) of two items at a time; on the diagonal, of the item."""
+    """Compute P(1 and 1) of two items at a time; on the diagonal, of the item."""
     rule = grid_for(items)
     p = curves(items, rule.points).right
     both = (p * rule.weights[:, None]).T @ p
@@ -124,13 +124,13 @@ def pair_margins(items: Items) -> np.ndarray:
 
 
 def phi(one: np.ndarray, other: np.ndarray, both: np.ndarray) -> np.ndarray:
-    """Correlation of two bits from the shares of ones and of both; NaN where one of them does not vary."""
+    """Compute the correlation of two bits from the shares of ones and of both; NaN where one of them does not vary."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return (both - one * other) / np.sqrt(one * (1 - one) * other * (1 - other))
 
 
 def limited_fit(items: Items, answers: Answers, tied: bool = False) -> LimitedFit:
-    """M2 and what is made of it.
+    """Compute M2, and the indices that are made of it.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def limited_fit(items: Items, answers: Answers, tied: bool = False) -> LimitedFi
     m2, rank = found
     free = int(items.n_own.sum()) - (d - 1 if tied else q * (q - 1) // 2)
     if rank < free:
-        notes.append(f"the margins tell {rank} of {free} parameters, so there are more dimensions than answers need")
+        notes.append(f"the margins determine {rank} of {free} parameters: there are more dimensions than answers need")
     few = np.count_nonzero(_smallest_cell(expected[a], expected[b], expected[d:]) * pairs.n[a, b] < SPARSE)
     if few:
         notes.append(
@@ -184,7 +184,7 @@ def limited_fit(items: Items, answers: Answers, tied: bool = False) -> LimitedFi
 
 
 def margins(items: Items, tied: bool = False) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Shares of ones and of pairs of ones, their derivatives by the parameters, and the covariance of one row's."""
+    """Compute shares of ones and of pairs of ones, their derivatives by the parameters, and one row's covariance."""
     rule = grid_for(items)
     d, q = items.slopes.shape
     at = curves(items, rule.points)
@@ -223,7 +223,7 @@ def margins(items: Items, tied: bool = False) -> tuple[np.ndarray, np.ndarray, n
 
 
 def _rows_in_common(answers: Answers, n: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """What the covariance of two margins is divided by, inverted: rows that have both, over the rows of each."""
+    """Compute the factor of the covariance of two margins: rows that have both, over the rows of each."""
     held, kind = np.unique(answers.rows != MISSING, axis=0, return_inverse=True)
     counts = np.bincount(kind.ravel(), answers.counts, minlength=len(held))
     held = np.concatenate([held, held[:, a] & held[:, b]], 1).astype(float)
@@ -232,7 +232,7 @@ def _rows_in_common(answers: Answers, n: np.ndarray, a: np.ndarray, b: np.ndarra
 
 
 def _quadratic_form(residual: np.ndarray, covariance: np.ndarray, derivatives: np.ndarray) -> tuple[float, int] | None:
-    """e' C e, and the rank of the derivatives; None where the covariance is singular."""
+    """Compute e' C e, and the rank of the derivatives; None where the covariance is singular."""
     scale = np.sqrt(np.diag(covariance))
     if not np.all(scale > 0):
         return None
@@ -268,7 +268,7 @@ def _indices(
     low, high = (np.sqrt(_noncentrality(m2, df, share) / (df * (n_rows - 1))) for share in (1 - TAIL, TAIL))
     rmsea = np.sqrt(max(beyond, 0) / (df * (n_rows - 1)))
     tli = cfi = nothing
-    if np.isnan(null):  # items do not vary, which is told
+    if np.isnan(null):  # items do not vary, which a note says
         pass
     elif null_beyond > 0:
         tli = (null / null_df - m2 / df) / (null / null_df - 1)
@@ -280,7 +280,7 @@ def _indices(
 
 
 def _noncentrality(m2: float, df: int, share: float) -> float:
-    """The noncentrality under which M2 is below the one found with this probability; 0 where it is less at any."""
+    """Find the noncentrality under which M2 is below the one found with this probability; 0 where it is less at any."""
 
     def excess(noncentrality: float) -> float:
         below = ncx2.cdf(m2, df, noncentrality) if noncentrality > 0 else chi2.cdf(m2, df)

@@ -16,7 +16,7 @@ __all__ = ["LocalDependence", "local_dependence"]
 
 @dataclass(frozen=True)
 class LocalDependence(Report):
-    """What the latents leave unexplained between two items.
+    """Dependence that the latents leave unexplained between two items.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class LocalDependence(Report):
     notes: tuple[str, ...]
 
     def table(self) -> Table:
-        """One row for each pair, the most dependent first."""
+        """Make one row for each pair, the most dependent first."""
         a, b = np.triu_indices(len(self.item), 1)
         order = np.argsort(-np.nan_to_num(self.x2[a, b]), kind="stable")
         a, b = a[order], b[order]
@@ -52,18 +52,18 @@ class LocalDependence(Report):
         columns = {"signed X2": self.signed_x2[a, b], "Q3": self.q3[a, b], "n": self.n[a, b]}
         return Table(names, columns, notes=self.notes)
 
-    def shown(self) -> Table:
-        """The most dependent pairs."""
-        return self.table().largest("pairs")
+    def shown(self) -> tuple[Table, ...]:
+        """Keep the most dependent pairs."""
+        return (self.table().largest("pairs"),)
 
     def among(self, names: list[str], which: np.ndarray) -> LocalDependence:
-        """The same, in its place among all columns of a table; the others have nothing."""
+        """Put the report in its place among all columns of a table; the others have nothing."""
         q3, x2, signed = (in_place(matrix, which) for matrix in (self.q3, self.x2, self.signed_x2))
         return replace(self, item=names, q3=q3, x2=x2, signed_x2=signed, n=in_place(self.n, which, 0))
 
 
 def local_dependence(items: Items, answers: Answers, latents: np.ndarray) -> LocalDependence:
-    """Q3 and X² of all pairs of items; residuals are taken at the latents of each pattern."""
+    """Compute Q3 and X² of all pairs of items; residuals are taken at the latents of each pattern."""
     pairs, expected = pairs_of(answers), pair_margins(items)
     n = pairs.n
     one = np.diag(expected)
@@ -88,12 +88,12 @@ def local_dependence(items: Items, answers: Answers, latents: np.ndarray) -> Loc
     if len(items.names) < 2:
         notes.append("a single item has no pairs")
     if alike := still(items, answers):
-        notes.append(f"{alike}, so nothing is told of their dependence")
+        notes.append(f"{alike}, so their dependence is unknown")
     return LocalDependence(items.names, q3, x2, np.sign(more) * x2, whole(n), tuple(notes))
 
 
 def _correlations(residuals: np.ndarray, answers: Answers) -> np.ndarray:
-    """Correlations of columns over the rows that have both."""
+    """Compute correlations of columns over the rows that have both."""
     seen = (~np.isnan(residuals)).astype(float)
     r, w = np.nan_to_num(residuals), answers.counts[:, None]
     n, total = (seen * w).T @ seen, (r * w).T @ seen

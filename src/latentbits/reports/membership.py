@@ -48,7 +48,7 @@ class MembershipErrors(Report):
     notes: tuple[str, ...]
 
     def table(self) -> Table:
-        """One row for each coefficient, then one for each probability of a bit."""
+        """Make one row for each coefficient, then one for each probability of a bit."""
         rows = [f"class {k + 2}, {name}" for k in range(len(self.coefficients)) for name in self.names]
         rows += [f"class {k + 1}: {name}" for k in range(len(self.means)) for name in self.columns]
         none = np.full(self.means.size, np.nan)
@@ -101,7 +101,7 @@ def membership_errors(
     if len(part) and np.linalg.eigvalsh(part / np.outer(scale, scale))[0] > SINGULAR:
         covariance[np.ix_(free, free)] = np.linalg.inv(part)
     else:
-        notes.append("the information is singular: the table does not determine all parameters, so no errors are told")
+        notes.append("the information is singular: the table does not determine all parameters, so there are no errors")
     back = np.kron(np.eye(k - 1), np.linalg.inv(to_inner).T)
     of_coefficients = back @ covariance[: (k - 1) * q, : (k - 1) * q] @ back.T
     of_slopes = np.sqrt(np.diag(of_coefficients)).reshape(k - 1, q)
@@ -124,7 +124,7 @@ def membership_errors(
 def information(
     X: np.ndarray, Z: np.ndarray, weights: np.ndarray, means: np.ndarray, coefficients: np.ndarray
 ) -> np.ndarray:
-    """Minus the second derivatives of the log-likelihood by the coefficients (but the first class's) and the logits.
+    """Compute minus the second derivatives of the log-likelihood by coefficients (but the first class's) and logits.
 
     With the scores a_k of a row if its class were known: the complete information less <a a'> - <a><a>' (Louis 1982).
     """

@@ -1,7 +1,7 @@
 """Differences of classes in an outside variable, with the correction for rows that are put into the wrong class.
 
 Rows are given their most probable class; with P(given s | class t) known from the posteriors, what was observed of the
-given classes tells what holds for the classes themselves:
+given classes shows what holds for the classes themselves:
 
 - by weights (Bolck, Croon & Hagenaars 2004; Vermunt 2010): each row counts for class t with the entry of the inverse of
   that matrix that belongs to the class it was given, which may be negative;
@@ -81,7 +81,7 @@ class ClassDifferences(Report):
     notes: tuple[str, ...]
 
     def table(self) -> Table:
-        """Classes, and below them pairs of classes."""
+        """Make one row for each class, and below them one for each pair."""
         k = len(self.estimate)
         names = class_names(k)
         pairs = [f"{names[a]} - {names[b]}" for a, b in self.pairs.tolist()]
@@ -131,8 +131,8 @@ def class_differences(
     rank = np.linalg.matrix_rank(errors, tol=1e-6)
     if not np.isfinite(errors).all() or rank < k:
         raise ValueError(
-            f"the classes that rows are given tell only {rank} of {k} classes apart, so that nothing can be corrected "
-            "for: no row may be most probably of some class. Fit fewer classes"
+            f"the classes that rows are given distinguish only {rank} of {k} classes, so nothing can be corrected: "
+            "perhaps a class is the most probable one of no row; fit fewer classes"
         )
     values = np.eye(several)[y.astype(int)] if categories else y[:, None]
     given = given.astype(int)
@@ -154,13 +154,13 @@ def class_differences(
 
 
 def _merged(given: np.ndarray, y: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct pairs of class and value as two lines, and how often each was met."""
+    """Find distinct pairs of class and value, as two lines, and count them."""
     found, place = np.unique(np.column_stack([given, y]), axis=0, return_inverse=True)
     return np.array([found[:, 0], found[:, 1]]), np.bincount(place.ravel(), counts)
 
 
 def _weighted(weights: np.ndarray, values: np.ndarray, counts: np.ndarray) -> _Found:
-    """Means by weights that may be negative, and the sandwich of their estimating equations."""
+    """Compute means by weights that may be negative, and the sandwich of their estimating equations."""
     (_, k), m = weights.shape, values.shape[1]
     total = counts @ weights
     notes = []
@@ -177,7 +177,7 @@ def _weighted(weights: np.ndarray, values: np.ndarray, counts: np.ndarray) -> _F
 def _em(
     likely: np.ndarray, shares: np.ndarray, start: Any, log_density: Any, improve: Any, counts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, Any]:
-    """Shares, posteriors and parameters of the outside variable at the maximum of the likelihood."""
+    """Find shares, posteriors and parameters of the outside variable at the maximum of the likelihood."""
     n, before, params = counts.sum(), -np.inf, start
     shares = np.maximum(shares, 0.01)
     shares = shares / shares.sum()
@@ -196,7 +196,7 @@ def _em(
 
 
 def _normal(likely: np.ndarray, shares: np.ndarray, means: np.ndarray, y: np.ndarray, counts: np.ndarray) -> _Found:
-    """Normal in each class, with a mean and a variance of its own."""
+    """Normal distribution with a mean and a variance for each class."""
     n, k = likely.shape
     overall = float(counts @ (y - counts @ y / counts.sum()) ** 2 / counts.sum())
     least = max(LEAST_VARIANCE * overall, np.finfo(float).tiny)
@@ -254,7 +254,7 @@ def _normal(likely: np.ndarray, shares: np.ndarray, means: np.ndarray, y: np.nda
 def _categories(
     likely: np.ndarray, shares: np.ndarray, start: np.ndarray, values: np.ndarray, counts: np.ndarray
 ) -> _Found:
-    """Categories, with shares of their own in each class."""
+    """Categories with shares for each class."""
     n, k = likely.shape
     m = values.shape[1]
     place = values.argmax(1)
@@ -296,7 +296,7 @@ def _sandwich(
     free: np.ndarray,
     sums: list[np.ndarray],
 ) -> np.ndarray | None:
-    """Covariance of estimates by their information and the spread of their scores; NaN of what is not free."""
+    """Compute the covariance of estimates by their information and the spread of scores; NaN of what is not free."""
     k, size = own.shape[1:]
     information, mean = row_part(posterior, own, counts)
     for c in range(k):
@@ -311,7 +311,7 @@ def _sandwich(
 def _compared(
     found: _Found, uncorrected: np.ndarray, categories: list[str], method: str, n_rows: float
 ) -> ClassDifferences:
-    """Tests of equality, of all classes and of pairs."""
+    """Test equality, of all classes and of pairs."""
     k, m = found.estimate.shape
     test = max(m - 1, 1)  # the last category is what the others leave
     at = np.arange(k * m).reshape(k, m)
@@ -333,9 +333,7 @@ def _compared(
     tests = [alike((one[a] - one[b])[None]) for a, b in pairs.tolist()]
     pair_statistic, pair_df = np.array([t[0] for t in tests]), np.array([t[1] for t in tests], int)
     if k > 1 and np.isnan([statistic, *pair_statistic]).any():
-        notes.append(
-            "a test is not told (NaN) where a standard error is not, or where estimates are tied to each other"
-        )
+        notes.append("a test is missing (NaN) where a standard error is, or where estimates are tied to each other")
     by_pair = np.zeros((len(pairs), m))
     for c in range(m):
         own = found.covariance[np.ix_(at[:, c], at[:, c])]

@@ -42,7 +42,7 @@ class Patterns(NamedTuple):
 
 
 def distinct(blocks: Iterable[tuple[np.ndarray, np.ndarray | None]]) -> Patterns:
-    """The distinct rows of blocks of encoded bits, each with the weights of its rows (None: each counts once).
+    """Find the distinct rows of blocks of encoded bits, each with the weights of its rows (None: each counts once).
 
     >>> distinct([(np.array([[0, 1], [1, 1], [0, 1]], np.uint8), None)]).counts.astype(int).tolist()
     [2, 1]
@@ -71,7 +71,7 @@ def _merged(rows: Patterns) -> Patterns:
 
 
 def _codes(bits: np.ndarray) -> np.ndarray:
-    """A number or a string of bytes for each row, the same for rows that are alike."""
+    """Make a number or a string of bytes for each row, the same for rows that are alike."""
     parts = [np.packbits(bits == 1, axis=1)]
     seen = bits != MISSING
     if not seen.all():
@@ -86,7 +86,7 @@ def _codes(bits: np.ndarray) -> np.ndarray:
 
 
 def blocks_of(n_rows: int, floats_per_row: int, most: int = 2**22) -> Iterator[slice]:
-    """Slices of rows in which no more than so many numbers are held at a time."""
+    """Cut rows into slices that hold at most `most` numbers at a time."""
     step = max(most // max(floats_per_row, 1), 1)
     for first in range(0, n_rows, step):
         yield slice(first, min(first + step, n_rows))

@@ -38,15 +38,15 @@ class PersonFit(Report):
     notes: tuple[str, ...]
 
     def table(self) -> Table:
-        """One row for each row of the table."""
+        """Make one row for each row of the table."""
         return self._rows(np.arange(len(self.lz)), self.notes)
 
-    def shown(self) -> Table:
-        """The rows that fit least."""
+    def shown(self) -> tuple[Table, ...]:
+        """Keep the rows that fit least."""
         order = np.argsort(self.lz, kind="stable")
         more = len(order) - SHOWN
         notes = (*self.notes, f"the {SHOWN} lowest of {len(order)} rows") if more > 0 else self.notes
-        return self._rows(order[:SHOWN], notes)
+        return (self._rows(order[:SHOWN], notes),)
 
     def _rows(self, rows: np.ndarray, notes: tuple[str, ...]) -> Table:
         several = self.score.shape[1] > 1
@@ -55,7 +55,7 @@ class PersonFit(Report):
 
 
 def person_fit(items: Items, answers: Answers, latents: np.ndarray) -> PersonFit:
-    """l_z of every row, at the latents of its pattern."""
+    """Compute l_z of every row, at the latents of its pattern."""
     lz = np.full(len(answers.rows), np.nan)
     for some in slices(len(lz), 8 * len(items.names)):
         part, at = answers.only(some), curves(items, latents[some])

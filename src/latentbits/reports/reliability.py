@@ -39,7 +39,7 @@ class Reliability(Report):
     notes: tuple[str, ...]
 
     def table(self) -> Table:
-        """One row for each kind, a column for each dimension."""
+        """Make one row for each kind, a column for each dimension."""
         q = len(self.eap)
         once = [np.nan] * (q - 1)
         rows = [[self.marginal, *once], *(self[method] for method in METHODS), [self.alpha, *once]]
@@ -50,7 +50,7 @@ class Reliability(Report):
 
 @dataclass(frozen=True)
 class TestInformation(Report):
-    """What a test tells about the latent, where it is.
+    """Information of a test about the latent, by the place of the latent.
 
     Attributes
     ----------
@@ -69,13 +69,13 @@ class TestInformation(Report):
     error: np.ndarray
 
     def table(self) -> Table:
-        """One row for each point."""
+        """Make one row for each point."""
         columns = {"information": self.information, "error": self.error}
         return Table([f"{point:g}" for point in self.theta], columns)
 
 
 def test_information(items: Items, theta: np.ndarray) -> TestInformation:
-    """Information of the test at points of one dimension."""
+    """Compute the information of the test at points of one dimension."""
     information = curves(items, theta[:, None]).information @ items.slopes[:, 0] ** 2
     with np.errstate(divide="ignore"):
         return TestInformation(theta, information, 1 / np.sqrt(information))
@@ -85,14 +85,14 @@ test_information.__test__ = False  # type: ignore[attr-defined]
 
 
 def marginal(items: Items) -> float:
-    """Mean of I / (I + 1) over a standard normal."""
+    """Compute the mean of I / (I + 1) over a standard normal."""
     rule = grid_for(items)
     information = test_information(items, rule.points[:, 0]).information
     return float(rule.weights @ (information / (information + 1)))
 
 
 def empirical(scores: Estimates, counts: np.ndarray) -> np.ndarray:
-    """Variance of scores over that and their mean squared error, by dimension; over finite scores."""
+    """Divide the variance of scores by its sum with their mean squared error, by dimension, over finite scores."""
     kept = np.isfinite(scores.value).all(1) & np.isfinite(scores.error).all(1)
     value, error, w = scores.value[kept], scores.error[kept], counts[kept]
     n = w.sum()
@@ -103,7 +103,7 @@ def empirical(scores: Estimates, counts: np.ndarray) -> np.ndarray:
 
 
 def alpha(answers: Answers) -> float:
-    """Cronbach's alpha of complete rows; NaN where there are none, or sums do not vary."""
+    """Compute Cronbach's alpha of complete rows; NaN where there are none, or sums do not vary."""
     d, n = answers.rows.shape[1], answers.counts.sum()
     if d < 2 or n <= 1:
         return float("nan")
@@ -113,7 +113,7 @@ def alpha(answers: Answers) -> float:
 
 
 def reliability(items: Items, answers: Answers, scores: dict[str, Estimates]) -> Reliability:
-    """All of them, from scores of the patterns by method."""
+    """Compute every kind of reliability, from scores of the patterns by method."""
     q, notes = items.n_dimensions, []
     kept = answers.answered
     found = {}

@@ -46,7 +46,7 @@ class PlausibleValues(Report):
     draws: np.ndarray
 
     def table(self) -> Table:
-        """One row for each row of the table, and a column for each draw and dimension."""
+        """Make one row for each row of the table, and a column for each draw and dimension."""
         n_draws, n, q = self.draws.shape
         names = {f"draw {i + 1}" + (f", {k + 1}" if q > 1 else ""): (i, k) for i in range(n_draws) for k in range(q)}
         return Table([str(row) for row in range(n)], {name: self.draws[i, :, k] for name, (i, k) in names.items()})
@@ -57,7 +57,7 @@ class PlausibleValues(Report):
 
 
 def estimates(items: Items, answers: Answers, method: str) -> Estimates:
-    """Scores of patterns.
+    """Score patterns.
 
     Parameters
     ----------
@@ -83,13 +83,13 @@ def estimates(items: Items, answers: Answers, method: str) -> Estimates:
 
 
 def log_posterior(items: Items, rule: Grid, right: np.ndarray, wrong: np.ndarray) -> np.ndarray:
-    """log of P(answers, point) at the points of a grid, (patterns, points)."""
+    """Compute log P(answers, point) at the points of a grid, (patterns, points)."""
     log_right, log_wrong = log_curves(items, rule.points)
     return right @ log_right.T + wrong @ log_wrong.T + np.log(rule.weights)
 
 
 def posterior_means(items: Items, answers: Answers) -> Estimates:
-    """Means and standard deviations of the posteriors, on a grid."""
+    """Compute means and standard deviations of the posteriors, on a grid."""
     rule = grid_for(items)
     value = np.zeros((len(answers.rows), items.n_dimensions))
     error = np.ones_like(value)
@@ -104,7 +104,7 @@ def posterior_means(items: Items, answers: Answers) -> Estimates:
 
 
 def _on_line(items: Items, answers: Answers, prior: float, warm: bool) -> Estimates:
-    """Maxima in one dimension: the best of many points, and between its neighbours where the derivative is 0."""
+    """Find maxima in one dimension: the best of many points, and between its neighbours where the derivative is 0."""
     slope = items.slopes[:, 0]
     value, error = np.full((2, len(answers.rows)), np.nan)
     line = np.sinh(np.linspace(-FAR, FAR, STEPS)) / min(1.0, np.abs(slope).max(initial=1e-9))
@@ -141,7 +141,7 @@ def _on_line(items: Items, answers: Answers, prior: float, warm: bool) -> Estima
 
 
 def _rise(items: Items, z: np.ndarray, right: np.ndarray, wrong: np.ndarray, prior: float, warm: bool) -> np.ndarray:
-    """Derivative of what is maximised, at a point of its own for each pattern."""
+    """Compute the derivative of what is maximised, for each pattern at its point."""
     slope, at = items.slopes[:, 0], curves(items, z[:, None])
     rise = (right * at.up - wrong * at.down) @ slope - prior * z
     if warm:
@@ -152,7 +152,7 @@ def _rise(items: Items, z: np.ndarray, right: np.ndarray, wrong: np.ndarray, pri
 
 
 def _in_space(items: Items, answers: Answers, prior: float) -> Estimates:
-    """Maxima in several dimensions, by Fisher's scoring with halved steps."""
+    """Find maxima in several dimensions, by Fisher's scoring with halved steps."""
     a, q = items.slopes, items.n_dimensions
     value, error = np.full((2, len(answers.rows), q), np.nan)
     for some in slices(len(value), 4 * len(a) * q * q):

@@ -1,4 +1,4 @@
-"""Which columns tell most of a cause, in a few words."""
+"""The columns of the largest weights, in a few words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["in_words", "telling_weights"]
 
 
 def telling_weights(weights: np.ndarray, most: int) -> list[np.ndarray]:
-    """For each unit the columns with the largest weights by size, from the most positive to the most negative.
+    """Choose for each unit the columns with the largest weights by size, from the most positive to the most negative.
 
     >>> [one.tolist() for one in telling_weights(np.array([[0.1, -2.0, 1.0, 0.0]]), 3)]
     [[2, 0, 1]]
@@ -26,7 +26,7 @@ def telling_weights(weights: np.ndarray, most: int) -> list[np.ndarray]:
 
 
 def in_words(names: Sequence[str], values: np.ndarray, places: Sequence[int] | np.ndarray, form: str) -> str:
-    """Some columns with their values, each written by a format.
+    """Write some columns with their values, each by a format.
 
     >>> in_words(["tea", "milk", "salt"], np.array([0.5, 2.0, -1.0]), [1, 2], "+.1f")
     'milk +2.0, salt -1.0'

@@ -14,7 +14,7 @@ __all__ = ["SumScores", "score_distribution", "sum_scores"]
 
 @dataclass(frozen=True)
 class SumScores(Report):
-    """Latents by the number of ones: what can be told of a row of which nothing else is known.
+    """Latents by the number of ones: what is known of a row of which nothing else is known.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class SumScores(Report):
     notes: tuple[str, ...]
 
     def table(self) -> Table:
-        """One row for each score."""
+        """Make one row for each score."""
         columns: dict[str, np.ndarray] = {}
         for name, values in (("EAP", self.eap), ("SD", self.sd)):
             several = values[:, None] if values.ndim == 1 else values
@@ -47,7 +47,7 @@ class SumScores(Report):
 
 
 def score_distribution(p: np.ndarray) -> np.ndarray:
-    """P(sum score | point) from P(1 | point): (points, items) to (points, scores)."""
+    """Compute P(sum score | point) from P(1 | point): (points, items) to (points, scores)."""
     found = np.zeros((len(p), p.shape[1] + 1))
     found[:, 0] = 1
     for i in range(p.shape[1]):
@@ -58,7 +58,7 @@ def score_distribution(p: np.ndarray) -> np.ndarray:
 
 
 def sum_scores(items: Items, answers: Answers) -> SumScores:
-    """The table of sum scores; observed counts are those of complete rows.
+    """Make the table of sum scores; observed counts are those of complete rows.
 
     Parameters
     ----------

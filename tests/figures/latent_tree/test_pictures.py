@@ -7,7 +7,12 @@ import pytest
 from trees import PARENTS, small_tree
 
 from latentbits.core.errors import DataError
-from latentbits.figures.latent_tree.arrays import (
+from latentbits.figures.latent_tree.pictures import plot_tree
+from latentbits.models.latent_tree.structure import mutual_information
+from latentbits.reports.render import cells
+from latentbits.reports.summaries.latent_tree import summarize
+from latentbits.reports.summaries.records import Rows
+from latentbits.reports.trees import (
     around,
     beyond_chance,
     by_state,
@@ -15,10 +20,6 @@ from latentbits.figures.latent_tree.arrays import (
     outline,
     state_shares,
 )
-from latentbits.figures.latent_tree.pictures import plot_tree
-from latentbits.models.latent_tree.structure import mutual_information
-from latentbits.telling.latent_tree import tell
-from latentbits.telling.records import Table
 
 INFORMATION = small_tree().information_[0]
 
@@ -104,14 +105,14 @@ def test_what_does_not_fit():
 
 def test_a_tree_in_numbers():
     names = tuple(f"c{j}" for j in range(12))
-    told = tell(small_tree(n_trees=2), Table(np.zeros((60, 12)), names))
-    edges, states = told.printed
-    assert list(edges.lines[0]) == ["c0", "c1", "0.721", ""]
-    assert list(edges.lines[-1]) == ["c11", "c10", "0.000", "no more than chance"]
-    assert "of the largest of 2 trees, of 66.7% of the rows" in edges.title
-    assert states.lines[0][0] == "c0"
-    assert told.facts["edges_beyond_chance"] == 10
-    values = told.files["items"]()
-    assert values.values.shape == (12, 2 + 3 + 3)
-    np.testing.assert_allclose(values.values[:, 2:5].sum(axis=1), 1)
-    assert len(tell(small_tree(hidden=False), Table(np.zeros((60, 12)), names)).printed) == 1
+    found = summarize(small_tree(n_trees=2), Rows(np.zeros((60, 12)), names))
+    edges, states = map(cells, found.tables)
+    assert edges[1] == ["c0", "c1", "0.721", ""]
+    assert edges[-1] == ["c11", "c10", "0.000", "no more than chance"]
+    assert "of the largest of 2 trees, of 66.7% of the rows" in found.tables[0].title
+    assert states[1][0] == "c0"
+    assert found["edges_beyond_chance"] == 10
+    columns = found.files["items"]().columns
+    assert len(columns) == 1 + 2 + 3 + 3
+    np.testing.assert_allclose(sum(columns[f"share_{t}"] for t in (1, 2, 3)), 1)
+    assert len(summarize(small_tree(hidden=False), Rows(np.zeros((60, 12)), names)).tables) == 1

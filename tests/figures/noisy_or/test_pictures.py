@@ -11,8 +11,9 @@ from latentbits.core.errors import DataError
 from latentbits.core.states import all_states
 from latentbits.figures.any_model import learning
 from latentbits.figures.noisy_or import pictures as layers
-from latentbits.figures.noisy_or.arrays import checked_network, credit_of, project_down, strengths
+from latentbits.figures.noisy_or.arrays import credit_of
 from latentbits.figures.tiles import FULL
+from latentbits.reports.networks import checked_network, project_down, strengths
 
 
 def network(*sizes):

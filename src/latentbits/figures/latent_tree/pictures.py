@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from latentbits.core.errors import DataError
-from latentbits.figures.latent_tree.arrays import BITS, around, checked_parents, on_pixels, outline
 from latentbits.figures.style import GREY, INK, PAPER, SMALL, axes_or_new, bare, ink, short
+from latentbits.reports.trees import BITS, around, checked_parents, on_pixels, outline
 
 __all__ = ["MOST_NAMED", "plot_tree", "tree_size"]
 

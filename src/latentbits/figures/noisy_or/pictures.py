@@ -13,7 +13,7 @@ import numpy as np
 
 from latentbits.core.errors import DataError, import_extra
 from latentbits.figures.combination_machine.pictures import plot_hinton, plot_unit_bars
-from latentbits.figures.noisy_or.arrays import Credit, Network, checked_network, names_of, project_down
+from latentbits.figures.noisy_or.arrays import Credit
 from latentbits.figures.style import INK, SMALL, STYLE, VEIL, axes_or_new, bare, ink, one_colour, short
 from latentbits.figures.tiles import (
     EDGE,
@@ -25,6 +25,7 @@ from latentbits.figures.tiles import (
     word_below,
     words_for,
 )
+from latentbits.reports.networks import Network, checked_network, names_of, project_down
 
 __all__ = ["plot_explanation", "plot_layer", "plot_network", "plot_projected"]
 

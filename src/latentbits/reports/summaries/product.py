@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.telling.nothing import tell
-from latentbits.telling.records import Shown
+from latentbits.reports.summaries.nothing import summarize
+from latentbits.reports.summaries.records import Shown
 
-__all__ = ["show", "tell"]
+__all__ = ["show", "summarize"]
 
 
 def show(name: str, model: Any, values: np.ndarray, n_rows: float, weights: np.ndarray | None = None) -> Shown:
-    """Bits per row that may be lost by taking s / 2 of s more rows for ones: all that other models save.
+    """Give the bits per row that may be lost by taking s / 2 of s more rows for ones: all that other models may save.
 
     A column that is never on gets P(1) = (s / 2) / (n + s), and every row pays that much, in nats.
     """

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.telling.records import Gallery, Layer, strongest_rows
+from latentbits.reports.summaries.records import Gallery, Layer, strongest_rows
 
 __all__ = ["gallery_along", "places_of"]
 

@@ -1,35 +1,31 @@
-"""What is told and shown of a fitted model, as plain numbers, words and arrays; nothing here draws or prints."""
+"""The summary of a fit, and what the page shows of it, as values; nothing here draws or prints."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
+from latentbits.reports.fit import FitReport
+from latentbits.reports.numbers import Measured
+from latentbits.reports.record import Report, Table
+
 __all__ = [
-    "Gallery",
-    "Layer",
-    "Morph",
-    "Printed",
-    "Shown",
-    "Spectra",
-    "Table",
-    "Told",
-    "Tree",
-    "Values",
-    "strongest_rows",
+    *("Gallery", "Layer", "Morph", "Rows", "Shown", "Spectra", "Summary", "Tree"),
+    *("criteria_facts", "criteria_table", "shown_items", "strongest_rows", "values_table"),
 ]
 
-N_EXAMPLES = 12  # rows that show a cause
+MOST_ITEMS_SHOWN = 100  # lines of a table that is read on a screen; all items go into a file
+N_EXAMPLE_ROWS = 12  # that show a cause on the page: two lines of six
 
 
 # --- what is printed ---
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class Rows:
     """The rows that a model was fitted to, as it takes them, and the names of their columns.
 
     `errors` asks for standard errors, where a family has them; `weights` are how often each row counts, None for once.
@@ -46,52 +42,68 @@ class Table:
         return float(self.values.shape[0] if self.weights is None else self.weights.sum())
 
 
-class Printed(NamedTuple):
-    """A table for people: the first `left` columns are text, the others are numbers."""
-
-    header: Sequence[str]
-    lines: Sequence[Sequence[str]]
-    left: int = 1
-    title: str = ""
-
-
-@dataclass(frozen=True, eq=False)
-class Values:
-    """A table for a file: one line a name, one column a quantity."""
-
-    names: tuple[str, ...]
-    columns: tuple[str, ...]
-    values: Any  # (names, columns)
-    what: str = "item"  # what has the names
-    told: str = "{} items"
-    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # columns of text, before the quantities
-
-    def lines(self) -> list[dict[str, Any]]:
-        """As JSON has it."""
-        texts = {self.what: self.names, **self.words}
-        return [
-            {**dict(zip(texts, words)), **dict(zip(self.columns, line))}
-            for words, line in zip(zip(*texts.values()), self.values.tolist())
-        ]
-
-
 @dataclass(frozen=True)
-class Told:
-    """What a model says of the table that it was fitted to.
+class Summary(Report):
+    """The result of a fit in numbers: the report that every family has.
 
     Attributes
     ----------
     facts
-        By name, as JSON has them.
-    printed
-        Tables for people.
+        Numbers by name, which JSON has, and which are read as those of any report.
+    tables
+        The tables that are printed.
     files
-        By the names of the record's `files`: what makes the table to be written.
+        By the names of the record's `files`: the function that makes the table to be written.
     """
 
     facts: Mapping[str, Any] = field(default_factory=dict)
-    printed: tuple[Printed, ...] = ()
-    files: Mapping[str, Callable[[], Values]] = field(default_factory=dict)
+    tables: tuple[Table, ...] = ()
+    files: Mapping[str, Callable[[], Table]] = field(default_factory=dict)
+
+    def keys(self) -> list[str]:
+        return list(self.facts)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.facts[name]
+
+    def shown(self) -> tuple[Table, ...]:
+        return self.tables
+
+
+def criteria_facts(found: FitReport) -> dict[str, Any]:
+    """Give the log-likelihood and the criteria of a fit by name."""
+    return {
+        "log_likelihood": found.log_likelihood,
+        "log_likelihood_error": found.error,
+        "n_parameters": found.n_parameters,
+        "aic": found.aic,
+        "bic": found.bic,
+    }
+
+
+def criteria_table(found: FitReport, more: Mapping[str, Any] | None = None) -> Table:
+    """Make a table of the log-likelihood and the criteria, each with the error that it is known with."""
+    values = {
+        "log-likelihood, nats": Measured(found.log_likelihood, found.error),
+        "parameters": found.n_parameters,
+        "AIC": Measured(found.aic, 2 * found.error),
+        "BIC": Measured(found.bic, 2 * found.error),
+    }
+    return values_table(values | dict(more or {}))
+
+
+def shown_items(items: Table) -> Table:
+    """Give the first items for people: names of quantities in words."""
+    columns = {name.replace("_", " "): values for name, values in items.columns.items()}
+    return replace(items, columns=columns).first(MOST_ITEMS_SHOWN, "{} more: --items writes all")
+
+
+def values_table(values: Mapping[str, Any], errors: Mapping[str, Any] | None = None) -> Table:
+    """Make a table of one number or word a row, with a column of standard errors where some are given."""
+    columns = {"value": list(values.values())}
+    if errors is not None:
+        columns["std. error"] = [errors.get(name) for name in values]
+    return Table(list(values), columns)
 
 
 # --- what is shown ---
@@ -211,7 +223,7 @@ class Spectra:
 
 @dataclass(frozen=True)
 class Shown:
-    """What the page shows of a model; `by_shares`: bits per row that it may lose by guessing rare shares badly."""
+    """The part of the page on a model; `by_shares`: bits per row that it may lose by guessing rare shares badly."""
 
     gallery: Gallery | None = None
     morph: Morph | None = None
@@ -219,8 +231,8 @@ class Shown:
     by_shares: float = 0.0
 
 
-def strongest_rows(active: np.ndarray, most: int = N_EXAMPLES) -> np.ndarray:
-    """The rows in which each column of `active` (n, m) is greatest, the greatest first: (m, e).
+def strongest_rows(active: np.ndarray, most: int = N_EXAMPLE_ROWS) -> np.ndarray:
+    """Find the rows in which each column of `active` (n, m) is greatest, the greatest first: (m, e).
 
     >>> strongest_rows(np.array([[0.1, 0.9], [0.8, 0.2]]), 1).tolist()
     [[1], [0]]

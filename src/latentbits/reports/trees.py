@@ -1,4 +1,4 @@
-"""Arrays that pictures of a tree show: where its columns are, and which edges chance would not make.
+"""Trees as plain arrays: where their columns are, and which edges chance would not make.
 
 A tree is given as `LatentTree` has one of its: `parents`, the column that each hangs from, -1 for a root, and
 `information`, what each has in common with that.

@@ -1,4 +1,4 @@
-"""Any model: what each of its latents, alone at 1, makes of the columns; for families that tell no more."""
+"""Any model: what each of its latents, alone at 1, makes of the columns; for families without a summary."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from latentbits.telling.records import Gallery, Layer, Shown, Table, Told, strongest_rows
+from latentbits.reports.summaries.records import Gallery, Layer, Rows, Shown, Summary, strongest_rows
 
-__all__ = ["show", "tell"]
+__all__ = ["show", "summarize"]
 
 
-def tell(model: Any, table: Table) -> Told:
-    """Nothing beyond what is told of any fit."""
-    return Told()
+def summarize(model: Any, rows: Rows) -> Summary:
+    """Add nothing to what every fit prints."""
+    return Summary()
 
 
 def show(name: str, model: Any, values: np.ndarray, n_rows: float, weights: np.ndarray | None = None) -> Shown:
-    """The latents as causes, in the order of how much rows have of them."""
+    """Show the latents as causes, in the order of their mean over rows."""
     active = np.asarray(model.transform(values), np.float64)
     usage = np.average(active, axis=0, weights=weights)
     order = np.argsort(-usage, kind="stable")

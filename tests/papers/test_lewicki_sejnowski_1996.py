@@ -11,7 +11,7 @@ from kept_runs import follows
 from latentbits import NoisyOrNetwork
 from latentbits.core.tree import double
 from latentbits.data.toys import LINE_PATTERNS, lines, shifter
-from latentbits.models.noisy_or import learning
+from latentbits.models.noisy_or import equations, learning
 from latentbits.papers import pages, summary
 from latentbits.papers.lewicki_sejnowski_1996 import chains, measures, problems, runs
 from latentbits.papers.lewicki_sejnowski_1996 import reproduce as lewicki
@@ -188,60 +188,6 @@ def test_a_bias_is_on_always_and_brings_most_lines():
     assert not faint["has_bias"]
 
 
-# --- the equations that are misprinted ---
-
-
-def flipped(network, x, states, layer, unit, factor):
-    """Delta x_i of (7) for a unit of the lowest hidden layer; with the factor S_j in delta_ij, or without it."""
-    s, w = states[0][unit], network.weights[0][unit]
-    h = lambda u, a: np.where(np.asarray(a) > 0, np.log(-np.expm1(-u)), -u)  # noqa: E731
-    u_i, u = twin.causal_input(network, 1, states)[unit], twin.causal_input(network, 0, states)
-    delta = (1 - 2 * s) * w * (x if factor else 1)
-    return h(u_i, 1 - s) - h(u_i, s) + np.sum(h(u + delta, x) - h(u, x))
-
-
-def test_the_factor_in_the_printed_7_is_a_misprint():
-    """Without S_j, (7) is the change of the log of (1); with it, whatever the inputs that are off say is left out."""
-    network = twin.some_network((6, 3, 2), seed=5)
-    rows, hidden = twin.draw(network, 30, seed=6)
-    right, wrong, missing = [], [], []
-    for n, x in enumerate(rows):
-        states = [s[n] for s in hidden]
-        for unit in range(3):
-            other = [states[0].copy(), states[1]]
-            other[0][unit] = 1 - other[0][unit]
-            truth = twin.log_joint(network, x, other) - twin.log_joint(network, x, states)
-            right.append(flipped(network, x, states, 0, unit, factor=False) - truth)
-            wrong.append(flipped(network, x, states, 0, unit, factor=True) - truth)
-            missing.append((1 - 2 * states[0][unit]) * network.weights[0][unit] @ (1 - x))
-    np.testing.assert_allclose(right, 0, atol=1e-10)
-    np.testing.assert_allclose(wrong, missing, atol=1e-10)
-    assert np.abs(wrong).max() > 1
-
-
-def test_the_garbled_9_is_where_the_gradient_of_8_is_zero():
-    """By sums over all states: A / f - N is the gradient of log p; (9) is where the prior balances it."""
-    network, step, beta = twin.some_network((4, 2, 2), seed=7), 1e-6, 1.5
-    rows, _ = twin.draw(network, 5, seed=8)
-    found = twin.expected_statistics(network, rows, np.ones(5))
-
-    def log_p(layer, place, change):
-        weights = [w.copy() for w in network.weights]
-        weights[layer][place] += change
-        return twin.log_evidence(network._replace(weights=weights), rows).sum()
-
-    for layer, w in enumerate(network.weights):
-        for place in np.ndindex(w.shape):
-            slope = (log_p(layer, place, step) - log_p(layer, place, -step)) / (2 * step)
-            a_by_f, n = found.credits[layer][place], found.counts[layer][place]
-            assert slope == pytest.approx(a_by_f - n, abs=1e-6)
-    for alpha in (None, 2.0):
-        with double():
-            w = np.asarray(learning.new_weight(jnp.asarray([9.0]), jnp.asarray([4.0]), alpha, beta))[0]
-        f, prior = -np.expm1(-w), 0.0 if alpha is None else (alpha - 1) / w
-        assert 4.0 / f - 9.0 + prior - beta == pytest.approx(0, abs=1e-6)
-
-
 # --- chains ---
 
 
@@ -263,7 +209,7 @@ def test_chains_settle_where_causes_are_told_apart_and_miss_one_of_two_alike():
 
     def found(lowest):
         weights, biases = [np.array(lowest), np.zeros((1, 2))], [np.full(2, 1e-4), np.full(2, 0.01), np.full(1, 1e-3)]
-        network = twin.Network(weights, biases)
+        network = equations.Network(weights, biases)
         with double():
             model = SimpleNamespace(params_=twin.as_params(network), weights_=weights, biases_=biases)
         model.transform = lambda X: np.concatenate(twin.posterior_means(network, X.astype(float)), axis=1)

@@ -2,7 +2,6 @@
 
 from types import SimpleNamespace
 
-import jax.numpy as jnp
 import noisy_or_twin as twin
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from kept_runs import follows
 from latentbits import NoisyOrNetwork
 from latentbits.core.tree import double
 from latentbits.data.toys import LINE_PATTERNS, lines, shifter
-from latentbits.models.noisy_or import equations, learning
+from latentbits.models.noisy_or import equations
 from latentbits.papers import pages, summary
 from latentbits.papers.lewicki_sejnowski_1996 import chains, measures, problems, runs
 from latentbits.papers.lewicki_sejnowski_1996 import reproduce as lewicki
@@ -216,11 +215,12 @@ def test_chains_settle_where_causes_are_told_apart_and_miss_one_of_two_alike():
         return chains.of_chains(model, measures.Images(np.array([[1, 1]], np.uint8), np.ones(1)))
 
     apart, alike = found([[6.0, 0.0], [0.0, 6.0]]), found([[6.0, 6.0], [6.0, 6.0]])
-    assert apart["sweeps"] == 2
+    assert apart["sweeps"] == apart["lower_sweeps"] == apart["clear_sweeps"] == 2
     assert abs(apart["chain_error"]) < 1e-3
+    assert abs(apart["lower_error"]) < 1e-3
     assert apart["feedforward"] == 1
-    assert alike["sweeps"] < 15
-    assert alike["chain_error"] > 0.1  # of 0.25 for two units of three
+    assert alike["lower_sweeps"] <= alike["sweeps"] < alike["clear_sweeps"] == 15  # no image is clear
+    assert alike["lower_error"] > alike["chain_error"] > 0.1  # 0.25 for two units of three
 
 
 # --- runs ---
@@ -252,7 +252,7 @@ def test_trials_are_what_reproduce_asks_for(tmp_path, monkeypatch):
     """Each network once, by names that other processes can find; the schedules on the same rows."""
     cases = [one.args[0] for one in lewicki.trials(tmp_path) if isinstance(one.args[0], Case)]
     assert len(set(cases)) == len(cases) == 20 * 4 + 20 * 3 + 40 * (3 * 3 + 1)
-    assert {case.recipe for case in cases if case.problem == "lines_one"} == set(runs.RECIPES) - {"early"}
+    assert {case.recipe for case in cases if case.problem == "lines_any"} == set(runs.RECIPES) - {"early"}
     asked = []
     monkeypatch.setattr(runs, "learned", lambda case, folder: asked.append(case) or {"bits": 1.0})
     for problem in problems.PROBLEMS:
@@ -274,6 +274,30 @@ def test_schedules_are_compared_seed_by_seed():
     assert measured["lines_any_layers_parts"].value == 1.5
     assert measured["lines_any_stability_bits"].value == -1
     assert measured["lines_any_stability_parts"].value == -0.5
+
+
+def test_chains_are_those_of_networks_that_find_all_lines():
+    """The first ten runs do; what the others need is left out of all but what is said of all networks."""
+    ends = [
+        {"n_lines": n, "clear_sweeps": 2.0, "lower_sweeps": 3.0, "lower_error": 0.1, "sweeps": 12.0, "feedforward": 0.9}
+        for n in [10] * 10 + [9]
+    ]
+    begins = [{**one, "n_lines": 0, "lower_sweeps": 13.0, "lower_error": 0.3} for one in ends]
+    ends[-1].update(clear_sweeps=15.0, lower_sweeps=15.0, lower_error=9.0, sweeps=1.0)
+    found = {name: (round(one.value, 6), one.n) for name, one in lewicki._of_chains(ends, begins).items()}
+    assert found == {
+        "chains_sweeps": (2.0, 10),
+        "chains_faster": (10.0, 10),
+        "chains_accurate": (0.2, 10),
+        "chains_whole": (11.0, 11),
+        "chains_feedforward": (0.9, 11),
+    }
+    assert lewicki._of_chains(ends[1:], begins[1:]) == {}
+
+
+def test_how_many_units_are_shifts():
+    assert lewicki._share_of_shifts(["left", "right", "other", "dead"]) == pytest.approx(2 / 3)
+    assert lewicki._share_of_shifts(["dead"]) == 0
 
 
 def test_the_error_of_a_median():
@@ -303,6 +327,7 @@ def test_findings_follow_from_the_numbers_of_the_kept_run():
 def test_what_we_have_not_read_is_marked():
     """The text ends at the shifter: claims about it and about digits are from memory."""
     for name, one in pages.expected(lewicki.__package__)["relations"].items():
+        assert ("paper" in one) == ("where" in one), name
         if "paper" in one:
             beyond = name.startswith(("shifts", "digits")) and "section 4" not in one["where"]
             assert one["paper"].get("unverified", False) == beyond, name

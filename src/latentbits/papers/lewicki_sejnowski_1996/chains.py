@@ -55,6 +55,8 @@ def of_chains(model: NoisyOrNetwork, table: Images) -> dict[str, float]:
     -------
     dict
         `sweeps`, `lower_sweeps`: until no unit of the network, or of its second layer, changes with 0.05, or 15.
+        `clear_sweeps`: the latter of images with little ambiguity, of which no second-layer unit has an exact
+        probability between 0.05 and 0.95; 15 if there are none.
         `chain_error`, `lower_error`: mean square of how far P(unit is on), as the chains' states have it, is from the
         exact one, of all units, or those of the second layer; the variance of so few chains is taken off.
         `feedforward`: how often the sum over children in (7) is larger than what comes from above, of second-layer
@@ -66,17 +68,21 @@ def of_chains(model: NoisyOrNetwork, table: Images) -> dict[str, float]:
         found = _chains(params, jnp.asarray(X.T), jax.random.split(jax.random.key(0), len(X)))
     states = [np.asarray(s).T for s in found.states]
     mean = np.concatenate(states, axis=1).reshape(n, N_CHAINS, -1).mean(axis=1)
-    apart = (mean - model.transform(table.X)) ** 2 - mean * (1 - mean) / (N_CHAINS - 1)
+    exact, n_lower = model.transform(table.X), states[0].shape[1]
+    apart = (mean - exact) ** 2 - mean * (1 - mean) / (N_CHAINS - 1)
     dominates = _feedforward_dominates(model.weights_, model.biases_, X, states).reshape(n, N_CHAINS, -1)
 
-    def averaged(values: Any) -> float:
-        return float(table.chance @ np.asarray(values).reshape(n, -1).mean(axis=1))
+    clear = table.chance * (np.minimum(exact, 1 - exact)[:, :n_lower] < STOP).all(axis=1)
+
+    def averaged(values: Any, chance: np.ndarray = table.chance) -> float:
+        return float(chance @ np.asarray(values).reshape(n, -1).mean(axis=1) / chance.sum())
 
     return {
         "sweeps": averaged(found.sweeps),
         "lower_sweeps": averaged(found.lower_sweeps),
+        "clear_sweeps": averaged(found.lower_sweeps, clear) if clear.any() else float(N_SWEEPS),
         "chain_error": averaged(apart),
-        "lower_error": averaged(apart[:, : states[0].shape[1]]),
+        "lower_error": averaged(apart[:, :n_lower]),
         "feedforward": averaged(dominates),
     }
 

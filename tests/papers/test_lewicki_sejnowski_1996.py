@@ -2,7 +2,6 @@
 
 from types import SimpleNamespace
 
-import jax.numpy as jnp
 import noisy_or_twin as twin
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from kept_runs import follows
 from latentbits import NoisyOrNetwork
 from latentbits.core.tree import double
 from latentbits.data.toys import LINE_PATTERNS, lines, shifter
-from latentbits.models.noisy_or import learning
+from latentbits.models.noisy_or import equations
 from latentbits.papers import pages, summary
 from latentbits.papers.lewicki_sejnowski_1996 import chains, measures, problems, runs
 from latentbits.papers.lewicki_sejnowski_1996 import reproduce as lewicki
@@ -188,60 +187,6 @@ def test_a_bias_is_on_always_and_brings_most_lines():
     assert not faint["has_bias"]
 
 
-# --- the equations that are misprinted ---
-
-
-def flipped(network, x, states, layer, unit, factor):
-    """Delta x_i of (7) for a unit of the lowest hidden layer; with the factor S_j in delta_ij, or without it."""
-    s, w = states[0][unit], network.weights[0][unit]
-    h = lambda u, a: np.where(np.asarray(a) > 0, np.log(-np.expm1(-u)), -u)  # noqa: E731
-    u_i, u = twin.causal_input(network, 1, states)[unit], twin.causal_input(network, 0, states)
-    delta = (1 - 2 * s) * w * (x if factor else 1)
-    return h(u_i, 1 - s) - h(u_i, s) + np.sum(h(u + delta, x) - h(u, x))
-
-
-def test_the_factor_in_the_printed_7_is_a_misprint():
-    """Without S_j, (7) is the change of the log of (1); with it, whatever the inputs that are off say is left out."""
-    network = twin.some_network((6, 3, 2), seed=5)
-    rows, hidden = twin.draw(network, 30, seed=6)
-    right, wrong, missing = [], [], []
-    for n, x in enumerate(rows):
-        states = [s[n] for s in hidden]
-        for unit in range(3):
-            other = [states[0].copy(), states[1]]
-            other[0][unit] = 1 - other[0][unit]
-            truth = twin.log_joint(network, x, other) - twin.log_joint(network, x, states)
-            right.append(flipped(network, x, states, 0, unit, factor=False) - truth)
-            wrong.append(flipped(network, x, states, 0, unit, factor=True) - truth)
-            missing.append((1 - 2 * states[0][unit]) * network.weights[0][unit] @ (1 - x))
-    np.testing.assert_allclose(right, 0, atol=1e-10)
-    np.testing.assert_allclose(wrong, missing, atol=1e-10)
-    assert np.abs(wrong).max() > 1
-
-
-def test_the_garbled_9_is_where_the_gradient_of_8_is_zero():
-    """By sums over all states: A / f - N is the gradient of log p; (9) is where the prior balances it."""
-    network, step, beta = twin.some_network((4, 2, 2), seed=7), 1e-6, 1.5
-    rows, _ = twin.draw(network, 5, seed=8)
-    found = twin.expected_statistics(network, rows, np.ones(5))
-
-    def log_p(layer, place, change):
-        weights = [w.copy() for w in network.weights]
-        weights[layer][place] += change
-        return twin.log_evidence(network._replace(weights=weights), rows).sum()
-
-    for layer, w in enumerate(network.weights):
-        for place in np.ndindex(w.shape):
-            slope = (log_p(layer, place, step) - log_p(layer, place, -step)) / (2 * step)
-            a_by_f, n = found.credits[layer][place], found.counts[layer][place]
-            assert slope == pytest.approx(a_by_f - n, abs=1e-6)
-    for alpha in (None, 2.0):
-        with double():
-            w = np.asarray(learning.new_weight(jnp.asarray([9.0]), jnp.asarray([4.0]), alpha, beta))[0]
-        f, prior = -np.expm1(-w), 0.0 if alpha is None else (alpha - 1) / w
-        assert 4.0 / f - 9.0 + prior - beta == pytest.approx(0, abs=1e-6)
-
-
 # --- chains ---
 
 
@@ -263,18 +208,20 @@ def test_chains_settle_where_causes_are_told_apart_and_miss_one_of_two_alike():
 
     def found(lowest):
         weights, biases = [np.array(lowest), np.zeros((1, 2))], [np.full(2, 1e-4), np.full(2, 0.01), np.full(1, 1e-3)]
-        network = twin.Network(weights, biases)
+        network = equations.Network(weights, biases)
         with double():
             model = SimpleNamespace(params_=twin.as_params(network), weights_=weights, biases_=biases)
         model.transform = lambda X: np.concatenate(twin.posterior_means(network, X.astype(float)), axis=1)
         return chains.of_chains(model, measures.Images(np.array([[1, 1]], np.uint8), np.ones(1)))
 
     apart, alike = found([[6.0, 0.0], [0.0, 6.0]]), found([[6.0, 6.0], [6.0, 6.0]])
-    assert apart["sweeps"] == 2
+    assert apart["sweeps"] == 2  # the unit above goes off
+    assert apart["lower_sweeps"] == apart["clear_sweeps"] == 1  # chains begin with both on, and both are
     assert abs(apart["chain_error"]) < 1e-3
+    assert abs(apart["lower_error"]) < 1e-3
     assert apart["feedforward"] == 1
-    assert alike["sweeps"] < 15
-    assert alike["chain_error"] > 0.1  # of 0.25 for two units of three
+    assert alike["lower_sweeps"] <= alike["sweeps"] < alike["clear_sweeps"] == 15  # no image is clear
+    assert alike["lower_error"] > alike["chain_error"] > 0.1  # 0.25 for two units of three
 
 
 # --- runs ---
@@ -306,7 +253,7 @@ def test_trials_are_what_reproduce_asks_for(tmp_path, monkeypatch):
     """Each network once, by names that other processes can find; the schedules on the same rows."""
     cases = [one.args[0] for one in lewicki.trials(tmp_path) if isinstance(one.args[0], Case)]
     assert len(set(cases)) == len(cases) == 20 * 4 + 20 * 3 + 40 * (3 * 3 + 1)
-    assert {case.recipe for case in cases if case.problem == "lines_one"} == set(runs.RECIPES) - {"early"}
+    assert {case.recipe for case in cases if case.problem == "lines_any"} == set(runs.RECIPES) - {"early"}
     asked = []
     monkeypatch.setattr(runs, "learned", lambda case, folder: asked.append(case) or {"bits": 1.0})
     for problem in problems.PROBLEMS:
@@ -328,6 +275,30 @@ def test_schedules_are_compared_seed_by_seed():
     assert measured["lines_any_layers_parts"].value == 1.5
     assert measured["lines_any_stability_bits"].value == -1
     assert measured["lines_any_stability_parts"].value == -0.5
+
+
+def test_chains_are_those_of_networks_that_find_all_lines():
+    """The first ten runs do; what the others need is left out of all but what is said of all networks."""
+    ends = [
+        {"n_lines": n, "clear_sweeps": 2.0, "lower_sweeps": 3.0, "lower_error": 0.1, "sweeps": 12.0, "feedforward": 0.9}
+        for n in [10] * 10 + [9]
+    ]
+    begins = [{**one, "n_lines": 0, "lower_sweeps": 13.0, "lower_error": 0.3} for one in ends]
+    ends[-1].update(clear_sweeps=15.0, lower_sweeps=15.0, lower_error=9.0, sweeps=1.0)
+    found = {name: (round(one.value, 6), one.n) for name, one in lewicki._of_chains(ends, begins).items()}
+    assert found == {
+        "chains_sweeps": (2.0, 10),
+        "chains_faster": (10.0, 10),
+        "chains_accurate": (0.2, 10),
+        "chains_whole": (11.0, 11),
+        "chains_feedforward": (0.9, 11),
+    }
+    assert lewicki._of_chains(ends[1:], begins[1:]) == {}
+
+
+def test_how_many_units_are_shifts():
+    assert lewicki._share_of_shifts(["left", "right", "other", "dead"]) == pytest.approx(2 / 3)
+    assert lewicki._share_of_shifts(["dead"]) == 0
 
 
 def test_the_error_of_a_median():
@@ -357,6 +328,7 @@ def test_findings_follow_from_the_numbers_of_the_kept_run():
 def test_what_we_have_not_read_is_marked():
     """The text ends at the shifter: claims about it and about digits are from memory."""
     for name, one in pages.expected(lewicki.__package__)["relations"].items():
+        assert ("paper" in one) == ("where" in one), name
         if "paper" in one:
             beyond = name.startswith(("shifts", "digits")) and "section 4" not in one["where"]
             assert one["paper"].get("unverified", False) == beyond, name

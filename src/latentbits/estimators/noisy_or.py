@@ -66,12 +66,13 @@ class NoisyOrNetwork(WithFitReport):
         no weight is 0: for tables in which every cause may bring any column.
     learner : {"robust", "paper"}, default="robust"
         "paper" is the paper's schedule: layer by layer, `n_epochs` each, one update every `batch_size` rows.  "robust"
-        goes from layer to layer too, but splits units that stand for several causes, and gives a half to units that
-        do nothing or are duplicates; at the end all layers are learned together.
+        goes from layer to layer too, each without those above it, but splits units that stand for several causes, and
+        gives a half to units that do nothing or are duplicates; at the end all layers are learned together.
     schedule : {"layers", "stability", "together"}, default="layers"
-        Of the paper's learner, for the comparison that the paper makes: one layer after the other; all at once, where
-        weights to a unit are adapted when the unit itself has settled, that is rarely changes in Gibbs sampling; or all
-        together without such a condition.  All take as many passes.
+        Of the paper's learner, for the comparison that the paper makes: one layer after the other, from the bottom,
+        while those above keep the random weights that they begin with; all at once, where weights to a unit are adapted
+        when the unit itself has settled, that is rarely changes in Gibbs sampling; or all together without such a
+        condition.  All layers are sampled from the beginning, and all schedules take as many passes.
     inference : {"auto", "gibbs", "exact"}, default="auto"
         Hidden states in learning: sampled, or summed over.  "auto" samples while it explores (a single layer of at
         most ten units without chains, from all its states), and sums at the end where pairs of states of neighbouring

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from latentbits.core.tree import double
+from latentbits.models.noisy_or import equations
 from latentbits.models.noisy_or.annealing import annealed_evidence
 
 N_CHAINS = 8
@@ -28,7 +29,7 @@ def problem(n_rows):
     rng = np.random.default_rng(1)
     x[(rng.random(x.shape) < 0.4) & (np.arange(n_rows) % 3 == 0)[:, None]] = np.nan
     x[5] = np.nan
-    return network, x, twin.log_evidence(network, x)
+    return network, x, equations.log_evidence(network, x)
 
 
 def run(network, x, n_steps, order=slice(None)):
@@ -87,10 +88,10 @@ def test_error_of_a_row_with_two_explanations():
     bars = np.vstack([np.kron(np.eye(3), np.ones(3)), np.kron(np.ones(3), np.eye(3))])
     weights = [np.pad(3 * bars, ((0, 2), (0, 3))), np.zeros((3, 8))]
     biases = [np.full(12, 0.01), np.array([0.03] * 3 + [0.02] * 3 + [0.01] * 2), np.full(3, 0.01)]
-    network = twin.Network(weights, biases)
+    network = equations.Network(weights, biases)
     x = np.tile(np.repeat([1.0, 0.0], [9, 3]), (1000, 1))
     value, error, _ = run(network, x, 100)
-    z = (value - twin.log_evidence(network, x[:1])) / error
+    z = (value - equations.log_evidence(network, x[:1])) / error
     assert 0.7 < np.sqrt(np.mean(z**2)) < 2
 
 

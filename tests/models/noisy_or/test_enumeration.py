@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from latentbits.core.tree import double, rows_in
-from latentbits.models.noisy_or import enumeration
+from latentbits.models.noisy_or import enumeration, equations
 
 RTOL, ATOL = 1e-9, 1e-12
 
@@ -30,12 +30,12 @@ def everything(params, x, observed, weight):
 def compare(found, network, x, weight):
     value, means, complete, (statistics, free), prior = found
     n = len(x)
-    np.testing.assert_allclose(value[:n], twin.log_evidence(network, x), RTOL, ATOL)
-    np.testing.assert_allclose(free[:n], twin.log_evidence(network, x), RTOL, ATOL)
+    np.testing.assert_allclose(value[:n], equations.log_evidence(network, x), RTOL, ATOL)
+    np.testing.assert_allclose(free[:n], equations.log_evidence(network, x), RTOL, ATOL)
     np.testing.assert_allclose(complete[:n], twin.completion(network, x), RTOL, ATOL)
     for got, exact in zip(means, twin.posterior_means(network, x), strict=True):
         np.testing.assert_allclose(got[:n], exact, RTOL, ATOL)
-    expected = twin.expected_statistics(network, x, weight)
+    expected = twin.expected_sums(network, x, weight)
     for name in expected._fields:
         for got, exact in zip(getattr(statistics, name), getattr(expected, name), strict=True):
             np.testing.assert_allclose(got, exact, RTOL, ATOL, err_msg=name)
@@ -69,7 +69,7 @@ def test_equals_the_sum_over_all_layers(sizes, missing, small, monkeypatch):
 def test_float32_keeps_its_digits_where_causes_are_strong_and_the_leak_is_small():
     """Weights of 9, several of them on one input, and a leak of 0.001: rows that almost no state explains."""
     rng = np.random.default_rng(0)
-    network = twin.Network(
+    network = equations.Network(
         [9.0 * (rng.random((6, 24)) < 0.4), 9.0 * (rng.random((2, 6)) < 0.5)],
         [np.full(24, 1e-3), np.full(6, 1e-3), np.full(2, 0.5)],
     )
@@ -77,8 +77,8 @@ def test_float32_keeps_its_digits_where_causes_are_strong_and_the_leak_is_small(
     with rows_in(np.dtype(np.float32)):
         found = everything(twin.as_params(network, np.float32), x, None, np.ones(5, np.float32))
     assert {leaf.dtype for leaf in jax.tree.leaves(found)} == {np.dtype(np.float32)}
-    np.testing.assert_allclose(found[0], twin.log_evidence(network, x), 1e-5)
-    expected = twin.expected_statistics(network, x, np.ones(5))
+    np.testing.assert_allclose(found[0], equations.log_evidence(network, x), 1e-5)
+    expected = twin.expected_sums(network, x, np.ones(5))
     for got, exact in zip(jax.tree.leaves(found[3][0]), jax.tree.leaves(tuple(expected)), strict=True):
         np.testing.assert_allclose(got, exact, rtol=1e-4, atol=1e-4)
 

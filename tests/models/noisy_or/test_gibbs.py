@@ -17,6 +17,7 @@ from scipy.special import expit, softmax
 from scipy.stats import norm
 
 from latentbits.core.tree import double
+from latentbits.models.noisy_or import equations
 from latentbits.models.noisy_or import gibbs as engine
 from latentbits.models.noisy_or.network import STRONGEST, sample_layers
 
@@ -40,7 +41,7 @@ def network():
     """Some weights are zero, as learning makes them."""
     rng = np.random.default_rng(2)
     weights = [rng.gamma(0.5, 1.5, (up, down)) * (rng.random((up, down)) < 0.8) for down, up in pairwise(SIZES)]
-    return twin.Network(weights, [rng.uniform(0.1, 0.5, size) for size in SIZES])
+    return equations.Network(weights, [rng.uniform(0.1, 0.5, size) for size in SIZES])
 
 
 def layers(hidden):
@@ -55,7 +56,7 @@ def log_odds(network, x, hidden, unit, evidence=1.0):
         hidden = hidden.copy()
         hidden[unit] = value
         states = [s.T for s in layers(hidden)]
-        whole, above = (twin.log_joint(network, inputs, states) for inputs in (x.T, np.full_like(x.T, np.nan)))
+        whole, above = (equations.log_joint(network, inputs, states) for inputs in (x.T, np.full_like(x.T, np.nan)))
         values.append(evidence * (whole - above) + above)
     return values[0] - values[1]
 
@@ -91,7 +92,7 @@ def test_single_precision_is_good_for_small_biases_and_strong_weights():
     rng, bias = np.random.default_rng(0), 1e-4
     weights = STRONGEST * rng.random((12, 50)) ** 3
     weights[0] = np.where(np.arange(50) == 0, 2 * bias, 0)
-    network = twin.Network([weights], [np.full(50, bias), np.full(12, 0.1)])
+    network = equations.Network([weights], [np.full(50, bias), np.full(12, 0.1)])
     chosen = rng.random((100, 12)) < 0.2
     on = (rng.random((100, 50)) < -np.expm1(-(bias + chosen @ weights))).T.astype(float)
     on[:, :10] = 1
@@ -104,7 +105,7 @@ def test_single_precision_is_good_for_small_biases_and_strong_weights():
             values = []
             for value in (1.0, 0.0):
                 now[unit] = value
-                values.append(twin.log_joint(network, on.T, [now.T]))
+                values.append(equations.log_joint(network, on.T, [now.T]))
             np.testing.assert_allclose(p, expit(values[0] - values[1]), rtol=0, atol=tolerance)
             now[unit] = new
 
@@ -136,11 +137,11 @@ def test_chains_have_the_moments_of_the_exact_posterior(network):
         coldness=coldness,
         frozen=layers(frozen[:, row]),
     )
-    hidden = twin.all_hidden(network)
+    hidden = equations.all_hidden(network)
     states = np.concatenate(hidden, 1)
     comparisons = 2 * (moments(states).shape[1] + n_units)
     for k in range(2):
-        log_p = coldness * twin.log_joint(network, x[:, k], hidden)
+        log_p = coldness * equations.log_joint(network, x[:, k], hidden)
         p = softmax(np.where(states[:, frozen[:, k]].all(1), log_p, -np.inf))
         exact = np.clip(p @ moments(states), 0, 1)
         error = np.sqrt(exact * (1 - exact) / (N / 2))
@@ -166,7 +167,7 @@ def test_sampler_and_generator_agree_on_the_joint_distribution(network):
     for turn in range(10):
         keys = jax.random.split(jax.random.key(10 + turn), N)
         _, states = run_means(params, x, 1 - x, tuple(states), keys, 0, 1, coldness=1.0, frozen=free)
-        u = twin.causal_input(network, 0, [np.asarray(states[0]).T]).T
+        u = equations.causal_input(network, 0, [np.asarray(states[0]).T]).T
         x = (rng.random(u.shape) < -np.expm1(-u)).astype(float)
     changed = [np.asarray(part).T for part in (x, *states)]
     one, two = (moments(np.concatenate(part, 1)) for part in (changed, fresh))
@@ -182,7 +183,7 @@ def test_rows_rest_after_the_first_sweep_that_hardly_changes_them(monkeypatch):
     stop, most, n = 0.3, 100, 130
     rng = np.random.default_rng(3)
     weights = 4.0 * (rng.random((7, 20)) < 0.3)
-    params = twin.as_params(twin.Network([weights], [np.full(20, 0.01), np.full(7, 0.02)]))
+    params = twin.as_params(equations.Network([weights], [np.full(20, 0.01), np.full(7, 0.02)]))
     keys = jax.random.split(jax.random.key(0), n)
     x = (rng.random((20, n)) < 0.3).astype(float)
     states = np.asarray(jax.jit(engine._uniform, static_argnums=(1, 2))(keys, 7, np.dtype(float)) < 0.5, float)
@@ -211,7 +212,7 @@ def test_rows_rest_after_the_first_sweep_that_hardly_changes_them(monkeypatch):
 @pytest.mark.slow("a program of its own, in single precision")
 def test_float32_keeps_small_biases():
     """Two causes of a bit whose own bias is 1e-6: exp(-u) rounds to 1, and the odds of the causes must not."""
-    network = twin.Network([np.array([[0.02, 2.0], [0.03, 0.0]])], [np.array([1e-6, 0.1]), np.array([1e-3, 1e-3])])
+    network = equations.Network([np.array([[0.02, 2.0], [0.03, 0.0]])], [np.array([1e-6, 0.1]), np.array([1e-3, 1e-3])])
     n = 1000
     on = jnp.asarray(np.tile([[1.0], [0.0]], n), "f")
     states = (jnp.asarray(np.ones((2, n)), "f"),)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from latentbits.core.tree import double
-from latentbits.models.noisy_or import learning, probable, sampling
+from latentbits.models.noisy_or import equations, learning, probable, sampling
 from latentbits.models.noisy_or import model as networks
 from latentbits.models.noisy_or.network import STRONGEST, Params
 
@@ -71,13 +71,14 @@ def test_statistics_of_states_are_those_of_plain_loops():
     bias_seen, bias_credit = ([np.zeros_like(b) for b in network.biases] for _ in range(2))
     gain, change, odd = ([np.zeros(n) for n in sizes] for sizes in (SIZES[1:], SIZES[1:], SIZES[:-1]))
     odd_weight = np.zeros(2)
+    lowest_layer = equations.Network(network.weights[:1], network.biases[:2])
     joint = lower = 0.0
     for n, row in enumerate(x):
         own = [s[n] for s in states]
-        joint += weight[n] * twin.log_joint(network, row, own)
-        lower += weight[n] * twin.log_joint(twin.Network(network.weights[:1], network.biases[:2]), row, own[:1])
+        joint += weight[n] * equations.log_joint(network, row, own)
+        lower += weight[n] * equations.log_joint(lowest_layer, row, own[:1])
         for layer, values in enumerate([row, *own]):
-            u = twin.causal_input(network, layer, own)
+            u = equations.causal_input(network, layer, own)
             by_bias = 1 - np.exp(-network.biases[layer])
             causeless = np.where(values == 1, by_bias / (1 - np.exp(-u)), 0)  # the bias alone has succeeded
             for j, value in enumerate(values):
@@ -125,7 +126,7 @@ def test_gain_of_a_unit_is_what_rows_gain_by_it():
     """log p(x, rest) with the unit summed out, less that of the network without it; the chance as Gibbs has it."""
     network = twin.some_network((4, 2), seed=5)
     row, rest = np.array([1.0, 1.0, 0.0, 1.0]), 1.0
-    on, off = (twin.log_joint(network, row, [np.array([s, rest])]) for s in (1.0, 0.0))
+    on, off = (equations.log_joint(network, row, [np.array([s, rest])]) for s in (1.0, 0.0))
     without = off + network.biases[1][0]  # its factor P(off) taken away
     chance = 1 / (1 + np.exp(off - on))
     with double():
@@ -154,15 +155,15 @@ def test_the_most_probable_states_are_found():
     """Against all states, in a network with feedback and holes.  A row may miss it by chance; its probability tells."""
     network = twin.some_network(SIZES, seed=7, scale=2.0)
     x, _ = twin.draw(network, 24, seed=8, missing=0.1)
-    hidden = twin.all_hidden(network)
+    hidden = equations.all_hidden(network)
     with double():
         on, off, _ = rows_last(x)
         states, value = jax.jit(probable.probable_states)(
             twin.as_params(network), on, off, jax.random.split(jax.random.key(0), 24)
         )
     for row, found, log_p in zip(x, np.asarray(states), value, strict=True):
-        np.testing.assert_allclose(log_p, twin.log_joint(network, row, hidden).max(), rtol=1e-9)
-        np.testing.assert_allclose(twin.log_joint(network, row, np.split(found, [SIZES[1]])), log_p, rtol=1e-9)
+        np.testing.assert_allclose(log_p, equations.log_joint(network, row, hidden).max(), rtol=1e-9)
+        np.testing.assert_allclose(equations.log_joint(network, row, np.split(found, [SIZES[1]])), log_p, rtol=1e-9)
 
 
 @pytest.mark.parametrize("sizes", [(5,), (9, 4)])

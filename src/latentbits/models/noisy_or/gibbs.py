@@ -7,14 +7,7 @@ The log-odds of S_i = 1 given all other units are, by (5) to (7),
 feedback from above and evidence from below.  (6) gives P(change) = 1 / (1 + exp(-Delta x_i)), which is the same:
 P(S_i = 1) is the logistic function of the log-odds.
 
-A misprint: below (7) the paper has delta_ij = +S_j w_ij if S_i = 0, and -S_j w_ij if S_i = 1.  The factor S_j cannot be
-meant.  delta_ij is "the change in u_j for a change in S_i", and u_j = sum_i S_i w_ij changes by +-w_ij whatever S_j is.
-With the factor a child that is off would add log h(u_j; 0) - log h(u_j; 0) = 0 where (5) has
-
-    log (1 - h(u_j + w_ij)) - log (1 - h(u_j))  =  -w_ij ,
-
-and nothing would speak against a cause whose children are missing.  We take delta_ij = w_ij and -w_ij;
-tests/papers/test_lewicki_sejnowski_1996.py compares both with the joint probability (1).
+`equations.py` has them as they stand, and why the factor S_j that the paper prints below (7) is a misprint.
 
 A child that is off adds -w_ij, which makes a matrix product for all units of a layer at once.  Of children that are on,
 Q_j = exp(-u_j) is kept.  Their evidence is the difference of sum_j log(1 - Q_j) as it is, which is kept too, and as it

@@ -15,15 +15,8 @@ Its derivative is zero where
 
     f = [A + (alpha - 1) f / w] / (N + beta) ,        w = -log(1 - f) .                                           (9)
 
-In the text of the paper that we have, (9) is garbled: of the formula nothing is left but its number.  It is the same
-without coins, by setting the derivative of (8) to zero and solving for w_ij, as the paper says.  By (2)
-
-    d log h(u_j; S_j) / d w_ij  =  S_i (1 - g_j) / g_j  if S_j = 1,  -S_i  if S_j = 0,   that is  S_i (S_j / g_j - 1) ,
-
-so that with states S^(n) the derivative of log (8) is A / f - N + (alpha - 1) / w - beta; times f, set to zero, this is
-the above.  What the paper says about (9) holds for it: the sum is "a weighted average of the number of times S_j was
-active when S_i was active", in which "the ratio f_ij / g_j weights each term".  For alpha = 1 it is A / (N + beta).
-tests/papers/test_lewicki_sejnowski_1996.py checks it by sums over all states.
+`equations.py` has the same without coins, from the derivative of (8), as the paper says.  For alpha = 1 it is
+A / (N + beta).
 
 For alpha > 1 the right side falls as f grows, so the root is unique, and is found by halving.  (For alpha < 1 the prior
 has a pole at w = 0, where all weights would end.)  A bias is the weight of a cause that is always on.

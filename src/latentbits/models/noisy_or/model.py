@@ -1,14 +1,13 @@
 """Multilayer noisy-OR belief networks (Lewicki & Sejnowski 1996), learned by Gibbs sampling and EM.
 
-    (1), (2)   the joint probability, causal inputs      `network.py`
-    (3), (4)   the probability of the data               `enumeration.py` (exact), `annealing.py` (estimated)
-    (5)-(7)    Gibbs sampling with feedback from above   `gibbs.py`
-    (8), (9)   gamma prior, EM update of the weights     `learning.py`
+`equations.py` has the paper's equations as they stand; the README of the paper says where each is made fast.
 
-Layers are learned from the bottom up (section 4).  While layer l is learned, the layers above it have no weights, and
-the biases of layer l are the prior probabilities of its units; when the next layer comes, most of that is left to it.
+Layers are learned from the bottom up (section 4).  In the paper's learning all are sampled from the beginning, and
+those above the layer that is adapted keep the weights of their random start.  In ours, while layer l is learned, the
+layers above it have no weights, and the biases of layer l are the prior probabilities of its units; when the next layer
+comes, most of that is left to it.
 
-Beyond the paper: idle units are put to new use as learning goes on (`renewal.py`), and at the end all layers are
+Beyond the paper, too: idle units are put to new use as learning goes on (`renewal.py`), and at the end all layers are
 adapted together, where there are few units by exact EM (`climbing.py`), otherwise with statistics averaged over the
 updates, so that the noise of the samples goes away (Delyon, Lavielle & Moulines 1999).
 

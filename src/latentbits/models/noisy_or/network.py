@@ -6,10 +6,6 @@ Layer 0 are the inputs.  Unit j of layer l has the causal input (2)
 
 and is on with probability h(u_j) = 1 - exp(-u_j).  The bias b_j is a cause that is always on, so that u_j > 0.
 The joint probability (1) is the product over all units of all layers.
-
-    w_ji, f_ij    `Params.weights` (parents, children), and 1 - exp(-w)
-    u_i           `causal_input`
-    h(u; a)       `log_noisy_or`
 """
 
 from __future__ import annotations

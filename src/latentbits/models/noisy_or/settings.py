@@ -33,8 +33,9 @@ class Settings(eqx.Module):
     learner
         "robust", or as in the "paper".
     schedule
-        Of the paper: "layers" one after the other; all "together"; or by "stability", all too, but weights to a unit
-        once the unit itself rarely changes.
+        Of the paper, in which all layers are sampled from the beginning: "layers" are adapted one after the other,
+        those above keep their random start; all "together"; or by "stability", all too, but weights to a unit once the
+        unit itself rarely changes.
     inference
         "gibbs" or "exact" sums over states; "auto" explores by sampling, and sums at the end where it can.
     n_chains

@@ -51,7 +51,7 @@ def stages_of(net: Settings, plan: Plan) -> tuple[Stage, ...]:
     if net.at_once:
         stages.append(_learning(net, plan, net.n_layers + 1, "all layers", plan.n_epochs * net.n_layers))
     for layer in () if net.at_once else range(plan.first_layer, net.n_layers + 1):
-        if layer > 1:
+        if layer > 1 and not net.paper:
             stages.append(Transform(f"a new layer {layer}", partial(add_layer, net, layer)))
         stages.append(_learning(net, plan, layer, f"layer {layer}", plan.n_epochs if net.paper else net.n_updates))
     start = Partial(first_state, net, net.n_layers + 1)

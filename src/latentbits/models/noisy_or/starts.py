@@ -25,12 +25,12 @@ LEFT_OF_BIAS = 0.2  # part of its bias that a unit keeps when it gets parents
 
 
 def init(net: Settings, key: Key[Array, ""], summary: Summary) -> Params:
-    """Weights of the first layer at random, and none above it yet; or all at random, where all are learned at once."""
+    """Weights of the first layer at random, and none above it yet; in the paper's learning all at random."""
     sizes = [len(summary.mean), *net.layer_sizes]
     weights = tuple(jnp.zeros((above, below)) for below, above in pairwise(sizes))
     first = jnp.full(sizes[0], jnp.maximum(FIRST_BIAS, net.leak) if net.bias else net.leak)
     params = Params(weights, (first, *(jnp.full(size, FIRST_PRIOR) for size in net.layer_sizes)))
-    for layer in range(1, net.n_layers + 1 if net.at_once else 2):
+    for layer in range(1, net.n_layers + 1 if net.paper else 2):
         params = _with_new_layer(net, layer, jax.random.fold_in(key, layer), params)
     return params
 
@@ -58,7 +58,8 @@ def keeping_layers(init: Any, learned: Params) -> Any:
 
 
 def _keep(init: Any, learned: Params, key: Key[Array, ""], summary: Summary) -> Params:
-    params = init(key, summary)
-    n = len(learned.weights)
+    (net,) = init.args
+    params, n = init(key, summary), len(learned.weights)
+    n_biases = n if net.paper else n + 1  # `add_layer` has yet to take from those of the layer that was on top
     weights = (*map(jnp.asarray, learned.weights), *params.weights[n:])
-    return Params(weights, (*map(jnp.asarray, learned.biases), *params.biases[n + 1 :]))
+    return Params(weights, (*map(jnp.asarray, learned.biases[:n_biases]), *params.biases[n_biases:]))

@@ -58,7 +58,7 @@ class State(eqx.Module):
 class Shared(eqx.Module):
     """What a pass needs and no row changes."""
 
-    depth: Int[Array, ""]
+    depth: Int[Array, ""]  # hidden layers in use: in the paper's learning all, else those learned so far
     n_sweeps: Int[Array, ""]
     penalised: Bool[Array, ""]  # whether the objective has the prior of the weights
     pivots: tuple[Int[Array, " _"], ...]
@@ -94,7 +94,7 @@ def prepare(net: Settings, params: Params, state: State | Secants | None, progre
     together = (state.layer > net.n_layers) & (not net.paper)  # states of a whole network take longer to find
     summed = net.exact_means if progress is None else net.exact_end or net.exact_all
     return Shared(
-        depth=jnp.minimum(state.layer, net.n_layers).astype(jnp.int32),
+        depth=jnp.minimum(net.n_layers if net.paper else state.layer, net.n_layers).astype(jnp.int32),
         penalised=jnp.asarray(net.exact_all) | ((state.layer > net.n_layers) & net.exact_end),
         n_sweeps=jnp.where(together, 2 * net.n_sweeps, net.n_sweeps).astype(jnp.int32),
         pivots=state.pivots,

@@ -139,13 +139,14 @@ def _fitted(
     for layer in range(net.n_layers + 1):
         last = layer == net.n_layers
         least = _least_bias(net, every, n_rows[layer])
-        learned = every | (current == layer + 1) | (current == layer)
+        # the paper leaves the prior of a layer to the one above, which is there from the beginning
+        learned = every | (current == layer + 1) | ((current == layer) & (last or not net.paper))
         if net.at_once and net.schedule == "stability" and layer > 0:
             learned = learned & (change[layer - 1] < STABLE)
         own = new_weight(bias_seen[layer], bias_credit[layer], net.alpha, net.beta, least)
         if net.bias or last:
             biases[layer] = jnp.where(learned, own, biases[layer])
-        else:  # a layer that has nothing above it yet has a prior of its own
+        elif not net.paper:  # a layer that has nothing above it yet has a prior of its own
             biases[layer] = jnp.where((current == layer) & (layer > 0), own, biases[layer])
         if not last:
             fitted = new_weight(seen[layer], credit[layer], net.alpha, net.beta)

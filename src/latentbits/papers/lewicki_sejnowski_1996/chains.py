@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from latentbits.core.tree import double
 from latentbits.estimators.noisy_or import NoisyOrNetwork
-from latentbits.models.noisy_or.gibbs import Chains, gibbs
+from latentbits.models.noisy_or.gibbs import folded, sweep
 from latentbits.models.noisy_or.network import Params
 from latentbits.models.noisy_or.sampling import states_on
 from latentbits.papers.lewicki_sejnowski_1996.measures import Images
@@ -19,10 +21,31 @@ STOP, N_SWEEPS = 0.05, 15  # the paper's
 N_CHAINS = 32  # of each image
 
 
+class Chains(NamedTuple):
+    """Where chains end, and which sweep was the first that left all alone: the whole network, its second layer."""
+
+    states: tuple[jax.Array, ...]
+    sweeps: jax.Array
+    lower_sweeps: jax.Array
+
+
 @jax.jit
 def _chains(params: Params, on: jax.Array, keys: jax.Array) -> Chains:
-    begin = states_on(params, len(keys))
-    return gibbs(params, on, 1 - on, begin, keys, N_SWEEPS, stop_below=STOP)
+    """Chains of the paper: a row rests after a sweep in which no unit changes with a probability of 0.05."""
+
+    def body(k: jax.Array, chains: Chains) -> Chains:
+        states, chances, _ = sweep(params, on, 1 - on, chains.states, folded(keys, k))
+        flips = [jnp.abs(p - s).max(0) for p, s in zip(chances, chains.states, strict=True)]
+        moves, lower_moves = chains.sweeps > k, chains.lower_sweeps > k
+        rests = jnp.stack(flips).max(0) < STOP
+        return Chains(
+            tuple(jnp.where(moves, new, old) for new, old in zip(states, chains.states, strict=True)),
+            jnp.where(moves & rests, k + 1, chains.sweeps),
+            jnp.where(lower_moves & (flips[0] < STOP), k + 1, chains.lower_sweeps),
+        )
+
+    most = jnp.full(len(keys), N_SWEEPS)
+    return jax.lax.fori_loop(0, N_SWEEPS, body, Chains(states_on(params, len(keys)), most, most))
 
 
 def of_chains(model: NoisyOrNetwork, table: Images) -> dict[str, float]:
@@ -31,9 +54,11 @@ def of_chains(model: NoisyOrNetwork, table: Images) -> dict[str, float]:
     Returns
     -------
     dict
-        `sweeps`: until no unit changes with 0.05, or 15.
-        `chain_error`: mean square of how far P(unit is on), as the chains' states have it, is from the exact one; the
-        variance of so few chains is taken off.
+        `sweeps`, `lower_sweeps`: until no unit of the network, or of its second layer, changes with 0.05, or 15.
+        `clear_sweeps`: the latter of images with little ambiguity, of which no second-layer unit has an exact
+        probability between 0.05 and 0.95; 15 if there are none.
+        `chain_error`, `lower_error`: mean square of how far P(unit is on), as the chains' states have it, is from the
+        exact one, of all units, or those of the second layer; the variance of so few chains is taken off.
         `feedforward`: how often the sum over children in (7) is larger than what comes from above, of second-layer
         units.
     """
@@ -43,13 +68,22 @@ def of_chains(model: NoisyOrNetwork, table: Images) -> dict[str, float]:
         found = _chains(params, jnp.asarray(X.T), jax.random.split(jax.random.key(0), len(X)))
     states = [np.asarray(s).T for s in found.states]
     mean = np.concatenate(states, axis=1).reshape(n, N_CHAINS, -1).mean(axis=1)
-    apart = (mean - model.transform(table.X)) ** 2 - mean * (1 - mean) / (N_CHAINS - 1)
-    sweeps = np.asarray(found.sweeps).reshape(n, N_CHAINS)
+    exact, n_lower = model.transform(table.X), states[0].shape[1]
+    apart = (mean - exact) ** 2 - mean * (1 - mean) / (N_CHAINS - 1)
     dominates = _feedforward_dominates(model.weights_, model.biases_, X, states).reshape(n, N_CHAINS, -1)
+
+    clear = table.chance * (np.minimum(exact, 1 - exact)[:, :n_lower] < STOP).all(axis=1)
+
+    def averaged(values: Any, chance: np.ndarray = table.chance) -> float:
+        return float(chance @ np.asarray(values).reshape(n, -1).mean(axis=1) / chance.sum())
+
     return {
-        "sweeps": float(table.chance @ sweeps.mean(axis=1)),
-        "chain_error": float(table.chance @ apart.mean(axis=1)),
-        "feedforward": float(table.chance @ dominates.mean(axis=(1, 2))),
+        "sweeps": averaged(found.sweeps),
+        "lower_sweeps": averaged(found.lower_sweeps),
+        "clear_sweeps": averaged(found.lower_sweeps, clear) if clear.any() else float(N_SWEEPS),
+        "chain_error": averaged(apart),
+        "lower_error": averaged(apart[:, :n_lower]),
+        "feedforward": averaged(dominates),
     }
 
 

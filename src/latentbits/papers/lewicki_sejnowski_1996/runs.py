@@ -16,7 +16,8 @@ from latentbits.papers.skeleton import fitted, kept
 
 __all__ = ["RECIPES", "Case", "learned", "network", "run"]
 
-# the paper's: no biases but those of the top layer, one sample, blocks of 200 patterns, ten epochs a layer
+# the paper's: no biases but those of the top layer, one sample, blocks of 200 patterns, ten epochs a layer, and all
+# layers sampled from the beginning
 PAPER: dict[str, Any] = {"learner": "paper", "bias": False}
 RECIPES: dict[str, dict[str, Any]] = {
     "ours": {},

@@ -104,7 +104,7 @@ def test_errors_of_log_z_are_in_those_of_a_likelihood():
 def test_the_papers_methods_have_no_input_biases():
     plan = freund.Plan().large
     for method in synthetic.method_names(plan):
-        settings = [synthetic.settings_of(method, plan, rate) for rate in synthetic.rates_of(method)]
+        settings = [synthetic.settings_of(method, plan, rate) for rate in synthetic.rates_of(method, plan)]
         assert [one.get("learning_rate") for one in settings] in ([None], list(synthetic.RATES))
         settings = settings[0]
         assert settings.get("input_bias", True) is (method == "default")

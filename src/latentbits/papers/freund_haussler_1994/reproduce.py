@@ -64,9 +64,9 @@ class Plan(NamedTuple):
 
 
 QUICK = Plan(
-    large=Experiment("large", "large", 60, 20, n_rows=500, n_seeds=1, ours=()),
-    few=Experiment("few", "large", 60, 20, n_rows=200, n_seeds=1, ours=()),
-    small=Experiment("small", "small", 60, None, n_rows=500, n_seeds=1, ours=()),
+    large=Experiment("large", "large", 60, 20, n_rows=500, n_seeds=1, ours=(), rates=(0.05,)),
+    few=Experiment("few", "large", 60, 20, n_rows=200, n_seeds=1, ours=(), rates=(0.05,)),
+    small=Experiment("small", "small", 60, None, n_rows=500, n_seeds=1, ours=(), rates=(0.05,)),
     theory=theory.Theory(n_seeds=5),
     digits=usps.Setup(n_units=8, n_train=200, n_test=200, n_seeds=1, methods=usps.METHODS[:-1], summed=None),
     stops=(0, 1, 20),

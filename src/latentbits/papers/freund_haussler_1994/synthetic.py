@@ -83,6 +83,8 @@ class Experiment(NamedTuple):
         Repetitions, each with rows of its own.
     ours
         Methods beside the paper's.
+    rates
+        Of gradient ascent, to choose from.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Experiment(NamedTuple):
     n_rows: int = 4000
     n_seeds: int = 20
     ours: tuple[str, ...] = ("starts", "starts+gradient", "largest", "default")
+    rates: tuple[float, ...] = RATES
 
 
 def method_names(one: Experiment) -> list[str]:
@@ -100,9 +103,9 @@ def method_names(one: Experiment) -> list[str]:
     return ["gradient", "pursuit", *between, "pursuit+gradient", *one.ours]
 
 
-def rates_of(method: str) -> tuple[float | None, ...]:
+def rates_of(method: str, one: Experiment) -> tuple[float | None, ...]:
     """Rates that a method is tried with; None where it has none."""
-    return (None,) if method in WITHOUT_RATE else RATES
+    return (None,) if method in WITHOUT_RATE else one.rates
 
 
 def settings_of(method: str, one: Experiment, rate: float | None = None) -> dict[str, Any]:
@@ -171,7 +174,7 @@ def one_seed(one: Experiment, seed: int) -> dict[str, Any]:
     # what is compiled for the first fit is no part of how fast a pursuit is
     learn("pursuit", one, None, parts["train"], seed)
     fits = {
-        method: {str(rate): _one_fit(one, method, rate, parts, seed) for rate in rates_of(method)}
+        method: {str(rate): _one_fit(one, method, rate, parts, seed) for rate in rates_of(method, one)}
         for method in method_names(one)
     }
     components = principal_components(parts["train"], len(target.weights)).components
@@ -277,7 +280,7 @@ def chosen_rates(one: Experiment, seeds: Sequence[Mapping[str, Any]]) -> dict[st
         return float(np.mean([seed["fits"][method][rate]["log_loss"]["train"] for seed in seeds]))
 
     def in_order(method: str) -> dict[str, float]:
-        by_rate = {str(rate): loss(method, str(rate)) for rate in rates_of(method)}
+        by_rate = {str(rate): loss(method, str(rate)) for rate in rates_of(method, one)}
         return dict(sorted(by_rate.items(), key=lambda pair: np.nan_to_num(pair[1], nan=np.inf)))
 
     return {name: in_order(name) for name in method_names(one)}

@@ -108,7 +108,7 @@ def one_active(rng: np.random.Generator, m: int = 4, n: int = 6) -> float:
     The mixture has the machine's weights, and a product more, the uniform one, for the state in which no unit is on.
     """
     w, theta, x = rng.normal(size=(m, n)), rng.normal(size=m), equations.inputs(n)
-    machine = CombinationMachine.from_parameters(w, theta, max_active=1, random_state=0)
+    machine = CombinationMachine.from_parameters(w, theta, max_active=1, dtype="float64", random_state=0)
     h = np.vstack([np.zeros(m), np.eye(m)])
     log_shares = equations.log_terms(w, theta, h)
     shares = np.exp(log_shares - logsumexp(log_shares))

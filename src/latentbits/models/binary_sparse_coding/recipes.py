@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
+import numpy as np
+
 __all__ = ["HENNIGES", "OURS", "RECIPES", "Recipe", "recipe_of"]
 
 
@@ -113,9 +115,10 @@ def _checked(name: str, value: Any) -> Any:
     if value is None and name != "temperature":
         return None
     least, above = LEAST[name], name == "init_sparseness"
-    if not isinstance(value, Real) or isinstance(value, bool) or not (value > least if above else value >= least):
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else np.nan
+    if not (number > least if above else number >= least):
         raise ValueError(f"{name} must be a number {'above' if above else 'from'} {least:g}, got {value!r}")
-    return float(value)
+    return number
 
 
 def _cut(value: Any) -> Any:

@@ -84,9 +84,9 @@ def test_words_as_numbers():
 
 
 def test_rounds_of_the_variational_posterior():
-    """By the bound of each round: where it is near its end; a start there needs one, and so do weights of 0."""
+    """The bound is first near its end in the round that is given; near the end one round is enough."""
     rng = np.random.default_rng(3)
-    t, w, b = rng.integers(0, 2, (8, 6)).astype(float), 2 * rng.normal(size=(6, 2)), rng.normal(size=6)
+    t, w, b = rng.integers(0, 2, (8, 6)).astype(float), 4 * rng.normal(size=(6, 2)), rng.normal(size=6)
     xi, bounds = equations.xi_of(np.zeros((8, 2)), np.tile(np.eye(2), (8, 1, 1)), w, b), []
     found = claims.rounds_from_prior(SimpleNamespace(weights=w, bias=b), t)
     np.testing.assert_array_equal(found, claims.rounds(t, xi, w, b))
@@ -100,7 +100,8 @@ def test_rounds_of_the_variational_posterior():
     late = found > 1
     assert np.all(away[found - 2, range(8)][late] > claims.SETTLED)
     assert set(claims.rounds(t, xi, w, b)) == {1}
-    assert claims.two_are_enough(SimpleNamespace(weights=0.1 * w, bias=b), t) == 1
+    assert np.mean(found <= 2) < 1
+    assert 0 <= claims.two_are_enough(SimpleNamespace(weights=w, bias=b), np.tile(t, (5, 1))) <= 1
 
 
 def test_prototypes_stand_out_less_where_more_bits_flip():

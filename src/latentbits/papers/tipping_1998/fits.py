@@ -195,8 +195,8 @@ def _stopped(model: Model, whole: FitResult, n: int) -> Model:
 
 def sample_error(params: Params, X: np.ndarray) -> float:
     """The paper's measure: eq. 3 by the 500 draws that the sampling algorithm learns with."""
-    given = X.astype(np.float64), prior_sample(N_SAMPLES, 2), params.weights, params.bias
-    return -float(equations.likelihood_by_sample(*given).mean())
+    draws = prior_sample(N_SAMPLES, 2)
+    return -float(equations.likelihood_by_sample(X.astype(np.float64), draws, *_weights_and_biases(params)).mean())
 
 
 def exact_error(params: Params, X: np.ndarray, step: float = 0.05) -> float:
@@ -209,13 +209,17 @@ def exact_error(params: Params, X: np.ndarray, step: float = 0.05) -> float:
     near = np.square(points).sum(axis=1) <= REACH**2
     points, log_prior = points[near], log_prior[near]
     rows, counts = np.unique(X, axis=0, return_counts=True)
-    values = rows.astype(np.float64)
+    values, (w, b) = rows.astype(np.float64), _weights_and_biases(params)
     total = np.full(len(rows), -np.inf)
     for first in range(0, len(points), POINTS_AT_ONCE):
         some = slice(first, first + POINTS_AT_ONCE)
         at = points[some], log_prior[some]
-        total = np.logaddexp(total, equations.likelihood(values, params.weights, params.bias, at))
+        total = np.logaddexp(total, equations.likelihood(values, w, b, at))
     return -float(counts @ total) / len(X)
+
+
+def _weights_and_biases(params: Params) -> tuple[np.ndarray, np.ndarray]:
+    return np.asarray(params.weights, np.float64), np.asarray(params.bias, np.float64)
 
 
 def independent_error(X: np.ndarray) -> float:

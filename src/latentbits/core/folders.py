@@ -6,8 +6,6 @@ import os
 import stat
 from pathlib import Path
 
-from platformdirs import user_cache_path
-
 __all__ = ["cache_folder", "keeps_programs", "private_folder", "read_own"]
 
 OFF = "off"
@@ -30,6 +28,8 @@ def cache_folder() -> Path | None:
         Path.home()
     except RuntimeError:
         return None
+    from platformdirs import user_cache_path  # needed by users without LATENTBITS_CACHE alone
+
     return user_cache_path("latentbits", appauthor=False)
 
 

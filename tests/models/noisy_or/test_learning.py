@@ -35,6 +35,7 @@ def test_the_update_is_a_maximum_of_the_posterior():
             bend = -credit * np.exp(w) / np.expm1(w) ** 2 - more / w**2
             np.testing.assert_allclose(slope / seen, 0, atol=1e-9)
             assert (bend < 0).all()
+            np.testing.assert_allclose(-np.expm1(-w), equations.frequency(credit, seen, alpha or 1.0, beta), rtol=1e-9)
 
 
 def test_weights_stay_in_their_range():

@@ -21,9 +21,7 @@ __all__ = ["Plan", "reproduce", "trials"]
 GOOD = 10.5  # bits up to which a shifter counts as learned; the paper's best are at about 10
 ENOUGH = 10  # runs from which shares and differences are held to ranges
 MANY_DIGITS = 1000  # learned from, where a network is held to be ahead of a mixture
-CHAINS = (
-    "lines_one"  # whose chains are looked at: of the two readings of the caption, most networks of it find all lines
-)
+CHAINS = "lines_one"  # whose chains are looked at: of the two readings of the caption, the one whose lines are found
 NO_OVERLAP = 0.1  # cosine up to which top units do not overlap
 DIGITS_SHOWN = (0, 3)  # of the unseen ones, with their explanations: a six and a two
 N_DRAWN = 400  # of the runs with replacement, for the error of a median

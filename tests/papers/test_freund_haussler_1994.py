@@ -119,15 +119,15 @@ def test_each_method_has_the_rate_with_the_least_training_loss():
     def fit(loss):
         return {"log_loss": {"train": loss, "test": 0.0}}
 
-    one = synthetic.Experiment("few", "large", 1, None, ours=())
-    losses = {"0.02": (0.3, 0.5), "0.05": (0.5, 0.2), "0.1": (0.2, np.nan), "0.5": (0.6, 0.6)}
+    one = synthetic.Experiment("few", "large", 1, None, ours=(), rates=(0.05, 0.1, 0.5, 1.0))
+    losses = {"0.05": (0.3, 0.5), "0.1": (0.5, 0.2), "0.5": (0.2, np.nan), "1.0": (0.6, 0.6)}
     seeds = [
         {"fits": {"gradient": by, "pursuit+gradient": by, "pursuit": {"None": fit(0.7)}}}
         for by in ({rate: fit(loss[seed]) for rate, loss in losses.items()} for seed in (0, 1))
     ]
     found = synthetic.chosen_rates(one, seeds)
-    assert list(found["gradient"]) == ["0.05", "0.02", "0.5", "0.1"]
-    assert found["gradient"]["0.05"] == pytest.approx(0.35)
+    assert list(found["gradient"]) == ["0.1", "0.05", "1.0", "0.5"]
+    assert found["gradient"]["0.1"] == pytest.approx(0.35)
     assert list(found["pursuit"]) == ["None"]
 
 

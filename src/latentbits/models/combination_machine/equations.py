@@ -241,7 +241,7 @@ def gain(w: Array, theta: float, rows: Array) -> float:
 def slopes(w: Array, theta: float, mean_h: float, mean_hx: Array) -> tuple[Array, float]:
     """Give the derivatives of a row's mean ln P(x, h) by w and theta: 0 where 3.13 and 3.12 hold."""
     on = expit(theta + 0.5 * w @ w)
-    return mean_hx - w * on, mean_h - on
+    return mean_hx - w * on, float(mean_h - on)
 
 
 def expected(w: Array, theta: float, rows: Array) -> tuple[float, Array]:

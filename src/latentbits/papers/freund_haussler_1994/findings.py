@@ -39,7 +39,7 @@ Found = dict[str, float | Measured]
 
 
 def of_theory(seeds: Sequence[Mapping[str, Any]]) -> Found:
-    """Of sections 2.5, 2.6, 3.0.1 and 3.1, and appendix A."""
+    """Findings of sections 2.5, 2.6, 3.0.1 and 3.1, and of appendix A."""
 
     def worst(tolerance: str) -> Measured:
         return Measured(max(seed["universality"][tolerance] for seed in seeds), None, len(seeds))
@@ -71,7 +71,7 @@ def _slope(by_number: Mapping[str, float]) -> float:
 
 
 def of_synthetic(large: Mapping[str, Any], few: Mapping[str, Any], small: Mapping[str, Any]) -> Found:
-    """Of tables 1 (from 4000 and from 500 rows) and 2, figures 4.1 and 4.2, and section 3.1, seed by seed."""
+    """Findings of tables 1 (from 4000 and from 500 rows) and 2, figures 4.1 and 4.2, and section 3.1, seed by seed."""
     ahead = _differences(large)
     units, small_units = large["units"], small["units"]
     single = _of_units(units, "n_single")
@@ -231,7 +231,7 @@ def _likelihoods(seeds: Sequence[Mapping[str, Any] | None]) -> Found:
 def _spike(curve: Mapping[str, Any]) -> Measured:
     """By how much the training error of a mixture rises as its components are doubled and perturbed, on average.
 
-    Of an iteration at which a doubling comes, the curve has the error before it and then the one after it.
+    At an iteration at which a doubling comes, the curve has the error before it and then the one after it.
     """
     error = curve["reconstruction"][0]
     begins = [curve["steps"].index(int(step)) for step in curve["doublings"] if int(step) > 0]

@@ -116,8 +116,8 @@ def _rates(one: Mapping[str, Any]) -> str:
             worse = ", ".join(f"{rate}: +{loss - least:.3f}" for rate, loss in others)
             said.append(f"{METHODS[name].format(**one)}: {best} ({worse})")
     return (
-        "The step of gradient ascent, which the paper does not tell, is of each method the one with the least log-loss "
-        f"on training rows, the mean over all seeds: {'; '.join(said)}."
+        "The paper does not say the step of gradient ascent; each method has the one with the least log-loss on "
+        f"training rows, the mean over all seeds: {'; '.join(said)}."
     )
 
 

@@ -336,12 +336,14 @@ def backfitted(
     """
     w, theta = weights.copy(), hidden_bias.copy()
     heads = np.zeros((len(w), len(rows)))
+    edge = 0.5 / len(rows)  # a unit that is on in all rows, or in none, has no finite odds: half a row is not
     for i in range(len(w)):
         rows, heads[i] = equations.without_unit(w[i], theta[i], rows, rng.random(len(rows)))
     for i in range(len(w)):
         rows = rows + heads[i][:, None] * w[i]
         for _ in range(EM_STEPS):
-            w[i], theta[i] = equations.m_step(*equations.expected(w[i], theta[i], rows))
+            mean_h, mean_hx = equations.expected(w[i], theta[i], rows)
+            w[i], theta[i] = equations.m_step(min(max(mean_h, edge), 1 - edge), mean_hx)
         rows, heads[i] = equations.without_unit(w[i], theta[i], rows, rng.random(len(rows)))
     return w, theta
 

@@ -128,7 +128,8 @@ def exact_em(n_rows: int) -> float:
     rng = np.random.default_rng(8)
     toy = linear_bars(n_rows, size=SIZE, random_state=rng)
     start = equations.Theta((toy.components + rng.normal(size=toy.components.shape)).T, 1.5 * NOISE, 1.5 * PRIOR)
-    q = [equations.posterior(y, equations.all_states(N_BARS), start) for y in toy.X.astype(float)]
+    states = equations.all_states(N_BARS)
+    q = [equations.posterior(y, states, start) for y in toy.X.astype(float)]
     W = equations.new_W(toy.X, q)
     sigma, pi = equations.new_sigma(toy.X, q, W), np.mean([one.mean for one in q])
     with tree.double():

@@ -17,7 +17,7 @@ from scipy.stats import qmc
 from latentbits.core.packed import products, unpack
 from latentbits.core.special import log1mexp
 from latentbits.models.clipped_gaussian.cells import Planes, planes, violated
-from latentbits.models.clipped_gaussian.tuning import CELL_NET_REPLICATES, CELL_PROPOSAL_WIDTH
+from latentbits.models.clipped_gaussian.tuning import CELL_NET_REPLICATES
 
 __all__ = ["Integral", "curvature", "gibbs", "integrate", "log_interval", "truncated_normal"]
 
@@ -156,7 +156,7 @@ def integrate(
     usable = jnp.all(jnp.isfinite(covariance), (1, 2), keepdims=True)
     shape = 4 * jnp.linalg.inv(curvature(planes(weights, phi, signs, inside), inside))
     variance, axes = jnp.linalg.eigh(jnp.where(usable, covariance, shape))
-    scale = CELL_PROPOSAL_WIDTH * LOGISTIC * jnp.sqrt(jnp.maximum(variance[:, :-1], 1e-300))
+    scale = 1.1 * LOGISTIC * jnp.sqrt(jnp.maximum(variance[:, :-1], 1e-300))
     centre = jnp.einsum("nij,ni->nj", axes[:, :, :-1], mean)
     longest = axes[:, :, -1]
     rate = jnp.broadcast_to((longest @ at.normal.T)[:, None], (n, CELL_NET_REPLICATES, len(phi)))

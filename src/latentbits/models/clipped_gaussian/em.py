@@ -52,12 +52,10 @@ from latentbits.models.clipped_gaussian import expectation as ep
 from latentbits.models.clipped_gaussian.expectation import Factors
 from latentbits.models.clipped_gaussian.params import Params, signs_of
 from latentbits.models.clipped_gaussian.tuning import (
-    ANDERSON_STEPS,
     CAUTION_FEW_COLUMNS,
     CAUTION_MANY_COLUMNS,
     LEAST_UNIQUENESS,
     LONGEST_STEP_SDS,
-    MULTIPLIER_ROUNDS,
     NET_OBJECTIVE_ERROR_NATS,
     NODES_OF_FEW_COLUMNS,
     NODES_OF_MANY_COLUMNS,
@@ -161,7 +159,7 @@ def objective(precision: Number, params: Params, shared: Factors, stats: Stats) 
 
 def start(params: Params) -> Anderson:
     """Nothing seen yet."""
-    return anderson.start(_slopes(params).ravel(), 2, ANDERSON_STEPS)
+    return anderson.start(_slopes(params).ravel(), 2, 5)  # five former steps
 
 
 def update(
@@ -258,7 +256,7 @@ def _step(
         return jnp.where(length > 1e-9, jnp.maximum(multiplier + more, precision), precision)
 
     least = jnp.full_like(here[:, :1], precision)
-    return step(jax.lax.fori_loop(0, MULTIPLIER_ROUNDS, improve, least))
+    return step(jax.lax.fori_loop(0, 8, improve, least))
 
 
 def _expanded(way: Way, stats: Stats, slopes: Float[Array, "columns extended"]) -> Float[Array, "columns extended"]:

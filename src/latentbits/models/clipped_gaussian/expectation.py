@@ -22,14 +22,7 @@ from latentbits.core.gaussians import Gaussian, from_precision
 from latentbits.core.nodes import log_det
 from latentbits.core.packed import pairs, products
 from latentbits.core.special import half_line
-from latentbits.models.clipped_gaussian.tuning import (
-    EP_STEP,
-    HARD_UNIQUENESS,
-    MOST_EP_SWEEPS,
-    SHORTEST_EP_STEP,
-    SOFTENING_FACTOR,
-    SOFTENING_SWEEPS,
-)
+from latentbits.models.clipped_gaussian.tuning import EP_STEP, HARD_UNIQUENESS, SOFTENING_SWEEPS
 
 __all__ = ["Approximation", "Factors", "approximate", "factors_of", "log_density", "mode", "predict"]
 
@@ -127,7 +120,7 @@ def approximate(factors: Factors, signs: Float[Array, "rows columns"], tolerance
 
     def body(carry: tuple[Array, _Sites, Gaussian]) -> tuple[Array, _Sites, Gaussian]:
         number, sites, at = carry
-        soft = jnp.where(number < softening, SOFTENING_FACTOR ** number.astype(signs.dtype), 0.0)
+        soft = jnp.where(number < softening, 0.5 ** number.astype(signs.dtype), 0.0)
         tilted = _tilt(factors, signs, at, sites.tau, sites.nu, soft)
         step = sites.step[:, None]
         tau = sites.tau + step * (tilted.tau - sites.tau)
@@ -135,14 +128,12 @@ def approximate(factors: Factors, signs: Float[Array, "rows columns"], tolerance
         ahead = _posterior(factors, tau, nu)
         change = _distance(at, ahead)
         shorter = (change > 0.7 * sites.change) & (number > softening + 3)
-        length = jnp.where(
-            shorter, jnp.maximum(0.7 * sites.step, SHORTEST_EP_STEP), jnp.minimum(1.1 * sites.step, EP_STEP)
-        )
+        length = jnp.where(shorter, jnp.maximum(0.7 * sites.step, 0.05), jnp.minimum(1.1 * sites.step, EP_STEP))
         return number + 1, _Sites(tau, nu, length, change), ahead
 
     def going(carry: tuple[Array, _Sites, Gaussian]) -> Array:
         number, sites, _ = carry
-        return (number < MOST_EP_SWEEPS) & (jnp.any(sites.change > tolerance * sites.step) | (number <= softening))
+        return (number < 150) & (jnp.any(sites.change > tolerance * sites.step) | (number <= softening))
 
     none = jnp.zeros_like(signs)
     rows = jnp.ones_like(signs[:, 0])

@@ -26,16 +26,8 @@ LEAST_UNIQUENESS = 0.005  # of a column whose weights reproduce no variances: by
 # Components reproduce the variances too.  Where the spectrum has a negative part, its positive part has more than a
 # column's variance, and rows that were not learned from say that there is noise all the same.
 LEAST_COMPONENT_UNIQUENESS = 0.1
-LEAST_STARTING_UNIQUENESS = 0.1  # of a column where least squares start
 FACTORS_BELOW_COLUMNS_PER_COMPONENT = 10  # with fewer, components are far too long
 LEAST_SQUARES_OPTIONS: dict[str, Any] = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 2000, "maxfun": 4000}  # to the end
-MOST_LAGRANGIAN_TURNS = 50  # where columns are at their bounds; matrices of a test took 4 to 9
-SAME_VALUE_ROUNDINGS = 10  # of one product: sums of squares that differ by less are the same
-EIGENVECTOR_RESIDUAL = 1e-5  # relative, of a leading eigenvector
-FEWEST_EIGENVALUES = 8
-EIGENVALUES_BEYOND = 3  # those that were asked for, to see where they fall off
-MOST_PRINCIPAL_AXIS_ROUNDS = 20
-SETTLED_UNIQUENESS_CHANGE = 1e-4  # of a round
 TIMED_COLUMNS = 400  # of a matrix that is diagonalised in no time, by which a larger one is timed
 # Parallel analysis: a simulated table may have the larger of both, and there are up to five times twenty less one.
 MOST_SIMULATED_ROWS, MOST_SIMULATED_ENTRIES = 2**15, 2**24
@@ -45,13 +37,10 @@ MISFIT_SHARE, MISFIT_EIGENVALUE = 0.1, 0.2
 
 # --- expectation propagation ---
 
-MOST_EP_SWEEPS = 150
 EP_STEP = 0.9  # of the way to where a sweep points; all factors move at once, and a whole step could overshoot
-SHORTEST_EP_STEP = 0.05
 HARD_UNIQUENESS = 0.05  # below, a bit is nearly a half-space
 # Half-spaces are made soft by additional noise, which shrinks from sweep to sweep: N of them cut a cell so small out of
 # the prior that a first sweep with all of them at once would throw the posterior anywhere.
-SOFTENING_FACTOR = 0.5
 SOFTENING_SWEEPS = 34  # to 1e-10 of the prior's variance
 PLACING_SDS = 0.01  # standard deviations that a posterior may be off where it says no more than where points go
 
@@ -63,7 +52,6 @@ LATTICE_REACH_SDS = 6.5  # of the prior beyond the modes of rows, which no poste
 MOST_LATTICE_NODES = {1: 2**20, 2: 2**20, 3: 2**18}  # by dimensions, about: more are put further apart
 LATTICE_NODES_AT_ONCE = 128
 LATTICE_ROUNDINGS = 4  # of 1 and of log p that rounding costs; in float32 it was up to 2
-LATTICE_MODE_STEPS = 10  # after which modes are right to a tenth, which will do for where nodes end
 NET_REPLICATES = 16  # with fewer the error itself would be known too badly
 # Points with their mirror images in each replicate, level by level.  With few columns the first is left out: posteriors
 # with corners have tails that so few points may miss, and an error that does not know of them.
@@ -78,14 +66,8 @@ ROUGH_ERROR_NATS = 0.1  # from which on the points say less of a posterior than 
 
 # --- clipping without noise ---
 
-MOST_FEASIBILITY_STEPS = 60  # rows of a model take about 10, of 256 columns and 16 latents too
-HINGE_REWEIGHTINGS = 8  # of a row without a cell, each with a few Newton steps
 CELL_SLIDES = 64  # of the local search
-MOST_HELD_PLANES = 4  # to which a slide keeps
-FARTHEST_START_SDS = 1e3  # from the origin, where the search for the fewest violated bits starts
-MOST_INTERIOR_STEPS = 100  # 15 to 25 are usual
 CELL_NET_REPLICATES = 8  # of a quasi-random net, for its standard error
-CELL_PROPOSAL_WIDTH = 1.1  # times the standard deviations within a cell
 
 # --- maximum likelihood ---
 
@@ -99,6 +81,4 @@ LONGEST_STEP_SDS = 2.0  # of a column's noise
 CAUTION_MANY_COLUMNS, CAUTION_FEW_COLUMNS = 1.0, 10.0
 # Nats a row to which the objective is known: few nodes, and those of nets, move with the rows' posteriors.
 OBJECTIVE_ERROR_NATS, NET_OBJECTIVE_ERROR_NATS = 5e-6, 5e-5
-ANDERSON_STEPS = 5  # that Anderson's method looks back on
-MULTIPLIER_ROUNDS = 8
 PATIENCE_PASSES = 5  # without gain: a bold step, a cautious one and shorter ones, each taken back

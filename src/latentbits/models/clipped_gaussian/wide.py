@@ -25,15 +25,7 @@ from latentbits.core.batch import MISSING
 from latentbits.core.limits import Pace, TimeLeft, check_memory, watch
 from latentbits.models.clipped_gaussian import tetrachoric
 from latentbits.models.clipped_gaussian.spectrum import FINDING_FACTORS, Spectrum, leading, within_bounds
-from latentbits.models.clipped_gaussian.tuning import (
-    EIGENVALUES_BEYOND,
-    EMPTY_CELL_SHARE,
-    FEWEST_EIGENVALUES,
-    MOST_PRINCIPAL_AXIS_ROUNDS,
-    SETTLED_UNIQUENESS_CHANGE,
-    WEIGHTED_WORDS_AT_ONCE,
-    WIDE_PAIRS_AT_ONCE,
-)
+from latentbits.models.clipped_gaussian.tuning import EMPTY_CELL_SHARE, WEIGHTED_WORDS_AT_ONCE, WIDE_PAIRS_AT_ONCE
 
 __all__ = ["Found", "Packed", "bytes_needed", "correlate", "factor_weights", "pack"]
 
@@ -88,7 +80,7 @@ class Found(NamedTuple):
 
     def spectra(self, n_components: int, left: TimeLeft) -> tuple[Spectrum, Spectrum]:
         """The leading eigenvalues of C^xx with eigenvectors over all columns, and those of C^ss."""
-        n = min(max(FEWEST_EIGENVALUES, n_components + EIGENVALUES_BEYOND), len(self.columns))
+        n = min(max(8, n_components + 3), len(self.columns))  # some more, to see where they fall off
         latent, binary = (self._over_columns(leading(x, n, left)) for x in (self.latent, self.binary))
         return latent, binary
 
@@ -188,12 +180,12 @@ def factor_weights(found: Found, start: Spectrum, n_components: int, least_noise
     psi = np.clip(1 - np.sum(weights**2, 1), least_noise, 1)
     top = Spectrum(start.values[:n], start.vectors[found.columns, :n])
     check = watch(FINDING_FACTORS.format(len(found.columns)), left)
-    for _ in range(MOST_PRINCIPAL_AXIS_ROUNDS):
+    for _ in range(20):
         check()
         top = leading(found.latent, n, left, less=psi, start=top.vectors.sum(1))
         weights = top.weights(n)
         before, psi = psi, np.clip(1 - np.sum(weights**2, 1), least_noise, 1)
-        if np.max(np.abs(psi - before), initial=0) < SETTLED_UNIQUENESS_CHANGE:
+        if np.max(np.abs(psi - before), initial=0) < 1e-4:
             break
     whole = np.zeros((d, n_components))
     whole[found.columns, :n] = within_bounds(found.latent, weights, 1 - least_noise, left)

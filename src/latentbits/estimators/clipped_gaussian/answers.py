@@ -33,7 +33,7 @@ class Answers(WithCriteria):
     components_: np.ndarray
     thresholds_: np.ndarray
     means_: np.ndarray
-    binary_correlation_: np.ndarray | None
+    binary_correlation_: Any  # None where pairs are not kept
 
     @property
     def _climbs(self) -> bool:

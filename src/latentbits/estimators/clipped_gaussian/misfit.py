@@ -42,7 +42,8 @@ def of_pairs(params: Params) -> str | None:
 
 def of_spectrum(params: Params) -> str | None:
     """Warn of negative eigenvalues, by chance or beyond it."""
-    lowest, chance = params.eigenvalues[-1], lowest_by_chance(params.correlation, params.error)
+    correlation, error = np.asarray(params.correlation), np.asarray(params.error)
+    lowest, chance = params.eigenvalues[-1], lowest_by_chance(correlation, error)
     share = float(params.negative_share)
     if lowest < -max(MISFIT_EIGENVALUE, -2 * chance):
         why = (

@@ -39,20 +39,9 @@ def along(
     means: np.ndarray,
     covariance: np.ndarray,
 ) -> Morph:
-    """Go from one row to another in straight lines.
+    """Go in straight lines from one of two rows to the other: their hidden variables are y, their bits the ends.
 
-    Parameters
-    ----------
-    y : (2, n_components)
-        Hidden variables of the two rows.
-    ends : (2, n_columns)
-        Their bits, NaN for missing.
-    n_steps
-        Points on the way, both ends included.
-    components, thresholds, means
-        Of the model.
-    covariance : (n_columns, n_columns)
-        Of the bits as -1 and +1, by which PCA goes.
+    PCA goes by the covariance of the bits.
     """
     position = np.linspace(0, 1, n_steps)
     latents = y[0] + position[:, None] * (y[1] - y[0])

@@ -45,30 +45,14 @@ __all__ = ["Recipe", "e_step", "from_correlations", "objective", "untold", "whol
 
 
 class Recipe(NamedTuple):
-    """How moments become a model.
+    """How moments become a model."""
 
-    Attributes
-    ----------
-    n_components
-        P; "positive" takes all positive eigenvalues, "parallel" those that are larger than chance would make them.
-    noise
-        "unique" or "none".
-    bias
-        False is the model of eq. 3, with phi = 0 and eq. 7.
-    correction
-        Rows that a zero cell of a pair's table is taken to hold; 0 takes it at its word.
-    repair
-        Whether C^xx is replaced by the nearest correlation matrix.
-    extraction
-        "components", "factors", or "auto": factors with noise and few columns per component, components otherwise.
-    """
-
-    n_components: int | str = 2
-    noise: str = "unique"
-    bias: bool = True
-    correction: float = 0.5
-    repair: bool = False
-    extraction: str = "auto"
+    n_components: int | str = 2  # P; "positive": all positive eigenvalues; "parallel": those above chance
+    noise: str = "unique"  # or "none"
+    bias: bool = True  # False is the model of eq. 3, with phi = 0 and eq. 7
+    correction: float = 0.5  # rows that a zero cell of a pair's table is taken to hold; 0 takes it at its word
+    repair: bool = False  # whether C^xx is replaced by the nearest correlation matrix
+    extraction: str = "auto"  # or "components", or "factors"
 
     def takes_factors(self, n_columns: int, n_components: int) -> bool:
         """Tell whether weights are factors, and not components."""

@@ -27,7 +27,7 @@ LEAST_UNIQUENESS = 0.005  # of a column whose weights reproduce no variances: by
 # column's variance, and rows that were not learned from say that there is noise all the same.
 LEAST_COMPONENT_UNIQUENESS = 0.1
 FACTORS_BELOW_COLUMNS_PER_COMPONENT = 10  # with fewer, components are far too long
-LEAST_SQUARES_OPTIONS: dict[str, Any] = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 2000, "maxfun": 4000}  # to the end
+LEAST_SQUARES_OPTIONS: Any = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 2000, "maxfun": 4000}  # to the end
 TIMED_COLUMNS = 400  # of a matrix that is diagonalised in no time, by which a larger one is timed
 # Parallel analysis: a simulated table may have the larger of both, and there are up to five times twenty less one.
 MOST_SIMULATED_ROWS, MOST_SIMULATED_ENTRIES = 2**15, 2**24

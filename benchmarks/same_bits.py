@@ -488,6 +488,8 @@ def clipped_gaussians() -> Cases:
         "clipped, wide, factors, holes": clipped(data="wide", extraction="factors", holes=True),
         "clipped, no pairs": clipped(keep_pairs=False),
         "clipped, few rows": clipped(data="12 rows"),
+        "clipped, likelihood": clipped(n_components=1, learner="likelihood", max_iter=30),
+        "clipped, likelihood, prior": clipped(learner="likelihood", weight_prior=2.0, holes=True, max_iter=10),
         "clipped, stream": clipped(data="40000 blobs", source="stream"),
         "clipped, moments": clipped(make=from_moments, used="all"),
         "clipped, moments, noise": clipped(make=partial(from_moments, n_components=2, noise="unique")),

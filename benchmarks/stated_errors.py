@@ -36,7 +36,7 @@ from scipy.special import expit, log_expit, log_ndtr, logsumexp, ndtr, ndtri
 
 from latentbits import ClippedGaussian, CombinationMachine, LatentTrait
 from latentbits.core.tree import double
-from latentbits.models.clipped_gaussian import tetrachoric
+from latentbits.models.clipped_gaussian import bivariate
 from latentbits.models.noisy_or import enumeration
 from latentbits.models.noisy_or.annealing import annealed_evidence
 from latentbits.models.noisy_or.network import Params
@@ -191,7 +191,7 @@ def cells(quick: bool) -> Iterator[Errors]:
 def multivariate_bits(phi: np.ndarray, correlation: np.ndarray) -> np.ndarray:
     """P(both bits are 1) of every pair, and of each bit on the diagonal."""
     means = ndtr(phi)
-    both = tetrachoric.covariance(phi[:, None], phi, correlation) / 4 + np.outer(means, means)
+    both = bivariate.covariance(phi[:, None], phi, correlation) / 4 + np.outer(means, means)
     np.fill_diagonal(both, means)
     return both
 

@@ -17,7 +17,7 @@ from latentbits import ClippedGaussian, load, load_dataset
 from latentbits.core import limits
 from latentbits.core.errors import FitError, ModelFileError, TooLargeError
 from latentbits.data.toys import bump, sum_constrained
-from latentbits.models.clipped_gaussian import tetrachoric
+from latentbits.models.clipped_gaussian import bivariate
 
 
 @pytest.fixture(scope="module")
@@ -298,8 +298,8 @@ def test_the_noise_has_its_share_of_every_column(table, fitted):
 
 def correlated(correlation, means=0.5):
     """Moments of bits whose Gaussians are correlated so."""
-    phi = tetrachoric.thresholds(np.full(len(correlation), means))
-    covariance = tetrachoric.covariance(phi[:, None], phi, correlation) / 4
+    phi = bivariate.thresholds(np.full(len(correlation), means))
+    covariance = bivariate.covariance(phi[:, None], phi, correlation) / 4
     np.fill_diagonal(covariance, means * (1 - means))
     return np.full(len(correlation), means), covariance
 

@@ -17,7 +17,8 @@ from latentbits.engines.memory import MemoryEngine
 from latentbits.engines.monitor import Limits
 from latentbits.models.clipped_gaussian import em, expectation
 from latentbits.models.clipped_gaussian import model as clipped_gaussian
-from latentbits.models.clipped_gaussian.params import LEAST_UNIQUENESS, Params
+from latentbits.models.clipped_gaussian.params import Params
+from latentbits.models.clipped_gaussian.tuning import LEAST_UNIQUENESS
 
 N, D = 240, 6  # the same for all fits, so that they share their programs
 

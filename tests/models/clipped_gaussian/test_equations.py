@@ -11,7 +11,7 @@ from scipy.integrate import quad
 
 from latentbits.core import tree
 from latentbits.engines.fit import seed_key
-from latentbits.models.clipped_gaussian import equations, spectrum, tetrachoric
+from latentbits.models.clipped_gaussian import bivariate, equations, spectrum, tetrachoric
 from latentbits.models.clipped_gaussian.use import use_of
 
 WEIGHTS = np.array([[0.8, 0.1], [-0.3, 0.9], [1.5, 0.2]])
@@ -84,12 +84,12 @@ def test_with_biases_the_integral_is_the_covariance(phi_i, phi_j, rho):
 
 @pytest.mark.parametrize(("phi_i", "phi_j", "rho"), PAIRS)
 def test_fast_paths_of_pairs(phi_i, phi_j, rho):
-    """`tetrachoric` against (9) and (10), forwards and back."""
+    """`bivariate` against (9) and (10), forwards and back."""
     expected = equations.covariance_of_biased_bits(phi_i, phi_j, rho)
-    assert float(tetrachoric.covariance(phi_i, phi_j, rho)) == pytest.approx(expected, abs=1e-14)
-    assert float(tetrachoric.invert(phi_i, phi_j, expected)) == pytest.approx(rho, abs=1e-11)
+    assert float(bivariate.covariance(phi_i, phi_j, rho)) == pytest.approx(expected, abs=1e-14)
+    assert float(bivariate.invert(phi_i, phi_j, expected)) == pytest.approx(rho, abs=1e-11)
     for share in (0.02, 0.5, 0.9):
-        assert tetrachoric.thresholds(share) == pytest.approx(equations.bias_of_mean(2 * share - 1), abs=1e-12)
+        assert bivariate.thresholds(share) == pytest.approx(equations.bias_of_mean(2 * share - 1), abs=1e-12)
 
 
 def test_fast_path_without_biases():

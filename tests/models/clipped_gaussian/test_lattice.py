@@ -77,7 +77,7 @@ def test_a_lattice_that_is_too_coarse_says_so(monkeypatch):
     signs = rows_of(model)
     log_p = grid_predictions(*model, signs, half=8.0, n=2001)[0]
     for spacing, least in ((2.0, 1e-4), (3.0, 1e-2)):
-        monkeypatch.setattr(lattice, "SPACING", spacing)
+        monkeypatch.setattr(lattice, "LATTICE_SPACING", spacing)
         with tree.double():
             f = factors(*model)
             found = jax.jit(lambda f, s: lattice.integrate(f, s))(f, jnp.asarray(signs))

@@ -36,7 +36,7 @@ def test_few_points_tell_their_error(d, high):
     z = (value - log_p) / error
     assert 0.8 < np.sqrt(np.mean(z**2)) < 1.2
     assert np.abs(np.mean(value - log_p)) < 0.002
-    assert np.median(error) < likelihood.GOAL
+    assert np.median(error) < likelihood.GOAL_ERROR_NATS
 
 
 def test_a_row_gets_the_points_that_it_needs():

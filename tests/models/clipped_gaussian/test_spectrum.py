@@ -151,7 +151,7 @@ def test_leading_eigenvalues():
 
 @pytest.fixture
 def few_simulations(monkeypatch):
-    monkeypatch.setattr(spectrum, "MOST_TWENTIES", 1)
+    monkeypatch.setattr(spectrum, "MOST_SIMULATED_TWENTIES", 1)
 
 
 def n_above_chance(table, seed=2):
@@ -191,8 +191,8 @@ def test_parallel_analysis_finds_a_component_in_noise_in_one_of_twenty_tables():
 
 def test_parallel_analysis_of_more_rows_than_it_simulates(monkeypatch):
     """Rare bits must not be taken for factors because fewer rows are simulated than there are."""
-    monkeypatch.setattr(spectrum, "MOST_ROWS", 500)
-    monkeypatch.setattr(spectrum, "MOST_ENTRIES", 500)
+    monkeypatch.setattr(spectrum, "MOST_SIMULATED_ROWS", 500)
+    monkeypatch.setattr(spectrum, "MOST_SIMULATED_ENTRIES", 500)
     table = (np.random.default_rng(0).random((20_000, 10)) < 0.02).astype(np.uint8)
     assert n_above_chance(table) == 0
     assert n_above_chance(np.concatenate([table, table[:10_000, :1].repeat(10, 1)])) >= 1

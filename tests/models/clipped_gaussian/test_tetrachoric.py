@@ -8,15 +8,13 @@ from mpmath import mp
 from scipy.special import ndtr, ndtri
 
 from latentbits.data import load_dataset
-from latentbits.models.clipped_gaussian import tetrachoric
+from latentbits.models.clipped_gaussian import bivariate, tetrachoric
+from latentbits.models.clipped_gaussian.bivariate import covariance, invert, slope
 from latentbits.models.clipped_gaussian.tetrachoric import (
     Moments,
     correlations,
     count,
-    covariance,
     from_covariance,
-    invert,
-    slope,
 )
 
 
@@ -140,7 +138,7 @@ def test_lsat6():
     found = correlations(count(np.asarray(load_dataset("lsat6").X, np.uint8)))
     published = [0.1703, 0.2275, 0.1072, 0.0665, 0.1891, 0.1111, 0.1724, 0.1867, 0.1055, 0.2009]
     assert found.latent[np.triu_indices(5, 1)] == pytest.approx(published, abs=5e-4)
-    phi = tetrachoric.thresholds(found.means)
+    phi = bivariate.thresholds(found.means)
     assert phi == pytest.approx([1.4325, 0.5505, 0.1332, 0.7160, 1.1264], abs=5e-4)
     assert not found.undetermined.any()
     assert not found.corrected.any()
@@ -163,7 +161,7 @@ def test_count_pair_by_pair():
 def test_counts_of_several_chunks(monkeypatch):
     X = hide(simulate(300, 6, 2, 0)[0], 0.3)
     whole, complete = count(X), count(X % 2)
-    monkeypatch.setattr(tetrachoric, "ROWS", 64)
+    monkeypatch.setattr(tetrachoric, "COUNTED_ROWS_AT_ONCE", 64)
     assert all(np.array_equal(a, b) for a, b in zip(whole, count(X), strict=True))
     assert all(np.array_equal(a, b) for a, b in zip(complete, count(X % 2), strict=True))
 
@@ -186,8 +184,8 @@ def test_each_pair_alone(missing):
 def test_blocks_do_not_matter(missing, monkeypatch):
     moments = count(hide(simulate(200, 30, 2, 5, spread=2.0)[0], missing))
     whole = correlations(moments)
-    monkeypatch.setattr(tetrachoric, "PAIRS", 50)
-    monkeypatch.setattr(tetrachoric, "BLOCK", 7)
+    monkeypatch.setattr(tetrachoric, "INVERTED_PAIRS_AT_ONCE", 50)
+    monkeypatch.setattr(bivariate, "SOLVED_PAIRS_AT_ONCE", 7)
     for a, b in zip(whole, correlations(moments), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-11, rtol=0)
 
@@ -200,7 +198,7 @@ def test_within_their_errors(missing):
     z = (found.latent - truth)[i, j] / found.error[i, j]
     assert np.abs(z).max() < 4.5
     assert 0.8 < z.std() < 1.2  # 300 pairs, though not independent ones
-    assert np.abs(tetrachoric.thresholds(found.means) - phi).max() < 0.06
+    assert np.abs(bivariate.thresholds(found.means) - phi).max() < 0.06
 
 
 @pytest.mark.parametrize(
@@ -381,7 +379,7 @@ def test_matrices_of_real_pictures_solve_quickly_and_correctly():
     moments = count(X)
     found = correlations(moments)
     assert 0.1 < found.corrected.mean() < 0.9
-    phi = tetrachoric.thresholds(found.means)
+    phi = bivariate.thresholds(found.means)
     varies = np.isfinite(phi)
     plain = ~found.corrected & np.outer(varies, varies)
     np.fill_diagonal(plain, False)

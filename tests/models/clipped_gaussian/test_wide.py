@@ -22,7 +22,7 @@ def table_with_structure(n, d, missing=0.0, seed=5):
 
 @pytest.mark.parametrize(("missing", "bias"), [(0.0, True), (0.3, True), (0.3, False)])
 def test_block_by_block_the_correlations_are_the_same(missing, bias, monkeypatch):
-    monkeypatch.setattr(wide, "PAIRS", 100)  # many blocks
+    monkeypatch.setattr(wide, "WIDE_PAIRS_AT_ONCE", 100)  # many blocks
     X = table_with_structure(70, 23, missing)
     whole = tetrachoric.correlations(tetrachoric.count(X), bias)
     found = wide.correlate(wide.pack([X[:5], X[5:69], X[69:]], 23), bias, 0.5, limits.no_limit)
@@ -51,8 +51,8 @@ def test_pairs_that_would_take_too_long_are_given_up_at_once(monkeypatch):
     """The clock is ours: each look at it is ten seconds later."""
     ticks = iter(range(0, 10**6, 10))
     monkeypatch.setattr(limits.time, "perf_counter", lambda: float(next(ticks)))
-    monkeypatch.setattr(wide, "PAIRS", 100)
-    monkeypatch.setattr(tetrachoric, "PAIRS", 100)
+    monkeypatch.setattr(wide, "WIDE_PAIRS_AT_ONCE", 100)
+    monkeypatch.setattr(tetrachoric, "INVERTED_PAIRS_AT_ONCE", 100)
     X = table_with_structure(40, 60)
     with pytest.raises(FitError, match=r"inverting 1,711 pairs of columns would take about \d+ s, and of max_time 30"):
         wide.correlate(wide.pack([X], 60), True, 0.5, lambda: 30.0)

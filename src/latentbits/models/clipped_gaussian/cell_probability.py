@@ -17,11 +17,10 @@ from scipy.stats import qmc
 from latentbits.core.packed import products, unpack
 from latentbits.core.special import log1mexp
 from latentbits.models.clipped_gaussian.cells import Planes, planes, violated
+from latentbits.models.clipped_gaussian.tuning import CELL_NET_REPLICATES
 
 __all__ = ["Integral", "curvature", "gibbs", "integrate", "log_interval", "truncated_normal"]
 
-REPLICATES = 8  # of a quasi-random net, for its standard error
-WIDER = 1.1
 LOGISTIC = np.sqrt(3) / np.pi  # scale of a logistic distribution of variance 1
 NODES = np.polynomial.legendre.leggauss(8)
 
@@ -136,7 +135,7 @@ def integrate(
     Points are drawn along all principal axes of the covariance but the longest, along which the mass of the cell is
     known exactly; with one latent that is all.  They are drawn from logistic distributions: a cell may reach out as far
     as the prior, and the tails of a Gaussian as narrow as the cell would make the weights unbounded.  Each row has
-    `REPLICATES` copies of one quasi-random net, each shifted at random: their spread is an honest error.
+    `CELL_NET_REPLICATES` copies of one quasi-random net, each shifted at random: their spread is an honest error.
 
     Parameters
     ----------
@@ -157,13 +156,13 @@ def integrate(
     usable = jnp.all(jnp.isfinite(covariance), (1, 2), keepdims=True)
     shape = 4 * jnp.linalg.inv(curvature(planes(weights, phi, signs, inside), inside))
     variance, axes = jnp.linalg.eigh(jnp.where(usable, covariance, shape))
-    scale = WIDER * LOGISTIC * jnp.sqrt(jnp.maximum(variance[:, :-1], 1e-300))
+    scale = 1.1 * LOGISTIC * jnp.sqrt(jnp.maximum(variance[:, :-1], 1e-300))
     centre = jnp.einsum("nij,ni->nj", axes[:, :, :-1], mean)
     longest = axes[:, :, -1]
-    rate = jnp.broadcast_to((longest @ at.normal.T)[:, None], (n, REPLICATES, len(phi)))
+    rate = jnp.broadcast_to((longest @ at.normal.T)[:, None], (n, CELL_NET_REPLICATES, len(phi)))
     copies = jnp.broadcast_to(at.signs[:, None], rate.shape)
     net = jnp.asarray(qmc.Sobol(q, scramble=False).random(n_points), phi.dtype)
-    shift = jax.vmap(lambda key: jax.random.uniform(key, (REPLICATES, q), phi.dtype))(keys)
+    shift = jax.vmap(lambda key: jax.random.uniform(key, (CELL_NET_REPLICATES, q), phi.dtype))(keys)
 
     def add(sums: _Sums, node: Float[Array, " latents"]) -> tuple[_Sums, None]:
         u = jnp.clip((node + shift) % 1, 1e-12, 1 - 1e-12)
@@ -190,15 +189,15 @@ def integrate(
             sums.ones * before[:, None] + jnp.einsum("nr,nrd->nd", weight, one),
         ), None
 
-    none = jnp.zeros((n, REPLICATES), phi.dtype)
+    none = jnp.zeros((n, CELL_NET_REPLICATES), phi.dtype)
     start = _Sums(none[:, 0] - jnp.inf, none, 0 * inside, 0 * axes, jnp.zeros_like(signs))
     sums, _ = jax.lax.scan(add, start, net)
     total = jnp.sum(sums.mass, 1)
     share = 1 / jnp.where(total > 0, total, 1)
-    value = sums.top + jnp.log(jnp.where(total > 0, total, 1) / (REPLICATES * n_points))
+    value = sums.top + jnp.log(jnp.where(total > 0, total, 1) / (CELL_NET_REPLICATES * n_points))
     value = value + jnp.sum(jnp.log(scale) - 0.5 * np.log(2 * np.pi), 1)
     # less three, of so few: the variance of z-scores is then 1 and not that of Student's t
-    spread = jnp.std(sums.mass * share[:, None] * REPLICATES, axis=1, ddof=3) / np.sqrt(REPLICATES)
+    spread = jnp.std(sums.mass * share[:, None] * CELL_NET_REPLICATES, axis=1, ddof=3) / np.sqrt(CELL_NET_REPLICATES)
     first = sums.first * share[:, None]
     second = sums.second * share[:, None, None]
     return Integral(

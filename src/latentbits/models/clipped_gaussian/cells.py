@@ -19,15 +19,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, UInt8
 
 from latentbits.core.packed import products, unpack
+from latentbits.models.clipped_gaussian.tuning import CELL_SLIDES
 
-__all__ = ["Planes", "centre", "find", "n_cells", "n_distinct", "nearest", "planes", "violated"]
+__all__ = ["Planes", "centre", "find", "n_cells", "n_distinct", "n_distinct_planes", "nearest", "planes", "violated"]
 
-NEWTON_STEPS = 60  # of the feasibility problem; rows of a model take about 10, of 256 columns and 16 latents too
-REWEIGHTINGS = 8  # of the hinges of a row without a cell, each with a few Newton steps
-SLIDES = 64  # of the local search
-HELD = 4  # hyperplanes to which a slide keeps, at most
-FARTHEST = 1e3  # distance from the origin at which the search for the fewest violated bits starts, at most
-INTERIOR_STEPS = 100  # at most; 15 to 25 are usual
 TINY = 1e-290
 
 
@@ -73,7 +68,7 @@ def find(
     phi: Float[Array, " columns"],
     signs: Float[Array, "rows columns"],
     key: Key[Array, ""],
-    n_slides: int = SLIDES,
+    n_slides: int = CELL_SLIDES,
 ) -> tuple[Float[Array, "rows latents"], Int[Array, " rows"]]:
     """A y well inside the cell of each row, or, where there is none, one with few violated bits; and their number.
 
@@ -101,7 +96,8 @@ def find(
         t, v = u[:, -1:], u[:, :-1]
         size = jnp.linalg.norm(v, axis=1, keepdims=True)
         inside = jnp.all(_margins(at, u) >= 0, 1, keepdims=True) & (t > 0)
-        candidate = v / jnp.where(inside, t, jnp.maximum(jnp.maximum(t, size / FARTHEST), TINY))
+        # a search for the fewest violated bits starts no farther from the origin than 1000
+        candidate = v / jnp.where(inside, t, jnp.maximum(jnp.maximum(t, size / 1e3), TINY))
         y, fewest = _better(at, y, fewest, candidate)
         excess = jnp.maximum(0, 1 - _margins(at, u))
         return u, jnp.where(inside, 1, 1 / (1 + excess) ** 2), y, fewest
@@ -117,7 +113,7 @@ def find(
 
     y = jnp.zeros((n, q), weights.dtype)
     first = (jnp.zeros((n, q + 1), weights.dtype), jnp.ones_like(at.signs), y, _count(at, y))
-    *_, y, fewest = jax.lax.fori_loop(0, 1 + REWEIGHTINGS, round_, first)
+    *_, y, fewest = jax.lax.fori_loop(0, 1 + 8, round_, first)  # of which 8 reweight hinges
     steps = min(n_slides, 1) if q == 1 else n_slides
     if steps:
         _, y, fewest = jax.lax.while_loop(
@@ -190,7 +186,8 @@ def _hinges(
 
     margin = at.signs * (u @ cone.T)
     carry = (jnp.asarray(0), u, margin, inside(u, margin))
-    return jax.lax.while_loop(lambda c: (c[0] < NEWTON_STEPS) & ~jnp.all(c[3]), step, carry)[1]
+    # rows of a model take about 10 steps, of 256 columns and 16 latents too
+    return jax.lax.while_loop(lambda c: (c[0] < 60) & ~jnp.all(c[3]), step, carry)[1]
 
 
 def _line_minimum(slope: Any, gain: Float[Array, " rows"], done: Bool[Array, " rows"]) -> Float[Array, " rows"]:
@@ -225,7 +222,7 @@ def _slide(
     n, q = y.shape
     keys = jax.random.split(key, 4)
     direction = jax.random.normal(keys[0], (q,), y.dtype)
-    held = min(q - 1, HELD, at.offset.shape[0])
+    held = min(q - 1, 4, at.offset.shape[0])
     if not held:
         return _best_on_line(at, y, jnp.broadcast_to(direction, y.shape), keys[1])
     x = y @ at.normal.T + at.offset
@@ -347,7 +344,8 @@ def _interior(
 
     distance = distances(y)
     carry = (jnp.asarray(0), y, distance, jnp.where(bounding, 1 / distance, 0), jnp.zeros(len(y), bool))
-    return jax.lax.while_loop(lambda c: (c[0] < INTERIOR_STEPS) & ~jnp.all(c[4]), step, carry)[1]
+    # 15 to 25 steps are usual
+    return jax.lax.while_loop(lambda c: (c[0] < 100) & ~jnp.all(c[4]), step, carry)[1]
 
 
 def _within(x: Float[Array, "rows columns"], change: Float[Array, "rows columns"]) -> Float[Array, " rows"]:
@@ -366,6 +364,14 @@ def n_cells(n_columns: int, n_components: int, bias: bool = True) -> int:
     if bias:
         return sum(comb(n_columns, k) for k in range(n_components + 1))
     return 2 * sum(comb(n_columns - 1, k) for k in range(n_components))
+
+
+def n_distinct_planes(weights: np.ndarray, phi: np.ndarray) -> int:
+    """Count the different hyperplanes of the columns that have weights, up to nine digits."""
+    length = np.linalg.norm(weights, axis=1)
+    planes = np.column_stack([weights, phi])[length > 0] / length[length > 0, None]
+    turned = planes * np.where(planes[np.arange(len(planes)), np.argmax(np.abs(planes), 1)] < 0, -1, 1)[:, None]
+    return len(np.unique(turned.round(9) + 0.0, axis=0))
 
 
 def n_distinct(bits: UInt8[np.ndarray, "rows columns"]) -> int:

@@ -50,24 +50,24 @@ from latentbits.core.special import half_line
 from latentbits.core.tree import sum_rows
 from latentbits.models.clipped_gaussian import expectation as ep
 from latentbits.models.clipped_gaussian.expectation import Factors
-from latentbits.models.clipped_gaussian.params import LEAST_UNIQUENESS, Params, signs_of
+from latentbits.models.clipped_gaussian.params import Params, signs_of
+from latentbits.models.clipped_gaussian.tuning import (
+    CAUTION_FEW_COLUMNS,
+    CAUTION_MANY_COLUMNS,
+    LEAST_UNIQUENESS,
+    LONGEST_STEP_SDS,
+    NET_OBJECTIVE_ERROR_NATS,
+    NODES_OF_FEW_COLUMNS,
+    NODES_OF_MANY_COLUMNS,
+    OBJECTIVE_ERROR_NATS,
+    PATIENCE_PASSES,
+    PLACING_SDS,
+    ROUGH_TOLERANCE_NATS,
+)
 
 __all__ = ["beyond", "stages"]
 
-# nodes a dimension by the number of latents, of the way there and of its end, with few columns and with many; above
-# three latents the power of two of a net
-FEW = {1: (15, 81), 2: (9, 21), 3: (5, 11), 4: (7, 10)}
-MANY = {1: (7, 15), 2: (5, 7), 3: (3, 5), 4: (6, 8)}
-PLACED = 0.01  # standard deviations that a posterior may be off where it says no more than where nodes go
-ROUGH_TOL = 1e-5  # nats a row: few nodes are not right to more
-LONGEST_STEP = 2.0  # of a column, in standard deviations of its noise
 STEEPEST = np.sqrt(1 / LEAST_UNIQUENESS - 1)  # |a| of a column whose uniqueness is at its bound
-CAUTION_MANY, CAUTION_FEW = 1.0, 10.0  # see `update`
-# nats a row to which the objective is known: few nodes, and those of nets, move with the rows' posteriors
-NOISE, NET_NOISE = 5e-6, 5e-5
-MEMORY = 5  # former steps that Anderson's method looks back on
-ROUNDS = 8  # to find a multiplier
-PATIENCE = 5  # passes without gain: a bold step, a cautious one and shorter ones, each taken back
 
 Number: TypeAlias = Float[Array, ""] | float  # traced where it is an argument of a program
 
@@ -106,7 +106,9 @@ class Way(eqx.Module):
 def rule_for(way: Way, n_latents: int, n_columns: int, complete: bool) -> Rule:
     """Nodes to learn with; rows that are not complete may have few columns each."""
     many = complete and n_columns >= nodes.MANY_COLUMNS
-    size = (MANY if many else FEW)[min(n_latents, nodes.MOST_GRID + 1)][0 if way.rough else 1]
+    size = (NODES_OF_MANY_COLUMNS if many else NODES_OF_FEW_COLUMNS)[min(n_latents, nodes.MOST_GRID + 1)][
+        0 if way.rough else 1
+    ]
     if n_latents > nodes.MOST_GRID:
         return nodes.quasi_monte_carlo(2**size, n_latents)
     return nodes.product_rule(size, n_latents)
@@ -117,7 +119,7 @@ def e_step(way: Way, params: Params, shared: Factors, batch: Batch, row_state: N
     signs, weight = signs_of(batch), batch.weight
     n, q = len(signs), shared.weights.shape[1]
     rule = rule_for(way, q, signs.shape[1], batch.observed is None)
-    at = ep.approximate(shared, signs, PLACED).posterior
+    at = ep.approximate(shared, signs, PLACING_SDS).posterior
     if q > nodes.MOST_GRID:
         at = nodes.for_net(at, batch.rows)
     points = nodes.points_of(at, rule)
@@ -157,7 +159,7 @@ def objective(precision: Number, params: Params, shared: Factors, stats: Stats) 
 
 def start(params: Params) -> Anderson:
     """Nothing seen yet."""
-    return anderson.start(_slopes(params).ravel(), 2, MEMORY)
+    return anderson.start(_slopes(params).ravel(), 2, 5)  # five former steps
 
 
 def update(
@@ -180,12 +182,12 @@ def update(
     if not way.accelerate:
         return state, _with_slopes(params, safe)
     step = _step(way, precision, here, gradient, stats.curvature)
-    ahead = here + step * jnp.minimum(1, LONGEST_STEP / jnp.maximum(_length(step), 1e-300))
+    ahead = here + step * jnp.minimum(1, LONGEST_STEP_SDS / jnp.maximum(_length(step), 1e-300))
     # a prior, or a column at its bound, has a say in the coordinates, too
     stands_alone = (precision == 0) & jnp.all(_length(ahead[:, :-1]) < 0.99 * STEEPEST)
     bold = jnp.where(free & stands_alone, _bounded(_expanded(way, stats, ahead)), ahead)
     many, on_grid = d >= nodes.MANY_COLUMNS, size - 1 <= nodes.MOST_GRID
-    noise = stats.n_rows * (NET_NOISE if not on_grid else NOISE if many else 0.0)
+    noise = stats.n_rows * (NET_OBJECTIVE_ERROR_NATS if not on_grid else OBJECTIVE_ERROR_NATS if many else 0.0)
     images = jnp.stack([bold.ravel(), safe.ravel()])
     value = objective(precision, params, shared, stats)
     memory, point, _ = anderson.advance(state, here.ravel(), value, images, noise)
@@ -194,7 +196,7 @@ def update(
     promised = [jnp.sum(jnp.abs(jnp.sum(uphill * way_on, 1))) / 2 for way_on in (point - here, step)]
     gained = jnp.maximum(value - state.value - noise - anderson.ROUNDING * jnp.abs(value), 0)
     most = jnp.maximum(jnp.maximum(*promised), gained)
-    caution = CAUTION_FEW if on_grid and not many else CAUTION_MANY
+    caution = CAUTION_FEW_COLUMNS if on_grid and not many else CAUTION_MANY_COLUMNS
     return anderson.promise(memory, caution * most), _with_slopes(params, point)
 
 
@@ -254,7 +256,7 @@ def _step(
         return jnp.where(length > 1e-9, jnp.maximum(multiplier + more, precision), precision)
 
     least = jnp.full_like(here[:, :1], precision)
-    return step(jax.lax.fori_loop(0, ROUNDS, improve, least))
+    return step(jax.lax.fori_loop(0, 8, improve, least))
 
 
 def _expanded(way: Way, stats: Stats, slopes: Float[Array, "columns extended"]) -> Float[Array, "columns extended"]:
@@ -304,7 +306,7 @@ def stages(n_components: int | str, bias: bool, accelerate: bool) -> tuple[Stage
     by_many = Iterate(
         "EM",
         row_floats=_with(row_floats, fine, n_components),
-        patience=PATIENCE if accelerate else 1,
+        patience=PATIENCE_PASSES if accelerate else 1,
     )
     if not accelerate:
         return (by_many,)
@@ -313,7 +315,7 @@ def stages(n_components: int | str, bias: bool, accelerate: bool) -> tuple[Stage
         measure=Measure.PROGRESS,
         e_step=_with(e_step, rough),
         row_floats=_with(row_floats, rough, n_components),
-        tol=ROUGH_TOL,
-        patience=PATIENCE,
+        tol=ROUGH_TOLERANCE_NATS,
+        patience=PATIENCE_PASSES,
     )
     return by_few, by_many

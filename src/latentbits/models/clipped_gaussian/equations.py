@@ -80,8 +80,8 @@ def mean_product(covariance: np.ndarray, biases: tuple[float, float] = (0.0, 0.0
 
     far = 10 * np.sqrt(c_ii)
     at = float(np.clip(-phi_i, -far, far))  # where the sign of bit i changes
-    below, above = (quad(inner, *ends, epsabs=1e-13, limit=500)[0] for ends in ((-far, at), (at, far)))
-    return above - below
+    below = quad(inner, -far, at, epsabs=1e-13, limit=500)[0]
+    return float(quad(inner, at, far, epsabs=1e-13, limit=500)[0] - below)
 
 
 def density_of_gaussians(x: np.ndarray, covariance: np.ndarray) -> np.ndarray:

@@ -22,17 +22,9 @@ from latentbits.core.gaussians import Gaussian, from_precision
 from latentbits.core.nodes import log_det
 from latentbits.core.packed import pairs, products
 from latentbits.core.special import half_line
+from latentbits.models.clipped_gaussian.tuning import EP_STEP, HARD_UNIQUENESS, SOFTENING_SWEEPS
 
 __all__ = ["Approximation", "Factors", "approximate", "factors_of", "log_density", "mode", "predict"]
-
-MOST_SWEEPS = 150
-STEP = 0.9  # of the way to where a sweep points; all factors move at once, and a whole step could overshoot
-SHORTEST_STEP = 0.05
-HARD = 0.05  # psi; below, a bit is nearly a half-space
-# Half-spaces are made soft by additional noise, which shrinks from sweep to sweep: N of them cut a cell so small out of
-# the prior that a first sweep with all of them at once would throw the posterior anywhere.
-SHRINKING = 0.5
-SHRINKING_SWEEPS = 34  # to 1e-10 of the prior's variance
 
 
 class Factors(eqx.Module):
@@ -123,12 +115,12 @@ def approximate(factors: Factors, signs: Float[Array, "rows columns"], tolerance
     Rows go on together until a sweep moves the mean of each by less than `tolerance` of its standard deviation.  A row
     whose sweeps begin to swing goes on in shorter steps.
     """
-    hard = jnp.min(factors.psi) < HARD
-    softening = jnp.where(hard, SHRINKING_SWEEPS, 0)
+    hard = jnp.min(factors.psi) < HARD_UNIQUENESS
+    softening = jnp.where(hard, SOFTENING_SWEEPS, 0)
 
     def body(carry: tuple[Array, _Sites, Gaussian]) -> tuple[Array, _Sites, Gaussian]:
         number, sites, at = carry
-        soft = jnp.where(number < softening, SHRINKING ** number.astype(signs.dtype), 0.0)
+        soft = jnp.where(number < softening, 0.5 ** number.astype(signs.dtype), 0.0)
         tilted = _tilt(factors, signs, at, sites.tau, sites.nu, soft)
         step = sites.step[:, None]
         tau = sites.tau + step * (tilted.tau - sites.tau)
@@ -136,16 +128,16 @@ def approximate(factors: Factors, signs: Float[Array, "rows columns"], tolerance
         ahead = _posterior(factors, tau, nu)
         change = _distance(at, ahead)
         shorter = (change > 0.7 * sites.change) & (number > softening + 3)
-        length = jnp.where(shorter, jnp.maximum(0.7 * sites.step, SHORTEST_STEP), jnp.minimum(1.1 * sites.step, STEP))
+        length = jnp.where(shorter, jnp.maximum(0.7 * sites.step, 0.05), jnp.minimum(1.1 * sites.step, EP_STEP))
         return number + 1, _Sites(tau, nu, length, change), ahead
 
     def going(carry: tuple[Array, _Sites, Gaussian]) -> Array:
         number, sites, _ = carry
-        return (number < MOST_SWEEPS) & (jnp.any(sites.change > tolerance * sites.step) | (number <= softening))
+        return (number < 150) & (jnp.any(sites.change > tolerance * sites.step) | (number <= softening))
 
     none = jnp.zeros_like(signs)
     rows = jnp.ones_like(signs[:, 0])
-    start = _Sites(none, none, STEP * rows, jnp.inf * rows)
+    start = _Sites(none, none, EP_STEP * rows, jnp.inf * rows)
     q = factors.weights.shape[1]
     eye = jnp.broadcast_to(jnp.eye(q, dtype=signs.dtype), (len(signs), q, q))
     prior = Gaussian(jnp.zeros_like(eye[:, 0]), eye)

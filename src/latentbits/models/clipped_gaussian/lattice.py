@@ -29,18 +29,19 @@ from latentbits.core.packed import cholesky, pairs
 from latentbits.core.special import half_line
 from latentbits.models.clipped_gaussian import expectation as ep
 from latentbits.models.clipped_gaussian.expectation import Factors
+from latentbits.models.clipped_gaussian.tuning import (
+    COARSEST_LATTICE_SPACING,
+    LATTICE_NODES_AT_ONCE,
+    LATTICE_REACH_SDS,
+    LATTICE_ROUNDINGS,
+    LATTICE_SPACING,
+    MOST_LATTICE_NODES,
+)
 
-__all__ = ["BLOCK", "MOST_LATENTS", "Integral", "integrate", "is_fine"]
+__all__ = ["MOST_LATENTS", "Integral", "integrate", "is_fine"]
 
-SPACING = 1.0  # with it log p is right to 1e-9, with 1.4 to 1e-5, with 2 to 0.007 (loadings of .5 to .9975)
-COARSEST = 2.0  # above, points of each row's own do better
-REACH = 6.5  # standard deviations of the prior beyond the modes of rows, which no posterior is wider than
-USUAL_WIDTH = 2 * REACH + 3  # modes are that far apart, or about
-MOST = {1: 2**20, 2: 2**20, 3: 2**18}  # nodes by dimensions, about: more are put further apart
-MOST_LATENTS = max(MOST)
-BLOCK = 128  # nodes that are looked at together
-LAST_DIGITS = 4  # of 1 and of log p that rounding costs; in float32 it was up to 2
-MODE_STEPS = 10  # of Newton, after which modes are right to a tenth, which will do for where nodes end
+USUAL_WIDTH = 2 * LATTICE_REACH_SDS + 3  # modes are that far apart, or about
+MOST_LATENTS = max(MOST_LATTICE_NODES)
 
 
 def _nothing_more(y: Float[Array, "nodes latents"]) -> Float[Array, "nodes 0"]:
@@ -75,7 +76,8 @@ def integrate(
     """
     n, q = len(signs), factors.weights.shape[1]
     dtype, corners = signs.dtype, 2**q
-    lattice = _around(factors, ep.mode(factors, signs, jnp.zeros((n, q), dtype), MODE_STEPS))
+    # modes are right to a tenth after 10 steps, which will do for where nodes end
+    lattice = _around(factors, ep.mode(factors, signs, jnp.zeros((n, q), dtype), 10))
     root = jnp.sqrt(factors.psi)
     scaled, offset = factors.weights / root[:, None], factors.phi / root
     ones, zeros = jnp.maximum(signs, 0), jnp.maximum(-signs, 0)
@@ -83,7 +85,7 @@ def integrate(
 
     def add(block: Array, carry: tuple[Array, Array]) -> tuple[Array, Array]:
         top, sums = carry
-        place = block * BLOCK + jnp.arange(BLOCK)
+        place = block * LATTICE_NODES_AT_ONCE + jnp.arange(LATTICE_NODES_AT_ONCE)
         y, parity = _nodes(lattice, place)
         z = y @ scaled.T + offset
         prior = jnp.where(place < total, -0.5 * jnp.sum(y**2, 1), -jnp.inf)
@@ -96,7 +98,7 @@ def integrate(
     lowest = jnp.full(n, jnp.finfo(dtype).min, dtype)
     width = corners + jax.eval_shape(functions, jnp.zeros((1, q), dtype)).shape[1]
     start = lowest, jnp.zeros((n, width), dtype)
-    top, sums = jax.lax.fori_loop(0, (total + BLOCK - 1) // BLOCK, add, start)
+    top, sums = jax.lax.fori_loop(0, (total + LATTICE_NODES_AT_ONCE - 1) // LATTICE_NODES_AT_ONCE, add, start)
     each = sums[:, :corners]
     mass = jnp.sum(each, 1, keepdims=True)
     volume = q * jnp.log(lattice.spacing / np.sqrt(2 * np.pi)) - jnp.sum(jnp.log(jnp.diagonal(lattice.root)))
@@ -105,13 +107,13 @@ def integrate(
     away = jnp.max(jnp.abs(corners * each / mass - 1), 1)
     error = 2 * q * jnp.exp(-2 * (np.pi / lattice.spacing) ** 2) + away**4
     value = top + jnp.log(mass[:, 0]) + volume
-    rounding = LAST_DIGITS * jnp.finfo(dtype).eps * (1 + jnp.abs(value))
+    rounding = LATTICE_ROUNDINGS * jnp.finfo(dtype).eps * (1 + jnp.abs(value))
     return Integral(value, error + rounding, sums[:, corners:] / mass)
 
 
 def is_fine(factors: Factors) -> Bool[Array, ""]:
     """Whether so many nodes as there may be are close enough to each other."""
-    return _spacing(_root(factors)) <= COARSEST
+    return _spacing(_root(factors)) <= COARSEST_LATTICE_SPACING
 
 
 def _root(factors: Factors) -> Float[Array, "latents latents"]:
@@ -125,14 +127,14 @@ def _spacing(root: Float[Array, "latents latents"]) -> Float[Array, ""]:
     """The spacing of all rows of a model, whichever are together."""
     q = len(root)
     wanted = jnp.exp(jnp.mean(jnp.log(USUAL_WIDTH * jnp.diagonal(root))))
-    return jnp.maximum(SPACING, wanted / MOST[q] ** (1 / q))
+    return jnp.maximum(LATTICE_SPACING, wanted / MOST_LATTICE_NODES[q] ** (1 / q))
 
 
 def _around(factors: Factors, modes: Float[Array, "rows latents"]) -> _Lattice:
     """The lattice for rows with these modes."""
     root = _root(factors)
     spacing = _spacing(root)
-    low, high = modes.min(0) - REACH, modes.max(0) + REACH
+    low, high = modes.min(0) - LATTICE_REACH_SDS, modes.max(0) + LATTICE_REACH_SDS
     sizes = jnp.ceil((high - low) * jnp.diagonal(root) / spacing)
     return _Lattice(root, spacing, low, sizes.astype(jnp.int32))
 

@@ -1,10 +1,10 @@
 """log p of a row with noise and its missing bits, by importance sampling around where EP puts its posterior.
 
 Posteriors are log-concave, and with many columns close to Gaussian: a few points a row are enough for most rows.  So
-all rows get few, and rows whose error is still above `GOAL` get more, level by level.  What a row gets depends on its
-own key and bits alone.
+all rows get few, and rows whose error is still above `GOAL_ERROR_NATS` get more, level by level.  What a row gets
+depends on its own key and bits alone.
 
-A row has `REPLICATES` copies of one quasi-random net, each shifted at random: their spread is an honest error,
+A row has `NET_REPLICATES` copies of one quasi-random net, each shifted at random: their spread is an honest error,
 independent from row to row.  Every point comes with its mirror image, so that the odd part of what the Gaussian leaves
 over cancels.
 """
@@ -24,19 +24,16 @@ from latentbits.core.gaussians import Gaussian
 from latentbits.core.nodes import MANY_COLUMNS, MOST_GRID
 from latentbits.models.clipped_gaussian import expectation as ep
 from latentbits.models.clipped_gaussian.expectation import Factors, log_density
+from latentbits.models.clipped_gaussian.tuning import (
+    COMPLETION_PAIRS,
+    GOAL_ERROR_NATS,
+    LIKELIHOOD_PAIRS,
+    NET_REPLICATES,
+    REFINED_BLOCKS,
+    WIDEST_PROPOSAL_SDS,
+)
 
 __all__ = ["is_sampled", "log_evidence", "predict"]
-
-REPLICATES = 16  # with fewer the error itself would be known too badly
-# Points with their mirror images in each replicate, level by level.  With few columns the first is left out: posteriors
-# with corners have tails that so few points may miss, and an error that does not know of them.
-PAIRS = (1, 8, 32)
-# The same for missing bits, of all rows: of 8 columns with communalities of .9 to .97 and 4 factors, P(bit) was then
-# wrong by .004 at most (with 32 by .009, by expectation propagation .020).
-PREDICTING = 128
-GOAL = 0.05  # nats: rows are spread by several, and their errors average out
-WIDEST = 1.3  # times the Gaussian: where tails are heavier, weights would be unbounded and errors too small
-BLOCKS = 16  # of the rows of a chunk, of which those are taken that need more points
 
 
 def is_sampled(n_latents: int, n_columns: int) -> bool:
@@ -104,23 +101,29 @@ def _by_levels(
     itself: rows that stop because their error came out small by chance would have errors that are too small.
     """
     n, q = at.mean.shape
-    size = -(-n // BLOCKS)
-    levels = (PREDICTING,) if predicting else PAIRS if signs.shape[1] >= MANY_COLUMNS else PAIRS[1:]
+    size = -(-n // REFINED_BLOCKS)
+    levels = (
+        (COMPLETION_PAIRS,)
+        if predicting
+        else LIKELIHOOD_PAIRS
+        if signs.shape[1] >= MANY_COLUMNS
+        else LIKELIHOOD_PAIRS[1:]
+    )
     net = jnp.asarray(qmc.Sobol(q, scramble=False).random(levels[-1]), signs.dtype)
     # one table, of which rows are taken: every gather and scatter is a loop to be compiled
-    parts = signs, at.mean, at.scale.reshape(n, -1), _shifts(keys, REPLICATES * q).astype(signs.dtype)
+    parts = signs, at.mean, at.scale.reshape(n, -1), _shifts(keys, NET_REPLICATES * q).astype(signs.dtype)
     table = jnp.concatenate(parts, 1)
     edges = np.cumsum([part.shape[1] for part in parts])[:-1]
 
     def refine(level: Array, found: Float[Array, "rows found"]) -> Float[Array, "rows found"]:
-        rough = found[:, 2] > GOAL
-        order = _first(rough, BLOCKS * size)
+        rough = found[:, 2] > GOAL_ERROR_NATS
+        order = _first(rough, REFINED_BLOCKS * size)
 
         def block(k: Array, found: Float[Array, "rows found"]) -> Float[Array, "rows found"]:
             chosen = jax.lax.dynamic_slice_in_dim(order, k * size, size)
             bits, mean, scale, shift = jnp.split(table.at[chosen].get(mode="clip"), edges, axis=1)
             own = Gaussian(mean, scale.reshape(size, q, q))
-            n_pairs, shift = jnp.asarray(levels)[level], shift.reshape(size, REPLICATES, q)
+            n_pairs, shift = jnp.asarray(levels)[level], shift.reshape(size, NET_REPLICATES, q)
             new = _importance(factors, bits, own, shift, net, n_pairs, predicting)
             return found.at[chosen].set(new, mode="drop")
 
@@ -176,7 +179,7 @@ def _importance(
     w / g varies far less than w: of points that the wider Gaussian puts far out, both weigh little.
     """
     n, copies, q = shift.shape
-    wider = 1 + (WIDEST - 1) / max(1, np.sqrt(q) / 2)  # in many dimensions a little is much
+    wider = 1 + (WIDEST_PROPOSAL_SDS - 1) / max(1, np.sqrt(q) / 2)  # in many dimensions a little is much
 
     def add(k: Array, sums: _Sums) -> _Sums:
         u = net[k] + shift

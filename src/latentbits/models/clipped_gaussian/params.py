@@ -7,9 +7,7 @@ from jaxtyping import Array, Bool, Float
 
 from latentbits.core.batch import Batch
 
-__all__ = ["LEAST_UNIQUENESS", "Params", "signs_of"]
-
-LEAST_UNIQUENESS = 0.005  # of a column whose weights reproduce no variances: in factor analysis, and by the likelihood
+__all__ = ["Params", "signs_of"]
 
 
 class Params(eqx.Module):

@@ -19,7 +19,14 @@ from latentbits.core.batch import MISSING
 from latentbits.core.errors import FitError
 from latentbits.core.limits import TimeLeft, no_limit, watch
 from latentbits.models.clipped_gaussian import tetrachoric
+from latentbits.models.clipped_gaussian.bivariate import thresholds
 from latentbits.models.clipped_gaussian.tetrachoric import Moments
+from latentbits.models.clipped_gaussian.tuning import (
+    LEAST_SQUARES_OPTIONS,
+    MOST_SIMULATED_ENTRIES,
+    MOST_SIMULATED_ROWS,
+    MOST_SIMULATED_TWENTIES,
+)
 
 __all__ = [
     "Spectrum",
@@ -34,14 +41,7 @@ __all__ = [
     "within_bounds",
 ]
 
-PRECISE: Any = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 2000, "maxfun": 4000}  # of factors: to the end of least squares
-MOST_TURNS = 50  # of them where columns are at their bounds
-SAME = 10  # times the rounding of one product: values of a sum of squares that differ by less are the same
-SOME_NOISE = 0.1  # of a column, at least, where least squares start
 FINDING_FACTORS = "finding the factors of {} columns"
-CLOSE = 1e-5  # relative residual of a leading eigenvector
-MOST_ROWS, MOST_ENTRIES = 2**15, 2**24  # of a table simulated for parallel analysis: it may have the larger of both
-MOST_TWENTIES = 5  # of such tables, less one; with few columns
 
 
 class Spectrum(NamedTuple):
@@ -111,7 +111,7 @@ def leading(
             n,
             which="LA",
             v0=start,
-            tol=CLOSE,
+            tol=1e-5,  # relative residual
             ncv=4 * n,
         )
     except ArpackNoConvergence as error:
@@ -175,7 +175,7 @@ def n_above_chance(
     # with fewer rows than there are, rare bits would meet too seldom, and the correction would pull them to 0
     whole = rows >= int(moments.n_rows)
     drawn = []
-    for _ in range(20 * max(1, min(MOST_TWENTIES, 10_000 // (20 * d), 2**27 // (20 * ordered.size))) - 1):
+    for _ in range(20 * max(1, min(MOST_SIMULATED_TWENTIES, 10_000 // (20 * d), 2**27 // (20 * ordered.size))) - 1):
         interrupts.check()
         counts = tetrachoric.count(rng.permuted(ordered, axis=0) if seen is None else _fill(seen, ones, rng))
         if whole:
@@ -191,7 +191,7 @@ def n_above_chance(
 
 def simulated_rows(moments: Moments) -> int:
     """Rows of a table that is simulated for parallel analysis: as many as there are, within bounds."""
-    return int(min(moments.n_rows, max(MOST_ROWS, MOST_ENTRIES // len(moments.ones))))
+    return int(min(moments.n_rows, max(MOST_SIMULATED_ROWS, MOST_SIMULATED_ENTRIES // len(moments.ones))))
 
 
 def _fill(seen: np.ndarray, ones: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -206,7 +206,7 @@ def _near_zero(counts: Moments) -> np.ndarray:
     """Latent correlations near 0: the covariance of the bits over the density of the Gaussian at their thresholds."""
     p = counts.ones / np.maximum(counts.observed, 1)
     varies = (p > 0) & (p < 1)
-    height = np.exp(-0.5 * tetrachoric.thresholds(np.where(varies, p, 0.5)) ** 2) / np.sqrt(2 * np.pi)
+    height = np.exp(-0.5 * thresholds(np.where(varies, p, 0.5)) ** 2) / np.sqrt(2 * np.pi)
     rows = np.maximum(counts.pair_observed, 1)
     left = counts.pair_left / rows
     latent = (counts.pair_ones / rows - left * left.T) / np.outer(height, height) * np.outer(varies, varies)
@@ -246,9 +246,9 @@ def factor_weights(matrix: np.ndarray, n_components: int, least_noise: float, le
     weights = np.zeros((len(matrix), n_components))
     if d:
         # Of as many factors as columns many are equally good, whatever the noise: it stays near where it starts.
-        start = np.clip(1 - np.sum(spectrum(inner).weights(n) ** 2, 1), max(least_noise, SOME_NOISE), 1)
+        start = np.clip(1 - np.sum(spectrum(inner).weights(n) ** 2, 1), max(least_noise, 0.1), 1)
         bounds = [(least_noise, 1)] * d
-        psi = minimize(left_over, start, jac=True, method="L-BFGS-B", bounds=bounds, options=PRECISE).x
+        psi = minimize(left_over, start, jac=True, method="L-BFGS-B", bounds=bounds, options=LEAST_SQUARES_OPTIONS).x
         values, vectors = (x[..., ::-1] for x in reproduced(psi))
         weights[active, :n] = within_bounds(inner, vectors * np.sqrt(values), 1 - least_noise, left)
     return weights * np.where(weights.sum(0) < 0, -1.0, 1.0)
@@ -294,14 +294,17 @@ def within_bounds(matrix: np.ndarray, weights: np.ndarray, most: float, left: Ti
 
     rounding = float(np.finfo(matrix.dtype).eps)
     precise, value = rounding**0.4, np.inf
-    options: Any = {**PRECISE, "ftol": max(PRECISE["ftol"], rounding / 10)}  # beyond what a sum of products can tell
-    for _ in range(MOST_TURNS):
+    options: Any = {
+        **LEAST_SQUARES_OPTIONS,
+        "ftol": max(LEAST_SQUARES_OPTIONS["ftol"], rounding / 10),
+    }  # beyond what a sum of products can tell
+    for _ in range(50):  # a test's matrices take 4 to 9
         found = minimize(left_over, weights.ravel(), jac=True, method="L-BFGS-B", options=options)
         weights = found.x.reshape(weights.shape)
         explained = np.sum(weights**2, 1, keepdims=True)
         before, force = force, np.maximum(force + stiff * (explained - most), 0)
         gained, value = abs(found.fun - value), found.fun
-        if np.max(np.abs(force - before)) < precise or gained < SAME * rounding * abs(value):
+        if np.max(np.abs(force - before)) < precise or gained < 10 * rounding * abs(value):
             break
     # rows at their bound are so exactly
     length = np.where(force > 0, np.sqrt(most / explained), np.sqrt(most / np.maximum(explained, most)))

@@ -21,16 +21,15 @@ from latentbits.core.batch import Batch
 from latentbits.core.model import LogLikelihood
 from latentbits.core.nodes import MANY_COLUMNS
 from latentbits.core.packed import products, unpack
-from latentbits.models.clipped_gaussian import cells, lattice, likelihood
+from latentbits.models.clipped_gaussian import cell_probability, cells, lattice, likelihood
 from latentbits.models.clipped_gaussian import expectation as ep
 from latentbits.models.clipped_gaussian.cell_probability import Integral, integrate
 from latentbits.models.clipped_gaussian.expectation import Factors
+from latentbits.models.clipped_gaussian.gibbs import gibbs
 from latentbits.models.clipped_gaussian.params import Params, signs_of
+from latentbits.models.clipped_gaussian.tuning import CELL_SLIDES, PLACING_SDS, ROUGH_ERROR_NATS
 
-__all__ = ["Posterior", "Use", "use_of"]
-
-ROUGH = 0.1  # standard error of a log-probability from which on the points say less of a posterior than EP does
-ROUGHLY = 0.01  # standard deviations that a posterior may be off where it says no more than where points go
+__all__ = ["Posterior", "Use", "draws_of", "use_of"]
 
 
 class Posterior(eqx.Module):
@@ -99,7 +98,7 @@ def _log_likelihood(params: Params, shared: Factors, batch: Batch) -> LogLikelih
         return found.log_probability, found.error
 
     def by_points() -> tuple[Array, Array]:
-        at = ep.approximate(shared, signs, ROUGHLY).posterior
+        at = ep.approximate(shared, signs, PLACING_SDS).posterior
         return likelihood.log_evidence(shared, signs, at, batch.keys)
 
     value, error = _chosen(shared, signs.shape[1], by_lattice, by_points)
@@ -130,7 +129,7 @@ def _complete(params: Params, shared: Factors, batch: Batch) -> Float[Array, "ro
 
     def by_points() -> Array:
         if signs.shape[1] < MANY_COLUMNS:
-            at = ep.approximate(shared, signs, ROUGHLY).posterior
+            at = ep.approximate(shared, signs, PLACING_SDS).posterior
             return likelihood.predict(shared, signs, at, batch.keys)
         # posteriors of rows with many observed are so close to Gaussian that few points would only add noise
         at, few = ep.approximate(shared, signs).posterior, jnp.sum(jnp.abs(signs), 1) < MANY_COLUMNS
@@ -200,7 +199,7 @@ def _within(params: Params, shared: Factors, batch: Batch, n_slides: int) -> tup
     at = ep.approximate(shared, _after(y, signs)).posterior
     found = integrate(params.weights, params.phi, signs, y, at.mean, at.covariance, batch.keys)
     # EP counts the half-spaces that others make redundant; but in many dimensions it is better than few points
-    rough = (found.error > ROUGH)[:, None]
+    rough = (found.error > ROUGH_ERROR_NATS)[:, None]
     mean = jnp.where(rough, at.mean, found.mean)
     covariance = jnp.where(rough[..., None], at.covariance, found.covariance)
     ones = jnp.where(rough, ep.predict(shared, at), found.ones)
@@ -221,7 +220,7 @@ def _log_likelihood_of_cells_by_ep(params: Params, shared: Factors, batch: Batch
 
 
 def _infer_in_cells(params: Params, shared: Factors, batch: Batch) -> Posterior:
-    integral, y, violated = _within(params, shared, batch, cells.SLIDES)
+    integral, y, violated = _within(params, shared, batch, CELL_SLIDES)
     possible = (violated == 0)[:, None]
     at = cells.nearest(params.weights, params.phi, _after(integral.mean, signs_of(batch)), y)
     return Posterior(
@@ -237,9 +236,32 @@ def _decode_cells(params: Params, latents: Float[Array, "rows latents"]) -> Floa
 
 
 def _complete_in_cells(params: Params, shared: Factors, batch: Batch) -> Float[Array, "rows columns"]:
-    integral, y, violated = _within(params, shared, batch, cells.SLIDES)
+    integral, y, violated = _within(params, shared, batch, CELL_SLIDES)
     return jnp.where((violated == 0)[:, None], integral.ones, _decode_cells(params, y))
 
 
 def _sample_cells(params: Params, shared: Factors, keys: Key[Array, " rows"]) -> Float[Array, "rows columns"]:
     return _drawn(params, keys, False)
+
+
+# --- draws ---
+
+
+@cache
+def draws_of(noise: str, n_samples: int, n_between: int) -> Callable[..., Any]:
+    """Make the function that draws from the posterior of each row, by Markov chains."""
+    n_forget = max(100, n_samples * n_between)
+
+    def rows_of(params: Any, shared: Any, batch: Any) -> jax.Array:
+        signs = signs_of(batch)
+        if noise == "unique":
+            start = ep.approximate(shared, signs).posterior.mean
+            return gibbs(shared, signs, start, batch.keys, n_samples, n_between, n_forget)
+        y, violated = cells.find(params.weights, params.phi, signs, batch.key, n_slides=0)
+        model, keys = (params.weights, params.phi, signs), batch.keys
+        y = cell_probability.gibbs(*model, y, keys, n_forget)[0]
+        later = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, n_samples)
+        drawn = jnp.swapaxes(cell_probability.gibbs(*model, y, later, n_between, n_samples), 0, 1)
+        return jnp.where((violated == 0)[:, None, None], drawn, jnp.nan)
+
+    return rows_of

@@ -25,15 +25,11 @@ from latentbits.core.batch import MISSING
 from latentbits.core.limits import Pace, TimeLeft, check_memory, watch
 from latentbits.models.clipped_gaussian import tetrachoric
 from latentbits.models.clipped_gaussian.spectrum import FINDING_FACTORS, Spectrum, leading, within_bounds
+from latentbits.models.clipped_gaussian.tuning import EMPTY_CELL_SHARE, WEIGHTED_WORDS_AT_ONCE, WIDE_PAIRS_AT_ONCE
 
 __all__ = ["Found", "Packed", "bytes_needed", "correlate", "factor_weights", "pack"]
 
 WORD = 64  # rows in an integer
-WORDS = 16  # at a time, of rows with weights
-PAIRS = 2**19  # at a time
-MORE = 3  # eigenvalues beyond those that were asked for, to see where they fall off
-FEWEST = 8  # eigenvalues
-ROUNDS, SETTLED = 20, 1e-4  # of factors: how often the noise is taken off the diagonal anew at most, and until when
 FEWER_COLUMNS = "leave columns out (those that are nearly constant first), or take another family, such as a mixture"
 
 
@@ -84,7 +80,7 @@ class Found(NamedTuple):
 
     def spectra(self, n_components: int, left: TimeLeft) -> tuple[Spectrum, Spectrum]:
         """The leading eigenvalues of C^xx with eigenvectors over all columns, and those of C^ss."""
-        n = min(max(FEWEST, n_components + MORE), len(self.columns))
+        n = min(max(8, n_components + 3), len(self.columns))  # some more, to see where they fall off
         latent, binary = (self._over_columns(leading(x, n, left)) for x in (self.latent, self.binary))
         return latent, binary
 
@@ -97,7 +93,7 @@ class Found(NamedTuple):
 def bytes_needed(n_columns: int) -> int:
     """Memory that learning takes beside the rows: two matrices in float32, and what the blocks take."""
     threads = os.cpu_count() or 1
-    return 8 * n_columns**2 + threads * 160 * PAIRS
+    return 8 * n_columns**2 + threads * 160 * WIDE_PAIRS_AT_ONCE
 
 
 def pack(blocks: Iterable[np.ndarray], n_columns: int, weights: np.ndarray | None = None) -> Packed:
@@ -139,7 +135,7 @@ def correlate(packed: Packed, bias: bool, correction: float | int, left: TimeLef
     ones = _count_bits(packed.ones, packed.weights)
     observed = np.full(d, n) if packed.seen is None else _count_bits(packed.seen, packed.weights)
     means = np.divide(ones, observed, out=np.full(d, 0.5), where=observed > 0)
-    varying = np.flatnonzero((ones > 0) & (observed - ones > tetrachoric.NOTHING * observed))
+    varying = np.flatnonzero((ones > 0) & (observed - ones > EMPTY_CELL_SHARE * observed))
     columns = varying[np.argsort(np.minimum(ones, observed - ones)[varying], kind="stable")]
     v = len(columns)
     binary, latent = np.empty((2, v, v), np.float32)
@@ -184,12 +180,12 @@ def factor_weights(found: Found, start: Spectrum, n_components: int, least_noise
     psi = np.clip(1 - np.sum(weights**2, 1), least_noise, 1)
     top = Spectrum(start.values[:n], start.vectors[found.columns, :n])
     check = watch(FINDING_FACTORS.format(len(found.columns)), left)
-    for _ in range(ROUNDS):
+    for _ in range(20):
         check()
         top = leading(found.latent, n, left, less=psi, start=top.vectors.sum(1))
         weights = top.weights(n)
         before, psi = psi, np.clip(1 - np.sum(weights**2, 1), least_noise, 1)
-        if np.max(np.abs(psi - before), initial=0) < SETTLED:
+        if np.max(np.abs(psi - before), initial=0) < 1e-4:
             break
     whole = np.zeros((d, n_components))
     whole[found.columns, :n] = within_bounds(found.latent, weights, 1 - least_noise, left)
@@ -211,7 +207,7 @@ class _Block(NamedTuple):
 def _parts(v: int) -> Iterator[slice]:
     first = 0
     while first < v:
-        last = min(v, first + max(1, PAIRS // (v - first)))
+        last = min(v, first + max(1, WIDE_PAIRS_AT_ONCE // (v - first)))
         yield slice(first, last)
         first = last
 
@@ -272,8 +268,8 @@ def _both(left: np.ndarray, right: np.ndarray, part: slice, weights: np.ndarray 
     """In how many rows both are set: columns `part` against all from its first on."""
     if weights is not None:
         sums = np.zeros((part.stop - part.start, left.shape[1] - part.start))
-        for first in range(0, len(left), WORDS):
-            some = slice(first, first + WORDS)
+        for first in range(0, len(left), WEIGHTED_WORDS_AT_ONCE):
+            some = slice(first, first + WEIGHTED_WORDS_AT_ONCE)
             weighed = weights[some].reshape(-1, 1) * _bits(left[some, part])
             sums += weighed.T @ _bits(right[some, part.start :])
         return sums
@@ -322,7 +318,7 @@ def _bits(words: np.ndarray) -> np.ndarray:
 def _count_bits(words: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     """Set bits of each column, each as often as its row counts."""
     if weights is not None:
-        parts = (slice(first, first + WORDS) for first in range(0, len(words), WORDS))
+        parts = (slice(first, first + WEIGHTED_WORDS_AT_ONCE) for first in range(0, len(words), WEIGHTED_WORDS_AT_ONCE))
         return sum((weights[some].ravel() @ _bits(words[some]) for some in parts), np.zeros(words.shape[1]))
     total = np.zeros(words.shape[1], np.int64)
     for row in words:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from latentbits.models.clipped_gaussian.bivariate import thresholds
 from latentbits.models.clipped_gaussian.spectrum import spectrum
-from latentbits.models.clipped_gaussian.tetrachoric import correlations, count, thresholds
+from latentbits.models.clipped_gaussian.tetrachoric import correlations, count
 from latentbits.papers.digits import Twos
 
 __all__ = ["distortions", "errors", "modes"]

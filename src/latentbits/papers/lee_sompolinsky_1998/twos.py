@@ -11,7 +11,7 @@ import numpy as np
 from latentbits.estimators.clipped_gaussian import ClippedGaussian, Morph
 from latentbits.estimators.product import BernoulliProduct
 from latentbits.figures.clipped_gaussian.arrays import flips, spectrum_of
-from latentbits.models.clipped_gaussian.params import LEAST_UNIQUENESS
+from latentbits.models.clipped_gaussian.tuning import LEAST_UNIQUENESS
 from latentbits.papers.digits import Twos
 
 __all__ = ["Pair", "fit_twos", "hidden", "nearer", "numbers", "pick_pair", "scored", "wrong_bits"]

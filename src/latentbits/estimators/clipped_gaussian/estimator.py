@@ -3,69 +3,37 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache, partial
+from collections.abc import Iterator, Mapping
+from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from latentbits.core import tree
 from latentbits.core.errors import ModelFileError
 from latentbits.core.limits import check_memory
-from latentbits.core.model import Measure, Model, Stage, Stop
+from latentbits.core.model import Measure, Model, Stop
 from latentbits.engines.chunks import Layout, rechunk
 from latentbits.engines.fit import FitResult
 from latentbits.engines.monitor import Record
 from latentbits.engines.passes import Engine
 from latentbits.estimators import psychometrics
-from latentbits.estimators.criteria import Criteria, WithCriteria
+from latentbits.estimators.clipped_gaussian import misfit
+from latentbits.estimators.clipped_gaussian.answers import Answers
 from latentbits.estimators.moments import checked_moments
 from latentbits.estimators.precision import DOUBLE
-from latentbits.estimators.psychometrics import Rotation
-from latentbits.estimators.showing import named_weights
-from latentbits.estimators.tables.refusals import at_column
-from latentbits.models.clipped_gaussian import cell_probability, cells, em, spectrum, tetrachoric, wide
-from latentbits.models.clipped_gaussian import expectation as ep
-from latentbits.models.clipped_gaussian import model as clipped_gaussian
-from latentbits.models.clipped_gaussian.gibbs import gibbs
-from latentbits.models.clipped_gaussian.likelihood import is_sampled
+from latentbits.models.clipped_gaussian import em, learning, model, tetrachoric, wide
+from latentbits.models.clipped_gaussian.learning import Recipe
+from latentbits.models.clipped_gaussian.params import Params
+from latentbits.models.clipped_gaussian.tuning import MOST_KEPT_COLUMNS, PACKED_ROWS_BYTES
 
-__all__ = ["ClippedGaussian", "Morph"]
-
-MOST_KEPT = 1024  # columns up to which matrices of pairs are kept unless told otherwise: a file of 26 MB
-BLOCK_BYTES = 2**26  # of rows that are packed at a time
-MOST_TOLD = 5  # columns that a warning names
-LARGE_NEGATIVE_SHARE, LARGE_NEGATIVE_VALUE = 0.1, 0.2  # of the spectrum of C^xx: worth a warning
+__all__ = ["ClippedGaussian"]
 
 
-class Morph(NamedTuple):
-    """The way from one row to another.
-
-    Attributes
-    ----------
-    position : (n_steps,)
-        From 0 at the first row to 1 at the second.
-    latents : (n_steps, n_components)
-        y along the straight line between the two.
-    bits : (n_steps, n_columns)
-        sgn(phi + W y) there, as 0 and 1: bits flip one after another, in the model's order.
-    cross_fade : (n_steps, n_columns)
-        The same by linear PCA of the bits with as many components: shades between the two rows.
-    """
-
-    position: np.ndarray
-    latents: np.ndarray
-    bits: np.ndarray
-    cross_fade: np.ndarray
-
-
-class ClippedGaussian(WithCriteria):
+class ClippedGaussian(Answers):
     """Clipped low-rank Gaussian (Lee & Sompolinsky 1998): tetrachoric correlations, their components and factors.
 
     y ~ N(0, I), x = W y, bit i is 1 where phi_i + x_i > 0.  Means and correlations of the bits are mapped, pair by
@@ -207,23 +175,20 @@ class ClippedGaussian(WithCriteria):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **WithCriteria._parameter_constraints,
+        **Answers._parameter_constraints,
         "n_components": [Interval(Integral, 1, None, closed="left"), StrOptions({"positive", "parallel"})],
-        "noise": [StrOptions(set(clipped_gaussian.NOISES))],
+        "noise": [StrOptions(set(model.NOISES))],
         "bias": ["boolean"],
         "correction": [Interval(Real, 0, 1, closed="left")],
         "repair": ["boolean"],
-        "extraction": [StrOptions(set(clipped_gaussian.EXTRACTIONS))],
-        "likelihood": [StrOptions(set(clipped_gaussian.LIKELIHOODS))],
-        "learner": [StrOptions(set(clipped_gaussian.LEARNERS))],
+        "extraction": [StrOptions(set(model.EXTRACTIONS))],
+        "likelihood": [StrOptions(set(model.LIKELIHOODS))],
+        "learner": [StrOptions(set(model.LEARNERS))],
         "weight_prior": [Interval(Real, 0, None, closed="neither"), None],
         "keep_pairs": ["boolean", StrOptions({"auto"})],
     }
 
-    components_: np.ndarray
-    thresholds_: np.ndarray
-
-    _params_class: ClassVar[type] = clipped_gaussian.Params
+    _params_class: ClassVar[type] = Params
     _ranges: ClassVar[Mapping[str, tuple[float, float]]] = {
         "means": (0, 1),
         "psi": (0, 1),
@@ -306,14 +271,11 @@ class ClippedGaussian(WithCriteria):
             raise ValueError("n_components='parallel' needs rows: pass a number or 'positive'")
         if size == "positive":
             size = len(means)  # those that are not positive have no weight
-        learned = tree.to_numpy(
-            clipped_gaussian.from_correlations(
-                found, int(size), m.noise, bool(m.bias), bool(m.repair), m.extraction, 1e-16
-            )
-        )
+        learned = tree.to_numpy(learning.from_correlations(m._recipe(), found, int(size), 1e-16))
         m.n_features_in_ = len(means)
         m._adopt(FitResult(learned, None, -np.inf, (), 0, Stop.CONVERGED, 0.0))
-        m._warn_of_bounds(stacklevel=3)
+        if bounds := misfit.of_bounds(learned, None, climbed=False):
+            warnings.warn(bounds, UserWarning, stacklevel=2)
         implied = learned.weights @ learned.weights.T
         spread = np.sqrt(np.maximum(np.diag(implied) + learned.psi, 1e-300))
         off = np.max(np.abs(np.tril(implied / np.outer(spread, spread) - found.latent, -1)), initial=0.0)
@@ -329,63 +291,33 @@ class ClippedGaussian(WithCriteria):
 
     # ---------------------------------------------------------------- learning
 
-    def _model(self) -> Model:
+    def _recipe(self) -> Recipe:
         size = self.n_components
-        return clipped_gaussian.model(
-            n_components=size if isinstance(size, str) else int(size),
-            noise=self.noise,
-            bias=bool(self.bias),
-            correction=float(self.correction),
-            repair=bool(self.repair),
-            extraction=self.extraction,
-            likelihood=self.likelihood,
-            learner=self.learner,
-            weight_prior=None if self.weight_prior is None else float(self.weight_prior),
+        size = size if isinstance(size, str) else int(size)
+        return Recipe(size, self.noise, bool(self.bias), float(self.correction), bool(self.repair), self.extraction)
+
+    def _model(self) -> Model:
+        prior = None if self.weight_prior is None else float(self.weight_prior)
+        return model.model(
+            **self._recipe()._asdict(), likelihood=self.likelihood, learner=self.learner, weight_prior=prior
         )
 
     def _model_for(self, engine: Engine) -> Model:
-        d = engine.n_features
+        d, recipe, rows = engine.n_features, self._recipe(), partial(_encoded, engine)
         if self._keeps(d):
             check_memory(
-                clipped_gaussian.whole_bytes(d),
+                learning.whole_bytes(d),
                 f"learning a clipped Gaussian of {d} columns with all matrices of pairs",
-                wide.FEWER_COLUMNS + ("; a number as n_components without repair or keep_pairs takes a thirtieth"),
+                f"{wide.FEWER_COLUMNS}; a number as n_components without repair or keep_pairs takes a thirtieth",
             )
             if self.n_components != "parallel":
                 return self._model()
-            stages = clipped_gaussian.whole_stages(
-                "parallel",
-                self.noise,
-                bool(self.bias),
-                float(self.correction),
-                bool(self.repair),
-                self.extraction,
-                partial(_encoded, engine),
-                engine.weights,
-            )
-            return self._beginning_with(stages)
-        check_memory(wide.bytes_needed(d), f"learning a clipped Gaussian of {d} columns", wide.FEWER_COLUMNS)
-        stages = clipped_gaussian.wide_stages(
-            partial(_encoded, engine),
-            int(self.n_components),
-            self.noise,
-            bool(self.bias),
-            float(self.correction),
-            self.extraction,
-            engine.weights,
-        )
-        return self._beginning_with(stages)
-
-    def _beginning_with(self, stages: tuple[Stage, ...]) -> Model:
-        """The record, with other stages for the moments."""
-        size = self.n_components
-        size = size if isinstance(size, str) else int(size)
-        climb = em.stages(size, bool(self.bias), accelerate=True) if self._climbs else ()
+            stages = learning.whole_stages(recipe, rows, engine.weights)
+        else:
+            check_memory(wide.bytes_needed(d), f"learning a clipped Gaussian of {d} columns", wide.FEWER_COLUMNS)
+            stages = learning.wide_stages(recipe, rows, engine.weights)
+        climb = em.stages(recipe.n_components, recipe.bias, accelerate=True) if self._climbs else ()
         return self._model()._replace(stages=(*stages, *climb))
-
-    @property
-    def _climbs(self) -> bool:
-        return bool(self.learner == "likelihood")
 
     @property
     def _has_prior(self) -> bool:
@@ -413,7 +345,7 @@ class ClippedGaussian(WithCriteria):
             if given
         ]
         if self.keep_pairs == "auto":
-            return n_columns <= MOST_KEPT or bool(needs)
+            return n_columns <= MOST_KEPT_COLUMNS or bool(needs)
         if needs and not self.keep_pairs:
             raise ValueError(f"keep_pairs=False does not go with {needs[0]}, which needs the correlations of all pairs")
         return bool(self.keep_pairs)
@@ -477,302 +409,17 @@ class ClippedGaussian(WithCriteria):
         return {"weights": (d, k), **each, **values, **pairs, "negative_share": ()}
 
     def _finish(self, engine: Engine, result: FitResult) -> None:
+        p, found = self.params_, []
         # a likelihood needs neither pairs nor a correlation matrix; of pairs that are not kept all has been said
         if self.correlation_ is not None and not self._climbs:
-            self._warn_of_pairs()
-            if not self.repair:
-                self._warn_of_misfit()
-        self._warn_of_bounds(stacklevel=5)
-
-    def _warn_of_bounds(self, stacklevel: int) -> None:
-        """Of Heywood cases; components do not end at this bound but by chance."""
-        least = clipped_gaussian.LEAST_UNIQUENESS
-        found = np.flatnonzero(np.abs(self.communalities_ - (1 - least)) < 1e-9)
-        if not len(found):
-            return
-        names = getattr(self, "feature_names_in_", None)
-        told = ", ".join(at_column(int(i), names) for i in found[:MOST_TOLD])
-        more = f" and {len(found) - MOST_TOLD} more" if len(found) > MOST_TOLD else ""
-        fewer = "take fewer components (n_components), " if self.n_components_ > 1 else ""
-        fewer += "give a prior (weight_prior=3, say), " if self._climbs else ""
-        warnings.warn(
-            f"a Heywood case: factors explain all that they may of {told}{more}, whose uniqueness is at its bound of "
-            f"{least}, so that their weights say little: {fewer}leave out a column that hardly differs from another, "
-            "or take more rows, since with few of them chance does that",
-            UserWarning,
-            stacklevel=stacklevel,
-        )
-
-    def _warn_of_pairs(self) -> None:
-        varying = np.flatnonzero(np.diag(self.correlation_))
-        pairs = np.triu_indices(len(varying), 1)
-        n_untold = int(np.sum(self.undetermined_[np.ix_(varying, varying)][pairs]))
-        if n_untold:
-            warnings.warn(clipped_gaussian.untold(n_untold, len(pairs[0])), UserWarning, stacklevel=5)
-
-    def _warn_of_misfit(self) -> None:
-        lowest, chance = self.eigenvalues_[-1], spectrum.lowest_by_chance(self.correlation_, self.correlation_error_)
-        if lowest < -max(LARGE_NEGATIVE_VALUE, -2 * chance):
-            why = (
-                f"the smallest eigenvalue of the correlations is {lowest:.2f}, far below what chance would make it "
-                f"({chance:.2f}). Constraints on whole rows (a fixed number of ones, say) do that"
-            )
-        elif self.negative_share_ > LARGE_NEGATIVE_SHARE:
-            empty = int(np.sum(np.triu(self.corrected_)))
-            why = (
-                f"{self.negative_share_:.0%} of the spectrum of the correlations is negative, as chance would make it "
-                f"with so few rows, or so rare ones, for so many columns ({empty} pairs have an empty cell)"
-            )
-        else:
-            return
-        warnings.warn(
-            f"no Gaussian has these correlations: {why}. The first components can be used; repair=True takes them from "
-            "the nearest correlation matrix",
-            UserWarning,
-            stacklevel=5,
-        )
-
-    # ---------------------------------------------------------------- use
-
-    def criteria(self, X: Any, sample_weight: Any = None) -> Criteria:
-        """Log-likelihood with its error, parameters and rows that count, and the information criteria made of them.
-
-        Of ``learner="likelihood"`` alone: the criteria are of a maximum of the likelihood.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
-        sample_weight : array-like of shape (n_rows,) or None
-            How often each row counts; None for once.
-
-        Returns
-        -------
-        Criteria
-            `log_likelihood`, `error`, `n_parameters`, `n_rows` (those with an answer), `aic` and `bic`.
-        """
-        self._fitted()
-        if not self._climbs:
-            raise ValueError(
-                "information criteria are of a maximum of the likelihood, which learner='moments' does not look for: "
-                "fit with learner='likelihood'"
-            )
-        return super().criteria(X, sample_weight)
-
-    def _off_maximum(self) -> Iterator[str]:
-        if not self._climbs:
-            yield "learner='moments' does not look for it"
-        elif self.weight_prior is not None:
-            yield f"weight_prior={self.weight_prior:g}"
-
-    def _provisos(self) -> Iterator[str]:
-        if self.weight_prior is not None:
-            yield f"with the penalty of weight_prior={self.weight_prior:g}"
-
-    def _causes(self) -> Iterator[tuple[str, str]]:
-        yield from named_weights("factor", self._input_names(), self.components_)
-
-    @property
-    def _errors_average_out(self) -> bool:
-        return self.noise == "none" or is_sampled(self.n_components_, self.n_features_in_)
-
-    def transform(self, X: Any) -> np.ndarray:
-        """Posterior means of the hidden variables of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_components)
-            Without noise, rows that no y produces get a y with the fewest wrong bits, and a warning says how many.
-        """
-        if self.noise == "unique":
-            return super().transform(X)
-        return self.posterior(X).mean
-
-    def posterior(self, X: Any) -> Any:
-        """Posterior of the hidden variables of each row.
-
-        With noise exactly where likelihoods are by a lattice: of one component, and of two or three of fewer than 50
-        columns unless these are very steep.  Else, and with ``likelihood="ep"``, by expectation propagation, which is
-        mostly right to a few hundredths of a standard deviation.
-        Without noise by points within the row's cell, from where expectation propagation puts it, which itself would
-        make the posterior too narrow there; beyond some ten components these points are too few, and it is expectation
-        propagation again.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
-
-        Returns
-        -------
-        Posterior
-            `mean` (n_rows, n_components), `covariance`, `mode`, and `violated` (n_rows,): without noise the number of
-            bits that no y gets right; mean and mode of such a row are a y with the fewest, its covariance is NaN.
-        """
-        found = super().posterior(X)
-        impossible = int(np.sum(found.violated > 0))
-        if impossible:
-            warnings.warn(
-                f"{impossible} of {len(found.violated)} rows cannot be produced by any y (noise='none'): they get a y "
-                f"with the fewest wrong bits, {np.mean(found.violated[found.violated > 0]):.1f} on average",
-                UserWarning,
-                stacklevel=3,
-            )
-        return found
-
-    def sample_posterior(
-        self, X: Any, n_samples: int = 100, *, n_between: int = 10, random_state: Any = None
-    ) -> np.ndarray:
-        """Draws of the hidden variables of each row by Markov chains, which have the exact posterior as their limit.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_columns)
-            Bits, NaN for missing.
-        n_samples : int, default=100
-            Draws for each row.
-        n_between : int, default=10
-            Sweeps from one draw to the next; before the first, as many as between all draws, and at least 100.  Where a
-            column has hardly any noise (`noise_variance_`) a sweep goes a short way, and hundreds are needed.
-        random_state : int, RandomState or None
-            Seed.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_samples, n_components)
-            NaN for rows that no y produces.
-        """
-        self._fitted()
-        for name, number in (("n_samples", n_samples), ("n_between", n_between)):
-            if number < 1:
-                raise ValueError(f"{name} must be at least 1, got {number}")
-        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-        function = _draws(self.noise, int(n_samples), int(n_between))
-        return np.concatenate(list(self._map_engine(function, self._open(X, reset=False), seed)))
-
-    def morph(self, x_a: Any, x_b: Any, n_steps: int = 8) -> Morph:
-        """The way from one row to another through the space of the hidden variables.
-
-        It starts and ends at the posterior means of the two rows, whose bits need not be quite the rows themselves.
-
-        Parameters
-        ----------
-        x_a, x_b : array-like of shape (n_columns,)
-            Two rows of bits, NaN for missing.
-        n_steps : int, default=8
-            Points on the way, both ends included.
-
-        Returns
-        -------
-        Morph
-            `position`, `latents`, `bits` and `cross_fade`.
-        """
-        self._fitted()
-        if n_steps < 2:
-            raise ValueError(f"n_steps must be at least 2, both ends, got {n_steps}")
-        ends = np.stack([self._one_row(name, x) for name, x in (("x_a", x_a), ("x_b", x_b))])
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message=".* rows cannot be produced", category=UserWarning)
-            y = self._without_names(self.transform, ends).astype(float)
-        position = np.linspace(0, 1, n_steps)
-        latents = y[0] + position[:, None] * (y[1] - y[0])
-        bits = (self.thresholds_ + latents @ self.components_ > 0).astype(np.uint8)
-        covariance = self.binary_correlation_
-        if covariance is None:
-            raise ValueError(
-                "the cross-fade of a morph needs the covariances of all pairs of columns, which are not kept beyond "
-                f"{MOST_KEPT} columns: fit with keep_pairs=True"
-            )
-        if not self.bias:  # then it is not centred, and PCA is
-            spins = 2 * self.means_ - 1
-            covariance = covariance - np.outer(spins, spins)
-        vectors = np.linalg.eigh(covariance)[1][:, ::-1][:, : self.n_components_]
-        away = np.where(np.isnan(ends), 0.0, ends - self.means_)
-        kept = self.means_ + away @ vectors @ vectors.T
-        return Morph(position, latents, bits, kept[0] + position[:, None] * (kept[1] - kept[0]))
-
-    def n_states(self) -> int:
-        """How many rows can occur without noise: cells of as many hyperplanes as there are columns.
-
-        Returns
-        -------
-        int
-            ``sum_{k <= P} C(N, k)``, and ``2 sum_{k < P} C(N - 1, k)`` with ``bias=False``, for N distinct hyperplanes
-            in general position; columns with the same one, and constant columns, are not counted again.
-        """
-        self._fitted()
-        weights, phi = self.params_.weights, self.params_.phi
-        length = np.linalg.norm(weights, axis=1)
-        planes = np.column_stack([weights, phi])[length > 0] / length[length > 0, None]
-        turned = planes * np.where(planes[np.arange(len(planes)), np.argmax(np.abs(planes), 1)] < 0, -1, 1)[:, None]
-        distinct = len(np.unique(turned.round(9) + 0.0, axis=0))
-        return cells.n_cells(distinct, int(np.sum(np.any(weights != 0, 0))), bool(self.bias))
-
-    def rotate(self, method: str = "varimax") -> Rotation:
-        """Components in rotated coordinates; the fitted model stays as it is.
-
-        Parameters
-        ----------
-        method : {"varimax", "promax", "oblimin"}, default="varimax"
-            Towards simple structure of the weights, which are loadings; the last two let hidden variables correlate.
-
-        Returns
-        -------
-        Rotation
-            `components`, `correlation` of the rotated variables, and `matrix`: rotated ones are ``Z @ matrix``.
-        """
-        self._fitted()
-        weights = self.params_.weights
-        scale = np.sqrt(np.maximum(np.sum(weights**2, 1) + self.params_.psi, 1e-300))
-        return psychometrics.rotate(weights, method, weights / scale[:, None])
-
-    def _one_row(self, name: str, x: Any) -> np.ndarray:
-        """One row as numbers; of a Series, or a frame of one row, by the names of its columns."""
-        x = x.iloc[0] if hasattr(x, "iloc") and getattr(x, "ndim", 1) == 2 and len(x) == 1 else x
-        names = getattr(self, "feature_names_in_", None)
-        if names is not None and hasattr(x, "reindex"):
-            missing = [str(column) for column in names if column not in x.index]
-            if missing:
-                raise ValueError(f"{name} has no {missing[0]!r}: it must have the columns that the model was fitted to")
-            x = x.reindex(names)
-        row = np.asarray(x, float).ravel()
-        if len(row) != self.n_features_in_ or np.ndim(x) > 2:
-            raise ValueError(f"{name} must be one row of {self.n_features_in_} bits, found {np.shape(x)}")
-        return row
-
-    def _without_names(self, function: Callable[..., Any], X: np.ndarray) -> Any:
-        """Rows that a user picked out of a frame have lost its names, which is no reason to warn."""
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="X does not have valid feature names", category=UserWarning)
-            return function(X)
+            found = [misfit.of_pairs(p), None if self.repair else misfit.of_spectrum(p)]
+        for words in (*found, misfit.of_bounds(p, getattr(self, "feature_names_in_", None), self._climbs)):
+            if words:
+                warnings.warn(words, UserWarning, stacklevel=4)
 
 
 def _encoded(engine: Engine) -> Iterator[np.ndarray]:
-    """The rows of an engine, without padding."""
-    rows = 1 << max(6, (BLOCK_BYTES // engine.n_features).bit_length() - 1)
-    for chunk in rechunk(engine.blocks(), Layout(rows, np.dtype(np.float32)), complete=True):  # nobody asks
+    """Give the rows of an engine, without padding."""
+    rows = 1 << max(6, (PACKED_ROWS_BYTES // engine.n_features).bit_length() - 1)
+    for chunk in rechunk(engine.blocks(), Layout(rows, np.dtype(np.float32)), complete=True):
         yield np.asarray(chunk.values)[: chunk.n_rows]
-
-
-@cache
-def _draws(noise: str, n_samples: int, n_between: int) -> Callable[..., Any]:
-    n_forget = max(100, n_samples * n_between)
-
-    def rows_of(params: Any, shared: Any, batch: Any) -> jax.Array:
-        signs = clipped_gaussian.signs_of(batch)
-        if noise == "unique":
-            start = ep.approximate(shared, signs).posterior.mean
-            return gibbs(shared, signs, start, batch.keys, n_samples, n_between, n_forget)
-        y, violated = cells.find(params.weights, params.phi, signs, batch.key, n_slides=0)
-        model, keys = (params.weights, params.phi, signs), batch.keys
-        y = cell_probability.gibbs(*model, y, keys, n_forget)[0]
-        later = jax.vmap(jax.random.fold_in, in_axes=(0, None))(keys, n_samples)
-        drawn = jnp.swapaxes(cell_probability.gibbs(*model, y, later, n_between, n_samples), 0, 1)
-        return jnp.where((violated == 0)[:, None, None], drawn, jnp.nan)
-
-    return rows_of

@@ -1,0 +1,319 @@
+"""From counts of pairs to weights and biases: one pass over the rows, and then a function of each pair.
+
+With few columns all matrices of pairs are kept; with very many the rows are packed as bits, and no such matrix outlives
+the fit (`wide.py`).
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from latentbits.core import tree
+from latentbits.core.batch import MISSING, Batch
+from latentbits.core.limits import Pace, TimeLeft, no_limit
+from latentbits.core.model import Measure, OnePass, Progress, Stage, Transform
+from latentbits.core.pair_counts import Stats, count
+from latentbits.models.clipped_gaussian import bivariate, tetrachoric, wide
+from latentbits.models.clipped_gaussian.expectation import Factors
+from latentbits.models.clipped_gaussian.params import Params
+from latentbits.models.clipped_gaussian.spectrum import (
+    factor_weights,
+    n_above_chance,
+    nearest_correlation,
+    negative_share,
+    simulated_rows,
+    spectrum,
+)
+from latentbits.models.clipped_gaussian.tetrachoric import Correlations, Moments
+from latentbits.models.clipped_gaussian.tuning import (
+    FACTORS_BELOW_COLUMNS_PER_COMPONENT,
+    LEAST_COMPONENT_UNIQUENESS,
+    LEAST_UNIQUENESS,
+    TIMED_COLUMNS,
+)
+
+__all__ = ["Recipe", "e_step", "from_correlations", "objective", "untold", "whole_bytes", "whole_stages", "wide_stages"]
+
+
+class Recipe(NamedTuple):
+    """How moments become a model."""
+
+    n_components: int | str = 2  # P; "positive": all positive eigenvalues; "parallel": those above chance
+    noise: str = "unique"  # or "none"
+    bias: bool = True  # False is the model of eq. 3, with phi = 0 and eq. 7
+    correction: float = 0.5  # rows that a zero cell of a pair's table is taken to hold; 0 takes it at its word
+    repair: bool = False  # whether C^xx is replaced by the nearest correlation matrix
+    extraction: str = "auto"  # or "components", or "factors"
+
+    def takes_factors(self, n_columns: int, n_components: int) -> bool:
+        """Tell whether weights are factors, and not components."""
+        few = self.noise == "unique" and n_columns < FACTORS_BELOW_COLUMNS_PER_COMPONENT * n_components
+        return self.extraction == "factors" or (self.extraction == "auto" and few)
+
+
+def from_correlations(
+    recipe: Recipe,
+    found: Correlations,
+    n_components: int,
+    least_mean: np.ndarray | float = 0.0,
+    left: TimeLeft = no_limit,
+) -> Params:
+    """Find weights and biases from what is known of each pair, in the seconds that are left.
+
+    `least_mean` is how near to 0 or 1 a mean is taken to be at most: half a row for a column that has been constant.
+    """
+    plain = spectrum(found.latent)
+    correlation, whole = found.latent, plain
+    if recipe.repair and plain.values[-1] < 0:
+        correlation = nearest_correlation(found.latent)
+        whole = spectrum(correlation)
+    if recipe.takes_factors(len(correlation), n_components):
+        weights, least = factor_weights(correlation, n_components, LEAST_UNIQUENESS, left), LEAST_UNIQUENESS
+    else:
+        weights, least = whole.weights(n_components), LEAST_COMPONENT_UNIQUENESS
+    constant = np.diag(found.latent) == 0
+    weights, phi, psi = _model_of(weights, found.means, constant, recipe, least_mean, least)
+    with tree.double():
+        return Params(
+            jnp.asarray(weights),
+            jnp.asarray(phi),
+            jnp.asarray(psi),
+            jnp.asarray(found.means),
+            jnp.asarray(found.binary),
+            jnp.asarray(correlation),
+            jnp.asarray(found.error),
+            jnp.asarray(found.undetermined),
+            jnp.asarray(found.corrected),
+            jnp.asarray(whole.values),
+            jnp.asarray(np.linalg.eigvalsh(found.binary)[::-1]),
+            jnp.asarray(negative_share(plain.values)),
+        )
+
+
+def _model_of(
+    weights: np.ndarray,
+    means: np.ndarray,
+    constant: np.ndarray,
+    recipe: Recipe,
+    least_mean: np.ndarray | float,
+    least_noise: float,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Find W, phi and psi from the weights that reproduce the correlations."""
+    weights = np.where(constant[:, None], 0.0, weights)  # but for rounding they are
+    explained = np.sum(weights**2, 1)
+    if recipe.noise == "unique":
+        # x has variance 1; where nothing would be left of it for the noise, weights are shortened
+        most = 1 - least_noise
+        weights = weights * np.sqrt(np.minimum(1, most / np.maximum(explained, most)))[:, None]
+        psi = 1 - np.minimum(explained, most)
+    else:
+        psi = np.zeros_like(explained)
+    variance = np.where(constant, 1.0, np.sum(weights**2, 1) + psi)
+    phi = np.sqrt(variance) * bivariate.thresholds(np.clip(means, least_mean, 1 - least_mean))  # eq. 9
+    if not recipe.bias:
+        phi = np.where(constant, phi, 0.0)
+    return weights, phi, psi
+
+
+def whole_bytes(n_columns: int) -> int:
+    """Memory at the peak of learning with all matrices of pairs, as measured: some thirty of them in float64."""
+    return 256 * n_columns**2
+
+
+def whole_stages(
+    recipe: Recipe,
+    rows: Callable[[], Iterable[np.ndarray]] | None = None,
+    weights: np.ndarray | None = None,
+) -> tuple[Stage, ...]:
+    """Learn with all matrices of pairs: they are counted, then inverted and diagonalised.
+
+    Parameters
+    ----------
+    recipe
+        How moments become a model.
+    rows
+        Gives the encoded rows (uint8, 255 for missing), in blocks: of a table that may have holes,
+        ``n_components="parallel"`` must see once more where they are.
+    weights
+        How often each row counts; None for once.
+    """
+
+    def diagonalise(key: Key[Array, ""], params: Params, state: Stats, left: TimeLeft) -> Params:
+        moments = _moments(state)
+        found = tetrachoric.correlations(moments, recipe.bias, recipe.correction, left)
+        _check_diagonalising(len(found.means), left)
+        size = recipe.n_components
+        if size == "positive":
+            size = spectrum(found.latent).n_positive
+        elif size == "parallel":
+            rng = np.random.default_rng(np.asarray(jax.random.bits(key, (4,))))
+            values = np.linalg.eigvalsh(found.latent)[::-1]
+            size = n_above_chance(
+                values, moments, _seen(moments, rows, weights, rng), rng, recipe.bias, recipe.correction
+            )
+            if size == 0:
+                warnings.warn(
+                    "no eigenvalue of the correlations is larger than chance would make it: one component is kept "
+                    "(n_components='parallel')",
+                    UserWarning,
+                    stacklevel=2,
+                )
+        half_a_row = 0.5 / (moments.observed + 1)
+        learned = from_correlations(recipe, found, max(1, int(size)), half_a_row, left)
+        if recipe.n_components == "positive":  # fewer may be left where noise has been taken off the diagonal
+            used = np.any(np.asarray(learned.weights) != 0, 0)
+            used[0] = True
+            learned = eqx.tree_at(lambda p: p.weights, learned, learned.weights[:, np.flatnonzero(used)])
+        return learned
+
+    counting = OnePass(
+        "counting pairs",
+        measure=Measure.PROGRESS,
+        comparable=False,
+        prepare=_prepare_counting,
+        e_step=e_step,
+        objective=objective,
+        start=_no_state,
+        update=_keep_counts,
+        row_floats=lambda n_columns: max(1, n_columns // 4),  # bytes, which are packed
+    )
+    return counting, Transform("diagonalising", diagonalise, timed=True)
+
+
+def _moments(stats: Stats) -> Moments:
+    return Moments(
+        float(stats.n_rows),
+        *(
+            np.asarray(x, np.float64)
+            for x in (stats.ones, stats.observed, stats.pair_ones, stats.pair_left, stats.pair_observed)
+        ),
+    )
+
+
+def _seen(
+    moments: Moments,
+    rows: Callable[[], Iterable[np.ndarray]] | None,
+    weights: np.ndarray | None,
+    rng: np.random.Generator,
+) -> np.ndarray | None:
+    """Where a table has bits, (rows, columns) of some of its rows, or all; None if it has no holes."""
+    if np.all(moments.observed == moments.n_rows):
+        return None
+    if rows is None:
+        raise ValueError("n_components='parallel' must know where a table has its holes: see whole_stages")
+    size = simulated_rows(moments)
+    chosen = np.sort(rng.choice(int(moments.n_rows), size, replace=False))
+    if weights is not None:  # a row is as many of them as it counts
+        chosen = np.searchsorted(np.cumsum(weights), chosen, side="right")
+    parts, first = [], 0
+    for block in rows():
+        here = chosen[(chosen >= first) & (chosen < first + len(block))] - first
+        parts.append(np.asarray(block)[here] != MISSING)
+        first += len(block)
+    return np.concatenate(parts)
+
+
+def _check_diagonalising(d: int, left: TimeLeft) -> None:
+    """Diagonalising cannot be looked in upon: what it will take is told from a small matrix."""
+    if d > TIMED_COLUMNS and left() < np.inf:
+        pace = Pace(f"diagonalising a matrix of {d} columns", 1, left)
+        pace.expect(
+            min(_seconds_for_small() for _ in range(3)) * (d / TIMED_COLUMNS) ** 3
+        )  # others may be at work, too
+
+
+def _seconds_for_small() -> float:
+    began = time.perf_counter()
+    np.linalg.eigh(np.eye(TIMED_COLUMNS) + 1 / TIMED_COLUMNS)
+    return time.perf_counter() - began
+
+
+def _prepare_counting(params: Params, state: Any, progress: Progress | None) -> None:
+    """Nothing: pairs are counted before there are any weights."""
+
+
+def _no_state(params: Params) -> None:
+    """Counting carries nothing from before."""
+
+
+def e_step(params: Params, shared: Factors | None, batch: Batch, row_state: None) -> tuple[Stats, None]:
+    return count(batch), None
+
+
+def _keep_counts(state: None, params: Params, shared: None, stats: Stats, progress: Progress) -> tuple[Stats, Params]:
+    return stats, params
+
+
+def objective(params: Params, shared: Factors | None, stats: Stats) -> Float[Array, ""]:
+    """Minus the squared error of W W' as an approximation of C^xx, the diagonal left out; there is no likelihood."""
+    if not params.correlation.size:  # nothing is known yet, or pairs are not kept
+        return jnp.zeros(())
+    left = params.correlation - params.weights @ params.weights.T
+    return -jnp.sum(left**2) / 2 + jnp.sum(jnp.diagonal(left) ** 2) / 2
+
+
+def wide_stages(
+    recipe: Recipe,
+    rows: Callable[[], Iterable[np.ndarray]],
+    weights: np.ndarray | None = None,
+) -> tuple[Stage, ...]:
+    """Learn without matrices of pairs that outlive it (`wide.py`), for very many columns.
+
+    Parameters
+    ----------
+    recipe
+        With a number of components, and without repair.
+    rows
+        Gives the encoded rows (uint8, 255 for missing), in blocks.
+    weights
+        How often each row counts; None for once.
+    """
+    weighing = weights
+
+    def learn(key: Key[Array, ""], params: Params, state: None, left: TimeLeft) -> Params:
+        d = params.phi.shape[0]
+        found = wide.correlate(wide.pack(rows(), d, weighing), recipe.bias, recipe.correction, left)
+        if found.n_undetermined:
+            warnings.warn(untold(found.n_undetermined, found.n_pairs), UserWarning, stacklevel=2)
+        n_components = int(recipe.n_components)
+        latent, binary = found.spectra(n_components, left)
+        if recipe.takes_factors(d, n_components):
+            least = LEAST_UNIQUENESS
+            weights = wide.factor_weights(found, latent, n_components, least, left)
+        else:
+            weights, least = latent.weights(n_components), LEAST_COMPONENT_UNIQUENESS
+        constant = np.ones(d, bool)
+        constant[found.columns] = False
+        half_a_row = 0.5 / (found.observed + 1)
+        weights, phi, psi = _model_of(weights, found.means, constant, recipe, half_a_row, least)
+        nothing, no_flags = jnp.zeros((0, 0)), jnp.zeros((0, 0), bool)
+        return Params(
+            jnp.asarray(weights),
+            jnp.asarray(phi),
+            jnp.asarray(psi),
+            jnp.asarray(found.means),
+            *(nothing, nothing, nothing, no_flags, no_flags),
+            jnp.asarray(latent.values),
+            jnp.asarray(binary.values),
+            jnp.asarray(np.nan),
+        )
+
+    return (Transform("counting and inverting pairs", learn, timed=True),)
+
+
+def untold(n_untold: int, n_pairs: int) -> str:
+    """A warning of pairs whose correlation the data cannot tell."""
+    return (
+        f"{n_untold} of {n_pairs} pairs of columns cannot be told (undetermined_): they were never seen "
+        "together, one is constant where both are seen, or they are too rare. The spectrum and all that comes "
+        "of it takes these correlations as they are, 0 for most"
+    )

@@ -17,17 +17,17 @@ __all__ = ["check", "handle", "held", "is_held", "shielded", "take"]
 
 
 class _State:
-    """Of this process: signals are handled in its main thread alone."""
+    """State of this process: signals are handled in its main thread alone."""
 
     holds = 0  # `held` contexts that are open
     shields = 0
     noted = False  # a signal has come since the first of them was opened
-    told = False  # and has been raised, or taken
+    handled = False  # raised, or taken
 
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Let the first SIGINT wait for `check`; a signal that nobody took is raised when the outermost `held` ends.
+    """Let the first SIGINT wait for `check`; a signal not taken is raised when the outermost `held` ends.
 
     Does nothing outside the main thread, and where SIGINT has a handler other than Python's own or `handle`.
     """
@@ -44,8 +44,8 @@ def held() -> Iterator[None]:
     finally:
         _State.holds -= 1
         if _State.holds == 0:
-            missed = _State.noted and not _State.told
-            _State.noted = _State.told = False
+            missed = _State.noted and not _State.handled
+            _State.noted = _State.handled = False
         if installed:
             signal.signal(signal.SIGINT, signal.default_int_handler)
     if missed:
@@ -79,10 +79,10 @@ def check() -> None:
 
 
 def take() -> bool:
-    """Whether a signal has come that nobody was told of; whoever asks sees to it that work ends."""
-    if not _State.noted or _State.told or not _in_main_thread():
+    """Take a signal that was not raised; the caller then ends its work."""
+    if not _State.noted or _State.handled or not _in_main_thread():
         return False
-    _State.told = True
+    _State.handled = True
     return True
 
 

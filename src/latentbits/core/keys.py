@@ -23,12 +23,12 @@ ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
 def of_seed(seed: int) -> Raw:
-    """As ``jax.random.key(seed)``."""
+    """Make the key of ``jax.random.key(seed)``."""
     return np.array([seed // WORD % WORD, seed % WORD], np.uint32)
 
 
 def fold(key: Raw, number: int) -> Raw:
-    """As ``jax.random.fold_in(key, number)``: the encryption of the number by the key.
+    """Fold a number into a key as ``jax.random.fold_in`` does: the encryption of the number by the key.
 
     >>> import jax
     >>> ours = fold(fold(of_seed(7), 3), 11)

@@ -1,4 +1,4 @@
-"""Integrals over the latents of each row by nodes of its own: adaptive Gauss-Hermite, quasi-Monte Carlo above three.
+"""Integrals over the latents of each row by adapted nodes: adaptive Gauss-Hermite, quasi-Monte Carlo above three.
 
 The nodes of a row are those of a standard Gaussian, moved and scaled to an approximation of the row's posterior
 (Naylor & Smith 1982; Liu & Pierce 1994).  With many columns the posterior is narrow and close to a Gaussian, and
@@ -66,7 +66,7 @@ class Rule(NamedTuple):
 
 @cache
 def gauss_hermite(n_nodes: int, q: int) -> Rule:
-    """The product rule with so many nodes a dimension."""
+    """Make the product rule with this number of nodes a dimension."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(n_nodes)
     grid = np.stack([g.ravel() for g in np.meshgrid(*[nodes] * q, indexing="ij")], 1)
     logs = np.stack([g.ravel() for g in np.meshgrid(*[np.log(weights / weights.sum())] * q, indexing="ij")], 1)
@@ -88,7 +88,7 @@ def evenly_spaced(n_nodes: int, q: int) -> Rule:
 
 
 def product_rule(n_nodes: int, q: int) -> Rule:
-    """So many nodes a dimension: Gauss-Hermite, evenly spaced where they are many."""
+    """Make a rule of this number of nodes a dimension: Gauss-Hermite, evenly spaced where they are many."""
     return gauss_hermite(n_nodes, q) if n_nodes <= MOST_GAUSS else evenly_spaced(n_nodes, q)
 
 
@@ -143,7 +143,7 @@ def net_width(q: int) -> float:
 
 
 def for_net(at: Gaussian, rows: UInt32[Array, " rows"]) -> Gaussian:
-    """Where a quasi-random net goes: a little wider, with the axes of each row turned by a rotation of its own.
+    """Place a quasi-random net: a little wider, with the axes of each row turned by another rotation.
 
     The rotation depends on the number of the row alone.  A net is too coarse for any one row.  Given to all rows alike
     its errors add, and parameters are found that the net flatters; turned at random they average out, at no cost: a net

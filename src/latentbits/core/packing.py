@@ -34,7 +34,7 @@ NUMBERS: dict[Any, tuple[type, ...]] = {float: (float, int, np.floating), int: (
 
 
 def pack(value: Any) -> tuple[Any, list[np.ndarray]]:
-    """What JSON can hold of a tree, and its arrays in order.
+    """Split a tree into a part that JSON can hold, and its arrays in order.
 
     >>> pack({"a": np.arange(2), "b": (1, None)})
     ({'dict': [['a', {'array': 0}], ['b', {'tuple': [1, None]}]]}, [array([0, 1])])

@@ -17,13 +17,13 @@ def cores() -> int:
 
 
 def accelerated() -> bool:
-    """Whether rows are computed on another device than this processor, with memory of its own."""
+    """Whether rows are computed on another device than this processor, with separate memory."""
     return jax.default_backend() != "cpu"
 
 
 @cache
 def features() -> str:
-    """What code may have been compiled for: a home folder may be shared by machines."""
+    """Name the features of the processor that code is compiled for: machines may share a home folder."""
     found = ""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:

@@ -44,7 +44,7 @@ SELDOM: Efforts = ((4e6, QUICKLY), (5e8, WELL), (math.inf, BEST))
 UNTRIED = {"xla_gpu_enable_triton_gemm": False, "xla_gpu_autotune_level": 1}
 ON_GPU: Efforts = ((4e6, UNTRIED), (math.inf, {}))
 MOST_PROGRAMS = 1000  # of each kind in memory, for users who make new functions for each fit
-# Programs are called by several threads.  A batched call of LAPACK, which XLA may make in one of its own few threads,
+# Programs are called by several threads.  A batched call of LAPACK, which XLA may make in one of its few threads,
 # waits there for others of them: as many such programs as XLA has threads wait for each other for ever.
 _alone = threading.Lock()
 _no_options: set[str] = set()  # options that this version of XLA has been found not to have
@@ -172,7 +172,7 @@ def _options(efforts: Efforts, lowered: jax.stages.Lowered, platform: str) -> di
 
 
 def _bytes_of(lowered: jax.stages.Lowered) -> int:
-    """Of all arguments."""
+    """Add up the bytes of all arguments."""
     return sum(math.prod(x.shape) * x.dtype.itemsize for x in jax.tree.leaves(lowered.args_info))
 
 
@@ -204,7 +204,7 @@ def clear() -> None:
 
 
 def _kind(x: Any) -> Any:
-    """What of a leaf a program depends on."""
+    """Describe a leaf as far as a program depends on it."""
     if isinstance(x, jax.Array | jax.ShapeDtypeStruct):
         return x.shape, x.dtype, bool(x.weak_type)
     if isinstance(x, np.ndarray | np.generic):

@@ -54,7 +54,7 @@ def log_probabilities(p: Float[Array, "*shape"]) -> tuple[Float[Array, "*shape"]
 
 
 class HalfLine(NamedTuple):
-    """What is left of a standard Gaussian when it is cut: all functions of the place z of the cut.
+    """Standard Gaussian beyond a cut: all functions of the place z of the cut.
 
     Attributes
     ----------
@@ -110,7 +110,10 @@ MIDDLE = 4.0  # |z| that `half_line` maps to 0; with it, polynomials of these de
 
 @cache
 def _excess_coefficients(degree: int) -> tuple[float, ...]:
-    """Of the polynomial in (x - 4) / (x + 4) for ``(x + 1.25) (phi(x) / Phi(-x) - x)``, highest power first."""
+    """Compute coefficients, highest power first, of a polynomial in (x - 4) / (x + 4).
+
+    It stands for ``(x + 1.25) (phi(x) / Phi(-x) - x)``.
+    """
 
     def scaled(t: np.ndarray) -> np.ndarray:
         x = MIDDLE * (1 + t) / (1 - t)

@@ -67,7 +67,7 @@ def _header(file: IO[bytes]) -> Member | None:
 
 
 def load_members(path: Path, names: Sequence[str], known: Mapping[str, Member]) -> dict[str, np.ndarray]:
-    """Those of the arrays `names` that the file has; what they take together is checked before."""
+    """Load the arrays among `names` that the file has, after a check of their size together."""
     there = [name for name in names if name in known]
     total = sum(prod(known[name].shape) * known[name].dtype.itemsize for name in there)
     check_claim(path, total, f"the arrays {', '.join(there)}")
@@ -76,7 +76,7 @@ def load_members(path: Path, names: Sequence[str], known: Mapping[str, Member]) 
 
 
 def _notes(beside: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """What a file says about itself: its ``meta``, and the entries that say the same directly."""
+    """Collect the notes of a file about itself: its ``meta``, and entries that say the same directly."""
     meta: Any = {}
     if "meta" in beside:
         try:
@@ -114,7 +114,7 @@ def _fitting_width(notes: Mapping[str, Any], n_bytes: int) -> int | None:
 
 
 def missing_codes(beside: Mapping[str, np.ndarray]) -> list[str]:
-    """What means "not observed" by what the file says."""
+    """Find the mark of missing entries that the file states."""
     notes = _notes(beside)
     said = notes.get("missing", [])
     words = " ".join(value for value in notes.values() if isinstance(value, str))

@@ -34,7 +34,7 @@ ZOO_TYPES = ("mammal", "bird", "reptile", "fish", "amphibian", "insect", "mollus
 
 
 class DatasetInfo(NamedTuple):
-    """What is known of a set without loading it; `access` is "bundled", "download" or "folder"."""
+    """Facts about a set that is not loaded; `access` is "bundled", "download" or "folder"."""
 
     name: str
     shape: tuple[int, ...]
@@ -70,7 +70,7 @@ class Dataset:
     image_shape: tuple[int, int] | None = None
 
     def split(self, name: str) -> Dataset:
-        """The rows of one split, as a set of its own."""
+        """Select the rows of one split as another set."""
         if name not in self.splits:
             there = ", ".join(self.splits) or "it is not split"
             raise DataError(f"{self.name} has no split {name!r}; {there}")
@@ -318,7 +318,7 @@ def _fetch(name: str, entry: Mapping[str, Any], part: str) -> Path:
 
 
 def _reason(error: Exception) -> str:
-    """What went wrong, in few words: the errors of requests quote whole call chains."""
+    """Say what went wrong in few words: the errors of requests quote whole call chains."""
     return "its sha256 is wrong" if isinstance(error, ValueError) else type(error).__name__
 
 

@@ -25,7 +25,7 @@ def guarded(text: str) -> str:
 
 
 def unguarded(text: str) -> str:
-    """What `guarded` was given.
+    """Undo `guarded`.
 
     >>> unguarded("'=1+2"), unguarded("'90s"), unguarded("''@x")
     ('=1+2', "'90s", "'@x")

@@ -40,14 +40,14 @@ __all__ = [
 
 MISSING = ("", "NA", "N/A", "NaN", "nan", "?", ".")
 SHEETS = (".xlsx", ".xls", ".ods", ".numbers")
-MMAP_BYTES = 64 * 2**20  # plain .npy files above this stay on the disk unless told otherwise
+MMAP_BYTES = 64 * 2**20  # plain .npy files above this stay on the disk by default
 PACKED = "packed_bits"  # attribute of a zarr array of packed bits: how many columns were packed
 SLICE_NUMBERS = 2**20  # checked at a time
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """What a file holds: the values, and the names that go with them.
+    """Contents of a file: the values, and the names that go with them.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class Table:
         `numpy.memmap` of the file's own type for a large ``.npy``.
     feature_names, row_names : tuple of str, or None
     labels : dict of 1-D arrays
-        The columns that `read` was told to keep apart, as text.
+        The columns that `read` was asked to keep apart, as text.
     odd : tuple of `latentbits.data.columns.Odd`
         Those of them that were not named, but hold no numbers (``keep_text=True``).
     """
@@ -415,7 +415,7 @@ def _read_sparse(path: Path, known: Mapping[str, Member]) -> Any:
 
 
 def _check_sparse_claim(path: Path, shape: Sequence[int]) -> None:
-    """Rows and columns without any number in them cost a sparse file nothing, but whoever reads it some bytes each."""
+    """Rows and columns without any number in them cost a sparse file nothing, but memory some bytes each."""
     for length, what in zip(shape, ("rows", "columns")):
         check_claim(path, 8 * int(length), f"{length} sparse {what}")
 

@@ -39,7 +39,7 @@ def is_text(path: str | os.PathLike[str]) -> bool:
 class Cells(NamedTuple):
     """The cells of a text: numbers with NaN for missing ones, and the columns that are kept as text.
 
-    `odd` are those of them that nobody named.
+    `odd` are those of them that were not named.
     """
 
     values: np.ndarray
@@ -111,14 +111,14 @@ def parse_text(
     odd: dict[int, Odd] = {}
     try:
         parsed = _parse(rows(), numeric, apart, worth)
-    except _NoNumber:  # it is looked for in all columns, since all are to be told at once
+    except _NoNumber:  # look in all columns, since the error names all of them
         wrong = _no_numbers(rows(), numeric, worth)
         numeric = [j for j in numeric if j not in wrong]
         parsed = _parse(rows(), numeric, apart | {*wrong}, worth)
         odd = {j: _odd(j, names, parsed.texts[j], worth) for j in wrong}
         if not keep_text:
-            told = list(odd.values()) if numeric else all_words(list(odd.values()))
-            raise _refusal(path, wrong, told, names, worth) from None
+            found = list(odd.values()) if numeric else all_words(list(odd.values()))
+            raise _refusal(path, wrong, found, names, worth) from None
     kept |= {one.label: j for j, one in odd.items()}
     texts = {j: list(map(unguarded, cells)) for j, cells in parsed.texts.items()}
     return Cells(
@@ -208,7 +208,7 @@ def _decode(path: Path) -> str:
 
 
 class _Worth(dict[str, float]):
-    """What a cell's text is worth; looked up, since a table of bits has few different texts."""
+    """Values of cells by their text; cached, since a table of bits has few different texts."""
 
     def __init__(self, missing: Sequence[str]) -> None:
         super().__init__({form(word): bit for word, bit in WORDS.items() for form in (str.lower, str.title, str.upper)})
@@ -229,7 +229,7 @@ class _Worth(dict[str, float]):
         return float(text)
 
     def value(self, text: str) -> float | None:
-        """What the text is worth, if with a rounding; None where it is no number."""
+        """Parse a text as a number, rounded if need be; None where it is none."""
         if text in self:
             return self[text]
         try:

@@ -120,7 +120,7 @@ def _write_text(
     file: IO[bytes], array: np.ndarray, names: Sequence[str] | None, labels: Labels, delimiter: str
 ) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
-    # the csv module quotes what ends its own lines, which a carriage return does for whoever reads
+    # the csv module quotes what ends its own lines, which for readers a carriage return does
     words = chain(names or (), labels, *labels.values())
     quoting: Literal[0, 1] = csv.QUOTE_ALL if any("\r" in str(word) for word in words) else csv.QUOTE_MINIMAL
     writer = csv.writer(text, delimiter=delimiter, lineterminator="\n", quoting=quoting)

@@ -31,16 +31,16 @@ DEFAULT_LIMITS = Limits()
 
 
 class FitResult(NamedTuple):
-    """What a fit gives back.
+    """Result of a fit.
 
     Attributes
     ----------
     params
         The parameters, float64 NumPy leaves.
     state
-        What the optimiser of the last stage had seen.
+        State of the optimiser of the last stage.
     objective
-        Of the parameters (the sum over rows, in nats); -inf where no comparable one was evaluated.
+        Objective of the parameters (the sum over rows, in nats); -inf where no comparable one was evaluated.
     history
         Every pass of the restart that won.
     n_iter
@@ -50,7 +50,7 @@ class FitResult(NamedTuple):
     seconds
         Time taken, all restarts together.
     left
-        What is estimated to be left to gain, in nats, all rows together; NaN where that is not known.
+        Estimate of what is left to gain, in nats, all rows together; NaN where it is not known.
     dtype
         Precision of the rows.
     n_rows
@@ -114,9 +114,8 @@ def fit(
     Notes
     -----
     On Ctrl-C, which takes effect at the end of the chunk of rows in work, or when the time is over, the best parameters
-    so far are returned and `reason` says so; Ctrl-C before anything was learned is passed on.  A restart that fails
-    numerically is dropped, unless all do.  Under a journal (`engines/checkpoint.py`) what was learned before is taken
-    up.
+    so far are returned with the `reason`; Ctrl-C before anything was learned is passed on.  A restart that fails
+    numerically is dropped, unless all do.  A journal (`engines/checkpoint.py`) says where to go on.
     """
     journal, root = checkpoint.current(), keys.raw(key)
     number, known, place = (0, None, None) if journal is None else journal.begin()

@@ -15,7 +15,6 @@ import numpy as np
 from jax.errors import JaxRuntimeError
 
 from latentbits.core import processor
-from latentbits.core.batch import Packed
 from latentbits.core.errors import is_out_of_memory
 from latentbits.core.tree import rows_in
 from latentbits.engines.chunks import Chunk, Layout, is_complete, rechunk
@@ -92,12 +91,6 @@ class MemoryEngine:
             stacklevel=2,
         )
         return chunks
-
-    def like(self, n_rows: int, dtype: np.dtype) -> jax.ShapeDtypeStruct | Packed:
-        """The shape of so many raw rows on their device, real numbers in this precision."""
-        if self.packs:
-            return Packed(jax.ShapeDtypeStruct((n_rows, -(-self.n_features // 8)), BITS), self.n_features)
-        return jax.ShapeDtypeStruct((n_rows, self.n_features), BITS if self.table.dtype == BITS else dtype)
 
     @cached_property
     def complete(self) -> bool:

@@ -23,7 +23,7 @@ __all__ = ["in_random_order", "is_sorted", "random_order"]
 
 LARGE_CELLS = 2**28  # larger tables are read in runs of rows: single ones are slow to find on a disk
 RUN_CELLS = 2**16  # length of a run
-WINDOW_RUNS = 256  # shuffled together, so that a batch has rows of so many places
+WINDOW_RUNS = 256  # shuffled together, so that a batch has rows of as many places
 COMPARED_ROWS = 256  # rows of each block that are compared to find an order
 ORDERED_STANDARD_ERRORS = 6.0  # standard errors by which blocks must differ more than chance lets them
 ORDERED_RATIO = 1.5  # and how many times as much, on average over the columns

@@ -11,7 +11,7 @@ __all__ = ["Room"]
 
 
 class Room:
-    """What was learned of the memory there is, by whoever passes over the rows again and again."""
+    """Memory that a device turned out to have, remembered from pass to pass."""
 
     def __init__(self) -> None:
         self.halvings = 0

@@ -62,7 +62,7 @@ class SparseEngine:
         """The table's chunks, in order.
 
         Lists of ones where the layout asks for them: these are made at its first use and kept until another's.  Else
-        rows that are written out, anew at every pass.
+        rows that are written out again at every pass.
         """
         if not layout.sparse:
             yield from read_ahead(lambda: rechunk(self.blocks(), layout, self.weights))

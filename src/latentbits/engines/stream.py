@@ -1,4 +1,4 @@
-"""The engine for tables larger than memory: rows are read anew at every pass and never held.
+"""The engine for tables larger than memory: rows are read again at every pass and never held.
 
 They are read, encoded and cut by a thread of their own while the chunks before them are computed.
 """
@@ -28,12 +28,12 @@ class StreamEngine:
     Parameters
     ----------
     factory
-        Called at the start of every pass, by a thread of its own; gives an iterator of encoded blocks (uint8 bits or
+        Called at the start of every pass, by a separate thread; gives an iterator of encoded blocks (uint8 bits or
         floats), of any sizes, and must give the same rows every time: others are refused, by their checksum.
     n_features
         Number of columns.
     numbered
-        Of a table whose rows can be asked for by number: how many there are, and a function from row numbers to
+        Of a table whose rows can be read by number: how many there are, and a function from row numbers to
         encoded rows; None for a stream.
     weights
         How often each row counts, float64, by row number; None for once.
@@ -95,7 +95,7 @@ class StreamEngine:
 
 
 class _Seen(NamedTuple):
-    """What one complete reading has seen."""
+    """Facts about one complete reading."""
 
     n_rows: int
     checksum: int

@@ -69,7 +69,7 @@ class Fitting(WithCallbacks, Settings):
             ends with the bits that it would have had.
         engine : "dask" or None
             "dask" has the workers of the active `distributed.Client` learn from tables in memory and from .npy and
-            .zarr files, too; without a client, spawned processes of its own, one for each core.  None goes by the kind
+            .zarr files, too; without a client, it spawns processes, one for each core.  None goes by the kind
             of X.
         X_val : array-like of shape (n_validation_rows, n_columns) or None
             Rows that are not learned from, for early stopping: learning ends when they gain no more, and the point is

@@ -247,7 +247,7 @@ def _open_factory(estimator: Any, factory: Callable[[], Iterable[Any]], reset: b
             "the iterator inside the function."
         )
     del second
-    begun = read_ahead(lambda: _with_place(first))  # a thread of its own runs all of a generator
+    begun = read_ahead(lambda: _with_place(first))  # one thread runs all of a generator
     peek = next(begun, None)
     if peek is None:
         raise DataError("X gives no batches, but learning needs at least one row.")

@@ -89,7 +89,7 @@ def weighted(engine: Engine, sample_weight: Any, X: Any = None) -> Engine:
 
 
 def open_weights(sample_weight: Any, n_rows: int | None, X: Any = None) -> np.ndarray | None:
-    """How often each of so many rows, those of X, counts, as float64; None for once each.
+    """Open the weights of the rows of X as float64; None where each counts once.
 
     The rows of a stream, None, are counted when they are read.
     """

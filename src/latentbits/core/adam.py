@@ -51,6 +51,6 @@ def direction(
 
 
 def falling(rate: Number, n_updates: Number, progress: Progress) -> Float[Array, ""]:
-    """A step size that falls along a cosine to a fiftieth, over all epochs, or fewer updates."""
+    """Return a step size that falls along a cosine to a fiftieth, over all epochs, or fewer updates."""
     done = jnp.minimum(jnp.maximum(progress.fraction, progress.step / n_updates), 1)
     return rate * (0.02 + 0.49 * (1 + jnp.cos(jnp.pi * done)))

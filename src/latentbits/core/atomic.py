@@ -142,7 +142,7 @@ def _take_over(temporary: Path, old: os.stat_result) -> None:
 
 
 def _new_temporary(folder: Path, mode: int) -> tuple[int, Path]:
-    """A new file of a name that `TEMPORARY` knows, open for writing and locked where locks are."""
+    """Return a new file of a name that `TEMPORARY` knows, open for writing and locked where locks are."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
     while True:
         path = folder / f".latentbits-{secrets.token_hex(8)}.tmp"
@@ -197,7 +197,7 @@ def _is_written_through(found: os.stat_result) -> bool:
 
 
 def _stream_of(found: os.stat_result) -> int | None:
-    """The number of our own stdout or stderr if it is this file, as with ``-o /dev/stdout > file``."""
+    """Return the number of our own stdout or stderr if it is this file, as with ``-o /dev/stdout > file``."""
     for number in (1, 2):
         with suppress(OSError):
             if os.path.samestat(os.fstat(number), found):

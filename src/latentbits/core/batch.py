@@ -46,7 +46,7 @@ class Packed(eqx.Module):
         return int(self.values.shape[0])
 
     def bits(self) -> UInt8[Array, "rows columns"]:
-        """A byte for each bit; traced."""
+        """Return a byte for each bit; traced."""
         places = jnp.arange(7, -1, -1, dtype=jnp.uint8)
         bits = (self.values[:, :, None] >> places) & jnp.uint8(1)
         return bits.reshape(len(self), -1)[:, : self.n_columns]

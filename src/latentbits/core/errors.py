@@ -136,7 +136,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def did_you_mean_file(path: str | PathLike[str]) -> str:
-    """The same of a file that is not there, among those beside it."""
+    """Suggest the file that a missing one may stand for, among those beside it."""
     asked = Path(path)
     try:
         beside = [one.name for one in islice(asked.parent.iterdir(), MOST_FILES)]

@@ -49,12 +49,12 @@ def fold(key: Raw, number: int) -> Raw:
 
 
 def raw(key: Any) -> Raw:
-    """The words of a key; raw keys as they are."""
+    """Return the words of a key; raw keys as they are."""
     if jax.numpy.issubdtype(key.dtype, jax.dtypes.prng_key):
         return np.asarray(jax.random.key_data(key))
     return np.asarray(key)
 
 
 def typed(key: Any) -> Key[Array, ""]:
-    """The key of these words, as JAX's functions want it."""
+    """Return the key of these words, as JAX's functions want it."""
     return jax.random.wrap_key_data(key, impl=GENERATOR)

@@ -119,7 +119,7 @@ class LogLikelihood(eqx.Module):
 
     @classmethod
     def exact(cls, value: Float[Array, " rows"]) -> LogLikelihood:
-        """A likelihood without error."""
+        """Return a likelihood without error."""
         return cls(value, jnp.zeros_like(value), jnp.zeros((), value.dtype))
 
 

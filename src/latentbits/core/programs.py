@@ -83,7 +83,7 @@ class Program:
         Program._all.append(self)
 
     def __call__(self, *args: Any, **static: Any) -> Any:
-        """The function's value."""
+        """Return the function's value."""
         forks.refuse()
         if setting("jax_disable_jit"):
             return self.function(*args, **static)
@@ -139,7 +139,7 @@ class Program:
         return Ready(call, jax.tree.structure(returns), device.platform == "cpu" and "lapack" in text)
 
     def _traced(self, structure: Any, leaves: list[Any], static: dict[str, Any]) -> tuple[jax.stages.Traced, Any]:
-        """The program as JAX sees it, as a function of leaves, and the shapes of what it returns."""
+        """Return the program as JAX sees it, as a function of leaves, and the shapes of what it returns."""
         returns = None
 
         def flat(*leaves: Any) -> list[Any]:
@@ -162,7 +162,7 @@ class Program:
 
 
 def _options(efforts: Efforts, lowered: jax.stages.Lowered, platform: str) -> dict[str, Any]:
-    """Options that are good enough for the traffic of a program."""
+    """Return options that are good enough for the traffic of a program."""
     if platform == "cpu":
         cost = lowered.cost_analysis()
         work = cost.get("bytes accessed", math.inf) if isinstance(cost, dict) else math.inf
@@ -190,7 +190,7 @@ def _compile(lowered: jax.stages.Lowered, options: dict[str, Any]) -> jax.stages
 
 
 def callable_tree(function: Callable[..., Any] | None) -> Partial | None:
-    """A function as a tree: what it holds as leaves are arguments of the programs it is given to."""
+    """Return a function as a tree: what it holds as leaves are arguments of the programs it is given to."""
     return function if function is None or isinstance(function, Partial) else Partial(function)
 
 
@@ -280,10 +280,10 @@ _waiting = _Waiting()
 
 
 def seconds_waited() -> float:
-    """Time that this process has spent on programs rather than on running them."""
+    """Return the time that this process has spent on programs rather than on running them."""
     return _waiting.seconds
 
 
 def made() -> tuple[Made, ...]:
-    """All programs of this process, in the order in which they were begun."""
+    """Return all programs of this process, in the order in which they were begun."""
     return tuple(_made)

@@ -67,7 +67,7 @@ def start(x: Float[Array, " size"], memory: int = 10) -> Secants:
 
 
 def left(state: Secants) -> Float[Array, ""]:
-    """Nats in all that are left to gain."""
+    """Return the nats that are left to gain, all rows together."""
     return jnp.max(state.promised)
 
 
@@ -148,7 +148,7 @@ def advance(
 def _step(
     residual: Float[Array, " size"], points: Float[Array, "memory size"], residuals: Float[Array, "memory size"]
 ) -> tuple[Float[Array, " size"], Float[Array, " size"], Float[Array, ""], Bool[Array, ""]]:
-    """The residual, divided by |H| in the space of the differences, and the same without bound on its length.
+    """Return the residual, divided by |H| in the space of the differences, and the same without bound on its length.
 
     And the square of what of it lies outside that space; and whether H is positive there.
     """

@@ -72,7 +72,7 @@ class HalfLine(NamedTuple):
 
 
 def half_line(z: Float[Array, "*shape"]) -> HalfLine:
-    """log Phi, its slope and its curvature at once, without cancellation in either tail.
+    """Compute log Phi, its slope and its curvature at once, without cancellation in either tail.
 
     All follow from ``excess = z + ratio`` at ``z <= 0``, a smooth function that falls like 1/|z|: a polynomial for it,
     one exponential and one logarithm do.

@@ -63,7 +63,7 @@ def rounding(n_terms: int, dtype: np.dtype) -> float:
 
 
 def cast(tree: T, dtype: np.dtype) -> T:
-    """Floating-point leaves as `dtype`; integers, booleans and keys as they are."""
+    """Cast floating-point leaves as `dtype`; integers, booleans and keys as they are."""
 
     def leaf(x: Array) -> Array:
         return x.astype(dtype) if jnp.issubdtype(x.dtype, jnp.floating) else x
@@ -72,7 +72,7 @@ def cast(tree: T, dtype: np.dtype) -> T:
 
 
 def widen(tree: T) -> T:
-    """Leaves as totals can hold them: float64, and int64 for counts."""
+    """Widen leaves as totals can hold them: float64, and int64 for counts."""
 
     return jax.tree.map(lambda x: x.astype(_wide(x.dtype)), tree)
 
@@ -86,7 +86,7 @@ def _wide(dtype: Any) -> np.dtype:
 
 
 def add(total: T, part: T) -> T:
-    """Leafwise ``total + part`` in the precision of the total."""
+    """Compute leafwise ``total + part`` in the precision of the total."""
     return jax.tree.map(lambda a, b: a + b.astype(a.dtype), total, part)
 
 
@@ -118,7 +118,7 @@ def summed(stacked: T) -> T:
 
 
 def strong(tree: T) -> T:
-    """The same tree as plain device arrays, floats in float64: JAX's weak types would compile everything twice."""
+    """Put a tree on the device, floats in float64, without JAX's weak types, which would compile everything twice."""
 
     def leaf(x: Any) -> Array:
         if _is_key(x):
@@ -135,7 +135,7 @@ def _is_key(x: Any) -> bool:
 
 
 def to_numpy(tree: T) -> T:
-    """The same tree with NumPy leaves: what outlives a fit holds no device memory."""
+    """Return the same tree with NumPy leaves: what outlives a fit holds no device memory."""
     return jax.tree.map(np.asarray, tree)
 
 

@@ -37,7 +37,7 @@ class Member(NamedTuple):
 
 
 def members(path: Path) -> dict[str, Member]:
-    """The arrays of a file; no array is made, and each header is compared with the size of its member."""
+    """Return the arrays of a file; no array is made, and each header is compared with the size of its member."""
     found = {}
     with zipfile.ZipFile(path) as archive:
         for info in archive.infolist():
@@ -88,7 +88,7 @@ def _notes(beside: Mapping[str, np.ndarray]) -> dict[str, Any]:
 
 
 def packed_width(values: Member, beside: Mapping[str, np.ndarray]) -> int | None:
-    """The number of columns that `numpy.packbits` put into these bytes, or None where the file does not say so."""
+    """Return the number of columns that `numpy.packbits` put into these bytes; None where the file does not say."""
     notes = _notes(beside)
     said = any("packbits" in str(notes.get(name, "")) for name in ("encoding", "use"))
     if not said or values.dtype != np.uint8 or len(values.shape) != 2:

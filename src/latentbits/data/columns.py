@@ -114,7 +114,7 @@ def worth(word: str) -> float | None:
 
 
 def of_numbers(label: str, called: str, values: np.ndarray) -> Odd | None:
-    """A column of numbers, NaN for missing ones; None if it holds bits.
+    """Return a column of numbers, NaN for missing ones; None if it holds bits.
 
     >>> of_numbers("q", "q", np.array([0.0, 1.0, -9.0])).use, of_numbers("q", "q", np.array([0.0, 1.0])) is None
     ('marks', True)
@@ -234,12 +234,12 @@ def _complaint(where: str, odd: Sequence[Odd]) -> str:
 
 
 def _marks(odd: Sequence[Odd]) -> list[str]:
-    """The cells that may mark missing ones."""
+    """Return the cells that may mark missing ones."""
     return list(dict.fromkeys(mark for one in odd if one.use == "marks" for mark in one.others))
 
 
 def _labels(odd: Sequence[Odd]) -> list[str]:
-    """The columns that may be labels, as a user names them."""
+    """Return the columns that may be labels, as a user names them."""
     return [one.label for one in odd if one.use in ("label", "unclear")]
 
 

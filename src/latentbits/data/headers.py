@@ -54,7 +54,7 @@ def could_be_names(cells: Sequence[str]) -> bool:
 
 
 def first_doubled(names: Sequence[str]) -> str | None:
-    """The first name that has been there before.
+    """Return the first name that has been there before.
 
     >>> first_doubled(["a", "b", "a"]), first_doubled(["a", "b"])
     ('a', None)
@@ -96,7 +96,7 @@ def find_header(
     text_columns: Collection[int] = (),
     blanks: bool = False,
 ) -> Header:
-    """The names in the first line of a text, if it holds names.
+    """Return the names in the first line of a text, if it holds names.
 
     Parameters
     ----------

@@ -142,7 +142,7 @@ class _Parsed(NamedTuple):
 def _parse(
     rows: Iterator[tuple[int, list[str]]], numeric: Sequence[int], apart: Collection[int], worth: _Worth
 ) -> _Parsed:
-    """The numbers of some columns and the texts of others."""
+    """Return the numbers of some columns and the texts of others."""
     values: list[list[float]] = []
     texts: dict[int, list[str]] = {j: [] for j in apart}
     for _, row in rows:
@@ -162,7 +162,7 @@ class _Place(NamedTuple):
 
 
 def _no_numbers(rows: Iterator[tuple[int, list[str]]], columns: Sequence[int], worth: _Worth) -> dict[int, _Place]:
-    """The first cell of each column that is no number, or not one that float64 holds."""
+    """Return the first cell of each column that is no number, or not one that float64 holds."""
     found: dict[int, _Place] = {}
     for number, (line, row) in enumerate(rows):
         found |= {j: _Place(line, number, row[j]) for j in columns if j not in found and not worth.is_exact(row[j])}
@@ -170,7 +170,7 @@ def _no_numbers(rows: Iterator[tuple[int, list[str]]], columns: Sequence[int], w
 
 
 def _odd(j: int, names: Sequence[str] | None, cells: Sequence[str], worth: _Worth) -> Odd:
-    """A column of text; numbers that are too long for float64 are words too."""
+    """Return a column of text; numbers that are too long for float64 are words too."""
 
     def value_of(cell: str) -> float | None:
         return worth[cell] if worth.is_exact(cell) else None
@@ -194,7 +194,7 @@ def _refusal(
 
 
 def _decode(path: Path) -> str:
-    """The text of a file, unpacked if its name ends in .gz."""
+    """Return the text of a file, unpacked if its name ends in .gz."""
     data = unpack_text(path) if path.suffix.lower() == ".gz" else path.read_bytes()
     if b"\0" in data:
         line = data.count(b"\n", 0, data.index(b"\0")) + 1
@@ -246,7 +246,7 @@ class _Worth(dict[str, float]):
 
 
 def _guess_delimiter(text: str, suffix: str) -> str:
-    """The delimiter by the first line that is not blank."""
+    """Return the delimiter by the first line that is not blank."""
     first = next((line for line in io.StringIO(text) if line.strip()), "").strip("\r\n")
     if suffix in (".tsv", ".tab"):
         return "\t"
@@ -257,7 +257,7 @@ def _guess_delimiter(text: str, suffix: str) -> str:
 
 
 def _split_lines(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """The lines that are not blank, each with its number from 1 and its stripped cells."""
+    """Yield the lines that are not blank, each with its number from 1 and its stripped cells."""
     if delimiter == WHITESPACE:
         for number, line in enumerate(text.split("\n"), 1):
             cells = _split_quoted(line) if '"' in line else line.split()
@@ -274,7 +274,7 @@ def _split_lines(path: Path, text: str, delimiter: str) -> Iterator[tuple[int, l
 
 
 def _split_quoted(line: str) -> list[str]:
-    """Cells between blanks, some of them in quotes; a quote inside is doubled, or after a backslash."""
+    """Split cells between blanks, some of them in quotes; a quote inside is doubled, or after a backslash."""
     cells = (found.groups() for found in QUOTED.finditer(line))
     return [bare if quoted is None else re.sub(r'\\"|""', '"', quoted).strip() for quoted, bare in cells]
 
@@ -308,7 +308,7 @@ def find_labels(path: Path, labels: Sequence[str | int], names: Sequence[str] | 
 
 
 def _read_plain_bits(text: str, delimiter: str, width: int) -> np.ndarray | None:
-    """The whole text at once if it is nothing but one-digit bits in even lines, else None."""
+    """Return the whole text at once if it is nothing but one-digit bits in even lines, else None."""
     if not text.isascii():
         return None
     data = text.replace("\r\n", "\n").replace(" \n", "\n").rstrip("\n").encode("ascii") + b"\n"

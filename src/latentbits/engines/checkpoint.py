@@ -205,7 +205,7 @@ def under(checkpoint: str | PathLike[str] | Checkpoint | None) -> Iterator[None]
 def of_fit(
     checkpoint: Any, engine: Engine, identity: dict[str, Any], seed: int, check: Callable[[PyTree], None]
 ) -> Journal | None:
-    """The journal of a fit for which a checkpoint was asked, or that is one of many; None where nothing is kept."""
+    """Return the journal of a fit with a checkpoint, or of one of many; None where nothing is kept."""
     many = _under.get()
     if checkpoint is None and many is None:
         return None
@@ -222,7 +222,7 @@ def _given(checkpoint: Any) -> Checkpoint:
 
 
 def current() -> Journal | None:
-    """The journal of the estimator that learns now."""
+    """Return the journal of the estimator that learns now."""
     return _current.get()
 
 

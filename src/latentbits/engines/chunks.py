@@ -217,7 +217,7 @@ def _chunk(
 
 
 def until(first: int, rows: int, block: int | None) -> int:
-    """Number of rows of the chunk that begins at `first`; it ends with its update block."""
+    """Return the number of rows of the chunk that begins at `first`; it ends with its update block."""
     return rows if block is None else min(rows, block - first % block)
 
 
@@ -252,7 +252,7 @@ class _Reader:
         self._empty: np.ndarray | None = None
 
     def n_columns(self) -> int:
-        """Number of columns of the first block; 0 where there is none."""
+        """Return the number of columns of the first block; 0 where there is none."""
         block = next(self._blocks, None)
         if block is None:
             return 0
@@ -260,7 +260,7 @@ class _Reader:
         return int(block.shape[1])
 
     def take(self, n: int) -> np.ndarray:
-        """The next n rows, fewer at the end."""
+        """Return the next n rows, fewer at the end."""
         parts: list[np.ndarray] = []
         while n > 0:
             block = self._held.pop() if self._held else next(self._blocks, None)

@@ -82,11 +82,11 @@ class DaskEngine:
     # ---------------------------------------------------------------- in this process
 
     def chunks(self, layout: Layout) -> Iterator[Chunk]:
-        """The canonical chunks, in order, in this process; one chunk and one block are in its memory at a time."""
+        """Yield the canonical chunks in this process; one chunk and one block are in its memory at a time."""
         yield from rechunk(self.blocks(), layout, self.weights)
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """Encoded blocks, one after the other, in this process."""
+        """Yield encoded blocks, one after the other, in this process."""
         for rows in [rows for _, rows in self._cut] or self._encoded():
             yield rows.compute()
 
@@ -118,7 +118,7 @@ class DaskEngine:
         ]
 
     def lazy_rows(self, parts: list[Any], like: PyTree, layout: Layout) -> PyTree:
-        """Results of runs as Dask arrays in the blocks of the collection, a tree of them.
+        """Return results of runs as Dask arrays in the blocks of the collection, a tree of them.
 
         Parameters
         ----------
@@ -157,7 +157,7 @@ class DaskEngine:
         return _computed([task(block, first) for block, first in zip(self._encoded(), self.starts)])
 
     def runs(self, layout: Layout) -> list[tuple[Run, Any]]:
-        """Runs of whole chunks, with their delayed rows; kept until a layout comes that they do not fit."""
+        """Return runs of whole chunks, with their delayed rows; kept until a layout comes that they do not fit."""
         size, _ = layout.sizes(self.n_rows)
         size *= layout.parts(self.n_rows if self.n_rows < layout.rows_of_few(self.n_features) else None)
         if not self._cut or any(run.first % size for run, _ in self._cut):
@@ -170,7 +170,7 @@ class DaskEngine:
         return self._cut
 
     def moved(self, by: np.ndarray) -> DaskEngine:
-        """The rows with a number added to each column."""
+        """Return the rows with a number added to each column."""
         return DaskEngine(self.sources, self.lengths, self.n_features, _Moved(self.encode, by), self.bits, self.weights)
 
     def _encoded(self) -> list[Any]:
@@ -180,7 +180,7 @@ class DaskEngine:
         return [task(block, first) for block, first in zip(self.sources, self.starts)]
 
     def _rows(self, encoded: list[Any], run: Run) -> Any:
-        """The rows of a run: a block, or parts of some."""
+        """Return the rows of a run: a block, or parts of some."""
         import dask
 
         pieces, last = [], run.first + run.n_rows
@@ -193,7 +193,7 @@ class DaskEngine:
         return pieces[0] if len(pieces) == 1 else dask.delayed(_joined, pure=False)(pieces)
 
     def _kept(self, rows: list[Any]) -> list[Any]:
-        """The same rows, in the memory of the workers where they have room for them."""
+        """Return the same rows, in the memory of the workers where they have room for them."""
         import dask
 
         client = active_client()

@@ -1,8 +1,8 @@
 """Several devices of one host: the chunks of a pass are dealt out to them in turn.
 
 Which device computes a chunk follows from its number, so that what is kept of its rows stays where they are.  What
-comes back is added in the order of the chunks (`engines/sums.py`), whichever device computed it: a fit has the bits that
-one device of the same kind would have found.  Models never know.
+comes back is added in the order of the chunks (`engines/sums.py`), whichever device computed it: a fit has the bits
+that one device of the same kind would have found.  Models never know.
 """
 
 from __future__ import annotations

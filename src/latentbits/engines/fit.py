@@ -70,7 +70,7 @@ class FitResult(NamedTuple):
 
 
 def seed_key(seed: int, purpose: str = "fit") -> Key[Array, ""]:
-    """The key of a seed for one purpose: fitting and sampling with the same seed share nothing."""
+    """Return the key of a seed for one purpose: fitting and sampling with the same seed share nothing."""
     return keys.typed(keys.fold(keys.of_seed(seed), zlib.crc32(purpose.encode())))
 
 

@@ -72,7 +72,7 @@ class Course(NamedTuple):
 def mean_log_likelihood(
     model: Model, engine: Engine, dtype: np.dtype, budget: int | None = None
 ) -> Callable[[PyTree], float]:
-    """A function of the parameters: nats per row of the rows of an engine; -inf where it is no number."""
+    """Return a function of the parameters: nats per row of the rows of an engine; -inf where it is no number."""
     layout, key = layout_of(model, engine, dtype, budget), keys.typed(keys.of_seed(0))
 
     def value(params: PyTree) -> float:

@@ -30,7 +30,7 @@ ORDERED_RATIO = 1.5  # and how many times as much, on average over the columns
 
 
 def in_random_order(engine: Engine) -> Engine:
-    """The same rows in an order that depends on the shape of the table alone; of a mere stream as they come."""
+    """Return the same rows in an order that depends on the shape of the table alone; of a mere stream as they come."""
     if isinstance(engine, MemoryEngine):
         order = np.concatenate(list(random_order(*engine.table.shape)))
         return MemoryEngine(engine.table[order], None if engine.weights is None else engine.weights[order])
@@ -55,7 +55,7 @@ def in_random_order(engine: Engine) -> Engine:
 
 
 def random_order(n_rows: int, n_columns: int) -> Iterator[np.ndarray]:
-    """All row numbers, some at a time.
+    """Yield all row numbers, some at a time.
 
     Of a small table any order is as likely as any other.  Of a large one runs of neighbouring rows are drawn, and the
     rows of a window of them are shuffled.

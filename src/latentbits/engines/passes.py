@@ -52,11 +52,11 @@ class Engine(Protocol):
     weights: np.ndarray | None  # how often each row counts, float64; None for once
 
     def chunks(self, layout: Layout) -> Iterator[Chunk]:
-        """The canonical chunks of the table, in order, from the first row."""
+        """Return the canonical chunks of the table, in order, from the first row."""
         ...
 
     def blocks(self) -> Iterable[np.ndarray]:
-        """The encoded rows as they came: on the host, in full precision, in blocks of any sizes."""
+        """Return the encoded rows as they came: on the host, in full precision, in blocks of any sizes."""
         ...
 
 
@@ -117,7 +117,7 @@ class Pass(NamedTuple):
     iteration: np.uint32 = np.uint32(0)
 
     def key_for(self, purpose: int) -> Key[Array, ""]:
-        """The key of this pass for one purpose."""
+        """Return the key of this pass for one purpose."""
         return jax.random.fold_in(jax.random.fold_in(keys.typed(self.key), self.iteration), purpose)
 
 
@@ -212,7 +212,7 @@ def prepare(
 def prepared(
     model: Model, dtype: np.dtype, params: PyTree, state: PyTree = None, clock: Clock | None = None
 ) -> tuple[PyTree, PyTree, PyTree]:
-    """Shared quantities in float64, and parameters and shared quantities in the precision of the rows."""
+    """Return shared quantities in float64, and parameters and shared quantities in the precision of the rows."""
     with tree.double():
         return prepare(callable_tree(model.prepare), params, state, clock, dtype=dtype)
 
@@ -305,7 +305,7 @@ def _merged(parts: list[list[Branch]]) -> list[Branch]:
 
 
 def map_rows(function: Callable[..., Any], engine: Engine, layout: Layout, given: Pass) -> Iterator[PyTree]:
-    """A function of each row, ``(params, shared, batch) -> pytree of (rows, ...)``, as NumPy, chunk by chunk.
+    """Apply a function of each row, ``(params, shared, batch) -> pytree of (rows, ...)``, as NumPy, chunk by chunk.
 
     Leaves without a row axis (scalars) are passed through.
     """

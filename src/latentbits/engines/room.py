@@ -17,7 +17,7 @@ class Room:
         self.halvings = 0
 
     def within(self, layout: Layout) -> Layout:
-        """The layout, with chunks as small as they have to be."""
+        """Return the layout, with chunks as small as they have to be."""
         return layout._replace(rows_per_chunk=max(FEWEST_ROWS, layout.rows_per_chunk >> self.halvings))
 
     def less_after(self, error: Exception, layout: Layout) -> Layout:

@@ -407,5 +407,5 @@ def call(function: Partial, *args: PyTree) -> Any:
 
 @partial(Program, seldom=True)
 def begin(init: Partial, key: Array, summary: Summary) -> PyTree:
-    """Starting parameters."""
+    """Return starting parameters."""
     return init(keys.typed(key), summary)

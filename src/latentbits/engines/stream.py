@@ -60,13 +60,13 @@ class StreamEngine:
         self._seen: _Seen | None = None
 
     def chunks(self, layout: Layout) -> Iterator[Chunk]:
-        """The stream's chunks, in order; a few chunks and one block are in memory at a time."""
+        """Return the stream's chunks, in order; a few chunks and one block are in memory at a time."""
         if self.packed and processor.accelerated():
             return read_ahead(lambda: rechunk(self._same_rows(), layout, self.weights, packed=self.n_features))
         return read_ahead(lambda: rechunk(self._unpacked(), layout, self.weights, complete=self.packed))
 
     def blocks(self) -> Iterable[np.ndarray]:
-        """The blocks of one more reading, a byte for each bit."""
+        """Return the blocks of one more reading, a byte for each bit."""
         return read_ahead(self._unpacked)
 
     def _unpacked(self) -> Iterator[np.ndarray]:
@@ -75,7 +75,7 @@ class StreamEngine:
         return (np.unpackbits(block, axis=1, count=self.n_features) for block in self._same_rows())
 
     def _same_rows(self) -> Iterator[np.ndarray]:
-        """The blocks, and at their end an error if they were not those of the first complete reading.
+        """Yield the blocks, and at their end an error if they were not those of the first complete reading.
 
         The checksum is of all bytes in a row: it does not depend on how they are cut into blocks.
         """

@@ -28,7 +28,7 @@ _here = threading.local()
 
 
 def threads() -> ThreadPoolExecutor:
-    """The threads."""
+    """Return the threads."""
     forks.refuse()
     return _started()
 

@@ -301,7 +301,7 @@ def _check_finite(name: str, array: np.ndarray, estimator: LatentModel) -> None:
 
 
 def _flatten(params: Any) -> dict[str, np.ndarray]:
-    """Fields of a Params module by name; the arrays of a tuple field by name and number."""
+    """Return fields of a Params module by name; the arrays of a tuple field by name and number."""
     arrays: dict[str, np.ndarray] = {}
     for field in dataclasses.fields(params):
         value = getattr(params, field.name)

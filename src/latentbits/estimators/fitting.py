@@ -128,7 +128,7 @@ class Fitting(WithCallbacks, Settings):
         return True
 
     def _in_rows(self, X: Any, sample_weight: Any) -> InRows:
-        """The weights to learn with, and their unit, which stays the user's where there is a prior."""
+        """Return the weights to learn with, and their unit, which stays the user's where there is a prior."""
         weights = open_weights(sample_weight, None, X)
         return InRows(weights, 1.0) if self._has_prior else in_rows(weights)
 
@@ -162,7 +162,7 @@ class Fitting(WithCallbacks, Settings):
         return any(getattr(stage, "stops_early", False) for stage in self._model_for(rows).stages)
 
     def _held_out_share(self) -> float:
-        """Share of the rows that is held out for early stopping where X_val is not given."""
+        """Return the share of the rows that is held out for early stopping where X_val is not given."""
         return 0.0
 
     def _open_for(self, n_workers: int | None, X: Any, sample_weight: Any) -> Engine:
@@ -205,7 +205,7 @@ class Fitting(WithCallbacks, Settings):
         return result.seconds - (seconds_waited() - waited)
 
     def _dtype_of_rows(self, dtype: np.dtype) -> Callable[[float], np.dtype]:
-        """A function from the number of rows to their precision in learning; `dtype` is that of very many."""
+        """Return a function from the number of rows to their precision in learning; `dtype` is that of very many."""
         return lambda n: DOUBLE if self._may_widen(dtype) and n <= self._double_rows else dtype
 
     def _warn_of_rounding(self, engine: Engine, lost: float) -> None:

@@ -40,7 +40,7 @@ class InRows(NamedTuple):
 
 
 def in_rows(weights: np.ndarray | None) -> InRows:
-    """Weights in a unit of their own, the same whatever they all are multiplied by.
+    """Return weights in a unit of their own, the same whatever they all are multiplied by.
 
     Counts of rows, and multiples of them, are as small whole numbers as can be; others have a mean of 1 where they are
     not 0.
@@ -74,7 +74,7 @@ def _unit_of_counts(weights: np.ndarray) -> float | None:
 
 
 def weighted(engine: Engine, sample_weight: Any, X: Any = None) -> Engine:
-    """The rows of an engine with their weights; those that do not count are left out where they are in memory."""
+    """Cut the rows of an engine with their weights; those that do not count are left out where they are in memory."""
     n_rows = len(engine.table) if isinstance(engine, MemoryEngine) else getattr(engine, "n_rows", None)
     weights = open_weights(sample_weight, n_rows, X)
     if weights is not None and isinstance(engine, SparseEngine) and not weights.all():

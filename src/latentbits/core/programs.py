@@ -125,11 +125,13 @@ class Program:
         traced, returns = self._traced(structure, leaves, static)
         made = Made(self.name)
         _made.append(made)
+        # lowered, the text of a program says what it computes
         device = context.device or jax.local_devices()[0]
         efforts = self._efforts(static, device.platform)
         lowered = traced.lower()
         text = lowered.as_text()
         name = kept.name(text, repr((kinds, jax.tree.leaves(returns), efforts, context)), device)
+        # read it from disk, or compile and write it
         call = None if name is None else kept.load(name, lowered, device)
         made.compiled = call is None
         if call is None:

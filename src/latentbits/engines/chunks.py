@@ -155,6 +155,7 @@ def rechunk(
     packed
         Number of columns of blocks that hold eight bits to a byte, which have none.
     """
+    # read ahead to find out whether the table is small, or has few chunks
     reader = _Reader(blocks)
     most = layout.rows_of_few(reader.n_columns() if packed is None else packed)
     head = reader.take(most)
@@ -164,6 +165,7 @@ def rechunk(
     parts = layout.parts(len(head) if few else None)
     rows *= parts
     reader.put_back(head)
+    # one chunk after the other; the next is read first, since the last has to say that it is
     number, first = 0, 0
     part = reader.take(until(first, rows, block))
     while len(part):

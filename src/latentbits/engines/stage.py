@@ -180,6 +180,7 @@ class StageRun:
         return found._replace(params=course.params, objective=objective, held_out=course)
 
     def _passes(self, before: Stop, objectives: list[float] | None) -> Stop:
+        # what ends the stage: little left to gain, or a fixed number of passes
         stage, monitor = self.stage, self.run.monitor
         evaluates = stage.comparable and not self.minibatch  # each pass tells the objective of one point
         if isinstance(stage, Iterate):
@@ -189,10 +190,12 @@ class StageRun:
         else:
             remaining, end = None, Stop.COMPLETED
         while evaluates or self.n_iter < self.max_iter:
+            # one pass evaluates the point we stand on, and leads to the next
             passed = self._pass()
             self.state = passed.ahead.state
             if evaluates:
                 self._keep_if_best(passed.objective)
+            # reasons to stop at this point
             if self.watched is not None and self._look(self.watched, passed.objective):
                 return Stop.HELD_OUT
             if remaining is not None:
@@ -209,6 +212,7 @@ class StageRun:
                 elif self.run.keep is not None:  # what goes on gets on, even with time for one pass only
                     self.run.keep(self._standing(remaining, passed.ahead, self.n_iter + 1))
                 return monitor.cut_by
+            # on to the next point
             self.here, self.n_iter = passed.ahead, self.n_iter + 1
             if passed.done:  # a schedule has no estimate of what is left
                 end = Stop.COMPLETED if remaining is None else Stop.CONVERGED

@@ -164,15 +164,18 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentMo
             f"format version {version!r} (written by latentbits {header.get('library_version')}); "
             f"this latentbits {__version__} reads version {FORMAT_VERSION}"
         )
+    # the header, by its checksum and field by field
     claimed = header.pop("sha256", None)
     if claimed != digest(header, tensors):
         raise ModelFileError("the checksum does not match: the file was changed after it was written")
     history = _history(tensors)
     _check_header(header)
+    # an estimator with these hyper-parameters
     cls = _known()[header["class"]].cls
     estimator = cls(**{name: _unplain(value) for name, value in header["hyperparameters"].items()})
     estimator._validate_params()
     _check_work(estimator)
+    # its arrays, against what it would have written
     arrays = {name.removeprefix("params."): array for name, array in tensors.items()}
     estimator.n_features_in_ = header["n_features"]
     if header["feature_names"] is not None:
@@ -180,6 +183,7 @@ def _rebuild(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> LatentMo
     estimator._take_extra(header["extra"])
     estimator.params_ = _unflatten(estimator._params_type(), arrays)
     _check(arrays, estimator)
+    # the course of learning
     estimator.history_table_ = _table(header["stages"], history)
     estimator.held_out_history_ = np.zeros(0)  # which is of the fit, and not kept
     estimator.n_iter_, estimator.stop_reason_ = header["n_iter"], header["stop_reason"]

@@ -83,6 +83,7 @@ class Fitting(WithCallbacks, Settings):
         self._validate_params()
         self._given_dtype()
         self.__dict__.pop("params_", None)  # an estimator whose fit fails is not fitted
+        # rows, weights and held-out rows as engines
         weights, unit = self._in_rows(X, sample_weight)
         with workers(engine) as n_workers:
             rows = self._open_for(n_workers, X, weights)
@@ -100,6 +101,7 @@ class Fitting(WithCallbacks, Settings):
             ):
                 if self._may_widen(dtype) and self.takes_reals and self._rounding_foreseen(rows, dtype) > TOLERANCE:
                     dtype = DOUBLE
+                # learn, and once more in float64 where rounding turns out to cost too much
                 seconds = self._learn(rows, seed, dtype, self.max_time)
                 lost = self._rounding_of(rows, dtype).mean if self.takes_reals else 0.0
                 if lost > TOLERANCE and self._may_widen(dtype) and not Stop(self.stop_reason_).cut_short:

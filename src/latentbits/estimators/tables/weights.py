@@ -119,8 +119,8 @@ def open_weights(sample_weight: Any, n_rows: int | None, X: Any = None) -> np.nd
         raise DataError("sample_weight is zero for all rows: at least one must count")
     if not SMALLEST_WEIGHT <= weights.max() <= LARGEST_WEIGHT:
         raise DataError(
-            f"the largest sample_weight is {weights.max():.3g}, and must be between {SMALLEST_WEIGHT:g} and {LARGEST_WEIGHT:g}: it says "
-            "how often a row counts, so divide all of them by their mean"
+            f"the largest sample_weight is {weights.max():.3g}, and must be between {SMALLEST_WEIGHT:g} and "
+            f"{LARGEST_WEIGHT:g}: it says how often a row counts, so divide all of them by their mean"
         )
     return weights
 

@@ -210,7 +210,7 @@ class Remaining:
         stands = len(self.best) > wait and self.best[-1] - self.best[-1 - wait] <= 0
         if not stands or self.tol == -math.inf:
             return None
-        return Stop.CONVERGED if self.left <= NEGLIGIBLE_NATS else Stop.STALLED_PASSES
+        return Stop.CONVERGED if self.left <= NEGLIGIBLE_NATS else Stop.STALLED
 
     def _window(self) -> int:
         return max(FEWEST_PASSES, self.patience, math.ceil(self.share * len(self.best)))
